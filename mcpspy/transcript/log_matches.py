@@ -1,7 +1,7 @@
-"""Lines of a server's log that quote a message: the same JSON by value, or the same value as Python prints it.
+"""Lines of a server's log to the messages that they quote: the same JSON by value, or the same value as Python prints it.
 
-Work is linear in the bytes: only lines with a `{` are read, only messages that one of them may quote are parsed, each once.
-Refuses to guess: a quote that was cut short is none, and neither is a value that no message has.
+The work is linear in the bytes: only lines with a `{` are read, and only messages that one of them may quote are parsed, each once. A
+quotation that was cut short matches nothing.
 """
 
 import json
@@ -17,22 +17,22 @@ from ..records import CLIENT
 from .model import Exchange, Kind, Log, Message, Row, UnpairedMessage
 
 MAX_LINE_BYTES: Final = 1 << 20
-"""Longer lines of a log are not read for quotes."""
+"""The longest line of a log that is searched."""
 
 MAX_TRIES: Final = 8
-"""So many `{` of a line are taken for the beginning of a quote, the first ones."""
+"""The number of `{` in a line that are tried as the beginning of a quotation, from the first on."""
 
 LineKey: TypeAlias = tuple[int, int]
-"""A line of a log: its capture and its record."""
+"""A line of a log: the index of its capture, and its record."""
 
 _Key: TypeAlias = tuple[int, str, str]
-"""What a quote and its message have in common before either is compared whole: capture, method, id."""
+"""Capture, method and id, by which quotations and messages are compared before their whole values are."""
 
 
 class LogMatch(NamedTuple):
-    """A message that a line of a log quotes, and the row it stands in. `begin` and `end` are where in the line's text the quote is.
+    """A message that a line of a log quotes, and its row. `begin` and `end` are the quotation's offsets in the line's text.
 
-    `gap_ns` is how long after the message the line came; what a server sends it often logs before.
+    `gap_ns` is the time from the message to the line; negative if the server logs before it sends.
     """
 
     row: int
@@ -42,8 +42,8 @@ class LogMatch(NamedTuple):
     end: int
 
 
-class _Found(NamedTuple):
-    """A quote in a line, before it is known what it quotes."""
+class _Quotation(NamedTuple):
+    """A JSON object in a line, which may be a message."""
 
     log: Log
     key: _Key
@@ -53,30 +53,31 @@ class _Found(NamedTuple):
 
 
 def log_matches(rows: Iterable[Row]) -> dict[LineKey, LogMatch]:
-    """The lines among `rows` that quote a message among them, by capture and record."""
+    """Return the message that each line of a log among `rows` quotes, if it quotes one of `rows`."""
     rows = list(rows)
-    found = [one for row in rows if isinstance(row, Log) and b"{" in row.raw for one in _in_line(row)]
-    if not found:
+    quotations = [quotation for row in rows if isinstance(row, Log) and b"{" in row.raw for quotation in _quotations(row)]
+    if not quotations:
         return {}
-    wanted = {one.key for one in found}
-    said: dict[tuple[int, bytes], list[tuple[int, Message]]] = defaultdict(list)
+    keys = {quotation.key for quotation in quotations}
+    by_digest: dict[tuple[int, bytes], list[tuple[int, Message]]] = defaultdict(list)
     for number, message in _messages(rows):
-        if _key_of(message) in wanted and (digest := _digest_of(message)) is not None:
-            said[message.capture, digest].append((number, message))
-    for those in said.values():
-        those.sort(key=lambda one: one[1].at_ns)
-    made: dict[LineKey, LogMatch] = {}
-    for one in found:
-        quoted = _quoted(one.log, said.get((one.log.capture, one.digest), []))
-        if quoted is not None:
-            number, message = quoted
-            key = one.log.capture, one.log.number
-            made.setdefault(key, LogMatch(number, message, one.log.at_ns - message.at_ns, one.begin, one.end))
-    return made
+        if _key_of(message) in keys and (digest := _digest_of(message)) is not None:
+            by_digest[message.capture, digest].append((number, message))
+    for equal in by_digest.values():
+        equal.sort(key=_time)
+    matches: dict[LineKey, LogMatch] = {}
+    for quotation in quotations:
+        log = quotation.log
+        nearest = _nearest(log, by_digest.get((log.capture, quotation.digest), []))
+        if nearest is not None:
+            number, message = nearest
+            match = LogMatch(number, message, log.at_ns - message.at_ns, quotation.begin, quotation.end)
+            matches.setdefault((log.capture, log.number), match)
+    return matches
 
 
 def line_text(raw: bytes) -> str:
-    """The text of a line of a log in which a quote has its place."""
+    """Return the text of a line of a log, in which the offsets of a match count."""
     return raw.rstrip(b"\r\n").decode("utf-8", "backslashreplace")
 
 
@@ -86,25 +87,29 @@ def _messages(rows: Iterable[Row]) -> Iterator[tuple[int, Message]]:
             yield row.row, row.request
             if row.response is not None:
                 yield row.row, row.response
-            for one in row.notifications:
-                yield row.row, one
-            for one in row.more_responses:
-                yield row.row, one
+            for message in row.notifications:
+                yield row.row, message
+            for message in row.more_responses:
+                yield row.row, message
         elif isinstance(row, UnpairedMessage) and row.message.kind is not Kind.MALFORMED:
             yield row.row, row.message
 
 
-def _quoted(log: Log, those: list[tuple[int, Message]]) -> tuple[int, Message] | None:
-    """Of equal messages the one that a line quotes: the nearest in time. What the client sent, the server had to read first."""
-    after = bisect_right(those, log.at_ns, key=lambda one: one[1].at_ns)
-    before = those[after - 1] if after else None
-    coming = next((one for one in islice(those, after, after + 1) if one[1].sender != CLIENT), None)
+def _nearest(log: Log, equal: list[tuple[int, Message]]) -> tuple[int, Message] | None:
+    """Return the nearest in time of equal messages. A server cannot quote what the client sends later."""
+    after = bisect_right(equal, log.at_ns, key=_time)
+    before = equal[after - 1] if after else None
+    coming = next((pair for pair in islice(equal, after, after + 1) if pair[1].sender != CLIENT), None)
     if before is None or coming is None:
         return before or coming
-    return min(before, coming, key=lambda one: abs(one[1].at_ns - log.at_ns))
+    return min(before, coming, key=lambda pair: abs(pair[1].at_ns - log.at_ns))
 
 
-# --- What is compared: the value, whatever its spelling and the order of its members ---
+def _time(pair: tuple[int, Message]) -> int:
+    return pair[1].at_ns
+
+
+# --- Digests of values, whatever their spelling and the order of their members ---
 
 
 def _digest(value: Any) -> bytes | None:
@@ -116,7 +121,7 @@ def _digest(value: Any) -> bytes | None:
 
 
 def _number(text: str) -> int | float:
-    """`1.0` is `1`, as in every language with one kind of number."""
+    """Return `1` for `1.0`, as every language with one kind of number does."""
     number = float(text)
     return int(number) if number.is_integer() else number
 
@@ -145,15 +150,15 @@ def _key_of(message: Message) -> _Key:
 
 def _key(capture: int, value: dict[str, Any]) -> _Key:
     method, id = value.get("method"), value.get("id")
-    token = "" if "id" not in value else json.dumps(id, ensure_ascii=False)
-    return capture, method if isinstance(method, str) else "", token
+    id_key = "" if "id" not in value else json.dumps(id, ensure_ascii=False)
+    return capture, method if isinstance(method, str) else "", id_key
 
 
-# --- Finding it in a line ---
+# --- Quotations in a line ---
 
 
-def _in_line(log: Log) -> Iterator[_Found]:
-    """The quotes in a line: none, one, or some."""
+def _quotations(log: Log) -> Iterator[_Quotation]:
+    """Yield the objects in a line that may be messages."""
     if len(log.raw) > MAX_LINE_BYTES:
         return
     text = line_text(log.raw)
@@ -161,15 +166,15 @@ def _in_line(log: Log) -> Iterator[_Found]:
     for _ in range(MAX_TRIES):
         if at < 0:
             return
-        found = _json(text, at)
-        if found is None and not gave_up and text.startswith("{'", at):
-            found = _printed(text, at)
-            gave_up = found is None  # it may have read to the end of the line: once is enough
-        value, end = found or (None, at + 1)
+        parsed = _json(text, at)
+        if parsed is None and not gave_up and text.startswith("{'", at):
+            parsed = _printed(text, at)
+            gave_up = parsed is None  # it may have read to the end of the line: once is enough
+        value, end = parsed or (None, at + 1)
         if isinstance(value, dict) and ("jsonrpc" in value or "method" in value or "id" in value):
             digest = _digest(value)
             if digest is not None:
-                yield _Found(log, _key(log.capture, value), digest, at, end)
+                yield _Quotation(log, _key(log.capture, value), digest, at, end)
         at = text.find("{", end)
 
 
@@ -187,10 +192,10 @@ _LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '
 
 
 def _printed(text: str, at: int) -> tuple[Any, int] | None:
-    """A value as Python prints it, and where it ends: `{'id': 1, 'params': None}`."""
+    """Return a value that Python printed, and where it ends: `{'id': 1, 'params': None}`."""
     depth, words = 0, []
-    while (found := _words(text, at)) is not None:
-        word, at = found[1], found.end()
+    while (match := _words(text, at)) is not None:
+        word, at = match[1], match.end()
         depth += (word in "{[(") - (word in "}])")
         words.append(json.dumps(_escapes(_letter, word[1:-1])) if word[0] in "'\"" else _WORDS.get(word, word))
         if depth == 0:

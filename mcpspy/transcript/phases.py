@@ -1,6 +1,7 @@
-"""The phases of a server that a tap started: start, handshake, discovery, calls, shutdown. A pure function over the rows.
+"""Rows of a capture to the phases of its server: start, handshake, discovery, calls, shutdown.
 
-They follow one another, and each is there if it happened. Refuses to guess: of HTTP nobody knows when its server began.
+The phases follow one another; a phase that did not happen is left out. Only a server that a tap started has phases: nobody knows when
+an HTTP server began.
 """
 
 from dataclasses import dataclass
@@ -14,31 +15,29 @@ HANDSHAKE: Final = {"initialize", "server/discover"}
 INITIALIZED: Final = "notifications/initialized"
 DISCOVERY: Final = {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
 ANY_TIME: Final = {"ping", "logging/setLevel"}
-"""Requests that belong to no phase."""
+"""Methods of requests that belong to no phase."""
 FOR_THE_SERVER: Final = ("SIGUSR1", "SIGUSR2")
-"""How notes of signals begin that are passed on and end nothing: who sends one stays."""
+"""The beginnings of notes about signals that are passed on and end nothing: a client that sends one stays."""
 
 
 class PhaseName(StrEnum):
-    """The phases, in their order."""
+    """The names of the phases, in their order."""
 
     START = "start"
-    """From the spawn to the first sign of life: a line on stderr, or a message."""
+    """From the spawn to the server's first line on stderr, or its first message."""
     HANDSHAKE = "handshake"
-    """From there, or from a later first request, to the end of `initialize` or `server/discover`, with the notification that
-    follows.
-    """
+    """From there, or from a later first request, to the end of `initialize` or `server/discover`, with the notification after it."""
     DISCOVERY = "discovery"
-    """From the first list that was asked for to the last that came before the calls."""
+    """From the first request for a list to the last list before the calls."""
     CALLS = "calls"
-    """From the first other request of the client to the last answer before it leaves."""
+    """From the client's first other request to the last answer before it leaves."""
     SHUTDOWN = "shutdown"
-    """From the moment at which the client leaves to the end of the process."""
+    """From the time at which the client leaves to the end of the process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """One phase, on the transcript's clock. `end_ns` is None while it goes on; `exchanges` counts the client's requests in it."""
+    """One phase, on the transcript's clock. `end_ns` is None while it goes on; `exchanges` is the number of the client's requests."""
 
     name: PhaseName
     begin_ns: int
@@ -47,37 +46,37 @@ class Phase:
 
     @property
     def duration_ns(self) -> int | None:
-        """How long it took; None while it goes on."""
+        """Its duration; None while it goes on."""
         return None if self.end_ns is None else max(0, self.end_ns - self.begin_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartUp:
-    """How a server came up, on the transcript's clock; None for what did not happen before it ended, or not yet."""
+    """The start of a server, on the transcript's clock. A time is None if it did not come, or has not come yet."""
 
     spawned_ns: int
     first_log_ns: int | None
     """Its first line on stderr."""
     first_request_ns: int | None
-    """What the client first asked."""
+    """The client's first request."""
     first_answer_ns: int | None
 
     @property
-    def took_ns(self) -> int | None:
+    def duration_ns(self) -> int | None:
         """From the spawn to the first answer."""
         return None if self.first_answer_ns is None else max(0, self.first_answer_ns - self.spawned_ns)
 
 
 class Lifecycle:
-    """How one capture went. A machine: `feed` takes its rows in their order; `phases` and `start_up` say what they made."""
+    """The lifecycle of one capture's server. `feed` takes its rows in their order; `phases` and `start_up` are the results so far."""
 
     __slots__ = (
         "_alive_ns", "_call_end_ns", "_calls", "_exit_ns", "_first_answer_ns", "_first_call_ns", "_first_log_ns", "_first_request_ns",
         "_handshakes", "_left_ns", "_list_end_ns", "_lists", "_names", "_shaken_ns", "_spawned_ns", "_first_list_ns",
     )  # fmt: skip
 
-    def __init__(self, source: CaptureInfo) -> None:
-        self._names = {stream: opened.name for stream, opened in source.streams.items()}
+    def __init__(self, info: CaptureInfo) -> None:
+        self._names = {stream: opened.name for stream, opened in info.streams.items()}
         self._handshakes = self._lists = self._calls = 0
         self._spawned_ns: int | None = None
         self._alive_ns: int | None = None
@@ -94,7 +93,7 @@ class Lifecycle:
 
     @property
     def start_up(self) -> StartUp | None:
-        """How the server came up; None where no tap started it."""
+        """The start of the server; None if no tap started it."""
         if self._spawned_ns is None:
             return None
         return StartUp(
@@ -106,22 +105,22 @@ class Lifecycle:
 
     @property
     def phases(self) -> list[Phase]:
-        """Those that there were, in their order; none where no tap started the server."""
+        """The phases so far, in their order; none if no tap started the server."""
         if self._spawned_ns is None:
             return []
         exit_ns = self._exit_ns
-        found = [Phase(name=PhaseName.START, begin_ns=self._spawned_ns, end_ns=_first(self._alive_ns, exit_ns))]
+        phases = [Phase(name=PhaseName.START, begin_ns=self._spawned_ns, end_ns=_first(self._alive_ns, exit_ns))]
         if self._handshakes and self._first_request_ns is not None:
             begin_ns = max(self._first_request_ns, self._first_request_ns if self._alive_ns is None else self._alive_ns)
             end_ns = exit_ns if self._shaken_ns is None else self._shaken_ns
-            found.append(_phase(PhaseName.HANDSHAKE, begin_ns, end_ns, self._handshakes))
+            phases.append(_phase(PhaseName.HANDSHAKE, begin_ns, end_ns, self._handshakes))
         if self._first_list_ns is not None:
-            found.append(_phase(PhaseName.DISCOVERY, self._first_list_ns, self._list_end_ns, self._lists))
+            phases.append(_phase(PhaseName.DISCOVERY, self._first_list_ns, self._list_end_ns, self._lists))
         if self._first_call_ns is not None:
-            found.append(_phase(PhaseName.CALLS, self._first_call_ns, self._call_end_ns, self._calls))
+            phases.append(_phase(PhaseName.CALLS, self._first_call_ns, self._call_end_ns, self._calls))
         if self._left_ns is not None:
-            found.append(_phase(PhaseName.SHUTDOWN, self._left_ns, self._exit_ns, 0))
-        return found
+            phases.append(_phase(PhaseName.SHUTDOWN, self._left_ns, self._exit_ns, 0))
+        return phases
 
     def feed(self, row: Row) -> None:
         """Take in the next row."""
@@ -168,21 +167,21 @@ class Lifecycle:
             case Exit() if self._exit_ns is None:
                 self._exit_ns = at_ns
             case Close(by="client", stream=stream) if self._names.get(stream) in ("stdin", "stdout"):
-                self._leaves(at_ns)
+                self._leave(at_ns)
             case Note(topic="signal" | "escalation", text=text) if not text.startswith(FOR_THE_SERVER):
-                self._leaves(at_ns)
+                self._leave(at_ns)
 
-    def _leaves(self, at_ns: int) -> None:
+    def _leave(self, at_ns: int) -> None:
         if self._left_ns is None and self._exit_ns is None:
             self._left_ns = at_ns
 
 
 def lifecycles(transcript: Transcript) -> list[Lifecycle]:
-    """One for each capture of `transcript`."""
-    found = [Lifecycle(source) for source in transcript.captures]
+    """Return the lifecycle of each capture of `transcript`, in its order."""
+    lifecycles = [Lifecycle(info) for info in transcript.captures]
     for row in transcript.rows:
-        found[row.capture].feed(row)
-    return found
+        lifecycles[row.capture].feed(row)
+    return lifecycles
 
 
 def _phase(name: PhaseName, begin_ns: int, end_ns: int | None, exchanges: int) -> Phase:
@@ -190,7 +189,7 @@ def _phase(name: PhaseName, begin_ns: int, end_ns: int | None, exchanges: int) -
 
 
 def _first(known_ns: int | None, at_ns: int | None) -> int | None:
-    """The earlier of two points in time; None are those that are not known."""
+    """Return the earlier of two times; None is unknown."""
     if known_ns is None or at_ns is None:
         return at_ns if known_ns is None else known_ns
     return min(known_ns, at_ns)

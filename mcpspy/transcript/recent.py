@@ -1,6 +1,6 @@
-"""What of a transcript is of late: the rows that were alive since a moment, and the findings that are about these.
+"""Rows of a transcript since a time, and the findings about them.
 
-A call that began before the moment and still hangs is of late, as is one that ended after it. Refuses to read clocks.
+A row counts if anything of it came since then, or if it still waits for something. The caller gives the time; no clock is read.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from .model import Transcript
 
 EVER: Final = 1 << 80
-"""Later than anything."""
+"""A time later than any other."""
 
 
 class RecentRows:
-    """The rows of `transcript` that were alive since a moment.
+    """The rows of `transcript` since a time.
 
-    `since_ns` is that moment on the transcript's clock, for each capture by its index; all rows of a capture that is not named are.
+    `since_ns` is that time on the transcript's clock, for each capture by its index; of other captures all rows count.
     """
 
     __slots__ = ("_numbers", "_since_ns", "rows")
@@ -31,53 +31,51 @@ class RecentRows:
     def __init__(self, transcript: Transcript, since_ns: Mapping[int, int]) -> None:
         self._since_ns = since_ns
         captures = transcript.captures
-        alive = {id(row) for row in transcript.rows if last_ns(row, captures[row.capture]) >= since_ns.get(row.capture, -EVER)}
-        for (
-            call
-        ) in transcript.calls:  # its polls and its news may be of late, or it still works: then what it is about is wanted too
-            hangs = call.outcome is Outcome.PENDING and not captures[call.first.capture].closed
-            if hangs or any(id(row) in alive for row in (*call.exchanges, *call.notifications)):
-                alive |= {id(row) for row in call.rounds}
-        self.rows: list[Row] = [row for row in transcript.rows if id(row) in alive]
+        recent = {id(row) for row in transcript.rows if last_ns(row, captures[row.capture]) >= since_ns.get(row.capture, -EVER)}
+        for call in transcript.calls:  # a call that waits, or has a recent poll or notification, brings its rounds with it
+            waits = call.outcome is Outcome.PENDING and not captures[call.first.capture].closed
+            if waits or any(id(row) in recent for row in (*call.exchanges, *call.notifications)):
+                recent |= {id(row) for row in call.rounds}
+        self.rows: list[Row] = [row for row in transcript.rows if id(row) in recent]
         self._numbers = {getattr(row, "row", None) for row in self.rows}
 
     def is_about(self, finding: Finding) -> bool:
-        """Whether a finding is about one of the rows; of one about no row, whether it was met since then."""
+        """Return whether a finding is about one of the rows; if it is about no row, whether it was met since then."""
         if finding.row is not None:
             return finding.row in self._numbers
         return finding.at_ns >= self._since_ns.get(finding.capture, -EVER)
 
 
-def last_ns(row: Row, source: CaptureInfo) -> int:
-    """When a row was last alive: when its last message came; where it still waits for one, later than anything."""
+def last_ns(row: Row, info: CaptureInfo) -> int:
+    """Return the time of the last message of a row; `EVER` while it waits for one."""
     match row:
         case Exchange():
-            return _exchange_ns(row, source)
+            return _exchange_ns(row, info)
         case Transaction():
-            return _ended_ns(row, source)
+            return _ended_ns(row, info)
         case ModelCall():
-            return _ended_ns(row.transaction, source)
+            return _ended_ns(row.transaction, info)
         case _:
             return row.at_ns
 
 
-def _exchange_ns(row: Exchange, source: CaptureInfo) -> int:
+def _exchange_ns(row: Exchange, info: CaptureInfo) -> int:
     if row.outcome is Outcome.PENDING:
         return EVER
-    last = max([one.at_ns for one in row.messages] + [row.left_ns or 0])
+    last = max([message.at_ns for message in row.messages] + [row.left_ns or 0])
     if row.response is not None or row.cancelled is not None or row.left_ns is not None:
         return last
     if row.transaction is not None and row.transaction.ended_ns is not None:
         return max(last, row.transaction.ended_ns)
-    return max(last, _gone_ns(source))  # it waited until nobody could answer any more
+    return max(last, _gone_ns(info))  # it waited until nobody could answer any more
 
 
-def _ended_ns(row: Transaction, source: CaptureInfo) -> int:
+def _ended_ns(row: Transaction, info: CaptureInfo) -> int:
     if row.ended_ns is not None:
         return row.ended_ns
-    return max(row.at_ns, _gone_ns(source)) if source.closed else EVER
+    return max(row.at_ns, _gone_ns(info)) if info.closed else EVER
 
 
-def _gone_ns(source: CaptureInfo) -> int:
-    """When nothing more could come of it: when its server ended, or with its last record."""
-    return source.shift_ns + (source.last_ns if source.exit is None else source.exit.at_ns)
+def _gone_ns(info: CaptureInfo) -> int:
+    """Return the time after which no answer could come: the end of the server, or the last record."""
+    return info.shift_ns + (info.last_ns if info.exit is None else info.exit.at_ns)

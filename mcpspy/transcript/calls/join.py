@@ -1,7 +1,7 @@
-"""Joins rows to calls: rounds with the input that was required, a task and what is asked about it, a subscription and its news.
+"""Rows of one capture to calls: rounds with required input, a task with its polls, a subscription with its updates.
 
-A machine over the rows of one capture, which keep their numbers and know nothing of it. Refuses to guess: what several calls could
-mean joins none, and its message has the flaw `ambiguous-call`. Source: see `call`; for how things are named, `naming`.
+Rows keep their numbers and know nothing of calls. A message that could belong to several calls joins none, and gets the flaw
+`ambiguous-call`. `references` knows by which names messages refer to calls. Source: see `call`.
 """
 
 from __future__ import annotations
@@ -34,50 +34,50 @@ if TYPE_CHECKING:
 _ELICIT: Final = "elicitation/create"
 _ELICITED: Final = "notifications/elicitation/complete"
 _UPDATED: Final = "notifications/resources/updated"
-TASK_NEWS: Final = frozenset(("notifications/tasks/status", "notifications/tasks"))
-"""Notifications of how a task stands."""
+TASK_STATUSES: Final = frozenset(("notifications/tasks/status", "notifications/tasks"))
+"""Notifications with the status of a task."""
 
-JOINED: Final = frozenset((*ABOUT_TASKS, LISTEN, SUBSCRIBE, UNSUBSCRIBE, _ELICIT, _ELICITED, *TASK_NEWS))
-"""Requests and notifications of which a call may be made though there is none yet. Where there is one, all may belong to it."""
+JOINED: Final = frozenset((*ABOUT_TASKS, LISTEN, SUBSCRIBE, UNSUBSCRIBE, _ELICIT, _ELICITED, *TASK_STATUSES))
+"""Methods that may begin a call. Once there is a call, any message may belong to it."""
 
 _OTHER: Final[dict[Side, Side]] = {CLIENT: SERVER, SERVER: CLIENT}
 
-MAX_LOST_SESSIONS: Final = 8
-"""So many sessions that were lost one after the other are asked for a task."""
+MAX_REPLACED_SESSIONS: Final = 8
+"""The number of replaced sessions, one behind the other, in which a task is looked for."""
 
 Asker: TypeAlias = "Scope | str"
-"""Who asks, as far as that can be told: a session or a stream of HTTP+SSE, else what the client calls itself; empty on stdio."""
+"""The client that makes a call: its session or its stream of HTTP+SSE, else the name it gives itself; empty on stdio."""
 
 
 class CallJoiner:
-    """The calls of the capture `source`, in `source.calls` by the numbers of all their rows.
+    """The calls of one capture, in `CaptureInfo.calls` by the numbers of all their rows.
 
-    `feed` takes each message with the row it has become part of: where there are calls all of them, else those whose method is
-    `JOINED`, errors, and results that are of a type of their own. It returns the first row of the call that it changed, if that is
-    another one. `firsts` does the same for rows that changed without a message.
+    `feed` takes each message with the row that it became part of: once there are calls all messages, before that those with a
+    method of `JOINED`, errors, and results with a type. It returns the first row of the call that it changed, if that is another
+    row. `firsts` does the same for rows that changed without a message.
     """
 
-    __slots__ = ("_calls", "_early", "_elicited", "_retries", "_source", "_subscribed", "_tasks", "_tried_again")
+    __slots__ = ("_calls", "_early", "_elicited", "_info", "_retries", "_subscribed", "_tasks", "_tried_again")
 
-    def __init__(self, source: CaptureInfo) -> None:
-        self._source = source
-        self._calls = source.calls
+    def __init__(self, info: CaptureInfo) -> None:
+        self._info = info
+        self._calls = info.calls
         self._retries = Candidates()
-        """Calls that need input, by all by which a retry may name them."""
+        """Calls that need input, by all names that a retry may have for them."""
         self._tried_again = Candidates()
-        """Calls whose user was sent to a URL, by what they ask for."""
+        """Calls whose user was sent to a URL, by method, target and fingerprint."""
         self._tasks = Candidates()
         self._early: dict[tuple[Side, str, Asker], list[UnpairedMessage]] = {}
-        """What was told of tasks before the answer that made them: servers are quicker to tell than to answer."""
+        """Notifications about tasks that came before the answer that began the task."""
         self._elicited = Candidates()
         self._subscribed: dict[tuple[str, Asker | None], Call] = {}
 
     def feed(self, row: Exchange | UnpairedMessage, message: Message) -> Exchange | None:
-        """Take in a message. Nothing comes of most."""
+        """Take in a message; most belong to no call."""
         if isinstance(row, UnpairedMessage):
-            call = self._told(row, message) if message.kind is Kind.NOTIFICATION else None
+            call = self._notified(row, message) if message.kind is Kind.NOTIFICATION else None
         elif row.request is message:
-            call = self._asked(row, message)
+            call = self._requested(row, message)
         elif row.response is message:
             call = self._answered(row, message)
         else:
@@ -85,7 +85,7 @@ class CallJoiner:
         return None if call is None or call.first is row else call.first
 
     def firsts(self, rows: list[Exchange]) -> list[Exchange]:
-        """The first rows of the calls that `rows` belong to, where they are others."""
+        """Return the first rows of the calls of `rows`, where these are other rows."""
         if not self._calls:
             return []
         calls = {id(call): call for row in rows if (call := self._calls.get(row.row)) is not None and call.first is not row}
@@ -93,7 +93,7 @@ class CallJoiner:
 
     # Requests
 
-    def _asked(self, row: Exchange, message: Message) -> Call | None:
+    def _requested(self, row: Exchange, message: Message) -> Call | None:
         method = row.method
         if method in MAY_NEED_INPUT:
             return self._round(row, message)
@@ -107,31 +107,31 @@ class CallJoiner:
             return self._subscribe(row, message)
         if method == UNSUBSCRIBE:
             return self._join(self._subscribed.get((message.target or "", self._asker(message))), row)
-        if method == _ELICIT and (named := elicitation(message)) is not None:
+        if method == _ELICIT and (id := elicitation(message)) is not None:
             call = self._begin(row)
-            self._elicits(call, [named], message)
+            self._elicits(call, [id], message)
             return self._within_task(row, message) or call
         return self._within_task(row, message)
 
     def _round(self, row: Exchange, message: Message) -> Call | None:
-        """A request that may be the next round of a call."""
+        """Join a request that may be the next round of a call."""
         raw = message.raw
-        if (b"inputResponses" in raw or b"requestState" in raw) and (said := retry(message)) is not None:
+        if (b"inputResponses" in raw or b"requestState" in raw) and (names := retry(message)) is not None:
             asker = self._asker(message)
-            for name, may_be_under_way in said:
-                found = self._retries.find(name, asker)
-                if found.call is None and not found.ambiguous:
-                    found = found.again(may_be_under_way=may_be_under_way)
-                if found.ambiguous:
+            for name, may_be_under_way in names:
+                match = self._retries.find(name, asker)
+                if match.call is None and not match.ambiguous:
+                    match = match.again(may_be_under_way=may_be_under_way)
+                if match.ambiguous:
                     _flag(message)
-                if found.call is not None or found.ambiguous:
-                    return self._next_round(self._retries, found.call, row)
+                if match.call is not None or match.ambiguous:
+                    return self._next_round(self._retries, match.call, row)
             return None
         if self._tried_again.waits_for(row.method, message.target):
-            tried = self._tried_again.find((row.method, message.target, fingerprint(message)), self._asker(message))
-            if tried.ambiguous:
+            match = self._tried_again.find((row.method, message.target, fingerprint(message)), self._asker(message))
+            if match.ambiguous:
                 _flag(message)
-            return self._next_round(self._tried_again, tried.call, row)
+            return self._next_round(self._tried_again, match.call, row)
         return None
 
     def _next_round(self, candidates: Candidates, call: Call | None, row: Exchange) -> Call | None:
@@ -146,12 +146,12 @@ class CallJoiner:
         task = message.target
         if task is None:
             return None
-        found = self._task(row.sender, task, message)
-        if found.ambiguous:
+        match = self._find_task(row.sender, task, message)
+        if match.ambiguous:
             _flag(message)
             return None
-        call = found.call
-        if call is None:  # it was begun before the capture
+        call = match.call
+        if call is None:  # the task began before the capture
             call = self._begin(row)
             call.rounds.clear()
             call.task = Task(task)
@@ -163,7 +163,7 @@ class CallJoiner:
         return call
 
     def _within_task(self, row: Exchange, message: Message) -> Call | None:
-        """What the side that runs a task asks the other one for it."""
+        """Join a request that the side which runs a task makes for it."""
         call = self._related(message)
         return None if call is None or row.row in self._calls else self._join(call, row)
 
@@ -181,10 +181,10 @@ class CallJoiner:
     def _answered(self, row: Exchange, message: Message) -> Call | None:
         call = self._calls.get(row.row)
         if message.kind is Kind.ERROR:
-            named = elicitations(message) if row.method in MAY_NEED_INPUT and b"elicitationId" in message.raw else []
-            if named:
+            ids = elicitations(message) if row.method in MAY_NEED_INPUT and b"elicitationId" in message.raw else []
+            if ids:
                 call = call or self._begin(row)
-                self._send_to_urls(call, row, named, message)
+                self._send_to_urls(call, row, ids, message)
                 return self._add_time(call, row)
         elif message.result_type == INPUT_REQUIRED and row.method in MAY_NEED_INPUT:
             call = call or self._begin(row)
@@ -201,9 +201,9 @@ class CallJoiner:
         self._settle(call, row, message)
         return self._add_time(call, row)
 
-    def _send_to_urls(self, call: Call, row: Exchange, named: list[str], message: Message) -> None:
+    def _send_to_urls(self, call: Call, row: Exchange, ids: list[str], message: Message) -> None:
         call.needed_input = row
-        self._elicits(call, named, message)
+        self._elicits(call, ids, message)
         name: Name = (row.method, row.target, fingerprint(row.request))
         self._tried_again.add(name, self._asker(row.request), call)
 
@@ -211,7 +211,7 @@ class CallJoiner:
         name, asker = (row.sender, facts.id), self._asker(row.request)
         before = self._tasks.find(name, asker).call
         if before is not None and before is not call and before.outcome is not Outcome.PENDING:
-            self._tasks.take(before)  # its id is used again
+            self._tasks.take(before)  # the id is used again
         self._tasks.add(name, asker, call)
         if call.task is None:
             call.task = Task(facts.id)
@@ -221,7 +221,7 @@ class CallJoiner:
         self._note_status(call, facts, message.at_ns)
 
     def _settle(self, call: Call, row: Exchange, message: Message) -> None:
-        """An answer that is one, to an exchange of a call."""
+        """Take in the final answer to an exchange of a call."""
         part, is_error = call.part(row), message.kind is Kind.ERROR
         match part:
             case CallPart.ROUND if row is call.last_round and row.method not in (SUBSCRIBE, _ELICIT):
@@ -234,7 +234,7 @@ class CallJoiner:
                 facts = task_facts(message)
                 if facts is not None and (call.task is None or facts.id == call.task.id):
                     self._note_status(call, facts, message.at_ns)
-                elif part is CallPart.CANCEL and call.task is not None and not call.task.over:  # an acknowledgement alone
+                elif part is CallPart.CANCEL and call.task is not None and not call.task.over:  # only an acknowledgement
                     call.task.cancelled = True
                     call.ended_ns = message.at_ns
             case _:
@@ -242,11 +242,11 @@ class CallJoiner:
 
     # Notifications
 
-    def _told(self, row: UnpairedMessage, message: Message) -> Call | None:
+    def _notified(self, row: UnpairedMessage, message: Message) -> Call | None:
         method = message.method
         call: Call | None = None
-        if method in TASK_NEWS:
-            call = self._task_news(row, message)
+        if method in TASK_STATUSES:
+            call = self._task_status(row, message)
         elif method == _ELICITED:
             call = self._elicitation_done(message)
         elif self._calls:
@@ -259,40 +259,41 @@ class CallJoiner:
             self._calls[row.row] = call
         return call
 
-    def _task_news(self, row: UnpairedMessage, message: Message) -> Call | None:
-        """The side that runs a task tells how it stands."""
+    def _task_status(self, row: UnpairedMessage, message: Message) -> Call | None:
+        """Take in the status of a task, reported by the side that runs it."""
         if message.target is None:
             return None
-        found = self._task(_OTHER[message.sender], message.target, message)
-        if found.ambiguous:
+        match = self._find_task(_OTHER[message.sender], message.target, message)
+        if match.ambiguous:
             _flag(message)
-        elif found.call is None:
+        elif match.call is None:
             self._early.setdefault((_OTHER[message.sender], message.target, self._asker(message)), []).append(row)
-        facts = None if found.call is None else task_facts(message)
-        if found.call is not None and facts is not None:
-            self._note_status(found.call, facts, message.at_ns)
-        return found.call
+        facts = None if match.call is None else task_facts(message)
+        if match.call is not None and facts is not None:
+            self._note_status(match.call, facts, message.at_ns)
+        return match.call
 
     def _elicitation_done(self, message: Message) -> Call | None:
-        named = elicitation(message)
-        if named is None:
+        id = elicitation(message)
+        if id is None:
             return None
-        found = self._elicited.find((message.sender, named), self._asker(message))
-        if found.ambiguous:
+        match = self._elicited.find((message.sender, id), self._asker(message))
+        if match.ambiguous:
             _flag(message)
-        call = found.call
+        call = match.call
         if call is not None:
             call.completed_elicitations += 1
-            if call.first.method == _ELICIT and call.completed_elicitations >= call.elicitations and call.ended_ns is None:
+            is_complete = call.first.method == _ELICIT and call.completed_elicitations >= call.elicitations
+            if is_complete and call.ended_ns is None:
                 call.ended_ns = message.at_ns
         return call
 
     def _of_subscription(self, message: Message) -> Call | None:
-        """The subscription that a notification names (from 2026-07-28)."""
-        named = subscription(message) if b"subscriptionId" in message.raw else None
-        return None if named is None else self._subscribed.get((named, self._scope(message)))
+        """Return the subscription that a notification names (from 2026-07-28)."""
+        id_key = subscription(message) if b"subscriptionId" in message.raw else None
+        return None if id_key is None else self._subscribed.get((id_key, self._scope(message)))
 
-    # What they have in common
+    # Calls
 
     def _begin(self, row: Exchange) -> Call:
         call = self._calls[row.row] = Call([row], [row])
@@ -309,33 +310,33 @@ class CallJoiner:
             call.wire_ns += row.duration_ns or 0
         return call
 
-    def _elicits(self, call: Call, named: list[str], message: Message) -> None:
-        call.elicitations = len(named)
-        for one in named:
-            self._elicited.add((SERVER, one), self._asker(message), call)
+    def _elicits(self, call: Call, ids: list[str], message: Message) -> None:
+        call.elicitations = len(ids)
+        for id in ids:
+            self._elicited.add((SERVER, id), self._asker(message), call)
 
     def _related(self, message: Message) -> Call | None:
-        """The call of the task that a message names in its `_meta` (2025-11-25)."""
-        named = related_task(message) if b"related-task" in message.raw else None
-        if named is None:
+        """Return the call of the task that a message names in its `_meta` (2025-11-25)."""
+        id = related_task(message) if b"related-task" in message.raw else None
+        if id is None:
             return None
-        found = self._task(_OTHER[message.sender], named, message)
-        if found.call is None and not found.ambiguous:
-            found = self._task(message.sender, named, message)
-        if found.ambiguous:
+        match = self._find_task(_OTHER[message.sender], id, message)
+        if match.call is None and not match.ambiguous:
+            match = self._find_task(message.sender, id, message)
+        if match.ambiguous:
             _flag(message)
-        return found.call
+        return match.call
 
-    def _task(self, wants: Side, task: str, message: Message) -> CandidateMatch:
-        """The call of a task that `wants` asked for. A session that took the place of a lost one knows the tasks of that one."""
+    def _find_task(self, side: Side, task: str, message: Message) -> CandidateMatch:
+        """Return the call of a task that `side` began. A session that replaced an unknown one has the tasks of that one, too."""
         asker = self._asker(message)
-        found = self._tasks.find((wants, task), asker)
-        for _ in range(MAX_LOST_SESSIONS):
-            if found != NO_MATCH or isinstance(asker, str) or asker.replaces is None:
+        match = self._tasks.find((side, task), asker)
+        for _ in range(MAX_REPLACED_SESSIONS):
+            if match != NO_MATCH or isinstance(asker, str) or asker.replaces is None:
                 break
             asker = asker.replaces
-            found = self._tasks.find((wants, task), asker)
-        return found
+            match = self._tasks.find((side, task), asker)
+        return match
 
     def _note_status(self, call: Call, facts: TaskFacts, at_ns: int) -> None:
         task = call.task
@@ -350,11 +351,11 @@ class CallJoiner:
             call.task_failed = facts.is_error
 
     def _scope(self, message: Message) -> Scope | None:
-        transaction = self._source.transaction_of(message.stream)
+        transaction = self._info.transaction_of(message.stream)
         return None if transaction is None else transaction.scope
 
     def _asker(self, message: Message) -> Asker:
-        transaction = self._source.transaction_of(message.stream)
+        transaction = self._info.transaction_of(message.stream)
         if transaction is None:
             return ""
         scope = transaction.scope

@@ -296,7 +296,7 @@ def lifecycle_object(lifecycle: Lifecycle) -> dict[str, Any]:
         }
         for phase in lifecycle.phases
     ]
-    return {"start_up": {**asdict(start_up), "took_ns": start_up.took_ns}, "phases": phases}
+    return {"start_up": {**asdict(start_up), "took_ns": start_up.duration_ns}, "phases": phases}
 
 
 def log_match_object(match: LogMatch | None) -> dict[str, Any]:

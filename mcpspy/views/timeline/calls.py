@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...transcript.calls.call import Call, CallPart
-from ...transcript.calls.join import TASK_NEWS
+from ...transcript.calls.join import TASK_STATUSES
 from ...transcript.calls.references import TaskFacts, task_facts
 from ...transcript.mcp.fields import INPUT_REQUIRED
 from ...transcript.mcp.methods import LISTEN
@@ -37,7 +37,7 @@ def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, capture: CaptureI
     if call is None:
         return phrase
     if isinstance(row, UnpairedMessage):
-        facts = task_facts(row.message) if row.message.method in TASK_NEWS else None
+        facts = task_facts(row.message) if row.message.method in TASK_STATUSES else None
         ends = f", {_took(call, row.at_ns)} in total" if facts is None and call.ended_ns == row.at_ns else ""
         details = [phrase.detail if facts is None else _status(facts, call, row.at_ns), f"of row {call.row}{ends}"]
     else:
