@@ -128,7 +128,7 @@ def test_what_a_clients_file_decides_of_the_recording_is_said(
 ) -> None:
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"it": entry}}))
     for words in (("--status",), ("--dry-run",)):
-        said = re.findall("recorded as this file says: (.*)", run("wrap", *words).stdout)
+        said = re.findall("recorded with: (.*)", run("wrap", *words).stdout)
         assert said == ([told] if told else [])
 
 

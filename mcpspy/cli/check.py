@@ -26,7 +26,7 @@ from .check_baseline import accept as write_baselines
 from .check_baseline import baselines
 from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
-from .since import Since, chosen_since, of_late, since_option
+from .since import Since, recent_rows, select_captures_since, since_option
 from .transcripts import CaptureSelection, WhatCommand, row_of, select_captures, transcript_of
 
 FORMATS = ("text", "json", "junit", "sarif", "github")
@@ -93,7 +93,7 @@ def command(
     if accept and baseline is None:
         raise click.UsageError("--accept wants to know where: --baseline DIR.")
     wanted = combined_filter(filters)
-    asked, what = (select_captures(what), what) if since is None else chosen_since(what, since)
+    asked, what = (select_captures(what), what) if since is None else select_captures_since(what, since)
     transcript, _ = transcript_of(asked.paths)
     accepted = None if baseline is None else baselines(baseline, transcript)
     if accept and baseline is not None and accepted is not None:
@@ -125,7 +125,7 @@ def _examined(
     if since is None:
         transcript.findings = all_findings(transcript, accepted, rules)
         return transcript
-    kept = of_late(transcript, asked.paths, since)
+    kept = recent_rows(transcript, asked.paths, since)
     transcript.findings = findings(transcript, kept.is_about)
     return Transcript(transcript.captures, kept.rows, all_findings(transcript, accepted, rules, kept.is_about))
 

@@ -1,4 +1,4 @@
-"""`mcpspy demo`: our small client and server, as real processes with a real tap between them, and what can be seen of them."""
+"""`mcpspy demo`: a small client and server, as real processes with a real tap between them, and the timeline of their capture."""
 
 import subprocess
 import sys
@@ -17,23 +17,23 @@ from .transcripts import transcript_of
 LABEL = "demo"
 
 DEADLINE_S = 60
-"""The scene takes 2 s; a machine that needs this long has another trouble."""
+"""The demo takes 2 s. If it takes this long, the machine has another problem."""
 
 NEXT = """
 The capture is {path}. Next:
-  mcpspy show demo          the timeline again
-  mcpspy show demo:3        one exchange whole
-  mcpspy export text demo   the diagram as a ladder, here in the terminal
-  mcpspy run -- COMMAND     the same for a server of yours: put it before the command in your client's configuration"""
+  mcpspy show demo          show the timeline again
+  mcpspy show demo:3        show row 3 in full
+  mcpspy export text demo   draw the diagram here in the terminal
+  mcpspy wrap               record your own servers: insert mcpspy between your clients and them"""
 
 
 @click.command("demo")
-@click.option("--json", "as_json", is_flag=True, help="The timeline as JSON (docs/json.md), and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="Print the timeline as JSON (docs/json.md), and nothing else.")
 def command(as_json: bool) -> None:
-    """Watch mcpspy at work: a weather server and a client, a tap between them, and what it saw.
+    """Record a small weather server and its client, and show the timeline and a diagram.
 
-    The scene has a slow call with progress, an error of the tool and one of the protocol, a request of the server, a line on
-    stdout that is no message, and a cancelled call. It takes two seconds and needs neither network nor configuration.
+    The session has a slow call with progress, a tool error and a protocol error, a request from the server, a line on stdout that
+    is not a message, and a cancelled call. It takes two seconds and needs neither network nor configuration.
 
     \b
     Example:
@@ -53,11 +53,11 @@ def command(as_json: bool) -> None:
 
 
 def play() -> None:
-    """Play the scene through a tap that records into the store. Raises: TapError: if it broke off."""
-    python = [sys.executable, "-P", "-m"]  # whatever the folder holds in which somebody tries this
+    """Run client and server with a tap between them that records to the store. Raises: TapError: if that fails."""
+    python = [sys.executable, "-P", "-m"]  # not a `mcpspy` in the working folder
     tap = [*python, "mcpspy", "run", "--quiet", "--label", LABEL, "--", *python, "mcpspy.demo.server"]
     client = [*python, "mcpspy.demo.client", *tap]
-    played = subprocess.run(client, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE_S, check=False)
-    if played.returncode:
-        words = played.stderr.decode(errors="replace").strip()
-        raise TapError("client", f"the demo broke off with exit status {played.returncode}: {words}")
+    done = subprocess.run(client, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE_S, check=False)
+    if done.returncode:
+        message = done.stderr.decode(errors="replace").strip()
+        raise TapError("client", f"the demo failed with exit status {done.returncode}: {message}")

@@ -1,4 +1,4 @@
-"""`mcpspy list`: the newest recordings and their captures; and what bare `mcpspy` says."""
+"""`mcpspy list`: the newest recordings and their captures; and the overview that bare `mcpspy` prints."""
 
 import os
 import time
@@ -22,39 +22,39 @@ OVERVIEW_RECORDINGS = 3
 
 
 @click.command("list")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document (docs/json.md).")
-@click.option("--all", "everything", is_flag=True, help=f"All recordings, not only the newest {SHOWN_RECORDINGS}.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document (docs/json.md).")
+@click.option("--all", "everything", is_flag=True, help=f"List all recordings, not only the newest {SHOWN_RECORDINGS}.")
 @since_option
 def command(*, as_json: bool, everything: bool, since: Since | None) -> None:
     """List the newest recordings and their captures.
 
-    A recording is what one client did with all its servers. The newest is addressed as @, the one before as @1; a capture by its
-    label or its file.
+    A recording is one client with all its servers, and has a capture for each. The newest recording is @, the one before it @1. A
+    capture is named by its label or its file.
 
     \b
       mcpspy list
       mcpspy list --all --json
       mcpspy list --since 2d
     """
-    found, unusable, left_out = _listed(None if everything or since else SHOWN_RECORDINGS, since)
+    found, unreadable, left_out = _find(None if everything or since else SHOWN_RECORDINGS, since)
     if as_json:
-        click.echo(listing_json(captures_folder(), found, unusable, _kept()), nl=False)
-    elif found or unusable:
-        show_lines(listing(found, unusable, width=width()))
+        click.echo(listing_json(captures_folder(), found, unreadable, _store_usage()), nl=False)
+    elif found or unreadable:
+        show_lines(listing(found, unreadable, width=width()))
     if left_out:
-        say(f"{left_out} older: mcpspy list --all")
+        say(f"{counted(left_out, 'older recording')}: mcpspy list --all")
     elif not found and since is not None:
         say(f"Nothing was recorded {since.words}.")
     elif not found:
         _say_nothing_yet()
-    _say_what_is_kept()
+    _say_store_usage()
 
 
-def _say_what_is_kept() -> None:
-    """How much there is, what becomes of it, and what is gone: who looks for an old recording has to know."""
+def _say_store_usage() -> None:
+    """Say how large the store is, what limits it, and what was deleted, for users who miss an old recording."""
     empty = len(empty_files(wall_ns=time.time_ns()))
     if empty:
-        say(f"{counted(empty, 'empty file')} of taps that were killed before they wrote anything: mcpspy prune removes them")
+        say(f"{counted(empty, 'empty file')}, left by mcpspy processes that were killed at once: mcpspy prune deletes them")
     files, size_bytes = taken()
     if files or quota_bytes() is not None:
         say(keeping_line(files, size_bytes, quota_bytes()))
@@ -65,65 +65,69 @@ def _say_what_is_kept() -> None:
             say(gone_line(gone.recordings, gone.captures, gone.bytes, when=when, by_quota=by_quota))
 
 
-def _kept() -> StoreUsage:
+def _store_usage() -> StoreUsage:
     files, size_bytes = taken()
-    asked, by_quota = pruned(), pruned(by_quota=True)
+    by_hand, by_quota = pruned(), pruned(by_quota=True)
     return StoreUsage(
         captures=files,
         size_bytes=size_bytes,
         max_bytes=quota_bytes(),
-        gone_captures=asked.captures + by_quota.captures,
-        gone_bytes=asked.bytes + by_quota.bytes,
-        gone_wall_ns=max(asked.last_wall_ns, by_quota.last_wall_ns) or None,
+        gone_captures=by_hand.captures + by_quota.captures,
+        gone_bytes=by_hand.bytes + by_quota.bytes,
+        gone_wall_ns=max(by_hand.last_wall_ns, by_quota.last_wall_ns) or None,
     )
 
 
 def overview() -> None:
-    """The newest recordings, and the next useful command: what bare `mcpspy` says."""
-    found, unusable, _ = _listed(OVERVIEW_RECORDINGS)
+    """Print the newest recordings and the next useful commands, for bare `mcpspy`."""
+    found, unreadable, _ = _find(OVERVIEW_RECORDINGS)
     if not found:
         _say_nothing_yet()
         say("mcpspy --help lists all commands.")
         return
-    show_lines(listing(found, unusable, width=width()))
+    show_lines(listing(found, unreadable, width=width()))
     live = any(capture.state is CaptureState.LIVE for recording in found for capture in recording.captures)
     say("")
-    say("mcpspy show -f follows what is being said." if live else "mcpspy show shows what was said in the newest recording.")
+    say("mcpspy show -f shows its calls as they happen." if live else "mcpspy show shows the calls of the newest recording.")
     say("mcpspy --help lists all commands.")
 
 
 def _say_nothing_yet() -> None:
-    say(f"Nothing has been recorded yet. Looked in {safe_text(captures_folder())}.")
-    say("mcpspy wrap puts mcpspy before the servers of your clients; or try mcpspy demo.")
+    say(f"Nothing has been recorded yet in {safe_text(captures_folder())}.")
+    say("mcpspy wrap inserts mcpspy between your clients and their servers; mcpspy demo shows a small example.")
 
 
-def _listed(limit: int | None, since: Since | None = None) -> tuple[list[RecordingLine], list[UnreadableFile], int]:
-    """The newest recordings as the view wants them, what cannot be read, and how many recordings are left out.
+def _find(limit: int | None, since: Since | None = None) -> tuple[list[RecordingLine], list[UnreadableFile], int]:
+    """Find the newest recordings, and those changed since a moment. Returns them, unreadable files, and the number left out.
 
-    Of `since` those into which was recorded since then, by the addresses that they have among all.
+    Each recording keeps the address that it has among all.
     """
     now_ns = time.time_ns()
-    known = entries()
-    all_found = recordings(known)
+    captures = entries()
+    every = recordings(captures)
     if since is not None:
         from ..capture.store.recent import is_touched
 
-        wanted = [one for one in all_found if any(is_touched(each, since.wall_ns) for each in one.own)]
-        known = [one for one in known if is_touched(one, since.wall_ns)]
+        selected = [recording for recording in every if any(is_touched(capture, since.wall_ns) for capture in recording.own)]
+        captures = [capture for capture in captures if is_touched(capture, since.wall_ns)]
     else:
-        wanted = all_found[:limit]
-    shown = set(map(id, wanted))
-    named = all_found[: max((at + 1 for at, one in enumerate(all_found) if id(one) in shown), default=0)]
-    names = addresses([any(map(has_message, one.entries)) for one in named])
-    counts = {one.path: count(one) for recording in wanted for one in recording.entries}
-    found = [_recording(one, name, counts, now_ns) for one, name in zip(named, names, strict=True) if id(one) in shown]
-    broken = [
-        UnreadableFile(path=one.path, file=os.path.basename(one.path), reason=one.error)
-        for one in known
-        if not one.header and (one.size_bytes or one.live)
+        selected = every[:limit]
+    shown = set(map(id, selected))
+    with_address = every[: max((at + 1 for at, recording in enumerate(every) if id(recording) in shown), default=0)]
+    names = addresses([any(map(has_message, recording.entries)) for recording in with_address])
+    counts = {capture.path: count(capture) for recording in selected for capture in recording.entries}
+    lines = [
+        _recording(recording, name, counts, now_ns)
+        for recording, name in zip(with_address, names, strict=True)
+        if id(recording) in shown
     ]
-    left_out = 0 if since is not None else len(all_found) - len(found)
-    return found, broken[:limit], left_out
+    unreadable = [
+        UnreadableFile(path=capture.path, file=os.path.basename(capture.path), reason=capture.error)
+        for capture in captures
+        if not capture.header and (capture.size_bytes or capture.live)
+    ]
+    left_out = 0 if since is not None else len(every) - len(lines)
+    return lines, unreadable[:limit], left_out
 
 
 def _recording(recording: Recording, address: str, counts: dict[str, Count], now_ns: int) -> RecordingLine:
@@ -133,7 +137,7 @@ def _recording(recording: Recording, address: str, counts: dict[str, Count], now
         address=address,
         client=recording.client,
         client_pid=pid if isinstance(pid, int) else None,
-        captures=tuple(_capture(one, counts[one.path], now_ns) for one in recording.entries),
+        captures=tuple(_capture(capture, counts[capture.path], now_ns) for capture in recording.entries),
     )
 
 

@@ -98,12 +98,12 @@ def parse(
 
 
 def last(values: Values, name: str, default: str = "") -> str:
-    """The value that counts for an option that does not repeat."""
+    """Return the value that counts for an option that does not repeat."""
     return values[name][-1] if name in values else default
 
 
 def size_bytes(text: str) -> int:
-    """Bytes in `20mb`, `1gb`, `500kb` or `1000000`: a kb is 1000 bytes. Raises: UsageError."""
+    """Read `20mb`, `1gb`, `500kb` or `1000000` as bytes; a kb is 1000 bytes. Raises: UsageError."""
     lower = text.strip().lower()
     for suffix, factor in (("kb", 10**3), ("mb", 10**6), ("gb", 10**9), ("tb", 10**12), ("b", 1), ("", 1)):
         if lower.endswith(suffix):

@@ -1,4 +1,4 @@
-"""`mcpspy prune`: old captures out of the store, when the user asks for it and never else."""
+"""`mcpspy prune`: delete old captures from the store, once or from now on by a quota."""
 
 import os
 import time
@@ -21,21 +21,25 @@ MAX_LISTED = 20
 
 @click.command("prune")
 @click.option(
-    "--older-than", "age_ns", type=AGE, metavar="AGE", help="What was last heard of longer ago than this: 30d, 12h, 2w."
+    "--older-than", "age_ns", type=AGE, metavar="AGE", help="Delete recordings that ended longer ago than this: 30d, 12h, 2w."
 )
-@click.option("--keep", metavar="N", type=click.IntRange(min=0), help="All but the newest N recordings.")
+@click.option("--keep", metavar="N", type=click.IntRange(min=0), help="Delete all but the newest N recordings.")
 @click.option(
-    "--max-size", "max_bytes", type=SIZE, metavar="SIZE", help="The oldest, until the store takes no more than this: 2gb."
+    "--max-size",
+    "max_bytes",
+    type=SIZE,
+    metavar="SIZE",
+    help="Delete the oldest recordings, until the store has at most this size: 2gb.",
 )
 @click.option(
     "--quota",
     metavar="SIZE|none",
     type=QUOTA,
-    help="From now on: taps keep the store below this by themselves. None lifts that.",
+    help="From now on, keep the store below this size: 2gb. `none` removes the quota.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would go; remove nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Ask nothing.")
-@click.option("--json", "as_json_", is_flag=True, help="One JSON document (docs/json.md).")
+@click.option("--dry-run", is_flag=True, help="List what would be deleted, and delete nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json_", is_flag=True, help="Print one JSON document (docs/json.md).")
 def command(
     *,
     age_ns: int | None,
@@ -46,13 +50,14 @@ def command(
     yes: bool,
     as_json_: bool,
 ) -> int:
-    """Remove old recordings from the store, the oldest first. A recording that is being recorded always stays.
+    """Delete old recordings from the store, the oldest first. A recording that is being recorded always stays.
 
-    Nothing is removed unless it is asked for: name at least one bound. Of several, each counts. On a terminal it shows what goes and
-    asks. `mcpspy list` says what went. Empty files go as well: taps leave them that are killed before they wrote anything.
+    Give at least one limit; of several, each applies. On a terminal it lists the recordings and asks. `mcpspy list` says how much was
+    deleted. Empty files are deleted too.
 
-    There is no quota unless you set one. With `--quota` taps keep it from now on: the oldest recordings go, then what has ended of
-    those that are being recorded; where that is not enough, taps record length and SHA-256 of payloads until there is room.
+    Without --quota, this deletes once. A quota applies from now on: whenever the store is full, the oldest recordings are deleted,
+    then finished captures of recordings that are still being recorded. If that is not enough, only the length and SHA-256 of
+    payloads are recorded until there is room.
 
     \b
     Examples:
@@ -61,83 +66,85 @@ def command(
       mcpspy prune --quota 2gb
     """
     if age_ns is None and keep is None and max_bytes is None and quota is None:
-        raise click.UsageError("What may go? Name --older-than AGE, --keep N, --max-size SIZE or --quota SIZE.")
+        raise click.UsageError("What to delete? Give --older-than AGE, --keep N, --max-size SIZE or --quota SIZE.")
     now_ns = time.time_ns()
-    limits = [one for one in (max_bytes, quota) if one]
+    limits = [limit for limit in (max_bytes, quota) if limit]
     bounds = Bounds(
         before_ns=None if age_ns is None else now_ns - age_ns, recordings=keep, max_bytes=min(limits) if limits else None
     )
-    found = recordings(entries(), shares_models=False)
-    going = beyond(found, bounds)
+    stored = recordings(entries(), shares_models=False)
+    old = beyond(stored, bounds)
     if as_json_:
         empty = len(empty_files(wall_ns=now_ns))
         if not dry_run:
-            prune(going, wall_ns=now_ns)
+            prune(old, wall_ns=now_ns)
             empty = remove_empty_files(wall_ns=now_ns)
-            _set(quota)
-        click.echo(_document(going, found, empty, dry_run=dry_run))
+            _set_quota(quota)
+        click.echo(_document(old, stored, empty, dry_run=dry_run))
         return 0
-    return _by_hand(going, found, now_ns, quota, dry_run=dry_run, asks=not yes)
+    return _prune(old, stored, now_ns, quota, dry_run=dry_run, asks=not yes)
 
 
-def _set(quota: int | None) -> None:
-    """Remember the quota that was asked for, if one was."""
+def _set_quota(quota: int | None) -> None:
+    """Set or remove the quota, if one was given."""
     if quota is not None:
         set_quota(quota or None)
 
 
-def _by_hand(
-    going: list[Recording], found: list[Recording], now_ns: int, quota: int | None, *, dry_run: bool, asks: bool
-) -> int:
-    _show(going)
+def _prune(old: list[Recording], stored: list[Recording], now_ns: int, quota: int | None, *, dry_run: bool, asks: bool) -> int:
+    _list(old)
     if dry_run:
-        say(f"mcpspy: {_told(going)} of {_told(found)} would go; nothing was removed")
+        say(f"mcpspy: {_total(old)} of {_total(stored)} would be deleted; nothing was deleted")
         return 0
-    if going and asks and os.isatty(0) and os.isatty(2) and not click.confirm(f"Remove {_told(going)}?", err=True):
-        say("mcpspy: nothing was removed")
+    if old and asks and os.isatty(0) and os.isatty(2) and not click.confirm(f"Delete {_total(old)}?", err=True):
+        say("mcpspy: nothing was deleted")
         return 0
-    made = prune(going, wall_ns=now_ns)
+    deleted = prune(old, wall_ns=now_ns)
     empty = remove_empty_files(wall_ns=now_ns)
     if empty:
-        say(f"mcpspy: {counted(empty, 'empty file')} removed: their taps were killed before they wrote anything")
-    left = counted(len(found) - made.recordings, "recording")
-    if going:
-        say(f"mcpspy: {counted(made.recordings, 'recording')}, {size(made.bytes)}, removed; {left} left")
+        say(f"mcpspy: {counted(empty, 'empty file')} deleted, left by mcpspy processes that were killed at once")
+    left = counted(len(stored) - deleted.recordings, "recording")
+    if old:
+        say(f"mcpspy: {counted(deleted.recordings, 'recording')}, {size(deleted.bytes)}, deleted; {left} left")
     else:
-        say(f"mcpspy: nothing to remove; {_told(found)} in the store")
-    _set(quota)  # last: on a disk that is full it takes what went
+        say(f"mcpspy: nothing to delete; the store has {_total(stored)}")
+    _set_quota(quota)  # last: on a full disk it needs the space that was just freed
     if quota is not None:
         say(f"mcpspy: {keeping_line(*taken(), quota_bytes())}")
     return 0
 
 
-def _show(going: list[Recording]) -> None:
-    for one in going[:MAX_LISTED]:
-        when = wall_time(last_ns(one)).strftime("%Y-%m-%d %H:%M")
-        labels = ", ".join(safe_text(entry.label) for entry in one.entries)
-        click.echo(f"{when}  {size(size_bytes(one)):>8}  {safe_text(one.client)}: {labels}")
-    if len(going) > MAX_LISTED:
-        click.echo(f"… {counted(len(going) - MAX_LISTED, 'more recording')}")
+def _list(old: list[Recording]) -> None:
+    for recording in old[:MAX_LISTED]:
+        when = wall_time(last_ns(recording)).strftime("%Y-%m-%d %H:%M")
+        labels = ", ".join(safe_text(capture.label) for capture in recording.entries)
+        click.echo(f"{when}  {size(size_bytes(recording)):>8}  {safe_text(recording.client)}: {labels}")
+    if len(old) > MAX_LISTED:
+        click.echo(f"… {counted(len(old) - MAX_LISTED, 'more recording')}")
 
 
-def _told(some: list[Recording]) -> str:
+def _total(some: list[Recording]) -> str:
     return f"{counted(len(some), 'recording')} ({size(sum(map(size_bytes, some)))})"
 
 
-def _document(going: list[Recording], found: list[Recording], empty: int, *, dry_run: bool) -> str:
-    total = sum(map(size_bytes, found))
-    made = {
+def _document(old: list[Recording], stored: list[Recording], empty: int, *, dry_run: bool) -> str:
+    document = {
         "schema": SCHEMA,
         "dry_run": dry_run,
-        "recordings": len(found),
-        "bytes": total,
+        "recordings": len(stored),
+        "bytes": sum(map(size_bytes, stored)),
         "max_bytes": quota_bytes(),
         "empty_files": empty,
-        "removed": [_object(one) for one in going],
+        "removed": [_object(recording) for recording in old],
     }
-    return as_json(made)
+    return as_json(document)
 
 
-def _object(one: Recording) -> dict[str, Any]:
-    paths = [entry.path for entry in one.entries]
-    return {"client": one.client, "last_wall_ns": last_ns(one), "bytes": size_bytes(one), "paths": paths}
+def _object(recording: Recording) -> dict[str, Any]:
+    paths = [capture.path for capture in recording.entries]
+    return {
+        "client": recording.client,
+        "last_wall_ns": last_ns(recording),
+        "bytes": size_bytes(recording),
+        "paths": paths,
+    }

@@ -1,6 +1,6 @@
-"""Standard output as it is: a terminal or a pipe, how wide, whether in colour, and which letters it can take.
+"""Standard output: whether it is a terminal or a pipe, its width, colours and characters.
 
-Data goes here; words for people go to stderr, and hints only where somebody watches.
+Data goes to stdout. Messages for people go to stderr, and hints only if stdout is a terminal.
 """
 
 import os
@@ -19,11 +19,11 @@ PLAIN_LETTERS = str.maketrans(
         "╌": ".", "►": ">", "◄": "<", "●": "*", "○": "o", "µ": "u", "≠": "!=",
     }
 )  # fmt: skip
-"""Ours, for an encoding that lacks them. What is captured is spelled out by `backslashreplace` there."""
+"""Replacements for our characters in an encoding without them. Captured text is escaped there by `backslashreplace`."""
 
 
 class Screen:
-    """How to print on standard output. `width` is in cells; None: a pipe, which takes lines of any length."""
+    """Printing to standard output. `width` is in cells; None for a pipe, which takes lines of any length."""
 
     __slots__ = ("_colour", "_plain_letters", "terminal", "width")
 
@@ -38,58 +38,58 @@ class Screen:
 
     @property
     def redraws(self) -> bool:
-        """Whether what was printed can be written over, and in colour."""
+        """Whether printed lines can be overwritten, and coloured."""
         return self.terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") not in ("dumb", "unknown", "")
 
     def measure(self) -> None:
-        """Look again how wide it is."""
+        """Read the width again, as the terminal may have been resized."""
         self.width = _width(terminal=self.terminal)
 
     def text(self, line: Line) -> str:
-        """`line` as it will be printed."""
+        """Write a line as it is printed, with colours if the screen has them."""
         return self.letters(coloured(line) if self._colour else plain(line))
 
     def letters(self, text: str) -> str:
-        """`text` in letters that the encoding of standard output has."""
+        """Replace the characters that the encoding of standard output lacks."""
         return text.translate(PLAIN_LETTERS) if self._plain_letters else text
 
     def lines(self, lines: Iterable[Line]) -> None:
-        """Print lines, many at a time."""
-        held: list[str] = []
+        """Print lines."""
+        batch: list[str] = []
         for line in lines:
-            held.append(self.text(line))
-            if len(held) == LINES_PER_WRITE:
-                self.texts(held)
-                held = []
-        self.texts(held)
+            batch.append(self.text(line))
+            if len(batch) == LINES_PER_WRITE:
+                self.texts(batch)
+                batch = []
+        self.texts(batch)
 
     def texts(self, texts: Iterable[str]) -> None:
-        """Print texts, each on a line of its own."""
-        held = list(texts)
-        if held:
-            sys.stdout.write("\n".join(held) + "\n")
+        """Print texts, each on its own line."""
+        batch = list(texts)
+        if batch:
+            sys.stdout.write("\n".join(batch) + "\n")
 
     def advise(self, line: Line) -> None:
-        """Say something to whoever watches: nothing where nobody does."""
+        """Print a hint to stderr if stdout is a terminal."""
         if self.terminal:
             sys.stdout.flush()
             click.echo(self.text(line), err=True)
 
 
 def width() -> int | None:
-    """How many cells a line on stdout may take; None where it is a pipe, which takes any."""
+    """Return the width of stdout in cells; None for a pipe, which takes lines of any length."""
     return _width(terminal=_is_terminal())
 
 
 def show_lines(lines: Iterable[Line]) -> None:
-    """Write `lines` to stdout, in colour where that is seen."""
+    """Print lines to stdout, in colour on a terminal."""
     Screen().lines(lines)
 
 
-def say(words: str) -> None:
-    """Write words for a person to stderr."""
+def say(text: str) -> None:
+    """Write a message for a person to stderr."""
     sys.stdout.flush()
-    click.echo(words, err=True)
+    click.echo(text, err=True)
 
 
 def _is_terminal() -> bool:
@@ -100,10 +100,10 @@ def _is_terminal() -> bool:
 
 
 def _width(*, terminal: bool) -> int | None:
-    """What `COLUMNS` says; else as wide as the terminal is."""
-    named = os.environ.get("COLUMNS", "")
-    if named.isascii() and named.isdecimal() and int(named[:6]) > 0:
-        return int(named[:6])
+    """Return the width that `COLUMNS` has, else that of the terminal."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdecimal() and int(columns[:6]) > 0:
+        return int(columns[:6])
     if not terminal:
         return None
     try:

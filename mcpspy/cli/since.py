@@ -1,6 +1,6 @@
-"""The option `--since` of the verbs that look: a recorder that is on for weeks is asked about its last hour.
+"""The option `--since`: the captures that changed since a moment, and the rows of them that were active since then.
 
-Which captures that means, and which of their rows. Where it is not given, nothing is imported that it takes.
+What it needs is imported when it is given.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WRONG = "it takes an age like 90s, 1h or 2d, or a time like 09:30, 2026-11-21 o
 
 
 class Since:
-    """A moment: `wall_ns` is Unix time, `text` how it was written."""
+    """A moment: `wall_ns` is Unix time, `text` its spelling on the command line."""
 
     __slots__ = ("text", "wall_ns")
 
@@ -49,13 +49,13 @@ class Since:
 
     @property
     def words(self) -> str:
-        """`since 2026-11-21 09:30:00`, in the local zone."""
+        """The words `since 2026-11-21 09:30:00`, in local time."""
         return f"since {_local(self.wall_ns):%Y-%m-%d %H:%M:%S}"
 
     def on_clock_ns(self, header: Header | None, path: str, last_ns: int | None = None) -> int:
-        """The moment on the clock of a capture at `path`, whose last record so far came `last_ns` after it began (None: look).
+        """Convert the moment to the clock of a capture at `path`, whose last record is at `last_ns` (None: read it).
 
-        Where the header is lost it came before all of it.
+        Without a header the moment is before all records.
         """
         from ..capture.store.catalog import entry
         from ..capture.store.recent import slept_ns
@@ -63,8 +63,8 @@ class Since:
         if header is None:
             return -EVER_NS
         if last_ns is None:
-            found = entry(path)
-            last_ns = 0 if found is None else found.last_ns
+            capture = entry(path)
+            last_ns = 0 if capture is None else capture.last_ns
         return self.wall_ns - header.wall_ns - slept_ns(header, path, last_ns)
 
 
@@ -72,7 +72,7 @@ class _SinceType(click.ParamType[Since]):
     name = "moment"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Since:
-        """Read it."""
+        """Read the moment."""
         try:
             return value if isinstance(value, Since) else Since(str(value), moment_ns(str(value), now_ns=time.time_ns()))
         except UsageError as error:
@@ -80,7 +80,7 @@ class _SinceType(click.ParamType[Since]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Offer a few ages."""
-        return [CompletionItem(one) for one in OFFERED if one.startswith(incomplete)]
+        return [CompletionItem(age) for age in OFFERED if age.startswith(incomplete)]
 
 
 def since_option(command: F) -> F:
@@ -89,31 +89,31 @@ def since_option(command: F) -> F:
         "--since",
         metavar="AGE|TIME",
         type=_SinceType(),
-        help="Only what was alive since then: 90s, 1h, 2d, 09:30, 2026-11-21T09:30. Without WHAT of all recordings.",
+        help="Only what was active since then: 90s, 1h, 2d, 09:30, 2026-11-21T09:30. Without WHAT, in all recordings.",
     )
     return option(command)
 
 
 def moment_ns(text: str, *, now_ns: int) -> int:
-    """Unix time of an age before `now_ns`, or of a time as ISO 8601 has it; a time of day is the last one that was.
+    """Read an age before `now_ns`, or a time in ISO 8601, as Unix time. A time of day is its last occurrence.
 
-    It is local unless it says its zone. Raises: UsageError.
+    Times are local unless they have a zone. Raises: UsageError.
     """
     try:
         return max(0, now_ns - age_ns(text))
     except UsageError:
         pass
     try:
-        found_ns = round((_day_time(text, now_ns) or datetime.fromisoformat(text)).timestamp()) * SECOND_NS
+        time_ns = round((_day_time(text, now_ns) or datetime.fromisoformat(text)).timestamp()) * SECOND_NS
     except (ValueError, OverflowError, OSError) as error:
         raise UsageError(_WRONG.format(safe_text(text))) from error
-    if found_ns > now_ns:
-        raise UsageError(f"{safe_text(text)} has not come yet")
-    return max(0, found_ns)
+    if time_ns > now_ns:
+        raise UsageError(f"{safe_text(text)} is in the future")
+    return max(0, time_ns)
 
 
 def _day_time(text: str, now_ns: int) -> datetime | None:
-    """The last time at which a clock showed this; None where it is no time of day."""
+    """Find the last moment when clocks showed this time of day; None if it is not one."""
     try:
         at = time_of_day.fromisoformat(text)
     except ValueError:
@@ -122,52 +122,56 @@ def _day_time(text: str, now_ns: int) -> datetime | None:
         return None
     today = datetime.combine(datetime.fromtimestamp(now_ns / SECOND_NS, at.tzinfo).date(), at)
     both = [day.replace(fold=fold) for day in (today, today - timedelta(days=1)) for fold in (0, 1)]  # clocks may be put back
-    return max((one for one in both if one.timestamp() * SECOND_NS <= now_ns), key=datetime.timestamp)
+    return max((moment for moment in both if moment.timestamp() * SECOND_NS <= now_ns), key=datetime.timestamp)
 
 
-def chosen_since(whats: tuple[str, ...], since: Since) -> tuple[CaptureSelection, tuple[str, ...]]:
-    """The captures to be read, and what WHAT calls them: those named, else the recordings into which was recorded since then.
+def select_captures_since(whats: tuple[str, ...], since: Since) -> tuple[CaptureSelection, tuple[str, ...]]:
+    """Select the captures that WHATs name, else the recordings that changed since then. Returns them and WHATs for them.
 
-    These are read whole, so that their rows have the numbers that they always have. Where there are none, it says so.
+    They are read whole, so that rows keep their numbers. If there are none, stderr says so.
     """
     if whats:
-        found = select_captures(whats)
-        if found.rows is not None:
-            raise click.UsageError("--since goes with captures and recordings, not with rows of them.")
-        return found, whats
+        selection = select_captures(whats)
+        if selection.rows is not None:
+            raise click.UsageError("--since cannot be combined with rows; name a capture or a recording.")
+        return selection, whats
     from ..capture.store.recent import last_heard_ns, touched
 
     recordings, newest = touched(since.wall_ns)
-    spoken = [(name, one) for name, one in recordings if name] or recordings
-    if not spoken:
+    named = [(name, recording) for name, recording in recordings if name] or recordings
+    if not named:
         last = (
-            "" if newest is None else f"; the last thing was at {_local(last_heard_ns(newest)):%Y-%m-%d %H:%M:%S} (mcpspy list)"
+            "" if newest is None else f"; the last record is of {_local(last_heard_ns(newest)):%Y-%m-%d %H:%M:%S} (mcpspy list)"
         )
         say(f"mcpspy: nothing was recorded {since.words}{last or f', nor before, in {safe_text(captures_folder())}'}")
-    paths = dict.fromkeys(one.path for _, recording in spoken[::-1] for one in recording.entries)
-    return CaptureSelection(paths=tuple(paths)), tuple(name for name, _ in spoken if name)
+    paths = dict.fromkeys(capture.path for _, recording in named[::-1] for capture in recording.entries)
+    return CaptureSelection(paths=tuple(paths)), tuple(name for name, _ in named if name)
 
 
-def of_late(transcript: Transcript, paths: Sequence[str], since: Since) -> RecentRows:
-    """Which rows of the captures at `paths` were alive since then."""
+def recent_rows(transcript: Transcript, paths: Sequence[str], since: Since) -> RecentRows:
+    """Find the rows of the captures at `paths` that were active since then."""
     from ..capture.store.catalog import entry
     from ..transcript.recent import RecentRows
 
-    files = {one.header.capture_id: path for path in paths if (one := entry(path)) is not None and one.header is not None}
+    by_id: dict[str, str] = {}
+    for path in paths:
+        stored = entry(path)
+        if stored is not None and stored.header is not None:
+            by_id[stored.header.capture_id] = path
     since_ns: dict[int, int] = {}
-    for source in transcript.captures:
-        path = files.get(source.header.capture_id, "") if source.header is not None else ""
-        since_ns[source.index] = since.on_clock_ns(source.header, path, source.last_ns) + source.shift_ns
+    for capture in transcript.captures:
+        path = by_id.get(capture.header.capture_id, "") if capture.header is not None else ""
+        since_ns[capture.index] = since.on_clock_ns(capture.header, path, capture.last_ns) + capture.shift_ns
     return RecentRows(transcript, since_ns)
 
 
-def narrowed(transcript: Transcript, paths: Sequence[str], since: Since) -> Transcript:
-    """The transcript with what was alive since then, and the findings about that."""
+def transcript_since(transcript: Transcript, paths: Sequence[str], since: Since) -> Transcript:
+    """Make a transcript of the rows that were active since then, with the findings about them."""
     from ..transcript.findings.run import findings
-    from ..transcript.model import Transcript as Narrowed
+    from ..transcript.model import Transcript as ShorterTranscript
 
-    found = of_late(transcript, paths, since)
-    return Narrowed(transcript.captures, found.rows, findings(transcript, found.is_about))
+    recent = recent_rows(transcript, paths, since)
+    return ShorterTranscript(transcript.captures, recent.rows, findings(transcript, recent.is_about))
 
 
 def _local(wall_ns: int) -> datetime:

@@ -52,6 +52,14 @@ def select_captures(whats: tuple[str, ...], *, skips_replays: bool = False) -> C
     return CaptureSelection(paths=tuple(paths), rows=rows[0] if rows else None)
 
 
+def without_rows(what: str) -> str:
+    """Remove the rows from a WHAT, so that others can be named; empty for standard input, which cannot be read again."""
+    if what.startswith(STDIN):
+        return ""
+    name, _, rows = what.rpartition(":")
+    return name if name and rows.replace(".", "").isdecimal() else what
+
+
 def transcript_of(paths: tuple[str, ...], *, keeps_frames: bool = False) -> tuple[Transcript, bool]:
     """Read captures as they are now. Returns their transcript, and whether one of them is still being recorded.
 

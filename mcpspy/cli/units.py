@@ -1,4 +1,4 @@
-"""Ages and sizes as they are written on a command line: `30d`, `1h30m`, `2gb`."""
+"""Ages, sizes and quotas on a command line: `30d`, `1h30m`, `2gb`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_NS: Final = 1 << 62
 
 
 def age_ns(text: str) -> int:
-    """Nanoseconds in `90s`, `15m`, `1h`, `30d`, `2w` or `1h30m`. Raises: UsageError."""
+    """Read `90s`, `15m`, `1h`, `30d`, `2w` or `1h30m` as nanoseconds. Raises: UsageError."""
     parts = _ages(text)
     total = sum(float(number) * _UNITS_NS[unit] for number, unit in parts)
     if not parts or "".join(number + unit for number, unit in parts) != text or not 0 < total < _MAX_NS:
@@ -34,14 +34,14 @@ def age_ns(text: str) -> int:
 
 
 class _Amount(click.ParamType[int]):
-    """A number that `read` makes of a word."""
+    """A number that `read` makes from a word."""
 
     def __init__(self, name: str, read: Callable[[str], int]) -> None:
         self.name = name
         self._read = read
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read it."""
+        """Read the word."""
         try:
             return value if isinstance(value, int) else self._read(str(value))
         except UsageError as error:
@@ -55,11 +55,11 @@ SIZE: Final = _Amount("size", size_bytes)
 def _quota(text: str) -> int:
     if text == "none":
         return 0
-    found = size_bytes(text)
-    if found < MIN_QUOTA_BYTES:
-        raise UsageError(f"a quota of the store is none, or 1mb at least; not {text}")
-    return found
+    quota = size_bytes(text)
+    if quota < MIN_QUOTA_BYTES:
+        raise UsageError(f"a quota is none, or at least 1mb; not {text}")
+    return quota
 
 
 QUOTA: Final = _Amount("quota", _quota)
-"""A quota of the store: 0 for `none`."""
+"""A quota for the store; 0 for `none`."""

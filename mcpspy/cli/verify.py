@@ -1,4 +1,4 @@
-"""`mcpspy verify`: is a capture intact, what was lost and where; and `--repair`, which copies what is sound."""
+"""`mcpspy verify`: whether a capture is intact, and what is lost and where; `--repair` copies what can be read."""
 
 import sys
 
@@ -16,14 +16,14 @@ EXIT_STATUS = {Status.INTACT: 0, Status.INCOMPLETE: 1, Status.DAMAGED: 3}
 
 @click.command("verify")
 @click.argument("capture", default="@")
-@click.option("--repair", "out", metavar="OUT", help="Copy what is sound into the new file OUT; CAPTURE is not touched.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document (docs/json.md).")
+@click.option("--repair", "out", metavar="OUT", help="Copy what can be read to the new file OUT; CAPTURE is not changed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document (docs/json.md).")
 def command(*, capture: str, out: str | None, as_json: bool) -> int:
-    """Tell whether a capture is intact, and if not, what was lost and where.
+    """Check whether a capture is intact, and if not, show what is lost and where.
 
     CAPTURE is a file, a label, @ for the newest recording (the default), or - for standard input.
 
-    Exit status: 0 intact, 1 incomplete (cut off, still recorded, or recording failed for a while), 3 damaged.
+    Exit status: 0 intact, 1 incomplete (cut off, still being recorded, or not recorded for a while), 3 damaged.
 
     \b
       mcpspy verify weather
@@ -34,21 +34,21 @@ def command(*, capture: str, out: str | None, as_json: bool) -> int:
         raise RepairError(f"{capture} is not one file; name the capture to repair")
     summaries = [_summary(path) for path in paths]
     repaired = _repaired(summaries[0], out) if out is not None else None
-    found = [_verified(one, repaired) for one in summaries]
+    verified = [_verified(summary, repaired) for summary in summaries]
     if as_json:
-        click.echo(verification_json(found), nl=False)
+        click.echo(verification_json(verified), nl=False)
     else:
-        show_lines(line for one in found for line in verification(one, width=width()))
-    worst = max(EXIT_STATUS[one.status] for one in summaries)
+        show_lines(line for capture in verified for line in verification(capture, width=width()))
+    worst = max(EXIT_STATUS[summary.status] for summary in summaries)
     if worst == EXIT_STATUS[Status.DAMAGED] and repaired is None and STDIN not in paths and not as_json:
-        say("mcpspy verify CAPTURE --repair OUT copies what is sound into a new file.")
+        say("mcpspy verify CAPTURE --repair OUT copies what can be read to a new file.")
     return worst
 
 
 def _paths(what: str) -> tuple[str, ...]:
     address = resolve(what)
     if address.rows is not None:
-        raise AddressError(what, "rows cannot be verified by themselves; name a capture")
+        raise AddressError(what, "single rows cannot be verified; name a capture")
     return address.captures
 
 
@@ -75,8 +75,14 @@ def _verified(summary: Summary, repaired: RepairResult | None) -> VerifiedCaptur
         left_out_lines=summary.left_out_lines,
         left_out_bytes=summary.left_out_bytes,
         troubles=tuple(
-            CaptureProblem(status=one.status, reason=one.reason, text=one.text, line=one.line, offset=one.offset)
-            for one in summary.problems
+            CaptureProblem(
+                status=problem.status,
+                reason=problem.reason,
+                text=problem.text,
+                line=problem.line,
+                offset=problem.offset,
+            )
+            for problem in summary.problems
         ),
         more_troubles=summary.more_problems,
         repaired=repaired.path if repaired else None,

@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 NEXT = {
     "shwo": "Did you mean show?",
     "uvx mcp-server-time": "To record a server: mcpspy run -- COMMAND.",
-    "show": "mcpspy wrap puts mcpspy before the servers of your clients",
+    "show": "mcpspy wrap inserts mcpspy between your clients and their servers",
     "show gone.mcpspy": "mcpspy list shows what has been recorded",
     "show time.mcpspy:99": "the last one is 6",
     "show time.mcpspy:7..2": "as :7 or :7..20",
@@ -56,7 +56,7 @@ NEXT = {
     "proxy --all": "mcpspy wrap wraps them",
     "verify time.mcpspy:3": "name a capture",
     "verify time.mcpspy --repair time.mcpspy": "name a file that does not",
-    "prune": "Name --older-than AGE, --keep N",
+    "prune": "Give --older-than AGE, --keep N",
     "prune --older-than x": "like 30d or 1h30m",
     "wrap --all --client cursor": "leave it out to name some",
     "completion tcsh": "'bash', 'zsh', 'fish'",

@@ -52,7 +52,7 @@ def test_only_the_newest_recordings_are_listed_unless_all_are_asked_for(mcpspy: 
         stored(f"s{number}", begin_s=60 * number)
     kept = keeping_line(*taken(), None) + "\n"
     some, everything = run([*mcpspy, "list"]), run([*mcpspy, "list", "--all"])
-    assert (some.stdout.count(" client "), some.stderr) == (10, f"2 older: mcpspy list --all\n{kept}")
+    assert (some.stdout.count(" client "), some.stderr) == (10, f"2 older recordings: mcpspy list --all\n{kept}")
     assert (everything.stdout.count(" client "), everything.stderr) == (12, kept)
 
 

@@ -60,7 +60,7 @@ def test_a_dry_run_says_what_would_go_and_removes_nothing(store: Path) -> None:
     done = run("prune", "--older-than", "30d", "--dry-run")
     assert (done.returncode, old.exists()) == (0, True)
     assert ": old" in done.stdout
-    assert "would go; nothing was removed" in done.stderr
+    assert "would be deleted; nothing was deleted" in done.stderr
 
 
 def test_list_says_what_went(store: Path) -> None:
@@ -88,11 +88,11 @@ def test_a_capture_that_is_being_recorded_stays(store: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "Name --older-than AGE, --keep N, --max-size SIZE or --quota SIZE"),
+        ((), "Give --older-than AGE, --keep N, --max-size SIZE or --quota SIZE"),
         (("--older-than", "3x"), "an age is a number with s, m, h, d or w"),
         (("--max-size", "much"), "a size is a number above 0"),
         (("--keep", "-1"), "-1 is not in the range"),
-        (("--quota", "1kb"), "a quota of the store is none, or 1mb at least; not 1kb"),
+        (("--quota", "1kb"), "a quota is none, or at least 1mb; not 1kb"),
         (("--quota", "much"), "a size is a number above 0"),
     ],
 )

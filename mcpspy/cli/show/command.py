@@ -17,7 +17,7 @@ from ...views.text.hint import next_commands
 from ...views.timeline.timeline import rows_between, timeline
 from ..filter_option import combined_filter, filter_option, filter_rows, report_no_match
 from ..screen import Screen, say
-from ..since import Since, chosen_since, narrowed, since_option
+from ..since import Since, select_captures_since, since_option, transcript_since
 from ..transcripts import CaptureSelection, WhatCommand, row_of, select_captures, transcript_of
 
 if TYPE_CHECKING:
@@ -71,11 +71,11 @@ def command(
     if follow:
         _follow(what, screen, wanted, since, how)
         return
-    asked, named = (select_captures(what), what) if since is None else chosen_since(what, since)
+    asked, named = (select_captures(what), what) if since is None else select_captures_since(what, since)
     is_one = asked.rows is not None and asked.rows[0] == asked.rows[1]
     transcript, live = transcript_of(asked.paths, keeps_frames=http or raw or is_one)
     if since is not None:
-        transcript = narrowed(transcript, asked.paths, since)
+        transcript = transcript_since(transcript, asked.paths, since)
     rows = [row for row in _rows(transcript, asked, what) if not (no_stderr and isinstance(row, Log))]
     found = None if wanted is None else filter_rows(wanted, transcript, rows)
     if found is not None:

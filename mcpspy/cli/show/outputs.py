@@ -21,7 +21,7 @@ from ...views.text.units import counted
 from ...views.timeline.summary import capture_line, outcome_counts, summary
 from ...views.timeline.timeline import Timeline
 from ..screen import Screen
-from ..since import Since, of_late
+from ..since import Since, recent_rows
 from .follow import Followed
 from .live_filter import Sieve
 
@@ -264,7 +264,7 @@ def _followed(followed: Followed, since: Since | None) -> Transcript:
     known = followed.growing.transcript
     if since is None:
         return known
-    return Transcript(known.captures, of_late(known, [tail.path for tail in followed.growing.tails], since).rows)
+    return Transcript(known.captures, recent_rows(known, [tail.path for tail in followed.growing.tails], since).rows)
 
 
 def _now_ns(followed: Followed, row: Exchange | ModelCall) -> int:
