@@ -179,7 +179,7 @@ def test_list_keeps_the_addresses_that_verbs_take() -> None:
 def test_rows_by_number_are_refused_beside_it() -> None:
     aged("one", 1)
     done = run("show", "--since", "2h", "@:1")
-    assert (done.returncode, "not with rows of them" in done.stderr) == (2, True)
+    assert (done.returncode, "cannot be combined with rows" in done.stderr) == (2, True)
 
 
 def test_a_file_is_asked_about_as_well_and_so_is_standard_input() -> None:

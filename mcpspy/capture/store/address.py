@@ -165,6 +165,6 @@ def _has_answer(capture: CatalogEntry) -> bool:
 
 
 def _nothing_yet(what: str) -> AddressError:
-    reason = "nothing has been recorded yet; mcpspy wrap inserts mcpspy between your clients and their servers, and mcpspy demo"
-        " shows a small example"
+    advice = "mcpspy wrap inserts mcpspy between your clients and their servers, and mcpspy demo shows a small example"
+    reason = f"nothing has been recorded yet; {advice}"
     return AddressError(what, reason, looked=captures_folder())

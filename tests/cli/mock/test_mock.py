@@ -221,7 +221,7 @@ def test_what_comes_nearest_is_played_and_told(tmp_path: Path) -> None:
         "  refused  by --match default\n"
         "  accept   with --ignore '$.arguments.city'\n"
         "             or --match loose\n"
-        "  played   row 1 all the same\n"
+        "  played   row 1 anyway\n"
     )
     (note,) = [one for one in mocking.records if isinstance(one, Note)]
     assert (note.topic, note.text.endswith("; row 1 was played all the same")) == ("miss", True)
