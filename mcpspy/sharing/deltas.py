@@ -1,6 +1,10 @@
-"""Texts that a model's answer spells in pieces, one to an event: a secret that they cut is found in the whole, and edited in each.
+"""Texts that a model's answer streams in pieces, one per event: events in, edits out for secrets that the pieces cut.
 
-Which members are pieces is told by their names: whatever stands under `delta`, as all APIs have it. Refuses to know more of them.
+    data: {"delta":{"text":"my key is sk-"}}         →   data: {"delta":{"text":"my key is redacted-5f1d0c2a9b7e"}}
+    data: {"delta":{"text":"0123456789abcdef"}}      →   data: {"delta":{"text":""}}
+
+A piece is any string below a member `delta`, as all model APIs have it. The pieces of one text are joined, and edits of the text
+become edits of its pieces.
 """
 
 from __future__ import annotations
@@ -16,13 +20,13 @@ from .encodings import JSON
 _DELTA: Final = "delta"
 _INDEXES: Final = ("index", "output_index", "content_index", "summary_index")
 _JSON_NAMES: Final = {"arguments", "partial_json"}
-"""Members whose pieces spell JSON, joined."""
+"""Members whose joined pieces spell JSON."""
 
 _Find = Callable[[bytes], list[Edit]]
 
 
 class _Piece(NamedTuple):
-    """A piece of a text: in which event, where in its data, as it is written and as it is meant."""
+    """A piece of a text: the number of its event, its offset in the data, its bytes as written, and the text that they mean."""
 
     event: int
     start: int
@@ -31,79 +35,80 @@ class _Piece(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """Equal for the pieces of one text: whether it spells JSON, what the events call themselves, and where in them it stands."""
+    """A key that is equal for the pieces of one text: whether it spells JSON, the type of the events, and the path in them."""
 
     is_json: bool
     kind: str
-    way: tuple[Hashable, ...]
+    path: tuple[Hashable, ...]
 
 
 def delta_edits(events: Sequence[bytes], payload: _Find, text: _Find) -> list[Edit]:
-    """Edits of a stream, which are these events joined: what `payload` finds in texts that spell JSON, and `text` in others."""
+    """Return edits of the joined events: those that `payload` makes of texts that spell JSON, and `text` of other texts."""
     joined: dict[_Key, list[_Piece]] = {}
     for number, event in enumerate(events):
         if b'"delta"' in event:
-            event_edits(event, lambda data, at=number: _noted(joined, at, data), _nothing)  # type: ignore[misc]
-    found: dict[int, list[Edit]] = {}
+            event_edits(event, lambda data, at=number: _collect(joined, at, data), _no_edits)  # type: ignore[misc]
+    by_event: dict[int, list[Edit]] = {}
     for key, pieces in joined.items():
-        edits = (payload if key.is_json else text)(b"".join(one.text for one in pieces))
-        for number, edit in _dealt(pieces, edits):
-            found.setdefault(number, []).append(edit)
-    made: list[Edit] = []
+        edits = (payload if key.is_json else text)(b"".join(piece.text for piece in pieces))
+        for number, edit in _edits_of_pieces(pieces, edits):
+            by_event.setdefault(number, []).append(edit)
+    stream_edits: list[Edit] = []
     begin = 0
     for number, event in enumerate(events):
-        edits = sorted(found.get(number, ()))
-        moved = event_edits(event, lambda _, edits=edits: edits, _nothing) if edits else ()  # type: ignore[misc]
-        made += shifted(moved, begin)
+        edits = sorted(by_event.get(number, ()))
+        moved = event_edits(event, lambda _, edits=edits: edits, _no_edits) if edits else ()  # type: ignore[misc]
+        stream_edits += shifted(moved, begin)
         begin += len(event)
-    return made
+    return stream_edits
 
 
-def _nothing(_: bytes) -> list[Edit]:
+def _no_edits(_: bytes) -> list[Edit]:
     return []
 
 
-def _noted(joined: dict[_Key, list[_Piece]], number: int, data: bytes) -> list[Edit]:
-    """Take note of the pieces in an event's data."""
-    said: Any = None
+def _collect(joined: dict[_Key, list[_Piece]], number: int, data: bytes) -> list[Edit]:
+    """Collect the pieces in an event's data; edit nothing."""
+    message: Any = None
     walk = JsonWalk(data)
     for leaf in walk.leaves(bare=False):
         if leaf.is_name or not leaf.is_string:
             continue
         steps = walk.steps
         if _DELTA in steps:
-            said = parse(data) if said is None else said
+            message = parse(data) if message is None else message
             raw = data[leaf.start : leaf.end]
-            joined.setdefault(_key(steps, said), []).append(_Piece(number, leaf.start, raw, JSON.read(raw)))
+            joined.setdefault(_key(steps, message), []).append(_Piece(number, leaf.start, raw, JSON.read(raw)))
     return []
 
 
-def _key(steps: Sequence[str | int], said: Any) -> _Key:
-    """The text that a piece belongs to: objects on the way to it that have an index go by that."""
-    way: list[Hashable] = []
-    kind = said.get("type") if isinstance(said, dict) else None
+def _key(steps: Sequence[str | int], message: Any) -> _Key:
+    """Return the key of the text that the piece at `steps` belongs to: objects that have an index are known by it."""
+    path: list[Hashable] = []
+    value = message
+    kind = message.get("type") if isinstance(message, dict) else None
     kind = kind if isinstance(kind, str) else ""
     is_json = steps[-1] in _JSON_NAMES or any(name in kind for name in _JSON_NAMES)
     for step in steps:
-        if isinstance(said, dict):
-            way += (said[name] for name in _INDEXES if isinstance(said.get(name), int))
-        said = _inner(said, step)
-        has_index = isinstance(said, dict) and isinstance(said.get("index"), int)
-        way.append(None if isinstance(step, int) and has_index else step)
-    return _Key(is_json, kind, tuple(way))
+        if isinstance(value, dict):
+            path += (value[name] for name in _INDEXES if isinstance(value.get(name), int))
+        value = _inner(value, step)
+        has_index = isinstance(value, dict) and isinstance(value.get("index"), int)
+        path.append(None if isinstance(step, int) and has_index else step)
+    return _Key(is_json, kind, tuple(path))
 
 
-def _inner(said: Any, step: str | int) -> Any:
-    if isinstance(said, dict):
-        return said.get(step)
-    return said[step] if isinstance(said, list) and isinstance(step, int) and step < len(said) else None
+def _inner(value: Any, step: str | int) -> Any:
+    if isinstance(value, dict):
+        return value.get(step)
+    return value[step] if isinstance(value, list) and isinstance(step, int) and step < len(value) else None
 
 
-def _dealt(pieces: Sequence[_Piece], edits: Sequence[Edit]) -> Iterator[tuple[int, Edit]]:
-    """Edits of the joined text as edits of the data of events: what is new stands in the piece in which it begins."""
+def _edits_of_pieces(pieces: Sequence[_Piece], edits: Sequence[Edit]) -> Iterator[tuple[int, Edit]]:
+    """Turn edits of the joined text into edits of the data of events. A replacement goes into the piece in which it begins."""
     begin = first = 0
-    for one in pieces:
-        end = begin + len(one.text)
+    for piece in pieces:
+        end = begin + len(piece.text)
         while first < len(edits) and edits[first].end <= begin:
             first += 1
         own: list[Edit] = []
@@ -113,5 +118,5 @@ def _dealt(pieces: Sequence[_Piece], edits: Sequence[Edit]) -> Iterator[tuple[in
             start = max(edit.start, begin)
             new = edit.new if start == edit.start else b""
             own.append(Edit(start - begin, min(edit.end, end) - begin, new, edit.kind))
-        yield from ((one.event, edit) for edit in JSON.back(one.raw, own, one.start))
+        yield from ((piece.event, edit) for edit in JSON.back(piece.raw, own, piece.start))
         begin = end

@@ -1,8 +1,8 @@
-r"""Spellings of a text within another: JSON's escapes, percent signs, base64. What is found in the text is edited in its spelling.
+r"""Spellings of a text within another: JSON's escapes, percent signs, base64. Edits of the text become edits of its spelling.
 
-    {"text":"say \"pass\u0077ord\""}   →   say "password"   →   an edit of eight letters is one of thirteen bytes
+    {"text":"say \"pass\u0077ord\""}   →   say "password"   →   an edit of 8 letters becomes an edit of 13 bytes
 
-Never raises: an escape that means nothing means itself.
+Nothing raises: an escape that means nothing means itself.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from typing import Final, NamedTuple
 from ..wire.edits import Edit, edited
 
 SHORTEST_BASE64: Final = 16
-"""So many letters have to follow each other to be taken for base64; what is known to be secret is sought in shorter ones too."""
+"""Shorter runs of letters are not taken for base64; values that are known to be secret are sought in shorter ones too."""
 
 
 class Layer(NamedTuple):
-    """One way of spelling: what its escapes begin with and look like, what one means, and how bytes are spelled in it."""
+    """One way of spelling: how its escapes begin and look, what an escape means, and how bytes are spelled in it."""
 
     sign: bytes
     escape: re.Pattern[bytes]
     meaning: Callable[[re.Match[bytes]], bytes]
     spelled: Callable[[bytes], bytes]
     quickly: Callable[[bytes], bytes | None] = lambda data: None
-    """The text, by a faster way; None where that cannot tell."""
+    """Reads the text in a faster way; returns None where that way fails."""
 
     def read(self, data: bytes) -> bytes:
-        """The text that `data` spells."""
+        """Return the text that `data` spells."""
         if self.sign not in data:
             return data
-        found = self.quickly(data)
-        return self.escape.sub(self.meaning, data) if found is None else found
+        text = self.quickly(data)
+        return self.escape.sub(self.meaning, data) if text is None else text
 
     def back(self, data: bytes, edits: Sequence[Edit], offset: int = 0) -> Iterator[Edit]:
-        """Edits of the text as edits of `data`, which spells it; `offset` is where that begins. `edits` are settled.
+        """Turn edits of the text into edits of `data`, which spells it at `offset`. `edits` are settled.
 
-        An edit that begins or ends within what one escape stands for takes all of it.
+        An edit that begins or ends within the meaning of one escape takes the whole escape.
         """
         escapes = self.escape.finditer(data)
         escape = next(escapes, None)
-        raw = text = 0  # behind the escapes that were passed
-        places: list[int] = []
-        for at in (place for one in edits for place in (one.start, one.end)):
+        raw = text = 0  # after the latest escape that was passed
+        offsets: list[int] = []
+        for at in (offset for edit in edits for offset in (edit.start, edit.end)):
             while escape is not None:
                 start = text + escape.start() - raw
                 end = start + len(self.meaning(escape))
@@ -54,11 +54,11 @@ class Layer(NamedTuple):
                 raw, text = escape.end(), end
                 escape = next(escapes, None)
             if escape is None or at <= text + escape.start() - raw:
-                places.append(raw + at - text)
+                offsets.append(raw + at - text)
             else:
-                places.append(escape.end() if len(places) % 2 else escape.start())
-        for one, start, end in zip(edits, places[::2], places[1::2], strict=True):
-            yield Edit(offset + start, offset + end, self.spelled(one.new), one.kind)
+                offsets.append(escape.end() if len(offsets) % 2 else escape.start())
+        for edit, start, end in zip(edits, offsets[::2], offsets[1::2], strict=True):
+            yield Edit(offset + start, offset + end, self.spelled(edit.new), edit.kind)
 
 
 # --- JSON ---
@@ -68,16 +68,16 @@ _PAIR: Final = len(rb"\ud83d\ude00")
 
 
 def _json_meaning(match: re.Match[bytes]) -> bytes:
-    found = match[0]
-    letter = _LETTERS.get(found[1:])
+    escape = match[0]
+    letter = _LETTERS.get(escape[1:])
     if letter is not None:
         return letter
-    if len(found) == _PAIR:
-        high, low = int(found[2:6], 16), int(found[8:], 16)
+    if len(escape) == _PAIR:
+        high, low = int(escape[2:6], 16), int(escape[8:], 16)
         return chr(0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF)).encode()
-    if len(found) > len(b"\\u"):
-        return chr(int(found[2:], 16)).encode("utf-8", "surrogatepass")  # noqa: FURB166 - not a prefix that `int` reads
-    return found
+    if len(escape) > len(b"\\u"):
+        return chr(int(escape[2:], 16)).encode("utf-8", "surrogatepass")  # noqa: FURB166 - not a prefix that `int` reads
+    return escape
 
 
 def _json_spelled(data: bytes) -> bytes:
@@ -85,7 +85,7 @@ def _json_spelled(data: bytes) -> bytes:
 
 
 def _json_read(data: bytes) -> bytes | None:
-    """With the scanner of the standard library, which takes a tenth of the time."""
+    """Read the text with the scanner of the standard library, which takes a tenth of the time."""
     try:
         source = data.decode() + '"'
         text, end = scanstring(source, 0, False)
@@ -104,7 +104,7 @@ JSON: Final = Layer(
     _json_spelled,
     _json_read,
 )
-"""What stands between the quotes of a string (RFC 8259, section 7)."""
+"""The inside of a string's quotes (RFC 8259, section 7)."""
 
 # --- Percent signs ---
 
@@ -125,7 +125,7 @@ _PIECES: Final = (
     (re.compile(rb"[/+]").search, re.compile(rb"[A-Za-z0-9_-]{%d,}+={0,2}" % SHORTEST_BASE64).finditer),
     (re.compile(rb"[_-]").search, re.compile(rb"[A-Za-z0-9+/]{%d,}+={0,2}" % SHORTEST_BASE64).finditer),
 )
-"""What may stand between stretches of either alphabet, being letters of the other; and those stretches."""
+"""For either alphabet: letters of the other one, which may separate runs, and such runs."""
 
 _TO_STANDARD = bytes.maketrans(b"-_", b"+/")
 _TO_URL = bytes.maketrans(b"+/", b"-_")
@@ -133,7 +133,7 @@ _no_text = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]").search
 
 
 class Base64Run(NamedTuple):
-    """A stretch of base64 that says a text; `data[start:end]`."""
+    """A run of base64 letters that spells a text; `data[start:end]`."""
 
     start: int
     end: int
@@ -142,7 +142,7 @@ class Base64Run(NamedTuple):
     is_for_urls: bool
 
     def back(self, edits: Sequence[Edit]) -> Edit:
-        """Edits of the text as one of the whole stretch: other bytes before it spell all behind it otherwise."""
+        """Turn edits of the text into one of the whole run: in base64, other bytes change the spelling of all that follows."""
         new = b2a_base64(edited(self.text, edits), newline=False)
         if not self.is_padded:
             new = new.rstrip(b"=")
@@ -150,7 +150,7 @@ class Base64Run(NamedTuple):
 
 
 def runs(data: bytes) -> Iterable[Base64Run]:
-    """The stretches of base64, standard or for URLs, that say a text in UTF-8; in paths and in words with hyphens too."""
+    """Yield the runs of base64, standard or for URLs, that spell a text in UTF-8; in paths and in words with hyphens too."""
     for match in _RUN.finditer(data):
         run = _run(data, *match.span())
         if run is not None:
@@ -158,13 +158,14 @@ def runs(data: bytes) -> Iterable[Base64Run]:
             continue
         for separated, pieces in _PIECES:
             if separated(match[0]) is not None:
-                yield from (one for piece in pieces(data, *match.span()) if (one := _run(data, *piece.span())) is not None)
+                inner = (_run(data, *piece.span()) for piece in pieces(data, *match.span()))
+                yield from (run for run in inner if run is not None)
 
 
 def _run(data: bytes, start: int, end: int) -> Base64Run | None:
-    """What `data[start:end]` is as base64; None where it is none that says a text."""
-    found = data[start:end]
-    bare = found.rstrip(b"=")
+    """Read `data[start:end]` as base64; None if it does not spell a text."""
+    letters = data[start:end]
+    bare = letters.rstrip(b"=")
     is_for_urls = b"-" in bare or b"_" in bare
     if len(bare) % 4 == 1 or (is_for_urls and (b"+" in bare or b"/" in bare)):
         return None
@@ -174,7 +175,7 @@ def _run(data: bytes, start: int, end: int) -> Base64Run | None:
         return None
     if not text or not _is_text(text):
         return None
-    return Base64Run(start, end, text, len(found) % 4 == 0, is_for_urls)
+    return Base64Run(start, end, text, len(letters) % 4 == 0, is_for_urls)
 
 
 def _is_text(data: bytes) -> bool:
@@ -186,7 +187,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def base64_of(value: bytes) -> set[bytes]:
-    """How a value by itself is spelled in base64: in either alphabet, with and without what fills it up."""
+    """Spell a value in base64: in either alphabet, with and without padding."""
     plain = b2a_base64(value, newline=False)
     url = plain.translate(_TO_URL)
     return {plain, url, plain.rstrip(b"="), url.rstrip(b"=")}

@@ -1,6 +1,6 @@
-"""A part of a capture: some of its rows, with the handshake they need to be played, and nothing of the others.
+"""A part of a capture: chosen rows in, the records of these rows out, with the handshake that playing them needs.
 
-`see` every record first, then ask which it `keeps`. Refuses to choose rows.
+First `see` every record, then ask which records it `keeps`.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ _INITIALIZED: Final = "notifications/initialized"
 
 
 class Excerpt:
-    """The records of the capture `source` of a transcript that these rows are made of. A batch goes whole."""
+    """The records of one capture of a transcript that these rows are made of. A batch is kept whole."""
 
-    def __init__(self, transcript: Transcript, source: CaptureInfo, rows: Iterable[Row]) -> None:
+    def __init__(self, transcript: Transcript, capture: CaptureInfo, rows: Iterable[Row]) -> None:
         self._numbers: set[int] = set()
-        """The records that carry what was chosen: of a frame in parts the last."""
+        """The records of the chosen messages; of a frame in parts the last one."""
         self._transactions: set[int] = set()
         self._bodies: set[int] = set()
-        """Transactions that were chosen themselves: what they carry besides messages goes too."""
-        self._others = {one.number for one in transcript.messages if one.capture == source.index}
+        """Streams of transactions that were chosen themselves: frames without a message are kept too."""
+        self._others = {message.number for message in transcript.messages if message.capture == capture.index}
         self._streams: set[int] = set()
         self._events: set[int] = set()
         self._parts: dict[int, list[int]] = {}
         self._first: set[tuple[int, int]] = set()
         handshake = [row for row in transcript.rows if _opens(row)]
         for row in (*handshake, *rows):
-            if row.capture == source.index:
-                self._choose(source, row)
+            if row.capture == capture.index:
+                self._choose(capture, row)
         self._others -= self._numbers
 
     def see(self, record: Record) -> None:
-        """Take note of a record: which parts make a frame is known at its end."""
+        """Take note of a record: which parts a frame has is known at its end."""
         if isinstance(record, Open):
             if not record.transaction or record.transaction in self._transactions:
                 self._streams.add(record.stream)
@@ -59,7 +59,7 @@ class Excerpt:
             self._others.update(self._parts.pop(record.stream, ()))
 
     def keeps(self, record: Record) -> bool:
-        """Whether it belongs to what was chosen, or every capture has one like it."""
+        """Tell whether a record belongs to the chosen rows, or is one that every capture has."""
         match record:
             case Header() | Spawn() | Exit() | End():
                 return True
@@ -77,7 +77,7 @@ class Excerpt:
         return False
 
     def _is_bare(self, frame: Frame) -> bool:
-        """Whether a frame of a chosen stream says nothing by itself: an event without data, or one that names the endpoint."""
+        """Tell whether a frame of a chosen stream has no message: an event without data, or one that names the endpoint."""
         if frame.number in self._others or frame.stream not in self._streams or frame.part:
             return False
         if frame.stream in self._events:
@@ -85,10 +85,10 @@ class Excerpt:
             return not event.data or event.type == "endpoint"
         return frame.stream in self._bodies
 
-    def _choose(self, source: CaptureInfo, row: Row) -> None:
+    def _choose(self, capture: CaptureInfo, row: Row) -> None:
         match row:
             case Exchange():
-                self._numbers.update(one.number for one in row.messages)
+                self._numbers.update(message.number for message in row.messages)
             case UnpairedMessage():
                 self._numbers.add(row.message.number)
             case Log():
@@ -103,11 +103,11 @@ class Excerpt:
         if isinstance(row, Exchange) and row.transaction is not None:
             self._transactions.add(row.transaction.number)
         if isinstance(row, Exchange | UnpairedMessage | Transaction | ModelCall):
-            self._transactions.update(one.number for one in source.transactions_of(row))
+            self._transactions.update(transaction.number for transaction in capture.transactions_of(row))
 
 
 def _opens(row: Row) -> bool:
-    """Whether a row belongs to a handshake."""
+    """Tell whether a row belongs to a handshake."""
     return (isinstance(row, Exchange) and row.method in OPENINGS) or (
         isinstance(row, UnpairedMessage) and row.message.method == _INITIALIZED
     )

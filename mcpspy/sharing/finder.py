@@ -1,7 +1,7 @@
-"""Finds what is secret in a text, in all its spellings: JSON within texts, escapes, percent signs, base64, lines of events.
+"""Secrets in a text, in all its spellings (JSON within texts, escapes, percent signs, base64): bytes in, edits out.
 
-By the names of members, by places, by looks, and by values that are known. Refuses to decide what is secret (`shapes`, `names`,
-`known`), and to keep anything but the values it was told to learn.
+They are found by the names of members, by JSON paths of the user, by patterns, and by values that are known: `names`, `user_paths`,
+`patterns` and `known` decide what is secret. Of all texts, only the values to be learned are kept.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ if TYPE_CHECKING:
     from .known import KnownValues
 
 Marked: TypeAlias = tuple[int, int, str, bytes]
-"""Where a secret stands, its kind, and its value: a `SecretSpan`, or what `capture.spans` finds."""
+"""The offsets of a secret, its kind, and its value: a `SecretSpan`, or a span of `capture.redaction.spans`."""
 
 MAX_LAYERS: Final = 8
-"""So deep texts within texts are read: JSON in base64 in JSON in JSON in a log."""
+"""Depth to which texts within texts are read: JSON in base64 in JSON in JSON in a log."""
 
 SHORTEST_TEXT: Final = 6
-"""No text that is shorter holds a secret, but one that its place or its name makes one."""
+"""Shorter texts are secret only if a path or a name makes them so."""
 
 SHORTEST_NUMBER: Final = 4
-"""A number of fewer digits says how many or how long."""
+"""A number of fewer digits is a count or a length."""
 
 PROTOCOL_WORDS: Final = {b"jsonrpc", b"method", b"protocolVersion", b"protocolVersions", b"supportedVersions"}
-"""Members whose values are words of the protocol, and no secrets wherever they stand."""
+"""Members whose values are words of the protocol, and no secrets wherever they occur."""
 
 MAX_WORDS: Final = 10_000
 
 MIN_REMEMBERED_BYTES: Final = 256
 MAX_REMEMBERED: Final = 20_000
-"""The edits of so many texts that are as long are remembered: prompts of a model say all that was said before them once more."""
+"""The edits of so many texts of at least this length are remembered: each prompt of a model repeats all that was said before."""
 
 LONGEST_NAME: Final = 256
-"""A longer name says nothing of its value."""
+"""A longer name does not make its value a secret."""
 
 _protocol_words = re.compile(rb'"(?:%b)"\s*+:\s*+(?:\[([^\]]*)|"([^"]*)")' % b"|".join(sorted(PROTOCOL_WORDS))).findall
 _is_word = re.compile(rb"[A-Za-z_$]+(?:/[A-Za-z_.-]+)*|[0-9]{4}-[0-9]{2}-[0-9]{2}|2\.0").fullmatch
 
 _NAMES: Final = {b"name", b"key", b"header", b"variable"}
 _VALUES: Final = {b"value", b"values"}
-"""As lists of header fields and of variables have them: `{"name": "API_KEY", "value": …}`."""
+"""Members in lists of header fields and variables: `{"name": "API_KEY", "value": …}`."""
 
 _members_inside = re.compile(rb"\{\s*[\"{]|\[\s*[\"{]").search
 
 
 @dataclass(slots=True, kw_only=True)
 class FinderOptions:
-    """What is to be taken out: `names` say which members hold secrets, `paths` and `values` are the user's, `keep` spares values.
+    """Options of what is secret: `names` tells secret members, `paths` and `values` are the user's, `keep` spares values.
 
-    `stand_in` makes a pseudonym of a value, and of an earlier pseudonym what takes its place. `more` finds what else is wanted in a
-    text, given the name of the member whose value it is. `spares_stand_ins` leaves earlier pseudonyms out of what is found;
-    `takes_numbers` is for long numbers under secret names.
+    `stand_in` makes a pseudonym of a value, and another one of an earlier pseudonym. `more` finds further secrets in a text, given
+    the name of the member whose value it is. `spares_stand_ins` leaves earlier pseudonyms as they are; `takes_numbers` includes
+    long numbers under secret names.
     """
 
     stand_in: Callable[[bytes], bytes]
@@ -79,71 +79,71 @@ class FinderOptions:
 
 
 class SecretFinder:
-    """Edits of texts. While `learns`, what is found is added to what is `known`; afterwards that is sought everywhere."""
+    """A finder of secrets, as edits of texts. While `learns`, secrets are added to `known`; then those are sought everywhere."""
 
-    def __init__(self, wanted: FinderOptions, known: KnownValues) -> None:
-        self._wanted = wanted
+    def __init__(self, options: FinderOptions, known: KnownValues) -> None:
+        self._options = options
         self._known = known
         self._words: set[bytes] = set()
-        self._shortest = 1 if wanted.values or wanted.personal else SHORTEST_TEXT
-        self._remembered = lru_cache(10_000)(lambda name: wanted.names.member(JSON.read(name)))
+        self._shortest = 1 if options.values or options.personal else SHORTEST_TEXT
+        self._kind_of_name = lru_cache(10_000)(lambda name: options.names.member(JSON.read(name)))
         self._texts: dict[tuple[bytes, bytes, int], list[Edit]] = {}
-        self._takes_bare = wanted.takes_numbers or wanted.names.has_more or bool(wanted.values)
-        self._is_quick = not self._takes_bare and wanted.more is None
-        self._is_harmless = Prefilter(wanted.names, known, personal=wanted.personal)
+        self._takes_bare = options.takes_numbers or options.names.has_more or bool(options.values)
+        self._is_quick = not self._takes_bare and options.more is None
+        self._is_harmless = Prefilter(options.names, known, personal=options.personal)
         self.learns = False
 
     def learned(self) -> None:
-        """All has been seen once."""
+        """End learning: all texts have been seen once."""
         self.learns = False
         self.forget()
         self._known.except_for(self._words)
         self._known.close()
 
     def forget(self) -> None:
-        """What stands for a value may be another from here on."""
+        """Forget remembered edits: pseudonyms may be others from here on."""
         self._texts.clear()
 
     def is_secret(self, name: bytes) -> bool:
-        """Whether a member of this name holds a secret."""
+        """Tell whether a member of this name holds a secret."""
         return self._member(name) is not None
 
     def payload(self, data: bytes) -> list[Edit]:
-        """Edits of what a frame says, which may be a message."""
-        paths = self._wanted.paths
+        """Return edits of the payload of a frame, which may be a message."""
+        paths = self._options.paths
         return self._text(data, None if paths is None else MessagePaths(paths))
 
     def text(self, data: bytes) -> list[Edit]:
-        """Edits of any other text."""
+        """Return edits of any other text."""
         return self._text(data)
 
     def marked(self, spans: Iterable[Marked]) -> list[Edit]:
-        """Edits of what somebody else says are secrets. They may overlap others."""
+        """Return edits of secrets that the caller has found. They may overlap other edits."""
         return list(self._edits(spans))
 
     def settled(self, data: bytes, edits: Iterable[Edit]) -> list[Edit]:
-        """Edits of one text, in order, none of which overlap."""
-        return settled(data, edits, self._wanted.stand_in)
+        """Put edits of one text in order, and resolve overlaps."""
+        return settled(data, edits, self._options.stand_in)
 
     def cut_off(self, data: bytes, edits: list[Edit]) -> list[Edit]:
-        """The same of a text whose end is missing: the beginning of a secret at its end is one too."""
+        """Add an edit to those of a text whose end is missing: the beginning of a secret at its end is secret too."""
         start = self._begun_at(data)
         if start is None:
             return edits
-        return self.settled(data, [*edits, Edit(start, len(data), self._wanted.stand_in(data[start:]), "value")])
+        return self.settled(data, [*edits, Edit(start, len(data), self._options.stand_in(data[start:]), "value")])
 
     def _begun_at(self, data: bytes, depth: int = 0) -> int | None:
-        found = [self._known.begun_at(data)]
+        starts = [self._known.begun_at(data)]
         for layer, unfinished in ((JSON, _unfinished_escape), (PERCENT, _unfinished_sign)):
             if layer.sign in data and depth < MAX_LAYERS:
                 text = layer.read(unfinished.sub(b"", data))
                 start = self._begun_at(text, depth + 1) if text != data else None
                 if start is not None:
-                    found += (one.start for one in layer.back(data, [Edit(start, len(text), b"", "")]))
-        return min((one for one in found if one is not None), default=None)
+                    starts += (edit.start for edit in layer.back(data, [Edit(start, len(text), b"", "")]))
+        return min((start for start in starts if start is not None), default=None)
 
     def secret(self, data: bytes) -> list[Edit]:
-        """Edits of a text that is a secret by its name."""
+        """Return edits of a text that its name makes a secret."""
         return self.settled(data, self._whole(data, 0, len(data), "key", lambda value: value))
 
     def _text(self, data: bytes, position: Position | None = None, depth: int = 0, *, name: bytes = b"") -> list[Edit]:
@@ -156,18 +156,18 @@ class SecretFinder:
                 if self.learns:
                     self._note_words(data)
                 return []
-        found: list[Edit] = []
+        edits: list[Edit] = []
         if looks_like_json(data) and depth < MAX_LAYERS:
             walk = JsonWalk(data, position)
-            found = self._json(data, walk, position, depth)
+            edits = self._json(data, walk, position, depth)
             if walk.is_sound:
-                return self.settled(data, found)
-        return self.settled(data, [*found, *self._plain(data, depth, name)])
+                return self.settled(data, edits)
+        return self.settled(data, [*edits, *self._plain(data, depth, name)])
 
     def _note_words(self, data: bytes) -> None:
-        """Remember words of the protocol in what is not taken apart."""
-        for several, one in _protocol_words(data):
-            for word in several.split(b'"') if several else (one,):
+        """Remember words of the protocol in a text that is not taken apart."""
+        for several, single in _protocol_words(data):
+            for word in several.split(b'"') if several else (single,):
                 self._note(word)
 
     def _note(self, word: bytes) -> None:
@@ -177,36 +177,39 @@ class SecretFinder:
     # JSON
 
     def _member(self, name: bytes) -> str | None:
-        """Of what kind of secret a member is that is spelled so."""
-        return self._remembered(name) if 0 < len(name) <= LONGEST_NAME else None
+        """Return the kind of secret that a member holds whose name is spelled so; None if it holds none."""
+        return self._kind_of_name(name) if 0 < len(name) <= LONGEST_NAME else None
 
     def _json(self, data: bytes, walk: JsonWalk, position: Position | None, depth: int) -> list[Edit]:
-        """Edits of JSON, or of what looks like some."""
-        found: list[Edit] = []
+        """Return edits of JSON, or of a text that looks like JSON."""
+        edits: list[Edit] = []
         bare = self._takes_bare or position is not None or self._known.has_numbers
-        named: tuple[int, str | None] = (0, None)  # where a member says the name of another, and what that makes it
+        named: tuple[int, str | None] = (
+            0,
+            None,
+        )  # depth of a member that holds another's name, and the kind that follows from it
         for leaf in walk.leaves(bare=bare):
             if leaf.is_string:
                 if leaf.name in _NAMES:
                     named = walk.depth, self._assigned_kind(data[leaf.start : leaf.end])
                 kind = named[1] if leaf.name in _VALUES and named[0] == walk.depth else None
-                found += self._string(data, leaf, depth, kind)
+                edits += self._string(data, leaf, depth, kind)
             elif data[leaf.start : leaf.end] != b"null" and (kind := self._kind_of_bare(data, leaf)):
-                token = (leaf.start, leaf.end, kind, data[leaf.start : leaf.end])
-                found += (one._replace(new=b'"%b"' % one.new) for one in self._edits([token]))
-        return found
+                span = (leaf.start, leaf.end, kind, data[leaf.start : leaf.end])
+                edits += (edit._replace(new=b'"%b"' % edit.new) for edit in self._edits([span]))
+        return edits
 
     def _assigned_kind(self, name: bytes) -> str | None:
-        return self._wanted.names.assigned(JSON.read(name)) if len(name) <= LONGEST_NAME else None
+        return self._options.names.assigned(JSON.read(name)) if len(name) <= LONGEST_NAME else None
 
     def _string(self, data: bytes, leaf: Leaf, depth: int, kind: str | None) -> Iterator[Edit]:
-        """Edits of a name or a text; `kind` is what of it is known already."""
+        """Yield edits of a name or a string; `kind` is its kind if that is known already."""
         start, end = leaf.start, leaf.end
         raw = data[start:end]
         if leaf.is_name:
             if len(raw) >= self._shortest:
                 text = JSON.read(raw)
-                edits = [*self._known.edits(text), *self._stood_in(text), *self._tokens(text)]
+                edits = [*self._known.edits(text), *self._stand_in_edits(text), *self._tokens(text)]
                 yield from JSON.back(raw, self.settled(text, edits), start)
             return
         kind = "json-path" if leaf.position is not None and leaf.position.taken else self._member(leaf.name) or kind
@@ -215,42 +218,42 @@ class SecretFinder:
             return
         if self.learns and leaf.name in PROTOCOL_WORDS:
             self._note(raw)
-        if len(raw) >= MIN_REMEMBERED_BYTES and leaf.position is None and self._wanted.more is None:
-            yield from shifted(self._met(raw, leaf, depth), start)
+        if len(raw) >= MIN_REMEMBERED_BYTES and leaf.position is None and self._options.more is None:
+            yield from shifted(self._remembered_edits(raw, leaf, depth), start)
         elif len(raw) >= self._shortest or leaf.position is not None:
             yield from self._spelled(raw, leaf, depth, start)
 
     def _spelled(self, raw: bytes, leaf: Leaf, depth: int, start: int = 0) -> Iterator[Edit]:
-        """Edits of a text as JSON spells it, which stands at `start`."""
+        """Yield edits of a string as JSON spells it, which is at `start`."""
         edits = self._text(JSON.read(raw) if b"\\" in raw else raw, leaf.position, depth + 1, name=leaf.name)
         if edits:
             yield from JSON.back(raw, edits, start)
 
-    def _met(self, raw: bytes, leaf: Leaf, depth: int) -> list[Edit]:
-        """The same, remembered by a digest, so that no texts are kept."""
+    def _remembered_edits(self, raw: bytes, leaf: Leaf, depth: int) -> list[Edit]:
+        """Return the same edits, remembered by a digest, so that no texts are kept."""
         key = blake2b(raw, digest_size=16).digest(), leaf.name, depth
-        found = self._texts.get(key)
-        if found is None:
-            found = list(self._spelled(raw, leaf, depth))
+        edits = self._texts.get(key)
+        if edits is None:
+            edits = list(self._spelled(raw, leaf, depth))
             if len(self._texts) >= MAX_REMEMBERED:
                 self._texts.clear()
-            self._texts[key] = found
-        return found
+            self._texts[key] = edits
+        return edits
 
     def _kind_of_bare(self, data: bytes, leaf: Leaf) -> str | None:
-        """Of what kind of secret a number or word is, that stays what it is as long as nobody asks for more."""
+        """Return the kind of secret that a number or word is; None for most, which stay as they are unless the user asks for more."""
         if leaf.position is not None and leaf.position.taken:
             return "json-path"
-        if leaf.name and self._wanted.names.is_wanted(JSON.read(leaf.name)):
+        if leaf.name and self._options.names.is_wanted(JSON.read(leaf.name)):
             return "key"
-        token = data[leaf.start : leaf.end]
-        if self._wanted.takes_numbers and len(token) >= SHORTEST_NUMBER and token.isdigit() and self._member(leaf.name):
+        word = data[leaf.start : leaf.end]
+        if self._options.takes_numbers and len(word) >= SHORTEST_NUMBER and word.isdigit() and self._member(leaf.name):
             return "number"
-        is_meant = any(one.fullmatch(token.decode("latin-1")) for one in self._wanted.values)
-        return "value" if is_meant or token in self._known else None
+        is_meant = any(pattern.fullmatch(word.decode("latin-1")) for pattern in self._options.values)
+        return "value" if is_meant or word in self._known else None
 
     def _whole(self, data: bytes, start: int, end: int, kind: str, read: Callable[[bytes], bytes]) -> Iterator[Edit]:
-        """The edit of `data[start:end]`, a secret as a whole; but for the scheme before a credential, and the names of cookies."""
+        """Yield the edit of `data[start:end]`, which is secret as a whole, but for a credential's scheme and the names of cookies."""
         value = read(data[start:end])
         blank = data.find(b" ", start, end)
         if kind == "authorization" and blank > 0 and is_scheme(data[start:blank]):
@@ -264,37 +267,37 @@ class SecretFinder:
     # Text
 
     def _plain(self, data: bytes, depth: int, name: bytes) -> list[Edit]:
-        """Edits of a text that is no JSON as a whole: of JSON in it, of what stands around that, and what is sought in all of it."""
-        found = [*self._sought(data, depth), *self._stood_in(data)]
-        for pattern in self._wanted.values:
-            found += self._edits(_matches(pattern, data))
+        """Return edits of a text that is no JSON as a whole: of values in all of it, of JSON in it, and of what is around that."""
+        edits = [*self._known_edits(data, depth), *self._stand_in_edits(data)]
+        for pattern in self._options.values:
+            edits += self._edits(_matches(pattern, data))
         around: list[tuple[int, int]] = []
         done = 0
-        for start, end, edits in self._inside(data, depth):
-            found += edits
+        for start, end, inner in self._inside(data, depth):
+            edits += inner
             if end > start:
                 around.append((done, start))
                 done = end
         around.append((done, len(data)))
         for start, end in around:
-            found += self._around(data, start, end, depth, name)
-        for layer in (PERCENT, JSON):  # of a text that is spelled so as a whole, what looks like JSON in it may be none
-            if depth < MAX_LAYERS and any(data.find(layer.sign, *one) >= 0 for one in around):
+            edits += self._around(data, start, end, depth, name)
+        for layer in (PERCENT, JSON):  # in a text that is spelled so as a whole, what looks like JSON may be none
+            if depth < MAX_LAYERS and any(data.find(layer.sign, *span) >= 0 for span in around):
                 meant = layer.read(data)
                 if meant != data:
-                    found += layer.back(data, self._text(meant, None, depth + 1, name=name))
-        return found
+                    edits += layer.back(data, self._text(meant, None, depth + 1, name=name))
+        return edits
 
-    def _sought(self, data: bytes, depth: int) -> list[Edit]:
-        """Edits of the values that are known, behind escapes too; whatever else stands there."""
-        found = list(self._known.edits(data))
+    def _known_edits(self, data: bytes, depth: int) -> list[Edit]:
+        """Return edits of known values, in spellings with escapes too."""
+        edits = list(self._known.edits(data))
         for layer in (PERCENT, JSON):
             if depth < MAX_LAYERS and self._known and layer.sign in data and (meant := layer.read(data)) != data:
-                found += layer.back(data, self.settled(meant, self._sought(meant, depth + 1)))
-        return found
+                edits += layer.back(data, self.settled(meant, self._known_edits(meant, depth + 1)))
+        return edits
 
     def _inside(self, data: bytes, depth: int) -> Iterator[tuple[int, int, list[Edit]]]:
-        """Where JSON stands in a text, and the edits of it. What only begins as some, the last one if any, takes no place."""
+        """Yield the span of each JSON value in a text, with its edits. One that is cut off, always the last, gets an empty span."""
         at = 0
         while depth < MAX_LAYERS and (begin := _members_inside(data, at)):
             start = begin.start()
@@ -307,52 +310,52 @@ class SecretFinder:
             at = walk.end
 
     def _around(self, data: bytes, start: int, end: int, depth: int, name: bytes) -> Iterator[Edit]:
-        """Edits of a stretch of a text in which no JSON stands."""
+        """Yield edits of a part of a text that has no JSON in it."""
         text = data[start:end]
         if len(text) < self._shortest:
             return
-        found = list(self._looks(text, name))
+        edits = list(self._looks(text, name))
         if depth < MAX_LAYERS:
             for run in runs(text):
-                edits = self._text(run.text, None, depth + 1)
-                if edits:
-                    found.append(run.back(edits))
-        yield from shifted(found, start)
+                inner = self._text(run.text, None, depth + 1)
+                if inner:
+                    edits.append(run.back(inner))
+        yield from shifted(edits, start)
 
     def _looks(self, data: bytes, name: bytes) -> Iterator[Edit]:
-        yield from self._edits(url_spans(data, self._wanted.names))
+        yield from self._edits(url_spans(data, self._options.names))
         yield from self._tokens(data)
         yield from self._assigned(data)
-        if self._wanted.personal:
+        if self._options.personal:
             yield from self._edits(personal_spans(data))
-        if self._wanted.more is not None:
-            yield from self._edits(self._wanted.more(data, name))
+        if self._options.more is not None:
+            yield from self._edits(self._options.more(data, name))
 
     def _tokens(self, data: bytes) -> Iterator[Edit]:
         return self._edits(token_spans(data))
 
     def _assigned(self, data: bytes) -> Iterator[Edit]:
-        if self._wanted.names.has_more or may_assign(data):
-            yield from self._edits(assigned_spans(data, self._wanted.names))
+        if self._options.names.has_more or may_assign(data):
+            yield from self._edits(assigned_spans(data, self._options.names))
 
-    def _stood_in(self, data: bytes) -> Iterator[Edit]:
-        """Earlier pseudonyms, which get others."""
-        if b"redacted-" not in data or self._wanted.spares_stand_ins:
+    def _stand_in_edits(self, data: bytes) -> Iterator[Edit]:
+        """Yield edits that replace earlier pseudonyms by others."""
+        if b"redacted-" not in data or self._options.spares_stand_ins:
             return
         for match in STAND_IN.finditer(data):
-            yield Edit(*match.span(), self._wanted.stand_in(match[0]), "value")
+            yield Edit(*match.span(), self._options.stand_in(match[0]), "value")
 
     def _edits(self, spans: Iterable[Marked]) -> Iterator[Edit]:
-        keep = self._wanted.keep
+        keep = self._options.keep
         for start, end, kind, value in spans:
-            if start >= end or (keep and any(one.fullmatch(value.decode("utf-8", "replace")) for one in keep)):
+            if start >= end or (keep and any(pattern.fullmatch(value.decode("utf-8", "replace")) for pattern in keep)):
                 continue
             if STAND_IN.fullmatch(value):
-                if self._wanted.spares_stand_ins:
+                if self._options.spares_stand_ins:
                     continue
             elif self.learns:
                 self._known.add(value)
-            yield Edit(start, end, self._wanted.stand_in(value), kind)
+            yield Edit(start, end, self._options.stand_in(value), kind)
 
 
 _unfinished_escape = re.compile(rb"\\(?:u[0-9a-fA-F]{0,3})?\Z")
@@ -361,7 +364,7 @@ _cookies = re.compile(rb"[^=;\s]+=([^;]+)")
 
 
 def _matches(pattern: re.Pattern[str], data: bytes) -> Iterator[SecretSpan]:
-    """What the user's pattern finds: its first group if it has one, else all that it matches."""
+    """Yield the matches of the user's pattern: of its first group if it has one, otherwise of all of it."""
     text = data.decode("utf-8", "surrogateescape")
     group = 1 if pattern.groups else 0
     for match in pattern.finditer(text):

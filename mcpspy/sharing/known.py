@@ -1,7 +1,6 @@
-"""Values that are known to be secret, and where they stand in a text.
+"""Values that are known to be secret: collected first, then sought in every text, as edits that replace them.
 
-Collected first, then made ready once, then sought in all there is: a secret that was told apart in one place is replaced in every
-other. Work is linear in the text, however many there are.
+A secret that was recognized in one place is replaced in every other. Work is linear in the text, however many values there are.
 """
 
 from __future__ import annotations
@@ -14,32 +13,32 @@ from ..wire.edits import Edit
 from .encodings import base64_of
 
 SHORTEST: Final = 6
-"""Shorter values are replaced only where their place says that they are secret: elsewhere they would be words like others."""
+"""Shorter values are replaced only where a name or a path makes them secret: elsewhere they would be ordinary words."""
 
 SHORTEST_INSIDE: Final = 12
 """Shorter ones are not sought within longer words."""
 
 ENOUGH: Final = 20
-"""A value that is as long needs no digit to be told from a word."""
+"""A value of this length needs no digit to differ from a word."""
 
 MAX_VALUES: Final = 50_000
 MAX_BYTES: Final = 1 << 26
-"""So many values are sought, and so many bytes of them; the others are replaced only where they were found."""
+"""So many values are sought, and so many bytes of them; other values are replaced only where they were recognized."""
 
 _BEGINNING: Final = 4
 _WORD: Final = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
 _MAX_BASE64: Final = 12
-"""A longer value in base64 is found by what the base64 says."""
+"""A longer value in base64 is found in the text that the base64 spells."""
 
 
 def is_telling(value: bytes) -> bool:
-    """Whether a value can be told from an ordinary word wherever it stands."""
+    """Tell whether a value differs from ordinary words wherever it is."""
     if len(value) < SHORTEST:
         return False
     if len(value) >= ENOUGH:
         return True
     return (
-        any(one in b"0123456789" for one in value)
+        any(letter in b"0123456789" for letter in value)
         or not value.replace(b"-", b"").replace(b"_", b"").replace(b"/", b"").isalpha()
     )
 
@@ -48,7 +47,7 @@ _is_number = re.compile(rb"-?[0-9][0-9.eE+-]*").fullmatch
 
 
 class KnownValues:
-    """The values: `add` them, then `close`, then ask for `edits`."""
+    """The values: `add` them, then `close`, then call `edits`."""
 
     def __init__(self, stand_in: Callable[[bytes], bytes]) -> None:
         self._stand_in = stand_in
@@ -59,9 +58,9 @@ class KnownValues:
         self._search: Callable[[bytes, int], re.Match[bytes] | None] | None = None
         self._longest = 0
         self.has_numbers = False
-        """Whether one of them could stand without quotes."""
+        """Whether one of them could be a JSON number."""
         self.left_out = 0
-        """How many were too many."""
+        """The number of values past the limits."""
 
     def __contains__(self, value: bytes) -> bool:
         return value in self._values
@@ -70,7 +69,7 @@ class KnownValues:
         return self._search is not None
 
     def add(self, value: bytes, kind: str = "value", *, telling: bool = False) -> None:
-        """A value that was found to be secret; `telling` says that it is to be sought however ordinary it looks."""
+        """Add a value that is secret; `telling` says that it is sought however ordinary it looks."""
         if value in self._values or not (telling or is_telling(value)):
             return
         if len(self._values) >= MAX_VALUES or self._bytes + len(value) > MAX_BYTES:
@@ -80,11 +79,11 @@ class KnownValues:
         self._bytes += len(value)
 
     def except_for(self, words: Iterable[bytes]) -> None:
-        """Words of the protocol, which are never secret by themselves."""
+        """Exclude words of the protocol, which are never secret by themselves."""
         self._words.update(words)
 
     def close(self) -> None:
-        """All are known."""
+        """Prepare the search: no more values will come."""
         for word in self._words:
             self._values.pop(word, None)
         self.has_numbers = any(_is_number(value) for value in self._values)
@@ -93,19 +92,19 @@ class KnownValues:
             for spelling, new in self._spelled(value):
                 spellings.setdefault(spelling[:_BEGINNING], []).append((spelling, new, kind))
         for some in spellings.values():
-            some.sort(key=lambda one: -len(one[0]))
+            some.sort(key=lambda spelling: -len(spelling[0]))
         self._spellings = spellings
         self._longest = max((len(some[0][0]) for some in spellings.values()), default=0)
         self._search = re.compile(_tree(sorted(spellings)), re.DOTALL).search if spellings else None
 
     def edits(self, data: bytes) -> Iterator[Edit]:
-        """Where they stand; of those that begin at one place the longest."""
+        """Yield an edit for each value in a text; of values that begin at one offset the longest."""
         if self._search is None:
             return
         at = 0
-        while found := self._search(data, at):
-            at = found.start()
-            for spelling, new, kind in self._beginning_with(found[0]):
+        while match := self._search(data, at):
+            at = match.start()
+            for spelling, new, kind in self._beginning_with(match[0]):
                 if data.startswith(spelling, at) and _stands_alone(data, at, at + len(spelling)):
                     yield Edit(at, at + len(spelling), new, kind)
                     at += len(spelling) - 1
@@ -117,13 +116,13 @@ class KnownValues:
             yield from self._spellings.get(beginning[:length], ())
 
     def begun_at(self, data: bytes) -> int | None:
-        """Where, at the end of what was cut off, a value begins, with four bytes at the least; None where none does."""
+        """Return the offset of a value whose first four bytes or more end a text that was cut off; None if there is none."""
         if self._search is None:
             return None
         at = max(len(data) - self._longest, 0)
-        while found := self._search(data, at):
-            at = found.start()
-            if any(spelling.startswith(data[at:]) for spelling, _, _ in self._beginning_with(found[0])):
+        while match := self._search(data, at):
+            at = match.start()
+            if any(spelling.startswith(data[at:]) for spelling, _, _ in self._beginning_with(match[0])):
                 return at
             at += 1
         return None
@@ -139,7 +138,7 @@ class KnownValues:
 
 
 def _stands_alone(data: bytes, start: int, end: int) -> bool:
-    """Whether a short value is no part of a longer word."""
+    """Tell whether a short value is no part of a longer word."""
     if end - start >= SHORTEST_INSIDE:
         return True
     before = start and data[start] in _WORD and data[start - 1] in _WORD
@@ -147,13 +146,13 @@ def _stands_alone(data: bytes, start: int, end: int) -> bool:
 
 
 def _tree(beginnings: list[bytes]) -> bytes:
-    """A pattern that matches one of them, by its bytes one after the other: a list of all would be tried one by one."""
+    """Make a pattern that matches any of these byte by byte: a list of alternatives would be tried one after the other."""
     if beginnings == [b""]:
         return b""
     branches: dict[int, list[bytes]] = {}
-    for one in beginnings:
-        if one:
-            branches.setdefault(one[0], []).append(one[1:])
+    for beginning in beginnings:
+        if beginning:
+            branches.setdefault(beginning[0], []).append(beginning[1:])
     inner = b"|".join(re.escape(bytes((first,))) + _tree(rest) for first, rest in branches.items())
     ends = b"|" if b"" in beginnings else b""
     return b"(?:" + inner + ends + b")"

@@ -1,4 +1,4 @@
-"""Which names of members, options and variables say that a value is a secret. Refuses to look at values."""
+"""Names of members, options and variables that say that their value is a secret. The values are not looked at."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from ..capture.redaction.names import SCHEMES, is_oauth_member, kind_of, kind_of
 from .encodings import PERCENT
 
 _MEMBERS: Final = {"auth", "bearer", "otp", "pass", "passcode", "pwd", "requeststate"}
-"""Besides what is a secret in a header field: what means one as a member of JSON. `requestState` is known to its server alone."""
+"""Names that mean a secret as a member of JSON, besides those of header fields. Only its server can read `requestState`."""
 
 _MAX_NAME_BYTES: Final = 128
 
 
 class SecretNames:
-    """What names say; `more` are those that the user gave, in any spelling of case, `_` and `-`."""
+    """Secret names, and `more` that the user gives, in any spelling of case, `_` and `-`."""
 
     def __init__(self, more: Iterable[str] = ()) -> None:
         self._more = {_squashed(name) for name in more}
         self.member = lru_cache(10_000)(self._member)
-        """The kind of secret that a member of this name holds; None for none."""
+        """Return the kind of secret that a member of this name holds; None if it holds none."""
         self.assigned = lru_cache(10_000)(self._assigned)
-        """The same for a name before `=` or `:` in a text, be it an option, a variable or a field."""
+        """Return the same for a name before `=` or `:` in a text: of an option, a variable or a field."""
         self.parameter = lru_cache(10_000)(self._parameter)
-        """The same for a parameter of a URL or a form."""
+        """Return the same for a parameter of a URL or a form."""
 
     @property
     def has_more(self) -> bool:
-        """Whether the user gave any."""
+        """True if the user gave names."""
         return bool(self._more)
 
     def is_wanted(self, name: bytes) -> bool:
-        """Whether the user gave this name: then what is no string is a secret too."""
+        """Tell whether the user gave this name: then values that are no strings are secrets too."""
         return bool(self._more) and _squashed(_text(name)) in self._more
 
     def _member(self, name: bytes) -> str | None:
@@ -55,7 +55,7 @@ class SecretNames:
 
 
 def is_scheme(word: bytes) -> bool:
-    """Whether a word stands before a credential and is no part of it: `Bearer`."""
+    """Tell whether a word comes before a credential without being part of it: `Bearer`."""
     return word.lower().decode("latin-1") in SCHEMES
 
 

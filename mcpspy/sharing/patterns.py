@@ -1,6 +1,6 @@
-"""What gives secrets away by their looks: tokens of well-known services, keys, credentials in URLs, names before values.
+"""Patterns of secrets in texts: tokens of well-known services, keys, credentials in URLs, values after names. Texts in, spans out.
 
-Finds spans, and replaces nothing. Works on texts as they are meant, whatever spelled them. Linear in the bytes.
+Texts are taken as they are meant, without the escapes of their spelling. Work is linear in the bytes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from .encodings import JSON, PERCENT
 from .names import SecretNames, is_scheme
 
 STAND_IN: Final = re.compile(rb"redacted-[0-9a-f]{12}")
-"""What a secret was replaced by before."""
-
+"""A pseudonym that replaced a secret earlier."""
 
 _plain = re.compile(
     rb"[\w.,;!()'/ \x80-\xff-]{0,12}|(?:[A-Za-z_\x80-\xff-]{1,15}[.,;!()' ]+)*[A-Za-z_\x80-\xff-]{0,15}"
@@ -22,15 +21,15 @@ _plain = re.compile(
 
 
 def is_plain(data: bytes) -> bool:
-    """Whether a text is so plain that nothing here finds anything in it: a short word, or words without digits and signs.
+    """Tell whether a text is so plain that no pattern matches in it: a short word, or words without digits and signs.
 
-    Most texts in JSON are, and to ask this takes a tenth of looking.
+    Most texts in JSON are, and this takes a tenth of the time of all patterns.
     """
     return _plain(data) is not None and b"--" not in data
 
 
 class SecretSpan(NamedTuple):
-    """A secret: where it stands, what kind it is of, and its value, which is the same wherever it stands."""
+    """A secret: its offsets, its kind, and its value, which is the same however it is spelled."""
 
     start: int
     end: int
@@ -61,11 +60,11 @@ _BEGINNINGS: Final = (
     b"GOCSPX-", b"hf_", b"npm_", b"pypi-", b"dop_v1_", b"shp", b"SG.", b"lin_api_", b"ntn_", b"secret_", b"gsk_", b"pplx-",
     b"tvly-", b"r8_", b"figd_", b"eyJ",
 )  # fmt: skip
-"""One of these is in a text that holds a token: to ask for each takes a tenth of looking for all at each letter."""
+"""A text with a token has one of these: searching for each takes a tenth of the time of trying all patterns at each letter."""
 
 
 def token_spans(data: bytes) -> Iterator[SecretSpan]:
-    """Tokens of well-known services, JWTs, private keys, and what stands behind `Bearer`."""
+    """Yield tokens of well-known services, JWTs, private keys, and credentials after `Bearer`."""
     if not has_digit(data) and b"PRIVATE KEY" not in data:
         return
     for beginning in _BEGINNINGS:
@@ -83,7 +82,7 @@ def token_spans(data: bytes) -> Iterator[SecretSpan]:
 
 
 def has_digit(value: bytes) -> bool:
-    """Whether a digit is in it, as in nearly all that is made by chance and hardly any word."""
+    """Tell whether a value has a digit, as nearly all random values and hardly any words have."""
     return _digit(value) is not None
 
 
@@ -98,7 +97,7 @@ HINTS: Final = (
 
 
 def may_assign(data: bytes) -> bool:
-    """Whether a text may hold the name of a secret before a value, but for names that the user gave."""
+    """Tell whether a text may have the name of a secret before a value, apart from names that the user gives."""
     if b"=" not in data and b":" not in data and b"--" not in data:
         return False
     small = data.lower()
@@ -124,9 +123,9 @@ _NO_VALUES: Final = {
 
 
 def assigned_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
-    """Values behind `NAME=`, `name: `, `"name": "`, `--name=`, `--name ` where the name says that they are secret.
+    """Yield values after `NAME=`, `name: `, `"name": "`, `--name=`, `--name ` if the name says that they are secret.
 
-    Behind a colon or blanks a value without quotes has to look like none of the words that descriptions go on with.
+    After a colon or blanks, a value without quotes must not look like a word: that may be the text of a description.
     """
     at = 0
     while match := _assigned.search(data, at):
@@ -137,11 +136,11 @@ def assigned_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
         if kind == "cookie":
             yield from _cookie_spans(data, match)
             continue
-        found = _value_of(data, match)
-        if found is not None:
-            value = data[slice(*found)]
-            yield SecretSpan(*found, kind, JSON.read(value) if match["double"] is not None else value)
-            at = found[1]
+        span = _value_span(data, match)
+        if span is not None:
+            value = data[slice(*span)]
+            yield SecretSpan(*span, kind, JSON.read(value) if match["double"] is not None else value)
+            at = span[1]
     if b"--" in data:
         for option in _options.finditer(data):
             kind = names.assigned(option[1])
@@ -151,7 +150,7 @@ def assigned_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
 
 
 def _cookie_spans(data: bytes, match: re.Match[bytes]) -> Iterator[SecretSpan]:
-    """The values of a line of cookies; of one that sets a cookie the first, for the others are its attributes."""
+    """Yield the values of a line of cookies; of a line that sets a cookie only the first, for the others are its attributes."""
     line = _line.match(data, match.end("sign"))
     for pair in _pairs.finditer(data, match.end("sign"), line.end() if line else len(data)):
         yield SecretSpan(*pair.span(1), "cookie", pair[1])
@@ -159,8 +158,8 @@ def _cookie_spans(data: bytes, match: re.Match[bytes]) -> Iterator[SecretSpan]:
             break
 
 
-def _value_of(data: bytes, match: re.Match[bytes]) -> tuple[int, int] | None:
-    """Where the value stands, without its quotes and without its scheme; None where there is none."""
+def _value_span(data: bytes, match: re.Match[bytes]) -> tuple[int, int] | None:
+    """Return the span of the value without its quotes and its scheme; None if there is no value."""
     for group in ("double", "single"):
         if match[group] is not None:
             start, end = match.span(group)
@@ -171,7 +170,7 @@ def _value_of(data: bytes, match: re.Match[bytes]) -> tuple[int, int] | None:
         start, end = match.start("scheme"), match.start("scheme") + len(scheme.rstrip())
     value = data[start:end].rstrip(b".:!?")
     is_tight = match["sign"] in (b"=", b":=")
-    if value.lower() in _NO_VALUES or not (is_tight or looks_made(value)):
+    if value.lower() in _NO_VALUES or not (is_tight or looks_random(value)):
         return None
     return start, start + len(value)
 
@@ -186,9 +185,9 @@ def _without_scheme(data: bytes, start: int, end: int) -> tuple[int, int] | None
 _ENOUGH: Final = 20
 
 
-def looks_made(value: bytes) -> bool:
-    """Whether something is rather a secret than a word: by a digit, a sign in its middle, or its length."""
-    return has_digit(value) or len(value) >= _ENOUGH or any(one in b"!#$%^*+@~" for one in value)
+def looks_random(value: bytes) -> bool:
+    """Tell whether a value is more likely a secret than a word: by a digit, a sign, or its length."""
+    return has_digit(value) or len(value) >= _ENOUGH or any(letter in b"!#$%^*+@~" for letter in value)
 
 
 # --- URLs ---
@@ -199,7 +198,7 @@ _forms = re.compile(rb"[\w.%\[\]-]+=[^\s&=]*(?:&[\w.%\[\]-]+=[^\s&]*)*\s*").full
 
 
 def url_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
-    """Values of secret parameters, and passwords before the host; also of forms. Their values are what the signs stand for."""
+    """Yield values of secret parameters of URLs and forms, and passwords before a host; the values without percent signs."""
     if b"=" in data and (b"?" in data or _forms(data)):
         for match in _parameters.finditer(data):
             kind = names.parameter(match[1])
@@ -218,7 +217,7 @@ _NOBODY: Final = {b"Public", b"Shared", b"Default", b"runner", b"user", b"userna
 
 
 def personal_spans(data: bytes) -> Iterator[SecretSpan]:
-    """E-mail addresses, and whose home a path lies in."""
+    """Yield e-mail addresses, and the names of users in paths of home folders."""
     if b"@" in data:
         yield from (SecretSpan(match.start(), match.end(), "personal", match[0]) for match in _mails.finditer(data))
     for match in _homes.finditer(data):

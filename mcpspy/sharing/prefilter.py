@@ -1,7 +1,6 @@
-"""Tells at a glance of most texts that nothing in them is secret, so that they need not be taken apart.
+"""A fast test that most texts pass: nothing in them is secret, so they need not be taken apart.
 
-Where it says so, a `SecretFinder` finds nothing; where it does not, there may be nothing all the same. Refuses to say what there
-is.
+In a text that passes, a `SecretFinder` finds nothing; in a text that does not pass, it may find nothing too.
 """
 
 from __future__ import annotations
@@ -19,45 +18,45 @@ if TYPE_CHECKING:
     from .names import SecretNames
 
 MAX_REMEMBERED: Final = 50_000
-"""So many names, words and texts are remembered of each; what is new is looked at again and again then."""
+"""So many names, words and texts are remembered; after that, new ones are looked at each time."""
 
 _SIGNS: Final = (b"=", b"@", b"redacted-")
-"""One of these is in what has parameters, forms, mail addresses or pseudonyms."""
+"""Texts with parameters, forms, mail addresses or pseudonyms have one of these."""
 
 _VALUES: Final = {b"value", b"values"}
-"""Whose secrets the member beside them names."""
+"""Members whose value is secret if the member beside them says so."""
 
 _hint = re.compile(b"|".join((*HINTS, b"basic"))).search
 _percent = re.compile(rb"%[0-9a-fA-F]{2}").search
 _names = re.compile(rb'"(?=([^"]*)"[ \t\r\n]*+:)').findall
-"""What stands between one quote and the next, before a colon: a name, wherever strings begin."""
+"""The bytes between one quote and the next, before a colon: a name, wherever strings begin."""
 
 _without_names = re.compile(rb'"[\w.-]*"[ \t\r\n]*+:').sub
 _long_words = re.compile(rb"[A-Za-z0-9+/_.-]{13,}+").findall
-"""No token that is known by its looks is shorter, and nothing that is taken for base64."""
+"""Tokens that are known by their looks are no shorter, and neither is anything that is taken for base64."""
 
 _ESCAPED: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)++)"([ \t\r\n]*+:)?')
-"""A string that has escapes. In what is JSON no backslash is outside of strings, so that none begins at the end of another."""
+"""A string that has escapes. In JSON no backslash is outside of strings, so no match begins at the end of another string."""
 _escaped, _escaped_out = _ESCAPED.findall, _ESCAPED.sub
 
 _MAX_LAYERS: Final = 4
 
 _LONGEST: Final = 256
-"""Longer words do not come again."""
+"""Longer words are not remembered: they seldom come again."""
 
 
 class Prefilter:
-    """Says of a text whether a `SecretFinder` that wants no more than names and looks would find nothing in it."""
+    """A test of texts: true if a `SecretFinder` that goes by names and looks alone would find nothing."""
 
-    __slots__ = ("_is_personal", "_known", "_silent_names", "_silent_words", "_texts")
+    __slots__ = ("_is_personal", "_known", "_harmless_names", "_harmless_words", "_texts")
 
     def __init__(self, names: SecretNames, known: KnownValues, *, personal: bool) -> None:
         self._is_personal = personal
         self._known = known
         self._texts: set[int] = set()
-        """Hashes of texts in which nothing was that is secret by itself: most are asked about twice."""
-        self._silent_names = _HarmlessWords(lambda name: names.member(name) is None and names.assigned(name) is None)
-        self._silent_words = _HarmlessWords(_is_silent_word)
+        """Hashes of texts in which nothing is secret by itself: most texts are tested twice."""
+        self._harmless_names = _HarmlessWords(lambda name: names.member(name) is None and names.assigned(name) is None)
+        self._harmless_words = _HarmlessWords(_is_harmless_word)
 
     def __call__(self, data: bytes) -> bool:
         code = hash(data)
@@ -72,8 +71,8 @@ class Prefilter:
     def _holds(self, texts: list[bytes] | None, is_so: Callable[[bytes], bool]) -> bool:
         if texts is None:
             return False
-        for one in texts:  # noqa: SIM110 - of each text there is, and nearly always of one
-            if not is_so(one):
+        for text in texts:  # noqa: SIM110 - called for each text there is, and nearly always with one
+            if not is_so(text):
                 return False
         return True
 
@@ -81,7 +80,7 @@ class Prefilter:
         return next(self._known.edits(text), None) is None
 
     def _has_none(self, text: bytes) -> bool:
-        """Whether nothing is in a text without escapes that is secret by its name, by its looks, or as known."""
+        """Tell whether nothing in a text without escapes is secret by its name, by its looks, or as a known value."""
         for sign in _SIGNS:
             if sign in text:
                 return False
@@ -93,50 +92,50 @@ class Prefilter:
         names = _names(text)
         return (
             not _VALUES.intersection(names)
-            and self._silent_names.holds(names)
-            and self._silent_words.holds(_long_words(text))
+            and self._harmless_names.holds(names)
+            and self._harmless_words.holds(_long_words(text))
             and (b"%" not in text or _percent(text) is None)
             and self._knows_none(text)
         )
 
 
 def _spelled_out(data: bytes, depth: int = 0) -> list[bytes] | None:
-    """The texts that `data` says, without escapes: itself but for strings that have some, and what these mean.
+    """Return `data` without its strings that have escapes, and the texts that these mean.
 
-    None where an escape is not in the value of a member or item of JSON, or where texts are too deep within texts.
+    None if an escape is not in a value of JSON, or if texts are nested too deep in texts.
     """
     if b"\\" not in data:
         return [data]
     if depth > _MAX_LAYERS or not is_json(data):
         return None
-    found = [_escaped_out(b'""', data)]
+    texts = [_escaped_out(b'""', data)]
     for string, colon in _escaped(data):
         inner = None if colon else _spelled_out(JSON.read(string), depth + 1)
         if inner is None:
             return None
-        found += inner
-    return found
+        texts += inner
+    return texts
 
 
 class _HarmlessWords:
-    """Names or words that say nothing, by what asks `is_silent` of one, and remembered."""
+    """Names or words that are harmless, which `is_harmless` tells of a new one; they are remembered."""
 
-    __slots__ = ("_found", "_is_silent")
+    __slots__ = ("_is_harmless", "_known")
 
-    def __init__(self, is_silent: Callable[[bytes], bool]) -> None:
-        self._is_silent = is_silent
-        self._found: set[bytes] = set()
+    def __init__(self, is_harmless: Callable[[bytes], bool]) -> None:
+        self._is_harmless = is_harmless
+        self._known: set[bytes] = set()
 
     def holds(self, words: Iterable[bytes]) -> bool:
-        """Whether all of these say nothing."""
-        new = set(words) - self._found
-        for one in new:
-            if not self._is_silent(one):
+        """Tell whether all of these are harmless."""
+        new = set(words) - self._known
+        for word in new:
+            if not self._is_harmless(word):
                 return False
-            if len(one) <= _LONGEST and len(self._found) < MAX_REMEMBERED:
-                self._found.add(one)
+            if len(word) <= _LONGEST and len(self._known) < MAX_REMEMBERED:
+                self._known.add(word)
         return True
 
 
-def _is_silent_word(word: bytes) -> bool:
+def _is_harmless_word(word: bytes) -> bool:
     return next(token_spans(word), None) is None and next(iter(runs(word)), None) is None

@@ -1,6 +1,6 @@
-"""Brings the parts of a frame together again, that they may be read as one, and lets no record pass another.
+"""Frames in parts, joined so that they can be read whole: records in, records and frames out; no record overtakes another.
 
-Holds what came since a part whose frame has not ended, up to a bound: a frame past it is given up. Refuses to read what it joins.
+Records wait while a frame among them has not ended. The waiting bytes are bounded: a frame that is too long is given up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from ..records import Close, End, Frame, Open, Partial, Record
 
 MAX_HELD_BYTES: Final = 1 << 26
-"""So many bytes wait for the end of a frame at the most."""
+"""Limit of the bytes that wait for the end of a frame."""
 
 
 class FrameParts:
@@ -24,7 +24,7 @@ class FrameParts:
         self.is_complete = False
         self.is_cut_off = False
         self.is_given_up = False
-        """It was too long to be read: its parts, and those that come yet, keep their lengths alone."""
+        """True if it is too long to be read: its parts, and those that are still to come, keep only their lengths."""
 
 
 Ready: TypeAlias = FrameParts | Record
@@ -32,20 +32,20 @@ Ready: TypeAlias = FrameParts | Record
 
 
 class Reassembly:
-    """Records and groups. `feed` and `close` give what is ready: a group, then, in the order seen, the records that it held up."""
+    """Reassembly of frames. `feed` and `close` return what is ready: a frame's parts, then in order the records that waited."""
 
     __slots__ = ("_bytes", "_joined", "_open", "_queue", "given_up")
 
     def __init__(self) -> None:
         self.given_up = 0
-        """How many frames were too long."""
+        """The number of frames that were too long."""
         self._queue: deque[tuple[Record, FrameParts | None]] = deque()
         self._open: dict[int, FrameParts] = {}
         self._joined: set[int] = set()
         self._bytes = 0
 
     def join(self, stream: int) -> None:
-        """Of this stream all frames are one group."""
+        """Treat all frames of this stream as parts of one."""
         self._joined.add(stream)
 
     def feed(self, record: Record) -> list[Ready]:
@@ -62,7 +62,7 @@ class Reassembly:
         return [*ready, *self._passed()]
 
     def close(self) -> list[Ready]:
-        """No more will come."""
+        """Return the rest: no more records will come."""
         ready: list[Ready] = []
         for stream in list(self._open):
             ready += self._cut_off(stream)
@@ -89,7 +89,7 @@ class Reassembly:
         return [group]
 
     def _cut_off(self, stream: int, *, is_whole: bool = False) -> list[Ready]:
-        """No more comes of this stream; `is_whole`: nor should it, if it is one group."""
+        """End the group of this stream. `is_whole`: the stream ended as it should, so if it is one group, that is complete."""
         group = self._open.pop(stream, None)
         if group is None:
             return []
@@ -99,7 +99,7 @@ class Reassembly:
         return self._completed(group)
 
     def _bound(self) -> None:
-        """Give up what keeps too much waiting."""
+        """Give up the frames for which too many bytes wait."""
         if self._bytes <= MAX_HELD_BYTES:
             return
         for group in self._open.values():
@@ -112,7 +112,7 @@ class Reassembly:
                 group.frames.clear()
 
     def _passed(self) -> list[Ready]:
-        """The records at the front that wait for nothing."""
+        """Take the records from the front of the queue that wait for nothing."""
         ready: list[Ready] = []
         while self._queue and ((group := self._queue[0][1]) is None or group.is_complete):
             record, _ = self._queue.popleft()
@@ -122,7 +122,7 @@ class Reassembly:
 
 
 def empty(frame: Frame) -> None:
-    """Leave the length of a frame, and nothing of what it says."""
+    """Remove the content of a frame, and keep its length."""
     frame.rare["length"] = frame.length
     for name in ("sha256", "forwarded", "redacted"):
         frame.rare.pop(name, None)

@@ -1,7 +1,6 @@
-"""Records in, records out that can be shown to anybody: payloads, heads, logs, commands and all else that a capture says.
+"""Records in, records without secrets out: payloads, heads, logs, commands and all other texts of a capture.
 
-`Sharing` is a machine like any other; two passes make a share, of which the first only learns. Refuses to number records, and to
-write them.
+A share takes two passes of all records: in the first, the finder only learns secrets. Records are neither numbered nor written here.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
     from .finder import Marked
 
 SHARED: Final = "shared"
-"""The redaction of a capture that was made to be shared, as its header names it."""
+"""The redaction in the header of a capture that was made to be shared."""
 
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class _StreamFacts(NamedTuple):
-    """What is to be known of a stream: how it is cut, what its body was compressed with, and whether events spell texts in pieces."""
+    """Facts of a stream: whether it is cut into events, how its body is compressed, and whether events spell texts in pieces."""
 
     is_events: bool
     coding: str
@@ -41,95 +40,97 @@ _PLAIN: Final = _StreamFacts(is_events=False, coding="")
 
 
 class TextFinder(Protocol):
-    """Says what of texts is to be replaced: a `SecretFinder`, or who watches one."""
+    """Finds secrets in texts: a `SecretFinder`, or a watcher of one."""
 
     def payload(self, data: bytes) -> list[Edit]:
-        """Edits of what a frame says, which may be a message."""
+        """Return edits of the payload of a frame, which may be a message."""
 
     def text(self, data: bytes) -> list[Edit]:
-        """Edits of any other text."""
+        """Return edits of any other text."""
 
     def marked(self, spans: Iterable[Marked]) -> list[Edit]:
-        """Edits of what is secret by its place in a head."""
+        """Return edits of values that are secret by their field of a head."""
 
     def secret(self, data: bytes) -> list[Edit]:
-        """Edits of what is secret by its name."""
+        """Return edits of a text that its name makes a secret."""
 
     def settled(self, data: bytes, edits: Iterable[Edit]) -> list[Edit]:
-        """Edits in order, none of which overlap."""
+        """Put edits of one text in order, and resolve overlaps."""
 
     def cut_off(self, data: bytes, edits: list[Edit]) -> list[Edit]:
-        """The same, and the beginning of a secret at the end."""
+        """Add an edit of the beginning of a secret at the end of a text."""
 
     def is_secret(self, name: bytes) -> bool:
-        """Whether a member of this name holds a secret."""
+        """Tell whether a member of this name holds a secret."""
 
 
 class Sharing:
-    """Records as they can be shared. What `finder` learns meanwhile it knows only later: so each capture passes twice.
+    """A filter of records that removes what `finder` finds. Secrets that it learns late count for later records only: so share twice.
 
-    Records are changed in place, and none passes another.
-    `hide` makes what stands for the name of a boot;
-    `meet` is told of each record, and of each frame with its parts, before it is looked into.
+    Records are changed in place, and none overtakes another. `pseudonym` makes the new id of a boot. `on_ready` is called with each
+    record, and with each frame and its parts, before it is searched.
     """
 
     def __init__(
-        self, finder: TextFinder, hide: Callable[[bytes], bytes], meet: Callable[[FrameParts | Record], None] = lambda one: None
+        self,
+        finder: TextFinder,
+        pseudonym: Callable[[bytes], bytes],
+        on_ready: Callable[[FrameParts | Record], None] = lambda ready: None,
     ) -> None:
         self._finder = finder
-        self._hide = hide
-        self._meet = meet
-        self._whole = Reassembly()
+        self._pseudonym = pseudonym
+        self._on_ready = on_ready
+        self._reassembly = Reassembly()
         self._streams: dict[int, _StreamFacts] = {}
         self._left_out: set[int] = set()
         self._is_model = False
         self.counts: Counter[str] = Counter()
-        """How often something was replaced, by kind."""
+        """The number of replacements by kind."""
         self.sealed = 0
-        """How many bodies could not be read, and keep their length alone."""
+        """The number of bodies that could not be read, and keep only their length."""
 
     @property
     def given_up(self) -> int:
-        """How many frames were too long to be read, and keep their length alone."""
-        return self._whole.given_up
+        """The number of frames that were too long to be read, and keep only their length."""
+        return self._reassembly.given_up
 
     def feed(self, record: Record) -> list[Record]:
-        """Take the next record."""
+        """Take the next record, and return those that are ready."""
         if isinstance(record, Header):
             self._is_model = record.tapped.get("leg") == "model"
         elif isinstance(record, Open):
             self._streams[record.stream] = stream = _stream(record, is_model=self._is_model)
             if stream.has_deltas and not stream.coding:
-                self._whole.join(record.stream)
-        return self._shared(self._whole.feed(record))
+                self._reassembly.join(record.stream)
+        return self._shared(self._reassembly.feed(record))
 
     def close(self) -> list[Record]:
-        """No more will come."""
-        return self._shared(self._whole.close())
+        """Return the rest: no more records will come."""
+        return self._shared(self._reassembly.close())
 
     def _shared(self, ready: list[FrameParts | Record]) -> list[Record]:
-        found: list[Record] = []
-        for one in ready:
-            self._meet(one)
-            if isinstance(one, FrameParts):
-                self._group(one)
-            elif id(one) in self._left_out:
-                self._left_out.remove(id(one))
+        records: list[Record] = []
+        for group_or_record in ready:
+            self._on_ready(group_or_record)
+            if isinstance(group_or_record, FrameParts):
+                self._group(group_or_record)
+            elif id(group_or_record) in self._left_out:
+                self._left_out.remove(id(group_or_record))
             else:
-                found += self._record(one)
-        return found
+                records += self._record(group_or_record)
+        return records
 
     # Frames
 
     def _group(self, group: FrameParts) -> None:
-        """A frame with all its parts."""
+        """Remove secrets from a frame with all its parts."""
         frames = group.frames
         stream = self._streams.get(frames[0].stream, _PLAIN)
         parts = [frame.data for frame in frames]
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         if not data:
             for frame in frames:
-                frame.rare.pop("sha256", None)  # whoever guesses what was not kept could try it on the digest
+                frame.rare.pop("sha256", None)  # a guess of what was not kept could be checked with the digest
             return
         is_cut = group.is_cut_off
         edits = self._sealed(data, stream, is_cut=is_cut) if stream.coding else self._payload(data, stream, is_cut=is_cut)
@@ -142,16 +143,16 @@ class Sharing:
         if group.is_cut_off or not data.rstrip(b" \t\r").endswith((b"\n", b"}", b"]")):
             edits = self._finder.cut_off(data, edits)
         for frame, (part, ranges) in zip(
-            frames, edited_parts(parts, edits) if edits else ((one, ()) for one in parts), strict=True
+            frames, edited_parts(parts, edits) if edits else ((part, ()) for part in parts), strict=True
         ):
             self._frame(frame, part, ranges, stream)
 
     def _frame(self, frame: Frame, data: bytes, ranges: tuple[tuple[int, int, str], ...], stream: _StreamFacts) -> None:
-        if frame.data and not data:  # it was a part of one secret, which stands in the part in which it ends
+        if frame.data and not data:  # it was part of a secret, whose pseudonym is in the part in which it ends
             self._left_out.add(id(frame))
         frame.data = data
-        # a piece of a secret that stands elsewhere left nothing, which says that the frame was longer on the wire
-        ranges = ranges or tuple(one for one in frame.redacted if not one[1])
+        # an empty range says that the frame was longer on the wire: the pseudonym of its part of a secret is in another part
+        ranges = ranges or tuple(span for span in frame.redacted if not span[1])
         frame.rare.pop("redacted", None)
         if ranges:
             frame.rare["redacted"] = ranges
@@ -170,23 +171,23 @@ class Sharing:
         return self._finder.settled(data, [*endpoint, *event_edits(data, self._finder.payload, self._finder.text)])
 
     def _deltas(self, data: bytes, *, is_cut: bool) -> list[Edit]:
-        """What is to be replaced in a whole stream of events: in each, and in the texts that they spell together."""
+        """Return edits of a whole stream of events: of each, and of the texts that they spell together."""
         pieces = SseEvents()
         events = [*pieces.feed(data), *pieces.close()]
         finder = self._finder
-        found = delta_edits(events, self._ending(finder.payload, is_cut=is_cut), self._ending(finder.text, is_cut=is_cut))
+        edits = delta_edits(events, self._ending(finder.payload, is_cut=is_cut), self._ending(finder.text, is_cut=is_cut))
         begin = 0
         for event in events:
-            found += shifted(event_edits(event, finder.payload, finder.text), begin)
+            edits += shifted(event_edits(event, finder.payload, finder.text), begin)
             begin += len(event)
-        return finder.settled(data, found)
+        return finder.settled(data, edits)
 
     def _ending(self, find: Callable[[bytes], list[Edit]], *, is_cut: bool) -> Callable[[bytes], list[Edit]]:
-        """The same, which in texts whose end is missing finds what is begun there."""
+        """Have `find` also find, if the end of texts is missing, a secret that begins there."""
         return (lambda data: self._finder.cut_off(data, find(data))) if is_cut else find
 
     def _sealed(self, data: bytes, stream: _StreamFacts, *, is_cut: bool = False) -> list[Edit] | None:
-        """The one edit of a compressed body, if it takes any; None where nobody here can read it, or write it again."""
+        """Return the one edit of a compressed body, if it needs any; None if its coding cannot be read or written."""
         try:
             body = decoded(data, stream.coding.encode())
         except ValueError:
@@ -194,15 +195,15 @@ class Sharing:
         events = SseEvents()
         is_cut = stream.is_events and not stream.has_deltas
         pieces = [*events.feed(body), *events.close()] if is_cut else [body]
-        made: list[bytes] = []
+        shared: list[bytes] = []
         kinds: list[str] = []
         for piece in pieces:
             edits = self._payload(piece, stream, is_cut=is_cut)
-            made.append(edited(piece, edits))
-            kinds += (one.kind for one in edits)
+            shared.append(edited(piece, edits))
+            kinds += (edit.kind for edit in edits)
         if not kinds:
             return []
-        again = _compressed(b"".join(made), stream.coding)
+        again = _compressed(b"".join(shared), stream.coding)
         return None if again is None else [Edit(0, len(data), again, kinds[0])]
 
     # Other records
@@ -224,7 +225,7 @@ class Sharing:
             case _:
                 pass
         for name, value in record.extra.items():
-            record.extra[name] = self._said(value, name)
+            record.extra[name] = self._json_value(value, name)
         return [record]
 
     def _header(self, header: Header) -> None:
@@ -235,24 +236,25 @@ class Sharing:
             tapped["argv"] = self._argv(argv)
         for name, value in tapped.items():
             if name != "argv":
-                tapped[name] = self._said(value, name)
-        header.parent = self._said(header.parent)
+                tapped[name] = self._json_value(value, name)
+        header.parent = self._json_value(header.parent)
         header.label = self._text(header.label)
         header.cwd = self._text(header.cwd)
         if header.boot_id:
-            header.boot_id = self._hide(header.boot_id.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+            header.boot_id = self._pseudonym(header.boot_id.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def _argv(self, argv: list[Any]) -> list[Any]:
-        found: list[Any] = []
+        shared: list[Any] = []
         is_announced = False
-        for one in argv:
-            if isinstance(one, str):
-                is_value = is_announced and not one.startswith("--")
-                found.append(self._whole_text(one) if is_value else self._text(one))
-                is_announced = one.startswith("-") and "=" not in one and kind_of_option(one.lstrip("-")) is not None
+        for argument in argv:
+            if isinstance(argument, str):
+                is_value = is_announced and not argument.startswith("--")
+                shared.append(self._whole_text(argument) if is_value else self._text(argument))
+                is_option = argument.startswith("-") and "=" not in argument
+                is_announced = is_option and kind_of_option(argument.lstrip("-")) is not None
             else:
-                found.append(self._said(one))
-        return found
+                shared.append(self._json_value(argument))
+        return shared
 
     def _open(self, record: Open) -> None:
         if record.head:
@@ -274,29 +276,29 @@ class Sharing:
             record.data = edited(record.data, edits)
 
     def _words(self, record: Any) -> None:
-        """What a record says in words of its own: `why`, `text`, `error`; and the names of descendants."""
+        """Remove secrets from the texts of a record, `why`, `text` and `error`, and from the names of descendants."""
         for name in ("why", "text", "error"):
             value = getattr(record, name, None)
             if isinstance(value, str) and value:
                 setattr(record, name, self._text(value))
         if isinstance(record, Exit):
-            record.descendants = tuple(self._said(one) for one in record.descendants)
+            record.descendants = tuple(self._json_value(process) for process in record.descendants)
 
-    def _said(self, value: Any, name: str = "") -> Any:
-        """A JSON value of a record, without what is secret."""
+    def _json_value(self, value: Any, name: str = "") -> Any:
+        """Return a JSON value of a record without secrets; `name` is that of its member."""
         if isinstance(value, str):
             is_secret = bool(name) and self._finder.is_secret(name.encode("utf-8", "surrogatepass"))
             return self._whole_text(value) if is_secret else self._text(value)
         if isinstance(value, list):
-            return [self._said(one, name) for one in value]
+            return [self._json_value(item, name) for item in value]
         if isinstance(value, dict):
-            return {one: self._said(inner, one) for one, inner in value.items()}
+            return {member: self._json_value(inner, member) for member, inner in value.items()}
         return value
 
     def _text(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
         edits = self._finder.text(data)
-        self.counts.update(one.kind for one in edits)
+        self.counts.update(edit.kind for edit in edits)
         return edited(data, edits).decode("utf-8", "surrogatepass") if edits else text
 
     def _whole_text(self, text: str) -> str:
@@ -308,13 +310,13 @@ class Sharing:
 
 
 def _kinds(frames: list[Frame]) -> dict[tuple[int, int], str]:
-    """What was replaced before in a frame of these parts, and what kind of secret it had been."""
-    found: dict[tuple[int, int], str] = {}
+    """Return the kinds of earlier replacements in a frame of these parts, by their spans."""
+    kinds: dict[tuple[int, int], str] = {}
     begin = 0
     for frame in frames:
-        found |= {(begin + at, begin + at + length): kind for at, length, kind in frame.redacted}
+        kinds |= {(begin + at, begin + at + length): kind for at, length, kind in frame.redacted}
         begin += len(frame.data)
-    return found
+    return kinds
 
 
 def _stream(record: Open, *, is_model: bool) -> _StreamFacts:
@@ -325,7 +327,7 @@ def _stream(record: Open, *, is_model: bool) -> _StreamFacts:
 
 
 def _field(head: bytes, name: bytes) -> str:
-    """The first value of a header field, in lower case; empty if there is none."""
+    """Return the first value of a header field, in lower case; empty if there is none."""
     at = head.lower().find(b"\n%b:" % name)
     if at < 0:
         return ""
@@ -334,7 +336,7 @@ def _field(head: bytes, name: bytes) -> str:
 
 
 def _compressed(data: bytes, coding: str) -> bytes | None:
-    """`data` in this coding; None where that is not at hand."""
+    """Compress `data` in this coding; None if it is none of the standard library's."""
     if coding in ("gzip", "x-gzip"):
         compressor = zlib.compressobj(wbits=_GZIP)
         return compressor.compress(data) + compressor.flush()
@@ -342,8 +344,8 @@ def _compressed(data: bytes, coding: str) -> bytes | None:
 
 
 def _gap(damage: Damage) -> list[Record]:
-    """What stands in the place of a line that could not be read; nothing for one whose record follows."""
-    if damage.reason in ("edited", "torn"):  # nothing follows what is torn, and a capture without an end is incomplete anyway
+    """Make a gap of a line that could not be read; none of a line whose record follows."""
+    if damage.reason in ("edited", "torn"):  # nothing follows a torn line, and a capture without an end is incomplete anyway
         return []
     why = "a line that could not be read was left out" if damage.data else "records were missing"
     return [Gap(at_ns=damage.at_ns, since_ns=damage.at_ns, frames=1, bytes=len(damage.data), why=why)]

@@ -58,7 +58,7 @@ class MessagePaths:
 
     @property
     def taken(self) -> bool:
-        """Whether a path ends here or further out."""
+        """True if a path ends here or further out."""
         return self._here is not None and self._here.taken
 
     def into(self, step: str | int) -> UserPaths | MessagePaths | None:
@@ -69,12 +69,9 @@ class MessagePaths:
         if step == "params":
             return self._root.joined(inner)
         if step in ("result", "error"):
-            return _joined(self._root.into(step), inner)
+            from_root = self._root.into(step)
+            return inner if from_root is None else from_root.joined(inner)
         return inner
-
-
-def _joined(one: UserPaths | None, other: UserPaths | None) -> UserPaths | None:
-    return other if one is None else one.joined(other)
 
 
 _TAKEN = UserPaths(taken=True)

@@ -1,6 +1,6 @@
-"""Looks through a capture for what a shared one should not hold: with what redacts, and with what is too coarse for that.
+"""Leaks in a capture that should hold nothing secret: records in, leaks out. Of a secret only its first letters and length are kept.
 
-Refuses to keep what it finds: of a secret its first letters and its length.
+The search is that of sharing, with rules that are too coarse to redact by: random words, long numbers, values of the environment.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..records import Frame, Header, Open, Record
 from ..wire.json_spans import JsonWalk, looks_like_json
-from .entropy import chance_spans
+from .entropy import random_spans
 from .finder import FinderOptions, Marked, SecretFinder
 from .known import KnownValues
 from .patterns import STAND_IN
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 SHOWN_LETTERS: Final = 3
 LONGEST_WHOLE: Final = 8
-"""Of a value that is not longer nothing is shown."""
+"""Nothing is shown of a value up to this length."""
 
 MAX_LEAKS: Final = 1_000
-"""So many are told one by one; more are counted."""
+"""So many are reported one by one; more are counted."""
 
 _plain_name = re.compile(r"[^\W\d][\w-]*").fullmatch
 _ENVIRONMENT: Final = "environment "
@@ -35,12 +35,12 @@ _PERSON: Final = "person "
 
 
 class Leak(NamedTuple):
-    """Something that should not be there.
+    """A value that should not be in the capture.
 
-    `number` is the record's; `where` a JSON path of a payload, or a word for another part; `kind` what it looks like: `environment`,
-    `token`, `entropy`, `personal`, `member` (its name says so), `number` (so does the name of a number). `name` is that of the
-    variable, or what of a person it is. `shown` are its first letters, `length` are its bytes. `option` is what takes it out;
-    empty where sharing does without one.
+    `number` is that of its record; `where` is a JSON path of a payload, or a word for another part. `kind` is `environment`,
+    `token`, `entropy`, `personal`, `member` (its name makes it secret) or `number` (so does the name of a number). `name` is that
+    of the variable, or of the fact about a person. `shown` are its first letters, `length` counts its bytes. `option` is the option
+    that removes it; empty if sharing does so without one.
     """
 
     number: int
@@ -53,7 +53,7 @@ class Leak(NamedTuple):
 
 
 class LeakFinder:
-    """Leaks in a capture: `feed` its records, then `close`. `environment` and `people` are names with values that are sought too."""
+    """Leaks of a capture: `feed` its records, then `close`. `environment` and `people` are names with values that are sought too."""
 
     def __init__(
         self,
@@ -68,86 +68,86 @@ class LeakFinder:
         for name, value in people:
             known.add(value, f"{_PERSON}{name}", telling=True)
         known.close()
-        wanted = FinderOptions(stand_in=_as_it_is, keep=keep, more=chance_spans, spares_stand_ins=True, takes_numbers=True)
-        self._watched = _LeakNotes(SecretFinder(wanted, known))
-        self._sharing = Sharing(self._watched, _as_it_is, self._watched.meet)
-        self._told = 0
+        options = FinderOptions(stand_in=_as_it_is, keep=keep, more=random_spans, spares_stand_ins=True, takes_numbers=True)
+        self._notes = _LeakNotes(SecretFinder(options, known))
+        self._sharing = Sharing(self._notes, _as_it_is, self._notes.enter)
+        self._reported = 0
         self.more = 0
-        """How many more there were than are told."""
+        """The number of leaks past the limit."""
 
     def feed(self, record: Record) -> list[Leak]:
-        """What is in the next record, or in the frames that it completes."""
+        """Return the leaks in the next record, or in the frames that it completes."""
         self._sharing.feed(record)
         return self._taken()
 
     def close(self) -> list[Leak]:
-        """What is in those that were not completed."""
+        """Return the leaks in frames that were not completed."""
         self._sharing.close()
         return self._taken()
 
     @property
     def unread(self) -> int:
-        """How many bodies could not be looked into."""
+        """The number of bodies that could not be searched."""
         return self._sharing.sealed + self._sharing.given_up
 
     def _taken(self) -> list[Leak]:
-        found = self._watched.taken()
-        told = found[: MAX_LEAKS - self._told]
-        self._told += len(told)
-        self.more += len(found) - len(told)
-        return told
+        leaks = self._notes.taken()
+        reported = leaks[: MAX_LEAKS - self._reported]
+        self._reported += len(reported)
+        self.more += len(leaks) - len(reported)
+        return reported
 
 
 class _LeakNotes:
-    """A finder that takes note of what is found, and in which record, and has nothing edited."""
+    """A finder that takes note of secrets and their records, and returns no edits."""
 
     def __init__(self, finder: SecretFinder) -> None:
         self._finder = finder
         self._here: FrameParts | Record | None = None
-        self._found: dict[tuple[int, bytes], Leak] = {}
+        self._leaks: dict[tuple[int, bytes], Leak] = {}
 
-    def meet(self, one: FrameParts | Record) -> None:
-        """What is looked into next."""
-        self._here = one
+    def enter(self, frame_or_record: FrameParts | Record) -> None:
+        """Take note of what is searched next."""
+        self._here = frame_or_record
 
     def taken(self) -> list[Leak]:
-        """What was found since the last time."""
-        found, self._found = list(self._found.values()), {}
-        return found
+        """Return the leaks since the last call."""
+        leaks, self._leaks = list(self._leaks.values()), {}
+        return leaks
 
     def payload(self, data: bytes) -> list[Edit]:
-        """Look into what may be a message."""
-        for one in self._finder.payload(data):
-            self._note(data[one.start : one.end], one.kind, path_at(data, one.start))
+        """Search bytes that may be a message."""
+        for edit in self._finder.payload(data):
+            self._note(data[edit.start : edit.end], edit.kind, path_at(data, edit.start))
         return []
 
     def text(self, data: bytes) -> list[Edit]:
-        """Look into any other text."""
-        for one in self._finder.text(data):
-            self._note(data[one.start : one.end], one.kind)
+        """Search any other text."""
+        for edit in self._finder.text(data):
+            self._note(data[edit.start : edit.end], edit.kind)
         return []
 
     def marked(self, spans: Iterable[Marked]) -> list[Edit]:
-        """Take note of what is secret by its place in a head."""
+        """Take note of values that are secret by their field of a head."""
         for _, _, kind, value in spans:
             self._note(value, kind)
         return []
 
     def secret(self, data: bytes) -> list[Edit]:
-        """Take note of what is secret by its name."""
+        """Take note of a text that its name makes a secret."""
         self._note(data, "key")
         return []
 
     def settled(self, data: bytes, edits: Iterable[Edit]) -> list[Edit]:
-        """Nothing is edited."""
+        """Return no edits."""
         return []
 
     def cut_off(self, data: bytes, edits: list[Edit]) -> list[Edit]:
-        """Nothing is edited."""
+        """Return no edits."""
         return []
 
     def is_secret(self, name: bytes) -> bool:
-        """Whether a member of this name holds a secret."""
+        """Tell whether a member of this name holds a secret."""
         return self._finder.is_secret(name)
 
     def _note(self, value: bytes, kind: str, path: str = "") -> None:
@@ -156,9 +156,9 @@ class _LeakNotes:
         here = self._here
         record = here.frames[-1] if isinstance(here, FrameParts) else here
         number = 0 if record is None else record.number
-        if (number, value) not in self._found:
+        if (number, value) not in self._leaks:
             kind, name = _kind(kind)
-            self._found[number, value] = Leak(
+            self._leaks[number, value] = Leak(
                 number=number,
                 where=path or _part_of(record),
                 kind=kind,
@@ -174,7 +174,7 @@ def _as_it_is(value: bytes) -> bytes:
 
 
 def _kind(kind: str) -> tuple[str, str]:
-    """The kind of a leak, and the name that belongs to it, from the kind of the edit that would take it out."""
+    """Return the kind of a leak and the name that belongs to it, from the kind of the edit that would remove it."""
     for word, prefix in (("environment", _ENVIRONMENT), ("personal", _PERSON)):
         if kind.startswith(prefix):
             return word, kind.removeprefix(prefix)
@@ -199,7 +199,7 @@ def _shown(value: bytes) -> str:
 
 
 def _option(kind: str, name: str, path: str, value: bytes) -> str:
-    """What on the command line takes it out, without the secret; empty for what is taken out anyway."""
+    """Return the option of the command line that removes the leak, without the secret; empty if it is removed anyway."""
     if kind == "environment":
         return f"--env {name}"
     if kind == "personal":
@@ -210,12 +210,12 @@ def _option(kind: str, name: str, path: str, value: bytes) -> str:
 
 
 def _quoted(text: str) -> str:
-    """For a shell."""
+    """Quote a text for a shell."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
 def pattern_for(value: bytes) -> str:
-    """A regular expression that matches a value by its first letters and its length alone."""
+    """Make a regular expression that matches a value by its first letters and its length alone."""
     text = value.decode("utf-8", "replace")
     known = text[:SHOWN_LETTERS] if len(text) > LONGEST_WHOLE else ""
     letters = r"\S" if not re.search(r"\s", text) else r"[^\n]"
@@ -223,7 +223,7 @@ def pattern_for(value: bytes) -> str:
 
 
 def path_at(data: bytes, at: int) -> str:
-    """The JSON path of the value that has the byte `at`, as `--path` takes it; empty where it is in none, or in a name."""
+    """Return the JSON path of the value that has the byte `at`, as `--path` takes it; empty if no value has it, or a name."""
     if not looks_like_json(data):
         return ""
     walk = JsonWalk(data)
@@ -234,12 +234,12 @@ def path_at(data: bytes, at: int) -> str:
 
 
 def path_of(steps: Sequence[str | int]) -> str:
-    """A JSON path from the root that rules count from: the call, whose params are its members."""
+    """Spell a JSON path from the root that rules count from: the call, whose params are its members."""
     if steps and isinstance(steps[0], int):
         steps = steps[1:]
     if steps and steps[0] == "params":
         steps = steps[1:]
-    return "$" + "".join(_step(one) for one in steps) if steps else ""
+    return "$" + "".join(map(_step, steps)) if steps else ""
 
 
 def _step(step: str | int) -> str:

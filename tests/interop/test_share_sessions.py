@@ -17,7 +17,7 @@ from mcpspy.capture.file.reader import read
 from mcpspy.records import Frame, Header, Open, Partial
 from tests.deadlines import SCENE_S
 from tests.interop.serving import recorded
-from tests.sharing.hiding import held, told
+from tests.sharing.hiding import held, marked
 
 PASSWORD = 'Pa$$w0rd "ü/\\& 17'
 NOTE = "n0te-Zq8fjW2kLp0Xv6Tn"
@@ -133,7 +133,7 @@ def replaced(value: Any) -> Any:
         return value
     for secret in SECRETS:
         value = value.replace(secret, "R")
-    return told(value.encode()).decode()
+    return marked(value.encode()).decode()
 
 
 def test_the_mock_answers_who_asks_with_the_secrets(session: tuple[Path, list[Any]]) -> None:
@@ -149,7 +149,7 @@ def test_the_mock_answers_who_asks_with_the_pseudonyms(session: tuple[Path, list
     answers = play(STEPS, folder, sys.executable, "-m", "mcpspy", "mock", "shared.mcpspy")
     token = answers[3]["result"]["structuredContent"]["result"].rpartition(" ")[2]
     login = json.loads(answers[2]["result"]["structuredContent"]["said"])
-    assert (told(token.encode()), told(login["password"].encode())) == (b"R", b"R")
+    assert (marked(token.encode()), marked(login["password"].encode())) == (b"R", b"R")
     steps: list[dict[str, Any]] = [{"call": "whoami", "arguments": {"token": token}}, {"read": f"vault://door?token={token}"}]
     again = play(steps, folder, sys.executable, "-m", "mcpspy", "mock", "shared.mcpspy")
     assert [one["result"] for one in again[1:]] == [one["result"] for one in answers[3:]]

@@ -1,4 +1,4 @@
-"""What tests of sharing share: pseudonyms that can be told by eye, secrets, and whether bytes hold one in any spelling."""
+"""Helpers of the tests of sharing: readable pseudonyms, secrets, and a search for secrets in any spelling."""
 
 import json
 import re
@@ -19,12 +19,12 @@ KEY = b"of the tests"
 
 
 def stand_in(value: bytes) -> bytes:
-    """A pseudonym as those of mcpspy are."""
+    """Make a pseudonym that looks like those of mcpspy."""
     return value if STAND_IN.fullmatch(value) else b"redacted-" + blake2b(value, key=KEY, digest_size=6).hexdigest().encode()
 
 
 def finder(*known: bytes, **wanted: object) -> SecretFinder:
-    """A finder that knows these values, and has learned all it will."""
+    """Make a finder that knows these values, and has ended learning."""
     values = KnownValues(stand_in)
     for value in known:
         values.add(value, telling=True)
@@ -34,7 +34,7 @@ def finder(*known: bytes, **wanted: object) -> SecretFinder:
 
 
 def shared(records: Iterable[Record], *known: bytes, **wanted: object) -> list[Record]:
-    """Records as they can be shared, in two passes. They are copied first, by way of the file format."""
+    """Share records, in two passes. They are copied first, by way of the file format."""
     values = KnownValues(stand_in)
     for value in known:
         values.add(value, telling=True)
@@ -48,34 +48,36 @@ def shared(records: Iterable[Record], *known: bytes, **wanted: object) -> list[R
 
 def _pass(made: SecretFinder, records: list[Record]) -> list[Record]:
     sharing = Sharing(made, stand_in)
-    found: list[Record] = []
+    passed: list[Record] = []
     for record in records:
-        found += sharing.feed(deepcopy(record))
-    return [*found, *sharing.close()]
+        passed += sharing.feed(deepcopy(record))
+    return [*passed, *sharing.close()]
 
 
 def lines(records: Iterable[Record]) -> bytes:
-    """Records as a capture has them."""
-    return b"".join(header_line(one) if isinstance(one, Header) else record_line(at, one) for at, one in enumerate(records))
+    """Write records as a capture has them."""
+    return b"".join(
+        header_line(record) if isinstance(record, Header) else record_line(at, record) for at, record in enumerate(records)
+    )
 
 
 def spellings(secret: str) -> set[bytes]:
-    """A secret as it may stand somewhere: plain, in JSON, in JSON in JSON, percent-encoded, in base64."""
+    """Spell a secret in all ways: plain, in JSON, in JSON in JSON, percent-encoded, in base64."""
     data = secret.encode()
     inner = json.dumps(secret)[1:-1]
-    found = {data, inner.encode(), json.dumps(inner)[1:-1].encode(), quote(secret, safe="").encode(), quote(secret).encode()}
-    found.add("".join(f"\\u{ord(one):04x}" for one in secret).encode())
+    spelled = {data, inner.encode(), json.dumps(inner)[1:-1].encode(), quote(secret, safe="").encode(), quote(secret).encode()}
+    spelled.add("".join(f"\\u{ord(letter):04x}" for letter in secret).encode())
     for shift in range(3):  # in the middle of a longer text
         whole = b64encode(b"x" * shift + data + b"xx").rstrip(b"=")
-        found.add(whole[(0, 2, 3)[shift] : len(whole) - 4])
-    return found
+        spelled.add(whole[(0, 2, 3)[shift] : len(whole) - 4])
+    return spelled
 
 
 def held(data: bytes, secrets: Iterable[str]) -> list[str]:
-    """The secrets that these bytes hold in any spelling."""
+    """List the secrets that these bytes hold in any spelling."""
     return [secret for secret in secrets if any(spelling in data for spelling in spellings(secret))]
 
 
-def told(data: bytes) -> bytes:
-    """Bytes with `R` for each pseudonym."""
+def marked(data: bytes) -> bytes:
+    """Put `R` for each pseudonym."""
     return re.sub(rb"redacted-[0-9a-f]{12}", b"R", data)

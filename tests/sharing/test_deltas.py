@@ -1,4 +1,4 @@
-"""Answers of models, whose events spell texts in pieces: no secret in them, however it is cut, and everything else as it was."""
+"""Streamed answers of models, whose events spell texts in pieces: no secret is left, however it is cut, and nothing else changes."""
 
 import gzip
 import json
@@ -24,7 +24,7 @@ ARGUMENTS: Final = json.dumps({"password": PASSWORD, "city": "杭州"}, ensure_a
 USES: Final = [{"id": "c1", "name": "log_in", "arguments": ARGUMENTS}, {"id": "c2", "name": "f", "arguments": '{"a": 1}'}]
 
 
-def told(pieces: int) -> Said:
+def secret_answer(pieces: int) -> Said:
     return said(f"Your token is {TOKEN}, mind “{PASSWORD}”.", USES, pieces)
 
 
@@ -33,7 +33,7 @@ def streamed(api: Api, pieces: int, *, how: str = "eof", most: int = 10_000) -> 
     traffic.ask("user: hi").answer(200, {})  # another stream, which ends before
     call = traffic.ask("user: log in", path=PATHS[api], stream=True).stream()
     other = traffic.ask("user: ho")
-    for name, data in list(EVENTS[api](told(pieces)))[:most]:
+    for name, data in list(EVENTS[api](secret_answer(pieces)))[:most]:
         call.event(data, kind=name)
     other.answer(200, {})
     call.close("server", how)
@@ -57,24 +57,26 @@ def test_a_secret_is_replaced_however_deltas_cut_it(api: Api, pieces: int) -> No
     assert [json.loads(use.arguments) for use in call.answer.turn.uses] == [{"password": password, "city": "杭州"}, {"a": 1}]
     assert b"Ab1Cd2" not in text
     assert call.answer.flaws == ()
-    assert [type(one) for one in made] == [type(one) for one in records]
+    assert [type(record) for record in made] == [type(record) for record in records]
     assert lines(shared(made)) == text
 
 
 @given(most=st.integers(2, 16))
-def test_of_a_stream_that_breaks_off_no_beginning_of_a_known_secret_is_left(most: int) -> None:
+def test_a_stream_that_breaks_off_keeps_no_beginning_of_a_known_secret(most: int) -> None:
     made = shared(streamed("chat", 8, how="reset", most=most), TOKEN.encode())
     call = answer_of(made)
     assert call.answer is not None
     assert "ghp_Ab1C" not in call.answer.turn.text
 
 
-def test_a_compressed_stream_is_looked_through_as_one() -> None:
+def test_a_compressed_stream_is_searched_as_a_whole() -> None:
     traffic = ModelTraffic()
     call = traffic.ask("user: log in", path=MESSAGES)
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"
     call.response = traffic.open(call, "response", head)
-    body = b"".join(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode() for name, data in EVENTS["messages"](told(5)))
+    body = b"".join(
+        f"event: {name}\ndata: {json.dumps(data)}\n\n".encode() for name, data in EVENTS["messages"](secret_answer(5))
+    )
     packed = gzip.compress(body)
     traffic.frame(call.response, packed[:99], part=True)
     traffic.frame(call.response, packed[99:])
@@ -85,14 +87,14 @@ def test_a_compressed_stream_is_looked_through_as_one() -> None:
     assert made.turn.text.startswith("Your token is redacted-")
 
 
-def test_events_of_servers_are_looked_into_one_by_one() -> None:
+def test_events_of_mcp_servers_are_searched_one_by_one() -> None:
     traffic = ModelTraffic()
     header = traffic.records[0]
     header.tapped.pop("leg")  # type: ignore[union-attr]
     call = traffic.get().stream()
     for piece in (TOKEN[:20], TOKEN[20:]):
         call.event({"delta": piece})
-    made = [one for one in shared(traffic.records) if isinstance(one, Frame)]
+    made = [record for record in shared(traffic.records) if isinstance(record, Frame)]
     assert len(made) == 2
 
 
@@ -107,10 +109,10 @@ VALUES: Final = st.recursive(
 
 
 @given(events=st.lists(VALUES | st.binary(max_size=20).map(lambda data: data.decode("latin-1")), max_size=5))
-def test_whatever_events_hold_can_be_shared_and_shared_again_without_a_change(events: list[Any]) -> None:
+def test_any_events_can_be_shared_and_shared_again_without_a_change(events: list[Any]) -> None:
     traffic = ModelTraffic()
     call = traffic.ask("user: hi").stream()
-    for one in events:
-        call.event(one)
+    for event in events:
+        call.event(event)
     made = shared(call.close().traffic.records)
     assert lines(shared(made)) == lines(made)

@@ -1,4 +1,4 @@
-"""Spellings of texts: what is read is what was spelled, and an edit of the text is the same edit of its spelling."""
+"""Spellings of texts: reading a spelling returns the text, and edits of the text become edits of the spelling."""
 
 import json
 from base64 import b64encode, urlsafe_b64encode
@@ -16,7 +16,7 @@ TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
 
 @st.composite
 def edits(draw: st.DrawFn, text: str) -> list[Edit]:
-    """Edits that begin and end between characters, in order."""
+    """Draw edits that begin and end between characters, in order."""
     places = sorted(draw(st.lists(st.integers(0, len(text)), max_size=6, unique=True)))
     offsets = [len(text[:place].encode()) for place in places]
     return [Edit(start, end, b'<"\\>', "x") for start, end in zip(offsets[::2], offsets[1::2], strict=False)]
@@ -24,7 +24,11 @@ def edits(draw: st.DrawFn, text: str) -> list[Edit]:
 
 def spelled_in_json(text: str, *, is_ascii: bool, escapes: bool) -> bytes:
     plain = json.dumps(text, ensure_ascii=is_ascii)[1:-1]
-    return "".join(f"\\u{ord(one):04x}" if one.isascii() else one for one in text).encode() if escapes else plain.encode()
+    return (
+        "".join(f"\\u{ord(letter):04x}" if letter.isascii() else letter for letter in text).encode()
+        if escapes
+        else plain.encode()
+    )
 
 
 @given(text=TEXTS, is_ascii=st.booleans(), escapes=st.booleans())
@@ -33,7 +37,7 @@ def test_json_is_read_as_it_was_spelled(*, text: str, is_ascii: bool, escapes: b
 
 
 @given(st.binary(max_size=30))
-def test_json_that_is_none_is_read_all_the_same(data: bytes) -> None:
+def test_a_text_with_meaningless_escapes_is_read_too(data: bytes) -> None:
     JSON.read(data)
     assert JSON.escape.sub(JSON.meaning, data) == JSON.read(data)
 
@@ -41,18 +45,18 @@ def test_json_that_is_none_is_read_all_the_same(data: bytes) -> None:
 @given(st.data())
 def test_an_edit_of_a_text_is_the_same_edit_of_its_json(data: st.DataObject) -> None:
     text = data.draw(TEXTS)
-    found = data.draw(edits(text))
+    drawn = data.draw(edits(text))
     raw = spelled_in_json(text, is_ascii=data.draw(st.booleans()), escapes=data.draw(st.booleans()))
-    again = edited(raw, list(JSON.back(raw, found)))
-    assert json.loads(b'"%b"' % again) == edited(text.encode(), found).decode()
+    again = edited(raw, list(JSON.back(raw, drawn)))
+    assert json.loads(b'"%b"' % again) == edited(text.encode(), drawn).decode()
 
 
 @given(st.data())
-def test_an_edit_of_a_text_is_the_same_edit_behind_percent_signs(data: st.DataObject) -> None:
+def test_an_edit_of_a_text_is_the_same_edit_of_its_percent_signs(data: st.DataObject) -> None:
     text = data.draw(TEXTS)
-    found = data.draw(edits(text))
+    drawn = data.draw(edits(text))
     raw = quote(text, safe=data.draw(st.sampled_from(["", "/", "abc"]))).encode()
-    assert unquote_to_bytes(edited(raw, list(PERCENT.back(raw, found)))) == edited(text.encode(), found)
+    assert unquote_to_bytes(edited(raw, list(PERCENT.back(raw, drawn)))) == edited(text.encode(), drawn)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +84,12 @@ def test_base64_of_a_text_is_found_and_spelled_again(*, text: str, padded: bool,
     (run,) = runs(b"<" + (spelled if padded else spelled.rstrip(b"=")) + b">")
     assert run.text == data
     again = run.back([Edit(0, len(data), b"nothing of it is left", "x")]).new
-    assert [one.text for one in runs(again)] == [b"nothing of it is left"]
+    assert [run.text for run in runs(again)] == [b"nothing of it is left"]
     assert (b"=" in again) == (b"=" in spelled and padded) or len(b"nothing of it is left") % 3 == 0
 
 
 @pytest.mark.parametrize(
     "data", [b"AAAAAAAAAAAAAAAAAAAAAAAA", b64encode(bytes(range(60))), b"a" * 17, b"ab-cd+efghijklmnop/qr"]
 )
-def test_what_says_no_text_is_no_base64(data: bytes) -> None:
+def test_bytes_that_spell_no_text_are_no_base64(data: bytes) -> None:
     assert list(runs(data)) == []

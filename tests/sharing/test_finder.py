@@ -1,4 +1,4 @@
-"""What is found in texts, and what is left alone. `R` stands for a pseudonym."""
+"""Secrets that are found in texts, and texts that are left alone. `R` means a pseudonym."""
 
 import json
 import re
@@ -14,14 +14,14 @@ from mcpspy.sharing.known import KnownValues
 from mcpspy.sharing.names import SecretNames
 from mcpspy.sharing.user_paths import UserPaths
 from mcpspy.wire.edits import edited
-from tests.sharing.hiding import finder, held, stand_in, told
+from tests.sharing.hiding import finder, held, marked, stand_in
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.sflKxwRJ-SMeKKF2QT4"
 
 
 def made(text: str | bytes, *known: bytes, **wanted: Any) -> str:
     data = text.encode() if isinstance(text, str) else text
-    return told(edited(data, finder(*known, **wanted).payload(data))).decode("utf-8", "surrogateescape")
+    return marked(edited(data, finder(*known, **wanted).payload(data))).decode("utf-8", "surrogateescape")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_secrets_are_found(text: str, shared: str) -> None:
         "notifications/message tools/call",
     ],
 )
-def test_what_is_no_secret_is_left_alone(text: str) -> None:
+def test_texts_without_secrets_are_left_alone(text: str) -> None:
     assert made(text) == text
 
 
@@ -102,11 +102,11 @@ KNOWN = 'päss"word\\9\t!'
         (b"\xff\xfe" + KNOWN.encode(), "\udcff\udcfeR"),
     ],
 )
-def test_a_value_that_is_known_is_found_however_it_is_spelled(text: str | bytes, shared: str) -> None:
+def test_a_known_value_is_found_however_it_is_spelled(text: str | bytes, shared: str) -> None:
     assert made(text, KNOWN.encode()).replace('": ', '":') == shared
 
 
-def test_base64_that_says_a_secret_says_its_pseudonym() -> None:
+def test_base64_of_a_secret_becomes_base64_of_its_pseudonym() -> None:
     from base64 import b64decode, b64encode
 
     for text in (KNOWN, f"user:{KNOWN}", json.dumps({"password": "x", "n": 1})):
@@ -137,25 +137,25 @@ def test_a_path_goes_on_into_json_in_a_text() -> None:
     )
 
 
-def test_a_pattern_takes_what_it_matches_or_its_group() -> None:
+def test_a_pattern_removes_its_match_or_its_group() -> None:
     values = (re.compile(r"cust-(\d+)"), re.compile("größe"))
     assert made('{"a":"cust-17 größe","b":"cust-x"}', values=values) == '{"a":"cust-R R","b":"cust-x"}'
 
 
-def test_what_is_to_be_kept_is_kept() -> None:
+def test_values_to_keep_are_kept() -> None:
     keep = (re.compile("string|demo.*"),)
     assert made('{"password":"string","token":"demo-1","secret":"x"}', keep=keep) == (
         '{"password":"string","token":"demo-1","secret":"R"}'
     )
 
 
-def test_personal_things_are_taken_only_if_asked_for() -> None:
+def test_personal_data_is_removed_only_on_request() -> None:
     text = '{"a":"me@example.com /home/alice/x C:\\\\Users\\\\Bob\\\\y"}'
     assert made(text) == text
     assert made(text, personal=True) == '{"a":"R /home/R/x C:\\\\Users\\\\R\\\\y"}'
 
 
-def test_equal_secrets_have_equal_pseudonyms_wherever_they_stand() -> None:
+def test_equal_secrets_have_equal_pseudonyms_everywhere() -> None:
     value = "a b/ü"
     texts = [
         json.dumps({"password": value}),
@@ -169,19 +169,19 @@ def test_equal_secrets_have_equal_pseudonyms_wherever_they_stand() -> None:
 
 
 @given(st.binary(max_size=80) | st.text('{}[]":,\\u=%?&/ tokenpassword', max_size=60).map(str.encode))
-def test_any_bytes_are_looked_into_and_nothing_but_secrets_changes(data: bytes) -> None:
-    found = finder(b"to", personal=True)
-    edits = found.payload(data)
+def test_any_bytes_can_be_searched_and_only_secrets_change(data: bytes) -> None:
+    searcher = finder(b"to", personal=True)
+    edits = searcher.payload(data)
     again = edited(data, edits)
-    assert [one for one in edits if not 0 <= one.start <= one.end <= len(data)] == []
-    assert edited(again, found.payload(again)) == again
+    assert [edit for edit in edits if not 0 <= edit.start <= edit.end <= len(data)] == []
+    assert edited(again, searcher.payload(again)) == again
 
 
 def shape(value: Any) -> Any:
-    """A JSON value without what its texts and names say."""
+    """Return the shape of a JSON value, without the contents of its texts and names."""
     if isinstance(value, dict):
-        return [shape(one) for one in value.values()]
-    return [shape(one) for one in value] if isinstance(value, list) else type(value)
+        return [shape(inner) for inner in value.values()]
+    return [shape(item) for item in value] if isinstance(value, list) else type(value)
 
 
 NAMES = st.sampled_from(["password", "a", "token", "text", "authorization", "cookie", "api_key", "redacted-0123456789ab"])
@@ -202,26 +202,26 @@ def test_json_stays_json_of_the_same_shape(value: Any) -> None:
     assert shape(json.loads(edited(data, finder(b"hunter2hunter2").payload(data)))) == shape(value)
 
 
-def test_a_text_that_is_said_once_more_is_not_looked_into_again() -> None:
-    asked: list[bytes] = []
+def test_a_text_that_is_repeated_is_not_searched_again() -> None:
+    replaced: list[bytes] = []
 
     def counted(value: bytes) -> bytes:
-        asked.append(value)
+        replaced.append(value)
         return stand_in(value)
 
     text = json.dumps(f'杭州 {JWT} "' + "word " * MIN_REMEMBERED_BYTES)
-    found = SecretFinder(FinderOptions(stand_in=counted), KnownValues(counted))
+    searcher = SecretFinder(FinderOptions(stand_in=counted), KnownValues(counted))
     first, second = f"[{text}]".encode(), f"[1, {text}, [{text}]]".encode()
-    one = edited(first, found.payload(first))
-    times = len(asked)
-    assert edited(second, found.payload(second)) == b"[1, %b, [%b]]" % (one[1:-1], one[1:-1])
-    assert (len(asked), JWT.encode() in one, b"redacted-" in one) == (times, False, True)
+    once = edited(first, searcher.payload(first))
+    times = len(replaced)
+    assert edited(second, searcher.payload(second)) == b"[1, %b, [%b]]" % (once[1:-1], once[1:-1])
+    assert (len(replaced), JWT.encode() in once, b"redacted-" in once) == (times, False, True)
 
 
-def test_what_stands_for_a_value_may_be_another_once_it_was_forgotten() -> None:
+def test_a_value_may_have_another_pseudonym_after_forgetting() -> None:
     pseudonyms = iter([b"redacted-0123456789ab", b"redacted-ba9876543210"])
-    found = SecretFinder(FinderOptions(stand_in=lambda _: next(pseudonyms)), KnownValues(stand_in))
+    searcher = SecretFinder(FinderOptions(stand_in=lambda _: next(pseudonyms)), KnownValues(stand_in))
     data = json.dumps([f"{JWT} " + "word " * MIN_REMEMBERED_BYTES]).encode()
-    first = edited(data, found.payload(data))
-    found.forget()
-    assert edited(data, found.payload(data)) == first.replace(b"0123456789ab", b"ba9876543210") != first
+    first = edited(data, searcher.payload(data))
+    searcher.forget()
+    assert edited(data, searcher.payload(data)) == first.replace(b"0123456789ab", b"ba9876543210") != first

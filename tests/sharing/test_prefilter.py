@@ -1,4 +1,4 @@
-"""What is told to be harmless at a glance is what nothing would be found in: looked at closely, every text is edited the same."""
+"""The prefilter passes only texts without secrets: every text gets the same edits as when it is taken apart."""
 
 import json
 from base64 import b64encode
@@ -35,7 +35,7 @@ def harmless(data: bytes, *known: bytes) -> bool:
         "a line on stderr",
     ],
 )
-def test_what_most_messages_say_is_harmless(text: str) -> None:
+def test_the_texts_of_most_messages_are_harmless(text: str) -> None:
     assert harmless(text.encode())
 
 
@@ -64,12 +64,12 @@ def test_what_most_messages_say_is_harmless(text: str) -> None:
         '{"a":"redacted-0123456789ab"}',
     ],
 )
-def test_what_may_hold_a_secret_is_not(text: str) -> None:
+def test_texts_that_may_hold_a_secret_are_not(text: str) -> None:
     assert not harmless(text.encode(), KNOWN)
 
 
 def nothing_more(data: bytes, name: bytes) -> Iterator[SecretSpan]:
-    """Whoever wants more than names and looks has every text taken apart."""
+    """Find nothing: any function that looks for more has every text taken apart."""
     return iter(())
 
 
@@ -99,27 +99,27 @@ def test_every_text_is_edited_as_if_it_were_taken_apart(texts: list[str], is_per
         assert quick.payload(data) == close.payload(data)
 
 
-def test_what_was_harmless_until_a_secret_was_known_is_so_no_more() -> None:
+def test_a_text_with_a_value_that_became_known_is_not_harmless_any_more() -> None:
     known = KnownValues(stand_in)
-    one = SecretFinder(FinderOptions(stand_in=stand_in), known)
-    one.learns = True
+    searcher = SecretFinder(FinderOptions(stand_in=stand_in), known)
+    searcher.learns = True
     texts = [b'{"a":"say 123-456 \\n"}', b'{"password":"123-456"}']
-    assert one.payload(texts[0]) == []
-    one.payload(texts[1])
-    one.learned()
-    assert [len(one.payload(text)) for text in texts] == [1, 1]
+    assert searcher.payload(texts[0]) == []
+    searcher.payload(texts[1])
+    searcher.learned()
+    assert [len(searcher.payload(text)) for text in texts] == [1, 1]
 
 
 @given(st.lists(PAYLOADS, max_size=3))
 @settings(max_examples=30)
 def test_the_same_is_learned_as_if_it_were_taken_apart(texts: list[str]) -> None:
-    found = []
+    edits = []
     for more in (None, nothing_more):
         known = KnownValues(stand_in)
-        one = SecretFinder(FinderOptions(stand_in=stand_in, more=more), known)
-        one.learns = True
+        searcher = SecretFinder(FinderOptions(stand_in=stand_in, more=more), known)
+        searcher.learns = True
         for text in (*texts, '{"method":"hunter2/list"}', '{"password":"hunter2/list"}'):
-            one.payload(text.encode())
-        one.learned()
-        found.append([one.payload(text.encode()) for text in (*texts, "hunter2/list", " ".join(PIECES))])
-    assert found[0] == found[1]
+            searcher.payload(text.encode())
+        searcher.learned()
+        edits.append([searcher.payload(text.encode()) for text in (*texts, "hunter2/list", " ".join(PIECES))])
+    assert edits[0] == edits[1]

@@ -1,4 +1,4 @@
-"""Records in, records out: no secret in any of them, in any spelling; everything else as it was."""
+"""Shared records: no secret is left in any of them, in any spelling, and nothing else changes."""
 
 import gzip
 import json
@@ -18,13 +18,13 @@ from mcpspy.records import CLIENT, SERVER, Damage, End, Exit, Frame, Gap, Header
 from mcpspy.sharing import reassembly as whole
 from tests.capture.strategies import HEADERS, RECORDS
 from tests.conftest import ROOT
-from tests.sharing.hiding import held, lines, shared, stand_in, told
+from tests.sharing.hiding import held, lines, marked, shared, stand_in
 
 SECRET = 'Tr0ub4dor "&" 3'
 STAND_IN = stand_in(SECRET.encode())
 
 
-def header(**said: Any) -> Header:
+def header(**members: Any) -> Header:
     facts = {
         "capture_id": "c",
         "wall_ns": 1,
@@ -32,11 +32,11 @@ def header(**said: Any) -> Header:
         "pid": 1,
         "tapped": {"transport": "stdio", "argv": [], "env": []},
     }
-    return Header(**{**facts, **said})
+    return Header(**{**facts, **members})
 
 
 def stdio(*frames: tuple[int, bytes]) -> list[Record]:
-    """A capture of stdio with these frames."""
+    """Make a capture of stdio with these frames."""
     opens: list[Record] = [
         Open(at_ns=0, stream=at, sender=SERVER, name=name) for at, name in enumerate(("stdin", "stdout", "stderr"))
     ]
@@ -48,10 +48,10 @@ def message(**params: Any) -> bytes:
 
 
 def frames(records: list[Record]) -> list[Frame]:
-    return [one for one in records if isinstance(one, Frame)]
+    return [record for record in records if isinstance(record, Frame)]
 
 
-def test_a_secret_told_apart_in_one_place_is_replaced_in_every_other() -> None:
+def test_a_secret_that_is_recognized_in_one_place_is_replaced_in_every_other() -> None:
     spelled = {
         "plain": f"log in with {SECRET}, please",
         "json": json.dumps({"said": SECRET}),
@@ -71,7 +71,7 @@ def test_a_secret_told_apart_in_one_place_is_replaced_in_every_other() -> None:
     assert lines(shared(capture)).count(STAND_IN) == 10
 
 
-def test_what_was_replaced_is_listed_where_it_stands() -> None:
+def test_replacements_are_listed_with_their_offsets() -> None:
     (_, _, _, _, frame) = shared(stdio((0, message(a="ü", password="x", token=["y"]))))
     assert isinstance(frame, Frame)
     assert [(frame.data[at : at + length], kind) for at, length, kind in frame.redacted] == [
@@ -88,8 +88,10 @@ def test_the_command_and_the_rest_of_the_header_are_shared_too() -> None:
     }
     made = shared([header(tapped=tapped, label="k1-xyz sk-abcdefghijklmnop12", boot_id="0123", cwd="/x")])[0]
     assert isinstance(made, Header)
-    said = json.loads(told(json.dumps([made.tapped["argv"], made.tapped["env"], made.label, made.boot_id, made.cwd]).encode()))
-    assert said == [["serve", "--api-key", "R", "--token=R", "-p", "9", "https://u:R@h/"], ["API_KEY"], "k1-xyz R", "R", "/x"]
+    shown = json.loads(
+        marked(json.dumps([made.tapped["argv"], made.tapped["env"], made.label, made.boot_id, made.cwd]).encode())
+    )
+    assert shown == [["serve", "--api-key", "R", "--token=R", "-p", "9", "https://u:R@h/"], ["API_KEY"], "k1-xyz R", "R", "/x"]
     assert made.redaction == "shared"
 
 
@@ -106,7 +108,7 @@ def test_heads_are_shared_as_they_are_redacted_and_copies_of_arguments_too() -> 
     ]
     made = shared(capture)[1]
     assert isinstance(made, Open)
-    assert told(made.head) == (
+    assert marked(made.head) == (
         b"POST /mcp?api_key=R&x=1 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer R\r\nCookie: sid=R\r\n"
         b"Mcp-Param-Note: =?base64?%b?=\r\nMcp-Name: R\r\nContent-Length: 5\r\n\r\n" % b64encode(stand_in(b"tok-123456"))
     )  # fmt: skip
@@ -133,7 +135,7 @@ def event_stream(*frames: bytes, framing: Any = "sse", head: bytes = b"HTTP/1.1 
     ],
 )  # fmt: skip
 def test_events_are_shared_line_by_line(event: bytes, made: bytes) -> None:
-    assert told(frames(shared(event_stream(event)))[0].data) == made
+    assert marked(frames(shared(event_stream(event)))[0].data) == made
 
 
 def test_chunk_sizes_stay_those_of_the_wire() -> None:
@@ -142,7 +144,7 @@ def test_chunk_sizes_stay_those_of_the_wire() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 40, 1000])
-def test_a_secret_across_parts_stands_whole_in_the_part_in_which_it_ends(size: int) -> None:
+def test_the_pseudonym_of_a_secret_across_parts_is_in_the_part_in_which_it_ends(size: int) -> None:
     data = message(a="b" * 30, password=SECRET, c="d" * 30)
     parts = [data[at : at + size] for at in range(0, len(data), size)]
     capture: list[Record] = [header()]
@@ -151,14 +153,14 @@ def test_a_secret_across_parts_stands_whole_in_the_part_in_which_it_ends(size: i
     made = shared(capture)
     joined = b"".join(frame.data for frame in frames(made))
     assert joined == message(a="b" * 30, password=STAND_IN.decode(), c="d" * 30)
-    assert [one for one in frames(made) if not one.data] == []
-    assert [(one.data[at : at + length], kind) for one in frames(made) for at, length, kind in one.redacted] == [
+    assert [frame for frame in frames(made) if not frame.data] == []
+    assert [(frame.data[at : at + length], kind) for frame in frames(made) for at, length, kind in frame.redacted] == [
         (STAND_IN, "key")
     ]
-    assert [one.at_ns for one in made] == sorted(one.at_ns for one in made)
+    assert [record.at_ns for record in made] == sorted(record.at_ns for record in made)
 
 
-def test_a_frame_that_is_too_long_is_kept_by_its_length_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_length_is_kept_of_a_frame_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole, "MAX_HELD_BYTES", 100)
     parts = [b'{"password":"' + b"x" * 60, b"y" * 60, b"z" * 60, b'"}\n']
     capture: list[Record] = [
@@ -167,7 +169,7 @@ def test_a_frame_that_is_too_long_is_kept_by_its_length_alone(monkeypatch: pytes
         Frame(0, 9, 9, b"{}\n"),
     ]
     made = frames(shared(capture))
-    assert [(one.data, one.length) for one in made] == [(b"", 73), (b"", 60), (b"", 60), (b"", 3), (b"{}\n", 3)]
+    assert [(frame.data, frame.length) for frame in made] == [(b"", 73), (b"", 60), (b"", 60), (b"", 3), (b"{}\n", 3)]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_a_compressed_body_is_compressed_again(coding: str, pack: Any, unpack: A
 
 
 @pytest.mark.parametrize("coding", [b"br", b"unheard-of"])
-def test_a_body_that_cannot_be_written_again_is_kept_by_its_length_alone(coding: bytes) -> None:
+def test_only_the_length_is_kept_of_a_body_that_cannot_be_compressed_again(coding: bytes) -> None:
     import brotli  # type: ignore[import-untyped]  # it comes without types
 
     data = brotli.compress(message(password=SECRET))
@@ -192,7 +194,7 @@ def test_a_body_that_cannot_be_written_again_is_kept_by_its_length_alone(coding:
 
 
 @pytest.mark.parametrize("cut", range(1, 40))
-def test_what_waited_for_its_end_holds_no_beginning_of_a_secret(cut: int) -> None:
+def test_bytes_that_waited_for_their_end_hold_no_beginning_of_a_secret(cut: int) -> None:
     whole_line = message(note=f"it is {SECRET}")
     at = whole_line.index(b"Tr0")
     secret = json.dumps(SECRET)[1:-1].encode()
@@ -203,7 +205,7 @@ def test_what_waited_for_its_end_holds_no_beginning_of_a_secret(cut: int) -> Non
         Frame(0, 2, 2, whole_line),
         Frame(1, 3, 3, message(password=SECRET)),
     ]
-    made = next(one for one in shared(capture) if isinstance(one, Partial))
+    made = next(record for record in shared(capture) if isinstance(record, Partial))
     assert secret[:4] not in made.data
 
 
@@ -212,12 +214,12 @@ def test_damage_becomes_a_gap_that_holds_nothing() -> None:
     file = lines([header(), Note(at_ns=1, topic="left", text="x"), End(at_ns=2, frames=0, bytes=0)])
     broken = file.replace(b'"left"', b'"lost"')
     records = [*reader.feed(broken), *reader.close()]
-    assert any(isinstance(one, Damage) for one in records)
-    (gap,) = [one for one in shared(records) if isinstance(one, Gap)]
+    assert any(isinstance(record, Damage) for record in records)
+    (gap,) = [record for record in shared(records) if isinstance(record, Gap)]
     assert (gap.frames, b"lost" in lines([header(), gap])) == (1, False)
 
 
-def test_the_digest_of_what_was_not_kept_is_left_out() -> None:
+def test_the_digest_of_bytes_that_were_not_kept_is_left_out() -> None:
     (made,) = frames(shared([header(), Frame(0, 1, 1, b"", length=9, sha256="ab" * 32)]))
     assert (made.length, made.sha256) == (9, "")
 
@@ -234,7 +236,7 @@ def test_a_shared_capture_is_a_capture(first: Header, rest: list[Record]) -> Non
     first.format = first.min_reader = 1
     reader = Reader()
     read = [*reader.feed(lines(shared([first, *rest]))), *reader.close()]
-    assert [one for one in read if isinstance(one, Damage) and one.reason != "number"] == []
+    assert [record for record in read if isinstance(record, Damage) and record.reason != "number"] == []
 
 
 SECRETIVE = {"question", "stateless"}
@@ -244,12 +246,12 @@ PLAIN = [path for path in sorted((ROOT / "captures").glob("*.mcpspy")) if path.s
 
 
 @pytest.mark.parametrize("path", PLAIN, ids=lambda path: path.stem)
-def test_of_the_captures_nothing_changes_but_pseudonyms(path: Path) -> None:
+def test_in_our_captures_only_pseudonyms_change(path: Path) -> None:
     reader = Reader()
     records = [*reader.feed(path.read_bytes()), *reader.close()]
     before, after = lines(records).splitlines()[1:], lines(shared(records)).splitlines()[1:]
     crc = len(b'"crc":"01234567"}')
-    assert [told(line[:-crc]) for line in after] == [told(line[:-crc]) for line in before]
+    assert [marked(line[:-crc]) for line in after] == [marked(line[:-crc]) for line in before]
 
 
 def url_base64(text: str) -> str:
@@ -296,9 +298,7 @@ def test_a_secret_is_replaced_in_every_spelling_of_every_spelling_and_nothing_el
 @example("S3cr/?b;=_:-#%{€#[{]]a#%x", ["a json text", "percent signs", "base64"])
 @example('S3cr@{*,@"1 +~{{]$%x', ["prose", "a json text"])
 @example("S3cr<-ü|>_1{)a?x", ["json in a log", "json in a log", "json in a log"])
-def test_a_secret_that_a_name_gives_away_is_taken_out_whole_however_its_text_is_spelled(
-    secret: str, spellings: list[str]
-) -> None:
+def test_a_secret_under_a_secret_name_is_removed_whole_however_its_text_is_spelled(secret: str, spellings: list[str]) -> None:
     spelled = json.dumps({"n": 1, "password": secret})
     for name in spellings:
         spelled = SPELLINGS[name][0](spelled)

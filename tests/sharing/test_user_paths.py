@@ -30,7 +30,7 @@ def test_paths_can_be_followed_through_any_bytes(data: bytes) -> None:
         ("$.token", '{"token":"yes"}', ["yes"]),
     ],
 )
-def test_a_path_takes_what_it_names(path: str, text: str, taken: list[str]) -> None:
+def test_a_path_takes_the_values_that_it_names(path: str, text: str, taken: list[str]) -> None:
     data = text.encode()
     walk = JsonWalk(data, MessagePaths(UserPaths(Ignore.of([path]))))
     assert [data[leaf.start : leaf.end].decode() for leaf in walk.leaves() if leaf.position and leaf.position.taken] == taken

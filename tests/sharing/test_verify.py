@@ -1,4 +1,4 @@
-"""What is seen in a capture that should not be there, what is said of it, and what is left alone."""
+"""Leaks that are found in a capture, what is reported of them, and texts that are left alone."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcpspy.records import CLIENT, Frame, Header, Note, Open, Record
 from mcpspy.replay.compare.ignore import Ignore
-from mcpspy.sharing.entropy import chance_spans
+from mcpspy.sharing.entropy import random_spans
 from mcpspy.sharing.user_paths import UserPaths
 from mcpspy.sharing.verify import Leak, LeakFinder, path_at, pattern_for
 from tests.capture.strategies import HEADERS, RECORDS
@@ -28,11 +28,11 @@ def seen(records: list[Record], **sought: Any) -> list[Leak]:
     return [*(leak for record in records for leak in lookout.feed(record)), *lookout.close()]
 
 
-def test_a_value_of_the_environment_is_seen_in_every_spelling() -> None:
+def test_a_value_of_the_environment_is_found_in_every_spelling() -> None:
     value = 'a b/"ü"1'
     texts = [value, json.dumps(value), quote(value), b64encode(f"x:{value}:x".encode()).decode()]
-    found = seen(stdio(*((0, message(note=text)) for text in texts)), environment=[("MY_VALUE", value.encode())])
-    assert [(one.kind, one.name, one.where, one.option) for one in found] == [
+    leaks = seen(stdio(*((0, message(note=text)) for text in texts)), environment=[("MY_VALUE", value.encode())])
+    assert [(leak.kind, leak.name, leak.where, leak.option) for leak in leaks] == [
         ("environment", "MY_VALUE", "$.note", "--env MY_VALUE")
     ] * len(texts)
 
@@ -49,39 +49,39 @@ def test_a_value_of_the_environment_is_seen_in_every_spelling() -> None:
         ({"a": "/home/alice/x"}, "personal", "$.a", "--personal"),
     ],
 )
-def test_a_leak_says_where_it_is_and_what_takes_it_out(params: Any, kind: str, where: str, option: str | None) -> None:
-    (found,) = seen(stdio((0, message(**params))), people=[("home folder", b"/home/alice")])
-    assert (found.kind, found.where) == (kind, where)
-    assert option is None or found.option == option
+def test_a_leak_says_where_it_is_and_which_option_removes_it(params: Any, kind: str, where: str, option: str | None) -> None:
+    (leak,) = seen(stdio((0, message(**params))), people=[("home folder", b"/home/alice")])
+    assert (leak.kind, leak.where) == (kind, where)
+    assert option is None or leak.option == option
 
 
 @pytest.mark.parametrize(
     "params", [{"arguments": {"note": VALUE}}, {"list": [1, {"odd 'name'": VALUE}]}, {"password": 12345678}]
 )
-def test_the_path_that_a_leak_suggests_takes_it_out(params: Any) -> None:
+def test_the_path_that_a_leak_suggests_removes_it(params: Any) -> None:
     capture = stdio((0, message(**params)))
-    (found,) = seen(capture)
+    (leak,) = seen(capture)
     paths = UserPaths(
         Ignore.of([path_at(message(**params), message(**params).index(b"Z" if b"Zq" in message(**params) else b"1234"))])
     )
-    assert found.where in found.option.replace("'\\''", "'")
+    assert leak.where in leak.option.replace("'\\''", "'")
     assert seen(shared(capture, paths=paths)) == []
 
 
-def test_the_pattern_that_a_leak_suggests_takes_it_out_and_does_not_say_it() -> None:
+def test_the_pattern_that_a_leak_suggests_removes_it_and_does_not_contain_it() -> None:
     capture = stdio((2, f"hello {VALUE} there\n".encode()))
-    (found,) = seen(capture)
-    assert (found.where, found.option) == ("text", f"--value '{pattern_for(VALUE.encode())}'")
-    assert VALUE[3:] not in found.option + found.shown
+    (leak,) = seen(capture)
+    assert (leak.where, leak.option) == ("text", f"--value '{pattern_for(VALUE.encode())}'")
+    assert VALUE[3:] not in leak.option + leak.shown
     assert seen(shared(capture, values=(re.compile(pattern_for(VALUE.encode())),))) == []
 
 
 def test_nothing_of_a_short_secret_is_shown() -> None:
-    (found,) = seen(stdio((0, message(password="hunter2"))))
-    assert (found.shown, found.length) == ("", 7)
+    (leak,) = seen(stdio((0, message(password="hunter2"))))
+    assert (leak.shown, leak.length) == ("", 7)
 
 
-def test_all_that_sharing_takes_out_is_seen_and_nothing_is_seen_after_it() -> None:
+def test_all_that_sharing_removes_is_found_and_nothing_is_found_afterwards() -> None:
     capture: list[Record] = [
         Header(capture_id="c", wall_ns=1, monotonic_ns=1, pid=1, tapped={"argv": ["--token", "k1", f"--x={VALUE}"]}),
         Open(
@@ -96,8 +96,8 @@ def test_all_that_sharing_takes_out_is_seen_and_nothing_is_seen_after_it() -> No
         Note(at_ns=0, topic="left", text="token=k3", extra={"secret": "k4"}, number=7),
         Frame(0, 1, 1, b'data: {"password":"k5"}\n\n', number=8),
     ]
-    found = seen(capture)
-    assert [(one.where, one.length) for one in found] == [
+    leaks = seen(capture)
+    assert [(leak.where, leak.length) for leak in leaks] == [
         ("header", 2),
         ("header", 20),
         ("head", 1),
@@ -105,7 +105,7 @@ def test_all_that_sharing_takes_out_is_seen_and_nothing_is_seen_after_it() -> No
         ("note", 2),
         ("text", 2),
     ]
-    assert [one.kind for one in seen(shared(capture))] == ["entropy"]
+    assert [leak.kind for leak in seen(shared(capture))] == ["entropy"]
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_all_that_sharing_takes_out_is_seen_and_nothing_is_seen_after_it() -> No
         ("2026-11-20T23:45:58.123456789Z-2026-11-21", ""),
     ],
 )
-def test_ids_where_they_belong_and_words_are_left_alone(text: str, name: str) -> None:
-    assert list(chance_spans(text.encode(), name.encode())) == []
+def test_ids_that_are_named_and_words_are_left_alone(text: str, name: str) -> None:
+    assert list(random_spans(text.encode(), name.encode())) == []
 
 
 @pytest.mark.parametrize(
@@ -141,28 +141,28 @@ def test_ids_where_they_belong_and_words_are_left_alone(text: str, name: str) ->
         "k3j4h5g6f7d8s9a0p1q2w3",
     ],
 )
-def test_what_chance_made_is_seen(text: str) -> None:
-    assert len(list(chance_spans(text.encode(), b""))) == 1
+def test_random_words_are_found(text: str) -> None:
+    assert len(list(random_spans(text.encode(), b""))) == 1
 
 
 @given(st.binary(max_size=80) | st.text('{}[]":,\\ab1', max_size=40).map(str.encode), st.integers(0, 80))
-def test_a_path_is_made_of_any_bytes(data: bytes, at: int) -> None:
+def test_a_path_can_be_made_in_any_bytes(data: bytes, at: int) -> None:
     path = path_at(data, at)
     assert not path or Ignore.of([path])
 
 
 @given(HEADERS, st.lists(RECORDS, max_size=8))
 @example(Header(capture_id="", wall_ns=0, monotonic_ns=0, pid=0, tapped={}, boot_id="\ud800"), [])
-def test_any_records_can_be_looked_through(first: Header, rest: list[Record]) -> None:
+def test_any_records_can_be_searched(first: Header, rest: list[Record]) -> None:
     seen([first, *rest], environment=[("A", b"abcdefgh")], people=[("user name", b"bob")])
 
 
-def test_sharing_takes_from_the_capture_s_room_what_names_and_heads_say_alone() -> None:
+def test_sharing_imports_from_capture_only_the_rules_of_names_and_spans() -> None:
     folder = Path(__file__).parents[2] / "mcpspy" / "sharing"
-    found = {
+    imported = {
         line.split()[1]
         for file in folder.glob("*.py")
         for line in file.read_text().splitlines()
         if line.startswith("from ..capture")
     }
-    assert found == {"..capture.redaction.names", "..capture.redaction.spans"}
+    assert imported == {"..capture.redaction.names", "..capture.redaction.spans"}
