@@ -74,7 +74,7 @@ def _verified(summary: Summary, repaired: RepairResult | None) -> VerifiedCaptur
         frames=summary.frames,
         left_out_lines=summary.left_out_lines,
         left_out_bytes=summary.left_out_bytes,
-        troubles=tuple(
+        problems=tuple(
             CaptureProblem(
                 status=problem.status,
                 reason=problem.reason,
@@ -84,7 +84,7 @@ def _verified(summary: Summary, repaired: RepairResult | None) -> VerifiedCaptur
             )
             for problem in summary.problems
         ),
-        more_troubles=summary.more_problems,
+        more_problems=summary.more_problems,
         repaired=repaired.path if repaired else None,
         marked_missing=repaired.missing if repaired else 0,
     )

@@ -1,6 +1,6 @@
-"""The numbers of `show --stats`: per server its facts, then its calls, requests, notifications, clients and tools in tables.
+"""The statistics of `show --stats`: for each server its facts and tables, then the tables about model API traffic.
 
-Everything fits the width it is given; on a pipe nothing is left out. Refuses to count: `transcript.numbers` has done it.
+Takes the numbers that `transcript.stats` counted. Everything fits the width; on a pipe nothing is left out.
 """
 
 from collections.abc import Iterator
@@ -20,44 +20,45 @@ from .timeline.phrases import exit_words
 from .timeline.summary import capture_lines, phase_words, shown_captures, start_up_words, summary, wrapped_words
 
 MAX_ROWS = 40
-"""So many rows of a table are shown on a screen; more are counted."""
+"""The most rows of a table shown on a screen; more are counted."""
 
 LEGEND = (
-    "Times run from a request's last byte to its answer's last byte, and only answered ones count; percentiles are by nearest rank.",
-    "A call may take several exchanges, as when it asks for input: then its time runs from the first to the last.",
-    "Sizes are of payloads. Tokens are estimated.",
+    "Times are from the last byte of a request to the last byte of its response. Percentiles are nearest-rank.",
+    "Requests without a response are not in the times.",
+    "If a call takes several exchanges, as when it asks for input, its time is from the first request to the last response.",
+    "Sizes are those of payloads. Tokens are estimates.",
 )
 
 _CALLS = (
-    Column("call"), Column("n"), Column("failed"), Column("open"), Column("min", 6), Column("p50", 1), Column("p90", 5),
-    Column("p99", 4), Column("max"), Column("asked", 3), Column("answer", 2), Column("tokens", 2), Column("progress", 8),
+    Column("call"), Column("count"), Column("failed"), Column("pending"), Column("min", 6), Column("p50", 1), Column("p90", 5),
+    Column("p99", 4), Column("max"), Column("request", 3), Column("response", 2), Column("tokens", 2), Column("progress", 8),
     Column("exchanges", 7), Column("wire p50", 5), Column("wire max", 6),
-    Column("how they failed", 9, words=True),
+    Column("failures", 9, words=True),
 )  # fmt: skip
-_HOW = len(_CALLS) - 1
+_FAILURES = len(_CALLS) - 1
 
 _CLIENTS = (Column("client"), Column("calls"), Column("failed"), Column("p50"), Column("p99", 1), Column("max"))
-_TOLD = (Column("notification"), Column("from", words=True), Column("n"), Column("size"))
+_NOTIFICATIONS = (Column("notification"), Column("from", words=True), Column("count"), Column("size"))
 _CONTEXT = (
-    Column("tool"), Column("definition"), Column("tokens"), Column("calls"), Column("results"), Column("tokens of results", 1)
+    Column("tool"), Column("definition"), Column("tokens"), Column("calls"), Column("results"), Column("result tokens", 1)
 )  # fmt: skip
 
 _MODEL_LEGEND = (
-    "Tokens of models are those that their API counted; ~ says that they are estimated: of tools, and where the API said none.",
-    "Time that overlaps counts once: it is the model's while one is at work, else a server's, else the client's.",
+    "Tokens of models are counted by their API. ~ marks an estimate: the tokens of tools, and of calls without a count.",
+    "Time that overlaps counts once: as the model's while a model call runs, else as the server's, else as the client's.",
 )
 
 _MODELS = (
-    Column("model"), Column("n"), Column("failed"), Column("p50", 1), Column("p90", 6), Column("p99", 7), Column("max"),
+    Column("model"), Column("count"), Column("failed"), Column("p50", 1), Column("p90", 6), Column("p99", 7), Column("max"),
     Column("first token p50", 5), Column("first token max", 8), Column("tokens in", 0), Column("cached", 2), Column("out", 0),
     Column("reasoning", 4), Column("tool uses", 3),
 )  # fmt: skip
 _TOOLS = (
-    Column("tool"), Column("prompts"), Column("definition", 3), Column("in all", 1), Column("used"), Column("called"),
-    Column("failed"), Column("p50", 4), Column("max", 2), Column("told"),
+    Column("tool"), Column("prompts"), Column("definition", 3), Column("total", 1), Column("used"), Column("called"),
+    Column("failed"), Column("p50", 4), Column("max", 2), Column("returned"),
 )  # fmt: skip
 _RUNS = (
-    Column("run"), Column("took"), Column("model"), Column("server"), Column("client"), Column("model calls", 1),
+    Column("agent run"), Column("took"), Column("model"), Column("server"), Column("client"), Column("model calls", 1),
     Column("tool uses", 2),
 )  # fmt: skip
 
@@ -71,39 +72,39 @@ def statistics_lines(
     zone: tzinfo | None = None,
     since: str = "",
 ) -> Iterator[Line]:
-    """All numbers of `transcript`, or of these rows of it; the other parameters are those of the timeline."""
+    """Yield all statistics of `transcript`, or of these rows of it. The other parameters are those of the timeline."""
     yield from summary(transcript, live=live, width=width, since=since)
     for line in capture_lines(transcript, zone, phases=False, since=since):
         yield fitted(line, width)
-    shown = {one.index for one in shown_captures(transcript, since)}
-    servers = [one for one in numbers(transcript, rows) if one.capture_info.index in shown]
-    for one in servers:
+    shown = {capture.index for capture in shown_captures(transcript, since)}
+    servers = [server for server in numbers(transcript, rows) if server.capture_info.index in shown]
+    for server in servers:
         if len(servers) > 1:
             yield []
-            yield fitted([(one_line(one.capture_info.server), "strong")], width)
-        yield from _server(one, width)
+            yield fitted([(one_line(server.capture_info.server), "strong")], width)
+        yield from _server(server, width)
     legend: tuple[str, ...] = LEGEND
     if transcript.model_calls:
-        chosen = None if rows is None else {one.row for one in rows if isinstance(one, Numbered)}
+        chosen = None if rows is None else {row.row for row in rows if isinstance(row, Numbered)}
         yield from leg_lines(leg_numbers(transcript, chosen), width)
-        legend = (*LEGEND[:-1], "Sizes are of payloads.", *_MODEL_LEGEND)
+        legend = (*LEGEND[:-1], "Sizes are those of payloads.", *_MODEL_LEGEND)
     yield []
     for sentence in legend:
         for part in [sentence] if width is None else wrapped(sentence, width, 4):
             yield [(part, "dim")]
 
 
-def _server(one: ServerNumbers, width: int | None) -> Iterator[Line]:
-    found = list(_facts(one, width))
-    if found:
+def _server(server: ServerNumbers, width: int | None) -> Iterator[Line]:
+    lines = list(_facts(server, width))
+    if lines:
         yield []
-        yield from found
-    yield from _calls("call", one.calls, width)
-    yield from _calls("asked by the server", one.requests, width)
-    yield from _table(_TOLD, [_told(told) for told in one.notifications], width)
-    if len(one.clients) > 1:
-        yield from _table(_CLIENTS, [_client(client) for client in one.clients], width)
-    yield from _context(one, width)
+        yield from lines
+    yield from _calls("call", server.calls, width)
+    yield from _calls("server request", server.requests, width)
+    yield from _table(_NOTIFICATIONS, [_notification(notification) for notification in server.notifications], width)
+    if len(server.clients) > 1:
+        yield from _table(_CLIENTS, [_client(client) for client in server.clients], width)
+    yield from _context(server, width)
 
 
 def _table(columns: tuple[Column, ...], rows: list[list[Piece]], width: int | None) -> Iterator[Line]:
@@ -117,60 +118,61 @@ def _table(columns: tuple[Column, ...], rows: list[list[Piece]], width: int | No
 
 
 def _calls(name: str, calls: list[CallNumbers], width: int | None) -> Iterator[Line]:
-    """The table of calls; where there is no room for how they failed, that is said below it."""
-    all_calls = [one for whole in calls for one in (whole, *whole.parts)]
-    rows = [_row(one) for one in all_calls]
+    """Yield the table of calls. Where there is no room for the column of failures, they follow below the table."""
+    all_calls = [call for of_method in calls for call in (of_method, *of_method.parts)]
+    rows = [_row(call) for call in all_calls]
     columns = (Column(name), *_CALLS[1:])
     yield from _table(columns, rows, width)
-    if not rows or _HOW in fitting(columns, rows, width):
+    if not rows or _FAILURES in fitting(columns, rows, width):
         return
-    for one in all_calls:
-        how = _how(one)
-        if how and not one.parts:
-            text = f"{one_line(' '.join((one.method, one.target or '')))}: {how}"
+    for call in all_calls:
+        failures = _failures(call)
+        if failures and not call.parts:
+            text = f"{one_line(' '.join((call.method, call.target or '')))}: {failures}"
             yield from ([("  " + part, "warn")] for part in (wrapped(text, max((width or 0) - 2, 2), 2)))
 
 
-def _row(one: CallNumbers) -> list[Piece]:
-    name = one_line(one.method) if one.target is None else "  " + (one_line(one.target) or "(no name)")
-    took = _took(one.latency)
+def _row(calls: CallNumbers) -> list[Piece]:
+    name = one_line(calls.method) if calls.target is None else "  " + (one_line(calls.target) or "(no name)")
+    took = _took(calls.latency)
     return [
-        (name, "" if one.target is None else "strong"),
-        (f"{one.count:,}", ""),
-        (f"{one.failed:,}" if one.failed else "", "bad"),
-        (f"{one.open:,}" if one.open else "", "wait"),
+        (name, "" if calls.target is None else "strong"),
+        (f"{calls.count:,}", ""),
+        (f"{calls.failed:,}" if calls.failed else "", "bad"),
+        (f"{calls.open:,}" if calls.open else "", "wait"),
         *((text, "") for text in took),
-        (size(one.request_bytes), "dim"),
-        (size(one.response_bytes) if one.latency else "", "dim"),
-        (f"{one.tokens:,}" if one.tokens else "", "dim"),
-        (f"{one.progress:,}" if one.progress else "", "dim"),
-        (f"{one.exchanges:,}" if one.wire else "", "dim"),
-        *((duration(took_ns), "dim") for took_ns in ((one.wire.p50_ns, one.wire.max_ns) if one.wire else ())),
-        *([] if one.wire else [("", ""), ("", "")]),
-        (_how(one), "warn"),
+        (size(calls.request_bytes), "dim"),
+        (size(calls.response_bytes) if calls.latency else "", "dim"),
+        (f"{calls.tokens:,}" if calls.tokens else "", "dim"),
+        (f"{calls.progress:,}" if calls.progress else "", "dim"),
+        (f"{calls.exchanges:,}" if calls.wire else "", "dim"),
+        *((duration(took_ns), "dim") for took_ns in ((calls.wire.p50_ns, calls.wire.max_ns) if calls.wire else ())),
+        *([] if calls.wire else [("", ""), ("", "")]),
+        (_failures(calls), "warn"),
     ]
 
 
 def _took(took: Latency | None) -> list[str]:
     if took is None:
         return [""] * 5
-    return [duration(one) for one in (took.min_ns, took.p50_ns, took.p90_ns, took.p99_ns, took.max_ns)]
+    return [duration(took_ns) for took_ns in (took.min_ns, took.p50_ns, took.p90_ns, took.p99_ns, took.max_ns)]
 
 
-def _how(one: CallNumbers) -> str:
-    """The kinds of failures, and how often each: `2 error -32601, 1 cancelled`."""
-    codes = [f"{count:,} error {one_line(code)}".rstrip() for code, count in one.codes.items()]
+def _failures(calls: CallNumbers) -> str:
+    """Return the kinds of failures with their counts: `2 error -32601, 1 cancelled`."""
+    codes = [f"{count:,} error {one_line(code)}".rstrip() for code, count in calls.codes.items()]
     others = [
         f"{count:,} {outcome.value}"
-        for outcome, count in one.outcomes.items()
+        for outcome, count in calls.outcomes.items()
         if outcome not in WELL and outcome is not Outcome.ERROR
     ]
-    repeated = [counted(one.repeated, "answer") + " too many"] if one.repeated else []
+    repeated = [counted(calls.repeated, "extra response")] if calls.repeated else []
     return ", ".join([*codes, *others, *repeated])
 
 
-def _told(told: NotificationNumbers) -> list[Piece]:
-    return [(one_line(told.method), ""), (told.sender, "dim"), (f"{told.count:,}", ""), (size(told.bytes), "dim")]
+def _notification(notification: NotificationNumbers) -> list[Piece]:
+    sent = [(notification.sender, "dim"), (f"{notification.count:,}", ""), (size(notification.bytes), "dim")]
+    return [(one_line(notification.method), ""), *sent]
 
 
 def _client(client: ClientNumbers) -> list[Piece]:
@@ -179,9 +181,9 @@ def _client(client: ClientNumbers) -> list[Piece]:
     return [(one_line(client.name), ""), (f"{client.calls:,}", ""), (failed, "bad"), (p50, ""), (p99, ""), (longest, "")]
 
 
-def _context(one: ServerNumbers, width: int | None) -> Iterator[Line]:
-    """What each tool takes of a model's context, the largest first."""
-    tools = sorted(one.cost.tools, key=lambda tool: -(tool.definition_tokens + tool.result_tokens))
+def _context(server: ServerNumbers, width: int | None) -> Iterator[Line]:
+    """Yield the table of each tool's share of a model's context, the largest first."""
+    tools = sorted(server.cost.tools, key=lambda tool: -(tool.definition_tokens + tool.result_tokens))
     rows: list[list[Piece]] = [
         [
             (one_line(tool.name) or "(no name)", "strong"),
@@ -197,18 +199,18 @@ def _context(one: ServerNumbers, width: int | None) -> Iterator[Line]:
         yield from _table(_CONTEXT, rows, width)
 
 
-def _facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:
-    """A line for each fact, or more where it is long."""
-    start_up = one.lifecycle.start_up
-    found = {
+def _facts(server: ServerNumbers, width: int | None) -> Iterator[Line]:
+    """Yield a line for each fact, or more where it is long."""
+    start_up = server.lifecycle.start_up
+    facts = {
         "start-up": start_up_words(start_up) if start_up else [],
-        "phases": phase_words(one.lifecycle.phases),
-        "process": _process(one),
-        "messages": [] if one.capture_info.is_model else _messages(one),
-        "http": _http(one.http) if one.http else [],
-        "context": _context_words(one),
+        "phases": phase_words(server.lifecycle.phases),
+        "process": _process(server),
+        "messages": [] if server.capture_info.is_model else _messages(server),
+        "http": _http(server.http) if server.http else [],
+        "context": _context_words(server),
     }
-    shown = {name: words for name, words in found.items() if words}
+    shown = {name: words for name, words in facts.items() if words}
     room = max(map(len, shown), default=0) + 2
     for name, words in shown.items():
         lines = wrapped_words(words, None if width is None else max(width - room, 1))
@@ -216,24 +218,24 @@ def _facts(one: ServerNumbers, width: int | None) -> Iterator[Line]:
             yield fitted([(padded("" if number else name, room), "dim"), (line, "")], width)
 
 
-def _process(one: ServerNumbers) -> list[str]:
-    capture = one.capture_info
+def _process(server: ServerNumbers) -> list[str]:
+    capture = server.capture_info
     if capture.exit is None:
         return []
-    start_up = one.lifecycle.start_up
+    start_up = server.lifecycle.start_up
     ran_ns = capture.exit.at_ns + capture.shift_ns - (start_up.spawned_ns if start_up else capture.shift_ns)
     return [f"{exit_words(capture.exit)}" + ("" if capture.exit.error else f" after {duration(ran_ns)}")]
 
 
-def _messages(one: ServerNumbers) -> list[str]:
-    words = [counted(one.messages, "message"), f"{size(one.sent_bytes['client'])} from the client"]
-    words.append(f"{size(one.sent_bytes['server'])} from the server")
-    if one.log_lines:
-        words.append(f"{counted(one.log_lines, 'line')} on stderr, {size(one.log_bytes)}")
-    if one.unmatched:
-        words.append(counted(one.unmatched, "answer") + " nobody asked for")
-    if one.malformed:
-        words.append(f"{one.malformed:,} malformed")
+def _messages(server: ServerNumbers) -> list[str]:
+    words = [counted(server.messages, "message"), f"{size(server.sent_bytes['client'])} from the client"]
+    words.append(f"{size(server.sent_bytes['server'])} from the server")
+    if server.log_lines:
+        words.append(f"{counted(server.log_lines, 'line')} on stderr, {size(server.log_bytes)}")
+    if server.unmatched:
+        words.append(counted(server.unmatched, "response") + " without a request")
+    if server.malformed:
+        words.append(f"{server.malformed:,} malformed")
     return words
 
 
@@ -245,16 +247,16 @@ def _http(http: HttpNumbers) -> list[str]:
     words += [f"{count:,} × {status or 'no response'}" for status, count in http.statuses.items()]
     if http.streams:
         is_open = f", {http.open_streams:,} open" if http.open_streams else ""
-        words.append(f"{counted(http.streams, 'stream')} of events{is_open}")
+        words.append(f"{counted(http.streams, 'event stream')}{is_open}")
         words.append(f"{counted(http.events, 'event')}, {counted(http.keep_alives, 'keep-alive')}")
     if http.redelivered:
         words.append(f"{counted(http.redelivered, 'event')} redelivered")
-    words.append(f"bodies {size(http.request_bytes)} and {size(http.response_bytes)}")
+    words.append(f"request bodies {size(http.request_bytes)}, response bodies {size(http.response_bytes)}")
     return words
 
 
-def _context_words(one: ServerNumbers) -> list[str]:
-    cost = one.cost
+def _context_words(server: ServerNumbers) -> list[str]:
+    cost = server.cost
     words: list[str] = []
     if cost.listed:
         offered = sum(1 for tool in cost.tools if tool.definition is not None)
@@ -271,60 +273,60 @@ def _context_words(one: ServerNumbers) -> list[str]:
 
 
 def leg_lines(numbers: LegNumbers, width: int | None) -> Iterator[Line]:
-    """The lines below the servers', each table behind an empty line."""
+    """Yield the lines about model API traffic, each table after an empty line."""
     if numbers.runs:
         yield []
         yield fitted([("time  ", "dim"), (time_words(numbers.runs), "")], width)
-    yield from _table(_MODELS, [_model(one) for one in numbers.models], width)
-    tools = sorted(numbers.tools, key=lambda one: -(one.offered_tokens + one.told_tokens))
-    yield from _table(_TOOLS, [_tool(one) for one in tools], width)
-    yield from _table(_RUNS, [_run(one) for one in numbers.runs], width)
+    yield from _table(_MODELS, [_model(model) for model in numbers.models], width)
+    tools = sorted(numbers.tools, key=lambda tool: -(tool.offered_tokens + tool.told_tokens))
+    yield from _table(_TOOLS, [_tool(tool) for tool in tools], width)
+    yield from _table(_RUNS, [_run(run) for run in numbers.runs], width)
 
 
 def time_words(runs: list[AgentRun]) -> str:
-    """`14.2 s in 2 runs: model 12.9 s, server 1.10 s, client 200 ms`."""
+    """Return `14.2 s in 2 agent runs: model 12.9 s, server 1.10 s, client 200 ms`."""
     took, model, server, client = (
         duration(sum(ns))
-        for ns in zip(*((one.took_ns, one.model_ns, one.server_ns, one.client_ns) for one in runs), strict=True)
+        for ns in zip(*((run.took_ns, run.model_ns, run.server_ns, run.client_ns) for run in runs), strict=True)
     )
-    among = f" in {counted(len(runs), 'run')}" if len(runs) > 1 else ""
-    return f"{took}{among}: model {model}, server {server}, client {client}"
+    count = f" in {counted(len(runs), 'agent run')}" if len(runs) > 1 else ""
+    return f"{took}{count}: model {model}, server {server}, client {client}"
 
 
-def _model(one: ModelNumbers) -> list[Piece]:
-    took, first = one.latency, one.until_first
+def _model(model: ModelNumbers) -> list[Piece]:
+    took, first = model.latency, model.until_first
     return [
-        (one_line(one.model) or "(no name)", "strong"),
-        (f"{one.calls:,}", ""),
-        (f"{one.failed:,}" if one.failed else "", "bad"),
+        (one_line(model.model) or "(no name)", "strong"),
+        (f"{model.calls:,}", ""),
+        (f"{model.failed:,}" if model.failed else "", "bad"),
         *((duration(ns), "") for ns in ((took.p50_ns, took.p90_ns, took.p99_ns, took.max_ns) if took else ())),
         *([] if took else [("", "")] * 4),
         *((duration(ns), "dim") for ns in ((first.p50_ns, first.max_ns) if first else ())),
         *([] if first else [("", "")] * 2),
-        (_tokens(one.input_tokens, one.estimated_input_tokens), ""),
-        (f"{one.cached_tokens:,}" if one.cached_tokens else "", "dim"),
-        (_tokens(one.output_tokens, one.estimated_output_tokens), ""),
-        (f"{one.reasoning_tokens:,}" if one.reasoning_tokens else "", "dim"),
-        (f"{one.uses:,}" if one.uses else "", ""),
+        (_tokens(model.input_tokens, model.estimated_input_tokens), ""),
+        (f"{model.cached_tokens:,}" if model.cached_tokens else "", "dim"),
+        (_tokens(model.output_tokens, model.estimated_output_tokens), ""),
+        (f"{model.reasoning_tokens:,}" if model.reasoning_tokens else "", "dim"),
+        (f"{model.uses:,}" if model.uses else "", ""),
     ]
 
 
 def _tokens(real: int, estimated: int) -> str:
-    """`126`, `~90`, or both where some calls were counted and others not: `126 + ~90`."""
+    """Return `126`, `~90`, or both where the API counted some calls and not others: `126 + ~90`."""
     return " + ".join(words for words in (f"{real:,}" if real else "", f"~{estimated:,}" if estimated else "") if words)
 
 
-def _tool(one: ToolNumbers) -> list[Piece]:
+def _tool(tool: ToolNumbers) -> list[Piece]:
     return [
-        (one_line(one.name) or "(no name)", "strong"),
-        (f"{one.prompts:,}" if one.prompts else "not offered", "" if one.prompts else "warn"),
-        (f"~{one.definition_tokens:,}" if one.prompts else "", "dim"),
-        (f"~{one.offered_tokens:,}" if one.prompts else "", ""),
-        (f"{one.uses:,}" if one.uses else "never", "" if one.uses else "dim"),
-        (f"{one.called:,}" if one.called else "", ""),
-        (f"{one.failed:,}" if one.failed else "", "bad"),
-        *_short_latency(one.latency),
-        (f"~{one.told_tokens:,}" if one.told_tokens else "", ""),
+        (one_line(tool.name) or "(no name)", "strong"),
+        (f"{tool.prompts:,}" if tool.prompts else "not offered", "" if tool.prompts else "warn"),
+        (f"~{tool.definition_tokens:,}" if tool.prompts else "", "dim"),
+        (f"~{tool.offered_tokens:,}" if tool.prompts else "", ""),
+        (f"{tool.uses:,}" if tool.uses else "never", "" if tool.uses else "dim"),
+        (f"{tool.called:,}" if tool.called else "", ""),
+        (f"{tool.failed:,}" if tool.failed else "", "bad"),
+        *_short_latency(tool.latency),
+        (f"~{tool.told_tokens:,}" if tool.told_tokens else "", ""),
     ]
 
 
@@ -333,9 +335,9 @@ def _short_latency(took: Latency | None) -> list[Piece]:
 
 
 def _run(run: AgentRun) -> list[Piece]:
-    words = one_line(run.user_text) or "(as the capture began)"
+    words = one_line(run.user_text) or "(began before the capture)"
     return [
-        (words if run.is_whole else f"{words} (not finished)", "" if run.is_whole else "wait"),
+        (words if run.is_whole else f"{words} (unfinished)", "" if run.is_whole else "wait"),
         *((duration(ns), "") for ns in (run.took_ns, run.model_ns, run.server_ns, run.client_ns)),
         (f"{len(run.calls):,}", "dim"),
         (f"{len(run.tool_trips):,}" if run.tool_trips else "", "dim"),

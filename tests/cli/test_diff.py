@@ -37,7 +37,7 @@ def summary(*words: str) -> dict[str, object]:
 def test_a_capture_does_not_differ_from_itself() -> None:
     done = run("diff", FILES, FILES)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("✓ no difference · 8 calls the same\n")
+    assert done.stdout.startswith("✓ no difference · 8 calls unchanged\n")
 
 
 def test_a_difference_is_exit_status_1() -> None:
@@ -179,7 +179,7 @@ def changed_server(folder: Path) -> Iterator[list[str]]:
 def test_the_same_server_recorded_twice_differs_in_the_time_alone(tmp_path: Path) -> None:
     before, after = (record(tmp_path, name, SERVER, *STEPS) for name in ("before", "after"))
     done = run("diff", before, after, "--ignore", NOW)
-    assert (done.stdout.splitlines()[0], done.returncode) == ("✓ no difference · 4 calls the same", 0)
+    assert (done.stdout.splitlines()[0], done.returncode) == ("✓ no difference · 4 calls unchanged", 0)
     (server,) = json.loads(run("diff", before, after, "--json").stdout)["servers"]
     places = [one["path"] for call in server["calls"] for one in call["answer"]]
     assert set(places) <= {"$.result.content[0].text.datetime", "$.result.structuredContent.datetime"}  # or the same second

@@ -81,7 +81,7 @@ def test_an_empty_store_is_an_empty_document(mcpspy: list[str], store: Path) -> 
 def test_what_is_no_capture_is_named_and_does_no_harm(mcpspy: list[str]) -> None:
     Path(stored("weather")).with_name("junk.mcpspy").write_bytes(b"\x00junk")
     assert run([*mcpspy, "list"]).stdout.splitlines()[-2:] == [
-        "not readable",
+        "unreadable",
         "    junk.mcpspy  this is not an mcpspy capture; captures are made by mcpspy run",
     ]
 
@@ -116,6 +116,6 @@ def test_no_locale_makes_it_fail(environment: dict[str, str], mcpspy: list[str])
 
 def test_how_much_is_kept_is_said_and_that_nothing_goes_unasked(mcpspy: list[str]) -> None:
     stored("weather")
-    assert "no quota: nothing is removed unless you ask" in run([*mcpspy, "list"]).stderr
+    assert "no quota: nothing is deleted until you run mcpspy prune" in run([*mcpspy, "list"]).stderr
     set_quota(2 * 10**9)
-    assert " of at most 2.0 GB, then the oldest recordings go" in run([*mcpspy, "list"]).stderr
+    assert " of at most 2.0 GB; beyond that, the oldest recordings are deleted" in run([*mcpspy, "list"]).stderr

@@ -132,6 +132,6 @@ def test_the_files_of_taps_that_were_killed_before_they_wrote_are_told_apart_and
         path.touch()
         os.utime(path, (0, 0))
     listed = run("list")
-    assert ("3 empty files" in listed.stderr, "not readable" in listed.stdout) == (True, False)
+    assert ("3 empty files" in listed.stderr, "unreadable" in listed.stdout) == (True, False)
     assert "3 empty files deleted" in run("prune", "--keep", "9").stderr
     eventually(lambda: len(os.listdir(store / "captures")) == 1, "the empty files to be gone")

@@ -269,7 +269,7 @@ def test_verify_says_what_slipped_through_and_how_to_take_it_out(tmp_path: Path)
     assert set(options) == {"--path '$.arguments.note'", r"--value 'Zq8\S{17}'", "--path '$.result.content[0].text'"}
     assert SECRET[3:] not in done.stdout
     again = share(capture, "-o", tmp_path / "again", "--verify", "--path", "$.arguments.note")
-    assert (again.returncode, again.stdout) == (0, f"✓ {tmp_path}/again: nothing slipped through\n")
+    assert (again.returncode, again.stdout) == (0, f"✓ {tmp_path}/again: no leaks found\n")
 
 
 def test_verify_looks_at_any_capture_and_for_what_this_process_knows(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_what_is_to_be_kept_is_not_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(path.stem for path in CAPTURES.glob("*.mcpspy")))
 def test_our_own_captures_hold_nothing_when_they_are_shared(name: str, tmp_path: Path) -> None:
     done = share(CAPTURES / f"{name}.mcpspy", "-o", tmp_path / "out", "--verify")
-    assert (done.returncode, done.stdout) == (0, f"✓ {tmp_path}/out: nothing slipped through\n")
+    assert (done.returncode, done.stdout) == (0, f"✓ {tmp_path}/out: no leaks found\n")
 
 
 def test_help_has_examples() -> None:

@@ -56,7 +56,10 @@ def test_a_damaged_capture_exits_3_says_where_and_what_to_do(mcpspy: list[str], 
 def test_repair_writes_a_new_file_and_keeps_the_exit_status(mcpspy: list[str], damaged: Path, tmp_path: Path) -> None:
     out = tmp_path / "sound.mcpspy"
     done = run([*mcpspy, "verify", str(damaged), "--repair", str(out)])
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (3, f"  what is sound is in {out}, 1 record marked as missing")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (
+        3,
+        f"  the intact records are in {out}, 1 record marked as missing",
+    )
     assert run([*mcpspy, "verify", str(out)]).returncode == 1
 
 

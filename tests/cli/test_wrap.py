@@ -389,7 +389,7 @@ def test_with_yes_a_terminal_is_not_asked(home: Path) -> None:
 
 def test_the_quota_is_set_shown_and_lifted(home: Path) -> None:
     write(home, ".codex/config.toml", CODEX)
-    assert "no quota: nothing is removed unless you ask for it" in run("wrap", "--yes").stderr
+    assert "no quota: nothing is deleted until you run mcpspy prune" in run("wrap", "--yes").stderr
     assert "of at most 2.0 GB" in run("wrap", "--yes", "--quota", "2gb").stderr
     assert json.loads(run("wrap", "--status", "--json").stdout)["captures"]["max_bytes"] == 2_000_000_000
     assert "no quota" in run("wrap", "--yes", "--quota", "none").stderr

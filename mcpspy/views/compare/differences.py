@@ -1,4 +1,4 @@
-"""Differences of JSON values for people: a path, what stood there, what stands there now; what is long is cut where it differs."""
+"""Differences of JSON values as lines: the path, the value before, the value after. A long value is cut around the difference."""
 
 from __future__ import annotations
 
@@ -15,53 +15,54 @@ if TYPE_CHECKING:
     from ...replay.compare.difference import Difference, Differences
 
 VALUE_LETTERS: Final = 160
-"""So much of a value is shown where nothing says how wide a line may be."""
+"""The most letters of a value shown where the width is unbounded."""
 
 MIN_VALUE_LETTERS: Final = 24
 
 SHOWN: Final = 12
-"""So many differences of one thing are shown; JSON has more."""
+"""The most differences of one thing that are shown; the JSON output has more."""
 
 
-def difference_lines(found: Differences, *, indent: int, width: int | None) -> Iterator[Line]:
-    """A line for each difference, or three where one is too short; below them how many are left out."""
-    for one in found.listed[:SHOWN]:
-        yield from _lines(one, " " * indent, width)
-    more = found.count - min(len(found.listed), SHOWN)
+def difference_lines(differences: Differences, *, indent: int, width: int | None) -> Iterator[Line]:
+    """Yield a line for each difference, or three where it does not fit, and below them the number of differences left out."""
+    for difference in differences.listed[:SHOWN]:
+        yield from _lines(difference, " " * indent, width)
+    more = differences.count - min(len(differences.listed), SHOWN)
     if more:
         yield fitted([(" " * indent, ""), (f"… {counted(more, 'more difference')}", "dim")], width)
 
 
-def _lines(one: Difference, indent: str, width: int | None) -> Iterator[Line]:
+def _lines(difference: Difference, indent: str, width: int | None) -> Iterator[Line]:
     room = VALUE_LETTERS if width is None else max(width - len(indent) - 4, MIN_VALUE_LETTERS)
-    line: Line = [(indent, ""), *_line(one, room)]
+    line: Line = [(indent, ""), *_line(difference, room)]
     if width is None or line_cells(line) <= width:
         yield line
         return
-    yield fitted([(indent, ""), (safe_text(one.path), "key")], width)
-    before, after = _values(one, room)
+    yield fitted([(indent, ""), (safe_text(difference.path), "key")], width)
+    before, after = _values(difference, room)
     for sign, text, style in (("- ", before, "bad"), ("+ ", after, "good")):
         if text:
             yield fitted([(f"{indent}  {sign}", style), (text, style)], width)
 
 
-def _line(one: Difference, letters: int) -> Line:
-    before, after = _values(one, letters)
-    line: Line = [(safe_text(one.path), "key")]
-    if one.how == "added":
+def _line(difference: Difference, letters: int) -> Line:
+    before, after = _values(difference, letters)
+    line: Line = [(safe_text(difference.path), "key")]
+    if difference.how == "added":
         return [*line, (" added: ", ""), (after, "good")]
-    if one.how == "removed":
+    if difference.how == "removed":
         return [*line, (" removed: ", ""), (before, "bad")]
     return [*line, (": ", ""), (before, "bad"), (" ≠ ", ""), (after, "good")]
 
 
-def _values(one: Difference, letters: int) -> tuple[str, str]:
-    """Both values, safe; empty for the one that is not there."""
+def _values(difference: Difference, letters: int) -> tuple[str, str]:
+    """Return both values, safe; empty for a value that does not exist."""
     begin = 0
-    if isinstance(one.before, str) and isinstance(one.after, str) and max(len(one.before), len(one.after)) > letters:
-        begin = max(0, _common(one.before, one.after) - letters // 4)
-    before = "" if one.how == "added" else _shortened(one.before, begin, letters)
-    return before, "" if one.how == "removed" else _shortened(one.after, begin, letters)
+    old, new = difference.before, difference.after
+    if isinstance(old, str) and isinstance(new, str) and max(len(old), len(new)) > letters:
+        begin = max(0, _common(old, new) - letters // 4)
+    before = "" if difference.how == "added" else _shortened(difference.before, begin, letters)
+    return before, "" if difference.how == "removed" else _shortened(difference.after, begin, letters)
 
 
 def _shortened(value: Any, begin: int, letters: int) -> str:
@@ -72,12 +73,12 @@ def _shortened(value: Any, begin: int, letters: int) -> str:
     return safe_text(text if len(text) <= letters else text[:letters] + "…")
 
 
-def _common(one: str, other: str) -> int:
-    """How many letters two texts have in common at their beginning."""
-    low, high = 0, min(len(one), len(other))
+def _common(first: str, second: str) -> int:
+    """Return the number of letters that two texts have in common at their beginning."""
+    low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if first[low:middle] == second[low:middle]:
             low = middle
         else:
             high = middle - 1
@@ -85,6 +86,6 @@ def _common(one: str, other: str) -> int:
 
 
 def note_lines(text: str, *, indent: int, width: int | None) -> Iterator[Line]:
-    """A safe sentence of ours below what it is about."""
+    """Yield a safe sentence of ours, indented."""
     for part in [text] if width is None else wrapped(text, max(width - indent, MIN_VALUE_LETTERS), 3):
         yield fitted([(" " * indent, ""), (part, "dim")], width)

@@ -1,7 +1,8 @@
-"""A replay for people: what it will send, and, beside the comparison, what it did not send, or was not answered, and why."""
+"""A replay as lines: what it will send, and beside the comparison, what was not sent or not answered, and why."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -30,55 +31,52 @@ _WORDS: Final[dict[Effect, Piece]] = {
 
 
 def intent(plans: Iterable[Plan], effects: Effects, target: str) -> str:
-    """One sentence: how much goes where, and what of it may change something. Safe to be shown."""
+    """Return one safe sentence: how many messages go where, and how many of the calls may change something."""
     sends = [send for plan in plans for send in plan.sends]
-    found = [effects.of(send.exchange) for send in sends if send.exchange is not None]
-    calls = len(found) - found.count(Effect.NONE)
-    among = f", {counted(calls, 'tool call')} among them," if calls else ""
-    told = f"{counted(len(sends), 'message')} to send{among} to {target}"
-    parts = [
-        f"{found.count(effect)} {words}"
-        for effect, words in ((Effect.DESTROYS, "destructive"), (Effect.CHANGES, "not known to be read-only"))
-        if found.count(effect)
-    ]
-    return safe_text(told) + (f" ({', '.join(parts)})" if parts else "")
+    counts = Counter(effects.of(send.exchange) for send in sends if send.exchange is not None)
+    calls = counts.total() - counts[Effect.NONE]
+    including = f", including {counted(calls, 'tool call')}" if calls else ""
+    sentence = f"{counted(len(sends), 'message')} to send to {target}{including}"
+    risks = ((Effect.DESTROYS, "destructive"), (Effect.CHANGES, "not known to be read-only"))
+    parts = [f"{counts[effect]} {words}" for effect, words in risks if counts[effect]]
+    return safe_text(sentence) + (f" ({', '.join(parts)})" if parts else "")
 
 
 def changing(plans: Iterable[Plan], effects: Effects) -> list[str]:
-    """The calls that are not known to read alone, each once, destructive ones first. Safe to be shown."""
-    found: dict[str, Effect] = {}
+    """Return the calls that are not known to be read-only, each once, destructive ones first. The texts are safe."""
+    names: dict[str, Effect] = {}
     for plan in plans:
-        for one in plan.requests:
-            effect = effects.of(one)
+        for exchange in plan.requests:
+            effect = effects.of(exchange)
             if effect in (Effect.CHANGES, Effect.DESTROYS):
-                found[one_line(request_name(one.request), 80)] = effect
-    ranked = sorted(found.items(), key=lambda one: one[1] is not Effect.DESTROYS)
+                names[one_line(request_name(exchange.request), 80)] = effect
+    ranked = sorted(names.items(), key=lambda pair: pair[1] is not Effect.DESTROYS)
     return [f"{name}{' (destructive)' if effect is Effect.DESTROYS else ''}" for name, effect in ranked]
 
 
-def plan_lines(found: Iterable[PlannedMessage], left_out: Iterable[UnsentMessage], width: int | None) -> Iterator[Line]:
-    """What would be sent, in order, and what would not."""
-    for one in found:
-        yield from _rehearsed_lines(one, width)
+def plan_lines(planned: Iterable[PlannedMessage], left_out: Iterable[UnsentMessage], width: int | None) -> Iterator[Line]:
+    """Yield the messages that would be sent, in order, and those that would not."""
+    for message in planned:
+        yield from _rehearsed_lines(message, width)
     yield from unsent_lines(left_out, width)
 
 
-def _rehearsed_lines(one: PlannedMessage, width: int | None) -> Iterator[Line]:
-    sign: Piece = ("✗ ", "bad") if one.refused else ("→ ", "")
-    line: Line = [(f"{one.send.row:>4} ", "dim"), sign, *_named(one.send.message)]
-    words = _WORDS[one.effect or Effect.NONE]
-    line += [("  ", ""), words] if words[0] else []
-    if one.refused:
-        line += [("  ", ""), (one.refused, "bad")]
+def _rehearsed_lines(planned: PlannedMessage, width: int | None) -> Iterator[Line]:
+    sign: Piece = ("✗ ", "bad") if planned.refused else ("→ ", "")
+    line: Line = [(f"{planned.send.row:>4} ", "dim"), sign, *_named(planned.send.message)]
+    effect = _WORDS[planned.effect or Effect.NONE]
+    line += [("  ", ""), effect] if effect[0] else []
+    if planned.refused:
+        line += [("  ", ""), (planned.refused, "bad")]
     yield fitted(line, width)
-    yield fitted([("       ", ""), (one_line(one.data.decode("utf-8", "replace")), "dim")], width)
-    for each in one.carried[:MAX_NAMES]:
-        value = one_line(str(each.value), 60)
-        yield fitted([("       ", ""), (f"{one_line(each.what)} {value} of row {each.from_row}: the live one", "wait")], width)
+    yield fitted([("       ", ""), (one_line(planned.data.decode("utf-8", "replace")), "dim")], width)
+    for value in planned.carried[:MAX_NAMES]:
+        words = f"{one_line(value.what)} {one_line(str(value.value), 60)} of row {value.from_row}: replaced by the live value"
+        yield fitted([("       ", ""), (words, "wait")], width)
 
 
 def end_lines(report: Report, sends: int, width: int | None) -> Iterator[Line]:
-    """That the server was gone, or somebody stopped it, before all was sent, or answered; nothing where that was not so."""
+    """Yield a line if the replay was interrupted, or the server was gone, before everything was sent and answered."""
     after = f" after {report.sends} of {counted(sends, 'message')}" if report.sends else ""
     if report.stopped is not None:
         yield fitted([("✗ ", "bad"), (f"interrupted{after}", "strong")], width)
@@ -87,9 +85,9 @@ def end_lines(report: Report, sends: int, width: int | None) -> Iterator[Line]:
 
 
 def report_lines(report: Report, recorded: dict[int, Exchange], width: int | None) -> Iterator[Line]:
-    """What of a plan came otherwise than it was recorded, by no fault of an answer; nothing where all went out and was answered.
+    """Yield what was not sent, not answered, or requested by the server without a recorded answer.
 
-    `recorded` are the exchanges of the recording by row: what was not answered then either is no news.
+    `recorded` are the exchanges of the capture by row. A call that has no answer there is left out here.
     """
     if report.unsent:
         yield []
@@ -104,19 +102,21 @@ def report_lines(report: Report, recorded: dict[int, Exchange], width: int | Non
         yield from _more(len(late))
     if report.misses:
         yield []
-        yield fitted([("asked by the server, and never recorded", "strong")], width)
+        yield fitted([("requests by the server that were not recorded", "strong")], width)
         for miss in report.misses[:MAX_LISTED]:
             yield fitted([("  ", ""), (one_line(miss.sentence), "")], width)
         yield from _more(len(report.misses))
 
 
 def unsent_lines(unsent: Iterable[UnsentMessage], width: int | None) -> Iterator[Line]:
-    """What was not sent, and why."""
+    """Yield the messages that were not sent, each with the reason."""
     listed = list(unsent)
     if listed:
         yield fitted([("not sent", "strong")], width)
-    for one in listed[:MAX_LISTED]:
-        yield fitted([("  ", ""), *_named(one.message), (f"  row {one.row}: ", "dim"), (one_line(one.why), "")], width)
+    for left_out in listed[:MAX_LISTED]:
+        yield fitted(
+            [("  ", ""), *_named(left_out.message), (f"  row {left_out.row}: ", "dim"), (one_line(left_out.why), "")], width
+        )
     yield from _more(len(listed))
 
 
@@ -127,8 +127,8 @@ def _more(count: int) -> Iterator[Line]:
 
 def _named(message: Message) -> Line:
     if message.kind is Kind.MALFORMED:
-        return [("no JSON-RPC", "warn")]
-    words: Line = [(one_line(message.method or f"the {message.kind.value} to a question"), "")]
+        return [("not JSON-RPC", "warn")]
+    words: Line = [(one_line(message.method or f"the {message.kind.value} of a server request"), "")]
     if message.target:
         words += [(" ", ""), (one_line(message.target, 80), "strong")]
     return words

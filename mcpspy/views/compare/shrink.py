@@ -1,4 +1,4 @@
-"""The smallest sequence with which something happens, for people and for programs."""
+"""The smallest sequence of messages that makes a condition true, as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -26,55 +26,55 @@ PARAMS_LETTERS: Final = 60
 MAX_LISTED: Final = 50
 
 
-def shrunk_lines(found: ShrinkResult, width: int | None) -> Iterator[Line]:
-    """What happened, in how many runs, and each message that it takes, with what became of it when it happened."""
+def shrunk_lines(shrunk: ShrinkResult, width: int | None) -> Iterator[Line]:
+    """Yield the condition, the number of runs, and each message of the sequence with its outcome in the last run."""
     parts: list[Line] = [
-        [(one_line(found.until), "strong")],
-        [(f"{len(found.sends):,} of {counted(found.of, 'message')}", "")],
-        [(one_line(found.happened.what), "bad")],
+        [(one_line(shrunk.until), "strong")],
+        [(f"{len(shrunk.sends):,} of {counted(shrunk.of, 'message')}", "")],
+        [(one_line(shrunk.happened.what), "bad")],
     ]
     yield from headline(("✗ ", "bad"), parts, width)
-    yield fitted([("  ", ""), (_how(found), "dim")], width)
+    yield fitted([("  ", ""), (_how(shrunk), "dim")], width)
     yield []
-    if not found.sends:
+    if not shrunk.sends:
         yield [("the handshake alone is enough", "")]
-    for send in found.sends[:MAX_LISTED]:
-        yield fitted(_send_line(send, found), width)
-    if len(found.sends) > MAX_LISTED:
-        yield [(f"     and {len(found.sends) - MAX_LISTED:,} more", "dim")]
+    for send in shrunk.sends[:MAX_LISTED]:
+        yield fitted(_send_line(send, shrunk), width)
+    if len(shrunk.sends) > MAX_LISTED:
+        yield [(f"     and {len(shrunk.sends) - MAX_LISTED:,} more", "dim")]
 
 
-def shrunk_next_lines(found: ShrinkResult, again: str, width: int | None) -> Iterator[Line]:
-    """What to do with it, behind an empty line; `again` is the command that sends it once more."""
-    commands = ((f"mcpspy show {quote(found.path)}", "what passed"), (again, "sends it once more"))
+def shrunk_next_lines(shrunk: ShrinkResult, again: str, width: int | None) -> Iterator[Line]:
+    """Yield the next commands after an empty line; `again` is the command that sends the sequence again."""
+    commands = ((f"mcpspy show {quote(shrunk.path)}", "what was sent and answered"), (again, "send it again"))
     longest = max(len(command) for command, _ in commands)
     yield []
     for command, why in commands:
         yield fitted([(safe_text(command.ljust(longest)), "strong"), (f"   {why}", "dim")], width)
 
 
-def _how(found: ShrinkResult) -> str:
-    told = counted(found.runs, "run")
-    if found.unresolved:
-        told += f", {found.unresolved:,} of them without a server"
-    if found.is_minimal:
-        return f"{told}; it takes every one of these" if found.sends else told
-    return f"{told}; there may be a smaller sequence"
+def _how(shrunk: ShrinkResult) -> str:
+    words = counted(shrunk.runs, "run")
+    if shrunk.unresolved:
+        words += f", {shrunk.unresolved:,} of them without a server"
+    if shrunk.is_minimal:
+        return f"{words}; every one of these is needed" if shrunk.sends else words
+    return f"{words}; there may be a smaller sequence"
 
 
-def _send_line(send: Send, found: ShrinkResult) -> Line:
+def _send_line(send: Send, shrunk: ShrinkResult) -> Line:
     line: Line = [(f"{send.row:>4} ", "dim"), ("→ ", ""), (one_line(request_name(send.message) or "no JSON-RPC"), "")]
     params = _params(send.message)
     line += [(" ", ""), (params, "dim")] if params else []
-    live = found.live.get(send.row)
+    live = shrunk.live.get(send.row)
     if live is not None:
         line += [("  ", ""), *_outcome(live)]
-        line += [("  ⚑", "warn")] if live.row == found.happened.row else []
+        line += [("  ⚑", "warn")] if live.row == shrunk.happened.row else []
     return line
 
 
 def _params(message: Message) -> str:
-    """The arguments of a call; of others what it asks."""
+    """Return the arguments of a call, or the params of any other message."""
     if message.kind is Kind.MALFORMED:
         return one_line(message.raw.decode("utf-8", "replace"), PARAMS_LETTERS)
     params = members(message.raw).get("params", b"")
@@ -88,24 +88,24 @@ def _outcome(live: Exchange) -> Line:
     return [*line, (f": {phrase.detail}", "")] if phrase.detail else line
 
 
-def shrunk_json(found: ShrinkResult | None, until: str, again: str, *, of: int, runs: int, unresolved: int) -> str:
-    """One object; of what did not happen, only that."""
-    made: dict[str, Any] = {"schema": SCHEMA, "until": until, "happened": found is not None, "of": of, "runs": runs}
-    made["unresolved"] = unresolved
-    if found is not None:
-        made |= {
-            "what": found.happened.what,
-            "row": found.happened.row,
-            "minimal": found.is_minimal,
-            "capture": found.path,
+def shrunk_json(shrunk: ShrinkResult | None, until: str, again: str, *, of: int, runs: int, unresolved: int) -> str:
+    """Return one object. If the condition never became true, it holds only that."""
+    members: dict[str, Any] = {"schema": SCHEMA, "until": until, "happened": shrunk is not None, "of": of, "runs": runs}
+    members["unresolved"] = unresolved
+    if shrunk is not None:
+        members |= {
+            "what": shrunk.happened.what,
+            "row": shrunk.happened.row,
+            "minimal": shrunk.is_minimal,
+            "capture": shrunk.path,
             "again": again,
-            "rows": [_send_object(send, found) for send in found.sends],
+            "rows": [_send_object(send, shrunk) for send in shrunk.sends],
         }
-    return as_json(made) + "\n"
+    return as_json(members) + "\n"
 
 
-def _send_object(send: Send, found: ShrinkResult) -> dict[str, Any]:
-    live = found.live.get(send.row)
+def _send_object(send: Send, shrunk: ShrinkResult) -> dict[str, Any]:
+    live = shrunk.live.get(send.row)
     return {
         "row": send.row,
         "kind": send.message.kind.value,

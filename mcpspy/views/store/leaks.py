@@ -1,7 +1,4 @@
-"""What `mcpspy export share --verify` found in captures that should hold nothing secret: as lines and as JSON.
-
-Takes what was found, of which the secrets are no part; refuses to look at files.
-"""
+"""The leaks that `mcpspy export share --verify` found in captures, as lines and as JSON. The secrets themselves are not shown."""
 
 from __future__ import annotations
 
@@ -15,14 +12,14 @@ from ..text.line import Line, fitted
 from ..text.units import counted
 
 MAX_PLACES = 3
-"""Of what stands in several places so many are told."""
+"""The most places of one leak that are listed."""
 
-_ANYWAY = "mcpspy export share takes it out"
+_BY_DEFAULT = "mcpspy export share removes it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeakLine:
-    """One thing that should not be there. `row` is that of the timeline, 0 for none; of itself `shown` and `length` are told."""
+    """One leak. `row` is that of the timeline, 0 for none; of the secret only the beginning `shown` and its `length` are known."""
 
     record: int
     row: int
@@ -36,7 +33,7 @@ class LeakLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureLeaks:
-    """One capture. `more` things are counted only; `unread` bodies could not be looked into."""
+    """The leaks of one capture. `more` leaks are only counted; `unread` bodies could not be searched."""
 
     path: str
     leaks: tuple[LeakLine, ...]
@@ -44,69 +41,69 @@ class CaptureLeaks:
     unread: int
 
 
-def report_lines(found: CaptureLeaks, *, width: int | None) -> Iterator[Line]:
-    """A line on the capture, and two for each thing: what it is and where, and the option that takes it out."""
-    count = len(found.leaks) + found.more
-    path = safe_text(found.path)
+def report_lines(leaks: CaptureLeaks, *, width: int | None) -> Iterator[Line]:
+    """Yield a line about the capture, and for each leak what it is, where, and the option that removes it."""
+    count = len(leaks.leaks) + leaks.more
+    path = safe_text(leaks.path)
     if not count:
-        yield fitted([("✓ ", "good"), (f"{path}: nothing slipped through", "")], width)
+        yield fitted([("✓ ", "good"), (f"{path}: no leaks found", "")], width)
     else:
-        yield fitted([("✗ ", "bad"), (f"{path}: {counted(count, 'thing')} to look at", "")], width)
-    for same in _alike(found.leaks):
+        yield fitted([("✗ ", "bad"), (f"{path}: {counted(count, 'possible leak')}", "")], width)
+    for same in _alike(leaks.leaks):
         yield from _lines(same, width)
-    if found.more:
-        yield [(f"  … {found.more:,} more", "dim")]
-    if found.unread:
-        unread = f"{counted(found.unread, 'body', 'bodies')} could not be looked into: compressed, or too long"
+    if leaks.more:
+        yield [(f"  … {leaks.more:,} more", "dim")]
+    if leaks.unread:
+        unread = f"{counted(leaks.unread, 'body', 'bodies')} could not be searched: compressed, or too long"
         yield fitted([("  ", ""), (unread, "warn")], width)
 
 
 def leaks_json(captures: list[CaptureLeaks]) -> str:
-    """The JSON of `mcpspy export share --verify --json`: docs/json.md says what its members mean."""
-    return as_json({"schema": SCHEMA, "captures": [_object(one) for one in captures]}) + "\n"
+    """Return the JSON of `mcpspy export share --verify --json`. docs/json.md describes its members."""
+    return as_json({"schema": SCHEMA, "captures": [_object(capture) for capture in captures]}) + "\n"
 
 
 def _alike(leaks: tuple[LeakLine, ...]) -> list[list[LeakLine]]:
-    """What is the same by all that is told of it, together."""
-    found: dict[tuple[str, str, str, int], list[LeakLine]] = {}
-    for one in leaks:
-        found.setdefault((one.kind, one.name, one.shown, one.length), []).append(one)
-    return list(found.values())
+    """Group the leaks that look the same."""
+    groups: dict[tuple[str, str, str, int], list[LeakLine]] = {}
+    for leak in leaks:
+        groups.setdefault((leak.kind, leak.name, leak.shown, leak.length), []).append(leak)
+    return list(groups.values())
 
 
 def _lines(same: list[LeakLine], width: int | None) -> Iterator[Line]:
     first = same[0]
     what = f"{first.kind} {first.name}".rstrip()
     shown = f"“{one_line(first.shown)}…”, " if first.shown else ""
-    places = ", ".join(_where(one) for one in same[:MAX_PLACES])
+    places = ", ".join(_where(leak) for leak in same[:MAX_PLACES])
     more = f" and {counted(len(same) - MAX_PLACES, 'more place')}" if len(same) > MAX_PLACES else ""
     yield fitted([("  ", ""), (one_line(what), "warn"), (f"  {shown}{counted(first.length, 'byte')}", "strong")], width)
     yield fitted([(f"      {places}{more}", "dim")], width)
-    for option in dict.fromkeys(one.option for one in same[:MAX_PLACES]):
-        yield fitted([("      ", ""), (one_line(option) or _ANYWAY, "key")], width)
+    for option in dict.fromkeys(leak.option for leak in same[:MAX_PLACES]):
+        yield fitted([("      ", ""), (one_line(option) or _BY_DEFAULT, "key")], width)
 
 
-def _where(one: LeakLine) -> str:
-    row = f" (row {one.row})" if one.row else ""
-    return f"record {one.record}{row} {one_line(one.where)}"
+def _where(leak: LeakLine) -> str:
+    row = f" (row {leak.row})" if leak.row else ""
+    return f"record {leak.record}{row} {one_line(leak.where)}"
 
 
-def _object(found: CaptureLeaks) -> dict[str, Any]:
+def _object(leaks: CaptureLeaks) -> dict[str, Any]:
     return {
-        "path": found.path,
+        "path": leaks.path,
         "leaks": [
             {
-                "record": one.record,
-                "row": one.row or None,
-                "where": one.where,
-                "kind": one.kind,
-                "name": one.name or None,
-                "shown": one.shown,
-                "length": one.length,
-                "option": one.option,
+                "record": leak.record,
+                "row": leak.row or None,
+                "where": leak.where,
+                "kind": leak.kind,
+                "name": leak.name or None,
+                "shown": leak.shown,
+                "length": leak.length,
+                "option": leak.option,
             }
-            for one in found.leaks
+            for leak in leaks.leaks
         ],
-        "more": found.more,
-        "unread": found.unread,
+        "more": leaks.more,
+        "unread": leaks.unread,
     }

@@ -1,6 +1,6 @@
 """The captures of a store, by recording: the lines of `mcpspy list`, and its JSON.
 
-Takes facts that were gathered already; refuses to look at a store, a clock or a time zone.
+Takes facts that were gathered already. Does not look at a store, a clock or a time zone.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ..text.units import counted, duration, size
 
 LABEL_CELLS = 48
 MIN_LABEL_CELLS = 16
-"""Where labels would get less, columns are left out: the size first, then how long it took, then when."""
+"""If labels would get fewer cells, columns are left out: first the size, then the duration, then the time."""
 
 WIDE_CELLS = 120
-"""From this width on each capture says which file it is."""
+"""From this width on, the file of each capture is shown."""
 
 _CLOCK = "22:37:01"
 _GAP = "  "
 
 
 class CaptureState(StrEnum):
-    """Whether all of a capture is there."""
+    """The completeness of a capture."""
 
     LIVE = "live"
     COMPLETE = "complete"
@@ -41,7 +41,7 @@ _STYLES = {CaptureState.LIVE: "good", CaptureState.COMPLETE: "dim", CaptureState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureLine:
-    """One capture: `begin` in the reader's time zone; `messages` are at least so many unless `counted`."""
+    """One capture. `begin` is in the reader's time zone; unless `counted`, there are at least as many `messages`."""
 
     path: str
     file: str
@@ -56,12 +56,12 @@ class CaptureLine:
     gaps: int
     state: CaptureState
     is_model: bool = False
-    """Whether its leg is the model's: how many pieces an answer came in is no measure of it."""
+    """True for a capture of a model API, whose number of messages is not shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingLine:
-    """One client and its captures, the oldest first. `address` is its WHAT; empty where nothing was said."""
+    """One client and its captures, the oldest first. `address` is its WHAT; empty where no message was recorded."""
 
     address: str
     client: str
@@ -80,7 +80,7 @@ class UnreadableFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreUsage:
-    """What the whole store holds and may hold (None: no quota), and what was removed from it so far."""
+    """The size of the whole store, its quota (None: no quota), and what was removed from it so far."""
 
     captures: int
     size_bytes: int
@@ -91,7 +91,7 @@ class StoreUsage:
 
 
 def listing(recordings: list[RecordingLine], unusable: list[UnreadableFile], *, width: int | None) -> Iterator[Line]:
-    """A line per recording and one per capture below it, in `width` cells; None: as long as they are."""
+    """Yield a line for each recording and one for each of its captures, in `width` cells; None means unbounded."""
     columns = _Columns(recordings, width)
     for number, recording in enumerate(recordings):
         if number:
@@ -102,18 +102,18 @@ def listing(recordings: list[RecordingLine], unusable: list[UnreadableFile], *, 
     if unusable:
         if recordings:
             yield []
-        yield fitted([("not readable", "warn")], width)
-        for one in unusable:
-            yield fitted([("    " + safe_text(one.file), ""), (f"  {one_line(one.reason)}", "dim")], width)
+        yield fitted([("unreadable", "warn")], width)
+        for file in unusable:
+            yield fitted([("    " + safe_text(file.file), ""), (f"  {one_line(file.reason)}", "dim")], width)
 
 
 def listing_json(store: str, recordings: list[RecordingLine], unusable: list[UnreadableFile], kept: StoreUsage) -> str:
-    """The JSON of `mcpspy list --json`: docs/json.md says what its members mean."""
-    found = {
+    """Return the JSON of `mcpspy list --json`. docs/json.md describes its members."""
+    members = {
         "schema": SCHEMA,
         "store": store,
-        "recordings": [_recording_object(one) for one in recordings],
-        "unreadable": [{"path": one.path, "reason": one.reason} for one in unusable],
+        "recordings": [_recording_object(recording) for recording in recordings],
+        "unreadable": [{"path": file.path, "reason": file.reason} for file in unusable],
         "kept": {
             "captures": kept.captures,
             "bytes": kept.size_bytes,
@@ -121,30 +121,31 @@ def listing_json(store: str, recordings: list[RecordingLine], unusable: list[Unr
             "removed": {"captures": kept.gone_captures, "bytes": kept.gone_bytes, "last_wall_ns": kept.gone_wall_ns},
         },
     }
-    return as_json(found) + "\n"
+    return as_json(members) + "\n"
 
 
 class _Columns:
-    """How wide the columns are that all lines share; 0 where there is no room for one."""
+    """The widths of the columns that all lines share; 0 for a column that is left out."""
 
     def __init__(self, recordings: list[RecordingLine], width: int | None) -> None:
-        captures = [one for recording in recordings for one in recording.captures]
+        captures = [capture for recording in recordings for capture in recording.captures]
         self.files = width is None or width >= WIDE_CELLS
-        self.address = max(1, _widest(one.address for one in recordings))
-        self.label = min(_widest(one_line(one.label) for one in captures), LABEL_CELLS)
+        self.address = max(1, _widest(recording.address for recording in recordings))
+        self.label = min(_widest(one_line(capture.label) for capture in captures), LABEL_CELLS)
         self.clock = len(_CLOCK)
-        self.lasted = _widest(duration(one.lasted_ns) for one in captures)
+        self.lasted = _widest(duration(capture.lasted_ns) for capture in captures)
         self.messages = _widest(map(_messages, captures))
-        self.size = _widest(size(one.size_bytes) for one in captures)
+        self.size = _widest(size(capture.size_bytes) for capture in captures)
         if width is not None:
-            self._fit(width - _widest(_state(one) for one in captures) - self.address - 1 - len(_GAP))
+            self._fit(width - _widest(_state(capture) for capture in captures) - self.address - 1 - len(_GAP))
 
     def _fit(self, room: int) -> None:
-        """Make the columns take `room` cells: what a label can spare first, then whole columns."""
+        """Fit the columns into `room` cells: shorten the labels first, then drop whole columns."""
         for name in ("", "size", "lasted", "clock"):
             if name:
                 setattr(self, name, 0)
-            taken = sum(len(_GAP) + one for one in (self.clock, self.lasted, self.messages, self.size) if one)
+            shown = [cells for cells in (self.clock, self.lasted, self.messages, self.size) if cells]
+            taken = sum(shown) + len(_GAP) * len(shown)
             if room - taken >= min(self.label, MIN_LABEL_CELLS):
                 break
         self.label = max(1, min(self.label, room - taken))
@@ -185,14 +186,14 @@ def _capture_line(recording: RecordingLine, capture: CaptureLine, columns: _Colu
 
 
 def _state(capture: CaptureLine) -> str:
-    """Whether all of it is there, and how often recording failed."""
+    """Return the completeness of a capture, and the number of its gaps."""
     return f"{capture.state}, {counted(capture.gaps, 'gap')}" if capture.gaps else str(capture.state)
 
 
 def _messages(capture: CaptureLine) -> str:
     if capture.is_model:
-        return "model's leg"
-    return counted(capture.messages, "message") + ("" if capture.counted else " or more")
+        return "model API"
+    return ("" if capture.counted else "at least ") + counted(capture.messages, "message")
 
 
 def _recording_object(recording: RecordingLine) -> dict[str, Any]:
@@ -200,7 +201,7 @@ def _recording_object(recording: RecordingLine) -> dict[str, Any]:
         "address": recording.address or None,
         "client": recording.client,
         "client_pid": recording.client_pid,
-        "captures": [_capture_object(one) for one in recording.captures],
+        "captures": [_capture_object(capture) for capture in recording.captures],
     }
 
 

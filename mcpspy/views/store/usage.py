@@ -1,4 +1,4 @@
-"""How much the store holds, how much it may hold, and what went: one wording for `list`, `prune` and `wrap`."""
+"""Sentences about the size of the store, its quota, and what was deleted, shared by `list`, `prune` and `wrap`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from ..text.units import counted, size
 
 
 def keeping_line(files: int, taken_bytes: int, max_bytes: int | None) -> str:
-    """What captures take, and what becomes of them; `max_bytes` is the store's quota, None where there is none."""
+    """Return the size of the store and when captures are deleted; `max_bytes` is the store's quota, None for no quota."""
     held = f"{counted(files, 'capture')}, {size(taken_bytes)}"
     if max_bytes is None:
-        return f"{held}; no quota: nothing is removed unless you ask for it (mcpspy prune)"
-    return f"{held} of at most {size(max_bytes)}, then the oldest recordings go (mcpspy prune --quota none lifts that)"
+        return f"{held}; no quota: nothing is deleted until you run mcpspy prune"
+    rule = "beyond that, the oldest recordings are deleted (mcpspy prune --quota none removes the quota)"
+    return f"{held} of at most {size(max_bytes)}; {rule}"
 
 
 def gone_line(recordings: int, captures: int, gone_bytes: int, *, when: str, by_quota: bool) -> str:
-    """What was removed so far, and when something last was: `when` is a date in words."""
+    """Return what was deleted so far, and when something was deleted last; `when` is a date in words."""
     what = counted(recordings, "older recording") if recordings else counted(captures, "older capture")
     why = "to keep the store below its quota" if by_quota else "with mcpspy prune"
-    return f"{what} ({size(gone_bytes)}) went {why}, the last on {when}."
+    return f"{what} ({size(gone_bytes)}) deleted {why}, the last on {when}."

@@ -1,7 +1,4 @@
-"""What `mcpspy verify` says of a capture: how it has come through, and what is wrong where; as lines and as JSON.
-
-Takes what was found; refuses to look at files.
-"""
+"""The result of `mcpspy verify` for a capture, as lines and as JSON: its status, and what is wrong where."""
 
 from __future__ import annotations
 
@@ -18,12 +15,12 @@ from ..text.units import counted, size
 _STYLES = {"intact": "good", "incomplete": "warn", "damaged": "bad"}
 _INDENT = "    "
 _MOST_LINES = 4
-"""A problem's words take no more than this on a narrow screen."""
+"""The most lines that a problem's words take on a narrow screen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureProblem:
-    """One thing that is wrong. `line` counts from 1, `offset` is its first byte in the file."""
+    """One problem of a capture. `line` counts from 1, `offset` is its first byte in the file."""
 
     status: str
     reason: str
@@ -34,7 +31,7 @@ class CaptureProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedCapture:
-    """One capture: `records` and `frames` are those that can be used; `left_out` are lines and bytes that cannot."""
+    """The result for one capture. `records` and `frames` are the usable ones; `left_out` lines and bytes are not usable."""
 
     path: str
     status: str
@@ -46,62 +43,68 @@ class VerifiedCapture:
     frames: int
     left_out_lines: int
     left_out_bytes: int
-    troubles: tuple[CaptureProblem, ...]
-    more_troubles: int
+    problems: tuple[CaptureProblem, ...]
+    more_problems: int
     repaired: str | None = None
     marked_missing: int = 0
 
 
-def verification(found: VerifiedCapture, *, width: int | None) -> Iterator[Line]:
-    """A line on the whole capture, and one for each thing that is wrong."""
-    said = f", {counted(found.records, 'record')} in {size(found.size_bytes)}"
-    if found.left_out_lines:
-        said += f"; {counted(found.left_out_lines, 'line')} cannot be used ({size(found.left_out_bytes)})"
-    yield fitted([(safe_text(found.path) + ": ", ""), (found.status, _STYLES[found.status]), (said, "")], width)
-    for one in found.troubles:
-        yield from _trouble_lines(one, width)
-    if found.more_troubles:
-        yield [(f"  … {counted(found.more_troubles, 'more problem')}", "dim")]
-    if found.repaired is not None:
-        missing = f", {counted(found.marked_missing, 'record')} marked as missing" if found.marked_missing else ""
-        yield fitted([(f"  what is sound is in {safe_text(found.repaired)}{missing}", "strong")], width)
+def verification(verified: VerifiedCapture, *, width: int | None) -> Iterator[Line]:
+    """Yield a line about the whole capture, and one for each problem."""
+    words = f", {counted(verified.records, 'record')} in {size(verified.size_bytes)}"
+    if verified.left_out_lines:
+        words += f"; {counted(verified.left_out_lines, 'unusable line')} ({size(verified.left_out_bytes)})"
+    yield fitted([(safe_text(verified.path) + ": ", ""), (verified.status, _STYLES[verified.status]), (words, "")], width)
+    for problem in verified.problems:
+        yield from _problem_lines(problem, width)
+    if verified.more_problems:
+        yield [(f"  … {counted(verified.more_problems, 'more problem')}", "dim")]
+    if verified.repaired is not None:
+        missing = f", {counted(verified.marked_missing, 'record')} marked as missing" if verified.marked_missing else ""
+        yield fitted([(f"  the intact records are in {safe_text(verified.repaired)}{missing}", "strong")], width)
 
 
 def verification_json(captures: list[VerifiedCapture]) -> str:
-    """The JSON of `mcpspy verify --json`: docs/json.md says what its members mean."""
-    return as_json({"schema": SCHEMA, "captures": [_object(one) for one in captures]}) + "\n"
+    """Return the JSON of `mcpspy verify --json`. docs/json.md describes its members."""
+    return as_json({"schema": SCHEMA, "captures": [_object(capture) for capture in captures]}) + "\n"
 
 
-def _trouble_lines(one: CaptureProblem, width: int | None) -> Iterator[Line]:
-    where = f"  line {one.line}, byte {one.offset}: "
-    words = one_line(one.text)
+def _problem_lines(problem: CaptureProblem, width: int | None) -> Iterator[Line]:
+    where = f"  line {problem.line}, byte {problem.offset}: "
+    words = one_line(problem.text)
     if width is None:
-        yield [(where, "dim"), (words, _STYLES[one.status])]
+        yield [(where, "dim"), (words, _STYLES[problem.status])]
         return
     first, *rest = wrapped(where + words, max(1, width - len(_INDENT)), _MOST_LINES)
-    yield [(first[: len(where)], "dim"), (first[len(where) :], _STYLES[one.status])]
+    yield [(first[: len(where)], "dim"), (first[len(where) :], _STYLES[problem.status])]
     for more in rest:
-        yield fitted([(_INDENT + more, _STYLES[one.status])], width)
+        yield fitted([(_INDENT + more, _STYLES[problem.status])], width)
 
 
-def _object(found: VerifiedCapture) -> dict[str, Any]:
-    made: dict[str, Any] = {
-        "path": found.path,
-        "status": found.status,
-        "complete": found.complete,
-        "live": found.live,
-        "format": found.format,
-        "size_bytes": found.size_bytes,
-        "records": found.records,
-        "frames": found.frames,
-        "unusable_lines": found.left_out_lines,
-        "unusable_bytes": found.left_out_bytes,
+def _object(verified: VerifiedCapture) -> dict[str, Any]:
+    members: dict[str, Any] = {
+        "path": verified.path,
+        "status": verified.status,
+        "complete": verified.complete,
+        "live": verified.live,
+        "format": verified.format,
+        "size_bytes": verified.size_bytes,
+        "records": verified.records,
+        "frames": verified.frames,
+        "unusable_lines": verified.left_out_lines,
+        "unusable_bytes": verified.left_out_bytes,
         "problems": [
-            {"status": one.status, "reason": one.reason, "line": one.line, "offset": one.offset, "text": one.text}
-            for one in found.troubles
+            {
+                "status": problem.status,
+                "reason": problem.reason,
+                "line": problem.line,
+                "offset": problem.offset,
+                "text": problem.text,
+            }
+            for problem in verified.problems
         ],
-        "more_problems": found.more_troubles,
+        "more_problems": verified.more_problems,
     }
-    if found.repaired is not None:
-        made |= {"repaired": found.repaired, "marked_missing": found.marked_missing}
-    return made
+    if verified.repaired is not None:
+        members |= {"repaired": verified.repaired, "marked_missing": verified.marked_missing}
+    return members

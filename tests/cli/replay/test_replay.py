@@ -37,7 +37,7 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_the_same_server_is_exit_status_0(visit: str, tmp_path: Path) -> None:
     done = replay(visit, log=tmp_path / "log")
-    assert done.stdout.startswith("✓ no difference · 7 calls the same\n")
+    assert done.stdout.startswith("✓ no difference · 7 calls unchanged\n")
     assert done.returncode == 0
     assert said(tmp_path / "log") == [*HANDSHAKE, "tools/list", "greet", "draw", "redeem", "ask", "answer"]
 
@@ -63,7 +63,7 @@ def test_what_the_server_never_asked_before_is_told_and_refused(visit: str, tmp_
     done = replay(visit, "--capture", kept, faults=("curious",), log=tmp_path / "log")
     assert done.returncode == 1
     assert [one.topic for one in read(kept) if isinstance(one, Note)] == ["miss"]
-    assert "asked by the server, and never recorded\n  sampling/createMessage" in done.stdout
+    assert "requests by the server that were not recorded\n  sampling/createMessage" in done.stdout
     (answer,) = [one for one in heard(tmp_path / "log") if "error" in one]
     assert answer["error"]["message"].startswith("mcpspy replay: sampling/createMessage")
 
@@ -101,13 +101,13 @@ def test_one_call_is_sent_again_edited_with_its_handshake(visit: str, tmp_path: 
 def test_a_call_is_sent_with_the_call_whose_answer_it_needs(visit: str, tmp_path: Path) -> None:
     done = replay(f"{visit}:6", log=tmp_path / "log")
     assert said(tmp_path / "log") == [*HANDSHAKE, "draw", "redeem"]
-    assert done.stdout.startswith("✓ no difference · 1 call the same\n")
+    assert done.stdout.startswith("✓ no difference · 1 call unchanged\n")
 
 
 def test_only_what_matches_is_sent_and_compared(visit: str, tmp_path: Path) -> None:
     done = replay(visit, "--only", "tool:draw", faults=("rude",), log=tmp_path / "log")
     assert said(tmp_path / "log") == [*HANDSHAKE, "draw"]
-    assert (done.returncode, done.stdout.splitlines()[0]) == (1, "✗ 1 call changed · 0 calls the same")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (1, "✗ 1 call changed · 0 calls unchanged")
 
 
 def test_a_dry_run_says_what_would_be_sent_and_starts_nothing(visit: str, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_dry_run_says_what_would_be_sent_and_starts_nothing(visit: str, tmp_pa
 
 
 def test_a_dry_run_says_what_is_carried(visit: str) -> None:
-    assert " of row 5: the live one\n" in run("replay", f"{visit}:6", "--dry-run").stdout
+    assert " of row 5: replaced by the live value\n" in run("replay", f"{visit}:6", "--dry-run").stdout
 
 
 def test_a_dry_run_is_json_for_programs(visit: str) -> None:

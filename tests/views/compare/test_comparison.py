@@ -58,14 +58,14 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
 
 def test_what_is_the_same_takes_one_line() -> None:
     made = scene("1.4", TOOL).closes().transcript
-    assert shown(both(made, made))[0] == "✓ no difference · 4 calls the same"
+    assert shown(both(made, made))[0] == "✓ no difference · 4 calls unchanged"
     assert len(shown(both(made, made))) == 3
 
 
 def test_the_summary_counts_what_changed() -> None:
     assert shown(changed())[0] == (
-        "✗ 1 difference in who speaks · 1 definition changed, 1 added, 1 removed · 1 call changed, 1 added, 1 removed"
-        " · 1 finding added · 3 calls the same"
+        "✗ 1 difference in identity · 1 definition changed, 1 added, 1 removed · 1 call changed, 1 added, 1 removed"
+        " · 1 finding added · 3 calls unchanged"
     )
 
 
@@ -96,15 +96,15 @@ def test_the_next_commands_name_both_sides_and_the_rule_to_paste() -> None:
         "",
         "mcpspy show @1:3              the first call that differs, before",
         "mcpspy show @:3               the first call that differs, after",
-        "--ignore '$.arguments.city'   leaves out what differs first in it",
+        "--ignore '$.arguments.city'   ignores its first difference",
     ]
 
 
 def test_calls_that_take_longer_are_a_difference_where_that_is_asked_for() -> None:
     before, after = (scene("1", ms=ms).closes().transcript for ms in (20, 900))
-    assert shown(both(before, after))[0] == "✓ no difference · 4 calls the same"
+    assert shown(both(before, after))[0] == "✓ no difference · 4 calls unchanged"
     slower = shown(both(before, after, Limit(factor=2, counts=True)))
-    assert slower[0] == "✗ 1 call slower · 4 calls the same"
+    assert slower[0] == "✗ 1 call slower · 4 calls unchanged"
     assert "    tools/call get_weather  21.0 ms → 901 ms  A:3 B:3" in slower
 
 

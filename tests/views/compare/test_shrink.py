@@ -45,7 +45,7 @@ def lines(one: ShrinkResult, width: int | None = 100) -> list[str]:
 def test_each_message_has_its_row_what_it_asks_and_what_became_of_it() -> None:
     assert lines(found()) == [
         '✗ "echo" · 2 of 67 messages · error -32603: echo',
-        "  21 runs; it takes every one of these",
+        "  21 runs; every one of these is needed",
         "",
         "   1 → notifications/a",
         '   2 → tools/call echo {"text": "echo"}  error: -32603 no  ⚑',

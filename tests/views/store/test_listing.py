@@ -80,7 +80,7 @@ def test_the_list_at_80_cells() -> None:
         "  2026-11-19 22:37:01  unknown client",
         "  weather            22:37:01  192 s    0 messages  41 kB  incomplete, 2 gaps",
         "",
-        "not readable",
+        "unreadable",
         "    z.mcpspy  its header is damaged",
     ]
 
@@ -113,12 +113,12 @@ def test_a_capture_of_another_day_than_its_recording_says_which() -> None:
 
 def test_a_capture_that_was_not_counted_to_its_end_says_so() -> None:
     recording = RecordingLine(address="@", client="c", client_pid=1, captures=(capture(counted=False),))
-    assert "124 messages or more" in text(80, [recording], [])[1]
+    assert "at least 124 messages" in text(80, [recording], [])[1]
 
 
 def test_a_model_s_leg_is_named_and_not_counted_in_messages() -> None:
     recording = RecordingLine(address="@", client="c", client_pid=1, captures=(capture(is_model=True),))
-    assert "model's leg" in text(80, [recording], [])[1]
+    assert "model API" in text(80, [recording], [])[1]
     assert json.loads(listing_json("/store", [recording], [], KEPT))["recordings"][0]["captures"][0]["leg"] == "model"
 
 
