@@ -1,4 +1,4 @@
-"""`mcpspy check`: what there is to find in captures, as text or in a form that other programs take; exit status 1 if it is bad."""
+"""`mcpspy check`: the findings in captures, as text or for other programs; exit status 1 if one is bad."""
 
 import sys
 from collections.abc import Iterable
@@ -18,19 +18,19 @@ from ..transcript.findings.run import all_findings, findings
 from ..transcript.model import Numbered, Transcript
 from ..transcript.offers.baseline import Baseline
 from ..transcript.offers.definitions import offers
-from ..views.check.model import Checked
+from ..views.check.model import CheckResult
 from ..views.check.text import check_lines, next_lines
 from ..views.text.units import counted
 from ..views.timeline.timeline import rows_between
-from .check_baseline import accept as write_baselines
-from .check_baseline import baselines
+from .baseline import accept as write_baselines
+from .baseline import baselines
 from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
 from .since import Since, recent_rows, select_captures_since, since_option
 from .transcripts import CaptureSelection, WhatCommand, row_of, select_captures, transcript_of
 
 FORMATS = ("text", "json", "junit", "sarif", "github")
-SEVERITIES = [one.value for one in Severity]
+SEVERITIES = [severity.value for severity in Severity]
 FAILED = 1
 
 
@@ -41,22 +41,26 @@ FAILED = 1
     type=click.Choice(SEVERITIES),
     default="warning",
     show_default=True,
-    help="From which severity on the check fails.",
+    help="Fail if there is a finding of this severity or worse.",
 )
 @click.option(
     "--select", multiple=True, metavar="RULE,…", help="Only these rules: names, globs, families (transport, cost, …)."
 )
-@click.option("--ignore", multiple=True, metavar="RULE,…", help="All but these.")
+@click.option("--ignore", multiple=True, metavar="RULE,…", help="Leave out these rules.")
 @click.option(
-    "--format", type=click.Choice(FORMATS), default="text", show_default=True, help="Junit and sarif are files for CI."
+    "--format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="The output's format; junit and sarif are for CI.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json (docs/json.md).")
 @click.option(
-    "--baseline", metavar="DIR", help="Compare what servers offer with what was accepted: a folder with a file for each."
+    "--baseline", metavar="DIR", help="Compare what servers offer with what was accepted: a folder with a file for each server."
 )
-@click.option("--accept", is_flag=True, help="Write what servers offer now into the baseline.")
-@click.option("--rules", "list_rules", is_flag=True, help="List the rules, or those selected, and nothing else.")
-@click.option("--explain", metavar="RULE", help="All about one rule: what, why, whose fault, an example, what to do.")
+@click.option("--accept", is_flag=True, help="Write what servers offer now to the baseline.")
+@click.option("--rules", "list_rules", is_flag=True, help="Only list the rules, or the selected ones.")
+@click.option("--explain", metavar="RULE", help="Explain one rule, with an example.")
 @filter_option
 @since_option
 def command(
@@ -73,10 +77,9 @@ def command(
     filters: tuple[str, ...],
     since: Since | None,
 ) -> int:
-    """Findings: what went wrong, whose fault it is, what to do. The exit status is 1 if there is one of --fail-on or worse.
+    """Find what went wrong, who is to blame and what to do. The exit status is 1 if there is a finding of --fail-on or worse.
 
-    WHAT is as in `mcpspy show`: captures, recordings, labels, `-`; `:7..20` takes what is about rows 7 to 20. `--rules` lists what is
-    looked for.
+    WHAT is as in `mcpspy show`: captures, recordings, labels, `-`; append `:7..20` for findings about rows 7 to 20.
 
     \b
     Examples:
@@ -91,60 +94,60 @@ def command(
         _explain(rules if explain is None else rule_named(explain), screen, as_json=as_json or format == "json")
         return 0
     if accept and baseline is None:
-        raise click.UsageError("--accept wants to know where: --baseline DIR.")
+        raise click.UsageError("--accept needs a folder: --baseline DIR.")
     wanted = combined_filter(filters)
-    asked, what = (select_captures(what), what) if since is None else select_captures_since(what, since)
-    transcript, _ = transcript_of(asked.paths)
+    selection, what = (select_captures(what), what) if since is None else select_captures_since(what, since)
+    transcript, _ = transcript_of(selection.paths)
     accepted = None if baseline is None else baselines(baseline, transcript)
     if accept and baseline is not None and accepted is not None:
         accepted = _accept(baseline, transcript, accepted, screen)
-    transcript = _examined(transcript, accepted, rules, asked, since)
-    found = transcript.findings
-    if asked.rows is not None:
-        row_of(transcript, " ".join(what), asked.rows[0])
-        numbers = {row.row for row in rows_between(transcript.rows, asked.rows) if isinstance(row, Numbered)}
-        found = [one for one in found if one.row in numbers]
+    transcript = _with_findings(transcript, accepted, rules, selection, since)
+    selected = transcript.findings
+    if selection.rows is not None:
+        row_of(transcript, " ".join(what), selection.rows[0])
+        numbers = {row.row for row in rows_between(transcript.rows, selection.rows) if isinstance(row, Numbered)}
+        selected = [finding for finding in selected if finding.row in numbers]
     if wanted is not None:
-        left = len(found)
-        found = findings_about(filter_rows(wanted, transcript, transcript.rows), found)
-        if len(found) < left:
-            say(f"mcpspy: {counted(left - len(found), 'finding')} left out by the filter")
-    checked = _checked(transcript, found, rules, Severity(fail_on), asked, what, since)
-    _print(checked, "json" if as_json else format, screen)
-    return FAILED if checked.failed else 0
+        count = len(selected)
+        selected = findings_about(filter_rows(wanted, transcript, transcript.rows), selected)
+        if len(selected) < count:
+            say(f"mcpspy: {counted(count - len(selected), 'finding')} left out by the filter")
+    check = _result(transcript, selected, rules, Severity(fail_on), selection, what, since)
+    _print(check, "json" if as_json else format, screen)
+    return FAILED if check.failed else 0
 
 
-def _examined(
+def _with_findings(
     transcript: Transcript,
     accepted: dict[str, Baseline] | None,
     rules: dict[str, Rule],
-    asked: CaptureSelection,
+    selection: CaptureSelection,
     since: Since | None,
 ) -> Transcript:
-    """The transcript with all findings, or what of both is of late."""
+    """Give the transcript all findings, or reduce both to what was alive `since` a moment."""
     if since is None:
         transcript.findings = all_findings(transcript, accepted, rules)
         return transcript
-    kept = recent_rows(transcript, asked.paths, since)
+    kept = recent_rows(transcript, selection.paths, since)
     transcript.findings = findings(transcript, kept.is_about)
     return Transcript(transcript.captures, kept.rows, all_findings(transcript, accepted, rules, kept.is_about))
 
 
-def _explain(told: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> None:
-    """One rule whole, or several as a list; as JSON all are whole."""
+def _explain(rules: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> None:
+    """Explain one rule, or list several; JSON has all of each rule."""
     from ..views.check.rules import rule_lines, rules_lines
     from ..views.json.check import rules_json
 
     if as_json:
-        sys.stdout.write(rules_json(told.values() if isinstance(told, dict) else [told]))
-    elif isinstance(told, dict):
-        screen.lines(rules_lines(told.values(), width=screen.width))
+        sys.stdout.write(rules_json(rules.values() if isinstance(rules, dict) else [rules]))
+    elif isinstance(rules, dict):
+        screen.lines(rules_lines(rules.values(), width=screen.width))
     else:
-        screen.lines(rule_lines(told, width=screen.width))
+        screen.lines(rule_lines(rules, width=screen.width))
 
 
 def _accept(folder: str, transcript: Transcript, before: dict[str, Baseline], screen: Screen) -> dict[str, Baseline]:
-    """Write the baseline, say on stderr what changed in it, and give what is accepted now."""
+    """Write the baseline, report its changes on stderr, and give what is accepted now."""
     from ..views.check.text import accepted_lines
 
     written = write_baselines(folder, offers(transcript), before)
@@ -153,58 +156,60 @@ def _accept(folder: str, transcript: Transcript, before: dict[str, Baseline], sc
     return {label: baseline for label, (_, baseline) in written.items()}
 
 
-def _print(checked: Checked, format: str, screen: Screen) -> None:
+def _print(check: CheckResult, format: str, screen: Screen) -> None:
     match format:
         case "json":
             from ..views.json.check import check_json
 
-            sys.stdout.write(check_json(checked))
+            sys.stdout.write(check_json(check))
         case "junit":
             from ..views.check.junit import junit_lines
 
-            _whole(junit_lines(checked))
+            _print_utf8(junit_lines(check))
         case "sarif":
             from ..views.check.sarif import check_sarif
 
-            _whole([check_sarif(checked, __version__).rstrip("\n")])
+            _print_utf8([check_sarif(check, __version__).rstrip("\n")])
         case "github":
             from ..views.check.github import github_lines
 
-            _whole(github_lines(checked))
+            _print_utf8(github_lines(check))
         case _:
-            screen.lines(check_lines(checked, width=screen.width))
-            for line in next_lines(checked, screen.width):
+            screen.lines(check_lines(check, width=screen.width))
+            for line in next_lines(check, screen.width):
                 screen.advise(line)
 
 
-def _whole(texts: Iterable[str]) -> None:
-    """Print for a program, which is promised UTF-8."""
+def _print_utf8(texts: Iterable[str]) -> None:
+    """Print lines in UTF-8, whatever the terminal's encoding: programs read them."""
     for text in texts:
         sys.stdout.buffer.write(f"{text}\n".encode("utf-8", "backslashreplace"))
     sys.stdout.flush()
 
 
-def _checked(
+def _result(
     transcript: Transcript,
-    found: list[Finding],
+    selected: list[Finding],
     rules: dict[str, Rule],
     fail_on: Severity,
-    asked: CaptureSelection,
+    selection: CaptureSelection,
     what: tuple[str, ...],
     since: Since | None,
-) -> Checked:
-    paths = _paths(transcript, asked.paths)
+) -> CheckResult:
+    paths = _paths(transcript, selection.paths)
     numbers: dict[int, set[int]] = {}
-    for one in found:
-        if transcript.captures[one.capture].damages and paths[one.capture] != _STDIN_NAME:
-            numbers.setdefault(one.capture, set()).add(one.number)
+    for finding in selected:
+        if transcript.captures[finding.capture].damages and paths[finding.capture] != _STDIN_NAME:
+            numbers.setdefault(finding.capture, set()).add(finding.number)
     lines = {
-        (capture, number): line for capture, some in numbers.items() for number, line in lines_of(paths[capture], some).items()
+        (capture, number): line
+        for capture, records in numbers.items()
+        for number, line in lines_of(paths[capture], records).items()
     }
-    pointed_at = {one.row for one in found}
-    return Checked(
+    row_numbers = {finding.row for finding in selected}
+    return CheckResult(
         transcript=transcript,
-        findings=found,
+        findings=selected,
         rules=rules,
         fail_on=fail_on,
         paths=paths,
@@ -212,7 +217,7 @@ def _checked(
         since="" if since is None else since.words,
         since_wall_ns=None if since is None else since.wall_ns,
         lines=lines,
-        rows={row.row: row for row in transcript.rows if isinstance(row, Numbered) and row.row in pointed_at},
+        rows={row.row: row for row in transcript.rows if isinstance(row, Numbered) and row.row in row_numbers},
     )
 
 
@@ -220,17 +225,17 @@ _STDIN_NAME = "stdin"
 
 
 def _paths(transcript: Transcript, paths: tuple[str, ...]) -> dict[int, str]:
-    """The file of each source. They are in the order in which they began, the paths in that in which they were named."""
+    """Give the file of each capture: captures are in the order in which they began, paths in that in which they were named."""
     if len(paths) == 1:
         return dict.fromkeys(range(len(transcript.captures)), _STDIN_NAME if paths[0] == STDIN else paths[0])
     waiting = {path: _capture_id(path) for path in paths}
-    found: dict[int, str] = {}
-    for source in transcript.captures:
-        id = source.header.capture_id if source.header else None
+    by_capture: dict[int, str] = {}
+    for capture in transcript.captures:
+        id = capture.header.capture_id if capture.header else None
         path = next((path for path, known in waiting.items() if known == id), None) or next(iter(waiting), STDIN)
         waiting.pop(path, None)
-        found[source.index] = _STDIN_NAME if path == STDIN else path
-    return found
+        by_capture[capture.index] = _STDIN_NAME if path == STDIN else path
+    return by_capture
 
 
 def _capture_id(path: str) -> str | None:
@@ -244,7 +249,7 @@ def _capture_id(path: str) -> str | None:
 
 
 def _address(what: tuple[str, ...]) -> str:
-    """What rows can be asked for by; empty where several WHATs were named, or rows already, or it cannot be read twice."""
+    """Give the WHAT that rows can be appended to; empty if there are several WHATs, or if it cannot be read twice."""
     if len(what) > 1 or (what and what[0].startswith(STDIN)):
         return ""
     named = what[0] if what else "@"

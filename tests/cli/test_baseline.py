@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.cli.check_baseline import file_name
+from mcpspy.cli.baseline import file_name
 from tests.capture.making import header, lines, opens
 from tests.cli.terminal import run
 

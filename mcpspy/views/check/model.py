@@ -1,6 +1,6 @@
-"""What a check comes to: findings, where each stands in its file, and how bad they are together. The formats of `check_*` show it.
+"""The result of a check: findings, the line of each in its file, and whether they fail the check. Each format shows it.
 
-Refuses to read files: whoever read the captures says where their records stand.
+It reads no files: its maker says on which lines the records are.
 """
 
 from collections import Counter
@@ -14,11 +14,11 @@ WORST_FIRST = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
-class Checked:
-    """Findings of `transcript` by the `rules` that were asked for; those at or above `fail_on` fail the check.
+class CheckResult:
+    """Findings in `transcript` by the selected `rules`; those at or above `fail_on` fail the check.
 
-    `paths` are the files of its sources, by their index; `lines` says of records whose line is not their number and one, on which
-    line they stand. `address` is the WHAT by which rows can be asked for; empty where that is not possible.
+    `paths` are the files of its captures, by their index. `lines` gives the line of a record, by capture and number, where it is not
+    the number plus one. `address` is the WHAT that `mcpspy show` takes for a row; empty where there is none.
     """
 
     transcript: Transcript
@@ -28,7 +28,7 @@ class Checked:
     paths: dict[int, str]
     address: str = ""
     since: str = ""
-    """Where only what was alive since a moment was asked for: `since 2026-11-21 09:30:00`."""
+    """The `since 2026-11-21 09:30:00` of a check that looks only at what was alive then or later."""
     since_wall_ns: int | None = None
     """That moment, as Unix time."""
     lines: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -37,52 +37,52 @@ class Checked:
 
     @property
     def counts(self) -> Counter[Severity]:
-        """How many findings there are of each severity."""
-        return Counter(one.severity for one in self.findings)
+        """The number of findings of each severity."""
+        return Counter(finding.severity for finding in self.findings)
 
     @property
     def failed(self) -> bool:
-        """Whether there is a finding that must not be there."""
-        return any(is_at_least(one.severity, self.fail_on) for one in self.findings)
+        """True if a finding is bad enough to fail the check."""
+        return any(is_at_least(finding.severity, self.fail_on) for finding in self.findings)
 
     def path(self, finding: Finding) -> str:
-        """The file of the capture that a finding is about."""
+        """Give the file of the capture that a finding is about."""
         return self.paths.get(finding.capture, "capture")
 
     def line(self, finding: Finding) -> int:
-        """The line in that file, the first being 1; that of the header where the finding is about all of it."""
+        """Give the line of a finding in that file, counted from 1; that of the header where it is about all of the capture."""
         if finding.number < 0:
             return 1
         return self.lines.get((finding.capture, finding.number), finding.number + 1)
 
-    def source(self, finding: Finding) -> CaptureInfo:
-        """The capture that it is about."""
+    def capture(self, finding: Finding) -> CaptureInfo:
+        """Give the capture that a finding is about."""
         return self.transcript.captures[finding.capture]
 
 
 def is_at_least(severity: Severity, limit: Severity) -> bool:
-    """Whether one is as bad as the other, or worse."""
+    """Tell whether a severity is as bad as the limit, or worse."""
     return WORST_FIRST.index(severity) <= WORST_FIRST.index(limit)
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """By severity, then by time."""
-    return sorted(findings, key=lambda one: (WORST_FIRST.index(one.severity), one.at_ns))
+    """Sort by severity, then by time."""
+    return sorted(findings, key=lambda finding: (WORST_FIRST.index(finding.severity), finding.at_ns))
 
 
-def culprit_name(checked: Checked, finding: Finding) -> str:
-    """Whom a finding blames, by name where it has one: `server weather`. Not yet safe to be shown."""
-    source = checked.source(finding)
+def culprit_name(check: CheckResult, finding: Finding) -> str:
+    """Name the culprit of a finding: `server weather`. The name is captured text, so a view has to escape it."""
+    capture = check.capture(finding)
     match finding.culprit:
         case "server":
-            return _named("server", source.server)
+            return _named("server", capture.server)
         case "client":
-            row = None if finding.row is None else checked.rows.get(finding.row)
-            return _named("client", source.client if row is None else source.client_of(row))
+            row = None if finding.row is None else check.rows.get(finding.row)
+            return _named("client", capture.client if row is None else capture.client_of(row))
         case "model":
-            return _named("model", source.server)
+            return _named("model", capture.server)
         case "api":
-            return f"the API of {source.server}"
+            return f"the API of {capture.server}"
         case "file":
             return "the capture file"
         case "disk":

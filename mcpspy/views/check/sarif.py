@@ -1,4 +1,4 @@
-"""A check as SARIF 2.1.0, which GitHub's code scanning, Azure DevOps and editors read: the rules, and a result for each finding.
+"""A check as SARIF 2.1.0, as GitHub's code scanning, Azure DevOps and editors read it: the rules, and a result for each finding.
 
 Source: OASIS, Static Analysis Results Interchange Format 2.1.0. A location is the line of the record in its capture.
 """
@@ -10,33 +10,33 @@ from urllib.parse import quote
 
 from ...transcript.findings.rule import Finding, Rule, Severity
 from ..text.escape import json_text, safe_text
-from .model import Checked, culprit_name
+from .model import CheckResult, culprit_name
 from .rules import rule_markdown
 
 SCHEMA_URL = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
-def check_sarif(checked: Checked, version: str) -> str:
-    """The document; `version` is mcpspy's."""
-    names = list(checked.rules)
+def check_sarif(check: CheckResult, version: str) -> str:
+    """Write the document; `version` is mcpspy's."""
+    names = list(check.rules)
     driver = {
         "name": "mcpspy",
         "semanticVersion": version,
-        "rules": [_rule(one) for one in checked.rules.values()],
+        "rules": [_rule(rule) for rule in check.rules.values()],
     }
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "artifacts": [{"location": {"uri": _uri(path)}, "mimeType": "application/jsonl"} for path in _paths(checked)],
-        "results": [_result(checked, one, names) for one in checked.findings],
+        "artifacts": [{"location": {"uri": _uri(path)}, "mimeType": "application/jsonl"} for path in _paths(check)],
+        "results": [_result(check, finding, names) for finding in check.findings],
     }
-    made = {"$schema": SCHEMA_URL, "version": "2.1.0", "runs": [run]}
-    return "\n".join(map(json_text, json.dumps(made, ensure_ascii=False, indent=2).split("\n"))) + "\n"
+    document = {"$schema": SCHEMA_URL, "version": "2.1.0", "runs": [run]}
+    return "\n".join(map(json_text, json.dumps(document, ensure_ascii=False, indent=2).split("\n"))) + "\n"
 
 
-def _paths(checked: Checked) -> list[str]:
-    return list(dict.fromkeys(checked.paths.values()))
+def _paths(check: CheckResult) -> list[str]:
+    return list(dict.fromkeys(check.paths.values()))
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
@@ -51,18 +51,20 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(checked: Checked, finding: Finding, names: list[str]) -> dict[str, Any]:
-    path = checked.path(finding)
+def _result(check: CheckResult, finding: Finding, names: list[str]) -> dict[str, Any]:
+    path = check.path(finding)
     location = {
         "physicalLocation": {
-            "artifactLocation": {"uri": _uri(path), "index": _paths(checked).index(path)},
-            "region": {"startLine": checked.line(finding)},
+            "artifactLocation": {"uri": _uri(path), "index": _paths(check).index(path)},
+            "region": {"startLine": check.line(finding)},
         },
-        "logicalLocations": [{"name": safe_text(culprit_name(checked, finding)), "kind": "module"}],
+        "logicalLocations": [{"name": safe_text(culprit_name(check, finding)), "kind": "module"}],
     }
-    source = checked.source(finding)
-    capture_id = source.header.capture_id if source.header else ""
-    print_of = sha256(f"{capture_id}\n{finding.rule}\n{finding.number}\n{finding.what}".encode("utf-8", "replace")).hexdigest()
+    capture = check.capture(finding)
+    capture_id = capture.header.capture_id if capture.header else ""
+    fingerprint = sha256(
+        f"{capture_id}\n{finding.rule}\n{finding.number}\n{finding.what}".encode("utf-8", "replace")
+    ).hexdigest()
     return {
         "ruleId": finding.rule,
         "ruleIndex": names.index(finding.rule),
@@ -70,11 +72,11 @@ def _result(checked: Checked, finding: Finding, names: list[str]) -> dict[str, A
         "message": {"text": safe_text(f"{finding.what} {finding.blame} {finding.advice}")},
         "locations": [location],
         "occurrenceCount": finding.count,
-        "partialFingerprints": {"mcpspy/v1": print_of},
+        "partialFingerprints": {"mcpspy/v1": fingerprint},
         "properties": {"culprit": finding.culprit, "row": finding.row, "at_ns": finding.at_ns},
     }
 
 
 def _uri(path: str) -> str:
-    """A path as a URI: relative ones stay relative, to wherever the check was made."""
+    """Write a path as a URI; a relative path stays relative, to the folder where the check ran."""
     return ("file://" if path.startswith("/") else "") + quote(path)

@@ -1,8 +1,9 @@
-"""A check for people: the findings by culprit, the worst first, each with what happened, whose fault it is and what to do.
+"""A check for people: all findings by culprit, the worst first, each with what happened, who is to blame and what to do.
 
-Below stand the totals. Refuses to leave out a finding.
+The last line has the totals.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,39 +17,39 @@ from ..text.line import Line, fitted, joined, line_cells
 from ..text.units import counted, seconds
 from ..timeline.findings import STYLES
 from ..timeline.summary import shown_captures
-from .model import WORST_FIRST, Checked, culprit_name, is_at_least, worst_first
+from .model import WORST_FIRST, CheckResult, culprit_name, is_at_least, worst_first
 
 INDENT = "    "
 MAX_LINES = 6
-"""So many lines a sentence may take on a screen."""
+"""A sentence takes so many lines at most."""
 
 _BETWEEN = (" · ", "dim")
 
 
-def check_lines(checked: Checked, *, width: int | None = None) -> Iterator[Line]:
-    """All of it; the totals alone where there is nothing."""
+def check_lines(check: CheckResult, *, width: int | None = None) -> Iterator[Line]:
+    """Show all findings and the totals, or the totals alone if there are none."""
     groups: dict[str, list[Finding]] = {}
-    for finding in worst_first(checked.findings):
-        groups.setdefault(culprit_name(checked, finding), []).append(finding)
+    for finding in worst_first(check.findings):
+        groups.setdefault(culprit_name(check, finding), []).append(finding)
     for name, findings in groups.items():
         yield fitted([(safe_text(name), "strong"), (": ", "dim"), (_counts_text(findings), "dim")], width)
         for finding in findings:
-            yield from _heading(checked, finding, width)
+            yield from _heading(check, finding, width)
             yield from _sentences(finding, width)
         yield []
-    yield fitted(_totals(checked), width)
+    yield fitted(_totals(check), width)
 
 
-def _heading(checked: Checked, finding: Finding, width: int | None) -> Iterator[Line]:
+def _heading(check: CheckResult, finding: Finding, width: int | None) -> Iterator[Line]:
     """Give severity and title; rule, place, time and count follow on the same line, or on the next where there is no room.
 
     There the folder of a path is left out, if it has to be.
     """
-    at_ns = finding.at_ns if checked.address else finding.at_ns - checked.source(finding).shift_ns
+    at_ns = finding.at_ns if check.address else finding.at_ns - check.capture(finding).shift_ns
     when = [f"{seconds(at_ns)} s", *([f"×{finding.count:,}"] if finding.count > 1 else [])]
-    title = checked.rules[finding.rule].title
+    title = check.rules[finding.rule].title
     head: Line = [("  ", ""), (f"{finding.severity.value:7} ", STYLES[finding.severity]), (title, "strong")]
-    facts = ["  ".join([finding.rule, place, *when]) for place in _places(checked, finding)]
+    facts = ["  ".join([finding.rule, place, *when]) for place in _places(check, finding)]
     line: Line = [*head, (f"  {facts[0]}", "dim")]
     if width is None or line_cells(line) <= width:
         yield line
@@ -58,12 +59,12 @@ def _heading(checked: Checked, finding: Finding, width: int | None) -> Iterator[
     yield fitted(next((line for line in below if line_cells(line) <= width), below[-1]), width)
 
 
-def _places(checked: Checked, finding: Finding) -> list[str]:
-    """Where to look, the long way and the short one: an address that `mcpspy show` takes; else the file and its line."""
-    if finding.row is not None and checked.address:
-        return [safe_text(f"{checked.address}:{finding.row}")]
-    path, line = checked.path(finding), checked.line(finding)
-    return [safe_text(f"{one}, line {line}") for one in (path, path.rpartition("/")[2])]
+def _places(check: CheckResult, finding: Finding) -> list[str]:
+    """Give the place of a finding, long and short: an address that `mcpspy show` takes, or else the file and its line."""
+    if finding.row is not None and check.address:
+        return [safe_text(f"{check.address}:{finding.row}")]
+    path, line = check.path(finding), check.line(finding)
+    return [safe_text(f"{name}, line {line}") for name in (path, path.rpartition("/")[2])]
 
 
 def _sentences(finding: Finding, width: int | None) -> Iterator[Line]:
@@ -75,20 +76,22 @@ def _sentences(finding: Finding, width: int | None) -> Iterator[Line]:
                 yield [(INDENT, ""), (part, style)]
 
 
-def _totals(checked: Checked) -> Line:
-    calls = counted(outcomes(checked.transcript).total(), "call")
-    models = len(checked.transcript.model_calls)
+def _totals(check: CheckResult) -> Line:
+    calls = counted(outcomes(check.transcript).total(), "call")
+    models = len(check.transcript.model_calls)
     calls += f" and {counted(models, 'model call')}" if models else ""
-    captures = counted(len(shown_captures(checked.transcript, checked.since)), "capture")
-    where = f"in {calls} of {captures} {checked.since}".rstrip()
-    if not checked.findings:
+    captures = counted(len(shown_captures(check.transcript, check.since)), "capture")
+    where = f"in {calls} of {captures} {check.since}".rstrip()
+    if not check.findings:
         return [("✓ ", "good"), ("nothing found", "strong"), (f" {where}", "dim")]
-    sign: Line = [("✗ ", "bad")] if checked.failed else [("✓ ", "good")]
-    counts = checked.counts
-    parts: list[Line] = [[(_counted(counts[one], one), STYLES[one])] for one in WORST_FIRST if counts[one]]
+    sign: Line = [("✗ ", "bad")] if check.failed else [("✓ ", "good")]
+    counts = check.counts
+    parts: list[Line] = [
+        [(_counted(counts[severity], severity), STYLES[severity])] for severity in WORST_FIRST if counts[severity]
+    ]
     parts.append([(where, "dim")])
-    if not checked.failed:
-        parts.append([(f"none is as bad as {_article(checked.fail_on)}", "dim")])
+    if not check.failed:
+        parts.append([(f"none is as bad as {_article(check.fail_on)}", "dim")])
     return [*sign, *joined(parts, _BETWEEN)]
 
 
@@ -97,24 +100,24 @@ def _article(severity: Severity) -> str:
 
 
 def _counts_text(findings: list[Finding]) -> str:
-    counts = {one: sum(finding.severity is one for finding in findings) for one in WORST_FIRST}
-    return ", ".join(_counted(count, one) for one, count in counts.items() if count)
+    counts = Counter(finding.severity for finding in findings)
+    return ", ".join(_counted(counts[severity], severity) for severity in WORST_FIRST if counts[severity])
 
 
 def _counted(count: int, severity: Severity) -> str:
     return counted(count, "note" if severity is Severity.INFO else severity.value)
 
 
-def next_lines(checked: Checked, width: int | None = None) -> list[Line]:
+def next_lines(check: CheckResult, width: int | None = None) -> list[Line]:
     """Name the next commands, after an empty line: one for the worst finding's row, one for its rule."""
-    found = worst_first(checked.findings)
-    if not found:
+    findings = worst_first(check.findings)
+    if not findings:
         return []
-    commands = [(f"mcpspy check --explain {found[0].rule}", "explains this rule")]
-    row = next((one.row for one in found if one.row is not None), None)
-    if row is not None and checked.address:
-        commands.insert(0, (f"mcpspy show {_quoted(f'{checked.address}:{row}')}", "shows this call in full"))
-    if not is_at_least(found[0].severity, Severity.WARNING):
+    commands = [(f"mcpspy check --explain {findings[0].rule}", "explains this rule")]
+    row = next((finding.row for finding in findings if finding.row is not None), None)
+    if row is not None and check.address:
+        commands.insert(0, (f"mcpspy show {_quoted(f'{check.address}:{row}')}", "shows this call in full"))
+    if not is_at_least(findings[0].severity, Severity.WARNING):
         commands = commands[:1]
     longest = max(len(command) for command, _ in commands)
     return [

@@ -6,28 +6,26 @@ from typing import Any
 
 from ...transcript.findings.rule import Finding, Rule
 from ...transcript.stats.outcomes import outcomes
-from ..check.model import WORST_FIRST, Checked, culprit_name
+from ..check.model import WORST_FIRST, CheckResult, culprit_name
 from ..text.json_text import SCHEMA, as_json
 from .rows import capture_object, finding_object
 
 
-def check_json(checked: Checked) -> str:
+def check_json(check: CheckResult) -> str:
     """Return one object, with a finding per line."""
-    captures = [
-        {**capture_object(capture), "path": checked.paths.get(capture.index)} for capture in checked.transcript.captures
-    ]
-    counts = {severity.value: checked.counts[severity] for severity in WORST_FIRST}
+    captures = [{**capture_object(capture), "path": check.paths.get(capture.index)} for capture in check.transcript.captures]
+    counts = {severity.value: check.counts[severity] for severity in WORST_FIRST}
     summary = {
-        "calls": outcomes(checked.transcript).total(),
-        "findings": len(checked.findings),
+        "calls": outcomes(check.transcript).total(),
+        "findings": len(check.findings),
         **counts,
-        "rules": len(checked.rules),
-        "fail_on": checked.fail_on.value,
-        "failed": checked.failed,
+        "rules": len(check.rules),
+        "fail_on": check.fail_on.value,
+        "failed": check.failed,
     }
-    since = {} if checked.since_wall_ns is None else {"since_wall_ns": checked.since_wall_ns}
+    since = {} if check.since_wall_ns is None else {"since_wall_ns": check.since_wall_ns}
     head = as_json({"schema": SCHEMA, "captures": captures, "summary": summary, **since})[:-1]
-    findings = ",\n".join(as_json(_finding(checked, finding)) for finding in checked.findings)
+    findings = ",\n".join(as_json(_finding(check, finding)) for finding in check.findings)
     return f'{head},"findings":[\n{findings}]}}\n' if findings else f'{head},"findings":[]}}\n'
 
 
@@ -37,13 +35,13 @@ def rules_json(rules: Iterable[Rule]) -> str:
     return f'{{"schema":{SCHEMA},"rules":[\n{lines}]}}\n'
 
 
-def _finding(checked: Checked, finding: Finding) -> dict[str, Any]:
-    rule = checked.rules[finding.rule]
+def _finding(check: CheckResult, finding: Finding) -> dict[str, Any]:
+    rule = check.rules[finding.rule]
     return {
         **finding_object(finding),
         "title": rule.title,
         "family": rule.family.value,
-        "culprit_name": culprit_name(checked, finding),
-        "path": checked.path(finding),
-        "line": checked.line(finding),
+        "culprit_name": culprit_name(check, finding),
+        "path": check.path(finding),
+        "line": check.line(finding),
     }

@@ -4,18 +4,18 @@ from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Severity
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.model import Numbered
-from mcpspy.views.check.model import Checked
+from mcpspy.views.check.model import CheckResult
 from tests.transcript.dialogue import Dialogue, notification, request, result, tool_call
 
 EVIL = "\x1b]0;owned\x07\u202e\u200b<b>&\"']]>%0A::error::x,y:z\x00￾\ud800\r\n| **x**"
 TOOL = {"name": "forecast", "description": "The weather of tomorrow.", "inputSchema": {"type": "object"}}
 
 
-def checked(told: Dialogue, *, fail_on: Severity = Severity.WARNING, path: str = "captures/weather.mcpspy") -> Checked:
+def checked(told: Dialogue, *, fail_on: Severity = Severity.WARNING, path: str = "captures/weather.mcpspy") -> CheckResult:
     """A check of this dialogue by all rules."""
     transcript = told.transcript
     found = all_findings(transcript)
-    return Checked(
+    return CheckResult(
         transcript=transcript,
         findings=found,
         rules=RULES,

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from mcpspy.transcript.findings.rule import Severity
-from mcpspy.views.check.model import Checked
+from mcpspy.views.check.model import CheckResult
 from mcpspy.views.check.text import check_lines, next_lines
 from mcpspy.views.text.line import line_cells, plain
 from tests.views.check.checking import busy, checked, hostile, quiet
 from tests.views.golden import same_as_golden
 
 
-def shown(check: Checked, width: int | None = None) -> list[str]:
+def shown(check: CheckResult, width: int | None = None) -> list[str]:
     return [plain(line) for line in check_lines(check, width=width)]
 
 
