@@ -218,7 +218,7 @@ def test_async_tests_are_failed_by_misses_too(project: pytest.Pytester) -> None:
     ("serve", "sentence"),
     [
         ('"nothing"', "captures/nothing.mcpspy: there is no such capture, and serve() is given nothing to record: add record=*"),
-        ('"weather", ignore=["$.[x"]', "the path $.[[]x, column 3: this is no step of a path.*"),
+        ('"weather", ignore=["$.[x"]', "the path $.[[]x, column 3: this is not a step of a path.*"),
         ('"weather", match="exact"', "captures/weather.mcpspy: match='exact' is none of 'strict', 'default', 'loose'."),
         ('"weather", speed=-1', "captures/weather.mcpspy: speed=-1 is no speed: 0, 1 or another number above 0."),
         ('"weather", record="python server.py"', "*is neither a URL nor a command: write a command as a list, [[]'python',*"),

@@ -35,7 +35,7 @@ def tell(wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, ...], *, as_
     for drive in drives:
         if drive.failure is not None:
             say(f"mcpspy: {safe_text(str(drive.failure))}")
-        for missing in drive.not_carried:
+        for missing in drive.not_correlated:
             say(f"mcpspy: {safe_text(missing)}; sent as it was recorded")
     if as_json:
         clients = [replay_object(drive.report, drive.path, one) for drive, one in zip(drives, compared, strict=True)]
@@ -73,7 +73,7 @@ def _own_address(drives: Sequence[Drive], number: int) -> str:
 
 
 def _compared(wanted: Wanted, drive: Drive, rules: tuple[str, ...]) -> Comparison:
-    played = PlayedPlan(plan=drive.plan, report=drive.report, asked=wanted.asked, restore=drive.run.as_recorded)
+    played = PlayedPlan(plan=drive.plan, report=drive.report, selected=wanted.asked, restore=drive.run.as_recorded)
     return compare(*compared_sides(wanted.transcript, drive.transcript, played), rules)
 
 
@@ -84,7 +84,7 @@ def _status(drive: Drive, compared: Comparison) -> int:
     was_answered = any(one.response is not None for one in drive.plan.requests)
     if drive.failure is not None or (drive.report.lost and not drive.report.heard and was_answered):
         return NO_SERVER
-    if drive.report.redacted:
+    if drive.report.withheld:
         return NOT_SENT
     is_cut_short = bool(drive.report.lost) and len(drive.report.unsent) > len(drive.plan.left_out)
     return DIFFERENT if compared.different or is_cut_short else SAME

@@ -67,9 +67,9 @@ class Drive:
     failure: UpstreamError | None = None
 
     @property
-    def not_carried(self) -> list[str]:
-        """Which values went out as they were recorded though they came from the server, and why; of what was held back nothing."""
-        held = {one.row for one in self.report.redacted}
+    def not_correlated(self) -> list[str]:
+        """The correlated values that were sent as recorded, and why; none of messages that were withheld."""
+        held = {one.row for one in self.report.withheld}
         return list(dict.fromkeys(str(one) for one in self.run.missing if one.row not in held))
 
 
@@ -82,7 +82,7 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
     driving = PlanPlayer(
         plan,
         RecordedAnswers(manner.answers.cursor(number)),
-        carrier=run,
+        live_values=run,
         edits=manner.edits,
         speed=manner.speed,
         timeout_ns=manner.timeout_ns,

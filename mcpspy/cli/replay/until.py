@@ -149,9 +149,9 @@ class _Search:
         if drive.report.stopped is not None:
             raise KeyboardInterrupt
         if is_all:
-            for missing in drive.not_carried:
+            for missing in drive.not_correlated:
                 say(f"mcpspy: {safe_text(missing)}; sent as it was recorded")
-            for held in drive.report.redacted:
+            for held in drive.report.withheld:
                 say(f"mcpspy: row {held.row} is not sent: {safe_text(held.why)}")
         return drive
 

@@ -136,7 +136,7 @@ class ReplayClient:
             if sent.data:
                 await peer.send(sent.data)
             else:
-                await peer.cancel(sent.leaves)
+                await peer.cancel(sent.abandons)
 
     async def _end(self) -> None:
         """The process takes nothing more: let it say how it ended, if it does so soon."""

@@ -1,6 +1,6 @@
-"""What a recorded client answers to what a live server asks it: sampling, elicitation, roots, each as it was answered then.
+"""Answers of a recorded client to the requests of a live server: sampling, elicitation, roots, each as it was answered then.
 
-A question that was never recorded is answered with an error that says so. Refuses to make up an answer, but to a `ping`.
+A request that was never recorded is answered with an error that says so. No answer is made up, except to `ping`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ...records import CLIENT
 from ...transcript.mcp.methods import PROGRESS
 from ...transcript.model import Exchange
 from ..mock.miss import Miss, error_line
-from .outgoing import ID, TOLD_TOKEN, value_edit
+from .outgoing import ID, TOKEN_OF_PROGRESS, value_edit
 from .plan import message_key
 
 if TYPE_CHECKING:
@@ -26,15 +26,15 @@ NOT_RECORDED: Final = ("", "")
 
 
 class AnswerMatcher(Protocol):
-    """Finds for what the server asks the recorded exchange in which it asked the same."""
+    """Finds the recorded exchange for a request of the server."""
 
     def match(self, request: Message) -> Exchange | Miss:
-        """The exchange, or why there is none."""
+        """Return the exchange, or explain why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerMessage:
-    """One thing to say to a question, `after_ns` after it: `recorded` with these values exchanged, or `data` where nothing was."""
+    """One message to send `after_ns` after a request: `recorded` with these edits, or `data` if nothing was recorded."""
 
     row: int
     id: str
@@ -48,7 +48,7 @@ class AnswerMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerMessages:
-    """What to say to a question: in order, nothing where nothing was said. `miss` says why a question is answered with an error."""
+    """The messages to send after a request, in order; none if the recorded client never answered. `miss` explains an error."""
 
     answers: tuple[AnswerMessage, ...] = ()
     recorded: Exchange | None = None
@@ -56,55 +56,53 @@ class AnswerMessages:
 
 
 class RecordedAnswers:
-    """Answers the questions of one live server; `matcher` finds the recorded ones."""
+    """The answers to the requests of one live server; `matcher` finds the recorded ones."""
 
     __slots__ = ("_matcher",)
 
     def __init__(self, matcher: AnswerMatcher) -> None:
         self._matcher = matcher
 
-    def feed(self, question: Message) -> AnswerMessages:
-        """What is said to a request of the server's."""
-        found = self._matcher.match(question)
-        id = question.id or "null"
-        if isinstance(found, Exchange):
-            return AnswerMessages(answers=tuple(_recorded(found, question, id)), recorded=found)
-        if question.method == PING and found.is_unknown:  # every client answers it (basic/utilities/ping)
+    def feed(self, request: Message) -> AnswerMessages:
+        """Take a request of the server; return what to send."""
+        match = self._matcher.match(request)
+        id = request.id or "null"
+        if isinstance(match, Exchange):
+            return AnswerMessages(answers=tuple(_recorded_messages(match, request, id)), recorded=match)
+        if request.method == PING and match.is_unknown:  # every client answers it (basic/utilities/ping)
             pong = f'{{"jsonrpc":"2.0","id":{id},"result":{{}}}}'.encode()
             return AnswerMessages(answers=(AnswerMessage(row=0, id=id, data=pong),))
-        data = self.refusal(id, found.sentence, found.code, found.data)
-        return AnswerMessages(answers=(AnswerMessage(row=0, id=id, data=data),), miss=found)
+        data = self.refusal(id, match.sentence, match.code, match.data)
+        return AnswerMessages(answers=(AnswerMessage(row=0, id=id, data=data),), miss=match)
 
     def refusal(self, id: str, why: str, code: int = INTERNAL_ERROR, data: dict[str, Any] | None = None) -> bytes:
-        """The error that a question gets which has no recorded answer."""
+        """Return the error that answers a request without a recorded answer."""
         return error_line(id, code, f"mcpspy replay: {why}", data or {}).rstrip(b"\n")
 
 
-def _recorded(found: Exchange, question: Message, id: str) -> list[AnswerMessage]:
-    """All that the recorded client said to it, in order; nothing if it never answered."""
-    if found.response is None:
+def _recorded_messages(exchange: Exchange, request: Message, id: str) -> list[AnswerMessage]:
+    """List all messages of the recorded client about a request, in order; none if it never answered."""
+    response = exchange.response
+    if response is None:
         return []
-    said: list[AnswerMessage] = []
-    for one in sorted((*found.notifications, found.response), key=lambda one: (one.at_ns, one.number)):
-        if one.sender != CLIENT:
+    messages: list[AnswerMessage] = []
+    for message in sorted((*exchange.notifications, response), key=lambda message: (message.at_ns, message.number)):
+        if message.sender != CLIENT:
             continue
-        if one is found.response:
+        if message is response:
             edits = (value_edit(ID, id),)
-        elif one.method == PROGRESS and question.correlation_key is not None:
-            edits = (value_edit(TOLD_TOKEN, question.correlation_key),)
+        elif message.method == PROGRESS and request.correlation_key is not None:
+            edits = (value_edit(TOKEN_OF_PROGRESS, request.correlation_key),)
         else:
-            continue  # who gives out no token is told nothing
-        is_last = one is found.response
-        after_ns = max(0, one.at_ns - found.at_ns)
-        said.append(
-            AnswerMessage(
-                row=found.row,
-                id=id,
-                key=message_key(found.request),
-                recorded=one,
-                edits=edits,
-                after_ns=after_ns,
-                is_last=is_last,
-            )
+            continue  # a server that gives no progress token gets no progress
+        answer = AnswerMessage(
+            row=exchange.row,
+            id=id,
+            key=message_key(exchange.request),
+            recorded=message,
+            edits=edits,
+            after_ns=max(0, message.at_ns - exchange.at_ns),
+            is_last=message is response,
         )
-    return said
+        messages.append(answer)
+    return messages

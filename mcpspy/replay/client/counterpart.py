@@ -1,6 +1,6 @@
-"""What a driver recorded, held against what it played: the rows of both that can be compared.
+"""Counterparts of a replay: the recorded and the live transcript, reduced to the rows that can be compared.
 
-What was not sent is not missing, and what the server did not come to ask neither. Refuses to compare: `compare` does.
+What was not sent is not missing, and neither is what the server did not come to ask. `compare` compares them.
 """
 
 from __future__ import annotations
@@ -22,60 +22,63 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedPlan:
-    """One plan that was played: `asked` are the rows that were asked for, None for all.
+    """One plan that was played. `selected` are the rows that a user selected, None for all.
 
-    `put_back` makes of a live payload that belongs to a recorded row what it would be with the recorded values that were carried.
+    `restore` puts the recorded values in place of the correlated live ones, in a live payload that belongs to a recorded row.
     """
 
     plan: Plan
     report: Report
-    asked: frozenset[int] | None = None
+    selected: frozenset[int] | None = None
     restore: Callable[[int, bytes], bytes] | None = None
 
 
 def compared_sides(before: Transcript, after: Transcript, played: PlayedPlan) -> tuple[ComparedSide, ComparedSide]:
-    """The two sides of the comparison of a recording with what was played of it. Without findings: they are about one run each."""
+    """Return the two sides of the comparison of a capture with its replay. Without findings, which are about one run each."""
     report = played.report
-    after = _arrived(after)
-    live = {id: row for row, id in report.sent.items()}
-    pairs = _pairs(after, live, report.questions)
+    after = _without_redirected(after)
+    recorded_rows = {id: row for row, id in report.sent.items()}
+    pairs = _pairs(after, recorded_rows, report.questions)
     if played.restore is not None:
-        _put_back(pairs, played.restore)
-    rows_before = {one.row: one for one in before.exchanges}
-    exchanges = [(one, rows_before[row]) for one, row in pairs if row in rows_before]
+        _restore(pairs, played.restore)
+    recorded = {exchange.row: exchange for exchange in before.exchanges}
+    exchanges = [(live, recorded[row]) for live, row in pairs if row in recorded]
     restore_regenerated(exchanges)
     restore_pseudonyms(exchanges)
-    unknown = _unknown(before) | (report.stopped or set())
-    again = {row for _, row in pairs} - unknown
-    if played.asked is not None:
-        rows = frozenset(played.asked & again)
-        live_rows = frozenset(one.row for one, row in pairs if row in rows)
-        return ComparedSide(transcript=_unjudged(before), rows=rows), ComparedSide(transcript=_unjudged(after), rows=live_rows)
-    unknown_live = {one.row for one, row in pairs if row in unknown}
+    unknown = _rows_with_unknown_answer(before) | (report.stopped or set())
+    played_rows = {row for _, row in pairs} - unknown
+    if played.selected is not None:
+        rows = frozenset(played.selected & played_rows)
+        live_rows = frozenset(live.row for live, row in pairs if row in rows)
+        return (
+            ComparedSide(transcript=_without_findings(before), rows=rows),
+            ComparedSide(transcript=_without_findings(after), rows=live_rows),
+        )
+    unknown_live = {live.row for live, row in pairs if row in unknown}
     rows_after = [row for row in after.rows if not isinstance(row, Exchange) or row.row not in unknown_live]
     return (
-        ComparedSide(transcript=_of(before, played, again, unknown)),
+        ComparedSide(transcript=_only_played(before, played, played_rows, unknown)),
         ComparedSide(transcript=Transcript(captures=after.captures, rows=rows_after)),
     )
 
 
-def _unjudged(transcript: Transcript) -> Transcript:
+def _without_findings(transcript: Transcript) -> Transcript:
     return Transcript(captures=transcript.captures, rows=transcript.rows)
 
 
-def _pairs(after: Transcript, live: dict[str, int], questions: dict[str, int]) -> list[tuple[Exchange, int]]:
-    """The live exchanges, each with the recorded row that it is of."""
-    found: list[tuple[Exchange, int]] = []
-    for one in after.exchanges:
-        row = (live if one.sender == CLIENT else questions).get(one.request.id or "")
+def _pairs(after: Transcript, recorded_rows: dict[str, int], questions: dict[str, int]) -> list[tuple[Exchange, int]]:
+    """Pair the live exchanges with the recorded rows that they belong to."""
+    pairs: list[tuple[Exchange, int]] = []
+    for exchange in after.exchanges:
+        row = (recorded_rows if exchange.sender == CLIENT else questions).get(exchange.request.id or "")
         if row is not None:
-            found.append((one, row))
-    return found
+            pairs.append((exchange, row))
+    return pairs
 
 
-def _arrived(after: Transcript) -> Transcript:
-    """What was played, without requests that the server sent on elsewhere: they stand there once more, under the same id."""
-    last = {one.request.id: one.row for one in after.exchanges if one.sender == CLIENT}
+def _without_redirected(after: Transcript) -> Transcript:
+    """Leave out requests that the server redirected: they are there once more, with the same id."""
+    last = {exchange.request.id: exchange.row for exchange in after.exchanges if exchange.sender == CLIENT}
 
     def is_redirected(row: Exchange) -> bool:
         status = 0 if row.transaction is None or row.response is not None else row.transaction.status
@@ -85,37 +88,37 @@ def _arrived(after: Transcript) -> Transcript:
     return Transcript(captures=after.captures, rows=rows)
 
 
-def _put_back(pairs: list[tuple[Exchange, int]], put_back: Callable[[int, bytes], bytes]) -> None:
-    for one, row in pairs:
-        for message in (one.request, one.response):
+def _restore(pairs: list[tuple[Exchange, int]], restore: Callable[[int, bytes], bytes]) -> None:
+    for exchange, row in pairs:
+        for message in (exchange.request, exchange.response):
             if message is not None and message.raw:
-                message.raw = put_back(row, message.raw)
+                message.raw = restore(row, message.raw)
 
 
-def _unknown(before: Transcript) -> set[int]:
-    """The rows of requests whose answers are not in the recording because that breaks off, or has gaps: they may have come."""
+def _rows_with_unknown_answer(before: Transcript) -> set[int]:
+    """Find the requests whose answers may have come, but are missing because the capture breaks off or has gaps."""
     return {
-        one.row
-        for one in before.exchanges
-        if one.response is None
-        and one.outcome in (Outcome.PENDING, Outcome.UNANSWERED)
-        and not before.captures[one.capture].complete
+        exchange.row
+        for exchange in before.exchanges
+        if exchange.response is None
+        and exchange.outcome in (Outcome.PENDING, Outcome.UNANSWERED)
+        and not before.captures[exchange.capture].complete
     }
 
 
-def _of(before: Transcript, played: PlayedPlan, again: Container[int], unknown: Container[int]) -> Transcript:
-    """The recording without what was not played `again`: requests that were not sent, and what the server asked behind them."""
+def _only_played(before: Transcript, played: PlayedPlan, played_rows: Container[int], unknown: Container[int]) -> Transcript:
+    """Leave out what was not played: requests that were not sent, and what the server asked after them."""
     report = played.report
-    left_out = {one.row for one in played.plan.left_out}
-    unsent = [one.message.at_ns for one in report.unsent if one.row not in left_out]
-    until_ns = min(unsent, default=None)
+    left_out = {unsent.row for unsent in played.plan.left_out}
+    unsent_ns = [unsent.message.at_ns for unsent in report.unsent if unsent.row not in left_out]
+    until_ns = min(unsent_ns, default=None)
 
     def is_kept(row: Exchange) -> bool:
         if row.row not in played.plan.rows or row.row in unknown:
             return False
         if row.sender == CLIENT:
-            return row.row in again
-        return until_ns is None or row.at_ns < until_ns or row.row in again
+            return row.row in played_rows
+        return until_ns is None or row.at_ns < until_ns or row.row in played_rows
 
     rows = [row for row in before.rows if not isinstance(row, Exchange) or is_kept(row)]
     return Transcript(captures=before.captures, rows=rows)

@@ -1,6 +1,8 @@
-"""What goes out to a live server for what a recorded client sent: the recorded bytes, but for the values that belong to a session.
+"""Outgoing messages: recorded messages of a client as they are sent to a live server, and what sending them may change.
 
-A message that holds a pseudonym never goes out: nobody here knows what was redacted. Refuses to write anything else anew.
+They keep the recorded bytes, except for the values that belong to a session. A message with a pseudonym is withheld, since its
+original value is unknown. What a call may change is what the server says of its tools. Source of the latter: MCP specification,
+server/tools (ToolAnnotations, from 2025-03-26 on).
 """
 
 from __future__ import annotations
@@ -29,86 +31,85 @@ if TYPE_CHECKING:
 
 
 ID: Final = ("id",)
-TOKEN: Final = ("params", "_meta", "progressToken")
-TOLD_TOKEN: Final = ("params", "progressToken")
+PROGRESS_TOKEN: Final = ("params", "_meta", "progressToken")
+TOKEN_OF_PROGRESS: Final = ("params", "progressToken")
 CANCELLED_ID: Final = ("params", "requestId")
+
+CALL: Final = "tools/call"
 
 _pseudonym = re.compile(rb"redacted-[0-9a-f]{12}(?![0-9a-f])").search
 _in_base64 = re.compile(rb"(?:cmVkYWN0ZWQt|JlZGFjdGVkL[A-Za-z]|yZWRhY3RlZC[0-9])[A-Za-z0-9]{16}").finditer
 _BEFORE: Final = {b"c": b"", b"J": b"AH", b"y": b"AAB"}
-"""The same in base64, as shared captures hold some, and what its group begins with where it is the first, second or third of one."""
+"""A pseudonym in base64, as in some shared captures: by its first letter, what comes before it in its group of four."""
 
 
 def outgoing(recorded: Message, edits: Sequence[ValueEdit] = ()) -> bytes:
-    """A recorded message of the client's as it goes out: one line without its end, with these values exchanged."""
+    """Return a recorded message as it is sent: on one line without its end, with these edits."""
     return with_values(one_line(recorded.raw).rstrip(b"\r\n"), edits)
 
 
 def value_edit(steps: tuple[str, ...], value: str) -> ValueEdit:
-    """The edit that puts the token of an id, or of progress, in its place."""
+    """Return the edit that puts an id, or a progress token, at its place."""
     return ValueEdit(steps, value.encode("utf-8", "surrogatepass"))
 
 
 def live_message(data: bytes, at_ns: int = 0) -> Message:
-    """What goes out, read as a message."""
+    """Read what is sent as a message."""
     return message_of(CaptureInfo(0), CLIENT, Frame(0, at_ns, at_ns, data), cut(data)[0])
 
 
 def pseudonym(data: bytes) -> str:
-    """The first pseudonym that stands in what would go out, also within a text in base64; empty if there is none."""
-    texts = (a2b_base64(_BEFORE[one[0][:1]] + one[0] + b"==") for one in _in_base64(data))
-    found = next(filter(None, map(_pseudonym, (data, *texts))), None)
-    return found[0].decode() if found else ""
+    """Return the first pseudonym in what would be sent, also within a text in base64; empty if there is none."""
+    texts = (a2b_base64(_BEFORE[match[0][:1]] + match[0] + b"==") for match in _in_base64(data))
+    match = next(filter(None, map(_pseudonym, (data, *texts))), None)
+    return match[0].decode() if match else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedMessage:
-    """One message of the how many-th client, from 0. `effect` is that of a request; `refused` says why it would be held back."""
+    """One message of the client with this number, from 0. `effect` is that of a request; `refused` says why it would be withheld."""
 
     client: int
     send: Send
     data: bytes
     effect: Effect | None = None
-    carried: tuple[CorrelatedValue, ...] = ()
+    correlated: tuple[CorrelatedValue, ...] = ()
     refused: str = ""
 
 
 def planned_messages(
     plans: Iterable[Plan], effects: Effects, correlations: Correlations, edits: Mapping[int, Sequence[ValueEdit]]
 ) -> list[PlannedMessage]:
-    """All that would be sent, in order."""
-    found: list[PlannedMessage] = []
+    """List all messages that would be sent, in order, with the recorded values in place of the live ones."""
+    planned: list[PlannedMessage] = []
     for client, plan in enumerate(plans):
         for send in plan.sends:
             data = with_values(outgoing(send.message), edits.get(send.row, ()))
-            carried = correlations.values(send.message)
+            correlated = correlations.values(send.message)
             name = pseudonym(data)
-            is_given = any(name in str(one.value) for one in carried)
-            found.append(
+            is_replaced = any(name in str(value.value) for value in correlated)
+            planned.append(
                 PlannedMessage(
                     client=client,
                     send=send,
                     data=data,
                     effect=None if send.exchange is None else effects.of(send.exchange),
-                    carried=carried,
-                    refused=f"it holds a value that was redacted: {name}" if name and not is_given else "",
+                    correlated=correlated,
+                    refused=f"it holds a value that was redacted: {name}" if name and not is_replaced else "",
                 )
             )
-    return found
-
-
-CALL = "tools/call"
+    return planned
 
 
 class Effect(StrEnum):
-    """What sending a request again may do."""
+    """What a request may change when it is sent again."""
 
     NONE = "none"
     """It is no call of a tool."""
     READS = "reads"
     """`readOnlyHint: true`."""
     CHANGES = "changes"
-    """The tool may change something; nobody says that it does not."""
+    """The tool may change something; the server does not say that it only reads."""
     DESTROYS = "destroys"
     """`destructiveHint: true`."""
 
@@ -125,7 +126,7 @@ class Effects:
                 self._tools[offer.capture_info.index, tool.name] = _effect(read(tool.raw))
 
     def of(self, request: Exchange) -> Effect:
-        """What this request may do."""
+        """Return the effect of a request."""
         if request.method != CALL:
             return Effect.NONE
         return self._tools.get((request.capture, request.target or ""), Effect.CHANGES)

@@ -1,7 +1,7 @@
-"""What a recorded client did, as a plan for doing it again: what it sent, and what it had been told before each thing it sent.
+"""Plan of a recorded client: what it sent, and what it received before each message it sent.
 
-One step after the other, in the order of the recording: so calls that overlapped overlap again, and one that began after another
-was answered waits for that answer. Refuses to know live values and clocks: steps have the times of the recording.
+The steps are in the order of the capture: calls that overlapped overlap again, and a call that began after another was answered waits
+for that answer. Steps have the times of the capture; live values and clocks are the player's.
 """
 
 from __future__ import annotations
@@ -13,22 +13,19 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ...transcript.mcp.methods import OPENINGS
 
 if TYPE_CHECKING:
-    from ...transcript.model import (
-        Exchange,
-        Message,
-    )
+    from ...transcript.model import Exchange, Message
 
 INITIALIZED: Final = "notifications/initialized"
 POLL: Final = "tasks/get"
-_TOLD_APART: Final = frozenset({"notifications/resources/updated", "notifications/message"})
+_KEYED_BY_TARGET: Final = frozenset({"notifications/resources/updated", "notifications/message"})
 
 MessageKey: TypeAlias = tuple[str, str]
-"""What the server says on its own is told apart by its method and by what it is about."""
+"""The method of a message that the server sends on its own, and its target where that distinguishes messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Send:
-    """The client sends a request, a notification, or what is no JSON-RPC. `gap_ns` is how long that was after the step before."""
+    """The client sends a request, a notification, or what is no JSON-RPC, `gap_ns` after the step before."""
 
     message: Message
     row: int
@@ -37,15 +34,15 @@ class Send:
 
     @property
     def is_timed(self) -> bool:
-        """Whether it was the clock that had the client send it: asked sooner how it stands, a task has got less far."""
+        """True if the client's clock decided when to send it: a task that is polled sooner has not got as far."""
         return self.message.method == POLL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancel:
-    """The client gives a request up, `after_ns` after it had sent it: by `message`, or by closing the stream of its answer.
+    """The client cancels a request, `after_ns` after sending it: by `message`, or by closing the stream of its answer.
 
-    `is_late` says that the answer had come already.
+    `is_late` says that the answer had already come.
     """
 
     exchange: Exchange
@@ -61,7 +58,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedAnswer:
-    """The client has the answer to its request of this row. `is_recorded`: or it has waited for one in vain, until it left."""
+    """The client gets the answer to its request of this row. Without `is_recorded` it waited for one in vain, until it left."""
 
     row: int
     is_recorded: bool = True
@@ -70,7 +67,7 @@ class ExpectedAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedNotification:
-    """The server has said something on its own; `row` is that of the client's request that it belongs to, else 0."""
+    """The server sends a message on its own; `row` is the client's request that it belongs to, else 0."""
 
     key: MessageKey
     row: int = 0
@@ -79,7 +76,7 @@ class ExpectedNotification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedRequest:
-    """The client has answered the server's request of this row."""
+    """The server asks, and the client answers its request of this row."""
 
     key: MessageKey
     row: int
@@ -91,7 +88,7 @@ PlanStep: TypeAlias = Send | Cancel | ExpectedAnswer | ExpectedNotification | Ex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsentMessage:
-    """Something that the recorded client sent and that is not sent again, and why."""
+    """A message of the recorded client that is not sent again, and why."""
 
     row: int
     message: Message
@@ -100,9 +97,9 @@ class UnsentMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What one client did. `rows` are all that it and its server asked, and what they said beside that.
+    """The steps of one client. `rows` are those of the client and its server, unpaired messages included.
 
-    `listens` says that it would hear what the server says on its own, over HTTP by a GET of its own.
+    `listens` says that it hears what the server sends on its own, over HTTP by a GET.
     """
 
     steps: tuple[PlanStep, ...]
@@ -112,7 +109,7 @@ class Plan:
 
     @property
     def sends(self) -> list[Send]:
-        """What it sends, in order."""
+        """The messages it sends, in order."""
         return [step for step in self.steps if isinstance(step, Send)]
 
     @property
@@ -121,54 +118,54 @@ class Plan:
         return [step.exchange for step in self.sends if step.exchange is not None]
 
     def only(self, rows: Iterable[int], needs: Callable[[int], Iterable[int]] = lambda _: ()) -> Plan:
-        """The plan for these rows alone, with the handshake and with what they need: `needs` are the rows that one row needs."""
-        kept = _closed(rows, needs) | {step.row for step in self.sends if _is_handshake(step.message)}
-        return replace(
-            self, steps=tuple(_kept(self.steps, kept)), left_out=tuple(one for one in self.left_out if one.row in kept)
-        )
+        """Reduce the plan to these rows, the rows that they need, and the handshake; `needs` returns what one row needs."""
+        kept = closure(rows, needs) | {step.row for step in self.sends if is_handshake(step.message)}
+        left_out = tuple(unsent for unsent in self.left_out if unsent.row in kept)
+        return replace(self, steps=tuple(_steps_of(self.steps, kept)), left_out=left_out)
 
 
 def message_key(message: Message) -> MessageKey:
-    """What a thing that the server says on its own is told apart by: never by what it has made up, as a task's id."""
+    """Return the key of a message that the server sends on its own: never with what the server generates, as a task's id."""
     method = message.method or ""
-    return method, (message.target or "") if method in _TOLD_APART else ""
+    return method, (message.target or "") if method in _KEYED_BY_TARGET else ""
 
 
-def _is_handshake(message: Message) -> bool:
+def is_handshake(message: Message) -> bool:
+    """Return whether sessions begin with it."""
     return message.method in OPENINGS or message.method == INITIALIZED
 
 
-def _closed(rows: Iterable[int], needs: Callable[[int], Iterable[int]]) -> set[int]:
-    """The rows, what they need, what that needs, and so on."""
-    found: set[int] = set()
+def closure(rows: Iterable[int], needs: Callable[[int], Iterable[int]]) -> set[int]:
+    """Return the rows, what they need, what that needs, and so on."""
+    reached: set[int] = set()
     waiting = list(rows)
     while waiting:
         row = waiting.pop()
-        if row not in found:
-            found.add(row)
+        if row not in reached:
+            reached.add(row)
             waiting.extend(needs(row))
-    return found
+    return reached
 
 
-def _kept(steps: Iterable[PlanStep], rows: set[int]) -> list[PlanStep]:
-    """The steps of these rows. What the server said on its own while it was asked something else is not waited for."""
+def _steps_of(steps: Iterable[PlanStep], rows: set[int]) -> list[PlanStep]:
+    """Keep the steps of these rows. What the server sent on its own during other requests is not waited for."""
     kept: list[PlanStep] = []
-    left_out: set[int] = set()
-    last = 0
+    open_elsewhere: set[int] = set()
+    count = 0
     for step in steps:
         match step:
             case Send() | Cancel() | ExpectedAnswer():
                 if step.row in rows:
                     kept.append(step)
-                    last = len(kept)
+                    count = len(kept)
                 elif isinstance(step, Send):
-                    left_out |= {step.row} if step.exchange is not None else set()
+                    open_elsewhere |= {step.row} if step.exchange is not None else set()
                 else:
-                    left_out.discard(step.row)
+                    open_elsewhere.discard(step.row)
             case ExpectedNotification(row=row) if row:
                 if row in rows:
                     kept.append(step)
             case _:
-                if not left_out:
+                if not open_elsewhere:
                     kept.append(step)
-    return kept[:last]
+    return kept[:count]

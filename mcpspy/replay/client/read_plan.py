@@ -1,6 +1,6 @@
-"""A recording read as the plans of its clients: what each of them did, so that a driver can do it again.
+"""Reading of plans: what each client of a transcript did, so that a player can do it again.
 
-What cannot be sent again, or means nothing a second time, is left out, and why. Refuses to know live values.
+What cannot be sent again, or means nothing a second time, is left out with a reason.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ...transcript.model import (
     Transcript,
     UnpairedMessage,
 )
+from ..mock.owner import first_scope
 from .plan import (
     Cancel,
     ExpectedAnswer,
@@ -37,50 +38,52 @@ from .plan import (
 
 UNKEPT: Final = "it was recorded past --max-size, where payloads are not kept"
 HTTP_DELETE: Final = "DELETE"
+_LAST: Final = 1 << 62
 
 
 def read_plans(transcript: Transcript) -> list[Plan]:
-    """The plans of all clients of a transcript, in the order in which they began. All that a client sent may be left out of one."""
+    """Read the plans of all clients, in the order in which they began. A plan may have left out everything."""
     clients: dict[int, _ClientIds] = {}
     readers: dict[tuple[int, str], _PlanReader] = {}
     for row in transcript.rows:
         if isinstance(row, Exchange | UnpairedMessage):
-            source = transcript.captures[row.capture]
-            if source.index not in clients:
-                clients[source.index] = _ClientIds(source)
-            who = (source.index, clients[source.index].of(row))
-            if who not in readers:
-                readers[who] = _PlanReader(source)
-            readers[who].feed(row)
+            capture = transcript.captures[row.capture]
+            if capture.index not in clients:
+                clients[capture.index] = _ClientIds(capture)
+            client = (capture.index, clients[capture.index].of(row))
+            if client not in readers:
+                readers[client] = _PlanReader(capture)
+            readers[client].feed(row)
         elif isinstance(row, Transaction) and row.method == HTTP_DELETE and 0 < row.status < HTTP_REDIRECTS:
             for reader in readers.values():
                 reader.deleted(row)
     for row in transcript.rows:
         if isinstance(row, ChannelEvent) and (row.capture, "") in readers:
             readers[row.capture, ""].happened(row)
-    made = [one.close() for one in readers.values()]
-    return [one for one in made if one.sends or one.left_out]
+    plans = [reader.close() for reader in readers.values()]
+    return [plan for plan in plans if plan.sends or plan.left_out]
 
 
 class _ClientIds:
-    """Whose the rows of a capture are: over HTTP a session's; without any, a client's by its name; on stdio there is one client."""
+    """The clients of a capture: over HTTP one for each session, without sessions one for each name, on stdio only one."""
 
-    __slots__ = ("_only", "_sessions", "_source")
+    __slots__ = ("_capture", "_only", "_sessions")
 
-    def __init__(self, source: CaptureInfo) -> None:
-        self._source = source
+    def __init__(self, capture: CaptureInfo) -> None:
+        self._capture = capture
         self._sessions: dict[str, dict[str, int]] = {}
-        """By client, its sessions, and when each was last heard of."""
-        self._only = next(iter(source.client_names)) if len(source.client_names) == 1 else ""
-        """Who says no name where there are no sessions: before the modern era a client says its own in `initialize` alone."""
-        for one in source.transactions.values():
-            if not one.scope.is_one_transaction:
-                self._sessions.setdefault(one.scope.client, {})[_session(one.scope)] = one.at_ns
+        """By client, its sessions with the time of their last request."""
+        self._only = next(iter(capture.client_names)) if len(capture.client_names) == 1 else ""
+        """The client of a request without a name: before the modern era clients are named only in `initialize`."""
+        for transaction in capture.transactions.values():
+            scope = transaction.scope
+            if not scope.is_one_transaction:
+                self._sessions.setdefault(scope.client, {})[_session(scope)] = transaction.at_ns
 
     def of(self, row: Exchange | UnpairedMessage) -> str:
-        """The client of a row."""
+        """Identify the client of a row."""
         message = row.request if isinstance(row, Exchange) else row.message
-        transaction = self._source.transaction_of(message.stream)
+        transaction = self._capture.transaction_of(message.stream)
         if transaction is None:
             return ""
         scope = transaction.scope
@@ -92,55 +95,56 @@ class _ClientIds:
 
 
 def _session(scope: Scope) -> str:
-    """One name for a session and for those that took its place when it was lost."""
-    while scope.replaces is not None:
-        scope = scope.replaces
-    return scope.session or f"stream {scope.stream}"
+    """Return one name for a session and those that replaced it."""
+    first = first_scope(scope)
+    return first.session or f"stream {first.stream}"
 
 
 class _PlanReader:
     """Reads the rows of one client; `close` makes its plan."""
 
-    __slots__ = ("_deleted", "_done", "_left_ns", "_left_out", "_rows", "_source", "_timed")
+    __slots__ = ("_capture", "_deleted", "_end_ns", "_has_ended", "_left_out", "_rows", "_timed")
 
-    def __init__(self, source: CaptureInfo) -> None:
-        self._source = source
+    def __init__(self, capture: CaptureInfo) -> None:
+        self._capture = capture
         self._timed: list[tuple[int, int, PlanStep]] = []
         self._left_out: list[UnsentMessage] = []
         self._rows: set[int] = set()
-        self._left_ns = source.last_ns + source.shift_ns
-        self._done = False
+        self._end_ns = capture.last_ns + capture.shift_ns
+        self._has_ended = False
         self._deleted: Scope | None = None
-        """The session that the client has ended."""
+        """The session that the client has deleted."""
 
     def feed(self, row: Exchange | UnpairedMessage) -> None:
         self._rows.add(row.row)
         if isinstance(row, UnpairedMessage):
             self._unpaired(row)
         elif row.sender == CLIENT:
-            self._asked(row)
+            self._request(row)
         else:
-            self._was_asked(row)
+            self._question(row)
 
     def deleted(self, row: Transaction) -> None:
-        """A session has been ended, as a driver ends its own when all is done."""
-        if row.capture == self._source.index and row.scope.session:
+        """Take the end of a session. It is no step, since the replay client deletes its own session in the end."""
+        if row.capture == self._capture.index and row.scope.session:
             self._deleted = row.scope
 
     def happened(self, event: ChannelEvent) -> None:
-        """On stdio: the client leaves, or the server ends; what was not answered by then never will be."""
+        """Take the end of a client or a server on stdio: a request without an answer by then never got one."""
         match event.record:
-            case Close(by="client") | Exit() if not self._done:
-                self._done = True
-                self._left_ns = event.at_ns
+            case Close(by="client") | Exit() if not self._has_ended:
+                self._has_ended = True
+                self._end_ns = event.at_ns
 
     def close(self) -> Plan:
         # answers that never came are awaited as long as the recorded client did
         requests = [step.exchange for _, _, step in self._timed if isinstance(step, Send) and step.exchange is not None]
-        for one in requests:
-            if one.response is None and one.cancelled is None and one.left_ns is None and not _status(one):
-                self._add(max(self._left_ns, one.at_ns), 1 << 62, ExpectedAnswer(row=one.row, is_recorded=False))
-        self._timed.sort(key=lambda one: one[:2])
+        for request in requests:
+            is_over = request.response is not None or request.cancelled is not None or request.left_ns is not None
+            if not is_over and not _status(request):
+                at_ns = max(self._end_ns, request.at_ns)
+                self._add(at_ns, _LAST, ExpectedAnswer(row=request.row, is_recorded=False))
+        self._timed.sort(key=lambda timed: timed[:2])
         steps: list[PlanStep] = []
         before_ns = self._timed[0][0] if self._timed else 0
         for at_ns, _, step in self._timed:
@@ -151,14 +155,14 @@ class _PlanReader:
     def _add(self, at_ns: int, number: int, step: PlanStep) -> None:
         self._timed.append((at_ns, number, step))
 
-    def _told(self, message: Message, row: int = 0) -> None:
+    def _expect(self, message: Message, row: int = 0) -> None:
         self._add(message.at_ns, message.number, ExpectedNotification(key=message_key(message), row=row))
 
     def _unpaired(self, row: UnpairedMessage) -> None:
         message = row.message
         if message.sender == SERVER:
             if message.kind is Kind.NOTIFICATION:
-                self._told(message)
+                self._expect(message)
             return
         why = ""
         if message.unkept_bytes:
@@ -172,9 +176,9 @@ class _PlanReader:
         else:
             self._add(message.at_ns, message.number, Send(message=message, row=row.row))
 
-    def _asked(self, row: Exchange) -> None:
+    def _request(self, row: Exchange) -> None:
         request, response = row.request, row.response
-        why = _why_not(row)
+        why = _why_unsent(row)
         if self._deleted is not None and row.transaction is not None and row.transaction.scope is self._deleted:
             why = "the client had ended the session"
         if why:
@@ -182,39 +186,38 @@ class _PlanReader:
             return
         self._add(row.at_ns, request.number, Send(message=request, row=row.row, exchange=row))
         if response is not None:
-            is_owed = (
-                row.cancelled is None or response.at_ns <= row.cancelled.at_ns
-            )  # who was told to stop may or may not answer
+            # a server may or may not answer a cancelled request
+            is_owed = row.cancelled is None or response.at_ns <= row.cancelled.at_ns
             self._add(response.at_ns, response.number, ExpectedAnswer(row=row.row, is_recorded=is_owed))
         elif row.transaction is not None and row.transaction.response is not None and _status(row):
             opened = row.transaction.response
             self._add(opened.at_ns, opened.opened.number, ExpectedAnswer(row=row.row))
-        for one in row.notifications:
-            if one.sender == SERVER:
-                self._told(one, row.row if one.method == PROGRESS else 0)
-            elif one is row.cancelled:
-                is_late = response is not None and response.at_ns <= one.at_ns
-                cancel = Cancel(exchange=row, message=one, after_ns=one.at_ns - row.at_ns, is_late=is_late)
-                self._add(one.at_ns, one.number, cancel)
+        for message in row.notifications:
+            if message.sender == SERVER:
+                self._expect(message, row.row if message.method == PROGRESS else 0)
+            elif message is row.cancelled:
+                is_late = response is not None and response.at_ns <= message.at_ns
+                cancel = Cancel(exchange=row, message=message, after_ns=message.at_ns - row.at_ns, is_late=is_late)
+                self._add(message.at_ns, message.number, cancel)
         if row.left_ns is not None:
             self._add(row.left_ns, request.number, Cancel(exchange=row, message=None, after_ns=row.left_ns - row.at_ns))
 
-    def _was_asked(self, row: Exchange) -> None:
+    def _question(self, row: Exchange) -> None:
         if row.response is not None:
             key = message_key(row.request)
             self._add(row.response.at_ns, row.response.number, ExpectedRequest(key=key, row=row.row))
-        for one in row.notifications:
-            if one.sender == SERVER:
-                self._told(one)
+        for message in row.notifications:
+            if message.sender == SERVER:
+                self._expect(message)
 
     def _listens(self) -> bool:
-        """Over HTTP, whether the client asked for a stream on which it is asked and told on its own."""
-        transactions = self._source.transactions.values()
-        return not transactions or any(one.method == "GET" for one in transactions)
+        """Return whether the client, over HTTP, asked for a stream for what the server sends on its own."""
+        transactions = self._capture.transactions.values()
+        return not transactions or any(transaction.method == "GET" for transaction in transactions)
 
 
-def _why_not(row: Exchange) -> str:
-    """Why a request is not sent again; empty for one that is."""
+def _why_unsent(row: Exchange) -> str:
+    """Say why a request is not sent again; nothing for a request that is."""
     if row.request.unkept_bytes:
         return UNKEPT
     if row.response is None:
@@ -227,6 +230,6 @@ def _why_not(row: Exchange) -> str:
 
 
 def _status(row: Exchange) -> int:
-    """The HTTP status that stands for an answer; 0 where there is none."""
+    """Return the HTTP status that was the only answer; 0 if there is none."""
     status = 0 if row.transaction is None or row.response is not None else row.transaction.status
     return status if status >= HTTP_REDIRECTS else 0

@@ -1,6 +1,8 @@
-"""Values that a server makes anew at each run by the specification, put back to the recorded ones wherever the live server says them.
+"""Regenerated values: values of a live server that differ at each run, replaced by the recorded ones before a comparison.
 
-So a task's id in a text is no difference. Refuses to guess: what only looks made up is for `correlate`.
+By the specification these are task ids, cursors, `requestState` and elicitation ids: they are replaced wherever the server uses them,
+in texts too. A redacted value is replaced where the live value fits around its pseudonym. Values that only look generated are
+the job of `correlate`.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ if TYPE_CHECKING:
 
 
 MIN_LETTERS: Final = 6
-"""Shorter values stand in a text by chance."""
+"""Shorter values occur in texts by chance."""
 
 MAX_ELICITATIONS: Final = 8
 
-MAX_ODD: Final = 50
-"""So many values that are no words are looked for; words are looked up, however many there are."""
+MAX_OTHERS: Final = 50
+"""The most values that are not words and are searched for; words are looked up, however many there are."""
 
 _word = re.compile(rb"[A-Za-z0-9_-]{6,}")
 
@@ -40,36 +42,38 @@ _IN_ANSWERS: Final[tuple[tuple[Step, ...], ...]] = (
     *(("error", "data", "elicitations", at, "elicitationId") for at in range(MAX_ELICITATIONS)),
 )
 _NAMES: Final = re.compile(rb'"(?:elicitationId|taskId|nextCursor|requestState)"')
+_PSEUDONYM_START: Final = b"redacted-"
 
 
 def restore_regenerated(pairs: Iterable[tuple[Exchange, Exchange]]) -> None:
-    """Exchange these values in live messages: `pairs` are live exchanges, each with the recorded one that it is of."""
-    listed = list(pairs)
-    recorded: dict[bytes, bytes] = {}
-    for live, before in listed:
-        for now, then, paths in ((live.request, before.request, _IN_REQUESTS), (live.response, before.response, _IN_ANSWERS)):
+    """Replace generated values in live messages: `pairs` are live exchanges, each with its recorded one."""
+    exchanges = list(pairs)
+    recorded_values: dict[bytes, bytes] = {}
+    for live, recorded in exchanges:
+        both = ((live.request, recorded.request, _IN_REQUESTS), (live.response, recorded.response, _IN_ANSWERS))
+        for now, then, paths in both:
             if now is not None and then is not None and _NAMES.search(now.raw) and _NAMES.search(then.raw):
-                recorded.update(_other(now.raw, then.raw, paths))
-    if recorded:
-        odd = [one for one in recorded if not _word.fullmatch(one)]
-        alternatives = [*map(re.escape, sorted(odd[:MAX_ODD], key=len, reverse=True)), _word.pattern]
-        found = re.compile(b"|".join(alternatives))
-        for message in _messages(live for live, _ in listed):
-            message.raw = found.sub(lambda one: recorded.get(one[0], one[0]), message.raw)
+                recorded_values.update(_different_texts(now.raw, then.raw, paths))
+    if recorded_values:
+        others = [value for value in recorded_values if not _word.fullmatch(value)]
+        alternatives = [*map(re.escape, sorted(others[:MAX_OTHERS], key=len, reverse=True)), _word.pattern]
+        values = re.compile(b"|".join(alternatives))
+        for message in _messages(live for live, _ in exchanges):
+            message.raw = values.sub(lambda match: recorded_values.get(match[0], match[0]), message.raw)
 
 
-def _other(now: bytes, then: bytes, paths: Iterable[tuple[Step, ...]]) -> Iterator[tuple[bytes, bytes]]:
-    """The texts, as they are spelled in JSON, that stand at the same place and are not the same."""
+def _different_texts(now: bytes, then: bytes, paths: Iterable[tuple[Step, ...]]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the live and the recorded text, as spelled in JSON, at each path where they differ."""
     for path in paths:
-        one, other = span_at(now, path), span_at(then, path)
-        if one is None or other is None:
+        live_span, recorded_span = span_at(now, path), span_at(then, path)
+        if live_span is None or recorded_span is None:
             continue
-        live, recorded = now[slice(*one)], then[slice(*other)]
-        if live != recorded and _is_text(live) and _is_text(recorded):
+        live, recorded = now[slice(*live_span)], then[slice(*recorded_span)]
+        if live != recorded and _is_long_text(live) and _is_long_text(recorded):
             yield live[1:-1], recorded[1:-1]
 
 
-def _is_text(value: bytes) -> bool:
+def _is_long_text(value: bytes) -> bool:
     try:
         return value[:1] == b'"' and len(json.loads(value)) >= MIN_LETTERS
     except ValueError:
@@ -77,26 +81,22 @@ def _is_text(value: bytes) -> bool:
 
 
 def _messages(exchanges: Iterable[Exchange]) -> Iterator[Message]:
-    for one in exchanges:
-        yield one.request
-        if one.response is not None:
-            yield one.response
-
-
-_MARK: Final = b"redacted-"
+    for exchange in exchanges:
+        yield exchange.request
+        if exchange.response is not None:
+            yield exchange.response
 
 
 def restore_pseudonyms(pairs: Iterable[tuple[Exchange, Exchange]]) -> None:
-    """Exchange what fits in live messages: `pairs` are live exchanges, each with the recorded one that it is of."""
-    for live, before in pairs:
-        for now, then in ((live.request, before.request), (live.response, before.response)):
-            if now is not None and then is not None and _MARK in then.raw:
-                _put(now, then)
+    """Put the recorded pseudonyms into live messages where the live values fit: `pairs` are live and recorded exchanges."""
+    for live, recorded in pairs:
+        for now, then in ((live.request, recorded.request), (live.response, recorded.response)):
+            if now is not None and then is not None and _PSEUDONYM_START in then.raw:
+                _put_pseudonyms(now, then)
 
 
-def _put(now: Message, then: Message) -> None:
+def _put_pseudonyms(now: Message, then: Message) -> None:
     live, recorded = read(now.raw), read(then.raw)
-    holes = (hole for hole in mask_of(recorded) if masked(live, (hole,)) is not None)
-    now.raw = with_values(
-        now.raw, [ValueEdit(hole.steps, json.dumps(value_at(recorded, hole.steps)).encode()) for hole in holes]
-    )
+    fitting = [text.steps for text in mask_of(recorded) if masked(live, (text,)) is not None]
+    edits = [ValueEdit(steps, json.dumps(value_at(recorded, steps)).encode()) for steps in fitting]
+    now.raw = with_values(now.raw, edits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from ...transcript.http.transaction import Transaction
+    from ...transcript.http.transaction import Scope, Transaction
 
 Owner: TypeAlias = "tuple[int, int | str]"
 """One recorded client."""
@@ -21,6 +21,11 @@ def owner(capture: int, transaction: Transaction | None) -> Owner:
     scope = transaction.scope
     if scope.is_one_transaction:
         return capture, scope.client
+    return capture, id(first_scope(scope))
+
+
+def first_scope(scope: Scope) -> Scope:
+    """Return the first of the sessions that replaced each other, up to this one."""
     while scope.replaces is not None:
         scope = scope.replaces
-    return capture, id(scope)
+    return scope

@@ -70,7 +70,7 @@ def _rehearsed_lines(planned: PlannedMessage, width: int | None) -> Iterator[Lin
         line += [("  ", ""), (planned.refused, "bad")]
     yield fitted(line, width)
     yield fitted([("       ", ""), (one_line(planned.data.decode("utf-8", "replace")), "dim")], width)
-    for value in planned.carried[:MAX_NAMES]:
+    for value in planned.correlated[:MAX_NAMES]:
         words = f"{one_line(value.what)} {one_line(str(value.value), 60)} of row {value.from_row}: replaced by the live value"
         yield fitted([("       ", ""), (words, "wait")], width)
 

@@ -53,9 +53,9 @@ def _rehearsed_object(planned: PlannedMessage) -> dict[str, Any]:
     }
     if planned.effect is not None:
         members["effect"] = planned.effect.value
-    if planned.carried:
-        members["carried"] = [
-            {"what": value.what, "from_row": value.from_row, "value": value.value} for value in planned.carried
+    if planned.correlated:
+        members["correlated"] = [
+            {"what": value.what, "from_row": value.from_row, "value": value.value} for value in planned.correlated
         ]
     return members | {"refused": planned.refused or None} | payload(planned.data)
 

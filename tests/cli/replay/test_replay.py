@@ -127,7 +127,7 @@ def test_a_dry_run_is_json_for_programs(visit: str) -> None:
         "none", "none", "reads", "changes", "changes", "changes",
     ]  # fmt: skip
     assert json.loads(told["sends"][0]["text"])["method"] == "initialize"
-    assert [[each["from_row"] for each in one.get("carried", [])] for one in told["sends"]] == [[], [], [], [], [], [5], []]
+    assert [[each["from_row"] for each in one.get("correlated", [])] for one in told["sends"]] == [[], [], [], [], [], [5], []]
 
 
 # --- What is not sent ---

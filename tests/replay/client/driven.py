@@ -34,7 +34,7 @@ class Driven:
             from mcpspy.replay.client.correlate.reader import read_correlations
             from mcpspy.replay.client.correlate.run import CorrelationRun
 
-            manner["carrier"] = CorrelationRun(read_correlations(self.transcript))
+            manner["live_values"] = CorrelationRun(read_correlations(self.transcript))
         answering = RecordedAnswers(RequestMatcher(self.transcript.exchanges, side=SERVER).cursor())
         self.driving = PlanPlayer(self.plan, answering, **manner)
         self.now_ns = 0
@@ -67,4 +67,4 @@ class Driven:
 
     def _sent(self, sent: list[OutgoingMessage]) -> list[Any]:
         self.bytes += [one.data for one in sent if one.data]
-        return [json.loads(one.data) if one.data else f"left {one.leaves}" for one in sent]
+        return [json.loads(one.data) if one.data else f"left {one.abandons}" for one in sent]

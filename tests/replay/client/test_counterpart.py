@@ -19,10 +19,10 @@ def compared(
     live: Dialogue | Traffic,
     sent: Iterable[int],
     *,
-    asked: Iterable[int] | None = None,
+    selected: Iterable[int] | None = None,
     **facts: Any,
 ) -> Comparison:
-    """The comparison of a recording, of which these rows were sent under their own ids, with what was heard live."""
+    """Compare a recording, of which these rows were sent under their own ids, with the live dialogue."""
     (plan,) = read_plans(recorded.transcript)
     report = Report(sent={one.row: one.request.id or "" for one in plan.requests if one.row in set(sent)}, questions={"0": 2})
     report.unsent = [
@@ -30,7 +30,7 @@ def compared(
         for one in plan.sends
         if one.exchange and one.row not in report.sent
     ]
-    played = PlayedPlan(plan=plan, report=report, asked=None if asked is None else frozenset(asked), **facts)
+    played = PlayedPlan(plan=plan, report=report, selected=None if selected is None else frozenset(selected), **facts)
     return compare(*compared_sides(recorded.transcript, live.transcript, played))
 
 
@@ -62,7 +62,7 @@ def test_a_request_that_the_server_sent_on_elsewhere_is_one_request() -> None:
 
 def test_of_rows_that_were_asked_for_the_others_are_not_compared() -> None:
     live = Dialogue().client(tool_call(1, n=1)).server(result(1)).client(tool_call(2, n=2)).server(result(2, {"n": 2})).closes()
-    found = compared(calls(1, 2).closes(), live, [1, 2], asked=[2])
+    found = compared(calls(1, 2).closes(), live, [1, 2], selected=[2])
     assert (found.different, found.servers[0].same) == (False, 1)
 
 

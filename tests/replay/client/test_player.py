@@ -367,7 +367,7 @@ def test_a_message_that_holds_a_redacted_value_is_held_back() -> None:
     driven = Driven(recorded.server(result(3)))
     driven.due()
     assert driven.hears(result(1)) == [request(3)]
-    assert [one.row for one in driven.report.redacted] == [2]
+    assert [one.row for one in driven.report.withheld] == [2]
 
 
 @pytest.mark.parametrize("before", range(4))
@@ -375,7 +375,7 @@ def test_a_redacted_value_within_base64_is_held_back_too(before: int) -> None:
     text = b64encode(b"-" * before + b"redacted-0123456789ab, and more").decode()
     driven = Driven(Dialogue().client(tool_call(1, key=text)).server(result(1)))
     assert driven.due() == []
-    assert [one.why for one in driven.report.redacted] == ["it holds a value that was redacted: redacted-0123456789ab"]
+    assert [one.why for one in driven.report.withheld] == ["it holds a value that was redacted: redacted-0123456789ab"]
 
 
 def test_what_only_looks_redacted_within_base64_is_sent() -> None:
@@ -388,7 +388,7 @@ def test_another_value_in_its_place_is_sent() -> None:
     edits = {1: [ValueEdit(("params", "arguments", "key"), b'"mine"')]}
     driven = Driven(Dialogue().client(secret).server(result(1)), edits=edits)
     assert driven.due() == [tool_call(1, key="mine")]
-    assert driven.report.redacted == []
+    assert driven.report.withheld == []
 
 
 def test_a_recorded_answer_that_holds_a_redacted_value_is_refused() -> None:

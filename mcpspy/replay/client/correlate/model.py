@@ -1,13 +1,20 @@
-"""Which values of what a recorded client said came from what its server had said before, and so are others when it is said anew.
+"""Correlated values: values that a recorded client had from its server, so that they are others with a live server.
 
-Cursors, task ids, `requestState`, elicitation ids and the keys of `inputRequests` are carried wherever the specification has them;
-what `--carry` names wherever it turns up; and what looks made up (`made_up`), if the server said it before the client did. Refuses to
-guess about anything else, and to know live values: `run` is for those.
+    recorded   2  tools/call open  → {"handle": "a76c42a10f4d"}                   the origin: row 2, $.result.…handle
+               5  tools/call write {"handle": "a76c42a10f4d", "text": "hello"}    a correlated value: row 5, $.params.…handle
+    live       2  tools/call open  → {"handle": "0d9e55b3c781"}
+               5  tools/call write {"handle": "0d9e55b3c781", "text": "hello"}    sent with the live value
+
+Three kinds of values are correlated: what the specification says that servers generate (cursors, task ids, `requestState`,
+elicitation ids, the keys of `inputRequests`), what `--carry` names, and opaque words, if the server sent them first. Everything else,
+as `hello`, is the client's own. Live values are in `run`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from ..plan import closure
 
 if TYPE_CHECKING:
     from ....transcript.model import Message
@@ -18,13 +25,13 @@ MessageKey: TypeAlias = tuple[int, int, str]
 """Capture, number, id and method."""
 
 VALUE: Final = "value"
-"""What something is called that only looks made up."""
+"""The kind of a value that the specification does not name."""
 
 
 class MessageRef(NamedTuple):
-    """A message of the server's: the answer in an exchange (no method), or the how many-th notification or request of its method.
+    """A reference to a message of the server: the answer in an exchange (no method), or the nth message with this method, from 0.
 
-    `row` is the exchange that it belongs to, and 0 for what belongs to none.
+    `row` is the exchange that it belongs to, or 0.
     """
 
     row: int
@@ -33,13 +40,13 @@ class MessageRef(NamedTuple):
 
 
 class ValueOrigin(NamedTuple):
-    """A place where the server said a value.
+    """A place where the server sent a value.
 
-    `row` is the recorded row. `steps` begin at the root of the message; `span` is the stretch of the text there, None for the whole
-    value. Of a member's name the last step is the name.
+    `row` is the recorded row. `steps` begin at the root of the message; `span` is the part of the text there, None for the whole
+    value. For the name of a member the last step is the name.
     """
 
-    said: MessageRef
+    message: MessageRef
     row: int
     steps: tuple[Step, ...]
     span: tuple[int, int] | None = None
@@ -47,10 +54,10 @@ class ValueOrigin(NamedTuple):
 
 
 class CorrelatedValue(NamedTuple):
-    """A value in what the client said in `row`, with where it stands there as an `ValueOrigin` has it.
+    """A value in the client's message of `row`, and its place there, as in `ValueOrigin`.
 
-    `origins` are where it came from: the place that gave it out, then others where it was said too. `what` is what it is called;
-    `guessed`, that it only looks made up.
+    `origins` begin with the place that issued it; others are places where the server sent it too. `what` is its kind; `is_guessed`
+    says that it only looks generated.
     """
 
     row: int
@@ -59,20 +66,17 @@ class CorrelatedValue(NamedTuple):
     value: Scalar
     what: str
     origins: tuple[ValueOrigin, ...]
-    guessed: bool = False
+    is_guessed: bool = False
     is_name: bool = False
 
     @property
     def from_row(self) -> int:
-        """The row whose answer gave it out."""
+        """The row whose answer issued it."""
         return self.origins[0].row
 
 
 class Correlations:
-    """What a recording carries. It never changes; each drive of a fresh server has a `run` of its own.
-
-    `handles` are what `--carry` names. Raises: PathError: for one that cannot be read.
-    """
+    """The correlated values of a transcript, by message. They never change; `CorrelationRun` has the live values of one replay."""
 
     __slots__ = ("_needs", "_values", "recorded")
 
@@ -84,26 +88,22 @@ class Correlations:
     ) -> None:
         self._values = values
         self.recorded = recorded
-        """The server's messages that something was carried from."""
+        """The server's messages that are an origin."""
         self._needs = direct_needs
-        """By row, the client's requests that gave out what it holds."""
+        """By row, the client's requests whose answers issued its values."""
 
     def values(self, message: Message) -> tuple[CorrelatedValue, ...]:
-        """What of a recorded message of the client's came from its server, in the order of the message."""
+        """Return the correlated values in a recorded message of the client, in the order of the message."""
         return self._values.get(message_key(message), ())
 
     def needs(self, row: int) -> frozenset[int]:
-        """The rows of the client's requests without whose answers that of this row cannot be asked; theirs included."""
-        found: set[int] = set()
-        waiting = [*self._needs.get(row, ())]
-        while waiting:
-            one = waiting.pop()
-            if one not in found:
-                found.add(one)
-                waiting.extend(self._needs.get(one, ()))
-        return frozenset(found)
+        """Return the client's requests whose answers this row needs, directly or not."""
+        return frozenset(closure(self._direct_needs(row), self._direct_needs))
+
+    def _direct_needs(self, row: int) -> set[int]:
+        return self._needs.get(row, set())
 
 
 def message_key(message: Message) -> MessageKey:
-    """By which a message is found again; those of a batch have one number."""
+    """Return the key by which a message is found; the messages of a batch have one number."""
     return message.capture, message.number, f"{message.id} {message.method}"

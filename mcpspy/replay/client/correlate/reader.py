@@ -1,7 +1,7 @@
-"""Reads the messages of one capture in their order, and says of each of the client's what in it the server had said before.
+"""Reading of correlations: finds in each message of a client the values that its server had sent before.
 
-First it looks ahead at all that the client says, so that of what the server says only that is remembered. Refuses to look at what a
-client says of itself, and at the names of tools and prompts.
+First it looks ahead at everything the client sends, so that only such values are remembered. It leaves out what a client says of
+itself, and the names of tools and prompts.
 """
 
 from __future__ import annotations
@@ -24,275 +24,285 @@ if TYPE_CHECKING:
     from ...compare.ignore import Step
 
 MAX_OTHERS: Final = 8
-"""So many other places where a value was said are remembered, should the first not be asked for again."""
+"""The most other origins of a value that are remembered, in case the first is not requested again."""
 
 SHORTEST_ID: Final = 10 ** (MIN_DIGITS - 1)
-"""Smaller numbers are amounts, dates, or places in lists."""
+"""Smaller numbers are amounts, dates, or indices."""
 
 MAX_LETTERS: Final = 4096
-"""Longer texts are not taken for one value; words within them are."""
+"""Longer texts are not taken as one value; words in them are."""
 
 ROOTS: Final = "roots/list"
 
-_OWN: Final = frozenset(("_meta", "protocolVersion", "capabilities", "clientInfo", "progressToken", "requestId", "ref"))
-"""Members of `params` that a client says of itself, or by which it means messages."""
+_CLIENTS_OWN: Final = frozenset(("_meta", "protocolVersion", "capabilities", "clientInfo", "progressToken", "requestId", "ref"))
+"""Members of `params` that describe a client, or refer to messages."""
 
-_NAMED: Final = frozenset(("tools/call", "prompts/get"))
-"""Requests whose `name` a server never makes up."""
+_WITH_FIXED_NAME: Final = frozenset(("tools/call", "prompts/get"))
+"""Requests whose `name` a server never generates."""
 
 _pieces = re.compile(r"[^/?&=#:,;\s\"'()<>\[\]{}]+").finditer
 
 _Key = tuple[str, str | None, tuple["Step", ...]]
+"""Method, target, and steps with `*` for each index: the same for all places that issue the same kind of value."""
 
 
-class _Known:
-    """Where the server said one value: `source` is the place that gives it out, `key` what such places have in common."""
+class _Origins:
+    """The places where the server sent one value: `issuer` is the one that issued it, and `key` the issuer's kind of place."""
 
-    __slots__ = ("key", "others", "source")
+    __slots__ = ("issuer", "key", "others")
 
-    def __init__(self, source: ValueOrigin, key: _Key) -> None:
-        self.source = source
+    def __init__(self, issuer: ValueOrigin, key: _Key) -> None:
+        self.issuer = issuer
         self.key = key
         self.others: deque[ValueOrigin] = deque(maxlen=MAX_OTHERS)
 
-    def add(self, origin: ValueOrigin, key: _Key, *, gives: bool) -> None:
-        """Another place. `gives` says that whatever is said there is given out anew.
+    def add(self, origin: ValueOrigin, key: _Key, *, issues: bool) -> None:
+        """Add another place, which may be the new issuer.
 
-        So it is, too, where the same call says it again, and where an answer says what was told before it came. Of the places in one
-        message a value by itself is surer than one within a text.
+        It is if `issues` says so, if it is the same kind of place, or if it is an answer and the issuer was a message before it. In
+        one message a whole value is a better issuer than a part of a text.
         """
-        if origin.said == self.source.said and (origin.span is not None or self.source.span is None):
+        is_same_message = origin.message == self.issuer.message
+        if is_same_message and (origin.span is not None or self.issuer.span is None):
             self.others.append(origin)
-        elif (
-            gives or key == self.key or self.source.said == origin.said or (self.source.said.method and not origin.said.method)
-        ):
-            self.others.appendleft(self.source)
-            self.source, self.key = origin, key
+        elif issues or key == self.key or is_same_message or (self.issuer.message.method and not origin.message.method):
+            self.others.appendleft(self.issuer)
+            self.issuer, self.key = origin, key
         else:
             self.others.appendleft(origin)
 
     @property
-    def origins(self) -> tuple[ValueOrigin, ...]:
-        return self.source, *self.others
+    def all(self) -> tuple[ValueOrigin, ...]:
+        return self.issuer, *self.others
 
 
 class _FoundValue(NamedTuple):
-    """What was found at one place of the client's message."""
+    """A correlated value at one place of the client's message."""
 
     span: tuple[int, int] | None
     value: Scalar
-    what: str
-    known: _Known
-    guessed: bool = False
+    origins: _Origins
+    is_guessed: bool = False
 
 
 class CorrelationReader:
-    """See above. `said` are the server's messages by what they are called."""
+    """Reads the messages of one capture in order. `messages` are the server's, by reference."""
 
-    __slots__ = ("_counts", "_guesses", "_handles", "_held", "_hosted", "_listed", "_named", "_own", "_wanted", "said")
+    __slots__ = (
+        "_clients_own", "_clients_tasks", "_counts", "_guesses", "_named", "_specified", "_used", "_variables", "_wanted", "messages",
+    )  # fmt: skip
 
-    def __init__(self, handles: NamedVariables) -> None:
-        self._handles = handles
-        self.said: dict[MessageRef, Message] = {}
+    def __init__(self, variables: NamedVariables) -> None:
+        self._variables = variables
+        self.messages: dict[MessageRef, Message] = {}
         self._counts: dict[tuple[int, str], int] = {}
         self._wanted: set[str] = set()
-        """What looks made up among all that the client says."""
-        self._own: set[str] = set()
-        """What of it the client said before the server did."""
-        self._guesses: dict[str, _Known] = {}
-        self._listed: dict[GeneratedValue, _Known] = {}
-        """What the specification says is carried."""
-        self._hosted: set[GeneratedValue] = set()
-        """Tasks that the client runs for the server: their ids are its own."""
-        self._named: dict[str, _Known] = {}
-        """What `--carry` names."""
-        self._held: dict[int, set[str]] = {}
-        """By row, the values that its request holds and that were carried."""
+        """The opaque words that the client sends."""
+        self._clients_own: set[str] = set()
+        """Those that the client sent before the server."""
+        self._guesses: dict[str, _Origins] = {}
+        """The origins of opaque words."""
+        self._specified: dict[GeneratedValue, _Origins] = {}
+        """The origins of what the specification says that servers generate."""
+        self._clients_tasks: set[GeneratedValue] = set()
+        """Tasks that the client runs for the server: it generates their ids."""
+        self._named: dict[str, _Origins] = {}
+        """The origins of the variables that `--carry` names."""
+        self._used: dict[int, set[str]] = {}
+        """By row, the correlated values in its request."""
 
     def look_ahead(self, message: Message) -> None:
-        """A message that the client is going to say."""
+        """Take a message that the client is going to send."""
         for _, leaf in _leaves(message, read(message.raw)):
-            for one in _candidates(_text(leaf)) if _may_hold(leaf) else ():
-                self._wanted.add(one.text)
+            if _may_be_opaque(leaf):
+                self._wanted.update(span.text for span in _candidates(_text(leaf)))
 
     def feed(self, message: Message, row: Exchange | UnpairedMessage) -> tuple[CorrelatedValue, ...]:
-        """The next message, with its row. What of it is carried, if it is the client's."""
+        """Take the next message with its row; return the correlated values in it, if it is the client's."""
         if message.sender == CLIENT:
             if isinstance(row, Exchange) and row.method == ROOTS:
-                return ()  # a client's folders are its own, whoever else has heard of them
-            return tuple(self._client_said(message, row.row))
-        self._server_said(message, row)
+                return ()  # a client's folders are its own, even if its server names them too
+            return tuple(self._take_clients(message, row.row))
+        self._take_servers(message, row)
         return ()
 
     # The server
 
-    def _server_said(self, message: Message, row: Exchange | UnpairedMessage) -> None:
-        said = self._called(message, row)
-        self.said[said] = message
+    def _take_servers(self, message: Message, row: Exchange | UnpairedMessage) -> None:
+        reference = self._reference(message, row)
+        self.messages[reference] = message
         body = read(message.raw)
         if not isinstance(body, dict):
             return
         method, target = (row.method, row.target) if isinstance(row, Exchange) else (message.method or "", None)
 
-        def know(
-            known: dict[Any, _Known], name: Any, steps: tuple[Step, ...], span: tuple[int, int] | None, *, is_name: bool = False
+        def add(
+            known: dict[Any, _Origins],
+            value: Any,
+            steps: tuple[Step, ...],
+            span: tuple[int, int] | None,
+            *,
+            is_name: bool = False,
         ) -> None:
-            origin = ValueOrigin(said, row.row, steps, span, is_name)
-            key = method, target, tuple("*" if isinstance(one, int) else one for one in steps)
-            if name in known:
-                known[name].add(origin, key, gives=isinstance(name, GeneratedValue) and name.what != TASK_ID)
+            origin = ValueOrigin(reference, row.row, steps, span, is_name)
+            key = method, target, tuple("*" if isinstance(step, int) else step for step in steps)
+            if value in known:
+                known[value].add(origin, key, issues=isinstance(value, GeneratedValue) and value.what != TASK_ID)
             else:
-                known[name] = _Known(origin, key)
+                known[value] = _Origins(origin, key)
 
-        held: set[str] = self._held.get(row.row, set())
-        for named, steps, is_name in issued_values(message, method, body):
-            if named not in self._hosted and (named.what != TASK_ID or named.value not in held):
-                know(self._listed, named, steps, None, is_name=is_name)
-        for steps, leaf in self._handles.leaves(body):
-            if leaf != "" and _text(leaf) not in held:
-                know(self._named, _text(leaf), steps, None)
-        if self._wanted or self._handles.values:
+        used: set[str] = self._used.get(row.row, set())
+        for generated, steps, is_name in issued_values(message, method, body):
+            if generated not in self._clients_tasks and (generated.what != TASK_ID or generated.value not in used):
+                add(self._specified, generated, steps, None, is_name=is_name)
+        for steps, leaf in self._variables.leaves(body):
+            if leaf != "" and _text(leaf) not in used:
+                add(self._named, _text(leaf), steps, None)
+        if self._wanted or self._variables.values:
             for steps, leaf in _content(body):
-                for value, span in self._literal(leaf):
-                    if value not in held:
-                        know(self._named, value, steps, span)
-                for one in self._asked_for(_text(leaf)) if _may_hold(leaf) else ():
-                    if one.text not in held:
-                        know(self._guesses, one.text, steps, None if one.text == _text(leaf) else (one.start, one.end))
+                for value, span in self._named_values(leaf):
+                    if value not in used:
+                        add(self._named, value, steps, span)
+                for word in self._wanted_words(_text(leaf)) if _may_be_opaque(leaf) else ():
+                    if word.text not in used:
+                        add(self._guesses, word.text, steps, None if word.text == _text(leaf) else (word.start, word.end))
 
-    def _called(self, message: Message, row: Exchange | UnpairedMessage) -> MessageRef:
+    def _reference(self, message: Message, row: Exchange | UnpairedMessage) -> MessageRef:
         if message.kind in (Kind.RESULT, Kind.ERROR):
             return MessageRef(row.row)
-        of = 0 if isinstance(row, UnpairedMessage) else row.row
+        owner = 0 if isinstance(row, UnpairedMessage) else row.row
         method = message.method or ""
-        nth = self._counts.get((of, method), 0)
-        self._counts[of, method] = nth + 1
-        return MessageRef(of, method, nth)
+        nth = self._counts.get((owner, method), 0)
+        self._counts[owner, method] = nth + 1
+        return MessageRef(owner, method, nth)
 
-    def _asked_for(self, text: str) -> Iterator[TextSpan]:
-        """What of the server's text the client is going to say, and has not said yet."""
-        wanted, own = self._wanted, self._own
+    def _wanted_words(self, text: str) -> Iterator[TextSpan]:
+        """Yield the parts of a server's text that the client is going to send, and has not sent yet."""
+        wanted, own = self._wanted, self._clients_own
         if text in wanted and text not in own:
             yield TextSpan(0, len(text), text)
-        for one in opaque_words(text):
-            if one.text in wanted and one.text not in own and one.text != text:
-                yield one
+        for word in opaque_words(text):
+            if word.text in wanted and word.text not in own and word.text != text:
+                yield word
 
-    def _literal(self, leaf: Scalar) -> Iterator[tuple[str, tuple[int, int] | None]]:
-        """The values that `--carry` names as they are, in a text or number of the server's."""
+    def _named_values(self, leaf: Scalar) -> Iterator[tuple[str, tuple[int, int] | None]]:
+        """Yield the values that `--carry` names themselves, in a text or number of the server."""
         text = _text(leaf)
-        for value in self._handles.values:
+        for value in self._variables.values:
             if text == value:
                 yield value, None
-            elif isinstance(leaf, str) and (found := re.search(rf"(?<!\w){re.escape(value)}(?!\w)", leaf)):
-                yield value, found.span()
+            elif isinstance(leaf, str) and (match := re.search(rf"(?<!\w){re.escape(value)}(?!\w)", leaf)):
+                yield value, match.span()
 
     # The client
 
-    def _client_said(self, message: Message, row: int) -> Iterator[CorrelatedValue]:
+    def _take_clients(self, message: Message, row: int) -> Iterator[CorrelatedValue]:
         body = read(message.raw)
         if not isinstance(body, dict):
             return
         if message.kind is Kind.RESULT:
-            self._hosted.update(one for one, _, _ in issued_values(message, "", body) if one not in self._listed)
+            issued = (generated for generated, _, _ in issued_values(message, "", body))
+            self._clients_tasks.update(generated for generated in issued if generated not in self._specified)
         done: set[tuple[Step, ...]] = set()
-        for named, steps, is_name in returned_values(message, body):
-            known = self._listed.get(named)
-            if known is not None:
+        for returned, steps, is_name in returned_values(message, body):
+            origins = self._specified.get(returned)
+            if origins is not None:
                 done.add(steps)
-                self._held.setdefault(row, set()).add(named.value)
-                yield CorrelatedValue(row, steps, None, named.value, named.what, known.origins, is_name=is_name)
+                self._used.setdefault(row, set()).add(returned.value)
+                yield CorrelatedValue(row, steps, None, returned.value, returned.what, origins.all, is_name=is_name)
         for steps, leaf in _leaves(message, body):
             if steps not in done:
-                for one in self._found(leaf):
-                    self._held.setdefault(row, set()).add(_text(one.value))
-                    yield CorrelatedValue(row, steps, one.span, one.value, one.what, one.known.origins, one.guessed)
+                for found in self._values_in(leaf):
+                    self._used.setdefault(row, set()).add(_text(found.value))
+                    yield CorrelatedValue(row, steps, found.span, found.value, VALUE, found.origins.all, found.is_guessed)
 
-    def _found(self, leaf: Scalar) -> Iterator[_FoundValue]:
-        """What is carried in one text or number of the client's; what is not is the client's own from now on."""
+    def _values_in(self, leaf: Scalar) -> Iterator[_FoundValue]:
+        """Yield the correlated values in one text or number of the client; other opaque words are the client's own from now on."""
         text = _text(leaf)
         if text in self._named:
-            yield _FoundValue(None, leaf, VALUE, self._named[text])
+            yield _FoundValue(None, leaf, self._named[text])
             return
-        if not _may_hold(leaf):
+        if not _may_be_opaque(leaf):
             return
-        over = 0
-        for one in sorted(self._in_text(text), key=lambda each: (each[0].start, -each[0].end)):
-            span, known, guessed = one
-            if span.start >= over:
-                over = span.end
-                is_whole = span.text == text
-                yield _FoundValue(
-                    None if is_whole else (span.start, span.end), leaf if is_whole else span.text, VALUE, known, guessed
-                )
+        end = 0
+        for span, origins, is_guessed in sorted(self._spans_in(text), key=lambda found: (found[0].start, -found[0].end)):
+            if span.start < end:
+                continue
+            end = span.end
+            if span.text == text:
+                yield _FoundValue(None, leaf, origins, is_guessed)
+            else:
+                yield _FoundValue((span.start, span.end), span.text, origins, is_guessed)
 
-    def _in_text(self, text: str) -> Iterator[tuple[TextSpan, _Known, bool]]:
+    def _spans_in(self, text: str) -> Iterator[tuple[TextSpan, _Origins, bool]]:
         if self._named:
             for piece in _pieces(text):
                 if piece[0] in self._named:
                     yield TextSpan(*piece.span(), piece[0]), self._named[piece[0]], False
-        for one in _candidates(text):
-            if one.text in self._guesses:
-                yield one, self._guesses[one.text], True
+        for word in _candidates(text):
+            if word.text in self._guesses:
+                yield word, self._guesses[word.text], True
             else:
-                self._own.add(one.text)
+                self._clients_own.add(word.text)
 
 
-def read_correlations(transcript: Transcript, handles: Sequence[str] = ()) -> Correlations:
-    """What a transcript carries; `handles` are what `--carry` names. Raises: PathError: for one that cannot be read."""
-    named = NamedVariables(handles)
-    readers = [CorrelationReader(named) for _ in transcript.captures]
+def read_correlations(transcript: Transcript, names: Sequence[str] = ()) -> Correlations:
+    """Read the correlations of a transcript; `names` are those of `--carry`. Raises: PathError: for one that cannot be read."""
+    variables = NamedVariables(names)
+    readers = [CorrelationReader(variables) for _ in transcript.captures]
     in_order = _in_order(transcript)
     for message, _ in in_order:
         if message.sender == CLIENT:
             readers[message.capture].look_ahead(message)
     values: dict[MessageKey, tuple[CorrelatedValue, ...]] = {}
     for message, row in in_order:
-        found = readers[message.capture].feed(message, row)
-        if found:
-            values[message_key(message)] = found
-    wanted = {one.said for some in values.values() for each in some for one in each.origins}
-    recorded = {said: message for reader in readers for said, message in reader.said.items() if said in wanted}
-    return Correlations(values, recorded, _direct(transcript, values))
+        correlated = readers[message.capture].feed(message, row)
+        if correlated:
+            values[message_key(message)] = correlated
+    wanted = {origin.message for in_message in values.values() for value in in_message for origin in value.origins}
+    recorded = {
+        reference: message for reader in readers for reference, message in reader.messages.items() if reference in wanted
+    }
+    return Correlations(values, recorded, _direct_needs(transcript, values))
 
 
 def _in_order(transcript: Transcript) -> list[tuple[Message, Exchange | UnpairedMessage]]:
-    """Every message that can be read, with its row, in the order in which a tap saw them."""
-    found: list[tuple[Message, Exchange | UnpairedMessage]] = []
+    """List every readable message with its row, in the order in which a tap saw them."""
+    messages: list[tuple[Message, Exchange | UnpairedMessage]] = []
     for row in transcript.rows:
         if isinstance(row, Exchange):
-            found += [(one, row) for one in row.messages]
+            messages += [(message, row) for message in row.messages]
         elif isinstance(row, UnpairedMessage) and row.message.kind is not Kind.MALFORMED:
-            found.append((row.message, row))
-    return sorted(found, key=lambda one: (one[0].at_ns, one[0].capture, one[0].number))
+            messages.append((row.message, row))
+    return sorted(messages, key=lambda item: (item[0].at_ns, item[0].capture, item[0].number))
 
 
-def _direct(transcript: Transcript, values: dict[MessageKey, tuple[CorrelatedValue, ...]]) -> dict[int, set[int]]:
-    """By row, the client's requests that gave out what it holds."""
-    asked = {row.row for row in transcript.rows if isinstance(row, Exchange) and row.sender == CLIENT}
-    found: dict[int, set[int]] = {}
-    for some in values.values():
-        for one in some:
-            if one.from_row in asked and one.from_row != one.row:
-                found.setdefault(one.row, set()).add(one.from_row)
-    return found
+def _direct_needs(transcript: Transcript, values: dict[MessageKey, tuple[CorrelatedValue, ...]]) -> dict[int, set[int]]:
+    """Return, by row, the client's requests whose answers issued its values."""
+    requests = {row.row for row in transcript.rows if isinstance(row, Exchange) and row.sender == CLIENT}
+    needs: dict[int, set[int]] = {}
+    for in_message in values.values():
+        for value in in_message:
+            if value.from_row in requests and value.from_row != value.row:
+                needs.setdefault(value.row, set()).add(value.from_row)
+    return needs
 
 
 def _candidates(text: str) -> Iterator[TextSpan]:
-    """What of a text could be carried, the whole first."""
-    found = list(opaque_words(text))
-    if found and len(text) <= MAX_LETTERS and found[0].text != text:
+    """Yield the parts of a text that may be correlated, the whole first."""
+    words = list(opaque_words(text))
+    if words and len(text) <= MAX_LETTERS and words[0].text != text:
         yield TextSpan(0, len(text), text)
-    yield from found
+    yield from words
 
 
-def _may_hold(leaf: Scalar) -> bool:
-    """Whether something made up may be in it: in any text, and in numbers that are as long as ids are."""
+def _may_be_opaque(leaf: Scalar) -> bool:
+    """Return whether it may hold something opaque: any text may, and numbers that are as long as ids."""
     return isinstance(leaf, str) or (isinstance(leaf, int) and leaf >= SHORTEST_ID)
 
 
 def _leaves(message: Message, body: Any) -> Iterator[Leaf]:
-    """The texts and numbers of a client's message that may have come from its server."""
+    """Yield the texts and numbers of a client's message that may come from its server."""
     if not isinstance(body, dict):
         return
     if message.kind is Kind.RESULT:
@@ -301,7 +311,7 @@ def _leaves(message: Message, body: Any) -> Iterator[Leaf]:
     if not isinstance(params, dict) or message.kind not in (Kind.REQUEST, Kind.NOTIFICATION):
         return
     for name, value in params.items():
-        if name not in _OWN and not (name == "name" and message.method in _NAMED):
+        if name not in _CLIENTS_OWN and not (name == "name" and message.method in _WITH_FIXED_NAME):
             yield from leaves(value, ("params", name))
     meta = params.get("_meta")
     if isinstance(meta, dict) and RELATED_TASK in meta:
@@ -309,12 +319,12 @@ def _leaves(message: Message, body: Any) -> Iterator[Leaf]:
 
 
 def _content(body: dict[str, Any]) -> Iterator[Leaf]:
-    """All that a server's message says."""
+    """Yield all texts and numbers of a server's message."""
     for name in ("result", "error", "params"):
         if name in body:
             yield from leaves(body[name], (name,), into_texts=True)
 
 
 def _text(leaf: Scalar) -> str:
-    """A value as the text by which it is known: 17 and "17" are the same handle."""
+    """Return the text by which a value is known: 17 and "17" are the same value."""
     return leaf if isinstance(leaf, str) else canonical(leaf)

@@ -1,7 +1,7 @@
-"""What is carried while a recording is driven against one fresh server: from its live messages into what is said next.
+"""Live values of one replay: taken from the live server's messages, and put into the recorded client's messages.
 
-A machine: `feed` takes what the live server said, `fill` gives what has to be exchanged in what is about to be said. Where the live
-server spells a value as the recorded one did, nothing has to be. Refuses to put in what it is not sure of: that is missing then.
+A machine: `feed` takes a message of the live server, and `fill` returns the edits of a message that is to be sent. A value that
+cannot be located for certain is not replaced, and is in `missing`.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from ....wire.edits import ValueEdit, with_values
 from ....wire.json_spans import members, span_at
 from ...json.canonical import canonical, read
 from ...json.locate import live_steps, live_text
+from ...json.redacted import is_redacted
 from ...json.walk import Scalar, value_at
-from .model import MessageRef
+from .model import VALUE, MessageRef
 
 if TYPE_CHECKING:
     from ....transcript.model import Message
     from ...compare.ignore import Step
     from .model import CorrelatedValue, Correlations, ValueOrigin
 
-MIN_SURE: Final = 6
-"""A value of so many letters is put back wherever it stands; a shorter one at the places alone where it was carried."""
+MIN_UNIQUE: Final = 6
+"""Values of so many letters are restored wherever they occur; shorter ones only where they were correlated."""
 
 MAX_SHOWN: Final = 40
 
 MAX_READ: Final = 4
-
-_is_redacted = re.compile(r"redacted-[0-9a-f]{12}").search
+"""The most messages whose JSON is kept: one list may issue a thousand ids."""
 
 
 class MissingValue(NamedTuple):
-    """A value that could not be carried into what was said in the recorded `row`: it stays as it was recorded. `str` says why."""
+    """A value in the recorded `row` for which there is no live one: it stays as it was recorded. `str` says why."""
 
     row: int
     what: str
     from_row: int
     why: str
     redacted: bool = False
-    """Whether what stays is a pseudonym, which no server knows."""
+    """Whether the recorded value is a pseudonym, which no server knows."""
 
     def __str__(self) -> str:
         return f"{self.what} of row {self.row} came from row {self.from_row}, {self.why}"
 
 
 class _Value(NamedTuple):
-    """A live value: its text, its bytes in JSON, and where it stands in the live message."""
+    """A live value: its text, its bytes in JSON, and the steps to it in the live message."""
 
     text: str
     spelled: bytes
@@ -57,152 +57,154 @@ class _Value(NamedTuple):
 
 
 class CorrelationRun:
-    """See above. `missing` grows with each `fill`."""
+    """The live values for `correlations`. `missing` grows with each `fill`."""
 
-    __slots__ = ("_bodies", "_carrying", "_counts", "_found", "_live", "_put_back", "_spellings", "missing")
+    __slots__ = ("_bodies", "_correlations", "_counts", "_found", "_live", "_recorded_texts", "_short_values", "missing")
 
     def __init__(self, correlations: Correlations) -> None:
-        self._carrying = correlations
+        self._correlations = correlations
         self._live: dict[MessageRef, Message] = {}
         self._counts: dict[tuple[int, str], int] = {}
         self._bodies: dict[MessageRef, tuple[Any, Any]] = {}
-        """The messages that were looked into last, recorded and live: one list may give out a thousand ids."""
+        """The recorded and the live JSON of the messages that were read last."""
         self._found: dict[tuple[ValueOrigin, str], _Value | str] = {}
-        """What was found at the places asked for so far; a text says why nothing was."""
-        self._spellings: dict[bytes, bytes] = {}
-        """Recorded values by the live ones that took their place, as they are within JSON."""
-        self._put_back: dict[int, list[tuple[tuple[Step, ...], str, Scalar]]] = {}
-        """By recorded row, where short values were carried from and to: the live text there, and the recorded value."""
+        """The live values at the origins so far, or the reason why there is none."""
+        self._recorded_texts: dict[bytes, bytes] = {}
+        """The recorded values by the live ones, as spelled within JSON."""
+        self._short_values: dict[int, list[tuple[tuple[Step, ...], str, Scalar]]] = {}
+        """By recorded row, the places of short values: the steps, the live text, and the recorded value."""
         self.missing: list[MissingValue] = []
 
     def feed(self, row: int, live: Message) -> None:
-        """What the live server said: `row` is the recorded row that it belongs to, 0 for none."""
+        """Take a message of the live server; `row` is the recorded row that it belongs to, or 0."""
         if live.kind in (Kind.RESULT, Kind.ERROR):
-            said = MessageRef(row)
+            reference = MessageRef(row)
         else:
             method = live.method or ""
             nth = self._counts.get((row, method), 0)
             self._counts[row, method] = nth + 1
-            said = MessageRef(row, method, nth)
-        if said in self._carrying.recorded:
-            self._live.setdefault(said, live)
+            reference = MessageRef(row, method, nth)
+        if reference in self._correlations.recorded:
+            self._live.setdefault(reference, live)
 
     def fill(self, recorded: Message) -> list[ValueEdit]:
-        """What has to be exchanged in a recorded message of the client's that is about to be said; in the order given."""
+        """Return the edits of a recorded message of the client that is to be sent, in order."""
         by_steps: dict[tuple[Step, ...], list[tuple[CorrelatedValue, _Value]]] = {}
         names: dict[str, str] = {}
-        for one in self._carrying.values(recorded):
-            value = self._value(one)
+        for correlated in self._correlations.values(recorded):
+            value = self._live_value(correlated)
             if value is None:
                 continue
-            if one.is_name:
-                names[str(one.value)] = value.text
+            if correlated.is_name:
+                names[str(correlated.value)] = value.text
             else:
-                by_steps.setdefault(one.steps, []).append((one, value))
+                by_steps.setdefault(correlated.steps, []).append((correlated, value))
         body = read(recorded.raw) if by_steps else None
-        edits = [ValueEdit(steps, self._spelled(value_at(body, steps), some)) for steps, some in by_steps.items()]
-        return [*edits, *_renamed(recorded.raw, edits, names)]
+        edits = [ValueEdit(steps, _spelled(value_at(body, steps), pairs)) for steps, pairs in by_steps.items()]
+        return [*edits, *_rename(recorded.raw, edits, names)]
 
     def as_recorded(self, row: int, payload: bytes) -> bytes:
-        """A live payload, of what belongs to a recorded row, with the recorded values in the place of those that were carried."""
+        """Put the recorded values in place of the live ones, in a live payload that belongs to a recorded row."""
         body: Any = None
-        for steps, live, recorded in self._put_back.get(row, ()):
+        for steps, live, recorded in self._short_values.get(row, ()):
             body = read(payload) if body is None else body
             now = value_at(body, steps)
             if isinstance(now, str) and now != live:
-                spelled = json.dumps(re.sub(rf"(?<!\w){re.escape(live)}(?!\w)", lambda _, to=recorded: str(to), now))  # type: ignore[misc]
-                payload = with_values(payload, [ValueEdit(steps, spelled.encode())])
+                text = re.sub(rf"(?<!\w){re.escape(live)}(?!\w)", lambda _, to=recorded: str(to), now)  # type: ignore[misc]
+                payload = with_values(payload, [ValueEdit(steps, json.dumps(text).encode())])
             elif isinstance(now, str | int | float) and _text(now) == live:
                 payload = with_values(payload, [ValueEdit(steps, _json(recorded))])
-        there = {live: to for live, to in self._spellings.items() if live in payload}
-        if not there:
+        present = {live: recorded for live, recorded in self._recorded_texts.items() if live in payload}
+        if not present:
             return payload
-        longest_first = sorted(there, key=len, reverse=True)
-        return re.sub(b"|".join(map(re.escape, longest_first)), lambda found: there[found[0]], payload)
+        longest_first = sorted(present, key=len, reverse=True)
+        return re.sub(b"|".join(map(re.escape, longest_first)), lambda match: present[match[0]], payload)
 
     # Values
 
-    def _value(self, carried: CorrelatedValue) -> _Value | None:
-        """The live value, if there is one and it is another."""
-        recorded = _text(carried.value)
+    def _live_value(self, correlated: CorrelatedValue) -> _Value | None:
+        """Return the live value, if there is one and it differs."""
+        recorded = _text(correlated.value)
         why = ""
-        for origin in carried.origins:
-            found = self._at(origin, recorded, guessed=carried.guessed)
-            if isinstance(found, _Value):
-                if found.text == recorded:
+        for origin in correlated.origins:
+            value = self._value_at(origin, recorded, is_guessed=correlated.is_guessed)
+            if isinstance(value, _Value):
+                if value.text == recorded:
                     return None
-                self._remember(carried, origin, found)
-                return found
-            why = why or found
-        shown = "" if carried.what != "value" else f" {recorded if len(recorded) <= MAX_SHOWN else recorded[:MAX_SHOWN] + '…'}"
-        what = f"the {carried.what}{shown}"
-        self.missing.append(MissingValue(carried.row, what, carried.from_row, why, redacted=_is_redacted(recorded) is not None))
+                self._remember(correlated, origin, value)
+                return value
+            why = why or value
+        shown = "" if correlated.what != VALUE else f" {recorded if len(recorded) <= MAX_SHOWN else recorded[:MAX_SHOWN] + '…'}"
+        what = f"the {correlated.what}{shown}"
+        self.missing.append(MissingValue(correlated.row, what, correlated.from_row, why, redacted=is_redacted(recorded)))
         return None
 
-    def _at(self, origin: ValueOrigin, recorded: str, *, guessed: bool) -> _Value | str:
-        """The live value at a place, or why there is none."""
+    def _value_at(self, origin: ValueOrigin, recorded: str, *, is_guessed: bool) -> _Value | str:
+        """Return the live value at an origin, or the reason why there is none."""
         key = origin, recorded
         if key not in self._found:
-            live = self._live.get(origin.said)
+            live = self._live.get(origin.message)
             if live is None:
-                return "which was not answered" if not origin.said.method else "where it was not said this time"
-            self._found[key] = self._looked_up(origin, recorded, live, guessed=guessed)
+                return "which was not answered" if not origin.message.method else "where it was not said this time"
+            self._found[key] = self._locate(origin, recorded, live, is_guessed=is_guessed)
         return self._found[key]
 
-    def _looked_up(self, origin: ValueOrigin, recorded: str, live: Message, *, guessed: bool) -> _Value | str:
-        if guessed and _holds(live.raw, recorded):
+    def _locate(self, origin: ValueOrigin, recorded: str, live: Message, *, is_guessed: bool) -> _Value | str:
+        if is_guessed and _holds(live.raw, recorded):
             return _Value(recorded, b"", ())
-        before = self._carrying.recorded[origin.said]
+        before = self._correlations.recorded[origin.message]
         if live.kind is Kind.ERROR and before.kind is not Kind.ERROR:
             return "which failed"
-        bodies = self._bodies.pop(origin.said, None) or (read(before.raw), read(live.raw))
-        self._bodies[origin.said] = bodies
+        bodies = self._bodies.pop(origin.message, None) or (read(before.raw), read(live.raw))
+        self._bodies[origin.message] = bodies
         if len(self._bodies) > MAX_READ:
             del self._bodies[next(iter(self._bodies))]
-        return _value_at(origin, *bodies, live.raw) or "which brought nothing in its place"
+        return _value_in(origin, *bodies, live.raw) or "which brought nothing in its place"
 
-    def _spelled(self, leaf: Any, some: list[tuple[CorrelatedValue, _Value]]) -> bytes:
-        """The JSON that goes to one place of the client's message: the live value, or the text there with the live values in it."""
-        carried, value = some[0]
-        if carried.span is None:
-            return _json(value.text) if isinstance(leaf, str) else value.spelled
-        text = str(leaf)
-        for one, now in reversed(some):
-            if one.span is not None:
-                text = text[: one.span[0]] + now.text + text[one.span[1] :]
-        return _json(text)
-
-    def _remember(self, carried: CorrelatedValue, origin: ValueOrigin, value: _Value) -> None:
-        recorded = _text(carried.value)
-        if min(len(value.text), len(recorded)) >= MIN_SURE:
-            self._spellings.setdefault(_json(value.text)[1:-1], _json(recorded)[1:-1])
-        elif not carried.is_name:
-            self._put_back.setdefault(carried.row, []).append((carried.steps, value.text, carried.value))
-            self._put_back.setdefault(origin.row, []).append((value.steps, value.text, carried.value))
+    def _remember(self, correlated: CorrelatedValue, origin: ValueOrigin, value: _Value) -> None:
+        recorded = _text(correlated.value)
+        if min(len(value.text), len(recorded)) >= MIN_UNIQUE:
+            self._recorded_texts.setdefault(_json(value.text)[1:-1], _json(recorded)[1:-1])
+        elif not correlated.is_name:
+            in_client = (correlated.steps, value.text, correlated.value)
+            self._short_values.setdefault(correlated.row, []).append(in_client)
+            self._short_values.setdefault(origin.row, []).append((value.steps, value.text, correlated.value))
 
 
-def _value_at(origin: ValueOrigin, recorded: Any, live: Any, raw: bytes) -> _Value | None:
-    """The value that stands in the live message where the recorded one had it."""
+def _spelled(leaf: Any, pairs: list[tuple[CorrelatedValue, _Value]]) -> bytes:
+    """Return the JSON for one place of the client's message: the live value, or its text with live values in it."""
+    correlated, value = pairs[0]
+    if correlated.span is None:
+        return _json(value.text) if isinstance(leaf, str) else value.spelled
+    text = str(leaf)
+    for part, live in reversed(pairs):
+        if part.span is not None:
+            text = text[: part.span[0]] + live.text + text[part.span[1] :]
+    return _json(text)
+
+
+def _value_in(origin: ValueOrigin, recorded: Any, live: Any, raw: bytes) -> _Value | None:
+    """Return the value of the live message at the place of the recorded one."""
     if origin.is_name:
-        return _name_at(origin, recorded, live)
+        return _name_in(origin, recorded, live)
     steps = live_steps(recorded, live, origin.steps)
     if steps is None:
         return None
     now = value_at(live, steps)
     if origin.span is not None:
         before = value_at(recorded, origin.steps)
-        found = live_text(before, now, *origin.span) if isinstance(before, str) and isinstance(now, str) else None
-        return None if found is None else _Value(found, _json(found), steps)
+        text = live_text(before, now, *origin.span) if isinstance(before, str) and isinstance(now, str) else None
+        return None if text is None else _Value(text, _json(text), steps)
     if isinstance(now, bool) or not isinstance(now, str | int | float) or now == "":
         return None
-    stands = None if isinstance(now, str) else span_at(raw, steps)  # of numbers every digit counts
-    return _Value(_text(now), _json(now) if stands is None else raw[stands[0] : stands[1]], steps)
+    span = None if isinstance(now, str) else span_at(raw, steps)  # every digit of a number counts
+    return _Value(_text(now), _json(now) if span is None else raw[span[0] : span[1]], steps)
 
 
-def _name_at(origin: ValueOrigin, recorded: Any, live: Any) -> _Value | None:
-    """The name under which the live message has what the recorded one had under another: the same one, or the one at its place."""
-    *around, name = origin.steps
-    before, now = value_at(recorded, tuple(around)), value_at(live, tuple(around))
+def _name_in(origin: ValueOrigin, recorded: Any, live: Any) -> _Value | None:
+    """Return the member's name in the live message: the recorded name, or the one at its position."""
+    *parent, name = origin.steps
+    before, now = value_at(recorded, tuple(parent)), value_at(live, tuple(parent))
     if not isinstance(before, dict) or not isinstance(now, dict):
         return None
     if name in now:
@@ -211,25 +213,24 @@ def _name_at(origin: ValueOrigin, recorded: Any, live: Any) -> _Value | None:
     if len(before) != len(names):
         return None
     text = names[list(before).index(name)]
-    return _Value(text, _json(text), (*around, text))
+    return _Value(text, _json(text), (*parent, text))
 
 
-def _renamed(raw: bytes, edits: Iterable[ValueEdit], names: dict[str, str]) -> Iterable[ValueEdit]:
-    """The edit that gives the members of `inputResponses` their live names. It holds the other edits within."""
+def _rename(raw: bytes, edits: Iterable[ValueEdit], names: dict[str, str]) -> Iterable[ValueEdit]:
+    """Yield the edit that gives the members of `inputResponses` their live names. It includes the other edits inside."""
     if not names:
         return
     steps = ("params", "inputResponses")
     payload = with_values(raw, edits)
-    stands = span_at(payload, steps)
-    if stands is not None:
-        some = members(payload[stands[0] : stands[1]]).items()
-        yield ValueEdit(
-            steps, b"{" + b",".join(_json(names.get(name, name)) + b":" + bytes(value) for name, value in some) + b"}"
-        )
+    span = span_at(payload, steps)
+    if span is not None:
+        inner = members(payload[span[0] : span[1]]).items()
+        renamed = b",".join(_json(names.get(name, name)) + b":" + bytes(value) for name, value in inner)
+        yield ValueEdit(steps, b"{" + renamed + b"}")
 
 
 def _holds(raw: bytes, text: str) -> bool:
-    """Whether a message has this text somewhere."""
+    """Return whether a message holds this text."""
     return _json(text)[1:-1] in raw or json.dumps(text)[1:-1].encode() in raw
 
 

@@ -1,6 +1,13 @@
-"""What in a text looks as if a program had made it up: ids, hashes, keys, pseudonyms. Names, dates, versions and numbers do not.
+"""Values that a client may have from its server: opaque words in texts, the variables that `--carry` names, and generated ids.
 
-Only such a value is taken for the same where it turns up again: "1" and "true" turn up everywhere. Refuses to be sure.
+`--carry` names values that do not look generated:
+
+$.structuredContent.id    a JSON path in a result; $.error.data.id in an error, $.params.uri in what a server sends on its own
+handle                    $..handle: every member of that name
+"h1"                      the recorded value itself, wherever the server sent it
+
+Source of the generated ids: MCP specification: basic/utilities/pagination; basic/patterns/mrtr (2026-07-28); basic/utilities/tasks,
+client/elicitation (2025-11-25); SEP-2663 for tasks from 2026-07-28 on.
 """
 
 from __future__ import annotations
@@ -20,15 +27,17 @@ if TYPE_CHECKING:
     from ....transcript.model import Message
     from ...compare.ignore import Step
 
+# Opaque words
+
 
 MIN_LETTERS: Final = 8
-"""Shorter than the eight digits that a UUID begins with, values repeat by chance."""
+"""The shortest opaque word: a UUID begins with eight digits, and shorter values repeat by chance."""
 
 MIN_DIGITS: Final = 12
-"""Fewer digits are a number, a date or the seconds since 1970."""
+"""The fewest digits of an opaque number: fewer are a number, a date or the seconds since 1970."""
 
 MIN_CHANGES: Final = 3
-"""So often letters and digits follow on each other in what is made of both at random; in `report2026` once."""
+"""The fewest changes between letters and digits in a random word; `report2026` has one."""
 
 _words = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z_-]*[0-9A-Za-z])?=*").finditer
 _parts = re.compile(r"[0-9A-Za-z]+").finditer
@@ -39,7 +48,7 @@ _changes = re.compile(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])").findall
 
 
 class TextSpan(NamedTuple):
-    """A stretch of a text, from its first character to the one behind its last."""
+    """A part of a text, from its first character to the one after its last."""
 
     start: int
     end: int
@@ -47,7 +56,7 @@ class TextSpan(NamedTuple):
 
 
 def is_opaque(word: str) -> bool:
-    """Whether one word, as `words` cuts them, looks made up."""
+    """Return whether a word looks generated: ids, hashes, keys, pseudonyms; not names, dates, versions and short numbers."""
     if len(word) < MIN_LETTERS or not any(map(str.isdigit, word)):
         return False
     if word.isdigit():
@@ -58,20 +67,20 @@ def is_opaque(word: str) -> bool:
 
 
 def opaque_words(text: str) -> Iterator[TextSpan]:
-    """The made-up words of a text in order, each followed by the parts of it that are made up too: `8f3a9c01` of `run-8f3a9c01`."""
-    for found in _words(text):
-        word = found[0]
+    """Yield the opaque words of a text in order, each followed by its opaque parts: `8f3a9c01` of `run-8f3a9c01`."""
+    for match in _words(text):
+        word = match[0]
         if not is_opaque(word):
             continue
-        yield TextSpan(found.start(), found.end(), word)
+        yield TextSpan(match.start(), match.end(), word)
         for part in _parts(word):
             if part[0] != word and _is_random(part[0]):
-                at = found.start() + part.start()
+                at = match.start() + part.start()
                 yield TextSpan(at, at + len(part[0]), part[0])
 
 
 def _is_random(part: str) -> bool:
-    """Whether letters and digits without a sign between them were thrown together."""
+    """Return whether letters and digits without punctuation look random."""
     if len(part) < MIN_LETTERS:
         return False
     if part.isdigit():
@@ -79,72 +88,71 @@ def _is_random(part: str) -> bool:
     return bool(_hex(part)) or len(_changes(part)) >= MIN_CHANGES
 
 
+# Named variables
+
+
 _CONTENTS: Final = ("result", "error", "params")
 _name = re.compile(r"[^\W\d][\w-]*").fullmatch
 
 
 class NamedVariable(NamedTuple):
-    """One of them: as it was written, and its rule for the whole message, or the value itself."""
+    """One variable that `--carry` names: its rule for a whole message, or the value itself."""
 
-    written: str
     rules: Ignore | None = None
     value: str = ""
 
 
 class NamedVariables:
-    """All that were named. Raises: PathError: for one that is no path, no name and no value."""
+    """All named variables. Raises: PathError: for one that is no path, no name and no value."""
 
-    __slots__ = ("_paths", "values")
+    __slots__ = ("_rules", "values")
 
-    def __init__(self, written: Sequence[str] = ()) -> None:
-        found = [_handle(one) for one in written]
-        self._paths = [one for one in found if one.rules is not None]
-        self.values = frozenset(one.value for one in found if one.rules is None)
-        """The values that were named as they are."""
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        variables = [_named_variable(name) for name in names]
+        self._rules = [variable.rules for variable in variables if variable.rules is not None]
+        self.values = frozenset(variable.value for variable in variables if variable.rules is None)
+        """The values that were named themselves."""
 
     def __bool__(self) -> bool:
-        return bool(self._paths or self.values)
+        return bool(self._rules or self.values)
 
     def leaves(self, message: Any) -> Iterator[Leaf]:
-        """The texts and numbers of a server's message that paths name, with the steps from its root."""
-        for handle in self._paths:
-            if handle.rules is not None:
-                yield from _within(message, handle.rules)
+        """Yield the texts and numbers of a server's message that are named by path, with the steps from its root."""
+        if isinstance(message, dict):
+            for rules in self._rules:
+                yield from _leaves_of(message, rules)
 
 
-def _within(message: Any, rules: Ignore) -> Iterator[Leaf]:
-    if not isinstance(message, dict):
-        return
+def _leaves_of(message: dict[str, Any], rules: Ignore) -> Iterator[Leaf]:
     for name in _CONTENTS:
-        if name in message and (left := rules.into(name)) is not None:
-            yield from _under(name, message[name], left)
+        if name in message and (inner_rules := rules.into(name)) is not None:
+            for steps, leaf in named_leaves(message[name], inner_rules):
+                yield (name, *steps), leaf
 
 
-def _under(name: Step, content: Any, rules: Ignore) -> Iterator[Leaf]:
-    for steps, leaf in named_leaves(content, rules):
-        yield (name, *steps), leaf
-
-
-def _handle(written: str) -> NamedVariable:
-    text = written.strip()
+def _named_variable(name: str) -> NamedVariable:
+    text = name.strip()
     if text.startswith("$"):
-        return NamedVariable(written, Ignore(_rules(text)))
+        return NamedVariable(Ignore(_rules(text)))
     if len(text) > 2 and text[0] == text[-1] == '"':
-        return NamedVariable(written, value=text[1:-1])
+        return NamedVariable(value=text[1:-1])
     if _name(text):
-        return NamedVariable(written, Ignore.of((f"$..{text}",)))
+        return NamedVariable(Ignore.of((f"$..{text}",)))
     raise PathError(
-        written, 1, "this names no value to carry", 'Write a place as $.structuredContent.id, a member\'s name, or "a value".'
+        name, 1, "this names no value to carry", 'Write a path as $.structuredContent.id, a member\'s name, or "a value".'
     )
 
 
 def _rules(path: str) -> Iterator[tuple[Any, ...]]:
-    """The rule of a path from the root of a message: it may begin there, or at the result."""
+    """Yield the rules of a path that begins at the root of a message, or at the result."""
     rule = rule_of(path)
     if rule[0].selector in _CONTENTS or rule[0].anywhere:
         yield rule
     if not rule[0].anywhere:
         yield (rule_of("$.result")[0], *rule)
+
+
+# Generated ids
 
 
 CURSOR: Final = "cursor"
@@ -155,7 +163,7 @@ INPUT: Final = "input request"
 
 
 class GeneratedValue(NamedTuple):
-    """A value that is carried: what it is, within which method (empty: any), and as the server gave it out."""
+    """A value that a server generates by the specification: its kind, its method (empty: any), and the value."""
 
     what: str
     method: str
@@ -163,34 +171,35 @@ class GeneratedValue(NamedTuple):
 
 
 GeneratedPlace: TypeAlias = "tuple[GeneratedValue, tuple[Step, ...], bool]"
-"""What it is, the steps that lead there from the root of the message, and whether it is a member's name there."""
+"""A generated value, the steps to it from the root of the message, and whether it is the name of a member there."""
 
 
 def issued_values(message: Message, method: str, body: dict[str, Any]) -> Iterator[GeneratedPlace]:
-    """What a message of the server's gives out. `method` is that of the request that it answers, or its own."""
+    """Yield the generated values in a server's message. `method` is that of the request that it answers, or its own."""
     match message.kind:
         case Kind.RESULT:
             yield from _in_result(body.get("result"), method)
         case Kind.ERROR:
-            for at, one in enumerate(_list(_object(_object(body.get("error")).get("data")).get("elicitations"))):
-                yield from _value(ELICITATION_ID, one, "elicitationId", ("error", "data", "elicitations", at))
+            data = _object(_object(body.get("error")).get("data"))
+            for at, elicitation in enumerate(_list(data.get("elicitations"))):
+                yield from _member(ELICITATION_ID, elicitation, "elicitationId", ("error", "data", "elicitations", at))
         case _:
             params = body.get("params")
-            yield from _value(TASK_ID, params, "taskId", ("params",))
-            yield from _value(ELICITATION_ID, params, "elicitationId", ("params",))
-            yield from _related(params)
+            yield from _member(TASK_ID, params, "taskId", ("params",))
+            yield from _member(ELICITATION_ID, params, "elicitationId", ("params",))
+            yield from _related_task(params)
 
 
 def returned_values(message: Message, body: dict[str, Any]) -> Iterator[GeneratedPlace]:
-    """What a message of the client's may hand back."""
+    """Yield the values in a client's message that its server may have generated."""
     params = body.get("params")
     method = message.method or ""
-    yield from _value(CURSOR, params, "cursor", ("params",), method)
-    yield from _value(TASK_ID, params, "taskId", ("params",))
-    yield from _value(STATE, params, "requestState", ("params",))
-    yield from _value(ELICITATION_ID, params, "elicitationId", ("params",))
-    yield from _related(params)
-    yield from _related(body.get("result"), "result")
+    yield from _member(CURSOR, params, "cursor", ("params",), method)
+    yield from _member(TASK_ID, params, "taskId", ("params",))
+    yield from _member(STATE, params, "requestState", ("params",))
+    yield from _member(ELICITATION_ID, params, "elicitationId", ("params",))
+    yield from _related_task(params)
+    yield from _related_task(body.get("result"), "result")
     for name in _object(_object(params).get("inputResponses")):
         yield GeneratedValue(INPUT, "", name), ("params", "inputResponses", name), True
     if method == LISTEN:
@@ -198,37 +207,36 @@ def returned_values(message: Message, body: dict[str, Any]) -> Iterator[Generate
 
 
 def _in_result(result: Any, method: str) -> Iterator[GeneratedPlace]:
-    yield from _value(CURSOR, result, "nextCursor", ("result",), method)
-    yield from _value(STATE, result, "requestState", ("result",))
-    yield from _value(TASK_ID, result, "taskId", ("result",))
-    task = _object(result).get("task")
-    yield from _value(TASK_ID, task, "taskId", ("result", "task"))
-    for at, one in enumerate(_list(_object(result).get("tasks"))):
-        yield from _value(TASK_ID, one, "taskId", ("result", "tasks", at))
-    yield from _related(result, "result")
+    yield from _member(CURSOR, result, "nextCursor", ("result",), method)
+    yield from _member(STATE, result, "requestState", ("result",))
+    yield from _member(TASK_ID, result, "taskId", ("result",))
+    yield from _member(TASK_ID, _object(result).get("task"), "taskId", ("result", "task"))
+    for at, task in enumerate(_list(_object(result).get("tasks"))):
+        yield from _member(TASK_ID, task, "taskId", ("result", "tasks", at))
+    yield from _related_task(result, "result")
     for name in _object(_object(result).get("inputRequests")):
         yield GeneratedValue(INPUT, "", name), ("result", "inputRequests", name), True
 
 
-def _value(what: str, around: Any, name: str, steps: tuple[Step, ...], method: str = "") -> Iterator[GeneratedPlace]:
-    """A text under one name. An empty one says nothing."""
-    value = _object(around).get(name)
+def _member(what: str, parent: Any, name: str, steps: tuple[Step, ...], method: str = "") -> Iterator[GeneratedPlace]:
+    """Yield the text of a member, unless it is empty."""
+    value = _object(parent).get(name)
     if isinstance(value, str) and value:
         yield GeneratedValue(what, method, value), (*steps, name), False
 
 
-def _related(around: Any, under: str = "params") -> Iterator[GeneratedPlace]:
-    related = _object(_object(around).get("_meta")).get(RELATED_TASK)
-    yield from _value(TASK_ID, related, "taskId", (under, "_meta", RELATED_TASK))
+def _related_task(parent: Any, under: str = "params") -> Iterator[GeneratedPlace]:
+    related = _object(_object(parent).get("_meta")).get(RELATED_TASK)
+    yield from _member(TASK_ID, related, "taskId", (under, "_meta", RELATED_TASK))
 
 
 def _task_ids(params: Any, steps: tuple[Step, ...]) -> Iterator[GeneratedPlace]:
-    """The tasks of whose news a subscription wants to hear, in whichever member they are listed."""
+    """Yield the tasks that a subscription listens to, in whichever member they are listed."""
     for name, value in _object(params).items():
         if name == "taskIds":
-            for at, one in enumerate(_list(value)):
-                if isinstance(one, str) and one:
-                    yield GeneratedValue(TASK_ID, "", one), (*steps, name, at), False
+            for at, id in enumerate(_list(value)):
+                if isinstance(id, str) and id:
+                    yield GeneratedValue(TASK_ID, "", id), (*steps, name, at), False
         elif isinstance(value, dict) and len(steps) == 1:
             yield from _task_ids(value, (*steps, name))
 
