@@ -219,7 +219,7 @@ def test_following_begins_there_and_with_what_still_hangs() -> None:
 def test_following_says_where_there_is_nothing_yet() -> None:
     aged("old", 5)
     with on_pipe("show", "-f", "--since", "1h") as shown:
-        shown.wait_for("waiting for what comes")
+        shown.wait_for("waiting for new captures")
         live = Recording().ask(1).answer(1)
         words = shown.wait_for("tools/call")
         shown.end()

@@ -1,6 +1,6 @@
-"""`mcpspy show`: the timeline of captures, one exchange whole, both live, or all in numbers.
+"""`mcpspy show`: the timeline of captures, one row in full, both live, or statistics.
 
-What only one of these needs is imported when it is asked for: the timeline, which is asked for most, is there 50 ms earlier.
+What only one of these needs is imported when it is used, so that the timeline, the most used one, starts 50 ms earlier.
 """
 
 from __future__ import annotations
@@ -28,18 +28,16 @@ if TYPE_CHECKING:
 
 @click.command("show", cls=WhatCommand)
 @click.argument("what", nargs=-1)
-@click.option("-f", "--follow", is_flag=True, help="Go on as captures grow, and with each newer one. Ctrl-C ends it.")
+@click.option("-f", "--follow", is_flag=True, help="Follow captures as they grow, and new ones too. Ctrl-C ends it.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="JSON for programs (docs/json.md); with -f an object per change of state."
+    "--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md); with -f, an object whenever a row changes."
 )
+@click.option("--http", is_flag=True, help="Show HTTP as it was on the wire: heads, chunks, events and bodies.")
 @click.option(
-    "--http", is_flag=True, help="HTTP as it was on the wire: heads, chunks, events and bodies; with -f as they come."
+    "--stats", is_flag=True, help="Show statistics: what was called, how often, how long it took, what failed, what it costs."
 )
-@click.option(
-    "--stats", is_flag=True, help="Numbers: what was called, how often, how long it took, what failed, what it costs."
-)
-@click.option("--raw", is_flag=True, help="The messages' bytes as they were on the wire, and nothing else.")
-@click.option("--no-stderr", is_flag=True, help="Leave out what the server wrote to stderr.")
+@click.option("--raw", is_flag=True, help="Print the bytes of the messages as they were on the wire, and nothing else.")
+@click.option("--no-stderr", is_flag=True, help="Leave out the server's stderr.")
 @filter_option
 @since_option
 def command(
@@ -53,157 +51,170 @@ def command(
     filters: tuple[str, ...],
     since: Since | None,
 ) -> None:
-    """What client and server said: a summary, then a row for each call.
+    """Show what client and server sent: a summary, then a row for each call.
 
-    WHAT is a capture's path, `@` for the newest recording (the default), `@1` for the one before, a label for its newest capture, `-`
-    for standard input; `:7` behind it shows row 7 whole, `:7..20` rows 7 to 20. Several are merged by their clocks.
+    WHAT is the path of a capture, `@` for the newest recording (the default), `@1` for the one before it, a label for its newest
+    capture, or `-` for standard input. Append `:7` to see row 7 in full, or `:7..20` for rows 7 to 20. Several WHATs are merged by
+    their clocks.
 
     \b
     Examples:
-      mcpspy show -f                                   what is said now
-      mcpspy show @:7                                  row 7 whole
-      mcpspy show weather -F 'tool:search* dur>2s'     the slow ones
-      mcpspy show --since 1h -F status:pending         what began or hung in the last hour, and still hangs
+      mcpspy show -f                                 follow live
+      mcpspy show @:7                                show row 7 in full
+      mcpspy show weather -F 'tool:search* dur>2s'   show the slow searches
+      mcpspy show --since 1h -F status:pending       show calls without an answer
     """
-    screen, wanted = Screen(), combined_filter(filters)
-    how = _How(as_json=as_json, http=http, stats=stats, raw=raw, stderr=not no_stderr)
-    _refuse(how, follow=follow)
+    options = _ShowOptions(what, as_json, http, stats, raw, not no_stderr, filters, since)
+    _check(options, follow=follow)
+    screen, condition = Screen(), combined_filter(filters)
     if follow:
-        _follow(what, screen, wanted, since, how)
+        _follow(screen, condition, options)
         return
-    asked, named = (select_captures(what), what) if since is None else select_captures_since(what, since)
-    is_one = asked.rows is not None and asked.rows[0] == asked.rows[1]
-    transcript, live = transcript_of(asked.paths, keeps_frames=http or raw or is_one)
+    selection, shown_whats = (select_captures(what), what) if since is None else select_captures_since(what, since)
+    is_one = _is_one_row(selection)
+    transcript, live = transcript_of(selection.paths, keeps_frames=http or raw or is_one)
     if since is not None:
-        transcript = transcript_since(transcript, asked.paths, since)
-    rows = [row for row in _rows(transcript, asked, what) if not (no_stderr and isinstance(row, Log))]
-    found = None if wanted is None else filter_rows(wanted, transcript, rows)
-    if found is not None:
-        rows = found.rows
+        transcript = transcript_since(transcript, selection.paths, since)
+    rows = [row for row in _rows(transcript, selection, what) if not (no_stderr and isinstance(row, Log))]
+    result = None if condition is None else filter_rows(condition, transcript, rows)
+    if result is not None:
+        rows = result.rows
         if not rows and (http or raw or is_one):
-            report_no_match(found)
+            report_no_match(result)
             return
-    if asked.paths or as_json:
-        _print(transcript, rows, _Asked(asked, what, named, filters, since), screen, how, found, live=live)
+    if selection.paths or as_json:
+        _print(transcript, rows, options, selection, shown_whats, screen, result, live=live)
 
 
-class _How:
-    """In which form rows are printed."""
+class _ShowOptions(NamedTuple):
+    """The command line."""
 
-    __slots__ = ("as_json", "http", "raw", "stats", "stderr")
-
-    def __init__(self, *, as_json: bool, http: bool, stats: bool, raw: bool, stderr: bool) -> None:
-        self.as_json = as_json
-        self.http = http
-        self.stats = stats
-        self.raw = raw
-        self.stderr = stderr
-
-
-class _Asked(NamedTuple):
-    """What was asked for, in words that commands take and as what it came to."""
-
-    chosen: CaptureSelection
     what: tuple[str, ...]
-    named: tuple[str, ...]
+    as_json: bool
+    http: bool
+    stats: bool
+    raw: bool
+    stderr: bool
     filters: tuple[str, ...]
     since: Since | None
 
 
-def _refuse(how: _How, *, follow: bool) -> None:
-    if how.raw and (follow or how.as_json):
-        raise click.UsageError("--raw goes with neither -f nor --json; leave out the one or the other.")
-    if how.http and how.raw:
-        raise click.UsageError("--http does not go with --raw; for a transaction's bytes take --http --json.")
-    if how.stats and (follow or how.raw or how.http):
-        raise click.UsageError("--stats goes with neither -f, --raw nor --http; leave out the one or the other.")
+def _check(options: _ShowOptions, *, follow: bool) -> None:
+    """Reject options that cannot be combined. Raises: click.UsageError."""
+    if options.raw and (follow or options.as_json):
+        raise click.UsageError("--raw cannot be combined with -f or --json; leave one out.")
+    if options.http and options.raw:
+        raise click.UsageError("--http cannot be combined with --raw; for the bytes of a transaction use --http --json.")
+    if options.stats and (follow or options.raw or options.http):
+        raise click.UsageError("--stats cannot be combined with -f, --raw or --http; leave one out.")
+
+
+def _is_one_row(selection: CaptureSelection) -> bool:
+    return selection.rows is not None and selection.rows[0] == selection.rows[1]
 
 
 def _print(
-    transcript: Transcript, rows: list[Row], asked: _Asked, screen: Screen, how: _How, found: FilterResult | None, *, live: bool
+    transcript: Transcript,
+    rows: list[Row],
+    options: _ShowOptions,
+    selection: CaptureSelection,
+    shown_whats: tuple[str, ...],
+    screen: Screen,
+    result: FilterResult | None,
+    *,
+    live: bool,
 ) -> None:
-    numbers, since = asked.chosen.rows, asked.since
-    is_one = numbers is not None and numbers[0] == numbers[1]
-    words = "" if since is None else since.words
-    if how.http:
-        _http(transcript, rows, screen, as_json=how.as_json, whole=is_one, whats=asked.what)
-    elif how.stats:
-        if found is not None and not how.as_json:
-            screen.lines([filter_line(found), []])
-        some = None if numbers is None and found is None else rows
-        _stats(transcript, some, screen, live=live, as_json=how.as_json, since=words)
-    elif how.raw:
+    """Print `rows` in the form that the options ask for. `shown_whats` are WHATs for the captures that were read."""
+    since, numbers = options.since, selection.rows
+    since_words = "" if since is None else since.words
+    if options.http:
+        _http(transcript, rows, screen, options, whole=_is_one_row(selection))
+    elif options.stats:
+        if result is not None and not options.as_json:
+            screen.lines([filter_line(result), []])
+        some = None if numbers is None and result is None else rows
+        _stats(transcript, some, screen, live=live, as_json=options.as_json, since=since_words)
+    elif options.raw:
         _raw(rows, screen)
-    elif how.as_json:
+    elif options.as_json:
         from ...views.json.rows import transcript_json
 
         since_ns = None if since is None else since.wall_ns
         whole = numbers is not None
-        for piece in transcript_json(transcript, rows, live=live, whole=whole, filtered=found, since_wall_ns=since_ns):
+        for piece in transcript_json(transcript, rows, live=live, whole=whole, filtered=result, since_wall_ns=since_ns):
             sys.stdout.write(piece)
-    elif numbers is not None and is_one:
+    elif numbers is not None and _is_one_row(selection):
         from ...views.timeline.exchange import row_lines
 
-        row = row_of(transcript, " ".join(asked.what), numbers[0])
-        screen.lines(row_lines(transcript, row, width=screen.width, stderr=how.stderr))
+        row = row_of(transcript, " ".join(options.what), numbers[0])
+        screen.lines(row_lines(transcript, row, width=screen.width, stderr=options.stderr))
     else:
         width = screen.width
-        screen.lines(timeline(transcript, width=width, stderr=how.stderr, rows=numbers, live=live, filtered=found, since=words))
+        screen.lines(
+            timeline(
+                transcript, width=width, stderr=options.stderr, rows=numbers, live=live, filtered=result, since=since_words
+            )
+        )
         shown = Transcript(transcript.captures, rows, transcript.findings)
-        text = "" if since is None else since.text
+        since_text = "" if since is None else since.text
         for line in next_commands(
-            shown, asked.what, live=live, width=width, filters=asked.filters, since=text, shown_whats=asked.named
+            shown,
+            options.what,
+            live=live,
+            width=width,
+            filters=options.filters,
+            since=since_text,
+            shown_whats=shown_whats,
         ):
             screen.advise(line)
 
 
-def _follow(what: tuple[str, ...], screen: Screen, wanted: Filter | None, since: Since | None, how: _How) -> None:
+def _follow(screen: Screen, condition: Filter | None, options: _ShowOptions) -> None:
     from .follow import follow
-    from .live_filter import FilteredOut, Sieve
-    from .outputs import RegionOut, RowsOut, StatesOut
-    from .wire_outputs import WireOut, WireStatesOut
+    from .outputs import FilteredOutput, JsonOutput, LineOutput, LiveFilter, TerminalOutput
+    from .wire_outputs import WireJsonOutput, WireOutput
 
-    sieve = None if wanted is None else Sieve(wanted)
+    live_filter = None if condition is None else LiveFilter(condition)
     output: Output
-    if how.http:
-        output = (WireStatesOut if how.as_json else WireOut)(screen, only_rows=sieve is not None)
-    elif how.as_json:
-        output = StatesOut(screen, stderr=how.stderr)
+    if options.http:
+        output = (WireJsonOutput if options.as_json else WireOutput)(screen, only_rows=live_filter is not None)
+    elif options.as_json:
+        output = JsonOutput(screen, stderr=options.stderr)
     elif screen.redraws:
-        output = RegionOut(screen, stderr=how.stderr, sieve=sieve, since=since)
+        output = TerminalOutput(screen, stderr=options.stderr, live_filter=live_filter, since=options.since)
     else:
-        output = RowsOut(screen, screen.lines, stderr=how.stderr)
-    follow(what, output if sieve is None else FilteredOut(output, sieve), keeps_frames=how.http, since=since)
+        output = LineOutput(screen, screen.lines, stderr=options.stderr)
+    if live_filter is not None:
+        output = FilteredOutput(output, live_filter)
+    follow(options.what, output, keeps_frames=options.http, since=options.since)
 
 
-def _rows(transcript: Transcript, asked: CaptureSelection, what: tuple[str, ...]) -> list[Row]:
-    """The rows that were asked for. Raises: AddressError: if the first of them is not there."""
-    if asked.rows is not None:
-        row_of(transcript, " ".join(what), asked.rows[0])
-    return rows_between(transcript.rows, asked.rows)
+def _rows(transcript: Transcript, selection: CaptureSelection, what: tuple[str, ...]) -> list[Row]:
+    """Select the rows. Raises: AddressError: if the first of them does not exist."""
+    if selection.rows is not None:
+        row_of(transcript, " ".join(what), selection.rows[0])
+    return rows_between(transcript.rows, selection.rows)
 
 
-def _http(
-    transcript: Transcript, rows: list[Row], screen: Screen, *, as_json: bool, whole: bool, whats: tuple[str, ...]
-) -> None:
-    """The transactions that carried `rows`; of one row every byte, of many no line that is too long to be read."""
+def _http(transcript: Transcript, rows: list[Row], screen: Screen, options: _ShowOptions, *, whole: bool) -> None:
+    """Print the transactions that carried `rows`: of one row every byte, of several no line that is too long to read."""
     from ...views.json.transactions import http_lines
     from ...views.timeline.exchange import carrying_transactions
     from ...views.timeline.http_wire import wire_lines
 
     transactions = carrying_transactions(transcript, rows)
-    if as_json:
+    if options.as_json:
         screen.texts(http_lines(transcript, transactions))
     elif transactions:
-        screen.lines(wire_lines(transcript, transactions, width=screen.width, whole=whole, whats=whats))
+        screen.lines(wire_lines(transcript, transactions, width=screen.width, whole=whole, whats=options.what))
     else:
-        say("mcpspy: there is no HTTP in this; without --http its messages are shown")
+        say("mcpspy: there is no HTTP here; leave out --http to see the messages")
 
 
 def _stats(
     transcript: Transcript, rows: list[Row] | None, screen: Screen, *, live: bool, as_json: bool, since: str = ""
 ) -> None:
-    """The numbers of `rows`, all where that is None."""
+    """Print the statistics of `rows`; None: of all."""
     from ...views.json.statistics import statistics_json
     from ...views.statistics import statistics_lines
 
@@ -214,17 +225,18 @@ def _stats(
 
 
 def _raw(rows: Iterable[Row], screen: Screen) -> None:
-    """The bytes of all messages, by time, and of prompts and answers; what has no line end of its own, as in a batch, gets one."""
+    """Print the bytes of all messages, prompts and answers, by time. A message of a batch gets a line end, as it has none."""
     from ...views.timeline.exchange import messages_of, raw_lines
     from ...views.timeline.model_call import bodies
 
     numbered = [row for row in rows if isinstance(row, Numbered)]
     messages = sorted(
-        (one for row in numbered for one in messages_of(row)), key=lambda one: (one.at_ns, one.capture, one.number)
+        (message for row in numbered for message in messages_of(row)),
+        key=lambda message: (message.at_ns, message.capture, message.number),
     )
-    found = [(one.at_ns, one.raw + b"\n" if one.batch else one.raw) for one in messages]
-    found += [one for row in numbered if isinstance(row, ModelCall) for one in bodies(row)]
-    for _, raw in sorted(found, key=lambda one: one[0]):
+    timed = [(message.at_ns, message.raw + b"\n" if message.batch else message.raw) for message in messages]
+    timed += [body for row in numbered if isinstance(row, ModelCall) for body in bodies(row)]
+    for _, raw in sorted(timed, key=lambda item: item[0]):
         if screen.terminal:
             screen.lines(raw_lines(raw, screen.width))
         else:

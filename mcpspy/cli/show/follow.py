@@ -1,7 +1,7 @@
-"""`show -f`: rows as they end, from captures as they grow, and from each newer one that appears in the store.
+"""`show -f`: rows as they end, from captures as they grow, and from new captures in the store.
 
-One loop: wait, take what is new, print it. A timer runs only while calls are pending on a terminal. What is printed how is the
-business of an output (`outputs`).
+One loop: wait, read what is new, give it to an output (`outputs`), which prints it. A timer runs only while calls are pending on a
+terminal.
 """
 
 import os
@@ -27,35 +27,35 @@ from ..since import Since
 from ..transcripts import DEFAULT_WHAT, GrowingTranscript, select_captures
 
 NICENESS = 5
-"""The live view gives way to the traffic that it shows."""
+"""The live view must not slow the traffic that it shows."""
 
 
-class Followed:
-    """One recording that is followed: its growing transcript, and the calls of it that are pending."""
+class FollowedRecording:
+    """A recording that is followed: its growing transcript, and its pending calls."""
 
-    __slots__ = ("_since_ns", "growing", "parent", "pending", "streams", "unsaid", "working")
+    __slots__ = ("_since_ns", "early", "growing", "parent", "pending", "streams", "working")
 
     def __init__(self, *, keeps_frames: bool = False) -> None:
         self.growing = GrowingTranscript(keeps_frames=keeps_frames)
         self.parent: tuple[object, ...] | None = None
         self.pending: dict[int, Exchange | ModelCall] = {}
         self.working: dict[int, Exchange] = {}
-        """What began calls whose task works, by its row."""
+        """The first exchanges of calls whose task is working, by row."""
         self.streams: set[int] = set()
-        """Rows of HTTP's open streams of events, and of models' answers, which are told when they begin and when they end; with a
-        minus those answers of which the end was told."""
-        self.unsaid: dict[int, Exchange] = {}
-        """What was asked before the moment since when rows are wanted, and may hang."""
+        """The rows of open event streams and of model answers, which are shown when they begin and when they end; with a minus sign,
+        the model answers whose end was shown."""
+        self.early: dict[int, Exchange] = {}
+        """Pending requests that were sent before the moment of --since."""
         self._since_ns: dict[int, int] = {}
 
-    def is_of_late(self, capture: int, since: Since | None) -> bool:
-        """Whether what was read last of a capture is of the time since then."""
+    def is_recent(self, capture: int, since: Since | None) -> bool:
+        """Return whether the last record that was read from a capture is of the time since then."""
         if since is None:
             return True
-        source = self.captures[capture]
+        info = self.captures[capture]
         if capture not in self._since_ns:
-            self._since_ns[capture] = since.on_clock_ns(source.header, self.growing.tails[capture].path)
-        return source.last_ns >= self._since_ns[capture]
+            self._since_ns[capture] = since.on_clock_ns(info.header, self.growing.tails[capture].path)
+        return info.last_ns >= self._since_ns[capture]
 
     @property
     def captures(self) -> list[CaptureInfo]:
@@ -63,12 +63,12 @@ class Followed:
         return self.growing.transcript.captures
 
     def waiting(self) -> list[Exchange | ModelCall]:
-        """What there is to wait for: requests without an answer, and what became a task that works."""
+        """List what is pending: requests without an answer, and calls whose task is working."""
         working = (row for row in self.working.values() if not self.captures[row.capture].closed)
         return sorted([*self.pending.values(), *working], key=lambda row: row.row)
 
     def note_task(self, row: Exchange) -> None:
-        """Whether the task of the call of `row`, if it became one, works."""
+        """Note whether the call of `row` became a task that is working."""
         call = self.captures[row.capture].calls.get(row.row)
         if call is None or call.task is None:
             return
@@ -79,29 +79,29 @@ class Followed:
 
 
 class Output(Protocol):
-    """Where rows go. `row` gets each as it is new or has changed, and whether it ended just now; `rest` comes before each wait."""
+    """A place to print rows. `row` gets each row that is new or has changed; `rest` is called before each wait."""
 
     @property
     def redraw_s(self) -> float | None:
-        """While calls are pending: how long to wait before `rest` comes again though nothing happened. None: for ever."""
+        """The seconds between calls of `rest` while calls are pending, even if nothing happens; None: no limit."""
 
-    def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
-        """Take a row."""
+    def row(self, followed: FollowedRecording, row: Row, *, ended: bool) -> None:
+        """Take a row, and whether it has just ended."""
 
-    def rest(self, all_followed: list[Followed]) -> None:
-        """Nothing more for now: print what is held back."""
+    def rest(self, all_followed: list[FollowedRecording]) -> None:
+        """Print what was held: nothing more comes for now."""
 
-    def close(self, all_followed: list[Followed]) -> None:
-        """The user has seen enough."""
+    def close(self, all_followed: list[FollowedRecording]) -> None:
+        """Finish: the user ended it."""
 
 
 class Follower:
-    """What is followed, and the store that is watched for more. `wants` says which captures that appear later to follow.
+    """The followed recordings, and a watch on the store for new captures; `wants` says which of those to follow.
 
-    `keeps_frames` is for outputs that show HTTP as it is on the wire. What ended before `since` is left out.
+    `keeps_frames` is for outputs that show HTTP as it is on the wire. Rows that ended before `since` are left out.
     """
 
-    __slots__ = ("_all", "_keeps_frames", "_known", "_output", "_since", "_unborn", "_wants", "_watch")
+    __slots__ = ("_all", "_empty", "_keeps_frames", "_known", "_output", "_since", "_wants", "_watch")
 
     def __init__(
         self,
@@ -117,20 +117,20 @@ class Follower:
         self._output = output
         self._watch = watch
         self._wants = wants
-        self._all: list[Followed] = []
+        self._all: list[FollowedRecording] = []
         self._known = set(_names())
-        self._unborn: list[str] = []
+        self._empty: list[str] = []
         """Captures that have no header yet."""
 
     def begin(self, paths: tuple[str, ...]) -> None:
-        """Follow these, as one recording."""
+        """Follow captures as one recording."""
         if paths:
-            self._all.append(Followed(keeps_frames=self._keeps_frames))
+            self._all.append(FollowedRecording(keeps_frames=self._keeps_frames))
         for path in paths:
             self._add(self._all[-1], path, None if path == STDIN else entry(path))
 
     def run(self) -> None:
-        """Follow until interrupted, or until standard input, if that is all, has ended."""
+        """Follow until interrupted, or until standard input ends, if only that is followed."""
         while True:
             self._watch.add(_watched_folder())
             self._look_for_newer()
@@ -138,17 +138,17 @@ class Follower:
                 self._take(followed)
             self._output.rest(self._all)
             sys.stdout.flush()
-            if self._all and all(tail.path == STDIN and tail.over for one in self._all for tail in one.growing.tails):
+            if self._all and all(tail.path == STDIN and tail.over for followed in self._all for tail in followed.growing.tails):
                 return
             pending = any(followed.waiting() for followed in self._all)
             self._watch.wait(self._output.redraw_s if pending else None)
 
     def close(self) -> None:
-        """Print the last words."""
+        """Let the output finish."""
         self._output.close(self._all)
         sys.stdout.flush()
 
-    def _take(self, followed: Followed) -> None:
+    def _take(self, followed: FollowedRecording) -> None:
         for row in followed.growing.take():
             ended = True
             if isinstance(row, Exchange):
@@ -158,21 +158,21 @@ class Follower:
                 else:
                     ended = followed.pending.pop(row.row, None) is not None
                 followed.note_task(row)
-                if not ended and not followed.is_of_late(row.capture, self._since):
-                    followed.unsaid[row.row] = row
+                if not ended and not followed.is_recent(row.capture, self._since):
+                    followed.early[row.row] = row
                     continue
-                followed.unsaid.pop(row.row, None)
+                followed.early.pop(row.row, None)
             elif isinstance(row, ModelCall):
                 ended = row.transaction.over or followed.captures[row.capture].closed
-                if not _is_said(followed, row, ended=ended):
+                if not _is_model_news(followed, row, ended=ended):
                     continue
             elif isinstance(row, Transaction):
                 ended = _is_news(followed, row)
-            if followed.is_of_late(row.capture, self._since):
+            if followed.is_recent(row.capture, self._since):
                 self._output.row(followed, row, ended=ended)
-        for row in followed.unsaid.values():
+        for row in followed.early.values():
             self._output.row(followed, row, ended=False)
-        followed.unsaid.clear()
+        followed.early.clear()
         for tail in followed.growing.tails:
             if tail.over:
                 self._watch.remove(tail.path)
@@ -180,31 +180,31 @@ class Follower:
                     self._watch.remove_input()
 
     def _look_for_newer(self) -> None:
-        """Follow the captures that are new in the store, those of a recording that we follow first."""
+        """Follow captures that are new in the store, first those of a recording that is followed already."""
         names = set(_names())
-        new = [*self._unborn, *sorted(os.path.join(captures_folder(), name) for name in names - self._known)]
+        new = [*self._empty, *sorted(os.path.join(captures_folder(), name) for name in names - self._known)]
         self._known = names
-        self._unborn = []
-        followed: list[tuple[bool, str, CatalogEntry]] = []
+        self._empty = []
+        wanted: list[tuple[bool, str, CatalogEntry]] = []
         for path in new:
-            found = None if self._follows(path) else entry(path)
-            if found is None:
+            capture = None if self._follows(path) else entry(path)
+            if capture is None:
                 continue
-            if found.header is None and found.size_bytes == 0:
-                self._await_birth(path, found)
-            elif found.header is not None and self._wants(found):
-                followed.append((self._recording(found) is None, path, found))
-        for _, path, found in sorted(followed, key=lambda one: one[:2]):
-            recording = self._recording(found)
+            if capture.header is None and capture.size_bytes == 0:
+                self._await_header(path, capture)
+            elif capture.header is not None and self._wants(capture):
+                wanted.append((self._recording_of(capture) is None, path, capture))
+        for _, path, capture in sorted(wanted, key=lambda item: item[:2]):
+            recording = self._recording_of(capture)
             if recording is None:
-                recording = Followed(keeps_frames=self._keeps_frames)
+                recording = FollowedRecording(keeps_frames=self._keeps_frames)
                 self._all.append(recording)
-            self._add(recording, path, found)
+            self._add(recording, path, capture)
 
-    def _await_birth(self, path: str, found: CatalogEntry) -> None:
-        """Look again when the tap has written its header, which one that was killed at once never will."""
-        if found.live or time.time_ns() - found.begin_ns < SETTLED_NS:
-            self._unborn.append(path)
+    def _await_header(self, path: str, capture: CatalogEntry) -> None:
+        """Look again when the tap has written the header; a tap that was killed at once never will."""
+        if capture.live or time.time_ns() - capture.begin_ns < SETTLED_NS:
+            self._empty.append(path)
             self._watch.add(path)
         else:
             self._watch.remove(path)
@@ -212,20 +212,20 @@ class Follower:
     def _follows(self, path: str) -> bool:
         return any(tail.path == path for followed in self._all for tail in followed.growing.tails)
 
-    def _recording(self, found: CatalogEntry) -> Followed | None:
-        """The recording that we follow and that this capture belongs to: the same client, and something of it still records."""
-        alive = (one for one in self._all if one.growing.live and one.parent is not None)
-        return next((one for one in alive if one.parent == found.parent), None)
+    def _recording_of(self, capture: CatalogEntry) -> FollowedRecording | None:
+        """Find the followed recording of this capture: of the same client, and still being recorded."""
+        live = (followed for followed in self._all if followed.growing.live and followed.parent is not None)
+        return next((followed for followed in live if followed.parent == capture.parent), None)
 
-    def _add(self, followed: Followed, path: str, found: CatalogEntry | None) -> None:
+    def _add(self, followed: FollowedRecording, path: str, capture: CatalogEntry | None) -> None:
         followed.growing.add(path)
-        if found is not None:
-            followed.parent = found.parent if followed.parent is None else followed.parent
+        if capture is not None:
+            followed.parent = capture.parent if followed.parent is None else followed.parent
             self._watch.add(path)
 
 
-def _is_said(followed: Followed, row: ModelCall, *, ended: bool) -> bool:
-    """Whether to tell of a model call: when it was asked, when the first token came, when it has ended; not of each delta."""
+def _is_model_news(followed: FollowedRecording, row: ModelCall, *, ended: bool) -> bool:
+    """Return whether to show a model call now: when it is sent, at its first token and at its end, not at each delta."""
     if ended:
         followed.pending.pop(row.row, None)
         is_news = -row.row not in followed.streams
@@ -239,8 +239,8 @@ def _is_said(followed: Followed, row: ModelCall, *, ended: bool) -> bool:
     return is_new or begins
 
 
-def _is_news(followed: Followed, row: Transaction) -> bool:
-    """Whether it is time to tell of a transaction: when it has ended; of a stream, which may last for hours, also when it begins."""
+def _is_news(followed: FollowedRecording, row: Transaction) -> bool:
+    """Return whether to show a transaction now: when it has ended; a stream, which may last for hours, also when it begins."""
     if row.over or followed.captures[row.capture].closed:
         followed.streams.discard(row.row)
         return True
@@ -251,13 +251,13 @@ def _is_news(followed: Followed, row: Transaction) -> bool:
 
 
 def follow(whats: tuple[str, ...], output: Output, *, keeps_frames: bool = False, since: Since | None = None) -> None:
-    """Follow what `whats` name, and what appears later, until the user has seen enough. The two others are those of `Follower`."""
+    """Follow the captures that `whats` name, and new ones, until the user ends it. For the rest see `Follower`."""
     watch = Watch(reader_fd=_output_fd(), input_fd=0 if STDIN in whats else None)
-    follower = Follower(output, watch, _wants(whats), keeps_frames=keeps_frames, since=since)
+    follower = Follower(output, watch, _wanted_captures(whats), keeps_frames=keeps_frames, since=since)
     signal(SIGTERM, _end)
     try:
         os.nice(NICENESS)
-        for paths in _recordings(whats, since):
+        for paths in _first_recordings(whats, since):
             follower.begin(paths)
         follower.run()
     except KeyboardInterrupt:
@@ -267,33 +267,38 @@ def follow(whats: tuple[str, ...], output: Output, *, keeps_frames: bool = False
         watch.close()
 
 
-def _recordings(whats: tuple[str, ...], since: Since | None) -> list[tuple[str, ...]]:
-    """The captures to begin with, by recording, the oldest first: what was named; else all that runs, or was recorded since then."""
-    known = recordings(entries())
-    wanted = [one for one in known if any(each.live or _is_touched(each, since) for each in one.own)]
-    if wanted and not whats:
-        return _apart(wanted)
+def _first_recordings(whats: tuple[str, ...], since: Since | None) -> list[tuple[str, ...]]:
+    """List the captures to begin with, by recording, the oldest first.
+
+    They are those that are named; else those that are being recorded, or changed since the moment.
+    """
+    stored = recordings(entries())
+    active = [
+        recording for recording in stored if any(capture.live or _is_touched(capture, since) for capture in recording.own)
+    ]
+    if active and not whats:
+        return _without_repeats(active)
     if since is not None and not whats:
-        say(f"mcpspy: nothing was recorded {since.words}; waiting for what comes")
+        say(f"mcpspy: nothing was recorded {since.words}; waiting for new captures")
         return []
     try:
-        found = select_captures(whats)
+        selection = select_captures(whats)
     except AddressError:
         if whats not in ((), (DEFAULT_WHAT,)):
             raise
         say(f"mcpspy: nothing has been recorded yet; waiting for the first capture in {safe_text(captures_folder())}")
         return []
-    if found.rows is not None:
-        raise click.UsageError("-f follows captures, not rows of them; leave the rows out, and choose with -F.")
-    return [found.paths]
+    if selection.rows is not None:
+        raise click.UsageError("-f follows whole captures; leave out the rows, and select rows with -F.")
+    return [selection.paths]
 
 
-def _apart(found: list[Recording]) -> list[tuple[str, ...]]:
-    """Their captures, the oldest recording first; what several share is followed in the newest of them."""
+def _without_repeats(some: list[Recording]) -> list[tuple[str, ...]]:
+    """List the captures of recordings, the oldest first; a capture of several recordings only in the newest of them."""
     groups: list[tuple[str, ...]] = []
     seen: set[str] = set()
-    for one in found:
-        groups.insert(0, tuple(each.path for each in one.entries if each.path not in seen))
+    for recording in some:
+        groups.insert(0, tuple(capture.path for capture in recording.entries if capture.path not in seen))
         seen.update(groups[0])
     return groups
 
@@ -304,12 +309,12 @@ def _is_touched(capture: CatalogEntry, since: Since | None) -> bool:
     return since is not None and is_touched(capture, since.wall_ns)
 
 
-def _wants(whats: tuple[str, ...]) -> Callable[[CatalogEntry], bool]:
-    """Who follows labels gets newer captures with these labels; everybody else gets all."""
-    labels = {one for one in whats if not one.startswith(DEFAULT_WHAT) and one != STDIN and not os.path.exists(one)}
+def _wanted_captures(whats: tuple[str, ...]) -> Callable[[CatalogEntry], bool]:
+    """Choose which new captures to follow: with labels among `whats` those with such a label, else all."""
+    labels = {what for what in whats if not what.startswith(DEFAULT_WHAT) and what != STDIN and not os.path.exists(what)}
     if not labels:
-        return lambda found: True
-    return lambda found: found.label in labels
+        return lambda capture: True
+    return lambda capture: capture.label in labels
 
 
 def _names() -> list[str]:
@@ -320,7 +325,7 @@ def _names() -> list[str]:
 
 
 def _watched_folder() -> str:
-    """The store's folder of captures, or what will have to change before there is one."""
+    """Return the store's folder of captures, or the nearest parent that exists."""
     folder = captures_folder()
     while not os.path.isdir(folder) and os.path.dirname(folder) != folder:
         folder = os.path.dirname(folder)
@@ -335,5 +340,5 @@ def _output_fd() -> int | None:
 
 
 def _end(number: int, _frame: object) -> None:
-    """End as if by that signal, but with the screen left in order."""
+    """Exit with the status of that signal, after the screen was restored."""
     raise SystemExit(128 + number)

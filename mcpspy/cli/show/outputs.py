@@ -1,53 +1,58 @@
-"""Where `show -f` puts rows: lines on a pipe, JSON objects, or lines above a region that shows what is pending."""
+"""The outputs of `show -f`: lines on a pipe, JSON, or a terminal with the pending calls below the lines; and `--filter` on them."""
+
+from __future__ import annotations
 
 import time
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import click
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Exchange, Log, ModelCall, Outcome, Row, Transcript
+from ...transcript.model import Exchange, Log, ModelCall, Numbered, Outcome, Row, Transcript
 from ...transcript.stats.outcomes import outcomes_of
 from ...views.json.rows import state_line
 from ...views.text.columns import columns
 from ...views.text.escape import safe_text
+from ...views.text.filter_lines import matching_line
 from ...views.text.lanes import Lanes
 from ...views.text.line import PALETTE, Line, fitted, joined, line_cells
 from ...views.text.units import counted
 from ...views.timeline.summary import capture_line, outcome_counts, summary
 from ...views.timeline.timeline import Timeline
-from ..screen import Screen
 from ..since import Since, recent_rows
-from .follow import Followed
-from .live_filter import Sieve
 
 if TYPE_CHECKING:
     from ...transcript.calls.call import Call
+    from ...transcript.filter.filter import FilterMatcher
+    from ...transcript.filter.grammar import Filter
+    from ..screen import Screen
+    from .follow import FollowedRecording, Output
 
-_BETWEEN = (" · ", "dim")
+_SEPARATOR = (" · ", "dim")
 
 REDRAW_S = 0.2
-"""How often running timers are redrawn while calls are pending."""
+"""The seconds between redraws of running timers, while calls are pending."""
 
 MAX_PENDING = 8
-"""More pending calls than this are counted in the region, not listed."""
+"""The number of pending calls that are listed; the others are counted."""
 
 MAX_HELD_LINES = 5_000
-"""So many lines are held before they are printed, while a batch lasts."""
+"""The number of lines that are held before they are printed."""
 
 EXPECTED_ROWS = 999
 EXPECTED_NS = 9_999 * 1_000_000_000
 EXPECTED_ID_CELLS = 4
 EXPECTED_WORDS_CELLS = 36
-"""What the columns are made for, since nobody knows what will come."""
+"""The values for which columns are made, as later rows are not known."""
 
 
-class StatesOut:
-    """JSON: an object for each change of state."""
+class JsonOutput:
+    """JSON: an object whenever a row changes."""
 
     redraw_s: float | None = None
 
@@ -55,20 +60,20 @@ class StatesOut:
         self._screen = screen
         self._stderr = stderr
 
-    def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
-        """Print it as it is now."""
+    def row(self, followed: FollowedRecording, row: Row, *, ended: bool) -> None:
+        """Print the row as it is now."""
         if self._stderr or not isinstance(row, Log):
             self._screen.texts([state_line(row, followed.captures)])
 
-    def rest(self, all_followed: list[Followed]) -> None:
-        """All is printed already."""
+    def rest(self, all_followed: list[FollowedRecording]) -> None:
+        """Do nothing: all is printed already."""
 
-    def close(self, all_followed: list[Followed]) -> None:
-        """Nothing is left to say."""
+    def close(self, all_followed: list[FollowedRecording]) -> None:
+        """Do nothing: all is printed already."""
 
 
-class RowsOut:
-    """Lines, each row's when it has ended. `write` takes them, many at a time."""
+class LineOutput:
+    """Lines of each row when it has ended. `write` prints them, many at a time."""
 
     redraw_s: float | None = None
 
@@ -77,12 +82,12 @@ class RowsOut:
         self._write = write
         self._stderr = stderr
         self._lines: list[Line] = []
-        self._timelines: dict[Followed, Timeline] = {}
-        self._introduced: dict[Followed, int] = {}
-        self._last: Followed | None = None
+        self._timelines: dict[FollowedRecording, Timeline] = {}
+        self._introduced: dict[FollowedRecording, int] = {}
+        self._last: FollowedRecording | None = None
 
-    def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
-        """Print what has ended."""
+    def row(self, followed: FollowedRecording, row: Row, *, ended: bool) -> None:
+        """Print a row that has ended."""
         if isinstance(row, Exchange | Transaction | ModelCall) and not ended:
             return
         timeline = self.timeline(followed)
@@ -92,25 +97,24 @@ class RowsOut:
         if len(self._lines) >= MAX_HELD_LINES:
             self._flush()
 
-    def rest(self, all_followed: list[Followed]) -> None:
-        """Print what a batch has brought; a run of stderr is folded within it."""
+    def rest(self, all_followed: list[FollowedRecording]) -> None:
+        """Print the held lines; successive lines of stderr among them are folded."""
         if self._last is not None:
             self._lines += self.timeline(self._last).pause()
         self._flush()
 
-    def close(self, all_followed: list[Followed]) -> None:
-        """Print what is left."""
+    def close(self, all_followed: list[FollowedRecording]) -> None:
+        """Print the rest."""
         if self._last is not None:
             self._lines += self.timeline(self._last).close()
         self.rest(all_followed)
 
-    def timeline(self, followed: Followed) -> Timeline:
-        """What makes the lines of a recording, as wide as the screen is now."""
-        found = self._timelines.get(followed)
+    def timeline(self, followed: FollowedRecording) -> Timeline:
+        """Return the timeline of a recording, for the width that the screen has now."""
+        timeline = self._timelines.get(followed)
         width = self._screen.width
-        is_known = found is not None and found.lanes.knows(followed.captures)
-        if found is not None and is_known and found.columns.width == width:
-            return found
+        if timeline is not None and timeline.lanes.knows(followed.captures) and timeline.columns.width == width:
+            return timeline
         lanes = Lanes(followed.captures)
         shape = columns(
             width=width,
@@ -121,25 +125,25 @@ class RowsOut:
             lane_role=lanes.role,
             longest_words=EXPECTED_WORDS_CELLS,
         )
-        if found is None:
-            found = Timeline(shape, lanes, stderr=self._stderr)
-        found.columns, found.lanes = shape, lanes
-        self._timelines[followed] = found
+        if timeline is None:
+            timeline = Timeline(shape, lanes, stderr=self._stderr)
+        timeline.columns, timeline.lanes = shape, lanes
+        self._timelines[followed] = timeline
         self._introduced.setdefault(followed, 0)
-        return found
+        return timeline
 
     def _flush(self) -> None:
         lines, self._lines = self._lines, []
         if lines:
             self._write(lines)
 
-    def _introduce(self, followed: Followed, timeline: Timeline) -> None:
-        """Say whose rows these are: each server as it joins, and in a word when others came between."""
+    def _introduce(self, followed: FollowedRecording, timeline: Timeline) -> None:
+        """Say which recording the next rows belong to: each server when it joins, and briefly after rows of another recording."""
         if self._last is not None:
             self._lines += self._timelines[self._last].pause()
         width = self._screen.width
         if self._introduced[followed] == len(followed.captures):
-            self._lines.append(fitted(_again(followed), width))
+            self._lines.append(fitted(_name_line(followed), width))
             self._last = followed
             return
         if self._last is not None:
@@ -151,27 +155,29 @@ class RowsOut:
         self._last = followed
 
 
-class RegionOut:
-    """A terminal: rows scroll by, and below them stands what is pending, with a running timer, and what goes on at all."""
+class TerminalOutput:
+    """A terminal: rows scroll, and below them are the pending calls with running timers, and a status line."""
 
     redraw_s: float | None = REDRAW_S
 
-    def __init__(self, screen: Screen, *, stderr: bool, sieve: Sieve | None = None, since: Since | None = None) -> None:
+    def __init__(
+        self, screen: Screen, *, stderr: bool, live_filter: LiveFilter | None = None, since: Since | None = None
+    ) -> None:
         self._screen = screen
         self._since = since
-        self._sieve = sieve
-        self._rows = RowsOut(screen, self._print, stderr=stderr)
+        self._filter = live_filter
+        self._rows = LineOutput(screen, self._print, stderr=stderr)
         self._outcomes: Counter[Outcome] = Counter()
-        """Of what was asked in one exchange."""
-        self._calls: dict[tuple[Followed, int], Call] = {}
-        """What may take several."""
+        """Of calls that are one exchange."""
+        self._calls: dict[tuple[FollowedRecording, int], Call] = {}
+        """Calls that may be several exchanges."""
         self._console = Console(highlight=False, markup=False, emoji=False, color_system="standard", soft_wrap=True)
         self._live = Live(
             console=self._console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
         )
 
-    def row(self, followed: Followed, row: Row, *, ended: bool) -> None:
-        """Print what has ended."""
+    def row(self, followed: FollowedRecording, row: Row, *, ended: bool) -> None:
+        """Print a row that has ended."""
         if isinstance(row, Exchange):
             call = followed.captures[row.capture].calls.get(row.row)
             if call is not None:
@@ -180,26 +186,26 @@ class RegionOut:
                 self._outcomes[row.outcome] += 1
         self._rows.row(followed, row, ended=ended)
 
-    def rest(self, all_followed: list[Followed]) -> None:
-        """Print what has ended, and the region anew."""
+    def rest(self, all_followed: list[FollowedRecording]) -> None:
+        """Print the rows that have ended, and redraw what is below them."""
         self._screen.measure()
         self._rows.rest(all_followed)
         self._live.start()
         region = [fitted(line, (self._screen.width or 80) - 1) for line in self._region(all_followed)]
         self._live.update(Group(*map(self._text, region)), refresh=True)
 
-    def close(self, all_followed: list[Followed]) -> None:
-        """Take the region away and leave a summary on all that was followed, as the region's status line was."""
+    def close(self, all_followed: list[FollowedRecording]) -> None:
+        """Remove what is below the rows, and print a summary of all recordings."""
         self._rows.close(all_followed)
         self._live.stop()
         if all_followed:
             since = self._since
-            transcripts = [_followed(one, since) for one in all_followed]
+            transcripts = [_shown_transcript(followed, since) for followed in all_followed]
             live = any(followed.growing.live for followed in all_followed)
-            words = "" if since is None else since.words
-            self._screen.lines([[], *summary(*transcripts, live=live, width=self._screen.width, since=words)])
-            if self._sieve is not None:
-                self._screen.lines([fitted([("  ", ""), *self._sieve.line(all_followed)], self._screen.width)])
+            since_words = "" if since is None else since.words
+            self._screen.lines([[], *summary(*transcripts, live=live, width=self._screen.width, since=since_words)])
+            if self._filter is not None:
+                self._screen.lines([fitted([("  ", ""), *self._filter.line(all_followed)], self._screen.width)])
 
     def _print(self, lines: list[Line]) -> None:
         if self._live.is_started:
@@ -207,7 +213,7 @@ class RegionOut:
         else:
             self._screen.lines(lines)
 
-    def _region(self, all_followed: list[Followed]) -> list[Line]:
+    def _region(self, all_followed: list[FollowedRecording]) -> list[Line]:
         pending = [(followed, row) for followed in all_followed for row in followed.waiting() if self._shows(followed, row)]
         lines: list[Line] = []
         for followed, row in pending[:MAX_PENDING]:
@@ -216,34 +222,34 @@ class RegionOut:
             lines.append([(f"… {counted(len(pending) - MAX_PENDING, 'more pending call')}", "wait")])
         return [[], *lines, self._status(all_followed)] if lines else [[], self._status(all_followed)]
 
-    def _shows(self, followed: Followed, row: Exchange | ModelCall) -> bool:
-        return self._sieve is None or self._sieve.has_passed(followed, row)
+    def _shows(self, followed: FollowedRecording, row: Exchange | ModelCall) -> bool:
+        return self._filter is None or self._filter.has_passed(followed, row)
 
-    def _counted(self, all_followed: list[Followed]) -> Counter[Outcome]:
-        """What became of the calls so far, as the summary counts them."""
-        found = Counter(self._outcomes)
+    def _count(self, all_followed: list[FollowedRecording]) -> Counter[Outcome]:
+        """Count the outcomes of calls so far, as the summary does."""
+        outcomes = Counter(self._outcomes)
         for (followed, _), call in self._calls.items():
-            found += outcomes_of(call.exchanges, followed.captures)
+            outcomes += outcomes_of(call.exchanges, followed.captures)
         for followed in all_followed:
             exchanges = [row for row in followed.pending.values() if isinstance(row, Exchange)]
             single = (row for row in exchanges if row.row not in followed.captures[row.capture].calls)
-            found[Outcome.PENDING] += sum(1 for row in single if self._shows(followed, row))
-        return found
+            outcomes[Outcome.PENDING] += sum(1 for row in single if self._shows(followed, row))
+        return outcomes
 
-    def _status(self, all_followed: list[Followed]) -> Line:
+    def _status(self, all_followed: list[FollowedRecording]) -> Line:
         recorded = [
-            source.server
+            capture.server
             for followed in all_followed
-            for tail, source in zip(followed.growing.tails, followed.captures, strict=False)
+            for tail, capture in zip(followed.growing.tails, followed.captures, strict=False)
             if not tail.over
         ]
-        found = self._counted(all_followed)
-        rest = [[(counted(found.total(), "call"), "")], *outcome_counts(found), [("Ctrl-C ends", "dim")]]
+        outcomes = self._count(all_followed)
+        rest = [[(counted(outcomes.total(), "call"), "")], *outcome_counts(outcomes), [("Ctrl-C ends", "dim")]]
         if not recorded:
-            return joined([[("○ ", "dim"), ("waiting for the next capture", "dim")], *rest], _BETWEEN)
+            return joined([[("○ ", "dim"), ("waiting for the next capture", "dim")], *rest], _SEPARATOR)
         names, width = safe_text(", ".join(recorded)), self._screen.width
         for what in (names, counted(len(recorded), "server")):
-            line = joined([[("● ", "bad"), (f"recording {what}", "")], *rest], _BETWEEN)
+            line = joined([[("● ", "bad"), (f"recording {what}", "")], *rest], _SEPARATOR)
             if width is None or line_cells(line) < width:
                 break
         return line
@@ -252,22 +258,98 @@ class RegionOut:
         return Text.assemble(*((self._screen.letters(text), PALETTE[style]) for text, style in line))
 
 
-def _again(followed: Followed) -> Line:
-    """Whose rows follow, of a recording that was introduced before: its clients and its servers."""
-    names = (dict.fromkeys(names) for names in zip(*((one.client, one.server) for one in followed.captures), strict=True))
-    clients, servers = (safe_text(", ".join(found)) for found in names)
+class LiveFilter:
+    """A filter of followed rows: a row is shown when it first matches, and from then on."""
+
+    __slots__ = ("_condition", "_ended", "_matchers", "_shown")
+
+    def __init__(self, condition: Filter) -> None:
+        if "rule" in condition.keys:
+            raise click.UsageError("rule: needs the findings, which are made at the end; leave out -f.")
+        self._condition = condition
+        self._matchers: dict[FollowedRecording, FilterMatcher] = {}
+        self._shown: set[tuple[FollowedRecording, int]] = set()
+        self._ended: set[tuple[FollowedRecording, int]] = set()
+        """Rows that ended before they matched."""
+
+    def passes(self, followed: FollowedRecording, row: Row, *, ended: bool) -> bool | None:
+        """Return whether a row that is shown has ended; None for one that is not shown."""
+        if not isinstance(row, Numbered):
+            return ended if self._matches(followed, row) else None
+        key = followed, row.row
+        if key in self._shown:
+            return ended
+        if not self._matches(followed, row):
+            if ended:
+                self._ended.add(key)
+            return None
+        self._shown.add(key)
+        return ended or key in self._ended
+
+    def has_passed(self, followed: FollowedRecording, row: Numbered) -> bool:
+        """Return whether a row is shown."""
+        return (followed, row.row) in self._shown
+
+    def line(self, all_followed: list[FollowedRecording]) -> Line:
+        """Count the rows that are shown, and all."""
+        rows = sum(isinstance(row, Numbered) for followed in all_followed for row in followed.growing.transcript.rows)
+        return matching_line(self._condition, len(self._shown), rows)
+
+    def _matches(self, followed: FollowedRecording, row: Row) -> bool:
+        matcher = self._matchers.get(followed)
+        if matcher is None:
+            from ...transcript.filter.filter import FilterMatcher
+
+            matcher = self._matchers[followed] = FilterMatcher(self._condition, followed.growing.transcript)
+        return matcher.matches(row)
+
+
+class FilteredOutput:
+    """An output that gets only the rows that a filter shows."""
+
+    __slots__ = ("_filter", "_output")
+
+    def __init__(self, output: Output, live_filter: LiveFilter) -> None:
+        self._output = output
+        self._filter = live_filter
+
+    @property
+    def redraw_s(self) -> float | None:
+        """The interval of the output."""
+        return self._output.redraw_s
+
+    def row(self, followed: FollowedRecording, row: Row, *, ended: bool) -> None:
+        """Pass on a row that is shown."""
+        has_ended = self._filter.passes(followed, row, ended=ended)
+        if has_ended is not None:
+            self._output.row(followed, row, ended=has_ended)
+
+    def rest(self, all_followed: list[FollowedRecording]) -> None:
+        """Pass this on."""
+        self._output.rest(all_followed)
+
+    def close(self, all_followed: list[FollowedRecording]) -> None:
+        """Pass this on."""
+        self._output.close(all_followed)
+
+
+def _name_line(followed: FollowedRecording) -> Line:
+    """Name a recording that was introduced before by its clients and servers."""
+    names = [(capture.client, capture.server) for capture in followed.captures]
+    clients, servers = (safe_text(", ".join(dict.fromkeys(column))) for column in zip(*names, strict=True))
     return [(f"  {clients} → {servers}", "dim")]
 
 
-def _followed(followed: Followed, since: Since | None) -> Transcript:
-    """What was followed of a recording."""
-    known = followed.growing.transcript
+def _shown_transcript(followed: FollowedRecording, since: Since | None) -> Transcript:
+    """Select the rows of a recording that are of the time since a moment."""
+    transcript = followed.growing.transcript
     if since is None:
-        return known
-    return Transcript(known.captures, recent_rows(known, [tail.path for tail in followed.growing.tails], since).rows)
+        return transcript
+    paths = [tail.path for tail in followed.growing.tails]
+    return Transcript(transcript.captures, recent_rows(transcript, paths, since).rows)
 
 
-def _now_ns(followed: Followed, row: Exchange | ModelCall) -> int:
-    """The present moment on the transcript's clock, which is wall time here: a pending call may be older than we are."""
-    source = followed.captures[row.capture]
-    return time.time_ns() - source.header.wall_ns + source.shift_ns if source.header else row.at_ns
+def _now_ns(followed: FollowedRecording, row: Exchange | ModelCall) -> int:
+    """Read the present time on the transcript's clock. That is wall time here: a pending call may be older than this process."""
+    capture = followed.captures[row.capture]
+    return time.time_ns() - capture.header.wall_ns + capture.shift_ns if capture.header else row.at_ns

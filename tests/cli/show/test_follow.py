@@ -186,7 +186,7 @@ def test_standard_input_is_followed_to_its_end() -> None:
 def test_rows_cannot_be_followed() -> None:
     done = run("show", "-f", f"{TIME}:3")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "not rows of them" in done.stderr
+    assert "leave out the rows" in done.stderr
 
 
 def test_a_terminal_shows_what_is_pending_with_a_running_timer_and_leaves_a_summary() -> None:
@@ -201,7 +201,7 @@ def test_a_terminal_shows_what_is_pending_with_a_running_timer_and_leaves_a_summ
         shown.wait_for("○ waiting for the next capture")
         assert shown.end(signal.SIGINT) == 0
     assert shown.words.rstrip().splitlines()[-1].startswith("✓ 1 call in ")
-    assert shown.words.rstrip().endswith("well · complete")
+    assert shown.words.rstrip().endswith("ok · complete")
 
 
 def test_the_last_summary_counts_what_the_status_line_counted_over_all_recordings() -> None:

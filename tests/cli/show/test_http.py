@@ -65,7 +65,7 @@ def test_an_exchange_shown_whole_says_in_which_chunks_its_messages_came() -> Non
 def test_there_is_no_http_in_a_capture_of_stdio() -> None:
     done = run("show", "--http", STDIO)
     assert (done.returncode, done.stdout) == (0, "")
-    assert "there is no HTTP in this" in done.stderr
+    assert "there is no HTTP here" in done.stderr
 
 
 def test_the_wire_view_does_not_go_with_raw_bytes() -> None:

@@ -47,4 +47,4 @@ def test_a_filter_finds_who_wanted_a_tool_and_the_call() -> None:
 def test_diff_says_that_it_does_not_compare_calls_of_models() -> None:
     done = run("diff", MODEL, MODEL)
     assert done.returncode == 0
-    assert "calls of models are not compared" in done.stderr
+    assert "model calls are not compared" in done.stderr
