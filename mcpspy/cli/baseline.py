@@ -52,11 +52,11 @@ def accept(folder: str, offered: Iterable[Offer], before: dict[str, Baseline]) -
     accepted = dict(before)
     for offer in offered:
         label = label_of(offer.capture_info)
-        accepted[label] = accepted.get(label, Baseline(label)).taken(offer)
+        accepted[label] = accepted.get(label, Baseline(label)).updated(offer)
     os.makedirs(folder, exist_ok=True)
     written: dict[str, tuple[str, Baseline]] = {}
     for label, baseline in accepted.items():
-        if baseline.parts:
+        if baseline.by_kind:
             path = os.path.join(folder, file_name(label))
             _write(path, baseline)
             written[label] = path, baseline

@@ -119,7 +119,7 @@ def _table(columns: tuple[Column, ...], rows: list[list[Piece]], width: int | No
 
 def _calls(name: str, calls: list[CallNumbers], width: int | None) -> Iterator[Line]:
     """Yield the table of calls. Where there is no room for the column of failures, they follow below the table."""
-    all_calls = [call for of_method in calls for call in (of_method, *of_method.parts)]
+    all_calls = [call for of_method in calls for call in (of_method, *of_method.by_target)]
     rows = [_row(call) for call in all_calls]
     columns = (Column(name), *_CALLS[1:])
     yield from _table(columns, rows, width)
@@ -127,7 +127,7 @@ def _calls(name: str, calls: list[CallNumbers], width: int | None) -> Iterator[L
         return
     for call in all_calls:
         failures = _failures(call)
-        if failures and not call.parts:
+        if failures and not call.by_target:
             text = f"{one_line(' '.join((call.method, call.target or '')))}: {failures}"
             yield from ([("  " + part, "warn")] for part in (wrapped(text, max((width or 0) - 2, 2), 2)))
 
@@ -139,15 +139,18 @@ def _row(calls: CallNumbers) -> list[Piece]:
         (name, "" if calls.target is None else "strong"),
         (f"{calls.count:,}", ""),
         (f"{calls.failed:,}" if calls.failed else "", "bad"),
-        (f"{calls.open:,}" if calls.open else "", "wait"),
+        (f"{calls.pending:,}" if calls.pending else "", "wait"),
         *((text, "") for text in took),
         (size(calls.request_bytes), "dim"),
         (size(calls.response_bytes) if calls.latency else "", "dim"),
         (f"{calls.tokens:,}" if calls.tokens else "", "dim"),
         (f"{calls.progress:,}" if calls.progress else "", "dim"),
-        (f"{calls.exchanges:,}" if calls.wire else "", "dim"),
-        *((duration(took_ns), "dim") for took_ns in ((calls.wire.p50_ns, calls.wire.max_ns) if calls.wire else ())),
-        *([] if calls.wire else [("", ""), ("", "")]),
+        (f"{calls.exchanges:,}" if calls.exchange_latency else "", "dim"),
+        *(
+            (duration(took_ns), "dim")
+            for took_ns in ((calls.exchange_latency.p50_ns, calls.exchange_latency.max_ns) if calls.exchange_latency else ())
+        ),
+        *([] if calls.exchange_latency else [("", ""), ("", "")]),
         (_failures(calls), "warn"),
     ]
 
@@ -166,7 +169,7 @@ def _failures(calls: CallNumbers) -> str:
         for outcome, count in calls.outcomes.items()
         if outcome not in WELL and outcome is not Outcome.ERROR
     ]
-    repeated = [counted(calls.repeated, "extra response")] if calls.repeated else []
+    repeated = [counted(calls.more_responses, "extra response")] if calls.more_responses else []
     return ", ".join([*codes, *others, *repeated])
 
 

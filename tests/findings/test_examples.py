@@ -64,7 +64,7 @@ def found(name: str) -> list[Finding]:
     accepted: dict[str, Baseline] = {}
     for offer in [] if rule is NOT_ACCEPTED else offers(told(f"{rule.name}.clean")):
         label = label_of(offer.capture_info)
-        accepted[label] = Baseline(label).taken(offer)
+        accepted[label] = Baseline(label).updated(offer)
     return all_findings(told(name), accepted, wanted)
 
 

@@ -73,7 +73,7 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Find servers and results that take much of the context."""
     by_label: dict[str, list[ServerCost]] = {}
     for cost in costs(facts.transcript):
-        by_label.setdefault(label_of(cost.offered.capture_info), []).append(cost)
+        by_label.setdefault(label_of(cost.offer.capture_info), []).append(cost)
         yield from _costly(cost)
     for sessions in by_label.values():
         yield from _unused(sessions)

@@ -51,5 +51,5 @@ def _sentence(definition: Definition, path: str, hidden: list[HiddenCharacter], 
     kinds = listed((f"{kind.name}{f' ×{kind.count}' if kind.count > 1 else ''}" for kind in hidden), LISTED, "kinds")
     spelled = f"; the tags spell {quoted(tags.encode())}" if tags else ""
     return (
-        f"{definition_name(definition.part, definition.name)} has {kinds} at {path[:200]}, letter {hidden[0].first}{spelled}."
+        f"{definition_name(definition.kind, definition.name)} has {kinds} at {path[:200]}, letter {hidden[0].first}{spelled}."
     )

@@ -151,8 +151,8 @@ def _compared(offer: Offer, accepted: Baseline | None) -> Iterator[Hit]:
 
 
 def _changed(offer: Offer, change: OfferChange) -> Hit:
-    rule = _BY_CHANGE[change.how] if change.part is DefinitionKind.TOOL else OFFER_CHANGED
-    name = definition_name(change.part, change.name)
+    rule = _BY_CHANGE[change.how] if change.kind is DefinitionKind.TOOL else OFFER_CHANGED
+    name = definition_name(change.kind, change.name)
     match change.how:
         case "added":
             what = f"{name} is not in the baseline."
@@ -161,7 +161,7 @@ def _changed(offer: Offer, change: OfferChange) -> Hit:
         case "changed":
             paths = listed((path[:MAX_PATH_LETTERS] for path in change.paths), LISTED, "places")
             what = f"{name} differs from the baseline{f' at {paths}' if change.paths != ('$',) else ''}."
-    definition = change.definition or next(iter(offer.definitions(change.part)), None)
+    definition = change.definition or next(iter(offer.definitions(change.kind)), None)
     if definition is not None:
         return hit_in(rule, definition.message, definition.row, what)
     capture = offer.capture_info  # the list is empty now, so that there is no definition to point at
@@ -172,7 +172,7 @@ def _changed(offer: Offer, change: OfferChange) -> Hit:
 def _redefined(offer: Offer) -> Iterator[Hit]:
     before: dict[str, Definition] = {}
     for definition in offer.ever.values():
-        if definition.part is not DefinitionKind.TOOL:
+        if definition.kind is not DefinitionKind.TOOL:
             continue
         first = before.setdefault(definition.name, definition)
         if first is definition:

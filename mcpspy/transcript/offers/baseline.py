@@ -1,7 +1,7 @@
-"""What of a server was looked at and accepted: its definitions by name, each in canonical JSON with its digest.
+"""Baselines: a server's accepted definitions by name, to and from a JSON document.
 
-Canonical: members sorted by name, no blanks, characters as they are, in UTF-8; its SHA-256 is what is compared. Refuses to read and
-write files, and to judge what changed.
+The document has each definition with the SHA-256 of its canonical JSON: members sorted by name, no blanks, no escapes but the
+necessary ones, in UTF-8. The caller reads and writes the file, and judges changes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SCHEMA: Final = 1
 KIND: Final = "mcpspy baseline"
 
 MAX_LEVELS: Final = 100
-"""Python's JSON writer takes a few hundred levels; no tool wants more than a dozen."""
+"""The deepest nesting that is compared: Python's JSON writer takes a few hundred levels, and no tool needs more than a dozen."""
 
 ACCEPTED: Final = {
     DefinitionKind.INSTRUCTIONS: "instructions",
@@ -29,16 +29,16 @@ ACCEPTED: Final = {
     DefinitionKind.PROMPT: "prompts",
     DefinitionKind.TEMPLATE: "resourceTemplates",
 }
-"""The parts that are accepted, and their members in the document. Resources are data, and come and go."""
+"""The kinds of definitions in a baseline, and their members in the document. Resources are data, and come and go."""
 
 
 def canonical(value: Any) -> bytes:
-    """A JSON value, nested no deeper than those of `value_of`, as the bytes by which it is compared."""
+    """Return the canonical JSON of a value that `value_of` returned; equal values have equal bytes."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def value_of(raw: bytes) -> Any:
-    """What a definition says. Where it is nested too deep to be looked at, the digest of its bytes stands for all of it."""
+    """Return the value of a definition; if it is nested too deep to be compared, the digest of its bytes instead."""
     value = parse(raw)
     return {"nested too deep": sha256(raw).hexdigest()} if _is_deep(value) else value
 
@@ -46,7 +46,7 @@ def value_of(raw: bytes) -> Any:
 def _is_deep(value: Any) -> bool:
     level = [value]
     for _ in range(MAX_LEVELS):
-        level = [inner for one in level for inner in _inside(one)]
+        level = [inner for outer in level for inner in _inside(outer)]
         if not level:
             return False
     return True
@@ -60,33 +60,33 @@ def _inside(value: Any) -> list[Any]:
 
 @dataclass(slots=True, eq=False)
 class Baseline:
-    """The accepted definitions of one server: by part and name their values. A part that is absent was never accepted."""
+    """The accepted definitions of one server: their values by kind and name. A kind that is absent was never accepted."""
 
     server: str
-    parts: dict[DefinitionKind, dict[str, Any]] = field(default_factory=dict)
+    by_kind: dict[DefinitionKind, dict[str, Any]] = field(default_factory=dict)
 
-    def taken(self, offered: Offer) -> Baseline:
-        """This baseline with what `offered` has instead; parts whose lists were not seen whole stay as they are."""
-        seen = {part: _values(offered, part) for part in ACCEPTED if part in offered.complete}
-        return Baseline(self.server, {**self.parts, **seen})
-
-
-def label_of(source: CaptureInfo) -> str:
-    """The name under which a server is accepted: the label of its captures."""
-    return (source.header.label if source.header else "") or "server"
+    def updated(self, offer: Offer) -> Baseline:
+        """Return this baseline with the definitions of `offer`; kinds whose lists were not recorded whole stay as they are."""
+        recorded = {kind: _values(offer, kind) for kind in ACCEPTED if kind in offer.complete}
+        return Baseline(self.server, {**self.by_kind, **recorded})
 
 
-def _values(offered: Offer, part: DefinitionKind) -> dict[str, Any]:
-    return {one.name: value_of(one.raw) for one in offered.definitions(part)}
+def label_of(info: CaptureInfo) -> str:
+    """Return the name of a server's baseline: the label of its captures."""
+    return (info.header.label if info.header else "") or "server"
+
+
+def _values(offer: Offer, kind: DefinitionKind) -> dict[str, Any]:
+    return {definition.name: value_of(definition.raw) for definition in offer.definitions(kind)}
 
 
 def document(baseline: Baseline) -> dict[str, Any]:
-    """A baseline as a JSON object in a stable order."""
-    made: dict[str, Any] = {"kind": KIND, "schema": SCHEMA, "server": baseline.server}
-    for part, member in ACCEPTED.items():
-        if part in baseline.parts:
-            made[member] = {name: _entry(value) for name, value in sorted(baseline.parts[part].items())}
-    return made
+    """Return a baseline as a JSON object in a stable order."""
+    members: dict[str, Any] = {"kind": KIND, "schema": SCHEMA, "server": baseline.server}
+    for kind, member in ACCEPTED.items():
+        if kind in baseline.by_kind:
+            members[member] = {name: _entry(value) for name, value in sorted(baseline.by_kind[kind].items())}
+    return members
 
 
 def _entry(value: Any) -> dict[str, Any]:
@@ -94,26 +94,26 @@ def _entry(value: Any) -> dict[str, Any]:
 
 
 def read_document(value: Any) -> Baseline:
-    """The baseline of such an object. Raises: ValueError: saying what is wrong with it."""
+    """Return the baseline in a document. Raises: ValueError: with what is wrong with it."""
     if not isinstance(value, dict) or value.get("kind") != KIND:
-        raise ValueError("this is no baseline of mcpspy")
+        raise ValueError("this is not a baseline of mcpspy")
     if value.get("schema") != SCHEMA:
-        raise ValueError(f"its schema is {value.get('schema')!r}; this mcpspy knows {SCHEMA}")
-    found = Baseline(str(value.get("server", "")))
-    for part, member in ACCEPTED.items():
+        raise ValueError(f"its schema is {value.get('schema')!r}; this mcpspy reads {SCHEMA}")
+    baseline = Baseline(str(value.get("server", "")))
+    for kind, member in ACCEPTED.items():
         if member in value:
-            found.parts[part] = _read_part(member, value[member])
-    return found
+            baseline.by_kind[kind] = _read_definitions(member, value[member])
+    return baseline
 
 
-def _read_part(member: str, value: Any) -> dict[str, Any]:
+def _read_definitions(member: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{member} is no object")
-    found = {}
+        raise ValueError(f"{member} is not an object")
+    definitions = {}
     for name, entry in value.items():
         if not isinstance(entry, dict) or "definition" not in entry:
             raise ValueError(f"{member} {name!r} has no definition")
         if entry.get("sha256") != sha256(canonical(entry["definition"])).hexdigest():
-            raise ValueError(f"the digest of {member} {name!r} is not that of its definition: somebody edited it")
-        found[name] = entry["definition"]
-    return found
+            raise ValueError(f"the digest of {member} {name!r} does not match its definition: somebody edited it")
+        definitions[name] = entry["definition"]
+    return definitions

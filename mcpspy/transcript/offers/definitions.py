@@ -1,7 +1,7 @@
-"""What a server says that it offers: its tools, prompts and resources, and its instructions, as it defined them.
+"""Listing exchanges to the offer of a server: its tools, prompts, resources and instructions, as it defined them.
 
-Pages of one list are joined, and a list that is fetched again takes the place of the one before. Refuses to parse what is defined:
-a definition is the bytes of its JSON, as they were on the wire.
+Pages of one list are joined, and a list that is fetched again replaces the one before. Definitions are not parsed: each is the
+bytes of its JSON, as they were on the wire.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..model import CaptureInfo, Exchange, Kind, Message, Transcript
 
 
 class DefinitionKind(StrEnum):
-    """What is defined."""
+    """The kind of a definition."""
 
     TOOL = "tool"
     PROMPT = "prompt"
@@ -31,19 +31,19 @@ _LISTS: Final = {
     "resources/list": (DefinitionKind.RESOURCE, "resources", "uri"),
     "resources/templates/list": (DefinitionKind.TEMPLATE, "resourceTemplates", "uriTemplate"),
 }
-"""By the method that lists them: what is listed, in which member of the result, and the member that names one."""
+"""By the method of a list: the kind of its items, the member of the result that has them, and the member that names an item."""
 
 _GREETINGS: Final = ("initialize", "server/discover")
 
 LISTINGS: Final = frozenset((*_LISTS, *_GREETINGS))
-"""The methods whose results define something."""
+"""The methods whose results have definitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One thing that a server offers. `raw` is its JSON; `name` is empty where it has none; `row` and `message` brought it."""
+    """One definition: `raw` is its JSON; `name` is empty if it has none; `message` of `row` brought it."""
 
-    part: DefinitionKind
+    kind: DefinitionKind
     name: str
     raw: bytes
     row: int
@@ -52,32 +52,32 @@ class Definition:
 
 @dataclass(slots=True, eq=False)
 class Offer:
-    """All that one capture's server offers. A part stands in `complete` if a list of it was seen from its beginning to its end."""
+    """The offer of one capture's server. `complete` has the kinds of which a whole list was recorded."""
 
     capture_info: CaptureInfo
     current: dict[DefinitionKind, dict[str, Definition]] = field(default_factory=dict)
-    """What is offered at the end: by part and name, in the order in which the server lists it."""
+    """The offer at the end: by kind and name, in the server's order."""
     complete: set[DefinitionKind] = field(default_factory=set)
     ever: dict[tuple[DefinitionKind, bytes], Definition] = field(default_factory=dict)
-    """Everything that was ever offered, what differs by a byte being two; each as it came first."""
+    """Every definition that was ever offered, by its bytes; each as it came first."""
 
-    def definitions(self, part: DefinitionKind) -> list[Definition]:
-        """What is offered of this part at the end."""
-        return list(self.current.get(part, {}).values())
+    def definitions(self, kind: DefinitionKind) -> list[Definition]:
+        """Return the definitions of this kind that are offered at the end."""
+        return list(self.current.get(kind, {}).values())
 
 
 def offers(transcript: Transcript) -> list[Offer]:
-    """One for each capture of `transcript`, in its order. Linear in the lists that were fetched."""
-    readers = [_Reader(Offer(source)) for source in transcript.captures]
+    """Return the offer in each capture of `transcript`, in its order. Linear in the lists that were fetched."""
+    readers = [_OfferReader(Offer(info)) for info in transcript.captures]
     for row in transcript.rows:
         if isinstance(row, Exchange) and row.request.method in LISTINGS:
             readers[row.capture].feed(row)
     return [reader.offer for reader in readers]
 
 
-def offer(source: CaptureInfo, listings: Iterable[Exchange]) -> Offer:
-    """What the server of one capture offers, from the exchanges with the methods of LISTINGS."""
-    reader = _Reader(Offer(source))
+def offer(info: CaptureInfo, listings: Iterable[Exchange]) -> Offer:
+    """Return the offer of one capture's server, from its exchanges with the methods of LISTINGS."""
+    reader = _OfferReader(Offer(info))
     for exchange in listings:
         reader.feed(exchange)
     return reader.offer
@@ -85,21 +85,21 @@ def offer(source: CaptureInfo, listings: Iterable[Exchange]) -> Offer:
 
 @dataclass(slots=True, eq=False)
 class _Listing:
-    """Pages of one list, so far. `whole` says that its first page was seen."""
+    """The pages of one list so far. `whole` says that its first page was recorded."""
 
     whole: bool
-    found: dict[str, Definition] = field(default_factory=dict)
+    definitions: dict[str, Definition] = field(default_factory=dict)
 
 
-class _Reader:
-    """Takes in one listing exchange after the other."""
+class _OfferReader:
+    """An offer from listing exchanges, which `feed` takes one after the other."""
 
     __slots__ = ("_pages", "offer")
 
-    def __init__(self, made: Offer) -> None:
-        self.offer = made
+    def __init__(self, offer: Offer) -> None:
+        self.offer = offer
         self._pages: dict[tuple[DefinitionKind, str], _Listing] = {}
-        """What a cursor goes on with."""
+        """The list that a cursor continues."""
 
     def feed(self, exchange: Exchange) -> None:
         response = exchange.response
@@ -113,35 +113,35 @@ class _Reader:
             self._greeting(exchange, response, result)
 
     def _page(self, exchange: Exchange, response: Message, result: dict[str, Slice]) -> None:
-        part, member, key = _LISTS[exchange.method]
-        asked = string(members(members(exchange.request.raw).get("params", b"")).get("cursor", b"")) or ""
-        known = self._pages.get((part, asked)) if asked else _Listing(whole=True)
+        kind, member, key = _LISTS[exchange.method]
+        cursor = string(members(members(exchange.request.raw).get("params", b"")).get("cursor", b"")) or ""
+        known = self._pages.get((kind, cursor)) if cursor else _Listing(whole=True)
         listing = known or _Listing(whole=False)
         page: dict[str, Definition] = {}
         for raw in _items(result.get(member, b"")):
             name = string(members(raw).get(key, b"")) or ""
-            self._add(page, Definition(part=part, name=name, raw=bytes(raw), row=exchange.row, message=response))
-        listing.found.update(page)
+            self._add(page, Definition(kind=kind, name=name, raw=bytes(raw), row=exchange.row, message=response))
+        listing.definitions.update(page)
         next_cursor = string(result.get("nextCursor", b"")) or ""
         if next_cursor:
-            self._pages[part, next_cursor] = listing
+            self._pages[kind, next_cursor] = listing
         elif listing.whole:
-            self.offer.complete.add(part)
-            self.offer.current[part] = listing.found
-        if part not in self.offer.complete:
-            self.offer.current.setdefault(part, {}).update(page)
+            self.offer.complete.add(kind)
+            self.offer.current[kind] = listing.definitions
+        if kind not in self.offer.complete:
+            self.offer.current.setdefault(kind, {}).update(page)
 
     def _greeting(self, exchange: Exchange, response: Message, result: dict[str, Slice]) -> None:
         raw = bytes(result.get("instructions", b""))
-        found: dict[str, Definition] = {}
+        definitions: dict[str, Definition] = {}
         if string(raw):
-            made = Definition(part=DefinitionKind.INSTRUCTIONS, name="", raw=raw, row=exchange.row, message=response)
-            self._add(found, made)
+            kind = DefinitionKind.INSTRUCTIONS
+            self._add(definitions, Definition(kind=kind, name="", raw=raw, row=exchange.row, message=response))
         self.offer.complete.add(DefinitionKind.INSTRUCTIONS)
-        self.offer.current[DefinitionKind.INSTRUCTIONS] = found
+        self.offer.current[DefinitionKind.INSTRUCTIONS] = definitions
 
-    def _add(self, found: dict[str, Definition], made: Definition) -> None:
-        found[made.name] = self.offer.ever.setdefault((made.part, made.raw), made)
+    def _add(self, definitions: dict[str, Definition], definition: Definition) -> None:
+        definitions[definition.name] = self.offer.ever.setdefault((definition.kind, definition.raw), definition)
 
 
 def _items(value: Slice) -> list[Slice]:

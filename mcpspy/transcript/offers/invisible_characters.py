@@ -1,7 +1,7 @@
-"""Characters in a text that a human does not see and a model reads, or that make a screen show something else.
+"""Texts to the characters in them that a human does not see and a model reads, or that make a screen show something else.
 
-What scripts and emoji need is left alone: joiners between their letters, direction marks in texts that run from right to left, flags
-made of tags. Source of the names: the Unicode Character Database, as Python has it. Refuses to say where the text stood.
+Characters that scripts and emoji need do not count: joiners between their letters, direction marks in texts that run from right
+to left, flags made of tags. Source of the names: the Unicode Character Database, as Python has it.
 """
 
 import re
@@ -29,7 +29,7 @@ _CONTROL_NAMES: Final = {0x00: "NULL", 0x08: "BACKSPACE", 0x1B: "ESCAPE", 0x7F: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenCharacter:
-    """One kind of character, how often it stands in the text, and where first: the first letter is number 1."""
+    """One invisible character: how often the text has it, and the position of the first one, from 1."""
 
     character: str
     count: int
@@ -37,34 +37,34 @@ class HiddenCharacter:
 
     @property
     def name(self) -> str:
-        """As Unicode has it: `U+202E RIGHT-TO-LEFT OVERRIDE`."""
+        """Its code and its Unicode name: `U+202E RIGHT-TO-LEFT OVERRIDE`."""
         code = ord(self.character[0])
         named = _CONTROL_NAMES.get(code) or unicodedata.name(self.character[0], "") or "CONTROL CHARACTER"
         return f"U+{code:04X} {named}"
 
 
 def hidden_characters(text: str) -> list[HiddenCharacter]:
-    """What is hidden in `text`, by character, in order of appearance. Linear."""
+    """Return the invisible characters of `text`, each once, in order of appearance. Linear."""
     if text.isascii() and text.isprintable():
         return []
-    flagless = _flag(lambda found: "·" * len(found[0]), text)
+    flagless = _flag(lambda match: "·" * len(match[0]), text)
     runs_left = not text.isascii() and any(map(_runs_left, flagless))
-    found: dict[str, HiddenCharacter] = {}
+    hidden: dict[str, HiddenCharacter] = {}
     for suspect in _suspects(flagless):
         at = suspect.start()
         if _is_innocent(flagless, at, runs_left=runs_left):
             continue
         character = suspect[0][0]
-        known = found.get(character)
-        found[character] = HiddenCharacter(
+        known = hidden.get(character)
+        hidden[character] = HiddenCharacter(
             character=character, count=known.count + 1 if known else 1, first=known.first if known else at + 1
         )
-    return list(found.values())
+    return list(hidden.values())
 
 
 def spelled_by_tags(text: str) -> str:
-    """The ASCII text that tag characters in `text` spell; empty if there are none."""
-    return "".join(chr(ord(one) - 0xE0000) for one in text if ord(one) in _TAGS)
+    """Return the ASCII text that the tag characters of `text` spell; empty if there are none."""
+    return "".join(chr(ord(character) - 0xE0000) for character in text if ord(character) in _TAGS)
 
 
 def _is_innocent(text: str, at: int, *, runs_left: bool) -> bool:

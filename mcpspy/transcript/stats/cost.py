@@ -1,7 +1,7 @@
-"""What a server takes of a model's context: its tools' definitions in every conversation, and the results of their calls.
+"""Offers and tool calls to the cost of a server in a model's context: definitions in every conversation, results in some.
 
-Bytes are those on the wire, tokens are estimated (`tokens`) on what clients hand to a model: of a tool its name, description and
-input schema, of a result its text. Refuses to say what a picture or a sound costs: that each model decides.
+Bytes are those on the wire. Tokens are estimated (`tokens`) on what clients hand to a model: a tool's name, description and input
+schema, and the text of a result. Pictures and sounds count nothing, because each model counts them in its own way.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from ..model import Exchange, Kind, Message, Transcript
 from ..offers.definitions import Definition, DefinitionKind, Offer, offers
 from .tokens import estimated_tokens, weight
 
-TOLD: Final = ("name", "description", "inputSchema")
-"""What of a tool's definition a model is told."""
+MODEL_READS: Final = ("name", "description", "inputSchema")
+"""The members of a tool's definition that clients hand to a model."""
 
 _HELD_BYTES: Final = 1 << 18
-"""Texts are weighed together, so many bytes at once: a call for each of a million short ones would take longer than all the rest."""
+"""The size of texts that are weighed at once: to weigh each of a million short ones would take longer than all the rest."""
 
 _ALL_OF: Final = 4096
 _EVERY: Final = 8
-"""So many results of one tool are weighed, then every eighth: reading and weighing all would be half of what pairing takes."""
+"""All of the first 4096 results of one tool are weighed, then every eighth: to weigh all takes half as long as to pair them."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ToolCost:
-    """One tool, offered or called. `definition` is None for a tool that was called and not listed.
+    """The cost of one tool, offered or called. `definition` is None for a tool that was called and not listed.
 
-    `result_bytes` and `result_tokens` are of all its results together; `largest` is the exchange whose result has the most bytes.
+    `result_bytes` and `result_tokens` are sums over its results; `largest` is the exchange with the largest result.
     """
 
     name: str
@@ -46,12 +46,12 @@ class ToolCost:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ServerCost:
-    """One capture's server: its tools, those offered first and in its order, and its instructions. `offered` is all that it defined.
+    """The cost of one capture's server. `tools` has the tools of its offer, in its order, then other tools that were called.
 
-    `listed` says whether a list of tools was seen at all; where it was not, nothing is known of what the tools cost.
+    `listed` says whether a list of tools was recorded; without one the cost of the tools is unknown.
     """
 
-    offered: Offer
+    offer: Offer
     listed: bool
     instructions_bytes: int
     instructions_tokens: int
@@ -60,74 +60,74 @@ class ServerCost:
     @property
     def capture(self) -> int:
         """The index of its capture, in `Transcript.captures`."""
-        return self.offered.capture_info.index
+        return self.offer.capture_info.index
 
     @property
     def server(self) -> str:
         """Its lane."""
-        return self.offered.capture_info.server
+        return self.offer.capture_info.server
 
     @property
     def definition_bytes(self) -> int:
-        """Of all its tools."""
-        return sum(one.definition_bytes for one in self.tools)
+        """The size of all its tools' definitions."""
+        return sum(tool.definition_bytes for tool in self.tools)
 
     @property
     def definition_tokens(self) -> int:
-        """Of all its tools; the instructions come to that."""
-        return sum(one.definition_tokens for one in self.tools)
+        """The tokens of all its tools' definitions, without the instructions."""
+        return sum(tool.definition_tokens for tool in self.tools)
 
     @property
     def calls(self) -> int:
-        """Of all its tools."""
-        return sum(one.calls for one in self.tools)
+        """The number of calls of all its tools."""
+        return sum(tool.calls for tool in self.tools)
 
     @property
     def result_bytes(self) -> int:
-        """Of all its tools."""
-        return sum(one.result_bytes for one in self.tools)
+        """The size of all results."""
+        return sum(tool.result_bytes for tool in self.tools)
 
     @property
     def result_tokens(self) -> int:
-        """Of all its tools."""
-        return sum(one.result_tokens for one in self.tools)
+        """The tokens of all results."""
+        return sum(tool.result_tokens for tool in self.tools)
 
     @property
     def unused(self) -> list[ToolCost]:
-        """Tools that are offered and were never called."""
-        return [one for one in self.tools if one.definition is not None and not one.calls]
+        """The tools that are offered and were never called."""
+        return [tool for tool in self.tools if tool.definition is not None and not tool.calls]
 
 
 def costs(transcript: Transcript) -> list[ServerCost]:
-    """One for each capture of `transcript`, in its order. Linear in what was listed and in the tools' results."""
-    weighing = [_Weighing(one) for one in offers(transcript)]
+    """Return the cost of each capture's server, in the order of captures. Linear in the lists and in the tools' results."""
+    counters = [_CostCounter(offer) for offer in offers(transcript)]
     for row in transcript.rows:
         if isinstance(row, Exchange) and row.request.method == "tools/call":
-            weighing[row.capture].feed(row)
-    return [one.close() for one in weighing]
+            counters[row.capture].feed(row)
+    return [counter.close() for counter in counters]
 
 
 def result_text(response: Message) -> bytes:
-    """What of a tool's result is text for the model: its text blocks and embedded texts; without any, its structured content."""
+    """Return the text that a model reads of a tool's result: its text blocks and embedded texts, or else its structured content."""
     try:
-        found = _decode(response.raw).result
+        result = _decode(response.raw).result
     except UNREADABLE:
         return _slow_text(response.body)
-    texts = [one.text or (one.resource.text if one.resource else "") for one in found.content]
-    return "\n".join(texts).encode("utf-8", "replace") if any(texts) else bytes(found.structured)
+    texts = [block.text or (block.resource.text if block.resource else "") for block in result.content]
+    return "\n".join(texts).encode("utf-8", "replace") if any(texts) else bytes(result.structured)
 
 
 class _Resource(msgspec.Struct, gc=False):
     text: str = ""
 
 
-class _Block(msgspec.Struct, gc=False):
+class _ContentBlock(msgspec.Struct, gc=False):
     text: str = ""
     resource: _Resource | None = None
 
 
 class _Result(msgspec.Struct, gc=False, rename={"structured": "structuredContent"}):
-    content: list[_Block] = []
+    content: list[_ContentBlock] = []
     structured: msgspec.Raw = msgspec.Raw(b"")
 
 
@@ -139,35 +139,36 @@ _decode = msgspec.json.Decoder(_Response).decode
 
 
 def _slow_text(body: Any) -> bytes:
-    """The text blocks of a result that is not shaped as the specification has it."""
+    """Return the text blocks of a result of another shape than the specification wants."""
     result = body.get("result") if isinstance(body, dict) else None
     content = result.get("content") if isinstance(result, dict) else None
-    blocks = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
-    texts = [one["text"] for one in blocks if isinstance(one.get("text"), str)]
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    texts = [block["text"] for block in blocks if isinstance(block.get("text"), str)]
     return "\n".join(texts).encode("utf-8", "replace")
 
 
 def definition_text(raw: Slice) -> bytes:
-    """What of a tool's definition the model is told, as JSON."""
-    found = members(raw)
-    return b"{" + b",".join(b'"%s":%s' % (name.encode(), bytes(found[name])) for name in TOLD if name in found) + b"}"
+    """Return the part of a tool's definition that a model reads, as JSON."""
+    parts = members(raw)
+    return b"{" + b",".join(b'"%s":%s' % (name.encode(), bytes(parts[name])) for name in MODEL_READS if name in parts) + b"}"
 
 
-class _Weighing:
-    """One capture's costs on their way. `feed` takes its tool calls, `close` gives what they come to."""
+class _CostCounter:
+    """The cost of one capture's server. `feed` takes its tool calls, `close` returns the cost."""
 
-    __slots__ = ("_cost", "_held", "_tools")
+    __slots__ = ("_cost", "_results", "_tools")
 
-    def __init__(self, offered: Offer) -> None:
-        instructions = offered.definitions(DefinitionKind.INSTRUCTIONS)
+    def __init__(self, offer: Offer) -> None:
+        instructions = offer.definitions(DefinitionKind.INSTRUCTIONS)
         self._cost = ServerCost(
-            offered=offered,
-            listed=DefinitionKind.TOOL in offered.current,
-            instructions_bytes=sum(len(one.raw) for one in instructions),
-            instructions_tokens=sum(estimated_tokens(one.raw) for one in instructions),
+            offer=offer,
+            listed=DefinitionKind.TOOL in offer.current,
+            instructions_bytes=sum(len(definition.raw) for definition in instructions),
+            instructions_tokens=sum(estimated_tokens(definition.raw) for definition in instructions),
         )
-        self._tools = {one.name: _defined(one) for one in offered.definitions(DefinitionKind.TOOL)}
-        self._held: dict[str, _Held] = {}
+        tools = offer.definitions(DefinitionKind.TOOL)
+        self._tools = {definition.name: _tool_cost(definition) for definition in tools}
+        self._results: dict[str, _Results] = {}
 
     def feed(self, exchange: Exchange) -> None:
         name = exchange.request.target or ""
@@ -183,20 +184,20 @@ class _Weighing:
         if tool.largest is None or tool.largest.response is None or size > tool.largest.response.size:
             tool.largest = exchange
         if response.kind is Kind.RESULT:
-            held = self._held.get(name)
-            if held is None:
-                held = self._held[name] = _Held()
-            held.feed(response)
+            results = self._results.get(name)
+            if results is None:
+                results = self._results[name] = _Results()
+            results.feed(response)
 
     def close(self) -> ServerCost:
-        for name, held in self._held.items():
-            self._tools[name].result_tokens = held.close()
+        for name, results in self._results.items():
+            self._tools[name].result_tokens = results.close()
         self._cost.tools = list(self._tools.values())
         return self._cost
 
 
-class _Held:
-    """Results of one tool that wait to be weighed. Of very many not all are; the rest is taken to be like them, byte for byte."""
+class _Results:
+    """The results of one tool. Only a sample of very many is weighed; the others count by their bytes as the sample does."""
 
     __slots__ = ("_bytes", "_count", "_held_bytes", "_texts", "_weighed_bytes", "_weight")
 
@@ -231,10 +232,10 @@ class _Held:
         self._held_bytes = 0
 
 
-def _defined(one: Definition) -> ToolCost:
+def _tool_cost(definition: Definition) -> ToolCost:
     return ToolCost(
-        name=one.name,
-        definition=one,
-        definition_bytes=len(one.raw),
-        definition_tokens=estimated_tokens(definition_text(one.raw)),
+        name=definition.name,
+        definition=definition,
+        definition_bytes=len(definition.raw),
+        definition_tokens=estimated_tokens(definition_text(definition.raw)),
     )

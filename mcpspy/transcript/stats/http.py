@@ -1,4 +1,4 @@
-"""What HTTP carried, in numbers: transactions by method and status, connections, streams of events, and what kept them alive."""
+"""HTTP transactions of a capture to numbers: methods, statuses, connections, sessions, streams of events."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from ..model import CaptureInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpNumbers:
-    """The HTTP of one capture.
+    """The HTTP of one capture in numbers.
 
     `methods` and `statuses` count transactions; those without a response have the status 0. `streams` counts responses that are
-    streams of events, `open_streams` those of them that have not ended; `events` are those with data, `keep_alives` comments.
-    Bytes are those of bodies.
+    streams of events, `open_streams` those that have not ended. `events` counts events with data, `keep_alives` comments. Bytes
+    are those of bodies.
     """
 
     transactions: int
@@ -29,22 +29,23 @@ class HttpNumbers:
     response_bytes: int
 
 
-def http_numbers(source: CaptureInfo) -> HttpNumbers:
-    """What the transactions of `source` come to."""
-    transactions = list(source.transactions.values())
-    streams = [one for one in transactions if one.is_stream]
-    responses = [one.response for one in transactions if one.response is not None]
+def http_numbers(info: CaptureInfo) -> HttpNumbers:
+    """Return the numbers of a capture's transactions."""
+    transactions = list(info.transactions.values())
+    streams = [transaction for transaction in transactions if transaction.is_stream]
+    requests = [transaction.request for transaction in transactions if transaction.request is not None]
+    responses = [transaction.response for transaction in transactions if transaction.response is not None]
     return HttpNumbers(
         transactions=len(transactions),
-        connections=len({one.connection for one in transactions}),
-        sessions=len({one.scope.session for one in transactions if one.scope.session}),
-        methods=dict(sorted(Counter(one.method for one in transactions).items())),
-        statuses=dict(sorted(Counter(one.status for one in transactions).items())),
+        connections=len({transaction.connection for transaction in transactions}),
+        sessions=len({transaction.scope.session for transaction in transactions if transaction.scope.session}),
+        methods=dict(sorted(Counter(transaction.method for transaction in transactions).items())),
+        statuses=dict(sorted(Counter(transaction.status for transaction in transactions).items())),
         streams=len(streams),
-        open_streams=sum(1 for one in streams if not one.over),
-        events=sum(one.events for one in responses),
-        keep_alives=sum(one.comments for one in responses),
-        redelivered=sum(len(one.redelivered) for one in transactions),
-        request_bytes=sum(one.request.body_bytes for one in transactions if one.request is not None),
-        response_bytes=sum(one.body_bytes for one in responses),
+        open_streams=sum(1 for transaction in streams if not transaction.over),
+        events=sum(response.events for response in responses),
+        keep_alives=sum(response.comments for response in responses),
+        redelivered=sum(len(transaction.redelivered) for transaction in transactions),
+        request_bytes=sum(request.body_bytes for request in requests),
+        response_bytes=sum(response.body_bytes for response in responses),
     )

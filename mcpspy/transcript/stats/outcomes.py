@@ -1,6 +1,6 @@
-"""How many calls there are, and what became of them: one count for the summary, the numbers, a check and the live view.
+"""Exchanges to the number of calls with each outcome: one count for the summary, the statistics, a check and the live view.
 
-The rounds of one call count once. What asks how a task stands counts by itself, as does what a subscription's end takes.
+The rounds of one call count once. Polls of a task count by themselves, and so does the request that ends a subscription.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from ..model import CaptureInfo, Exchange, Outcome, Transcript
 
 
-def joined(call: Call | None, row: Exchange) -> Call | None:
-    """The call that an exchange is a round of, if it took more than one exchange; a subscription has no end to be measured."""
+def measured_call(call: Call | None, row: Exchange) -> Call | None:
+    """Return the call that counts in place of `row`, one of its rounds; None if the exchange counts by itself.
+
+    An exchange counts by itself if its call has no other, or is a subscription, which has no duration.
+    """
     if (
         call is None
         or len(call.exchanges) == 1
@@ -30,19 +33,19 @@ def joined(call: Call | None, row: Exchange) -> Call | None:
 
 
 def outcomes(transcript: Transcript) -> Counter[Outcome]:
-    """What became of the calls of `transcript`."""
+    """Return the number of calls in `transcript`, by outcome."""
     return outcomes_of(transcript.exchanges, transcript.captures)
 
 
 def outcomes_of(rows: Iterable[Exchange], captures: list[CaptureInfo]) -> Counter[Outcome]:
-    """What became of the calls that these exchanges began."""
-    if not any(source.calls for source in captures):
+    """Return the number of calls that these exchanges began, by outcome."""
+    if not any(info.calls for info in captures):
         return Counter(row.outcome for row in rows)
-    found: Counter[Outcome] = Counter()
+    counts: Counter[Outcome] = Counter()
     for row in rows:
-        call = joined(captures[row.capture].calls.get(row.row), row)
+        call = measured_call(captures[row.capture].calls.get(row.row), row)
         if call is None:
-            found[row.outcome] += 1
+            counts[row.outcome] += 1
         elif call.rounds[0] is row:
-            found[call.outcome] += 1
-    return found
+            counts[call.outcome] += 1
+    return counts

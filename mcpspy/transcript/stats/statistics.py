@@ -1,7 +1,7 @@
-"""A transcript in numbers: per server what was called, how often, how long it took, what failed, and how much of it there was.
+"""A transcript to numbers: for each server its calls, their number, their durations, their failures and their sizes.
 
-Percentiles are exact, by nearest rank: of n durations in order, the p-th is that at rank ⌈p·n/100⌉, one that was measured and none
-in between. Refuses to estimate anything but tokens (`cost`), and to judge.
+Percentiles are exact, by nearest rank: of n durations in order, the p-th percentile is the one at rank ⌈p·n/100⌉, so always a
+duration that was measured. Only tokens are estimated (`cost`).
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from ..model import CaptureInfo, Exchange, Kind, Log, Message, Outcome, Row, Tra
 from ..phases import Lifecycle
 from .cost import ServerCost, costs
 from .http import HttpNumbers, http_numbers
-from .outcomes import joined
+from .outcomes import measured_call
 
 if TYPE_CHECKING:
     from ...records import Side
     from ..calls.call import Call
 
 BY_TARGET: Final = {"tools/call", "prompts/get"}
-"""Methods that are counted by what they are about as well: there are as many tools as a server has, but URIs without end."""
+"""Methods that are counted by target as well: a server has some tools and prompts, but any number of URIs."""
 
 
 WELL: Final = frozenset((Outcome.OK, Outcome.PENDING, Outcome.PROBE))
-"""The outcomes of requests that have not failed: a client that asks to find out is often refused."""
+"""The outcomes that are no failures: a probe is often refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """How long `count` things took, in nanoseconds."""
+    """The distribution of `count` durations, in nanoseconds."""
 
     count: int
     min_ns: int
@@ -44,7 +44,7 @@ class Latency:
 
 
 def latency(durations_ns: Iterable[int]) -> Latency | None:
-    """What so many durations come to; None where there are none."""
+    """Return the distribution of durations; None if there are none."""
     ordered = sorted(durations_ns)
     if not ordered:
         return None
@@ -53,18 +53,18 @@ def latency(durations_ns: Iterable[int]) -> Latency | None:
 
 
 def nearest_rank(ordered: list[int], percent: int) -> int:
-    """The percentile of numbers that are in order, of which there is one at least."""
+    """Return a percentile of numbers in order, of which there is at least one."""
     return ordered[max(-(-percent * len(ordered) // 100), 1) - 1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallNumbers:
-    """What became of the calls of one method, or of those about one target; `parts` are the former by target.
+    """The calls of one method, or of one target of a method, in numbers; `by_target` has the numbers of a method's targets.
 
-    A call may take several exchanges: rounds with the input that was required, a task. `count`, `outcomes` and `latency` are of
-    calls, the latency of those that were answered; `wire` is that of the exchanges, None where each was a call. `codes` counts
-    JSON-RPC errors by their code. Bytes are those of payloads, notifications apart. `tokens` are of results, None where they are not
-    what a model reads.
+    A call may take several exchanges: rounds with required input, a task. `count`, `outcomes` and `latency` are those of calls,
+    `latency` of answered ones; `exchange_latency` is that of exchanges, None if each call was one exchange. `codes` counts
+    JSON-RPC errors by their code. Bytes are those of payloads, without notifications. `tokens` are those of results; None if no
+    model reads them.
     """
 
     method: str
@@ -74,29 +74,29 @@ class CallNumbers:
     codes: dict[str, int]
     latency: Latency | None
     exchanges: int
-    wire: Latency | None
+    exchange_latency: Latency | None
     request_bytes: int
     response_bytes: int
     progress: int
-    repeated: int
-    """Answers after the first."""
+    more_responses: int
+    """The number of answers after the first."""
     tokens: int | None = None
-    parts: tuple[CallNumbers, ...] = ()
+    by_target: tuple[CallNumbers, ...] = ()
 
     @property
     def failed(self) -> int:
-        """How many ended otherwise than they should; those that are open are not among them."""
+        """The number of calls that failed; pending ones have not."""
         return sum(count for outcome, count in self.outcomes.items() if outcome not in WELL)
 
     @property
-    def open(self) -> int:
-        """How many still wait for their answer."""
+    def pending(self) -> int:
+        """The number of calls that wait for their answer."""
         return self.outcomes.get(Outcome.PENDING, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationNumbers:
-    """The notifications of one method from one side."""
+    """The notifications of one method from one side, in numbers."""
 
     sender: Side
     method: str
@@ -106,7 +106,7 @@ class NotificationNumbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientNumbers:
-    """One client of a server: its own requests, and how many of them failed."""
+    """One client of a server in numbers: the calls that it made, and those that failed."""
 
     name: str
     calls: int
@@ -116,11 +116,11 @@ class ClientNumbers:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ServerNumbers:
-    """One capture in numbers. `calls` are the client's requests, `requests` those of the server; both sorted by method.
+    """One capture in numbers. `calls` are the client's calls, `requests` those of the server; both sorted by method.
 
-    `http` is what HTTP carried, None on stdio; `lifecycle` says how a server came up that a tap started, and its phases. `sent_bytes`
-    are the payloads by their sender. `unmatched` counts answers that nobody asked for, `malformed` payloads that are no message,
-    `log_lines` and `log_bytes` what came on stderr.
+    `http` is None on stdio; `lifecycle` is empty for a server that no tap started. `sent_bytes` are the sizes of payloads by
+    their sender. `unmatched` counts answers to no request, `malformed` payloads that are no message; `log_lines` and `log_bytes`
+    are stderr.
     """
 
     capture_info: CaptureInfo
@@ -140,21 +140,20 @@ class ServerNumbers:
 
 
 def numbers(transcript: Transcript, rows: list[Row] | None = None) -> list[ServerNumbers]:
-    """One for each capture, in its order; `rows` are those to be counted, all where that is None."""
-    chosen = transcript.rows if rows is None else rows
+    """Return the numbers of each capture, in its order. `rows` are the rows to count; None: all."""
     counted = transcript if rows is None else Transcript(captures=transcript.captures, rows=rows)
-    counters = [_Counter(source) for source in transcript.captures]
-    for row in chosen:
+    counters = [_CaptureCounter(info) for info in transcript.captures]
+    for row in counted.rows:
         counters[row.capture].feed(row)
-    return [one.close(cost) for one, cost in zip(counters, costs(counted), strict=True)]
+    return [counter.close(cost) for counter, cost in zip(counters, costs(counted), strict=True)]
 
 
-class _Group:
-    """Requests of one kind on their way to `CallNumbers`."""
+class _CallCounter:
+    """The numbers of one kind of calls, so far."""
 
     __slots__ = (
-        "codes", "durations_ns", "exchanges", "is_joined", "outcomes", "progress", "repeated", "request_bytes", "response_bytes",
-        "wire_ns",
+        "codes", "durations_ns", "exchanges", "is_joined", "outcomes", "more_responses", "progress", "request_bytes",
+        "response_bytes", "wire_ns",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -162,13 +161,13 @@ class _Group:
         self.wire_ns: list[int] = []
         self.exchanges = 0
         self.is_joined = False
-        """Whether one of the calls took more than one exchange."""
+        """Whether a call took more than one exchange."""
         self.outcomes: Counter[Outcome] = Counter()
         self.codes: Counter[str] = Counter()
-        self.request_bytes = self.response_bytes = self.progress = self.repeated = 0
+        self.request_bytes = self.response_bytes = self.progress = self.more_responses = 0
 
     def feed(self, row: Exchange, call: Call | None) -> None:
-        """Take in an exchange; `call` is the one that it is a part of, if that took more than it."""
+        """Take in an exchange; `call` is its call, if that has other exchanges."""
         response = row.response
         self.exchanges += 1
         self.request_bytes += row.request.size
@@ -177,11 +176,11 @@ class _Group:
         if response is not None:
             self.wire_ns.append(response.at_ns - row.request.at_ns)
             self.response_bytes += response.size
-            if response.kind is Kind.ERROR and row.outcome is Outcome.ERROR:  # no probe, and nothing that had been given up
+            if response.kind is Kind.ERROR and row.outcome is Outcome.ERROR:  # not a probe, and not cancelled before
                 self.codes[_code(response)] += 1
         if row.more_responses:
-            self.repeated += len(row.more_responses)
-            self.response_bytes += sum(one.size for one in row.more_responses)
+            self.more_responses += len(row.more_responses)
+            self.response_bytes += sum(message.size for message in row.more_responses)
         if call is None:
             self.outcomes[row.outcome] += 1
             if response is not None:
@@ -190,7 +189,7 @@ class _Group:
             self._join(row, call)
 
     def _join(self, row: Exchange, call: Call) -> None:
-        """A call counts once, where its first round does."""
+        """Count a call once, with its first round."""
         self.is_joined = True
         if call.rounds[0] is not row:
             return
@@ -199,8 +198,8 @@ class _Group:
         if took_ns is not None and call.outcome is not Outcome.CANCELLED:
             self.durations_ns.append(took_ns)
 
-    def add(self, other: _Group) -> None:
-        """Take in what another has counted."""
+    def add(self, other: _CallCounter) -> None:
+        """Add the numbers of another counter."""
         self.durations_ns += other.durations_ns
         self.wire_ns += other.wire_ns
         self.exchanges += other.exchanges
@@ -210,9 +209,11 @@ class _Group:
         self.request_bytes += other.request_bytes
         self.response_bytes += other.response_bytes
         self.progress += other.progress
-        self.repeated += other.repeated
+        self.more_responses += other.more_responses
 
-    def close(self, method: str, target: str | None, tokens: int | None, parts: tuple[CallNumbers, ...] = ()) -> CallNumbers:
+    def close(
+        self, method: str, target: str | None, tokens: int | None, by_target: tuple[CallNumbers, ...] = ()
+    ) -> CallNumbers:
         return CallNumbers(
             method=method,
             target=target,
@@ -221,48 +222,48 @@ class _Group:
             codes=dict(self.codes),
             latency=latency(self.durations_ns),
             exchanges=self.exchanges,
-            wire=latency(self.wire_ns) if self.is_joined else None,
+            exchange_latency=latency(self.wire_ns) if self.is_joined else None,
             request_bytes=self.request_bytes,
             response_bytes=self.response_bytes,
             progress=self.progress,
-            repeated=self.repeated,
+            more_responses=self.more_responses,
             tokens=tokens,
-            parts=parts,
+            by_target=by_target,
         )
 
 
-class _Counter:
-    """One capture on its way to its numbers. `feed` takes its rows, `close` gives what they come to."""
+class _CaptureCounter:
+    """The numbers of one capture, so far. `feed` takes its rows, `close` returns the numbers."""
 
     __slots__ = (
         "_by_client",
+        "_by_target",
         "_calls_by_row",
-        "_course",
-        "_groups",
+        "_counted",
+        "_info",
+        "_lifecycle",
         "_logs",
         "_malformed",
         "_messages",
-        "_seen",
+        "_notifications",
         "_sent",
-        "_source",
-        "_told",
         "_unmatched",
     )
 
-    def __init__(self, source: CaptureInfo) -> None:
-        self._source = source
-        self._course = Lifecycle(source)
-        self._calls_by_row = source.calls
-        self._groups: defaultdict[tuple[Side, str, str | None], _Group] = defaultdict(_Group)
-        self._by_client: defaultdict[str, _Group] = defaultdict(_Group)
-        self._told: defaultdict[tuple[Side, str], list[int]] = defaultdict(list)
+    def __init__(self, info: CaptureInfo) -> None:
+        self._info = info
+        self._lifecycle = Lifecycle(info)
+        self._calls_by_row = info.calls
+        self._by_target: defaultdict[tuple[Side, str, str | None], _CallCounter] = defaultdict(_CallCounter)
+        self._by_client: defaultdict[str, _CallCounter] = defaultdict(_CallCounter)
+        self._notifications: defaultdict[tuple[Side, str], list[int]] = defaultdict(list)
         self._logs: list[int] = []
         self._sent: dict[Side, int] = {CLIENT: 0, SERVER: 0}
-        self._seen: set[int] = set()
+        self._counted: set[int] = set()
         self._messages = self._unmatched = self._malformed = 0
 
     def feed(self, row: Row) -> None:
-        self._course.feed(row)
+        self._lifecycle.feed(row)
         if isinstance(row, Exchange):
             self._exchange(row)
         elif isinstance(row, UnpairedMessage):
@@ -271,19 +272,19 @@ class _Counter:
             self._logs.append(len(row.raw))
 
     def close(self, cost: ServerCost) -> ServerNumbers:
-        source, tokens = self._source, {one.name: one.result_tokens for one in cost.tools}
+        info, tokens = self._info, {tool.name: tool.result_tokens for tool in cost.tools}
         return ServerNumbers(
-            capture_info=source,
+            capture_info=info,
             cost=cost,
-            http=http_numbers(source) if source.transactions else None,
-            lifecycle=self._course,
+            http=http_numbers(info) if info.transactions else None,
+            lifecycle=self._lifecycle,
             calls=self._calls(CLIENT, tokens),
             requests=self._calls(SERVER, {}),
             notifications=[
                 NotificationNumbers(sender=sender, method=method, count=len(sizes), bytes=sum(sizes))
-                for (sender, method), sizes in sorted(self._told.items())
+                for (sender, method), sizes in sorted(self._notifications.items())
             ],
-            clients=[_client(name, group) for name, group in self._by_client.items()],
+            clients=[_client(name, counter) for name, counter in self._by_client.items()],
             messages=self._messages,
             sent_bytes=self._sent,
             unmatched=self._unmatched,
@@ -295,17 +296,17 @@ class _Counter:
     def _exchange(self, row: Exchange) -> None:
         request, response = row.request, row.response
         method = request.method or ""
-        call = joined(self._calls_by_row.get(row.row), row)
-        self._groups[request.sender, method, request.target if method in BY_TARGET else None].feed(row, call)
+        call = measured_call(self._calls_by_row.get(row.row), row)
+        self._by_target[request.sender, method, request.target if method in BY_TARGET else None].feed(row, call)
         if request.sender == CLIENT:
-            self._by_client[self._source.client_of(row)].feed(row, call)
+            self._by_client[self._info.client_of(row)].feed(row, call)
         self._count(request)
-        if response is not None and not (row.transaction is not None and self._is_known(response)):
+        if response is not None and not (row.transaction is not None and self._was_counted(response)):
             self._count(response)
-        for one in row.more_responses:
-            self._count(one)
-        for one in row.notifications:
-            self._notification(one)
+        for message in row.more_responses:
+            self._count(message)
+        for message in row.notifications:
+            self._notification(message)
 
     def _unpaired(self, message: Message) -> None:
         if message.kind is Kind.NOTIFICATION:
@@ -319,45 +320,45 @@ class _Counter:
 
     def _notification(self, message: Message) -> None:
         self._count(message)
-        self._told[message.sender, message.method or ""].append(message.size)
+        self._notifications[message.sender, message.method or ""].append(message.size)
 
     def _count(self, message: Message) -> None:
         self._messages += 1
         self._sent[message.sender] += message.size
 
-    def _is_known(self, response: Message) -> bool:
-        """Whether it was counted: over HTTP one error may answer all that a transaction asked."""
-        known = id(response) in self._seen
-        self._seen.add(id(response))
-        return known
+    def _was_counted(self, response: Message) -> bool:
+        """Return whether an answer was counted before: over HTTP one error may answer all requests of a transaction."""
+        was_counted = id(response) in self._counted
+        self._counted.add(id(response))
+        return was_counted
 
     def _calls(self, side: Side, tokens: dict[str, int]) -> list[CallNumbers]:
-        """The requests of one side by method, and where they are counted by target, these within."""
-        methods: defaultdict[str, dict[str | None, _Group]] = defaultdict(dict)
-        for (sender, method, target), group in self._groups.items():
+        """Return the calls of one side by method, some of them with numbers by target."""
+        methods: defaultdict[str, dict[str | None, _CallCounter]] = defaultdict(dict)
+        for (sender, method, target), counter in self._by_target.items():
             if sender == side:
-                methods[method][target] = group
+                methods[method][target] = counter
         return [_of_method(method, methods[method], tokens if method == "tools/call" else {}) for method in sorted(methods)]
 
 
-def _of_method(method: str, groups: dict[str | None, _Group], tokens: dict[str, int]) -> CallNumbers:
+def _of_method(method: str, by_target: dict[str | None, _CallCounter], tokens: dict[str, int]) -> CallNumbers:
     if method not in BY_TARGET:
-        return groups[None].close(method, None, None)
-    whole = _Group()
-    for group in groups.values():
-        whole.add(group)
-    parts = [group.close(method, target or "", tokens.get(target or "")) for target, group in groups.items()]
-    parts.sort(key=lambda one: (-one.count, one.target or ""))
-    known = [one.tokens for one in parts if one.tokens is not None]
-    return whole.close(method, None, sum(known) if known else None, tuple(parts))
+        return by_target[None].close(method, None, None)
+    total = _CallCounter()
+    for counter in by_target.values():
+        total.add(counter)
+    targets = [counter.close(method, target or "", tokens.get(target or "")) for target, counter in by_target.items()]
+    targets.sort(key=lambda calls: (-calls.count, calls.target or ""))
+    known = [calls.tokens for calls in targets if calls.tokens is not None]
+    return total.close(method, None, sum(known) if known else None, tuple(targets))
 
 
-def _client(name: str, group: _Group) -> ClientNumbers:
-    calls = group.close("", None, None)
+def _client(name: str, counter: _CallCounter) -> ClientNumbers:
+    calls = counter.close("", None, None)
     return ClientNumbers(name=name, calls=calls.count, failed=calls.failed, latency=calls.latency)
 
 
 def _code(response: Message) -> str:
-    """The code of an error, as it was spelled; empty where it has none."""
-    found = members(members(response.raw).get("error", b"")).get("code", b"")
-    return bytes(found).decode("utf-8", "replace")
+    """Return the code of an error, as it was spelled; empty if it has none."""
+    code = members(members(response.raw).get("error", b"")).get("code", b"")
+    return bytes(code).decode("utf-8", "replace")

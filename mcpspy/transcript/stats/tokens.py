@@ -1,7 +1,8 @@
-"""How many tokens a model takes for a text, estimated from its bytes: no model, no network, no vocabulary.
+"""Texts to estimated numbers of tokens, from their bytes alone: no model, no network, no vocabulary.
 
 Tokenizers put common words into one token, and numbers, signs and other scripts into many. So each class of bytes has a weight of
-its own, fitted to two public vocabularies (docs/findings/cost.md says how well). Refuses to be exact: every model counts its own way.
+its own, fitted to two public vocabularies (docs/findings/cost.md says how well). No estimate is exact, because every model counts
+in its own way.
 """
 
 from typing import Final
@@ -18,7 +19,7 @@ _WEIGHTS: Final = (
     (_SIGNS, 456),
     (b"\t\r", 816),
 )
-"""Thousandths of a token for each byte of a class. What is in no class (controls, later bytes of a character) is free."""
+"""Thousandths of a token for each byte of a class. Bytes of no class (controls, later bytes of a character) count nothing."""
 
 _WEIGHTS_BEYOND_ASCII: Final = (
     (bytes(range(0xC2, 0xE0)), 278),  # first bytes of two: accents, Greek, Cyrillic, Hebrew, Arabic
@@ -29,16 +30,16 @@ _WEIGHTS_BEYOND_ASCII: Final = (
 _LINE_FEED: Final = 1384
 _BLANK: Final = 771
 _PAIR: Final = 243
-"""Two blanks that stand together: indentation is one token however deep it is."""
+"""Two blanks in a row: indentation is one token, however deep it is."""
 
 
 def estimated_tokens(text: bytes) -> int:
-    """Tokens of a text in UTF-8, estimated. Of several texts it is the sum but for rounding."""
+    """Return the estimated tokens of a text in UTF-8. For several texts it is the sum, but for rounding."""
     return -(-weight(text) // 1000)
 
 
 def weight(text: bytes) -> int:
-    """The same in thousandths, for sums. A pass over the bytes for each class, in C: about 10 ns per byte in all (CPython 3.11)."""
+    """Return thousandths of tokens, for sums. One pass over the bytes for each class, in C: about 10 ns a byte (CPython 3.11)."""
     size = len(text)
     pairs = text.count(b"  ")
     total = text.count(b"\n") * _LINE_FEED + pairs * _PAIR + (text.count(b" ") - 2 * pairs) * _BLANK

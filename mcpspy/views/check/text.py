@@ -152,8 +152,8 @@ def accepted_lines(written: Mapping[str, tuple[str, Baseline]], before: Mapping[
 def _baseline_changes(before: Baseline | None, now: Baseline) -> str:
     changes: list[str] = []
     for part in ACCEPTED:
-        old = before.parts.get(part, {}) if before else {}
-        new = now.parts.get(part, {})
+        old = before.by_kind.get(part, {}) if before else {}
+        new = now.by_kind.get(part, {})
         changes += _part_changes(part, old, new)
     return ", ".join(changes) or "nothing changed"
 

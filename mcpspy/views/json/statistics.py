@@ -88,16 +88,16 @@ def _calls(calls: CallNumbers) -> dict[str, Any]:
         "codes": calls.codes,
         "latency": _latency(calls.latency),
         "exchanges": calls.exchanges,
-        "wire": _latency(calls.wire),
+        "wire": _latency(calls.exchange_latency),
         "request_bytes": calls.request_bytes,
         "response_bytes": calls.response_bytes,
         "progress": calls.progress,
-        "more_responses": calls.repeated,
+        "more_responses": calls.more_responses,
     }
     if calls.tokens is not None:
         members["tokens"] = calls.tokens
-    if calls.parts:
-        members["targets"] = [_calls(part) for part in calls.parts]
+    if calls.by_target:
+        members["targets"] = [_calls(part) for part in calls.by_target]
     return members
 
 

@@ -35,11 +35,11 @@ def offering(*tools: Any, next_cursor: str | None = None, **more: Any) -> Dialog
 
 def accepted(told: Dialogue) -> Baseline:
     (offered,) = offers(told.transcript)
-    return Baseline(label_of(offered.capture_info)).taken(offered)
+    return Baseline(label_of(offered.capture_info)).updated(offered)
 
 
 def changed(before: Dialogue, after: Dialogue) -> list[tuple[str, str, str, tuple[str, ...]]]:
-    return [(one.how, one.part, one.name, one.paths) for one in changes(offers(after.transcript)[0], accepted(before))]
+    return [(one.how, one.kind, one.name, one.paths) for one in changes(offers(after.transcript)[0], accepted(before))]
 
 
 # --- What differs ---
@@ -147,7 +147,7 @@ def test_every_string_and_every_name_has_a_place() -> None:
 def test_a_document_is_read_back(tools: dict[str, Any]) -> None:
     made = document(Baseline("weather", {DefinitionKind.TOOL: tools}))
     found = read_document(json.loads(json.dumps(made)))
-    assert (found.server, found.parts) == ("weather", {DefinitionKind.TOOL: tools})
+    assert (found.server, found.by_kind) == ("weather", {DefinitionKind.TOOL: tools})
 
 
 def test_a_document_is_the_same_in_whatever_order_tools_are_listed() -> None:
@@ -159,9 +159,9 @@ def test_a_document_is_the_same_in_whatever_order_tools_are_listed() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda made: made.update(kind="x"), "no baseline"),
+        (lambda made: made.update(kind="x"), "not a baseline"),
         (lambda made: made.update(schema=2), "schema"),
-        (lambda made: made.update(tools=7), "tools is no object"),
+        (lambda made: made.update(tools=7), "tools is not an object"),
         (lambda made: made["tools"].update(read=7), "has no definition"),
         (lambda made: made["tools"]["read"]["definition"].update(description="x"), "somebody edited it"),
     ],
@@ -176,8 +176,8 @@ def test_a_document_that_is_not_as_it_was_written_is_refused(change: Any, reason
 def test_what_was_not_seen_again_stays_accepted() -> None:
     before = accepted(offering(READ, instructions="Be quick."))
     told = Dialogue().client(request(0, "initialize")).server(result(0))
-    after = before.taken(offers(told.transcript)[0])
-    assert (list(after.parts[DefinitionKind.TOOL]), after.parts[DefinitionKind.INSTRUCTIONS]) == (["read"], {})
+    after = before.updated(offers(told.transcript)[0])
+    assert (list(after.by_kind[DefinitionKind.TOOL]), after.by_kind[DefinitionKind.INSTRUCTIONS]) == (["read"], {})
 
 
 @given(st.binary(max_size=200))

@@ -26,7 +26,7 @@ def test_the_summary_and_the_numbers_count_alike(path: Path) -> None:
     told = [one for server in numbers(transcript) for one in (*server.calls, *server.requests)]
     summary = json.loads(json.dumps(summary_object(transcript, live=False)))
     assert summary["calls"] == sum(one.count for one in told)
-    assert summary["pending"] == sum(one.open for one in told)
+    assert summary["pending"] == sum(one.pending for one in told)
 
 
 def test_the_rounds_of_a_call_count_once() -> None:

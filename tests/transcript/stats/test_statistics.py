@@ -37,7 +37,7 @@ def counted(scene: Dialogue | Traffic | Transcript, *rows: int) -> ServerNumbers
 def calls(scene: Dialogue | Traffic | Transcript) -> dict[str, CallNumbers]:
     """The client's requests by method, and those with parts by target too."""
     found = counted(scene).calls
-    return {one.method: one for one in found} | {part.target or "": part for one in found for part in one.parts}
+    return {one.method: one for one in found} | {part.target or "": part for one in found for part in one.by_target}
 
 
 def timed(*took_ms: int) -> Dialogue:
@@ -58,7 +58,7 @@ def test_resources_are_counted_by_method_alone() -> None:
     scene = Dialogue()
     for id in range(5):
         scene.client(request(id, "resources/read", {"uri": f"file:///{id}"}))
-    assert [(one.count, one.parts) for one in counted(scene).calls] == [(5, ())]
+    assert [(one.count, one.by_target) for one in counted(scene).calls] == [(5, ())]
 
 
 def test_percentiles_are_by_nearest_rank() -> None:
@@ -97,7 +97,7 @@ def test_failures_are_counted_by_kind_and_errors_by_code() -> None:
     scene.client(tool_call(3)).server(result(3, {"isError": True})).client(tool_call(4)).server(result(4)).client(tool_call(5))
     found = calls(so_far(scene))["forecast"]
     assert found.outcomes == {Outcome.ERROR: 2, Outcome.TOOL_ERROR: 1, Outcome.OK: 1, Outcome.PENDING: 1}
-    assert (found.codes, found.failed, found.open) == ({"-32602": 2}, 3, 1)
+    assert (found.codes, found.failed, found.pending) == ({"-32602": 2}, 3, 1)
 
 
 def test_an_error_without_a_code_is_counted_without_one() -> None:
@@ -115,17 +115,17 @@ def test_a_call_in_two_rounds_is_one_that_took_as_long_as_both() -> None:
     """The capture `question`: `greet` asks for more input, and is called again with it."""
     (found,) = numbers(transcribe(read(CAPTURES / "question.mcpspy")))
     (tools,) = [one for one in found.calls if one.method == "tools/call"]
-    (greet,) = [one for one in tools.parts if one.target == "greet"]
+    (greet,) = [one for one in tools.by_target if one.target == "greet"]
     assert (greet.count, greet.exchanges, greet.outcomes) == (1, 2, {Outcome.OK: 1})
     assert greet.latency is not None
-    assert greet.wire is not None
-    assert greet.latency.max_ns > greet.wire.min_ns + greet.wire.max_ns
+    assert greet.exchange_latency is not None
+    assert greet.latency.max_ns > greet.exchange_latency.min_ns + greet.exchange_latency.max_ns
     assert (tools.count, tools.exchanges) == (3, 4)
 
 
 def test_where_every_call_is_one_exchange_nothing_is_said_of_the_wire() -> None:
     found = calls(timed(1, 2))["forecast"]
-    assert (found.exchanges, found.wire) == (2, None)
+    assert (found.exchanges, found.exchange_latency) == (2, None)
 
 
 def test_requests_of_the_server_are_apart() -> None:
@@ -157,7 +157,7 @@ def test_answers_that_nobody_asked_for_are_counted() -> None:
 
 
 def test_answers_after_the_first_are_counted() -> None:
-    assert calls(Dialogue().client(tool_call(1)).server(result(1)).server(result(1)))["forecast"].repeated == 1
+    assert calls(Dialogue().client(tool_call(1)).server(result(1)).server(result(1)))["forecast"].more_responses == 1
 
 
 def test_every_message_is_counted_once() -> None:
@@ -253,10 +253,10 @@ def test_the_numbers_add_up_whatever_is_said(lines: list[tuple[int, Any]]) -> No
     exchanges = [row for row in transcript.rows if isinstance(row, Exchange)]
     all_calls = [*found.calls, *found.requests]
     assert sum(one.count for one in all_calls) == len(exchanges)
-    assert sum(one.open for one in all_calls) == sum(1 for one in exchanges if one.outcome is Outcome.PENDING)
+    assert sum(one.pending for one in all_calls) == sum(1 for one in exchanges if one.outcome is Outcome.PENDING)
     assert found.messages == len(transcript.messages)
     assert sum(found.sent_bytes.values()) == sum(one.size for one in transcript.messages)
-    assert all(sum(part.count for part in one.parts) == one.count for one in all_calls if one.parts)
+    assert all(sum(part.count for part in one.by_target) == one.count for one in all_calls if one.by_target)
 
 
 @pytest.mark.parametrize("side", ["calls", "requests"])
