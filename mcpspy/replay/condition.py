@@ -1,14 +1,12 @@
-"""What `--until` waits for: something that happens, or does not, when a recording is driven against a live server.
+"""Conditions of `--until`: something that happens, or does not, when a capture is replayed to a live server.
 
-    error, error:-32602    the server answers with a JSON-RPC error, with this code
-    crash                  the server's process ends by itself, is killed, or leaves with a status that is not 0; a URL is gone
-    timeout                a request is not answered within --timeout
-    rule:NAME              a finding of `mcpspy check`
-    status:500, status:5xx an HTTP response with this status
-    "text"                 the server says it
-    EXPR                   any other filter: a row matches
-
-Refuses to run anything.
+error, error:-32602    the server answers with a JSON-RPC error, with this code
+crash                  the server's process ends by itself, is killed, or exits with a status that is not 0; a URL is gone
+timeout                a request is not answered within --timeout
+rule:NAME              a finding of `mcpspy check`
+status:500, status:5xx an HTTP response with this status
+"text"                 the server sends this text
+EXPR                   any other filter: a row matches
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ CRASH: Final = "crash"
 TIMEOUT: Final = "timeout"
 
 WORDS: Final = 'error, error:CODE, crash, timeout, rule:NAME, status:5xx, "text", or a filter (mcpspy help filter)'
-"""All that can be waited for."""
+"""All conditions, for a message."""
 
 _error = re.compile(r"error(?::(-?\d{1,9}))?").fullmatch
 _status = re.compile(r"status:([1-5](?:\d\d|xx))").fullmatch
@@ -41,7 +39,7 @@ _rule = re.compile(r"rule:([\w*?,-]+)").fullmatch
 
 
 class Occurrence(NamedTuple):
-    """That it happened: what, for people and not safe to be shown, and in which live row, None where it is in none."""
+    """What happened, for people and not escaped, and the live row in which it did; None if it is in no row."""
 
     what: str
     row: int | None = None
@@ -51,7 +49,7 @@ Test: TypeAlias = "Callable[[Transcript, Report], Occurrence | None]"
 
 
 class Condition:
-    """One of them. `held` says whether it happened in what was driven: a transcript without findings, and what became of the plan."""
+    """One condition, tested against a replay: a transcript without findings, and the report of the plan."""
 
     __slots__ = ("_test", "is_timeout", "written")
 
@@ -60,18 +58,18 @@ class Condition:
         self._test = test
         self.is_timeout = is_timeout
 
-    def held(self, live: Transcript, report: Report) -> Occurrence | None:
-        """What happened, if it did."""
+    def occurrence(self, live: Transcript, report: Report) -> Occurrence | None:
+        """Return what happened, if it did."""
         return self._test(live, report)
 
 
 def condition_of(written: str) -> Condition:
-    """The condition that a text says. Raises: ReplayError: for what is none."""
+    """Parse a condition. Raises: ReplayError: if it is none."""
     text = written.strip()
     if text == CRASH:
         return Condition(text, _crash)
     if text == TIMEOUT:
-        return Condition(text, _late, is_timeout=True)
+        return Condition(text, _late_request, is_timeout=True)
     if error := _error(text):
         return Condition(text, _error_test(None if error[1] is None else int(error[1])))
     if status := _status(text):
@@ -90,72 +88,72 @@ def _rules(names: str, written: str) -> frozenset[str]:
 
 def _filter(text: str, written: str) -> Filter:
     try:
-        found = filter_of((text,))
+        parsed = filter_of((text,))
     except FilterError as error:
-        told = f"{error.reason}. {error.advice}".rstrip(". ")
-        raise ReplayError(f"--until {written}", f"{told}. It takes {WORDS}") from error
-    assert found is not None
-    if isinstance(found.node, Text):
-        found = filter_of(("sender:server", text)) or found
-    return found
+        reason = f"{error.reason}. {error.advice}".rstrip(". ")
+        raise ReplayError(f"--until {written}", f"{reason}. It takes {WORDS}") from error
+    assert parsed is not None
+    if isinstance(parsed.node, Text):
+        parsed = filter_of(("sender:server", text)) or parsed
+    return parsed
 
 
-# --- What each looks at ---
+# --- The tests ---
 
 
 def _crash(live: Transcript, report: Report) -> Occurrence | None:
-    """The server's process ended before its input did, or by a signal or with a status that nobody asked for."""
-    for index, source in enumerate(live.captures):
-        if source.transactions and report.lost:
+    """Test whether a server's process ended before its input did, or by a signal or with a status without being stopped."""
+    for index, capture in enumerate(live.captures):
+        if capture.transactions and report.lost:
             return Occurrence(f"the server is gone: {report.lost}", _pending(live, index))
-        left = escalated = False
+        is_closed = is_stopped = False
         for record in (row.record for row in live.rows if isinstance(row, ChannelEvent) and row.capture == index):
             match record:
                 case Close(stream=0, by="client"):
-                    left = True
+                    is_closed = True
                 case Note(topic="escalation" | "signal"):
-                    escalated = True
-                case Exit() as end if not end.error and not escalated and (not left or end.signal or end.code):
-                    return Occurrence(_ending(end, left=left), _pending(live, index))
+                    is_stopped = True
+                case Exit() as end if not end.error and not is_stopped and (not is_closed or end.signal or end.code):
+                    return Occurrence(_ending(end, is_closed=is_closed), _pending(live, index))
                 case _:
                     pass
     return None
 
 
-def _ending(end: Exit, *, left: bool) -> str:
+def _ending(end: Exit, *, is_closed: bool) -> str:
     how = f"was killed by {end.signal}" if end.signal else f"exited with {end.code}"
-    return f"the server {how}{' after its input had ended' if left else ''}"
+    return f"the server {how}{' after its input had ended' if is_closed else ''}"
 
 
 def _pending(live: Transcript, capture: int) -> int | None:
-    """The client's first request that was left without an answer."""
-    waits = (Outcome.PENDING, Outcome.UNANSWERED)
-    return next((row.row for row in _asked(live) if row.capture == capture and row.outcome in waits), None)
+    """Find the client's first request without an answer."""
+    waiting = (Outcome.PENDING, Outcome.UNANSWERED)
+    return next((row.row for row in _requests(live) if row.capture == capture and row.outcome in waiting), None)
 
 
-def _late(live: Transcript, report: Report) -> Occurrence | None:
-    """A request that waited as long as it may; it is among those without an answer."""
+def _late_request(live: Transcript, report: Report) -> Occurrence | None:
+    """Test whether a request was not answered in time."""
     if not report.late:
         return None
     id = report.sent.get(report.late[0])
-    row = next((one.row for one in _asked(live) if one.request.id == id), None)
+    row = next((row.row for row in _requests(live) if row.request.id == id), None)
     return Occurrence("a request was not answered in time", row)
 
 
 def _error_test(code: int | None) -> Test:
     def test(live: Transcript, _: Report) -> Occurrence | None:
         for row, error in _errors(live):
-            told = error.get("code") if isinstance(error, dict) else None
-            if code is None or (told == code and not isinstance(told, bool)):
+            live_code = error.get("code") if isinstance(error, dict) else None
+            if code is None or (live_code == code and not isinstance(live_code, bool)):
                 message = error.get("message") if isinstance(error, dict) else None
-                return Occurrence(f"error {told}: {message}", row)
+                return Occurrence(f"error {live_code}: {message}", row)
         return None
 
     return test
 
 
 def _errors(live: Transcript) -> Iterator[tuple[int, object]]:
-    """The JSON-RPC errors that the server answered with, those that answer nothing too."""
+    """Yield the JSON-RPC errors of the server with their rows, also those that answer nothing."""
     for row in live.rows:
         if isinstance(row, Exchange) and row.sender == CLIENT and row.outcome is not Outcome.PROBE:
             answers = (*row.more_responses, row.response)
@@ -163,13 +161,13 @@ def _errors(live: Transcript) -> Iterator[tuple[int, object]]:
             answers = (row.message,)
         else:
             continue
-        yield from ((row.row, one.error) for one in answers if one is not None and one.kind is Kind.ERROR)
+        yield from ((row.row, answer.error) for answer in answers if answer is not None and answer.kind is Kind.ERROR)
 
 
 def _rule_test(rules: frozenset[str]) -> Test:
     def test(live: Transcript, _: Report) -> Occurrence | None:
-        found = next((one for one in _found(live) if one.rule in rules), None)
-        return None if found is None else Occurrence(f"{found.rule}: {found.what}", found.row)
+        finding = next((finding for finding in _all_findings(live) if finding.rule in rules), None)
+        return None if finding is None else Occurrence(f"{finding.rule}: {finding.what}", finding.row)
 
     return test
 
@@ -177,19 +175,19 @@ def _rule_test(rules: frozenset[str]) -> Test:
 def _filter_test(wanted: Filter, written: str) -> Test:
     def test(live: Transcript, _: Report) -> Occurrence | None:
         if "rule" in wanted.keys:
-            live.findings = _found(live)
+            live.findings = _all_findings(live)
         matches = FilterMatcher(wanted, live).matches
-        row = next((one for one in live.rows if isinstance(one, Numbered) and matches(one)), None)
+        row = next((row for row in live.rows if isinstance(row, Numbered) and matches(row)), None)
         return None if row is None else Occurrence(f"row {row.row} of the capture matches {written}", row.row)
 
     return test
 
 
-def _found(live: Transcript) -> list[Finding]:
-    """All that `mcpspy check` would find."""
+def _all_findings(live: Transcript) -> list[Finding]:
+    """Return all findings of `mcpspy check`."""
     live.findings = findings(live)
     return all_findings(live)
 
 
-def _asked(live: Transcript) -> Iterator[Exchange]:
+def _requests(live: Transcript) -> Iterator[Exchange]:
     return (row for row in live.exchanges if row.sender == CLIENT)

@@ -1,25 +1,25 @@
-"""Looks for the smallest sequence of requests with which something still happens, by running less and less of them.
+"""Shrinking of a replay: the search for the fewest requests with which something still happens, and its result.
 
-A machine: `next` is what to run, `told` takes whether it happened. First the end is cut off by halves, then what stands before the
-last requests that it takes, then chunks that get smaller, at last each request by itself (delta debugging: Zeller and Hildebrandt,
-Simplifying and Isolating Failure-Inducing Input, 2002, sections 3 and 4). So what is left is minimal: without any one of its
-requests, and those that need it, it does not happen. Refuses to know what happens, and to run the same twice.
+A machine: `next` is what to run, and `take` takes whether it happened. First the end is cut off by halves, then what comes before the
+last requests that matter, then smaller and smaller chunks, at last each request alone (delta debugging: Zeller and Hildebrandt,
+Simplifying and Isolating Failure-Inducing Input, 2002, sections 3 and 4). The result is minimal: it does not happen without any one
+of the requests, and those that need it. Nothing runs twice.
 
-Halving before chunks is for the usual case, in which few of many requests matter: 60 with 3 that do take 23 runs instead of the 61 of
+Halving comes before chunks because usually few of many requests matter: 60 with 3 that matter take 23 runs instead of the 61 of
 ddmin alone, 200 with 3 take 28 instead of 90 (means over 200 random places).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..transcript.mcp.methods import OPENINGS
-from .client.plan import INITIALIZED, Send
+from .client.plan import Send, closure, is_handshake
 
 if TYPE_CHECKING:
-    from ..transcript.model import Exchange, Message, Transcript
+    from ..transcript.model import Exchange, Transcript
     from .client.plan import Plan
     from .client.player import Report
     from .condition import Occurrence
@@ -29,21 +29,22 @@ Rows: TypeAlias = tuple[int, ...]
 """Requests by the numbers of their rows, in order."""
 
 MAX_HALVED: Final = 5
-"""So many requests that matter are looked for by halves; past that, chunks find many in fewer runs."""
+"""The most requests that are searched for by halves; more are found by chunks in fewer runs."""
 
 _Search: TypeAlias = Generator[Rows, bool, bool]
-"""Yields what to run, is sent whether it happened. What it returns is said where it is."""
+"""Yields what to run, and is sent whether it happened."""
 
 
 class Shrinker:
-    """See above. `rows` are all that could be sent, in order; `needs` says of a row, which others must be sent for it.
+    """The search. `rows` are all requests that could be sent, in order; `needs` returns the others that one of them needs.
 
-    `best` is the smallest sequence with which it happened: None where it never did. `runs` counts what was told, `unresolved` those
-    of them that said nothing. `is_minimal` says that the search came to its end.
+    `best` is the smallest sequence with which it happened, None if it never did. `runs` counts the runs, `unresolved` those without
+    an outcome. `is_minimal` says that the search came to its end.
     """
 
     __slots__ = (
-        "_asked", "_at", "_dependents", "_max_runs", "_needs", "_outcomes", "_search", "best", "is_minimal", "runs", "unresolved",
+        "_current", "_dependents", "_happened_at", "_max_runs", "_needs", "_outcomes", "_search", "best", "is_minimal", "runs",
+        "unresolved",
     )  # fmt: skip
 
     def __init__(self, rows: Sequence[int], needs: Callable[[int], Iterable[int]], *, max_runs: int) -> None:
@@ -51,64 +52,64 @@ class Shrinker:
         self._needs: dict[int, tuple[int, ...]] = {}
         self._dependents: dict[int, list[int]] = {row: [] for row in known}
         for row in known:
-            self._needs[row] = tuple(one for one in needs(row) if one in self._needs)
-            for one in self._needs[row]:
-                self._dependents[one].append(row)
+            self._needs[row] = tuple(needed for needed in needs(row) if needed in self._needs)
+            for needed in self._needs[row]:
+                self._dependents[needed].append(row)
         self._max_runs = max_runs
         self._outcomes: dict[Rows, bool] = {}
-        self._search = self._shrunk(tuple(known))
-        self._asked: Rows | None = next(self._search)
-        self._at: int | None = None
+        self._search = self._steps(tuple(known))
+        self._current: Rows | None = next(self._search)
+        self._happened_at: int | None = None
         """The row at which it happened when all were sent."""
         self.best: Rows | None = None
         self.is_minimal = False
         self.runs = self.unresolved = 0
 
     def next(self) -> Rows | None:
-        """What to run next; None when there is nothing left to learn, or no run left."""
-        return None if self.runs >= self._max_runs else self._asked
+        """Return what to run next; None if there is nothing left to learn, or no run left."""
+        return None if self.runs >= self._max_runs else self._current
 
-    def told(self, *, happened: bool | None, at: int | None = None) -> None:
-        """What came of the last run; None if that could not be told, as where the server did not start.
+    def take(self, *, happened: bool | None, at: int | None = None) -> None:
+        """Take the outcome of the last run; None for a run without an outcome, as when the server did not start.
 
-        `at` is the row at which it happened, if one can be named: what was sent after it is likely to be of no matter.
+        `at` is the row at which it happened, if it is known: what was sent after it is unlikely to matter.
         """
-        if self._asked is None:
+        if self._current is None:
             return
-        self._at = at if self.runs == 0 else self._at
+        self._happened_at = at if self.runs == 0 else self._happened_at
         self.runs += 1
         self.unresolved += happened is None
-        self._outcomes[self._asked] = happened is True
-        if happened and (self.best is None or len(self._asked) < len(self.best)):
-            self.best = self._asked
+        self._outcomes[self._current] = happened is True
+        if happened and (self.best is None or len(self._current) < len(self.best)):
+            self.best = self._current
         try:
-            while self._asked in self._outcomes:
-                self._asked = self._search.send(self._outcomes[self._asked])
+            while self._current in self._outcomes:
+                self._current = self._search.send(self._outcomes[self._current])
         except StopIteration as end:
-            self._asked, self.is_minimal = None, end.value
+            self._current, self.is_minimal = None, end.value
 
     # The search
 
-    def _shrunk(self, rows: Rows) -> _Search:
-        """The whole search. Returns whether its end was reached: not where all rows together do not make it happen."""
+    def _steps(self, rows: Rows) -> _Search:
+        """Search, and return whether the end was reached: not if it does not even happen with all rows."""
         if not (yield rows):
             return False
         if (yield ()):
             return True
-        left = yield from self._without_the_end(rows)
-        left = yield from self._without_the_beginning(left)
-        size = len(left) // 2
+        rest = yield from self._without_end(rows)
+        rest = yield from self._without_beginning(rest)
+        size = len(rest) // 2
         while size > 1:
-            left, _ = yield from self._without_chunks(left, size)
-            size = min(size, len(left)) // 2
-        lost = True
-        while lost:
-            left, lost = yield from self._without_chunks(left, 1)
+            rest, _ = yield from self._without_chunks(rest, size)
+            size = min(size, len(rest)) // 2
+        shrank = True
+        while shrank:
+            rest, shrank = yield from self._without_chunks(rest, 1)
         return True
 
-    def _without_the_end(self, rows: Rows) -> Generator[Rows, bool, Rows]:
-        """The rows up to one with which it happens, and without which it does not: found as in a list that is sorted."""
-        at = self._at
+    def _without_end(self, rows: Rows) -> Generator[Rows, bool, Rows]:
+        """Find, by bisection, the last row that is needed; return the rows up to it."""
+        at = self._happened_at
         first = () if at is None else tuple(row for row in rows if row <= at)
         if first and (yield first):
             rows = first
@@ -123,8 +124,8 @@ class Shrinker:
                 too_few = middle
         return rows[:enough]
 
-    def _without_the_beginning(self, rows: Rows) -> Generator[Rows, bool, Rows]:
-        """What is left when, before what matters, all is left out that can be: what matters is found from the end on."""
+    def _without_beginning(self, rows: Rows) -> Generator[Rows, bool, Rows]:
+        """Find the needed rows by bisection, from the last one on; return them, and what could not be left out before them."""
         needed = self._closed(rows[-1:])
         rest = tuple(row for row in rows if row not in needed)
         for _ in range(MAX_HALVED):
@@ -137,48 +138,36 @@ class Shrinker:
                     enough = middle
                 else:
                     too_few = middle
-            left = self._closed((*needed, *rest[-enough:]))
+            kept = self._closed((*needed, *rest[-enough:]))
             needed = self._closed((*needed, rest[-enough]))
-            rest = tuple(row for row in left if row not in needed)
+            rest = tuple(row for row in kept if row not in needed)
         return tuple(sorted((*needed, *rest)))
 
     def _without_chunks(self, rows: Rows, size: int) -> Generator[Rows, bool, tuple[Rows, bool]]:
-        """What is left when chunks of so many rows, and what needs them, were left out wherever that could be; whether any was."""
-        at, lost = len(rows), False
+        """Leave out chunks of so many rows, with what needs them, wherever possible; return the rest, and whether it is smaller."""
+        at, shrank = len(rows), False
         while at > 0:
             chunk = rows[max(0, at - size) : at]
-            gone = _reached(chunk, self._dependents)
-            fewer = tuple(row for row in rows if row not in gone)
+            dropped = closure(chunk, self._dependents.__getitem__)
+            fewer = tuple(row for row in rows if row not in dropped)
             if (yield fewer):
                 at = sum(1 for row in fewer if row < chunk[0])
-                rows, lost = fewer, True
+                rows, shrank = fewer, True
             else:
                 at -= size
-        return rows, lost
+        return rows, shrank
 
     def _closed(self, rows: Iterable[int]) -> Rows:
-        """Rows with those that they need."""
-        return tuple(sorted(_reached(rows, self._needs)))
-
-
-def _reached(rows: Iterable[int], further: Mapping[int, Iterable[int]]) -> set[int]:
-    """These rows, and all that lie behind them."""
-    found: set[int] = set()
-    waiting = [*rows]
-    while waiting:
-        row = waiting.pop()
-        if row not in found:
-            found.add(row)
-            waiting.extend(further[row])
-    return found
+        """Add the rows that these need."""
+        return tuple(sorted(closure(rows, self._needs.__getitem__)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShrinkResult:
-    """The smallest sequence. `sends` are what is left of the `of` messages that the recording has behind its handshake.
+    """The smallest sequence. `sends` are the messages that are left of the `of` that follow the handshake in the capture.
 
-    `live` are the live exchanges by recorded rows. `is_minimal` says that without any one of it, it did not happen; `runs` how
-    many servers that took, `unresolved` how many of them said nothing. `path` is the capture of the run.
+    `live` are the live exchanges by recorded rows. `is_minimal` says that it does not happen without any one of them. `runs` is the
+    number of runs that this took, `unresolved` the number of those without an outcome. `path` is the capture of the run.
     """
 
     until: str
@@ -192,23 +181,19 @@ class ShrinkResult:
     path: str
 
 
-def beyond_the_handshake(plan: Plan) -> tuple[Send, ...]:
-    """What a plan sends besides the messages by which every session begins."""
+def sends_after_handshake(plan: Plan) -> tuple[Send, ...]:
+    """Return what a plan sends besides the handshake."""
     return tuple(send for send in plan.sends if not is_handshake(send.message))
 
 
-def is_handshake(message: Message) -> bool:
-    """Whether a session begins with it."""
-    return message.method in OPENINGS or message.method == INITIALIZED
-
-
-def live_rows(live: Transcript, report: Report) -> dict[int, Exchange]:
-    """The client's live exchanges by the recorded rows that they are of."""
+def live_exchanges(live: Transcript, report: Report) -> dict[int, Exchange]:
+    """Return the client's live exchanges by recorded rows."""
     rows = {id: row for row, id in report.sent.items()}
-    return {rows[id]: one for one in live.exchanges if (id := one.request.id or "") in rows and one.sender == "client"}
+    requests = ((exchange, exchange.request.id or "") for exchange in live.exchanges if exchange.sender == "client")
+    return {rows[id]: exchange for exchange, id in requests if id in rows}
 
 
-def has_begun(plan: Plan, live: dict[int, Exchange]) -> bool:
-    """Whether the server answered the handshake, as far as the recorded one did."""
-    asked = [one for one in plan.requests if one.method in OPENINGS and one.response is not None]
-    return all(one.row in live and live[one.row].response is not None for one in asked)
+def is_handshake_answered(plan: Plan, live: dict[int, Exchange]) -> bool:
+    """Return whether the server answered the handshake, as far as the recorded server did."""
+    openings = [request for request in plan.requests if request.method in OPENINGS and request.response is not None]
+    return all(request.row in live and live[request.row].response is not None for request in openings)

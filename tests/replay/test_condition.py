@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def held(written: str, live: Dialogue | Traffic, report: Report | None = None) -> Occurrence | None:
-    return condition_of(written).held(live.transcript, report or Report())
+    return condition_of(written).occurrence(live.transcript, report or Report())
 
 
 def asked() -> Dialogue:

@@ -24,7 +24,7 @@ def shrunk(rows: range, happens: Happens, needs: Needs | None = None, max_runs: 
     ran: list[Rows] = []
     while (some := found.next()) is not None:
         ran.append(some)
-        found.told(happened=happens(frozenset(some)))
+        found.take(happened=happens(frozenset(some)))
     return found, ran
 
 
@@ -51,8 +51,8 @@ def test_three_of_sixty_requests_are_found_in_few_runs(of: set[int], limit: int)
 
 def test_where_it_happened_saves_the_search_for_the_end() -> None:
     found = Shrinker(range(60), lambda _: (), max_runs=100)
-    found.told(happened=True, at=33)
-    found.told(happened=False)
+    found.take(happened=True, at=33)
+    found.take(happened=False)
     assert found.next() == tuple(range(34))
 
 

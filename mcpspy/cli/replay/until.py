@@ -15,7 +15,7 @@ import click
 
 from ...capture.store.folder import create
 from ...replay.client.player import Report
-from ...replay.shrink import Shrinker, ShrinkResult, beyond_the_handshake, has_begun, live_rows
+from ...replay.shrink import Shrinker, ShrinkResult, is_handshake_answered, live_exchanges, sends_after_handshake
 from ...views.compare.shrink import shrunk_json, shrunk_lines, shrunk_next_lines
 from ...views.text.escape import one_line, safe_text
 from ...views.text.units import counted
@@ -88,7 +88,7 @@ class _Search:
         self.plan = plan
         self.manner = replace(manner, stops_when_late=condition.is_timeout)
         self.correlations: Correlations = manner.correlations
-        self.sends = beyond_the_handshake(plan)
+        self.sends = sends_after_handshake(plan)
         self.shrinking = Shrinker([send.row for send in self.sends], self.correlations.needs, max_runs=max_runs)
         self.folder = folder
         self.progress = _Progress(len(self.sends))
@@ -101,11 +101,13 @@ class _Search:
         in_vain = 0
         while (rows := self.shrinking.next()) is not None and in_vain < MAX_UNRESOLVED:
             drive = self._driven(rows)
-            is_begun = drive.failure is None and has_begun(drive.plan, live_rows(drive.transcript, drive.report))
-            happened = self.condition.held(drive.transcript, drive.report) if is_begun else None
+            is_begun = drive.failure is None and is_handshake_answered(
+                drive.plan, live_exchanges(drive.transcript, drive.report)
+            )
+            happened = self.condition.occurrence(drive.transcript, drive.report) if is_begun else None
             at = self._row_of(drive, happened)
             was = self.shrinking.best
-            self.shrinking.told(happened=None if not is_begun else happened is not None, at=at)
+            self.shrinking.take(happened=None if not is_begun else happened is not None, at=at)
             in_vain = 0 if is_begun else in_vain + 1
             kept, dropped = (drive, self.best) if self.shrinking.best != was else (self.best, drive)
             if kept is drive:
@@ -133,7 +135,7 @@ class _Search:
             until=self.condition.written,
             happened=happened,
             sends=tuple(send for send in self.sends if send.row in kept),
-            live=live_rows(best.transcript, best.report),
+            live=live_exchanges(best.transcript, best.report),
             of=len(self.sends),
             runs=self.shrinking.runs,
             unresolved=self.shrinking.unresolved,
@@ -159,7 +161,7 @@ class _Search:
         """The recorded row in which it happened; of what is in none, the last one that was sent."""
         if happened is None:
             return None
-        for row, live in live_rows(drive.transcript, drive.report).items():
+        for row, live in live_exchanges(drive.transcript, drive.report).items():
             if live.row == happened.row:
                 return row
         return max(drive.report.sent, default=None) if drive.report.lost else None
@@ -209,7 +211,7 @@ def _nothing(search: _Search, recorded: Transcript, *, as_json: bool) -> int:
     say(
         f"mcpspy: {written} does not happen with all {counted(len(search.sends), 'message')}, so there is nothing smaller to find."
     )
-    if search.condition.held(recorded, Report()) is not None:
+    if search.condition.occurrence(recorded, Report()) is not None:
         say("In the recording it does: what the server makes up may have to be named with --carry, or --speed 1 may be needed.")
     return NOT_HAPPENED
 
