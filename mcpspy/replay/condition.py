@@ -39,7 +39,7 @@ _rule = re.compile(r"rule:([\w*?,-]+)").fullmatch
 
 
 class Occurrence(NamedTuple):
-    """What happened, for people and not escaped, and the live row in which it did; None if it is in no row."""
+    """An occurrence in words for people, not escaped, and its live row; None if it is in no row."""
 
     what: str
     row: int | None = None

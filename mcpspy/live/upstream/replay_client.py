@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ...records import Sink
-    from ...replay.client.player import OutgoingMessage, PlanPlayer
+    from ...replay.client.player import PlanPlayer, PlayedMessage
     from .protocol import Failure, UpstreamClient
 
 POLL_S: Final = 0.02
@@ -66,7 +66,7 @@ class ReplayClient:
         self._driving = driving
         self._sink = sink
         self._now_ns = now_ns
-        self._out: deque[OutgoingMessage] = deque()
+        self._out: deque[PlayedMessage] = deque()
         self._wake = asyncio.Event()
         self._source = CaptureInfo(0)
         self._told = 0
@@ -125,7 +125,7 @@ class ReplayClient:
 
     # What follows
 
-    def _push(self, sent: Iterable[OutgoingMessage]) -> None:
+    def _push(self, sent: Iterable[PlayedMessage]) -> None:
         self._out.extend(sent)
         self._wake.set()
 

@@ -102,7 +102,7 @@ def planned_messages(
 
 
 class Effect(StrEnum):
-    """What a request may change when it is sent again."""
+    """The effect that sending a request again may have."""
 
     NONE = "none"
     """It is no call of a tool."""

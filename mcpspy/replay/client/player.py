@@ -58,7 +58,7 @@ class RecordedValues:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutgoingMessage:
+class PlayedMessage:
     """A message to send now, of the recorded `row`: `data`, and `message`, which is read from it.
 
     Without data, the live request with the id `abandons` is cancelled by closing the stream of its answer.
@@ -72,7 +72,7 @@ class OutgoingMessage:
 
 @dataclass(slots=True, eq=False)
 class Report:
-    """What became of a plan, by recorded rows."""
+    """The outcome of a plan, by recorded rows."""
 
     sent: dict[int, str] = field(default_factory=dict)
     """The live ids of the requests that were sent, by row."""
@@ -134,7 +134,7 @@ class PlanPlayer:
         self._at = 0
         self._since_ns: int | None = None
         """The time at which the last step was done."""
-        self._out: list[OutgoingMessage] = []
+        self._out: list[PlayedMessage] = []
         self._later: list[tuple[int, int, AnswerMessage]] = []
         """A heap of answers for later: the time, and a count that keeps their order."""
         self._count = 0
@@ -161,7 +161,7 @@ class PlanPlayer:
         """True if everything is sent and answered, or given up."""
         return self._at >= len(self._steps) and not self._later
 
-    def due(self, now_ns: int) -> list[OutgoingMessage]:
+    def due(self, now_ns: int) -> list[PlayedMessage]:
         """Return what to send now."""
         if self._since_ns is None:
             self._since_ns = now_ns
@@ -179,7 +179,7 @@ class PlanPlayer:
         self.report.sends += sum(1 for message in out if message.data)
         return out
 
-    def feed(self, message: Message, now_ns: int) -> list[OutgoingMessage]:
+    def feed(self, message: Message, now_ns: int) -> list[PlayedMessage]:
         """Take a message of the server; return what to send now."""
         self.report.heard += 1
         match message.kind:
@@ -191,7 +191,7 @@ class PlanPlayer:
                 self._take_notification(message)
         return self.due(now_ns)
 
-    def end(self, id: str, why: str, now_ns: int) -> list[OutgoingMessage]:
+    def end(self, id: str, why: str, now_ns: int) -> list[PlayedMessage]:
         """Give up the live request with this id, which will get no answer; return what to send now."""
         row = self._waiting.pop(id, None)
         if row is not None and row not in self._answered:
@@ -271,7 +271,7 @@ class PlanPlayer:
                 self._tokens[token] = step.row
             self.report.sent[step.row] = id
         self._sent_ns[step.row] = now_ns
-        self._out.append(OutgoingMessage(row=step.row, data=data, message=live_message(data, now_ns)))
+        self._out.append(PlayedMessage(row=step.row, data=data, message=live_message(data, now_ns)))
 
     def _cancel(self, step: Cancel, now_ns: int, since_ns: int) -> int | None:
         """Cancel a request as long after it was sent as in the capture: the client's clock decided that."""
@@ -282,13 +282,13 @@ class PlanPlayer:
         if now_ns < due_ns:
             return due_ns
         if step.message is None:
-            self._out.append(OutgoingMessage(row=step.row, abandons=id))
+            self._out.append(PlayedMessage(row=step.row, abandons=id))
             return None
         data = outgoing(step.message, [*self._live_values.fill(step.message), value_edit(CANCELLED_ID, id)])
         if redacted := pseudonym(data):
             self._withhold(step.row, step.message, redacted)
         else:
-            self._out.append(OutgoingMessage(row=step.row, data=data, message=live_message(data, now_ns)))
+            self._out.append(PlayedMessage(row=step.row, data=data, message=live_message(data, now_ns)))
         return None
 
     def _await_answer(self, step: ExpectedAnswer, now_ns: int, since_ns: int) -> int | None:
@@ -357,7 +357,7 @@ class PlanPlayer:
             if redacted := pseudonym(data):
                 self._withhold(answer.row, answer.recorded, redacted)
                 data = self._answers.refusal(answer.id, "the recorded answer holds a value that was redacted")
-        self._out.append(OutgoingMessage(row=answer.row, data=data, message=live_message(data)))
+        self._out.append(PlayedMessage(row=answer.row, data=data, message=live_message(data)))
         if answer.is_last:
             self._received[answer.key, -1] += 1
 

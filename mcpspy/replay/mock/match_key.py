@@ -23,7 +23,7 @@ MAX_KEY_LETTERS: Final = 4_000
 
 
 class Strictness(StrEnum):
-    """How much of a request has to equal the recorded one."""
+    """The strictness of a comparison: the parts of a request that have to equal the recorded one."""
 
     STRICT = "strict"
     """All but progress tokens and trace context, which are new each time."""

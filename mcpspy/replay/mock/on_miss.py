@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class MissPolicy(Protocol):
-    """What a mock does about a miss."""
+    """The policy of a mock for a miss."""
 
     def missed(self, miss: Miss) -> Exchange | bytes | None:
         """Return the exchange to play instead, or the line to send; None to send nothing, since somebody else will answer."""

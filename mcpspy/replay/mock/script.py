@@ -34,7 +34,7 @@ every server."""
 
 
 class Script:
-    """What a mock sends to one live client, from `replies`; `finder` finds the recorded exchange for a request.
+    """The script for one live client, from `replies`; `finder` finds the recorded exchange for a request.
 
     Any number of scripts may share the replies, which do not change; a finder belongs to one script. `wall_ns` is Unix time at the
     zero of the client's messages: the times of tasks are moved to it; 0 leaves them as recorded.

@@ -108,7 +108,7 @@ def test_it_is_told_with_its_rows_and_where_it_was_recorded(few: str, tmp_path: 
     done = until(few, "crash", "--capture", str(path))
     lines = done.stdout.splitlines()
     assert lines[0] == "✗ crash · 4 of 10 messages · the server was killed by SIGSEGV"
-    assert lines[1].endswith("it takes every one of these")
+    assert lines[1].endswith("every one of these is needed")
     assert [line.split("→")[1].split("{")[0].strip() for line in lines if "→" in line] == [
         f"tools/call {one}" for one in CULPRITS
     ]

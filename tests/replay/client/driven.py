@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpspy.records import SERVER
 from mcpspy.replay.client.answering import RecordedAnswers
-from mcpspy.replay.client.player import OutgoingMessage, PlanPlayer
+from mcpspy.replay.client.player import PlanPlayer, PlayedMessage
 from mcpspy.replay.client.read_plan import read_plans
 from mcpspy.replay.mock.matching import RequestMatcher
 from tests.replay.client.drives import message_of
@@ -65,6 +65,6 @@ class Driven:
     def ends(self, id: str, why: str = "404 Not Found") -> list[Any]:
         return self._sent(self.driving.end(id, why, self.now_ns))
 
-    def _sent(self, sent: list[OutgoingMessage]) -> list[Any]:
+    def _sent(self, sent: list[PlayedMessage]) -> list[Any]:
         self.bytes += [one.data for one in sent if one.data]
         return [json.loads(one.data) if one.data else f"left {one.abandons}" for one in sent]
