@@ -1,30 +1,42 @@
-"""Write the captures of the rules' examples: `python -m tests.findings.make`. A test holds that they are there and up to date."""
+"""Write the captures of the rules' examples: `python -m tests.findings.make`. A test checks that they are up to date.
 
+A capture that has to be large is not written: it is made whenever it is read.
+"""
+
+from functools import cache
 from pathlib import Path
 
 from mcpspy.transcript.findings.registry import RULES
-from tests.findings.telling import ANOTHER_SERVER
-from tests.findings.telling import captures as told
+from tests.findings.account import ANOTHER_SERVER
+from tests.findings.account import captures as account_captures
 
 FOLDER = Path(__file__).parent
 
+MAX_FILE_BYTES = 10_000
 
+
+@cache
 def captures() -> dict[str, bytes]:
-    """Every capture by its name: for each rule one that has the fault, and one that has not.
+    """Make every capture, by its name: for each rule one with the fault, and one without.
 
-    A second server has one of its own, and so has the model.
+    A second server has a capture of its own, and so has a model.
     """
     made: dict[str, bytes] = {}
     for rule in RULES.values():
         for name, account in ((rule.name, rule.example), (f"{rule.name}.clean", rule.clean)):
             first, _, other = account.partition(ANOTHER_SERVER)
-            legs = told(first) + (told(other, "other") if other else [])
-            made |= dict(zip((f"{name}.mcpspy", f"{name}.other.mcpspy"), legs, strict=False))
+            parts = account_captures(first) + (account_captures(other, "other") if other else [])
+            made |= dict(zip((f"{name}.mcpspy", f"{name}.other.mcpspy"), parts, strict=False))
     return made
+
+
+def files() -> dict[str, bytes]:
+    """Give the captures that are files of this folder."""
+    return {name: data for name, data in captures().items() if len(data) <= MAX_FILE_BYTES}
 
 
 if __name__ == "__main__":
     for old in FOLDER.glob("*.mcpspy"):
         old.unlink()
-    for name, data in captures().items():
+    for name, data in files().items():
         (FOLDER / name).write_bytes(data)

@@ -1,4 +1,4 @@
-"""Whatever peers send, findings are made of it: nothing raises, and no schema of theirs makes work without end."""
+"""Whatever peers send, no rule raises, and no schema of theirs takes endless work."""
 
 import json
 import sys
@@ -14,19 +14,19 @@ from mcpspy.transcript.findings.protocol import schemas, types
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.mcp.methods import METHODS
 from mcpspy.transcript.transcribe import transcribe
+from tests.findings.account import records
 from tests.findings.hits import findings_of
-from tests.findings.telling import told
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
 from tests.transcript.traffic import Traffic
 
-NAMES = st.sampled_from([*dict.fromkeys(one.name for one in METHODS), "x", "pong", ""])
+NAMES = st.sampled_from([*dict.fromkeys(method.name for method in METHODS), "x", "pong", ""])
 REVISIONS = st.sampled_from(["2024-11-05", "2025-03-26", "2025-11-25", "2026-07-28", "2024.11.05", "draft", "", 5, None])
 IDS = st.sampled_from([0, 1, 2, "1", 1.0, None, 10**30, True])
 SCHEMAS: st.SearchStrategy[Any] = st.recursive(
     st.sampled_from(
         [{"type": "object"}, {"type": 5}, {"required": ["a"]}, {"$ref": "http://127.0.0.1:1/x"}, {"$ref": "#"}, [], None, "x"]
     ),
-    lambda inner: st.builds(lambda one: {"type": "object", "properties": {"a": one}, "items": one}, inner),
+    lambda inner: st.builds(lambda schema: {"type": "object", "properties": {"a": schema}, "items": schema}, inner),
     max_leaves=4,
 )  # fmt: skip
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -95,7 +95,7 @@ MESSAGES = st.one_of(
         lambda id, value: {"jsonrpc": "2.0", "id": id, "error": value}, IDS, st.fixed_dictionaries({"code": VALUES}) | VALUES
     ),
 )
-SAID = st.lists(st.tuples(st.integers(0, 1), MESSAGES | st.lists(MESSAGES, max_size=2)), max_size=12)
+LINES = st.lists(st.tuples(st.integers(0, 1), MESSAGES | st.lists(MESSAGES, max_size=2)), max_size=12)
 FIELDS = st.dictionaries(
     st.sampled_from(["Mcp_Method", "Mcp_Name", "Mcp_Protocol_Version", "Mcp_Session_Id"]),
     st.sampled_from(["", "s", "tools/call", "2025-11-25", "2026-07-28", "=?base64?%%?=", "=?base64?/w==?="]),
@@ -107,12 +107,12 @@ def nothing_raises(records: list[Record]) -> None:
     assert len(all_findings(transcript)) >= len(transcript.findings)
 
 
-@given(SAID)
-def test_no_dialogue_raises(said: list[tuple[int, Any]]) -> None:
-    told = Dialogue()
-    for stream, message in said:
-        told.line(stream, message)
-    nothing_raises(told.closes().records)
+@given(LINES)
+def test_no_dialogue_raises(lines: list[tuple[int, Any]]) -> None:
+    dialogue = Dialogue()
+    for stream, message in lines:
+        dialogue.line(stream, message)
+    nothing_raises(dialogue.closes().records)
 
 
 @given(
@@ -121,31 +121,31 @@ def test_no_dialogue_raises(said: list[tuple[int, Any]]) -> None:
         max_size=6,
     )
 )
-def test_no_traffic_raises(said: list[Any]) -> None:
-    told = Traffic()
-    for asked, answered, fields, more, status, is_stream in said:
-        call = told.post(asked, fields=fields)
+def test_no_traffic_raises(calls: list[Any]) -> None:
+    traffic = Traffic()
+    for sent, answered, fields, more, status, is_stream in calls:
+        call = traffic.post(sent, fields=fields)
         if is_stream:
-            call.stream(status, **more).event(answered).event(asked).close()
+            call.stream(status, **more).event(answered).event(sent).close()
         else:
             call.answer(status, answered, **more)
-    nothing_raises(told.ends().records)
+    nothing_raises(traffic.ends().records)
 
 
-# --- Schemas that mean harm ---
+# --- Hostile schemas ---
 
 
 def with_schema(schema: Any, arguments: Any, calls: int = 1) -> Dialogue:
-    told = Dialogue().client(request(1)).server(result(1, {"tools": [{"name": "forecast", "inputSchema": schema}]}))
+    dialogue = Dialogue().client(request(1)).server(result(1, {"tools": [{"name": "forecast", "inputSchema": schema}]}))
     for id in range(2, 2 + calls):
-        made = tool_call(id)
-        made["params"]["arguments"] = arguments
-        told.client(made).server(result(id))
-    return told.closes()
+        call = tool_call(id)
+        call["params"]["arguments"] = arguments
+        dialogue.client(call).server(result(id))
+    return dialogue.closes()
 
 
-def rules(told: Dialogue) -> list[str]:
-    return [finding.rule for finding in findings_of(schemas, told.transcript)]
+def rules(dialogue: Dialogue) -> list[str]:
+    return [finding.rule for finding in findings_of(schemas, dialogue.transcript)]
 
 
 def test_arguments_are_held_against_the_schema() -> None:
@@ -210,37 +210,39 @@ def test_a_schema_nested_too_deep_is_left_alone() -> None:
 
 def test_the_steps_of_a_capture_are_counted_together() -> None:
     properties = {f"p{at}": {"type": "integer"} for at in range(1000)}
-    told = with_schema({"type": "object", "properties": properties}, dict.fromkeys(properties, 1), calls=5 + MAX_STEPS // 1000)
-    assert rules(told) == []
+    dialogue = with_schema(
+        {"type": "object", "properties": properties}, dict.fromkeys(properties, 1), calls=5 + MAX_STEPS // 1000
+    )
+    assert rules(dialogue) == []
 
 
 def test_without_the_official_types_no_message_is_held_against_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    transcript = transcribe(told(types.NOT_AS_SPECIFIED.example))
+    transcript = transcribe(records(types.NOT_AS_SPECIFIED.example))
     assert [finding.rule for finding in findings_of(types, transcript)] == [types.NOT_AS_SPECIFIED.name]
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     assert findings_of(types, transcript) == []
 
 
-# --- Much of a kind ---
+# --- Many of one kind ---
 
 
 @pytest.mark.parametrize(
     "message", ['"method":"m%d"', '"method":"notifications/cancelled","params":{"requestId":%d}', '"id":%d,"error":%d']
 )
 def test_thousands_of_odd_messages_take_no_longer_than_others(message: str) -> None:
-    told = Dialogue()
+    dialogue = Dialogue()
     for number in range(5000):
-        told.server(b'{"jsonrpc":"2.0",%s}\n' % message.replace("%d", str(number)).encode())
-    assert len(told.closes().transcript.findings) <= 5000
+        dialogue.server(b'{"jsonrpc":"2.0",%s}\n' % message.replace("%d", str(number)).encode())
+    assert len(dialogue.closes().transcript.findings) <= 5000
 
 
-def test_a_message_of_the_first_ones_is_read_for_names_that_come_twice_and_none_of_the_last() -> None:
-    told = Dialogue()
+def test_only_the_first_messages_are_read_for_names_that_come_twice() -> None:
+    dialogue = Dialogue()
     for number in range(10_050):
-        twice = b'"a":1,"a":2' if number in (0, 10_040) else b'"a":1'
-        told.server(b'{"jsonrpc":"2.0","method":"x","params":{%s}}\n' % twice)
-    (one,) = [one for one in told.closes().findings if one.rule == "duplicate-keys"]
-    assert (one.count, json.dumps("a")[1] in one.what) == (1, True)
+        params = b'"a":1,"a":2' if number in (0, 10_040) else b'"a":1'
+        dialogue.server(b'{"jsonrpc":"2.0","method":"x","params":{%s}}\n' % params)
+    (finding,) = [finding for finding in dialogue.closes().findings if finding.rule == "duplicate-keys"]
+    assert (finding.count, json.dumps("a")[1] in finding.what) == (1, True)
 
 
 ODD_NAMES = """\
@@ -255,7 +257,8 @@ ODD_NAMES = """\
 ← {"jsonrpc":"2.0","id":4,"result":{"taskId":"\\ud800","status":"\\ud801"}}"""
 
 
-def test_tasks_that_are_called_by_half_a_surrogate_pair_are_told_in_text() -> None:
-    told_of = [one.what for one in transcribe(told(ODD_NAMES)).findings if one.rule in ("other-task", "task-goes-on")]
-    assert len(told_of) == 2
-    assert all(one.encode() for one in told_of)
+def test_a_task_whose_id_is_half_a_surrogate_pair_is_named_in_valid_text() -> None:
+    findings = transcribe(records(ODD_NAMES)).findings
+    sentences = [finding.what for finding in findings if finding.rule in ("other-task", "task-goes-on")]
+    assert len(sentences) == 2
+    assert all(sentence.encode() for sentence in sentences)

@@ -8,8 +8,8 @@ import pytest
 from mcpspy.records import Frame, Gap, Record
 from mcpspy.transcript.findings.rule import Finding, Severity
 from mcpspy.transcript.transcribe import transcribe
+from tests.findings.account import Account
 from tests.findings.hits import model_findings
-from tests.findings.telling import Telling
 from tests.transcript.llm.traffic import ModelTraffic, completion, delta, sse
 
 LISTED = '→ tools/list 1\n← result 1 {"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}\n'
@@ -19,10 +19,10 @@ SAYS = "\n⇐ says y"
 
 
 def captures_of(account: str, *others: str) -> list[list[Record]]:
-    telling = Telling(account)
-    captures = [telling.records] if "→" in account else []
-    captures += [telling.model.records] if telling.model is not None else []
-    return captures + [Telling(other, f"server {at}").records for at, other in enumerate(others, 2)]
+    first = Account(account)
+    captures = [first.records] if "→" in account else []
+    captures += [first.model.records] if first.model is not None else []
+    return captures + [Account(other, f"server {at}").records for at, other in enumerate(others, 2)]
 
 
 def findings_of(account: str, *others: str) -> list[Finding]:
@@ -178,17 +178,17 @@ def test_what_a_broken_answer_wanted_done_is_asked_again_and_not_missed() -> Non
     model.wait(10)
     model.ask("user: x", stream=True).stream().raw(sse(chunk)).close(how="reset")
     model.ask("user: x").answer(200, completion("y"))
-    transcript = transcribe(model.records, Telling(LISTED).records)
+    transcript = transcribe(model.records, Account(LISTED).records)
     assert {finding.rule for finding in model_findings(transcript)} == {"tool-not-offered", "answer-broken"}
 
 
 def test_a_client_that_stops_an_answer_may_have_been_told_to() -> None:
-    telling = Telling("⇒ asks x\n⇐ streams y\n  breaks off")
-    assert telling.model is not None
-    for record in telling.model.records:
+    account = Account("⇒ asks x\n⇐ streams y\n  breaks off")
+    assert account.model is not None
+    for record in account.model.records:
         if getattr(record, "how", "") == "reset":
             record.by = "client"  # type: ignore[union-attr]  # a Close
-    (finding,) = model_findings(transcribe(telling.model.records))
+    (finding,) = model_findings(transcribe(account.model.records))
     assert (finding.rule, finding.severity, finding.culprit) == ("answer-broken", Severity.INFO, "client")
 
 

@@ -1,4 +1,4 @@
-"""What is nearly a fault, and is none; and what is one in a place where the examples do not look."""
+"""Near misses, which are no faults; and faults in places that the examples do not show."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.transcribe import transcribe
-from tests.findings.telling import told
+from tests.findings.account import records
 
 INITIALIZE = '→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client","version":"1"}}\n'
 HELLO = '← result 0 {"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"server","version":"1"}}\n'
@@ -197,8 +197,8 @@ FAULTS = {
 
 
 def of_rule(account: str, rule: str) -> list[str]:
-    """What `rule` finds in an account, besides which others may find something."""
-    return [one.what for one in transcribe(told(account)).findings if one.rule == rule]
+    """Give what `rule` finds in an account; other rules may find something too."""
+    return [finding.what for finding in transcribe(records(account)).findings if finding.rule == rule]
 
 
 def test_a_log_message_on_stdio_that_nobody_asked_for_is_found() -> None:
@@ -209,22 +209,22 @@ def test_a_log_message_on_stdio_that_nobody_asked_for_is_found() -> None:
 @pytest.mark.parametrize("missing", ["resultType", "ttlMs", "cacheScope"])
 def test_a_result_without_what_its_revision_requires_is_not_as_specified(missing: str) -> None:
     result = json.dumps({name: value for name, value in json.loads(GOOD).items() if name != missing})
-    found = all_findings(transcribe(told(f"{REVISED}→ tools/list 1\n← result 1 {result}")))
-    assert [(one.rule, missing in one.what) for one in found] == [("not-as-specified", True)]
+    findings = all_findings(transcribe(records(f"{REVISED}→ tools/list 1\n← result 1 {result}")))
+    assert [(finding.rule, missing in finding.what) for finding in findings] == [("not-as-specified", True)]
 
 
-def found(account: str) -> set[str]:
-    return {one.rule for one in transcribe(told(account)).findings}
+def rules_in(account: str) -> set[str]:
+    return {finding.rule for finding in transcribe(records(account)).findings}
 
 
 @pytest.mark.parametrize("account", WELL.values(), ids=list(WELL))
 def test_what_is_nearly_a_fault_is_none(account: str) -> None:
-    assert {one.rule for one in transcribe(told(account)).findings if one.severity != "info"} == set()
+    assert {finding.rule for finding in transcribe(records(account)).findings if finding.severity != "info"} == set()
 
 
 @pytest.mark.parametrize(("account", "rule"), FAULTS.values(), ids=list(FAULTS))
 def test_a_fault_is_one_wherever_it_is(account: str, rule: str) -> None:
-    assert found(account) == {rule}
+    assert rules_in(account) == {rule}
 
 
 @pytest.mark.parametrize("account", ["missing-initialized", "unknown-progress-token", "cancelled-unknown-request"])
@@ -232,4 +232,4 @@ def test_where_records_are_missing_nobody_is_blamed_for_what_was_not_seen(accoun
     from mcpspy.transcript.findings.registry import RULES
 
     gap = "· No space left on device: 3 frames, 600 bytes\n"
-    assert account not in found(gap + RULES[account].example)
+    assert account not in rules_in(gap + RULES[account].example)

@@ -8,7 +8,7 @@ import pytest
 
 from mcpspy.records import Close, Record
 from mcpspy.transcript.transcribe import transcribe
-from tests.findings.telling import told
+from tests.findings.account import records
 from tests.interop.serving import recorded
 from tests.known_problems.stage import Caller, Case, Play, assert_found, assert_silent, hello, later, over_http, serving, slowed
 
@@ -174,5 +174,5 @@ def test_clients_that_were_given_one_endpoint_are_not_blamed_for_equal_ids() -> 
     stream = "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages\n"
     hello = '→ POST /messages\n  initialize 0 {"protocolVersion":"2024-11-05","capabilities":{}}\n← 202 Accepted\n'
     answer = '← #2 data: result 0 {"protocolVersion":"2024-11-05","capabilities":{}}\n'
-    made = transcribe(told(f"{stream}{stream}{hello}{hello}{answer}{answer}"))
+    made = transcribe(records(f"{stream}{stream}{hello}{hello}{answer}{answer}"))
     assert [(finding.rule, finding.culprit) for finding in made.findings] == [("ambiguous-stream", "server")]

@@ -48,7 +48,7 @@ class Rule:
     It begins with a side (`The server:`), or with `The sender:`, `The receiver:`, `The reader:` or `The writer:`, where a finding
     names the side instead. A finding may also give a sentence of its own.
 
-    `example` has a line for each thing that happens, in order, in the language of tests/findings/telling.py: `→` is from the client,
+    `example` has a line for each thing that happens, in order, in the language of tests/findings/account.py: `→` is from the client,
     `←` from the server, `⇒` to a model's API, `⇐` from it, `·` anything else. `clean` is the same without the fault. The tests play
     both.
     """

@@ -12,14 +12,14 @@ from mcpspy.transcript.llm.agent_runs import AgentRun, agent_runs, covered_ns
 from mcpspy.transcript.llm.tool_trips import ToolTrip, tool_trips
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
-from tests.findings.telling import Telling
+from tests.findings.account import Account
 
 MS = 1_000_000
 LISTED = '→ tools/list 1\n← result 1 {"tools":[{"name":"fetch","inputSchema":{"type":"object"}}]}\n'
 
 
 def transcript_of(account: str, label: str = "example") -> Transcript:
-    telling = Telling(account, label)
+    telling = Account(account, label)
     assert telling.model is not None
     return transcribe(telling.records, telling.model.records)
 
@@ -149,7 +149,7 @@ def test_equal_calls_that_nothing_tells_apart_are_counted() -> None:
 
 def test_of_two_servers_with_the_same_tool_the_one_in_the_name_is_meant() -> None:
     account = "⇒ asks x\n⇐ uses c1 two__fetch {}\n" + call(1, "fetch", {})
-    telling, other = Telling(account, "one"), Telling("· 0.0 s later\n" + call(1, "fetch", {}).replace("1", "7"), "two")
+    telling, other = Account(account, "one"), Account("· 0.0 s later\n" + call(1, "fetch", {}).replace("1", "7"), "two")
     assert telling.model is not None
     for record in other.records[1:]:
         record.at_ns += 20 * MS
@@ -182,7 +182,7 @@ def test_a_return_that_repeats_in_every_prompt_is_told_in_the_first() -> None:
 
 
 def test_without_a_model_there_are_no_tool_trips() -> None:
-    assert tool_trips(transcribe(Telling(call(1, "fetch", {})).records)) == []
+    assert tool_trips(transcribe(Account(call(1, "fetch", {})).records)) == []
 
 
 def test_the_join_takes_steps_in_proportion_to_what_was_said() -> None:

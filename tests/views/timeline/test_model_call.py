@@ -20,7 +20,7 @@ from mcpspy.views.text.line import Line, line_cells, plain
 from mcpspy.views.timeline.model_call import MAX_LINES, bodies, model_call_lines
 from mcpspy.views.timeline.timeline import timeline
 from tests.conftest import ROOT
-from tests.findings.telling import Telling
+from tests.findings.account import Account
 from tests.transcript.llm.traffic import ModelTraffic, completion
 from tests.views.golden import same_as_golden
 
@@ -34,7 +34,7 @@ def run(name: str) -> Transcript:
 
 
 def told(account: str) -> Transcript:
-    telling = Telling(account)
+    telling = Account(account)
     assert telling.model is not None
     return transcribe(telling.records, telling.model.records)
 
@@ -164,7 +164,7 @@ def test_tool_trips_and_runs_stand_beside_the_rows() -> None:
 
 
 def test_without_a_model_nothing_stands_beside_the_rows() -> None:
-    telling = Telling("→ ping 1\n← result 1")
+    telling = Account("→ ping 1\n← result 1")
     assert objects(transcribe(telling.records)).keys() == {"schema", "captures", "summary", "rows", "findings"}
 
 

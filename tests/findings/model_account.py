@@ -1,13 +1,13 @@
 r"""The language of the rules' examples, for model API traffic: `⇒` goes to a model API, `⇐` comes from it (chat completions).
 
-⇒ asks How is the weather?         a prompt with one turn more, the user's; tools that it offers follow, indented, for good:
+⇒ asks How is the weather?         a prompt with one more turn, of the user; tools that it offers from here on follow, indented:
   offers forecast {"type":"object"} Tells the weather.
-⇐ uses c1 forecast {"city":"Paris"}        an answer that wants tools called; more of them follow, indented
-⇒ returns c1 sunny                 a prompt with the answer and what came of it; more follow, indented. An id that the answer
-                                   does not have takes the place of one that it has
+⇐ uses c1 forecast {"city":"Paris"}        an answer that wants tools called; more tools follow, indented
+⇒ returns c1 sunny                 a prompt with the answer and the result; more results follow, indented. An id that the answer does
+                                   not have replaces one that it has
 ⇐ says It is sunny.                an answer in words
   finish length                    why it ended; `usage 88 15` is what the API counted
-⇐ streams It is                    the same in deltas, and then: `breaks off`, or `ends`; `data: …` is an event as it stands
+⇐ streams It is                    the same in deltas, followed by `breaks off` or `ends`; `data: …` is an event as it stands
 ⇐ 429 Too many requests            an error of the API
 """
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpspy.records import Close, Frame
 
-from .telling import Telling
+from .account import Account
 
 if TYPE_CHECKING:
     from mcpspy.records import Header
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 API = "http://127.0.0.1:8000"
 
 
-class ModelLeg(Telling):
+class ModelAccount(Account):
     """Records of a capture of a model API, at the times of the account that it is a part of."""
 
-    def __init__(self, account: Telling) -> None:
+    def __init__(self, account: Account) -> None:
         self.account = account
         self.messages: list[dict[str, Any]] = []
         self.tools: list[dict[str, Any]] = []
         super().__init__("· HTTP", "model")
 
     def _header(self) -> Header:
-        made = super()._header()
-        made.tapped = {"transport": "http", "url": API, "listen": "http://127.0.0.1:7788", "leg": "model"}
-        return made
+        header = super()._header()
+        header.tapped = {"transport": "http", "url": API, "listen": "http://127.0.0.1:7788", "leg": "model"}
+        return header
 
     def tick(self) -> int:
         self.at_ns = self.account.tick()
@@ -51,12 +51,12 @@ class ModelLeg(Telling):
         """End the capture."""
         super()._end()
 
-    def told(self, sign: str, text: str, more: list[str]) -> None:
+    def model_line(self, sign: str, text: str, more: list[str]) -> None:
         """Play a line of the account, with the lines that are indented below it."""
         if sign == "⇒":
             self._prompt(text, more)
         else:
-            self._answered(text, more)
+            self._model_answer(text, more)
 
     def _prompt(self, text: str, more: list[str]) -> None:
         word, _, rest = text.partition(" ")
@@ -78,7 +78,7 @@ class ModelLeg(Telling):
             next(use for use in uses if use["id"] not in returned)["id"] = id
         self.messages.append({"role": "tool", "tool_call_id": id, "content": text})
 
-    def _answered(self, text: str, more: list[str]) -> None:
+    def _model_answer(self, text: str, more: list[str]) -> None:
         word, _, rest = text.partition(" ")
         if word.isdigit():
             self._answer(word, [_json({"error": {"type": "error", "message": rest}})])
@@ -86,7 +86,7 @@ class ModelLeg(Telling):
         if word == "streams":
             self._streamed(rest, more)
             return
-        made: dict[str, Any] = {"role": "assistant", "content": rest if word == "says" else None}
+        message: dict[str, Any] = {"role": "assistant", "content": rest if word == "says" else None}
         finish, usage = "stop", None
         lines = [rest, *more] if word == "uses" else []
         for line in more:
@@ -100,14 +100,14 @@ class ModelLeg(Telling):
                     [other for other in lines if other is not line],
                 )
         if lines:
-            made["tool_calls"] = [_use(line) for line in lines]
+            message["tool_calls"] = [_use(line) for line in lines]
             finish = "tool_calls" if finish == "stop" else finish
-        self.messages.append(json.loads(_json(made)))
+        self.messages.append(json.loads(_json(message)))
         body = {
             "id": "a",
             "object": "chat.completion",
             "model": "gpt",
-            "choices": [{"index": 0, "message": made, "finish_reason": finish}],
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
         }
         self._answer("200 OK", [_json(body if usage is None else {**body, "usage": usage})])
 

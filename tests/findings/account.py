@@ -1,4 +1,4 @@
-r"""The language of the rules' examples: a short account of a session, to the records that a tap would have made of it.
+r"""The language of the rules' examples: a short account of a session, and the records that a tap would make of it.
 
 Line by line, each 1 ms after the one before:
 
@@ -10,12 +10,12 @@ Line by line, each 1 ms after the one before:
     ← data: …                    an event on the stream of events that was opened last; `#1 data: …` on that of the first request
     · 30.0 s later
     · handshake 2025-11-25, client: roots, server: tools logging     the usual beginning, on stdio or, after `· HTTP`, in a session
-    · revision 2026-07-28        from here on short requests of the client say so in their `_meta`; `none` ends that
+    · revision 2026-07-28        from here on short requests of the client name it in their `_meta`; `none` ends that
 
 A LINE is what it says, or short for JSON-RPC: `tools/call 7 {"name":"add"}`, `notifications/initialized`, `result 7 {…}`,
 `error 7 -32601 no such method`. In it `\x` and two digits are a byte, `\r` at its end is a CR, and `…` at its end says that
-there is no line feed; `⟪ab×3⟫` is `ababab`. What else may follow `·` is in `_EVENTS`. Lines with `⇒` and `⇐` are of the model's leg,
-which has a capture of its own: see `telling_model`.
+there is no line feed; `⟪ab×3⟫` is `ababab`. `_EVENTS` has everything that may follow `·`. Lines with `⇒` and `⇐` are model API
+traffic, which has a capture of its own: see `model_account`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mcpspy.records import Close, End, Exit, Frame, Gap, Header, Note, Open, Par
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .telling_model import ModelLeg
+    from .model_account import ModelAccount
 
 MS = 1_000_000
 SECOND = 1_000 * MS
@@ -49,26 +49,26 @@ _EVENT_FIELDS = ("data:", "event:", "id:", "retry:", ":")
 
 
 ANOTHER_SERVER = "\n· another server\n"
-"""What parts an account of two sessions that one client has with two servers."""
+"""The line between two sessions that one client has with two servers."""
 
 
-def told(text: str) -> list[Record]:
-    """The records of the account `text`, numbered; the header is the first."""
-    return Telling(text).records
+def records(text: str) -> list[Record]:
+    """Make the records of the account `text`, numbered; the header is the first."""
+    return Account(text).records
 
 
 def captures(text: str, label: str = "example") -> list[bytes]:
-    """The captures of the account `text`: that of the server with this label, and that of the model; each if there is anything."""
-    telling = Telling(text, label)
-    told = [telling] if re.search("^[→←]", text, re.MULTILINE) or telling.model is None else []
-    return [_capture(one) for one in ([*told, telling.model] if telling.model is not None else told)]
+    """Make the captures of the account `text`: of the server with this label, and of the model; each if it has any messages."""
+    account = Account(text, label)
+    accounts = [account] if re.search("^[→←]", text, re.MULTILINE) or account.model is None else []
+    return [_capture(part) for part in ([*accounts, account.model] if account.model is not None else accounts)]
 
 
-def _capture(telling: Telling) -> bytes:
-    header = telling.records[0]
+def _capture(account: Account) -> bytes:
+    header = account.records[0]
     assert isinstance(header, Header)
-    lines = [header_line(header), *(record_line(number, one) for number, one in enumerate(telling.records[1:], 1))]
-    for at, change in telling.changes:
+    lines = [header_line(header), *(record_line(number, record) for number, record in enumerate(account.records[1:], 1))]
+    for at, change in account.changes:
         lines[at] = change(lines[at])
     return b"".join(lines)
 
@@ -81,13 +81,13 @@ class _Call:
         self.is_open = False
 
 
-class Telling:
-    """Records from an account. `changes` are what a hand or a disk did to lines of the capture afterwards."""
+class Account:
+    """Records of an account. `changes` are edits of the capture's lines, as by a person or a bad disk."""
 
     def __init__(self, text: str, label: str = "example") -> None:
-        lines = _repeat(lambda found: found[1] * int(found[2]), text).split("\n")
+        lines = _repeat(lambda match: match[1] * int(match[2]), text).split("\n")
         self.label = label
-        self.model: ModelLeg | None = None
+        self.model: ModelAccount | None = None
         self.is_http = any(re.match(r"→ [A-Z]+ /|· HTTP", line) for line in lines)
         self.at_ns = 0
         self.records: list[Record] = [self._header()]
@@ -138,7 +138,7 @@ class Telling:
 
     def _line(self, sign: str, text: str, more: list[str]) -> None:
         if sign in "⇒⇐":
-            self._of_model().told(sign, text, more)
+            self._model_account().model_line(sign, text, more)
         elif sign == "·":
             self._event(text)
         elif sign == "!":
@@ -150,11 +150,11 @@ class Telling:
         else:
             self._answer(text, more)
 
-    def _of_model(self) -> ModelLeg:
-        from .telling_model import ModelLeg
+    def _model_account(self) -> ModelAccount:
+        from .model_account import ModelAccount
 
         if self.model is None:
-            self.model = ModelLeg(self)
+            self.model = ModelAccount(self)
         return self.model
 
     # stdio
@@ -168,28 +168,28 @@ class Telling:
             self.halves[stream] = self.tick(), raw
 
     def spelled(self, text: str, *, is_client: bool) -> str:
-        """`text`, or the JSON that it is short for."""
-        if found := _answer.fullmatch(text):
-            id, rest = json.loads(found["id"]), found["rest"] or ""
-            if found["word"] == "result":
+        """Give `text`, or the JSON that it is short for."""
+        if answer := _answer.fullmatch(text):
+            id, rest = json.loads(answer["id"]), answer["rest"] or ""
+            if answer["word"] == "result":
                 return _json({"jsonrpc": "2.0", "id": id, "result": json.loads(rest or "{}")})
-            code, _, message = rest.partition(" ")
-            return _json({"jsonrpc": "2.0", "id": id, "error": {"code": int(code), "message": message or "no"}})
-        found = _short.fullmatch(text)
-        if found is None:
+            code, _, text = rest.partition(" ")
+            return _json({"jsonrpc": "2.0", "id": id, "error": {"code": int(code), "message": text or "no"}})
+        short = _short.fullmatch(text)
+        if short is None:
             return text
-        made: dict[str, Any] = {"jsonrpc": "2.0"}
-        if found["id"] is not None:
-            made["id"] = json.loads(found["id"])
-        made["method"] = found["word"]
-        params = json.loads(found["rest"]) if found["rest"] else {}
-        if is_client and self.revision and found["id"] is not None:
+        message: dict[str, Any] = {"jsonrpc": "2.0"}
+        if short["id"] is not None:
+            message["id"] = json.loads(short["id"])
+        message["method"] = short["word"]
+        params = json.loads(short["rest"]) if short["rest"] else {}
+        if is_client and self.revision and short["id"] is not None:
             prefix = "io.modelcontextprotocol/"
-            said = {f"{prefix}protocolVersion": self.revision, f"{prefix}clientCapabilities": self.capabilities}
-            params["_meta"] = said | params.get("_meta", {})
+            meta = {f"{prefix}protocolVersion": self.revision, f"{prefix}clientCapabilities": self.capabilities}
+            params["_meta"] = meta | params.get("_meta", {})
         if params:
-            made["params"] = params
-        return _json(made)
+            message["params"] = params
+        return _json(message)
 
     # HTTP
 
@@ -197,7 +197,7 @@ class Telling:
         fields, body = _head_and_body(more)
         if self.session:
             fields = [f"Mcp-Session-Id: {self.session}", *self.agreed, *fields]
-        if not any(one.lower().startswith("host:") for one in fields):
+        if not any(field.lower().startswith("host:") for field in fields):
             fields = ["Host: 127.0.0.1:7777", *fields]
         data = _bytes(self.spelled(body[0], is_client=True) if len(body) == 1 else "\n".join(body))
         if body and self.revision:
@@ -215,14 +215,14 @@ class Telling:
         call, text = self._named(text)
         if text.startswith(_EVENT_FIELDS):
             for event in _events([text, *more]):
-                self._send(call or next(one for one in reversed(self.calls) if one.is_open), event)
+                self._send(call or next(known for known in reversed(self.calls) if known.is_open), event)
             return
         call = call or self.calls[-1]
         fields, body = _head_and_body(more)
-        is_stream = any(one.startswith(_EVENT_FIELDS) for one in body)
+        is_stream = any(line.startswith(_EVENT_FIELDS) for line in body)
         call.response = self.streams
         if is_stream or "Content-Type: text/event-stream" in fields:
-            fields = ["Content-Type: text/event-stream", *(one for one in fields if not one.startswith("Content-Type"))]
+            fields = ["Content-Type: text/event-stream", *(field for field in fields if not field.startswith("Content-Type"))]
             self._open(call, "response", f"HTTP/1.1 {text}", fields, "sse")
             call.is_open = True
             for event in _events(body):
@@ -232,7 +232,7 @@ class Telling:
         if late:
             body[0] = body[0][late.end() :]
         data = _bytes(self.spelled(body[0], is_client=False) if len(body) == 1 else "\n".join(body))
-        if body and not any(one.startswith("Content-Type") for one in fields):
+        if body and not any(field.startswith("Content-Type") for field in fields):
             fields.append("Content-Type: application/json")
         self._open(call, "response", f"HTTP/1.1 {text}", [*fields, f"Content-Length: {len(data)}"], "body")
         self.at_ns += int(late[1]) * MS if late else 0
@@ -241,11 +241,11 @@ class Telling:
         self.add(Close(at_ns=self.tick(), stream=call.response, by="server", how="eof"))
 
     def _send(self, call: _Call, event: list[str]) -> None:
-        lines = [f"data: {self.spelled(one[6:], is_client=False)}" if one.startswith("data: ") else one for one in event]
-        self.add(Frame(call.response, self.tick(), self.at_ns, "".join(f"{one}\n" for one in [*lines, ""]).encode()))
+        lines = [f"data: {self.spelled(line[6:], is_client=False)}" if line.startswith("data: ") else line for line in event]
+        self.add(Frame(call.response, self.tick(), self.at_ns, "".join(f"{line}\n" for line in [*lines, ""]).encode()))
 
     def _open(self, call: _Call, name: str, first: str, fields: list[str], framing: str, *, injected: bool = False) -> None:
-        head = "".join(f"{one}\r\n" for one in [first, *fields, ""]).encode()
+        head = "".join(f"{line}\r\n" for line in [first, *fields, ""]).encode()
         sender = "client" if name == "request" else "server"
         stream, self.streams = self.streams, self.streams + 1
         self.add(
@@ -256,19 +256,19 @@ class Telling:
         )  # fmt: skip
 
     def _named(self, text: str) -> tuple[_Call | None, str]:
-        """The call that `#1` before a text names, and the rest of it."""
-        found = re.match(r"#(\d+) ?(.*)", text, re.DOTALL)
-        return (self.calls[int(found[1]) - 1], found[2]) if found else (None, text)
+        """Give the call that `#1` before a text names, and the rest of the text."""
+        match = re.match(r"#(\d+) ?(.*)", text, re.DOTALL)
+        return (self.calls[int(match[1]) - 1], match[2]) if match else (None, text)
 
     # What else happens
 
     def _event(self, text: str) -> None:
         for pattern, play in _EVENTS:
-            found = re.fullmatch(pattern, text)
-            if found:
-                play(self, *found.groups())
+            match = re.fullmatch(pattern, text)
+            if match:
+                play(self, *match.groups())
                 return
-        raise ValueError(f"nobody knows what this means: {text}")
+        raise ValueError(f"an account has no such line: {text}")
 
     def later(self, seconds: str) -> None:
         until_ns = self.at_ns + round(float(seconds) * SECOND)
@@ -278,21 +278,21 @@ class Telling:
         self.at_ns = until_ns
 
     def http(self) -> None:
-        """What follows is HTTP."""
+        """Make the rest of the account HTTP."""
 
     def revise(self, revision: str, capabilities: str | None) -> None:
         self.revision, self.capabilities = "" if revision == "none" else revision, _capabilities(capabilities)
 
     def handshake(self, revision: str, session: str | None, client: str | None, server: str | None) -> None:
-        asked = {"protocolVersion": revision, "capabilities": _capabilities(client), "clientInfo": CLIENT_INFO}
-        agreed = {"protocolVersion": revision, "capabilities": _capabilities(server), "serverInfo": SERVER_INFO}
-        ask, agree = f"initialize 0 {_json(asked)}", f"result 0 {_json(agreed)}"
+        params = {"protocolVersion": revision, "capabilities": _capabilities(client), "clientInfo": CLIENT_INFO}
+        result = {"protocolVersion": revision, "capabilities": _capabilities(server), "serverInfo": SERVER_INFO}
+        request, response = f"initialize 0 {_json(params)}", f"result 0 {_json(result)}"
         if not self.is_http:
-            for sign, line in (("→", ask), ("←", agree), ("→", "notifications/initialized")):
+            for sign, line in (("→", request), ("←", response), ("→", "notifications/initialized")):
                 self._line(sign, line, [])
             return
-        self._request("POST /mcp", [ask])
-        self._answer("200 OK", [f"Mcp-Session-Id: {session or '5f2c'}", agree])
+        self._request("POST /mcp", [request])
+        self._answer("200 OK", [f"Mcp-Session-Id: {session or '5f2c'}", response])
         self.session = session or "5f2c"
         self.agreed = [f"MCP-Protocol-Version: {revision}"] if revision >= "2025-06-18" else []
         self._request("POST /mcp", ["notifications/initialized"])
@@ -306,7 +306,7 @@ class Telling:
         self.add(Close(at_ns=self.tick(), stream=0, by="client", how="eof"))
 
     def close_stream(self, side: str, number: str | None, how: str | None) -> None:
-        open_calls = [one for one in self.calls if one.is_open]
+        open_calls = [known for known in self.calls if known.is_open]
         call = self.calls[int(number) - 1] if number else open_calls[-1]
         call.is_open = False
         self.add(Close(at_ns=self.tick(), stream=call.response, by=side, how="reset" if how else "eof"))
@@ -345,8 +345,8 @@ class Telling:
         lasted_ns = round(float(seconds) * SECOND)
         self.add(Stall(at_ns=self.tick(), stream=_stdio(name), waiting_bytes=0, lasted_ns=lasted_ns))
 
-    def injected(self, status: str, said: str) -> None:
-        call, data = self.calls[-1], f"mcpspy: {said}\n".encode()
+    def injected(self, status: str, reason: str) -> None:
+        call, data = self.calls[-1], f"mcpspy: {reason}\n".encode()
         call.response = self.streams
         fields = ["Content-Type: text/plain", f"Content-Length: {len(data)}"]
         self._open(call, "response", f"HTTP/1.1 {status} ", fields, "body", injected=True)
@@ -362,7 +362,7 @@ class Telling:
     # The end
 
     def _flush(self) -> None:
-        """Half lines are frames when their stream ends."""
+        """Make frames of half lines, as at the end of their stream."""
         for stream, (since_ns, data) in sorted(self.halves.items()):
             self.add(Frame(stream, self.tick(), since_ns, data))
         self.halves.clear()
@@ -378,37 +378,37 @@ class Telling:
                 if not self.client_left:
                     self.close_stdin()
                 self.exits("0", None, None)
-        frames = sum(isinstance(one, Frame) for one in self.records)
-        size = sum(len(record_line(number, one)) for number, one in enumerate(self.records[1:], 1))
+        frames = sum(isinstance(record, Frame) for record in self.records)
+        size = sum(len(record_line(number, record)) for number, record in enumerate(self.records[1:], 1))
         self.add(End(at_ns=self.tick(), frames=frames, bytes=size, messages=frames))
 
 
 _EVENTS: tuple[tuple[str, Callable[..., None]], ...] = (
-    (r"(\d+\.\d+) s later", Telling.later),
-    (r"HTTP", Telling.http),
-    (r"revision ([^,]+)(?:, client: (.+))?", Telling.revise),
-    (r"handshake ([^, ]+)(?: again as (\w+))?(?:, client: ([^,]+))?(?:, server: (.+))?", Telling.handshake),
-    (r"session (\S+)", Telling.session_is),
-    (r"the client closes stdin", Telling.close_stdin),
-    (r"the (client|server) (?:closes|breaks off) the stream(?: of #(\d+))?(, broken)?", Telling.close_stream),
-    (r"the client leaves", Telling.leaves),
-    (r"the server exits(?: (\d+))?(?: by (SIG\w+))?(?:, leaving (.+))?", Telling.exits),
-    (r"the client sends (SIG\w+)", Telling.signals),
-    (r"the server does not start: (.+)", Telling.never_starts),
-    (r"the capture breaks off", Telling.breaks_off),
-    (r"the line before is flipped", Telling.flipped),
-    (r"the line before is edited", Telling.edited),
-    (r"(.+): (\d+) frames, (\d+) bytes", Telling.gap),
-    (r"(\w+) stalls: (\d+) bytes waiting", Telling.stalls),
-    (r"(\w+) flows again after (\S+) s", Telling.flows),
-    (r"mcpspy answers (\d+): (.+)", Telling.injected),
+    (r"(\d+\.\d+) s later", Account.later),
+    (r"HTTP", Account.http),
+    (r"revision ([^,]+)(?:, client: (.+))?", Account.revise),
+    (r"handshake ([^, ]+)(?: again as (\w+))?(?:, client: ([^,]+))?(?:, server: (.+))?", Account.handshake),
+    (r"session (\S+)", Account.session_is),
+    (r"the client closes stdin", Account.close_stdin),
+    (r"the (client|server) (?:closes|breaks off) the stream(?: of #(\d+))?(, broken)?", Account.close_stream),
+    (r"the client leaves", Account.leaves),
+    (r"the server exits(?: (\d+))?(?: by (SIG\w+))?(?:, leaving (.+))?", Account.exits),
+    (r"the client sends (SIG\w+)", Account.signals),
+    (r"the server does not start: (.+)", Account.never_starts),
+    (r"the capture breaks off", Account.breaks_off),
+    (r"the line before is flipped", Account.flipped),
+    (r"the line before is edited", Account.edited),
+    (r"(.+): (\d+) frames, (\d+) bytes", Account.gap),
+    (r"(\w+) stalls: (\d+) bytes waiting", Account.stalls),
+    (r"(\w+) flows again after (\S+) s", Account.flows),
+    (r"mcpspy answers (\d+): (.+)", Account.injected),
 )
 
 
 def _bytes(text: str) -> bytes:
     if text.endswith("\\r"):
         text = text[:-2] + "\r"
-    return re.sub(rb"\\x([0-9a-f]{2})", lambda found: bytes.fromhex(found[1].decode()), text.encode())
+    return re.sub(rb"\\x([0-9a-f]{2})", lambda match: bytes.fromhex(match[1].decode()), text.encode())
 
 
 def _json(value: Any) -> str:
@@ -416,7 +416,7 @@ def _json(value: Any) -> str:
 
 
 def _capabilities(words: str | None) -> Any:
-    """`tools.listChanged tasks.requests.tools.call` as an object: one part is a boolean, more of them are objects."""
+    """Read `tools.listChanged tasks.requests.tools.call` as an object: one part is a boolean, more parts are objects."""
     made: dict[str, Any] = {}
     for word in (words or "").split():
         name, *parts = word.split(".")
@@ -439,14 +439,14 @@ def _head_and_body(lines: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _events(lines: list[str]) -> list[list[str]]:
-    """Events, which empty lines part."""
-    found: list[list[str]] = [[]]
+    """Split lines into events, at empty lines."""
+    events: list[list[str]] = [[]]
     for line in lines:
         if line:
-            found[-1].append(line)
-        elif found[-1]:
-            found.append([])
-    return [one for one in found if one]
+            events[-1].append(line)
+        elif events[-1]:
+            events.append([])
+    return [event for event in events if event]
 
 
 def _stdio(name: str) -> int:
