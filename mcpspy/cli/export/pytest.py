@@ -13,7 +13,7 @@ from ...capture.store.folder import EXTENSION
 from ...errors import AddressError
 from ...records import CLIENT, Header
 from ...transcript.mcp.methods import INITIALIZE
-from ...views.pytest.sdk import DIALECTS, LINE_1
+from ...views.pytest.sdk import DIALECTS, SDK_1
 from ..screen import say
 from .selection import select_rows
 
@@ -39,7 +39,7 @@ def lines_of_test(view: Callable[..., Iterable[str]], request: ExportRequest) ->
     if not any(exchange.sender == CLIENT and exchange.response is not None for exchange in transcript.exchanges):
         reason = "no request in it was answered, so there is nothing to test; record a session with an answer"
         raise AddressError(" ".join(paths), reason)
-    if dialect is LINE_1 and not all(_begins_with_initialize(transcript, capture) for capture in transcript.captures):
+    if dialect is SDK_1 and not all(_begins_with_initialize(transcript, capture) for capture in transcript.captures):
         raise AddressError(
             " ".join(paths), "it does not begin with initialize, which version 1 of the SDK requires; leave out --sdk"
         )

@@ -1,8 +1,7 @@
-"""A request that went over HTTP as a curl command, to be sent again by hand.
+"""An HTTP request as a curl command, to be sent again by hand.
 
-What was redacted is asked of the environment: `$REDACTED_AUTHORIZATION`, `$REDACTED_MCP_SESSION_ID`. They begin so since a
-capture could call a field like a variable that is set for something else, which would go to whoever made the capture.
-Refuses to send anything.
+Redacted values are read from shell variables: `$REDACTED_AUTHORIZATION`, `$REDACTED_MCP_SESSION_ID`. The prefix is there because a
+capture could name a header like a variable of the user's environment, and its value would go to whoever made the capture.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _LEFT_TO_CURL: Final = frozenset((
     "host", "content-length", "transfer-encoding", "connection", "keep-alive", "accept-encoding", "te", "trailer", "upgrade",
     "proxy-connection", "expect",
 ))  # fmt: skip
-"""Fields that curl makes itself, or that say how bytes came and not what they mean."""
+"""Header fields that curl writes itself, or that describe the transfer and not the content."""
 
 _PREFIX: Final = "REDACTED_"
 
@@ -36,28 +35,28 @@ _no_name = re.compile(r"[^A-Za-z0-9]+").sub
 
 
 def curl(transaction: Transaction, capture: CaptureInfo) -> Iterator[str]:
-    """The lines of the command. The transcript has to keep frames; what of a body was not kept is missing, which a comment says."""
+    """Yield the lines of the command. The transcript has to keep frames; a comment says if part of the body was not recorded."""
     head = _head(transaction)
     body = b"".join(frame.data for frame in transaction.request.kept) if transaction.request is not None else b""
-    lost = 0 if transaction.request is None else sum(one.length - len(one.data) for one in transaction.request.kept)
-    asked = _ShellVariables()
-    url = asked.word(_url(head, capture, transaction))
+    lost = 0 if transaction.request is None else sum(frame.length - len(frame.data) for frame in transaction.request.kept)
+    variables = _ShellVariables()
+    url = variables.word(_url(head, capture, transaction))
     words = [f"curl -sS -N -g -X {_word(transaction.method)} {url}"]
     for name, value in head.fields:
         if name.lower() not in _LEFT_TO_CURL:
-            words.append(f"-H {asked.word(f'{name}: {value}' if value else f'{name};', name)}")
+            words.append(f"-H {variables.word(f'{name}: {value}' if value else f'{name};', name)}")
     words += [f"--data-raw {_word(decoded(body))}"] if body else []
-    for name in asked.names.values():
-        yield f"# ${name}: was redacted; set it before"
+    for name in variables.names.values():
+        yield f"# set ${name} first: its value was redacted"
     if len(_pseudonyms(decoded(body))) > 1:
-        yield "# what was redacted in the body is a pseudonym"
+        yield "# redacted values in the body are pseudonyms"
     if lost:
-        yield f"# {lost:,} bytes of the body were not kept"
+        yield f"# {lost:,} bytes of the body were not recorded"
     yield " \\\n  ".join(words)
 
 
 class _ShellVariables:
-    """What is asked of the environment: the names of variables, by the pseudonyms that they stand for."""
+    """The shell variables of a command, by the pseudonyms that they replace."""
 
     __slots__ = ("names",)
 
@@ -65,13 +64,13 @@ class _ShellVariables:
         self.names: dict[str, str] = {}
 
     def word(self, text: str, called: str = "") -> str:
-        """`text` as one word of a shell; `called` is what pseudonyms in it are called, else the parameter of each."""
+        """Quote `text` as one word of a shell. `called` names its pseudonyms; else each has the name of its parameter."""
         parts = _pseudonyms(text)
         words = []
         for at, part in enumerate(parts):
             if at % 2:
-                found = _parameter("".join(parts[:at]))
-                words.append(f'"${self._name(part, called or (found[1] if found else "key"))}"')
+                match = _parameter("".join(parts[:at]))
+                words.append(f'"${self._name(part, called or (match[1] if match else "key"))}"')
             elif part:
                 words.append(_word(part))
         return "".join(words)
@@ -79,13 +78,13 @@ class _ShellVariables:
     def _name(self, pseudonym: str, called: str) -> str:
         if pseudonym not in self.names:
             name = f"{_PREFIX}{_no_name('_', called).strip('_').upper()}".rstrip("_")
-            taken = sum(one == name or one.startswith(f"{name}_") for one in self.names.values())
+            taken = sum(used == name or used.startswith(f"{name}_") for used in self.names.values())
             self.names[pseudonym] = f"{name}_{taken + 1}" if taken else name
         return self.names[pseudonym]
 
 
 def _head(transaction: Transaction) -> Head:
-    """The head as it was sent on to the server, or as it came."""
+    """Return the head as it was forwarded to the server, or as it came."""
     if transaction.request is None:
         return read_head(b"")
     opened = transaction.request.opened
@@ -93,7 +92,7 @@ def _head(transaction: Transaction) -> Head:
 
 
 def _url(head: Head, capture: CaptureInfo, transaction: Transaction) -> str:
-    """The server's address, with the target of this request."""
+    """Return the server's address with the target of this request."""
     base = urlsplit(str(capture.header.tapped.get("url", ""))) if capture.header else urlsplit("")
     target = head.target or transaction.target
     if target.startswith(("http://", "https://")):
@@ -102,7 +101,7 @@ def _url(head: Head, capture: CaptureInfo, transaction: Transaction) -> str:
 
 
 def _word(text: str) -> str:
-    r"""`text` as one word of a shell: quoted, and where it has signs that steer a terminal, in the form `$'\x1b'`."""
+    r"""Quote `text` as one word of a shell; if it has characters that control a terminal, in the form `$'\x1b'`."""
     if safe_text(text) == text:
         return shlex.quote(text)
     return "$'" + "".join(map(_letter, text)) + "'"

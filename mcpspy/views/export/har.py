@@ -1,7 +1,7 @@
 """The HTTP of a transcript as a HAR 1.2 file, with the events of streams in `_eventSourceMessages`, where browsers put them.
 
-Source: http://www.softwareishard.com/blog/har-12-spec/. Whoever reads one sees each request with its response, secrets as pseudonyms.
-Refuses stdio: there is no HTTP in it.
+Source: http://www.softwareishard.com/blog/har-12-spec/. Each request is shown with its response, secrets as pseudonyms. Captures of
+stdio hold no HTTP, and so have no entries.
 """
 
 from __future__ import annotations
@@ -26,50 +26,50 @@ if TYPE_CHECKING:
 
 _MS_NS: Final = 1_000_000
 _UNKNOWN: Final = -1
-"""What HAR has for numbers that nobody knows."""
+"""HAR's value for unknown numbers."""
 
 
 def har(transcript: Transcript, transactions: Iterable[Transaction], *, version: str) -> Iterator[str]:
-    """The text of the file, an entry a line. The transcript has to keep frames; `version` is mcpspy's."""
+    """Yield the text of the file, one entry per line. The transcript has to keep frames; `version` is mcpspy's."""
     creator = as_json({"name": "mcpspy", "version": version})
     yield f'{{"log":{{"version":"1.2","creator":{creator},"entries":['
-    mark = ""
-    for one in transactions:
-        yield mark + as_json(_entry(one, transcript.captures[one.capture]))
-        mark = ","
+    separator = ""
+    for transaction in transactions:
+        yield separator + as_json(_entry(transaction, transcript.captures[transaction.capture]))
+        separator = ","
     yield "]}}"
 
 
-def _entry(one: Transaction, capture: CaptureInfo) -> dict[str, Any]:
-    request, response = one.request, one.response
-    began_ns = one.at_ns
+def _entry(transaction: Transaction, capture: CaptureInfo) -> dict[str, Any]:
+    request, response = transaction.request, transaction.response
+    began_ns = transaction.at_ns
     sent_ns = _end(request, began_ns)
     head_ns = sent_ns if response is None else max(response.at_ns, sent_ns)
-    end_ns = max(head_ns, one.ended_ns or capture.last_ns + capture.shift_ns)
-    made: dict[str, Any] = {
+    end_ns = max(head_ns, transaction.ended_ns or capture.last_ns + capture.shift_ns)
+    members: dict[str, Any] = {
         "startedDateTime": _wall(capture, began_ns),
         "time": (end_ns - began_ns) / _MS_NS,
-        "request": _request(one, capture),
-        "response": _response(one),
+        "request": _request(transaction, capture),
+        "response": _response(transaction),
         "cache": {},
         "timings": {
             "send": (sent_ns - began_ns) / _MS_NS,
             "wait": (head_ns - sent_ns) / _MS_NS,
             "receive": (end_ns - head_ns) / _MS_NS,
         },
-        "connection": str(one.connection),
+        "connection": str(transaction.connection),
     }
-    if one.is_stream and response is not None:
-        made["_resourceType"] = "eventsource"
-        made["_eventSourceMessages"] = list(_events(response, capture))
-    return made
+    if transaction.is_stream and response is not None:
+        members["_resourceType"] = "eventsource"
+        members["_eventSourceMessages"] = list(_events(response, capture))
+    return members
 
 
-def _request(one: Transaction, capture: CaptureInfo) -> dict[str, Any]:
-    head = None if one.request is None else one.request.head
-    url = _url(head, one, capture)
-    made: dict[str, Any] = {
-        "method": one.method or "GET",
+def _request(transaction: Transaction, capture: CaptureInfo) -> dict[str, Any]:
+    head = None if transaction.request is None else transaction.request.head
+    url = _url(head, transaction, capture)
+    members: dict[str, Any] = {
+        "method": transaction.method or "GET",
         "url": url,
         "httpVersion": "HTTP/1.1",
         "cookies": [],
@@ -77,22 +77,23 @@ def _request(one: Transaction, capture: CaptureInfo) -> dict[str, Any]:
         "queryString": [
             {"name": name, "value": value} for name, value in parse_qsl(urlsplit(url).query, keep_blank_values=True)
         ],
-        "headersSize": _UNKNOWN if one.request is None else len(one.request.opened.head),
-        "bodySize": 0 if one.request is None else one.request.body_bytes,
+        "headersSize": _UNKNOWN if transaction.request is None else len(transaction.request.opened.head),
+        "bodySize": 0 if transaction.request is None else transaction.request.body_bytes,
     }
-    if head is not None and one.request is not None and one.request.body_bytes:
-        text, _ = _body(one.request, head)
-        made["postData"] = {"mimeType": head.get("content-type"), "text": text}
-    return made
+    if head is not None and transaction.request is not None and transaction.request.body_bytes:
+        text, _ = _body(transaction.request, head)
+        members["postData"] = {"mimeType": head.get("content-type"), "text": text}
+    return members
 
 
-def _response(one: Transaction) -> dict[str, Any]:
-    response = one.response
-    if response is None:  # as browsers say it of a request that failed
+def _response(transaction: Transaction) -> dict[str, Any]:
+    response = transaction.response
+    if response is None:  # browsers write a failed request like this
         nothing = {"size": 0, "mimeType": "x-unknown"}
+        error = f"connection closed by {transaction.left_by}" if transaction.left_by else "no response"
         return {
             "status": 0, "statusText": "", "httpVersion": "", "cookies": [], "headers": [], "content": nothing, "redirectURL": "",
-            "headersSize": _UNKNOWN, "bodySize": _UNKNOWN, "_error": f"{one.left_by or 'nobody'} ended it",
+            "headersSize": _UNKNOWN, "bodySize": _UNKNOWN, "_error": error,
         }  # fmt: skip
     head = response.head
     text, encoding = _body(response, head)
@@ -104,14 +105,14 @@ def _response(one: Transaction) -> dict[str, Any]:
     if encoding:
         content["encoding"] = encoding
     return {
-        "status": one.status, "statusText": head.reason, "httpVersion": "HTTP/1.1", "cookies": [], "headers": _fields(head),
+        "status": transaction.status, "statusText": head.reason, "httpVersion": "HTTP/1.1", "cookies": [], "headers": _fields(head),
         "content": content, "redirectURL": head.get("location"), "headersSize": len(response.opened.head),
         "bodySize": response.body_bytes,
     }  # fmt: skip
 
 
 def _body(stream: Stream, head: Head) -> tuple[str, str]:
-    """The text of a body, or its Base64 and that it is; content codings are undone where that can be done."""
+    """Return the text of a body and "", or its Base64 and "base64". Content codings are decoded where possible."""
     data = b"".join(frame.data for frame in stream.kept)
     try:
         data = decoded(data, head.get("content-encoding").encode())
@@ -133,24 +134,24 @@ def _events(response: Stream, capture: CaptureInfo) -> Iterator[dict[str, Any]]:
 
 
 def _whole(frames: Sequence[Frame]) -> Iterator[tuple[bytes, int]]:
-    """Frames with their parts joined, and when the last of these came."""
-    held = b""
+    """Yield frames with their parts joined, each with the time of its last part."""
+    joined = b""
     for frame in frames:
-        held += frame.data
+        joined += frame.data
         if not frame.part:
-            yield held, frame.at_ns
-            held = b""
+            yield joined, frame.at_ns
+            joined = b""
 
 
 def _fields(head: Head | None) -> list[dict[str, str]]:
     return [] if head is None else [{"name": name, "value": value} for name, value in head.fields]
 
 
-def _url(head: Head | None, one: Transaction, capture: CaptureInfo) -> str:
-    """The address that the client asked: its own name for the server."""
+def _url(head: Head | None, transaction: Transaction, capture: CaptureInfo) -> str:
+    """Return the URL that the client requested."""
     listen = str(capture.header.tapped.get("listen", "")) if capture.header else ""
     host = (head.get("host") if head else "") or urlsplit(listen).netloc or "127.0.0.1"
-    return one.target if "://" in one.target else f"http://{host}{one.target}"
+    return transaction.target if "://" in transaction.target else f"http://{host}{transaction.target}"
 
 
 def _end(stream: Stream | None, began_ns: int) -> int:
@@ -168,5 +169,5 @@ def _seconds(capture: CaptureInfo, at_ns: int) -> float:
 
 
 def _wall_ns(capture: CaptureInfo, at_ns: int) -> int:
-    """Unix time of a point on the transcript's clock."""
+    """Convert a point on the transcript's clock to Unix time."""
     return (capture.header.wall_ns - capture.shift_ns if capture.header else 0) + at_ns

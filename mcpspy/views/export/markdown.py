@@ -1,6 +1,6 @@
-"""A session as a report in Markdown, to be pasted into an issue: summary, versions, findings, the calls in question, a diagram.
+"""A transcript as a report in Markdown, for an issue: summary, versions, findings, failed calls, a diagram, the timeline.
 
-What was captured stands as text or as code, never as markup. Refuses to mask secrets: whoever reads the captures does that before.
+Captured text is written as text or as code, never as markup. Secrets are not masked here; the reader of the captures does that.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from ..text.line import Line
 
 MAX_CALLS: Final = 8
-"""So many calls in question are shown whole."""
+"""The most suspect calls shown in full. A call is suspect if it failed, or a warning or an error is about it."""
 
 MAX_RUNS: Final = 20
 MAX_CALL_LINES: Final = 60
 MAX_DRAWN_ROWS: Final = 30
-"""So many rows are drawn: an issue's reader looks at no more. Of more, those around the calls in question."""
+"""The most rows in the diagram, because an issue should be short. Of more, those around the suspect calls."""
 
 AROUND: Final = 3
-"""So many rows before and behind each of them are drawn too, and so many at the beginning."""
+"""The number of rows drawn before and after each suspect call, and at the beginning."""
 
 MAX_ROWS: Final = 100
-"""So many rows the timeline has: of more, it begins shortly before the first call in question."""
+"""The most rows in the timeline. With more, it begins shortly before the first suspect call."""
 
 MAX_LINES: Final = 200
 MAX_LOG_LINES: Final = 20
@@ -56,9 +56,9 @@ _BAD: Final = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.UNANSWERED, Outcome.HT
 
 
 def report(transcript: Transcript, rows: list[Row], *, version: str, is_part: bool = False) -> Iterator[str]:
-    """The lines of the report. `version` is mcpspy's. `is_part` says that rows were chosen, and all of them count."""
-    lanes = [one.name for one in transcript.lanes]
-    yield f"# MCP: {' and '.join(map(markdown_code, lanes)) or 'nobody'}"
+    """Yield the lines of the report. `version` is mcpspy's. `is_part` says that the user selected rows, and all of them matter."""
+    lanes = [lane.name for lane in transcript.lanes]
+    yield f"# MCP: {' and '.join(map(markdown_code, lanes)) or 'no captures'}"
     yield ""
     yield f"**{markdown_text(' '.join(map(plain, summary(transcript))))}**"
     yield ""
@@ -66,20 +66,20 @@ def report(transcript: Transcript, rows: list[Row], *, version: str, is_part: bo
         if capture.is_model:
             yield from _model_facts(transcript, capture)
         else:
-            yield from _facts(capture, [one for one in transcript.exchanges if one.capture == capture.index])
-    found = _tool_trips(transcript)
-    yield from _asked(transcript, found)
-    shown = {one.row for one in rows if isinstance(one, Exchange | UnpairedMessage)}
-    findings = [one for one in transcript.findings if not is_part or one.row in shown]
+            yield from _facts(capture, [exchange for exchange in transcript.exchanges if exchange.capture == capture.index])
+    tool_trips = _tool_trips(transcript)
+    yield from _agent_runs(transcript, tool_trips)
+    shown = {row.row for row in rows if isinstance(row, Exchange | UnpairedMessage)}
+    findings = [finding for finding in transcript.findings if not is_part or finding.row in shown]
     yield from _findings(findings)
-    calls = _in_question(rows, findings, is_part=is_part)
-    yield from _calls(transcript, calls, found)
+    calls = _suspect_calls(rows, findings, is_part=is_part)
+    yield from _calls(transcript, calls, tool_trips, is_part=is_part)
     yield from _picture(transcript, rows, calls)
     yield from _timeline(transcript, rows, calls, is_part=is_part)
     yield from _logs(transcript)
-    yield "## Again"
+    yield "## How to reproduce"
     yield ""
-    yield f"Attach the capture, without its secrets; then mcpspy {version} shows it, plays it, and asks another server the same:"
+    yield f"Attach the capture without its secrets. mcpspy {version} can then show it, mock the server, and replay it:"
     yield ""
     yield from _fenced(_AGAIN, "sh")
 
@@ -95,11 +95,11 @@ def _facts(capture: CaptureInfo, exchanges: Sequence[Exchange]) -> Iterator[str]
 
 
 def _model_facts(transcript: Transcript, capture: CaptureInfo) -> Iterator[str]:
-    calls = [one for one in transcript.model_calls if one.capture == capture.index]
+    calls = [call for call in transcript.model_calls if call.capture == capture.index]
     yield "| | |"
     yield "| --- | --- |"
     yield f"| client | {markdown_code(capture.client)} |"
-    for name, method in dict.fromkeys((one.model, one.method) for one in calls):
+    for name, method in dict.fromkeys((call.model, call.method) for call in calls):
         yield f"| model | {markdown_code(name or '?')} by {markdown_code(method)} |"
     yield from _recorded(capture)
 
@@ -113,74 +113,76 @@ def _recorded(capture: CaptureInfo) -> Iterator[str]:
     yield ""
 
 
-def _peer(said: Any, lane: str) -> str:
-    if not isinstance(said, dict) or not said.get("name"):
+def _peer(info: Any, lane: str) -> str:
+    if not isinstance(info, dict) or not info.get("name"):
         return lane
-    return f"{said['name']} {said.get('version') or ''}".rstrip()
+    return f"{info['name']} {info.get('version') or ''}".rstrip()
 
 
 def _tool_trips(transcript: Transcript) -> list[ToolTrip]:
     if not any(capture.is_model for capture in transcript.captures):
         return []
-    from ...transcript.llm.tool_trips import tool_trips  # and all that understands models, which other reports do not wait for
+    from ...transcript.llm.tool_trips import tool_trips  # imports all modules about models, which other reports do not need
 
     return tool_trips(transcript)
 
 
-def _asked(transcript: Transcript, tool_trips: list[ToolTrip]) -> Iterator[str]:
-    """What users asked for, and whose time it took."""
+def _agent_runs(transcript: Transcript, tool_trips: list[ToolTrip]) -> Iterator[str]:
+    """Yield the agent runs: what users asked for, and the time of model, server and client."""
     if not any(capture.is_model for capture in transcript.captures):
         return
     from ...transcript.llm.agent_runs import agent_runs
     from ..sequence.model_calls import run_words
 
-    found = agent_runs(transcript, tool_trips)
-    if not found:
+    runs = agent_runs(transcript, tool_trips)
+    if not runs:
         return
-    yield "## What was asked"
+    yield "## Agent runs"
     yield ""
-    for one in found[:MAX_RUNS]:
-        words = f"{counted(len(one.calls), 'model call')}, {counted(len(one.tool_trips), 'tool use')}"
-        yield f"- {markdown_text(run_words(one))} ({words})"
-    if len(found) > MAX_RUNS:
-        yield f"- … and {counted(len(found) - MAX_RUNS, 'more question')}"
+    for run in runs[:MAX_RUNS]:
+        words = f"{counted(len(run.calls), 'model call')}, {counted(len(run.tool_trips), 'tool use')}"
+        yield f"- {markdown_text(run_words(run))} ({words})"
+    if len(runs) > MAX_RUNS:
+        yield f"- … and {counted(len(runs) - MAX_RUNS, 'more agent run')}"
     yield ""
 
 
 def _findings(findings: Iterable[Finding]) -> Iterator[str]:
-    found = worst_first(findings)
-    if not found:
+    shown = worst_first(findings)
+    if not shown:
         return
-    yield "## What was found"
+    yield "## Findings"
     yield ""
-    for one in found:
-        times = f" ×{one.count:,}" if one.count > 1 else ""
-        row = f" in row {one.row}" if one.row is not None else ""
-        said = f"{markdown_text(one.what)} {markdown_text(one.blame)}"
-        yield f"- **{one.severity.value} {markdown_code(one.rule)}**{row}{times}: {said}"
-        yield f"  → {markdown_text(one.advice)}"
+    for finding in shown:
+        times = f" ×{finding.count:,}" if finding.count > 1 else ""
+        row = f" in row {finding.row}" if finding.row is not None else ""
+        words = f"{markdown_text(finding.what)} {markdown_text(finding.blame)}"
+        yield f"- **{finding.severity.value} {markdown_code(finding.rule)}**{row}{times}: {words}"
+        yield f"  → {markdown_text(finding.advice)}"
     yield ""
 
 
-def _in_question(rows: list[Row], findings: Iterable[Finding], *, is_part: bool) -> list[Exchange | ModelCall]:
-    """The calls that failed, or that a warning or worse is about; of chosen rows all."""
-    flagged = {one.row for one in findings if one.severity is not Severity.INFO}
-    asked = (one for one in rows if isinstance(one, Exchange | ModelCall))
-    return [one for one in asked if is_part or one.outcome in _BAD or one.row in flagged]
+def _suspect_calls(rows: list[Row], findings: Iterable[Finding], *, is_part: bool) -> list[Exchange | ModelCall]:
+    """Return the calls that failed, or that a warning or an error is about; of selected rows, all calls."""
+    flagged = {finding.row for finding in findings if finding.severity is not Severity.INFO}
+    calls = (row for row in rows if isinstance(row, Exchange | ModelCall))
+    return [call for call in calls if is_part or call.outcome in _BAD or call.row in flagged]
 
 
-def _calls(transcript: Transcript, calls: list[Exchange | ModelCall], tool_trips: list[ToolTrip]) -> Iterator[str]:
+def _calls(
+    transcript: Transcript, calls: list[Exchange | ModelCall], tool_trips: list[ToolTrip], *, is_part: bool
+) -> Iterator[str]:
     if not calls:
         return
-    yield "## The calls in question"
+    yield f"## {'Calls' if is_part else 'Calls with problems'}"
     yield ""
-    for one in calls[:MAX_CALLS]:
-        took = "" if one.duration_ns is None else f" after {duration(one.duration_ns)}"
-        words = markdown_code(f"{one.method} {one.target or ''}".rstrip())
-        word = one.outcome.value if isinstance(one, ModelCall) else outcome_phrase(one).word
-        yield f"### Row {one.row}: {words} {word}{took}"
+    for call in calls[:MAX_CALLS]:
+        took = "" if call.duration_ns is None else f" after {duration(call.duration_ns)}"
+        words = markdown_code(f"{call.method} {call.target or ''}".rstrip())
+        word = call.outcome.value if isinstance(call, ModelCall) else outcome_phrase(call).word
+        yield f"### Row {call.row}: {words} {word}{took}"
         yield ""
-        yield from _fenced(_cut([plain(line) for line in _whole(transcript, one, tool_trips)], MAX_CALL_LINES))
+        yield from _fenced(_cut([plain(line) for line in _whole(transcript, call, tool_trips)], MAX_CALL_LINES))
     if len(calls) > MAX_CALLS:
         yield f"… and {counted(len(calls) - MAX_CALLS, 'more call')}."
         yield ""
@@ -196,36 +198,36 @@ def _whole(transcript: Transcript, row: Exchange | ModelCall, tool_trips: list[T
 
 def _picture(transcript: Transcript, rows: list[Row], calls: list[Exchange | ModelCall]) -> Iterator[str]:
     drawn = _drawn(rows, calls)
-    yield "## Who said what"
+    yield "## Sequence diagram"
     yield ""
     if len(drawn) < len(rows):
-        shown, there = (sum(isinstance(one, Numbered) for one in some) for some in (drawn, rows))
-        yield f"{counted(shown, 'row')} of {there:,}{', those around the calls in question' if calls else ''}."
+        shown, total = (sum(isinstance(row, Numbered) for row in some) for some in (drawn, rows))
+        yield f"{counted(shown, 'row')} of {total:,}{', around the calls above' if calls else ''}."
         yield ""
     yield from _fenced(list(mermaid(diagram(transcript, drawn))), "mermaid")
 
 
 def _drawn(rows: list[Row], calls: list[Exchange | ModelCall]) -> list[Row]:
-    """Of many rows the first, and those around calls in question."""
+    """Return the rows of the diagram: all, or the first ones and those around the suspect calls."""
     if len(rows) <= MAX_DRAWN_ROWS:
         return rows
     if not calls:
         return rows[:MAX_DRAWN_ROWS]
-    asked = {one.row for one in calls[:MAX_CALLS]}
-    places = [at for at, one in enumerate(rows) if isinstance(one, Exchange | ModelCall) and one.row in asked]
-    wanted = set(range(AROUND)).union(*(range(max(0, at - AROUND), at + AROUND + 1) for at in places))
+    numbers = {row.row for row in calls[:MAX_CALLS]}
+    suspect = [at for at, row in enumerate(rows) if isinstance(row, Exchange | ModelCall) and row.row in numbers]
+    wanted = set(range(AROUND)).union(*(range(max(0, at - AROUND), at + AROUND + 1) for at in suspect))
     return [rows[at] for at in sorted(wanted) if at < len(rows)]
 
 
 def _timeline(transcript: Transcript, rows: list[Row], calls: list[Exchange | ModelCall], *, is_part: bool) -> Iterator[str]:
-    numbers = [one.row for one in rows if isinstance(one, Numbered)]
+    numbers = [row.row for row in rows if isinstance(row, Numbered)]
     first = next((at for at, number in enumerate(numbers) if calls and number >= calls[0].row), 0)
     begin = max(0, min(first - AROUND, len(numbers) - MAX_ROWS))
     shown = numbers[begin : begin + MAX_ROWS]
     bounds = (min(shown), max(shown)) if shown and (is_part or len(shown) < len(numbers)) else None
     lines = [plain(line) for line in timeline(transcript, width=WIDTH, rows=bounds, stderr=False, zone=UTC)]
     left_out = len(numbers) - len(shown)
-    yield "<details><summary>The timeline</summary>"
+    yield "<details><summary>Timeline</summary>"
     yield ""
     yield from _fenced([*_cut(lines, MAX_LINES), *([f"{counted(left_out, 'row')} left out"] if left_out else [])])
     yield "</details>"
@@ -240,9 +242,9 @@ def _cut(lines: list[str], limit: int) -> list[str]:
 def _logs(transcript: Transcript) -> Iterator[str]:
     logs = [row for row in transcript.rows if isinstance(row, Log)][-MAX_LOG_LINES:]
     if logs:
-        yield "<details><summary>The last lines on stderr</summary>"
+        yield "<details><summary>Last lines of stderr</summary>"
         yield ""
-        yield from _fenced([safe_text(plain(log_line(one.raw, WIDTH))) for one in logs])
+        yield from _fenced([safe_text(plain(log_line(log.raw, WIDTH))) for log in logs])
         yield "</details>"
         yield ""
 

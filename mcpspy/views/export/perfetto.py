@@ -1,6 +1,6 @@
-"""A transcript as a Chrome trace, which Perfetto and speedscope show: a track per server, calls in lanes that do not overlap.
+"""A transcript as a Chrome trace for Perfetto and speedscope: a track for each server, with calls in lanes that do not overlap.
 
-Source: the Trace Event Format. Refuses payloads: a bar says what was called, how it ended and which row it is.
+Source: the Trace Event Format. A bar shows the call, its outcome and its row, but no payload.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 _US_NS: Final = 1_000
 
 _ROUNDING_NS: Final = 1
-"""So much later than one ends another begins in its lane: Perfetto rounds beginnings and durations each by itself."""
+"""The smallest gap between two bars of a lane, because Perfetto rounds beginnings and durations separately."""
 
-_KINDS: Final = ("calls", "questions", "http")
-"""The lanes of a server, a family for each: what the client asks, what the server asks, and HTTP that carries no message."""
+_KINDS: Final = ("calls", "server requests", "http")
+"""The groups of lanes of a server: requests of the client, requests of the server, and HTTP that carries no message."""
 
 _LANES_PER_KIND: Final = 10_000
 
 _Bar = tuple[int, int, str, dict[str, Any]]
-"""When it begins and ends, its name, and its arguments."""
+"""The beginning and the end of a bar, its name, and its arguments."""
 
 
 def trace(transcript: Transcript, rows: Iterable[Row]) -> Iterator[str]:
-    """The text of the file, an event a line."""
+    """Yield the text of the file, one event per line."""
     yield '{"displayTimeUnit":"ms","traceEvents":['
-    mark = ""
-    for one in _events(transcript, rows):
-        yield mark + as_json(one)
-        mark = ","
+    separator = ""
+    for event in _events(transcript, rows):
+        yield separator + as_json(event)
+        separator = ","
     yield "]}"
 
 
@@ -69,12 +69,12 @@ def _events(transcript: Transcript, rows: Iterable[Row]) -> Iterator[dict[str, A
 
 
 def _in_lanes(capture: int, kind: str, bars: list[_Bar]) -> Iterator[dict[str, Any]]:
-    """Bars, each in the first lane that is free."""
+    """Yield the bars, each in the first free lane."""
     free: list[int] = []
     busy: list[tuple[int, int]] = []
     count = 0
     first = 1 + _KINDS.index(kind) * _LANES_PER_KIND
-    for begin_ns, end_ns, name, arguments in sorted(bars, key=lambda one: one[:2]):
+    for begin_ns, end_ns, name, arguments in sorted(bars, key=lambda bar: bar[:2]):
         while busy and busy[0][0] + _ROUNDING_NS <= begin_ns:
             heappush(free, heappop(busy)[1])
         if free:
@@ -120,8 +120,8 @@ def _instant(row: UnpairedMessage | ChannelEvent, capture: CaptureInfo) -> Itera
     if isinstance(row, UnpairedMessage):
         phrase = unpaired_phrase(row, capture)
         yield _point(row.capture, row.at_ns, phrase.word, {"row": row.row, "detail": phrase.detail})
-    elif isinstance(row.record, Spawn | Exit) and (said := event_phrase(row.record, capture)) is not None:
-        yield _point(row.capture, row.at_ns, said.word, {"detail": said.detail})
+    elif isinstance(row.record, Spawn | Exit) and (event := event_phrase(row.record, capture)) is not None:
+        yield _point(row.capture, row.at_ns, event.word, {"detail": event.detail})
 
 
 def _point(capture: int, at_ns: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:

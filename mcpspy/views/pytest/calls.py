@@ -1,6 +1,6 @@
-"""The calls of a recording as statements of Python: what a test asks with the official SDK, and what it holds of the answers.
+"""The calls of a capture as statements of Python: requests through the official SDK, and assertions about the answers.
 
-Refuses to ask what was not answered, and what the SDK has no method for: a comment says so.
+A call that was not answered, or for which the SDK has no method, becomes a comment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 MAX_COMMENT_LETTERS: Final = 100
 
-
 _LISTS: Final = {
     "tools/list": "list_tools",
     "prompts/list": "list_prompts",
@@ -30,7 +29,7 @@ _LISTS: Final = {
 }
 
 BY_THEMSELVES: Final = frozenset({"initialize", "server/discover", "ping"})
-"""What clients ask without being told to."""
+"""Requests that the SDK's client sends by itself."""
 
 REFERENCES: Final = {"ref/prompt": "PromptReference", "ref/resource": "ResourceTemplateReference"}
 
@@ -38,9 +37,9 @@ REFERENCES: Final = {"ref/prompt": "PromptReference", "ref/resource": "ResourceT
 def call_lines(
     transcript: Transcript, exchange: Exchange, indent: str, dialect: Dialect, *, lists_tools: bool
 ) -> Iterator[str]:
-    """What a test does of one recorded call, a comment with its row before it. Nothing for the later rounds of a call.
+    """Yield the statements for one recorded call, after a comment with its row. Yields nothing for later rounds of a call.
 
-    `lists_tools` says that the list of tools was recorded, which the SDK fetches to check results with.
+    `lists_tools` says that the list of tools was recorded, which the SDK fetches to check results.
     """
     header = transcript.captures[exchange.capture].header
     recorded = wall_time(header.wall_ns if header else 0, UTC)
@@ -51,7 +50,7 @@ def call_lines(
     expression = _expression(exchange, indent, dialect, lists_tools=lists_tools)
     why = "the SDK has no method for this" if expression is None else _why_not(last)
     yield ""
-    yield f"{indent}# row {exchange.row}: {_comment(exchange)}{f': not asked here, {why}' if why else ''}"
+    yield f"{indent}# row {exchange.row}: {_comment(exchange)}{f': not called here, {why}' if why else ''}"
     if expression is None or why:
         return
     if last.outcome is Outcome.ERROR:
@@ -64,7 +63,7 @@ def call_lines(
 
 
 def _why_not(last: Exchange) -> str:
-    """Why a call is not asked again; empty if it is."""
+    """Return why a call is not sent again; empty if it is."""
     response = last.response
     if response is None or last.outcome not in (Outcome.OK, Outcome.TOOL_ERROR, Outcome.ERROR):
         return f"it was {'not answered' if last.outcome is Outcome.UNANSWERED else last.outcome}"
@@ -84,7 +83,7 @@ def _error_lines(exchange: Exchange, expression: str, indent: str, dialect: Dial
 
 
 def _expression(exchange: Exchange, indent: str, dialect: Dialect, *, lists_tools: bool) -> str | None:
-    """The call of the SDK that asks this; None where there is none. Its lines but the first begin with `indent`."""
+    """Return the call of the SDK that sends a request; None where there is none. All lines but the first begin with `indent`."""
     params = exchange.request.params or {}
     if not isinstance(params, dict) or "task" in params or not has_literal(params):
         return None
@@ -100,10 +99,10 @@ def _expression(exchange: Exchange, indent: str, dialect: Dialect, *, lists_tool
         return f"client.read_resource({dialect.resource.format(literal(target))})"
     if method in ("tools/call", "prompts/get"):
         arguments = params.get("arguments")
-        asks = "client.get_prompt(" if method == "prompts/get" else "client.call_tool(" if lists_tools else "call(client, "
-        asks += literal(target)
-        before = len("result = await , )") + len(asks)
-        return f"{asks}, {literal(arguments, indent=indent, before=before)})" if isinstance(arguments, dict) else f"{asks})"
+        call = "client.get_prompt(" if method == "prompts/get" else "client.call_tool(" if lists_tools else "call(client, "
+        call += literal(target)
+        before = len("result = await , )") + len(call)
+        return f"{call}, {literal(arguments, indent=indent, before=before)})" if isinstance(arguments, dict) else f"{call})"
     return None
 
 

@@ -1,4 +1,4 @@
-"""How the official SDK for Python is spoken to: its line 2, and its line 1, whose results are named as on the wire."""
+"""The two major versions of the official SDK for Python, as data. In version 1, results are named as on the wire."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """What differs from line to line. `spelled` are names of attributes, by those of line 2."""
+    """The names that differ between the versions. `spelled` maps the attributes of version 2 to those of this version."""
 
     client: str
-    """What is imported to connect with."""
+    """The class to connect with."""
     error: str
-    """The exception that brings a JSON-RPC error."""
+    """The exception for a JSON-RPC error."""
     error_at: str = ""
-    """Where in the exception the error is."""
+    """The path to the error within the exception."""
     resource: str = "{}"
-    """What a URI is for `read_resource`, with a place for its literal."""
+    """A template for the argument of `read_resource`, with a placeholder for the URI's literal."""
     call: str
-    """What calls a tool without checking its result: a function for the test's module."""
+    """The source of a function that calls a tool without checking its result."""
     spelled: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, attribute: str) -> str:
-        """An attribute of a result, as this line names it."""
+        """Return the name of a result's attribute in this version."""
         return self.spelled.get(attribute, attribute)
 
 
@@ -37,13 +37,13 @@ async def call(client, name, arguments=None):
     request = types.CallToolRequest(params=types.CallToolRequestParams(name=name, arguments=arguments))
 '''
 
-LINE_2: Final = Dialect(
+SDK_2: Final = Dialect(
     client="Client",
     error="MCPError",
     call=f"{_CALL}    return await client.session.send_request(request, types.CallToolResult)",
 )
 
-LINE_1: Final = Dialect(
+SDK_1: Final = Dialect(
     client="ClientSession",
     error="McpError",
     error_at="error.",
@@ -58,4 +58,4 @@ LINE_1: Final = Dialect(
     },
 )
 
-DIALECTS: Final = {"1": LINE_1, "2": LINE_2}
+DIALECTS: Final = {"1": SDK_1, "2": SDK_2}

@@ -41,7 +41,7 @@ def test_a_request_is_a_command_that_sends_the_same_to_the_server() -> None:
 
 def test_what_was_redacted_is_asked_of_the_environment() -> None:
     told = commands("oauth", 6)
-    assert "# $REDACTED_AUTHORIZATION: was redacted; set it before" in told
+    assert "# set $REDACTED_AUTHORIZATION first: its value was redacted" in told
     assert "'Authorization: Bearer '\"$REDACTED_AUTHORIZATION\"" in told
     assert "redacted-" not in told
 
@@ -140,7 +140,7 @@ def test_several_secrets_of_one_field_are_several_variables() -> None:
     source = told.ends().transcript.captures[0]
     lines = "\n".join(curl(source.transactions[1], source))
     assert '"$REDACTED_COOKIE"\'; b=\'"$REDACTED_COOKIE_2"\'; c=\'"$REDACTED_COOKIE"' in lines
-    assert "# $REDACTED_COOKIE_2: was redacted; set it before" in lines
+    assert "# set $REDACTED_COOKIE_2 first: its value was redacted" in lines
 
 
 MEANT = {"authorization", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "content-type", "last-event-id"}

@@ -55,7 +55,7 @@ def test_a_report_says_who_spoke_what_was_found_and_what_failed() -> None:
     assert "- **error `server-died`**: The server ended with code 1" in text
     assert "### Row 1: `initialize 2025-11-25` unanswered" in text
     assert "```mermaid\nsequenceDiagram" in text
-    assert "<details><summary>The last lines on stderr</summary>" in text
+    assert "<details><summary>Last lines of stderr</summary>" in text
 
 
 def test_rows_that_were_chosen_are_shown_whole() -> None:
@@ -64,7 +64,7 @@ def test_rows_that_were_chosen_are_shown_whole() -> None:
 
 
 def test_where_all_is_well_no_call_is_in_question() -> None:
-    assert "The calls in question" not in written("memory")
+    assert "Calls with problems" not in written("memory")
 
 
 @pytest.mark.parametrize("text", SPECIAL)
@@ -103,9 +103,9 @@ def test_of_a_long_session_a_report_draws_and_lists_what_is_in_question() -> Non
         scene.client(call(id, "get_weather", day=id)).server(said)
     transcript = scene.transcript
     text = "\n".join(report(transcript, transcript.rows, version="1"))
-    picture, timeline = text.partition("```mermaid")[2].split("```")[0], text.partition("The timeline")[2]
+    picture, timeline = text.partition("```mermaid")[2].split("```")[0], text.partition("<summary>Timeline")[2]
     assert re.findall(r": (\d+) tools/call", picture) == [*map(str, range(298, 305))]
-    assert "9 rows of 401, those around the calls in question." in text
+    assert "9 rows of 401, around the calls above." in text
     assert re.findall(r"^ *(\d+) \d+ .*tools/call", timeline, re.MULTILINE) == [str(row) for row in range(298, 398)]
     assert "301 rows left out" in timeline
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.pytest.module import pytest_module
-from mcpspy.views.pytest.sdk import LINE_1
+from mcpspy.views.pytest.sdk import SDK_1
 from tests.capture.making import header
 from tests.tiers import current_tier, slow_examples
 from tests.transcript.dialogue import Dialogue, cancelled, error, make_header, notification, request, result, tool_call
@@ -83,7 +83,7 @@ def test_of_a_long_text_its_beginning_and_its_length_are_held() -> None:
 def test_what_is_new_each_time_stands_in_a_comment(made_up: str) -> None:
     answer = {"content": [], "structuredContent": {"is": made_up}}
     assert asked(tool_call(1), result(1, answer)).splitlines()[-2:] == [
-        "        # New each time:",
+        "        # Different each time:",
         f'        # assert result.structured_content == {{"is": "{made_up}"}}',
     ]
 
@@ -106,22 +106,22 @@ def test_an_error_is_expected_with_its_code_and_words() -> None:
 def test_a_call_that_was_cancelled_is_not_made() -> None:
     scene = opened().client(tool_call(1)).client(cancelled(1))
     text = module(scene)
-    assert "# row 3: tools/call forecast: not asked here, it was cancelled" in text
+    assert "# row 3: tools/call forecast: not called here, it was cancelled" in text
     assert "await" not in text
 
 
 def test_a_method_of_somebody_else_is_not_asked() -> None:
     assert asked(request(1, "acme/forecast", {}), result(1, {})) == (
-        "        # row 4: acme/forecast: not asked here, the SDK has no method for this"
+        "        # row 4: acme/forecast: not called here, the SDK has no method for this"
     )
 
 
 @pytest.mark.parametrize(
     ("method", "params", "answer", "expected"),
     [
-        ("resources/list", {}, {"resources": [{"uri": "a://b"}]}, 'assert [str(one.uri) for one in result.resources] == ["a://b"]'),
+        ("resources/list", {}, {"resources": [{"uri": "a://b"}]}, 'assert [str(item.uri) for item in result.resources] == ["a://b"]'),
         ("prompts/list", {"cursor": "2"}, {"prompts": []}, 'result = await client.list_prompts(cursor="2")'),
-        ("resources/templates/list", {}, {"resourceTemplates": [{"uriTemplate": "a://{b}"}]}, "one.uri_template"),
+        ("resources/templates/list", {}, {"resourceTemplates": [{"uriTemplate": "a://{b}"}]}, "item.uri_template"),
         ("resources/read", {"uri": "a://b"}, {"contents": [{"uri": "a://b", "blob": "AAAA"}]}, "len(result.contents[0].blob) == 4"),
         ("prompts/get", {"name": "p", "arguments": {"a": "b"}}, {"messages": []}, 'await client.get_prompt("p", {"a": "b"})'),
         ("prompts/get", {"name": "p"}, {"messages": [{"role": "user", "content": TEXT}]}, '[0].content.text == "12 °C"'),
@@ -165,7 +165,7 @@ def test_line_1_of_the_sdk_is_asked_in_its_own_words() -> None:
     scene.client(request(3)).server(result(3, {"tools": []})).client(tool_call(4)).server(request(7, "roots/list"))
     scene.client(result(7, {"roots": []})).server(result(4, {"content": [], "structuredContent": {"a": 1}}))
     transcript = transcribe(scene.client(tool_call(5)).server(error(5)).records)
-    text = "\n".join(pytest_module(transcript, transcript.rows, {0: "weather"}, LINE_1))
+    text = "\n".join(pytest_module(transcript, transcript.rows, {0: "weather"}, SDK_1))
     ast.parse(text)
     wanted = [
         "from mcp import ClientSession, McpError, types",
