@@ -1,6 +1,6 @@
-"""The entry point: `run` and `mock` go their own short way, every other verb goes through click.
+"""The entry point: `run` and `mock` have parsers of their own, every other verb goes through click.
 
-They stand in the start-up path of somebody's editor, so nothing is imported before the verb has been looked at.
+`run` and `mock` are on the start-up path of somebody's editor, so nothing is imported before the verb is known.
 """
 
 import os
@@ -8,11 +8,11 @@ import sys
 
 
 def main() -> int:
-    """Run one command line. Returns the exit status."""
+    """Run one command line. Return the exit status."""
     if sys.argv[1:2] == ["run"]:
         from .cli.run import main as run
 
-        # All is written. Taking the interpreter down would cost 2 ms, and PYTHONINSPECT, meant for the server, would keep it up.
+        # All is written. Ending the interpreter in order would take 2 ms, and PYTHONINSPECT, meant for the server, would keep it up.
         os._exit(run(sys.argv[2:]))
     if sys.argv[1:2] == ["mock"]:
         from .cli.mock.command import main as mock

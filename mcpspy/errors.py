@@ -20,7 +20,7 @@ and formats them in `__str__`, as one sentence on what is wrong and one on what 
 
 
 class McpspyError(Exception):
-    """What mcpspy could not do, in a sentence for a person; `exit_status` is what the command line answers with."""
+    """A failure of mcpspy, in a sentence for a person; `exit_status` is that of the command line."""
 
     exit_status = 2
 
@@ -28,7 +28,7 @@ class McpspyError(Exception):
 class CaptureError(McpspyError):
     """A capture whose header is whole but unusable, or newer than this mcpspy; or a file that is no capture.
 
-    Never raised for damage behind a sound header: that is a `Damage` record.
+    Never raised for damage after a sound header: that becomes a `Damage` record.
     """
 
     exit_status = 3
@@ -136,7 +136,7 @@ class PathError(McpspyError):
 
 
 class RuleError(McpspyError):
-    """A name that means no rule, no glob of rules and no family; `nearest` are those that it may have meant."""
+    """A name that is no rule, no glob of rules and no family; `nearest` are similar names."""
 
     def __init__(self, name: str, nearest: tuple[str, ...] = ()) -> None:
         super().__init__(name, nearest)

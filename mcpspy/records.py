@@ -1,9 +1,9 @@
-"""What a tap saw, one class per kind of record: the words that taps, captures and transcripts share.
+"""Records of what a tap saw, one class for each kind: the words that taps, captures and transcripts share.
 
-Refuses to know how records are stored (`capture/`) or what they mean (`transcript/`).
+How records are stored (`capture/`) and what they mean (`transcript/`) is not known here.
 
-The classes are plain and slotted, with their methods written out by `_record`: the tap makes one per frame and stands in
-the start-up path of somebody's editor, where importing `dataclasses` costs 11 ms and `enum` 4 (CPython 3.11, `-X importtime`).
+The classes are plain and slotted, and `_record` adds their methods: the tap makes one per frame and is on the start-up path of
+somebody's editor, where importing `dataclasses` costs 11 ms and `enum` 4 (CPython 3.11, `-X importtime`).
 Times are integers: `at_ns` is nanoseconds on the monotonic clock since the capture began. `number` is the record's place in
 its capture, 0 for the header, and -1 until a writer or a reader has given it one.
 """
@@ -25,7 +25,7 @@ MCPSPY = "mcpspy"
 
 
 def _record(cls: type) -> type:
-    """Give a slotted class `__eq__` and `__repr__` over its slots: what `dataclass` would do, without its import."""
+    """Give a slotted class `__eq__` and `__repr__` over its slots, as `dataclass` would, without its import."""
     slots: tuple[str, ...] = cls.__slots__  # type: ignore[attr-defined]  # only slotted classes come here
 
     def __eq__(self: object, other: object) -> bool:
@@ -44,11 +44,11 @@ def _record(cls: type) -> type:
 
 @_record
 class Header:
-    """The first line of a capture: who recorded what, when, under which rules.
+    """The first line of a capture: what recorded what, when, and with which redaction.
 
     `wall_ns` (Unix time) and `monotonic_ns` were read at one instant; every `at_ns` counts from there. `parent` is
     `{"pid", "name", "start"}` of the process that started the tap, the key of a recording; `start` of a process is its start
-    time as the system counts it, only ever compared. `tapped` is `{"transport": "stdio", "argv": […], "env": [names]}` or
+    time as the system counts it, for comparison only. `tapped` is `{"transport": "stdio", "argv": […], "env": [names]}` or
     `{"transport": "http", "url": …, "listen": …}`, redacted. `redaction` is `credentials` or `none`.
     """
 
@@ -90,8 +90,8 @@ class Open:
     """A stream began. `stream` is its number in this capture; `sender` is the side whose bytes it carries.
 
     stdio: `name` is `stdin`, `stdout` or `stderr`, framing `lines`. HTTP: `name` is `request` or `response`; `head` is the
-    raw head up to and with its empty line; `connection` and `transaction` count from 1; `forwarded` is the head that was
-    sent on where it differs; `redacted` lists `(offset, length, kind)` in `head`.
+    raw head including its empty line; `connection` and `transaction` count from 1; `forwarded` is the head that was sent on, if
+    it differs; `redacted` lists `(offset, length, kind)` in `head`. `injected` says that mcpspy itself wrote the stream.
     """
 
     __slots__ = (
@@ -125,15 +125,16 @@ class Open:
 
 @_record
 class Frame:
-    """One complete unit of a stream, its terminator included, or one part of it.
+    """One complete unit of a stream, including its terminator, or one part of it.
 
-    `at_ns` is when its last byte was read, `first_ns` when its first was. `part` says that more of the same frame follows in
-    the next frame record of this stream; the last one has `part` false. What hardly any frame has is in `rare`, and
-    read through the properties: `chunks` are the HTTP/1.1 chunk sizes it arrived in; `forwarded` is what was sent on, where that
-    differs from `data`; `redacted` lists `(offset, length, kind)` in `data`; past `--max-size` `data` is empty, and
-    `length` and `sha256` say what it was.
+    `at_ns` is the time when its last byte was read, `first_ns` that of its first byte. `part` says that more of the same frame
+    follows in the next frame record of this stream; the last record of a frame has `part` false.
 
-    One is made for every message that passes, so it sets seven slots and not thirteen: 0.28 µs against 0.45 (CPython 3.11).
+    Facts that hardly any frame has are in `rare`, and are read through the properties: `chunks` are the sizes of the HTTP/1.1
+    chunks that it came in; `forwarded` is what was sent on, if that differs from `data`; `redacted` lists `(offset, length, kind)`
+    in `data`; past `--max-size`, `data` is empty, and `length` and `sha256` describe what it was.
+
+    One is made for every message that passes, so it sets seven slots and not thirteen: 0.28 µs instead of 0.45 (CPython 3.11).
     """
 
     __slots__ = ("at_ns", "data", "first_ns", "number", "part", "rare", "stream")
@@ -158,13 +159,13 @@ class Frame:
 
     @property
     def length(self) -> int:
-        """How many bytes the frame had on the wire."""
+        """The number of bytes that the frame had on the wire."""
         length: int = self.rare.get("length", len(self.data))
         return length
 
     @property
     def sha256(self) -> str:
-        """Hex digest of bytes that were not kept; empty for all others."""
+        """The hex digest of bytes that were not kept; empty if they were kept."""
         sha256: str = self.rare.get("sha256", "")
         return sha256
 
@@ -185,7 +186,7 @@ class Frame:
 
     @property
     def injected(self) -> bool:
-        """Whether mcpspy itself wrote it."""
+        """True if mcpspy itself wrote it."""
         injected: bool = self.rare.get("injected", False)
         return injected
 
@@ -198,9 +199,9 @@ class Frame:
 
 @_record
 class Partial:
-    """Bytes that have waited 5 s for the end of their frame. They come again, whole, in the frame if that ever ends.
+    """Bytes that have waited 5 s for the end of their frame. They come again in the frame, if that ever ends.
 
-    Past `--max-size` `data` is empty, and `length` says how many there were.
+    Past `--max-size`, `data` is empty, and `length` says how many bytes there were.
     """
 
     __slots__ = ("at_ns", "data", "first_ns", "length", "number", "stream", "extra")
@@ -222,7 +223,7 @@ class Partial:
 
 @_record
 class Stall:
-    """A write that has blocked: the reader of `stream` stopped reading. `lasted_ns` is None while it goes on."""
+    """A write that blocked: the reader of `stream` stopped reading. `lasted_ns` is None while it lasts."""
 
     __slots__ = ("at_ns", "lasted_ns", "number", "stream", "waiting_bytes", "extra")
 
@@ -242,7 +243,7 @@ class Stall:
 
 @_record
 class Close:
-    """A stream ended. `by` is `client`, `server` or `mcpspy`; `how` is `eof`, `broken` (nobody reads it), `reset` or `abort`."""
+    """The end of a stream. `by` is `client`, `server` or `mcpspy`; `how` is `eof`, `broken` (nobody reads it), `reset` or `abort`."""
 
     __slots__ = ("at_ns", "by", "how", "number", "stream", "extra")
 
@@ -253,7 +254,7 @@ class Close:
 
 @_record
 class Spawn:
-    """The server's process was started. `start` is its start time as the system counts it."""
+    """The start of the server's process. `start` is its start time as the system counts it."""
 
     __slots__ = ("at_ns", "number", "pid", "start", "extra")
 
@@ -263,7 +264,7 @@ class Spawn:
 
 @_record
 class Exit:
-    """The server's process ended: with `code`, or by `signal` (its name), or it never started (`error` says why).
+    """The end of the server's process: with `code`, or by `signal` (its name), or it never started (`error` says why).
 
     `descendants` are the processes it started that are still alive, each `{"pid", "name"}`.
     """
@@ -288,9 +289,9 @@ class Exit:
 
 @_record
 class Gap:
-    """Recording failed for a while: so many frames and payload bytes passed unrecorded, and why. Traffic went on.
+    """A time in which recording failed: how many frames and payload bytes passed unrecorded, and why. Traffic went on.
 
-    A repaired capture has one in the place of each record that was left out; `missing` numbers before its own are gone too.
+    A repaired capture has a gap instead of the records that were left out; `missing` counts the numbers before its own that are gone.
     """
 
     __slots__ = ("at_ns", "bytes", "frames", "missing", "number", "since_ns", "why", "extra")
@@ -313,7 +314,7 @@ class Gap:
 
 @_record
 class Note:
-    """Something the tap did or met that is no traffic. `topic` is stable and kebab-case (`signal`, `escalation`, `max-size`, …)."""
+    """An event at the tap that is no traffic. `topic` is stable and kebab-case (`signal`, `escalation`, `max-size`, …)."""
 
     __slots__ = ("at_ns", "number", "text", "topic", "extra")
 
@@ -323,10 +324,10 @@ class Note:
 
 @_record
 class End:
-    """The last record of a complete capture: what was counted, so that a reader can tell that nothing is missing.
+    """The last record of a complete capture, with counts by which a reader knows that nothing is missing.
 
-    `frames` counts frame records, `bytes` is the size of the file before this line. `messages` counts the frames of all
-    streams but stderr, however many parts they came in, and `gaps` the gap records: a list says so without reading the file.
+    `frames` counts frame records, `bytes` is the size of the file before this line. `messages` counts the frames of all streams
+    but stderr, however many parts they have, and `gaps` the gap records: lists of captures show them without reading the file.
     """
 
     __slots__ = ("at_ns", "bytes", "frames", "gaps", "messages", "number", "why", "extra")
@@ -349,10 +350,10 @@ class End:
 
 @_record
 class Damage:
-    """What a reader makes of a line it cannot use; never written. `line` counts from 1, `offset` is its first byte in the file.
+    """A line that a reader cannot use; never written. `line` counts from 1, `offset` is its first byte in the file.
 
-    `reason` is stable: `torn` (the last line has no end), `crc`, `json`, `shape`, `number` (records are missing before
-    this one), `edited` (no CRC: a hand was here; the record itself follows).
+    `reason` is stable: `torn` (the last line has no end), `crc`, `json`, `shape`, `number` (records are missing before this one),
+    `edited` (no CRC: edited by hand; the record itself follows).
     """
 
     __slots__ = ("at_ns", "data", "line", "number", "offset", "reason", "text")
@@ -366,7 +367,7 @@ class Damage:
 
 @_record
 class Unknown:
-    """A record of a kind this version does not know: kept whole, and skipped."""
+    """A record of a kind that this version does not know: kept whole, and skipped."""
 
     __slots__ = ("at_ns", "kind", "number", "extra")
 

@@ -1,9 +1,9 @@
-"""A small MCP client on stdio, for `mcpspy demo`: starts the command it is given, and plays a short scene with the server.
+"""A small MCP client on stdio, for `mcpspy demo`: it starts a server by its command, and has a short dialogue with it.
 
     python -m mcpspy.demo.client COMMAND…
 
-The scene: a handshake, a list, calls that succeed, fail in the tool, fail in the protocol, report progress, and one that is
-cancelled. Stands on the standard library alone; writes nothing to stdout.
+The dialogue: a handshake, a list, and calls that succeed, fail in the tool, fail in the protocol, report progress, or are cancelled.
+It needs the standard library alone, and writes nothing to stdout.
 """
 
 import json
@@ -15,14 +15,14 @@ PROTOCOL_VERSION = "2025-06-18"
 
 
 class DemoClient:
-    """One conversation with the server `command`; requests are made one at a time, and its requests are answered on the way."""
+    """A dialogue with the server that `command` starts: one request at a time; the server's own requests are answered meanwhile."""
 
     def __init__(self, command: list[str]) -> None:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
         self._last_id = 0
 
     def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Send a request and wait for its response."""
+        """Send a request, wait for its response, and return that."""
         number = self.send_request(method, params)
         while (message := self.receive()).get("id") != number or "method" in message:
             pass
@@ -37,7 +37,7 @@ class DemoClient:
         self._send({"method": method, **({"params": params} if params else {})})
 
     def receive(self) -> dict[str, Any]:
-        """The server's next message. Lines that are none are skipped, as the official SDKs do; its requests are answered."""
+        """Return the server's next message. Other lines are skipped, as the official SDKs do; the server's requests are answered."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             try:
@@ -50,7 +50,7 @@ class DemoClient:
         raise EOFError("the server closed its stdout")
 
     def close(self) -> int:
-        """Close the server's stdin, read what it still says, and wait for its end. Returns its exit status."""
+        """Close the server's stdin, read the rest of its output, and wait for its end. Return its exit status."""
         self._process.communicate()
         return self._process.returncode
 
@@ -61,7 +61,7 @@ class DemoClient:
 
 
 def play(client: DemoClient) -> None:
-    """The scene."""
+    """Have the dialogue."""
     info = {"name": "demo-client", "version": "1.0"}
     capabilities = {"roots": {"listChanged": False}}
     client.request("initialize", {"protocolVersion": PROTOCOL_VERSION, "capabilities": capabilities, "clientInfo": info})
@@ -79,7 +79,7 @@ def play(client: DemoClient) -> None:
 
 
 def main() -> int:
-    """Play the scene with the command on the command line. Returns its exit status."""
+    """Have the dialogue with the server that the command line names. Return its exit status."""
     client = DemoClient(sys.argv[1:])
     play(client)
     return client.close()

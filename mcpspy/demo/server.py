@@ -1,7 +1,7 @@
-"""A small MCP server on stdio, for `mcpspy demo`: a weather service with a slow tool, a wrong answer or two, and a bad habit.
+"""A small MCP server on stdio, for `mcpspy demo`: a weather service with a slow tool, failing calls, and a fault.
 
-The bad habit is the most frequent fault in the field: it prints to stdout, where only messages belong. Stands on the standard
-library alone, and speaks 2025-06-18.
+The fault is the most frequent one in the field: it prints to stdout, where only messages belong. It needs the standard library alone,
+and speaks 2025-06-18.
 """
 
 import json
@@ -30,7 +30,7 @@ TOOLS = [
 
 
 class DemoServer:
-    """Answers requests line by line; slow calls run in a thread each, so that they can be cancelled."""
+    """A server that answers requests line by line; slow calls run in a thread each, so that they can be cancelled."""
 
     def __init__(self, output: TextIO) -> None:
         self._output = output
@@ -78,7 +78,7 @@ class DemoServer:
     def _climate_report(self, message: dict[str, Any], params: dict[str, Any], city: str) -> None:
         token = (params.get("_meta") or {}).get("progressToken")
         cancelled = self._cancelled.setdefault(message["id"], threading.Event())
-        print("loading 30 years of data ...", file=self._output, flush=True)  # the bad habit
+        print("loading 30 years of data ...", file=self._output, flush=True)  # the fault
         for step in range(1, STEPS + 1):
             if cancelled.wait(STEP_S):
                 print(f"weather: report on {city} abandoned after {step - 1} steps", file=sys.stderr, flush=True)

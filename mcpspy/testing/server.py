@@ -84,7 +84,7 @@ class ServerUnderTest:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether the real server answers this time, and is recorded."""
+        """True if the real server answers this time, and is recorded."""
         return self.backend.is_recording
 
     @property

@@ -1,10 +1,9 @@
-r"""Format 1 of the capture file: a record as one line of JSON, written.
+r"""Format 1 of the capture file: a record in, its line of JSON out. docs/capture.md is the specification.
 
     {"n":7,"at_ns":1234567,"kind":"frame","stream":0,"text":"{\"jsonrpc\":…}\n","crc":"1a2b3c4d"}
 
-docs/capture.md is its specification. Refuses to understand what frames hold. Writes its JSON by hand, with the standard
-library's C escaper: the `json` package costs 6 ms of somebody's editor start-up, and a frame's line is made on the data path
-(as fast as orjson there, without its 19 ms import).
+The JSON is written by hand, with the standard library's C escaper: importing `json` would cost 6 ms of somebody's editor start-up,
+and a frame's line is made on the data path (as fast as orjson there, without its import of 19 ms).
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ if TYPE_CHECKING:
     from ...records import Record
 
 FORMAT = 1
-"""The version this mcpspy writes. It changes when an older reader would misread a capture, not with releases."""
+"""The version that this mcpspy writes. It changes when an older reader would misread a capture, not with releases."""
 
 MIN_READER = 1
-"""The oldest reader that can read what is written now."""
+"""The oldest reader that can read captures written now."""
 
 LARGE_BYTES = 1 << 10
-"""From this size on, text with few quotes is escaped by passes over the whole of it: 0.7 ms per MiB, where the escaper that
-looks at each character takes 2.1. With many quotes it is the other way round, 3.8 ms (CPython 3.11)."""
+"""From this size on, text with few quotes is escaped by passes over all of it: 0.7 ms per MiB, where the escaper that looks at
+each character takes 2.1. With many quotes the passes take 3.8 ms (CPython 3.11)."""
 
 SLICE_BYTES = 1 << 16
-"""Large text is escaped in slices of this size: decoded at once, a message that is not ASCII would take four times its length."""
+"""Large text is escaped in slices of this size: decoded at once, a message that is not ASCII would need four times its length."""
 
 SAMPLE_BYTES = 512
 MAX_ESCAPES = 20
-"""So many quotes and backslashes in a sample from the middle are few: the two ways meet at one in 20 bytes."""
+"""Up to so many quotes and backslashes in a sample from the middle, passes are faster: both ways are equal at one in 20 bytes."""
 
 _CONTROLS = bytes(range(0x20))
 
@@ -60,7 +59,7 @@ _known_heads: dict[tuple[bytes, bytes | None], str] = {}
 
 
 def header_line(header: Header) -> bytes:
-    """The first line of a capture."""
+    """Write the first line of a capture."""
     fields = {
         "mcpspy": header.format,
         "min_reader": header.min_reader,
@@ -82,7 +81,7 @@ def header_line(header: Header) -> bytes:
 
 
 def plain_frame_line(number: int, stream: int, at_ns: int, data: bytes) -> bytes:
-    """The line of a whole frame that came in one read: 1.1 µs for 200 bytes. Raises: UnicodeDecodeError."""
+    """Write the line of a whole frame that came in one read: 1.1 µs for 200 bytes. Raises: UnicodeDecodeError."""
     if len(data) < LARGE_BYTES:
         body = f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":{_quoted(data.decode())}'.encode()
         return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
@@ -90,7 +89,7 @@ def plain_frame_line(number: int, stream: int, at_ns: int, data: bytes) -> bytes
 
 
 def event_line(number: int, stream: int, at_ns: int, data: bytes, chunks: Sequence[int]) -> bytes:
-    """The line of a whole and not too large frame that came in one read, in these chunks. Raises: UnicodeDecodeError."""
+    """Write the line of a whole frame below `LARGE_BYTES` that came in one read, in these chunks. Raises: UnicodeDecodeError."""
     sizes = chunks[0] if len(chunks) == 1 else ",".join(map(str, chunks))
     head = f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":'
     body = f'{head}{_quoted(data.decode())},"chunks":[{sizes}]'.encode()
@@ -98,7 +97,7 @@ def event_line(number: int, stream: int, at_ns: int, data: bytes, chunks: Sequen
 
 
 def event_lines(number: int, stream: int, at_ns: int, events: Sequence[bytes]) -> list[bytes]:
-    """The lines of events that came in one read and in one chunk each, the first numbered `number`. Raises: UnicodeDecodeError."""
+    """Write the lines of events that came in one read and in one chunk each, numbered from `number`. Raises: UnicodeDecodeError."""
     head = f',"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":'
     lines = []
     for data in events:
@@ -112,7 +111,7 @@ def event_lines(number: int, stream: int, at_ns: int, events: Sequence[bytes]) -
 
 
 def plain_frame_lines(number: int, stream: int, at_ns: int, frames: Sequence[bytes]) -> bytes:
-    """The lines of whole frames that came in one read, the first numbered `number`. Raises: UnicodeDecodeError."""
+    """Write the lines of whole frames that came in one read, numbered from `number`. Raises: UnicodeDecodeError."""
     head = f',"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":'
     lines = []
     for data in frames:
@@ -126,7 +125,7 @@ def plain_frame_lines(number: int, stream: int, at_ns: int, frames: Sequence[byt
 
 
 def frame_line(number: int, frame: Frame) -> bytes:
-    """A frame record's line."""
+    """Write a frame record's line."""
     data, rare = frame.data, frame.rare
     if frame.first_ns == frame.at_ns and not frame.part:
         try:
@@ -148,7 +147,7 @@ def frame_line(number: int, frame: Frame) -> bytes:
 
 
 def record_line(number: int, record: Record) -> bytes:
-    """Any record's line but a header's."""
+    """Write the line of any record but a header."""
     match record:
         case Open():
             return open_line(number, record)
@@ -189,7 +188,7 @@ def _line(number: int, kind: str, record: Any, members: dict[str, Any]) -> bytes
 
 
 def _joined(pieces: list[bytes]) -> bytes:
-    """The line that begins with `pieces`, with its CRC as last member. One copy: escapes may have made it six times as large."""
+    """Join the pieces of a line, and add its CRC as last member. Copies once: escapes may have made the line six times as long."""
     crc = 0
     for piece in pieces:
         crc = crc32(piece, crc)
@@ -198,13 +197,13 @@ def _joined(pieces: list[bytes]) -> bytes:
 
 
 def _sealed(body: str) -> bytes:
-    """`body`, an object's text without its closing brace, with its CRC as last member."""
+    """Add its CRC as last member to `body`, an object's text without its closing brace."""
     encoded = body.encode("utf-8", "backslashreplace")
     return b'%b,"crc":"%08x"}\n' % (encoded, crc32(encoded))
 
 
 def open_line(number: int, record: Open) -> bytes:
-    """An HTTP tap writes two of these and two closes for each request: 3 µs written out, 11 by way of a dict."""
+    """Write an open record's line. A request makes an HTTP tap write two, and two closes: 3 µs each, 11 if made from a dict."""
     body = (
         f'{{"n":{number},"at_ns":{record.at_ns},"kind":"open","stream":{record.stream},"sender":"{record.sender}"'
         f',"name":{_quoted(record.name)},"framing":{_quoted(record.framing)}'
@@ -216,7 +215,7 @@ def open_line(number: int, record: Open) -> bytes:
     if record.head or record.forwarded is not None:
         body += _heads(record.head, record.forwarded)
     if record.redacted:
-        body += f',"redacted":{_json([list(one) for one in record.redacted])}'
+        body += f',"redacted":{_json([list(span) for span in record.redacted])}'
     if record.injected:
         body += ',"injected":true'
     if record.extra:
@@ -225,7 +224,7 @@ def open_line(number: int, record: Open) -> bytes:
 
 
 def close_line(number: int, record: Close) -> bytes:
-    """A close record's line."""
+    """Write a close record's line."""
     body = (
         f'{{"n":{number},"at_ns":{record.at_ns},"kind":"close","stream":{record.stream}'
         f',"by":{_quoted(record.by)},"how":{_quoted(record.how)}'
@@ -236,7 +235,7 @@ def close_line(number: int, record: Close) -> bytes:
 
 
 def _heads(head: bytes, forwarded: bytes | None) -> str:
-    """The members of a head and of what was sent on for it, remembered: an HTTP tap meets the same ones again and again."""
+    """Write the members of a head and of the head that was sent on. They are remembered: an HTTP tap sees the same heads often."""
     key = (head, forwarded)
     members = _known_heads.get(key)
     if members is None:
@@ -265,7 +264,7 @@ def _payload(data: bytes, *, text: str = "text", base64: str = "base64") -> dict
 
 
 def _data_member(data: bytes) -> list[bytes]:
-    """`,"text":…`, or `,"base64":…` where the bytes are no UTF-8, in pieces."""
+    """Write `,"text":…`, or `,"base64":…` if the bytes are no UTF-8, in pieces."""
     try:
         return [b',"text":', *_text(data)]
     except UnicodeDecodeError:
@@ -273,11 +272,11 @@ def _data_member(data: bytes) -> list[bytes]:
 
 
 def _text(data: bytes) -> list[bytes]:
-    """`data` as a JSON string, in pieces. Raises: UnicodeDecodeError."""
+    """Write `data` as a JSON string, in pieces. Raises: UnicodeDecodeError."""
     if len(data) < LARGE_BYTES:
         return [_quoted(data.decode()).encode()]
     pieces = [b'"']
-    at, size = 0, len(data) - data.endswith(b"\n")  # the line end is a control character, and nearly always the only one
+    at, size = 0, len(data) - data.endswith(b"\n")  # the line end is nearly always the only control character
     while at < size:
         piece = data[at : min(at + SLICE_BYTES, size)]
         text, used = utf_8_decode(piece, "strict", at + len(piece) >= size)
@@ -288,7 +287,7 @@ def _text(data: bytes) -> list[bytes]:
 
 
 def _escaped(data: bytes, text: str) -> bytes:
-    """What stands between the quotes for `data`, which is `text`."""
+    """Escape `data`, which is `text`, for the inside of quotes."""
     middle = len(data) // 2
     escapes = data.count(b'"', middle, middle + SAMPLE_BYTES) + data.count(b"\\", middle, middle + SAMPLE_BYTES)
     if escapes > MAX_ESCAPES or len(data.translate(None, _CONTROLS)) != len(data):
@@ -307,13 +306,13 @@ def _rare_frame_members(frame: Frame) -> bytes:
     if frame.forwarded is not None:
         members.update(_payload(frame.forwarded, text="forwarded", base64="forwarded_base64"))
     if frame.redacted:
-        members["redacted"] = [list(one) for one in frame.redacted]
+        members["redacted"] = [list(span) for span in frame.redacted]
     members.update(frame.extra)
     return ("," + _json(members)[1:-1]).encode("utf-8", "backslashreplace") if members else b""
 
 
 def _json(value: Any) -> str:
-    """JSON text of what records hold: dicts with string keys, lists, strings, integers, booleans, None."""
+    """Write JSON of the values in records: dicts with string keys, lists, strings, integers, booleans, None."""
     if isinstance(value, str):
         return _quoted(value)
     if value is None:
@@ -327,5 +326,5 @@ def _json(value: Any) -> str:
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_quoted(str(name))}:{_json(one)}" for name, one in value.items()) + "}"
+        return "{" + ",".join(f"{_quoted(str(name))}:{_json(inner)}" for name, inner in value.items()) + "}"
     return "[" + ",".join(map(_json, value)) + "]"

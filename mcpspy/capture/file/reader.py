@@ -1,7 +1,7 @@
-"""Disk to records: reads a capture of any released version, whole or while it grows, whatever happened to it.
+"""Bytes of a capture in, records out: a capture of any released version, whole or while it grows, however damaged.
 
-A line that cannot be used becomes a `Damage` record in its place and reading goes on with the next. Refuses to repair, and to
-understand what frames hold. The only exception is `CaptureError`, and only for the header.
+A line that cannot be used becomes a `Damage` record in its place, and reading goes on with the next. The only exception is
+`CaptureError`, and only for the header.
 """
 
 import json
@@ -20,14 +20,14 @@ from .parse import header_from, record_from
 CHUNK_BYTES = 1 << 20
 
 MAX_LINE_BYTES = 1 << 26
-"""Longer lines are damage. A frame goes to disk in parts of 1 MiB, which no escaping makes longer than 6."""
+"""Longer lines are damage. A frame is written in parts of 1 MiB, which escaping makes 6 MiB at most."""
 
 _CRC_MEMBER = b',"crc":"'
 _CRC_BYTES = len(',"crc":"01234567"}')
 
 
 class _FrameLine(msgspec.Struct, forbid_unknown_fields=True):
-    """The plain frame record, decoded straight into place: 0.4 µs, where a dict and `record_from` take 2.1 (CPython 3.11)."""
+    """The plain frame record, decoded straight into fields: 0.4 µs, where a dict and `record_from` take 2.1 (CPython 3.11)."""
 
     n: int
     at_ns: int
@@ -44,9 +44,9 @@ _decode_any = msgspec.json.Decoder().decode
 
 
 def read(path: str | PathLike[str]) -> Iterator[Record]:
-    """The records of the capture at `path`, its header first.
+    """Yield the records of the capture at `path`, its header first.
 
-    Damaged lines come as `Damage` records. An empty file, or one torn within its header, yields one `Damage` and no header.
+    Damaged lines come as `Damage` records. An empty file, or one that ends within its header, yields one `Damage` and no header.
     Raises: CaptureError: if the file is no capture, or needs a newer mcpspy. OSError: if it cannot be read.
     """
     name = fspath(path)
@@ -58,14 +58,14 @@ def read(path: str | PathLike[str]) -> Iterator[Record]:
 
 
 def seal_holds(line: bytes) -> bool | None:
-    """Whether `line` (without its newline) is what its CRC was made of; None where it has none: a hand was here."""
+    """Tell whether `line` (without its newline) matches its CRC; None if it has none: it was edited by hand."""
     if line[-_CRC_BYTES:-10] != _CRC_MEMBER:
         return None
     return line[-10:-2] == b"%08x" % crc32(memoryview(line)[:-_CRC_BYTES])
 
 
 def sound_record(line: bytes) -> Record | None:
-    """The record on `line` (without its newline); None where it is not whole, sealed and usable. For looking at a file's end."""
+    """Return the record on `line` (without its newline) if it is whole, sealed and usable, else None. For the end of a file."""
     if not seal_holds(line):
         return None
     try:
@@ -75,10 +75,10 @@ def sound_record(line: bytes) -> Record | None:
 
 
 class Reader:
-    """Records from the bytes of a capture, cut anywhere. `file` is the name that errors carry.
+    """Records from the bytes of a capture, cut anywhere. `file` is the name in errors.
 
-    `feed` returns the records that the bytes completed; `close` says what is torn or missing at the end. Both raise
-    CaptureError, from the header line alone.
+    `feed` returns the records that the bytes complete; `close` reports what is torn or missing at the end. Both raise
+    CaptureError, for the header line alone.
     """
 
     __slots__ = ("_at_ns", "_file", "_held", "_held_bytes", "_line", "_next", "_offset", "_skipping", "_started", "_unread")
@@ -96,7 +96,7 @@ class Reader:
         self._unread = 0  # damaged lines since the last sound record: so many numbers may be missing without another word
 
     def feed(self, data: bytes) -> list[Record]:
-        """The records that `data`, the next bytes of the file, completes."""
+        """Return the records that `data`, the next bytes of the file, completes."""
         records: list[Record] = []
         head, newline, rest = data.rpartition(b"\n")
         if newline:
@@ -110,7 +110,7 @@ class Reader:
         return records
 
     def close(self) -> list[Record]:
-        """What the end of the file has to say: a last line without its end, a header that never came."""
+        """Return the records of the end of the file: a last line without its end, a header that never came."""
         torn = b"".join(self._held)
         self._held, self._held_bytes = [], 0
         self._line += 1
@@ -193,16 +193,16 @@ class Reader:
         records.append(record)
 
     def _check_number(self, record: Record, records: list[Record]) -> None:
-        """Say so where records are missing before `record`, or where it stands twice."""
+        """Report records that are missing before `record`, and a number that comes twice."""
         missing = record.number - self._next - (record.missing if isinstance(record, Gap) else 0)
         if record.number < self._next:
-            records.append(self._damage("number", f"record {record.number} stands here again or out of order", b""))
+            records.append(self._damage("number", f"record {record.number} comes again or out of order", b""))
         elif missing > self._unread:
             text = f"records {self._next} to {record.number - 1} are missing"
             records.append(self._damage("number", text, b""))
 
     def _header(self, line: bytes) -> list[Record]:
-        """The header, with a note of what is wrong with it. A damaged one need not cost the records behind it."""
+        """Return the header, and damage that says what is wrong with it. The records after a damaged header can still be read."""
         intact = seal_holds(line)
         sealed = intact is not None
         try:
@@ -236,7 +236,7 @@ class Reader:
 
 
 LONG_LINE_KEPT_BYTES = 1 << 10
-"""How much of a line that is too long its damage record shows."""
+"""The number of bytes that the damage record of a line that is too long has."""
 
 _FIRST_BYTES = b'{"mcpspy"'
 _FIRST_SIGNS = (b"{", b" ", b"\t", b"\r", b"\xef")  # of a header, edited by hand perhaps, or with a byte order mark
@@ -244,7 +244,7 @@ _NOT_A_CAPTURE = "this is not an mcpspy capture; captures are made by mcpspy run
 
 
 def _is_whole(line: bytes) -> bool:
-    """True for a JSON object, complete: a line that lost its beginning or its end is none."""
+    """Tell whether a line is a complete JSON object: a line that lost its beginning or its end is none."""
     try:
         _object(line)
     except (ValueError, RecursionError):
@@ -253,7 +253,7 @@ def _is_whole(line: bytes) -> bool:
 
 
 def _object(line: bytes) -> dict[str, Any]:
-    """The JSON object on `line`. What the fast decoder refuses (numbers out of range, lone surrogates) goes to `json`."""
+    """Return the JSON object on `line`. Values that the fast decoder refuses (large numbers, lone surrogates) go to `json`."""
     try:
         value = _decode_any(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""A new file from what is sound in a damaged capture. Refuses to touch the old one, and to write over anything.
+"""A damaged capture in, a new file with its sound lines out. The old file is not changed, and no file is overwritten.
 
-Sound lines are copied byte for byte, numbers included. Where records are missing a `gap` record says so in their place, under the
-number of the last of them, so that the new file reads without damage. The `end` record is copied where nothing was left out before
-it, else written anew with what is there; a capture that has none gets none.
+Sound lines are copied byte for byte, numbers included. Where records are missing, a `gap` record takes their place, with the number
+of the last of them, so that the new file reads without damage. The `end` record is copied if nothing was left out before it;
+otherwise a new one counts what is there. A capture without an `end` record gets none.
 """
 
 import os
@@ -22,7 +22,7 @@ WHY = "repaired"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairResult:
-    """What `repair` made: how many lines were copied, and how many records are marked as missing."""
+    """The result of a repair: how many lines were copied, and how many records are marked as missing."""
 
     path: str
     lines: int
@@ -30,10 +30,10 @@ class RepairResult:
 
 
 def repair(path: str, out: str) -> RepairResult:
-    """Copy what is sound in the capture at `path` into a new file `out`.
+    """Copy the sound lines of the capture at `path` into a new file `out`.
 
-    Raises: RepairError: if `out` exists, or nothing in `path` is sound. CaptureError: if `path` is no capture. OSError: if it
-    cannot be read, or `out` not be written.
+    Raises: RepairError: if `out` exists, or no line is sound. CaptureError: if `path` is no capture. OSError: if `path` cannot be
+    read, or `out` cannot be written.
     """
     try:
         target = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -58,7 +58,7 @@ def repair(path: str, out: str) -> RepairResult:
 
 
 class _Copy:
-    """The new file as it grows: `take` the usable lines one by one, then `finish`."""
+    """The new file: `take` the usable lines one by one, then `finish`."""
 
     def __init__(self, inspector: Inspector, source: BinaryIO, file: BinaryIO) -> None:
         self._inspector = inspector
@@ -77,7 +77,7 @@ class _Copy:
         self.missing = 0
 
     def take(self, line: UsableLine) -> None:
-        """Copy one usable line, and mark what is missing before it."""
+        """Copy a usable line, and mark records that are missing before it."""
         self._changed |= line.offset != self._read_to
         self._read_to = line.end
         self.lines += 1
@@ -96,7 +96,7 @@ class _Copy:
         self._count(record)
 
     def finish(self) -> None:
-        """Mark what is missing at the end of a capture that has no `end` record."""
+        """Mark records that are missing at the end of a capture without an `end` record."""
         lost = self._inspector.lost
         if lost:
             self._make_header()
@@ -126,13 +126,13 @@ class _Copy:
         self._headed = True
 
     def _make_header(self) -> None:
-        """Where the header is lost: a new one, with what can be known."""
+        """Write a new header with what is known, if the old one is lost."""
         if self._headed:
             return
         self._headed = self._changed = True
         path = str(self._source.name)
-        found = entry(path)
-        begin_ns = found.begin_ns - found.last_ns if found else 0
+        capture = entry(path)
+        begin_ns = capture.begin_ns - capture.last_ns if capture else 0
         label = os.path.basename(path).removesuffix(EXTENSION)
         extra = {WHY: "the header was lost"}
         self._file.write(

@@ -1,4 +1,4 @@
-"""Is a capture intact, and if not, what was lost and where. Refuses to change it; `repair` makes a new file of what is sound."""
+"""Verification of a capture: a file in; out whether it is intact, and if not, what was lost and where. The file is not changed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..store.folder import is_live
 from .reader import CHUNK_BYTES, Reader
 
 MAX_PROBLEMS = 1_000
-"""So many are kept with their words; more are counted."""
+"""So many problems are kept; more are counted."""
 
 
 class Status(StrEnum):
-    """How well a capture has come through: all there, something not recorded or cut off, or something spoilt."""
+    """State of a capture: complete; something not recorded or cut off; or something damaged."""
 
     INTACT = "intact"
     INCOMPLETE = "incomplete"
@@ -25,7 +25,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that is wrong, or worth knowing (`status` is intact). `line` counts from 1, `offset` is its first byte."""
+    """One thing that is wrong, or worth knowing (then `status` is intact). `line` counts from 1, `offset` is its first byte."""
 
     status: Status
     reason: str
@@ -42,15 +42,15 @@ class UsableLine:
     end: int
     record: Record
     lost: int = 0
-    """How many records are missing right before this one."""
+    """The number of records that are missing right before this one."""
 
     lost_bytes: int = 0
-    """How many bytes of unusable lines stand there."""
+    """The number of bytes of unusable lines right before this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What was found. `records` and `frames` count what can be used; `left_out` are lines and bytes that cannot."""
+    """The result. `records` and `frames` count what can be used; `left_out_lines` and `left_out_bytes` count what cannot."""
 
     path: str
     size_bytes: int
@@ -77,7 +77,7 @@ def verify(path: str) -> Summary:
 
 
 def verify_file(file: BinaryIO, name: str, *, live: bool = False) -> Summary:
-    """The same for an open file, which is read to its end. Raises: CaptureError, OSError."""
+    """Do the same for an open file, which is read to its end. Raises: CaptureError, OSError."""
     inspector = Inspector(name)
     for _ in usable_lines(inspector, file, live=live):
         pass
@@ -85,17 +85,17 @@ def verify_file(file: BinaryIO, name: str, *, live: bool = False) -> Summary:
 
 
 def usable_lines(inspector: Inspector, file: BinaryIO, *, live: bool = False) -> Iterator[UsableLine]:
-    """The lines of the file that can be used, while `inspector` takes note of the others. Raises: CaptureError, OSError."""
+    """Yield the lines of the file that can be used, while `inspector` takes note of the others. Raises: CaptureError, OSError."""
     while piece := file.readline(CHUNK_BYTES):
         yield from inspector.feed(piece)
     yield from inspector.close(live=live)
 
 
 class Inspector:
-    """Takes a capture in pieces that end at its newlines at the latest; finds what is wrong and which lines can be used.
+    """A reader of a capture, in pieces that end at its newlines at the latest, that finds what is wrong and which lines can be used.
 
-    `feed` and `close` return the usable line that was completed, if any. `lost` and `lost_bytes` say what is unusable behind it;
-    `as_written` holds while nothing was edited, spoilt or lost, so that what the `end` record counts must be there.
+    `feed` and `close` return the usable line that was completed, if any. `lost` and `lost_bytes` count what is unusable after it.
+    `as_written` is true while nothing was edited, damaged or lost: then there must be as many frames as the `end` record counts.
     """
 
     def __init__(self, path: str) -> None:
@@ -118,13 +118,13 @@ class Inspector:
         self.status = Status.INTACT
 
     def feed(self, piece: bytes) -> list[UsableLine]:
-        """Look at the next bytes of the file, which hold no newline but at their end."""
+        """Take the next bytes of the file, which have no newline but at their end."""
         self._pending += self._reader.feed(piece)
         self._offset += len(piece)
         return self._line_ended() if piece.endswith(b"\n") else []
 
     def close(self, *, live: bool) -> list[UsableLine]:
-        """Look at the end of the file. `live`: a tap writes it, so what is missing may still come."""
+        """Take the end of the file. `live`: a tap writes it, so missing records may still come."""
         self._pending += self._reader.close()
         lines = self._line_ended() if self._pending or self._offset > self._begin else []
         if self.end is None:
@@ -133,7 +133,7 @@ class Inspector:
         return lines
 
     def summary(self, path: str, *, live: bool) -> Summary:
-        """All that was found."""
+        """Return the result."""
         return Summary(
             path=path,
             size_bytes=self._offset,
@@ -157,7 +157,7 @@ class Inspector:
         for record in records:
             if not isinstance(record, Damage):
                 usable = record
-            elif record.reason != "number":  # we count ourselves: where records are missing, each of them matters
+            elif record.reason != "number":  # missing records are counted here, each of them
                 self._found(_STATUS.get(record.reason, Status.DAMAGED), record.reason, record.text, begin)
         if usable is None or not self._in_place(usable, begin):
             self._leave_out(self._offset - begin, counts=usable is None and self._offset - begin > 1)
@@ -170,13 +170,13 @@ class Inspector:
         return [line]
 
     def _in_place(self, record: Record, begin: int) -> bool:
-        """False for a record that stands where none may stand: it has been there before, or the capture has ended."""
+        """Return false for a record that is out of place: it came before, or the capture has ended."""
         if isinstance(record, Header):
             return True
         if self.end is not None:
-            self._found(Status.DAMAGED, "end", f"record {record.number} stands behind the end record", begin)
+            self._found(Status.DAMAGED, "end", f"record {record.number} comes after the end record", begin)
         elif record.number < self._next:
-            self._found(Status.DAMAGED, "number", f"record {record.number} stands here again, or out of order", begin)
+            self._found(Status.DAMAGED, "number", f"record {record.number} comes again, or out of order", begin)
         else:
             return True
         return False
@@ -189,7 +189,7 @@ class Inspector:
             self.lost_bytes += size_bytes
 
     def _missing(self, record: Record, begin: int) -> int:
-        """How many numbers are missing before `record`."""
+        """Count the numbers that are missing before `record`, and report them."""
         if isinstance(record, Header):
             return 0
         missing = record.number - self._next - (record.missing if isinstance(record, Gap) else 0)
@@ -230,4 +230,4 @@ class Inspector:
 
 _WORSE = (Status.INTACT, Status.INCOMPLETE, Status.DAMAGED)
 _STATUS = {"torn": Status.INCOMPLETE, "edited": Status.INTACT}
-"""What a damage record's reason means for the whole; every other is damage."""
+"""The state of a capture by the reason of a damage record; for every other reason it is damaged."""

@@ -1,8 +1,7 @@
-"""Records to disk: appends lines, one `write` per batch of records, and never raises towards the traffic.
+"""Records in, lines appended to a capture: one `write` per batch of records, and no exception reaches the traffic.
 
-What cannot be written is counted, and a `gap` record says so as soon as writing works again; of a line that went half to
-disk the other half is kept and written first, so that the file needs no repair. Refuses to read clocks: records carry
-their time.
+Records that cannot be written are counted, and a `gap` record says so as soon as writing works again. If a line was written in part,
+the rest is kept and written first, so that the file needs no repair. No clock is read: records carry their time.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _SHORT = "the disk took only a part"
 _FULL = "the store is at its quota with what is being recorded: from here on payloads are kept as length and SHA-256"
 
 _LINES: dict[type, Callable[[int, Any], bytes]] = {Frame: frame_line, Open: open_line, Close: close_line}
-"""The kinds that come with every message; the others are rare."""
+"""The kinds of records that come with every message; the others are rare."""
 
 _write = os.write  # looked up once: it is called for every message
 
@@ -43,9 +42,9 @@ _write = os.write  # looked up once: it is called for every message
 class Writer:
     """A sink that appends to the capture open at descriptor `fd`.
 
-    `header_line` goes first, with the first batch (an empty one will do). `max_bytes` bounds the file: past it frames keep
-    their length and SHA-256 but not their bytes (0: no bound). `complain` is called with one line when recording fails for
-    the first time. `later` is called with `sync` whenever something was written since the last one; it decides when to call.
+    `header_line` goes first, with the first batch, which may be empty. `max_bytes` bounds the file: past it frames keep their
+    length and SHA-256 but not their bytes (0: no bound). `complain` is called with one line when recording fails for the first
+    time. `later` is called with `sync` after the first write since the last sync; it decides when to call `sync`.
     """
 
     __slots__ = (
@@ -71,7 +70,7 @@ class Writer:
         self._gap: Gap | None = None
         self._over = False
         self._spares = False  # as if over, until there is room in the store again; as `_news` set by another thread
-        self._news = ""  # what is to be noted with the next records
+        self._news = ""  # text of a note that goes before the next records
         self._plain = False  # nothing owed, no gap, not over: records go as they come
         self._size = 0  # bytes written here but those of `frame` and `frames`, which never write where there is a bound
         self._unsynced = False  # something was written since the last sync, and the next one is ordered
@@ -84,7 +83,7 @@ class Writer:
         self.failed = False
 
     def frame(self, stream: int, at_ns: int, data: bytes) -> None:
-        """Append one whole frame, read at once: what a call with one plain `Frame` does, in half the time. Not for stderr."""
+        """Append a whole frame that came in one read: as a call with one plain `Frame`, in half the time. Not for stderr."""
         number = self.number
         if number < self._until:
             try:
@@ -95,7 +94,7 @@ class Writer:
                     line = plain_frame_line(number, stream, at_ns, data)
                 written = _write(self._fd, line)
             except (UnicodeDecodeError, OSError):
-                pass  # the general way knows what to do
+                pass  # `__call__` handles it
             else:
                 if written == len(line):
                     self.number = number + 1
@@ -105,7 +104,7 @@ class Writer:
         self((Frame(stream, at_ns, at_ns, data),))
 
     def event(self, stream: int, at_ns: int, data: bytes) -> None:
-        """Append one whole event of SSE that came as one HTTP chunk: what a call with such a `Frame` does, in half the time."""
+        """Append a whole event of SSE that came as one HTTP chunk: as a call with such a `Frame`, in half the time."""
         number = self.number
         if number < self._until and len(data) < LARGE_BYTES:
             try:
@@ -124,7 +123,7 @@ class Writer:
         self((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
 
     def events(self, before: Sequence[Record], stream: int, at_ns: int, events: Sequence[bytes]) -> None:
-        """Append records and, behind them, events that came with the same read in a chunk each: in a third of a frame's time."""
+        """Append records and, after them, events of the same read in a chunk each: in a third of a frame's time."""
         number = self.number
         if number < self._until:
             lines = []
@@ -147,7 +146,7 @@ class Writer:
         self((*before, *_chunked(stream, at_ns, events)))
 
     def frames(self, stream: int, at_ns: int, frames: Sequence[bytes]) -> None:
-        """Append several whole frames that one read brought. Not for stderr."""
+        """Append several whole frames of one read. Not for stderr."""
         number = self.number
         if number < self._until:
             try:
@@ -164,7 +163,7 @@ class Writer:
         self([Frame(stream, at_ns, at_ns, data) for data in frames])
 
     def __call__(self, records: Sequence[Record]) -> None:
-        """Append `records` with one write. Failure is remembered and told once, never raised."""
+        """Append `records` with one write. A failure is remembered and reported once, never raised."""
         if not self._plain or self._spares or self._news:
             records = self._amended(records)
         number = self.number
@@ -186,7 +185,7 @@ class Writer:
         self._took(records, written)
         if self._plain and not self._max_bytes and not self._spares:
             self._until = sys.maxsize
-        if not self._unsynced:  # asked last: a sync that ended meanwhile, in its own thread, has taken `_until` back
+        if not self._unsynced:  # checked last: a sync that ended meanwhile, in its own thread, has reset `_until`
             self._unsynced = True
             self.later(self.sync)
 
@@ -205,7 +204,7 @@ class Writer:
             pass
 
     def sync(self) -> None:
-        """Wait until what was written is on disk. Errors are left to the next write, which meets them too."""
+        """Wait until all is on disk. Errors are left to the next write, which fails too."""
         self._until, self._unsynced = 0, False
         try:
             (os.fdatasync if hasattr(os, "fdatasync") else os.fsync)(self._fd)
@@ -214,16 +213,16 @@ class Writer:
 
     @property
     def file_bytes(self) -> int:
-        """How large the capture is; 0 where that cannot be told."""
+        """The size of the capture; 0 if that is unknown."""
         try:
             return os.fstat(self._fd).st_size
         except OSError:
             return 0
 
     def keep_payloads(self, keeps: bool) -> None:  # noqa: FBT001 - the name says what it is
-        """Whether frames keep their bytes, from about now on. For the quota of the store, and from the thread that syncs.
+        """Set whether frames keep their bytes, from about now on. For the quota of the store; called by the thread that syncs.
 
-        A record that the other thread is writing just now may let it go on for another second: the next sync takes that back.
+        A record that the other thread writes at this moment may undo this for up to a second, until the next sync.
         """
         if keeps is not self._spares:
             return
@@ -233,11 +232,11 @@ class Writer:
 
     @property
     def frame_count(self) -> int:
-        """How many frame records were written."""
+        """The number of frame records that were written."""
         return self.number - 1 - self._others
 
     def _took(self, records: Sequence[Record], written: int) -> None:
-        """Take note of what is in the file now."""
+        """Count records that are in the file now."""
         self.number += len(records)
         for record in records:
             if isinstance(record, Frame):
@@ -256,7 +255,7 @@ class Writer:
             self((Note(at_ns=records[-1].at_ns if records else 0, topic="max-size", text=text),))
 
     def _amended(self, records: Sequence[Record]) -> Sequence[Record]:
-        """`records` with a due gap before them, and without payloads past the size bound."""
+        """Return `records` with a due gap before them, and without payloads past the size bound."""
         amended = [_without_payload(record) for record in records] if self._over or self._spares else list(records)
         if self._news and records:
             amended.insert(0, Note(at_ns=records[0].at_ns, topic="quota", text=self._news))
@@ -267,8 +266,8 @@ class Writer:
         return amended
 
     def _short(self, records: Sequence[Record], data: bytes, written: int, why: str) -> None:
-        """Remember what a short or failed write left out."""
-        begun = data.count(b"\n", 0, written)  # lines in the file: whole, or begun and owed the rest
+        """Remember what a partial or failed write left out."""
+        begun = data.count(b"\n", 0, written)  # lines in the file: whole, or in part, their rest being owed
         if written and not data.endswith(b"\n", 0, written):
             rest = data[written : data.index(b"\n", written) + 1]
             begun += 1
@@ -302,7 +301,7 @@ def _chunked(stream: int, at_ns: int, events: Sequence[bytes]) -> list[Frame]:
 
 
 def _without_payload(record: Record) -> Record:
-    """`record` with the length and digest of its bytes in their place."""
+    """Return `record` with the length and digest of its bytes instead of them."""
     if isinstance(record, Partial):
         return Partial(at_ns=record.at_ns, stream=record.stream, first_ns=record.first_ns, data=b"", length=record.length)
     if not isinstance(record, Frame):

@@ -1,7 +1,6 @@
-"""Which names carry secrets: of headers, query parameters, options, variables and members, in any of their spellings.
+"""Names that carry secrets, of headers, query parameters, options, variables and members: a name in, the kind of secret out.
 
-Refuses to look at values, except for the few whose beginning gives them away. No imports: the tap's start-up path
-comes through here.
+Values are not looked at, except for a few that are known by their beginning. Nothing is imported: this is on the tap's start-up path.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ if TYPE_CHECKING:
 SCHEMES = {
     "apikey", "aws4-hmac-sha256", "basic", "bearer", "digest", "dpop", "hawk", "key", "negotiate", "ntlm", "oauth", "token",
 }  # fmt: skip
-"""Words before a credential that are no part of it."""
+"""Words that come before a credential and are no part of it."""
 
 SECRET_PREFIXES = (
     "-----BEGIN ", "AIza", "AKIA", "eyJ", "gho_", "ghp_", "ghs_", "ghu_", "github_pat_", "glpat-", "hf_", "npm_", "pypi-",
     "sk-", "sk_live_", "sk_test_", "xapp-", "xoxb-", "xoxp-",
 )  # fmt: skip
-"""How the tokens of well-known services begin: a bare argument like that is a secret whatever stands before it."""
+"""Beginnings of the tokens of well-known services: an argument that begins so is a secret, whatever comes before it."""
 
 SECRET_PREFIX_BYTES = 20
 """Shorter arguments with such a beginning are ordinary words."""
@@ -45,20 +44,20 @@ _PARAMETERS: dict[str, Kind] = {
     "pwd": "key", "session": "session", "sid": "session", "sig": "key", "state": "token", "ticket": "token",
     "usercode": "token",
 }  # fmt: skip
-"""Names that mean a secret as a parameter of a URL or a form, and too little elsewhere."""
+"""Names that mean a secret as a parameter of a URL or a form, and too little in other places."""
 
 _MEMBERS = {
     "access_token", "actor_token", "assertion", "client_assertion", "client_secret", "code_verifier", "device_code", "id_token",
     "password", "refresh_token", "registration_access_token", "subject_token", "user_code",
 }  # fmt: skip
-"""What OAuth's JSON bodies hold (RFC 6749 §5.1, RFC 7591 §3.2.1, RFC 8628 §3.2, RFC 8693 §2.2)."""
+"""Secret members of OAuth's JSON bodies (RFC 6749 §5.1, RFC 7591 §3.2.1, RFC 8628 §3.2, RFC 8693 §2.2)."""
 
 _ID_BYTES = 32
 
 
 def kind_of(name: str) -> Kind | None:
-    """What kind of secret a header, option, variable or member called `name` carries; None for none."""
-    squashed = "".join(one for one in name.lower() if one.isalnum()).rstrip("0123456789")
+    """Return the kind of secret that a header, option, variable or member called `name` carries; None if it carries none."""
+    squashed = "".join(letter for letter in name.lower() if letter.isalnum()).rstrip("0123456789")
     if squashed.endswith(_SESSION_ENDS):
         return "session"
     if squashed.endswith("authorization") or squashed in ("auth", "xauth"):
@@ -75,12 +74,12 @@ def kind_of(name: str) -> Kind | None:
 
 
 def kind_of_parameter(name: str) -> Kind | None:
-    """The same for a parameter of a URL or a form, where shorter names say enough."""
+    """Return the same for a parameter of a URL or a form, where shorter names say enough."""
     return kind_of(name) or _PARAMETERS.get(name.replace("_", "").replace("-", "").lower())
 
 
 def kind_of_option(name: str) -> Kind | None:
-    """The same for an option on a command line; `--no-token` and `--token-file` carry none."""
+    """Return the same for an option on a command line; `--no-token` and `--token-file` carry none."""
     if name.startswith(("no-", "no_", "disable-", "without-")):
         return None
     if name.lower() in ("auth", "basic-auth", "bearer", "pass", "pat", "pwd") or name.lower().endswith(("_pwd", "-pwd")):
@@ -89,23 +88,23 @@ def kind_of_option(name: str) -> Kind | None:
 
 
 def is_oauth_member(name: str) -> bool:
-    """True for the members of OAuth's JSON bodies that are secrets."""
+    """Tell whether this is a secret member of OAuth's JSON bodies."""
     return name in _MEMBERS
 
 
 def is_identifier(segment: bytes) -> bool:
-    """True for a path's segment that is a key or a session id by its looks: a UUID, or 32 letters and digits and more.
+    """Tell whether a path's segment looks like a key or a session id: a UUID, or at least 32 letters and digits.
 
-    Services put them there (`/mcp/s/KEY/sse`, `/messages/UUID`), and to know the address is to be let in.
+    Services put them there (`/mcp/s/KEY/sse`, `/messages/UUID`), and whoever knows the address has access.
     """
     bare = segment.replace(b"-", b"").replace(b"_", b"")
     if len(bare) < _ID_BYTES or not bare.isalnum():
         return False
     if not bare.lower().strip(b"0123456789abcdef"):
         return True
-    return any(48 <= one <= 57 for one in bare) and not bare.islower() and not bare.isupper()
+    return any(48 <= letter <= 57 for letter in bare) and not bare.islower() and not bare.isupper()
 
 
 def _ends_in_key(name: str) -> bool:
-    """`OPENAI_KEY`, `x-functions-key`, `mapKey`: a key of something; a plain `key` may be anything."""
+    """Tell whether a name means a key of something, as `OPENAI_KEY`, `x-functions-key`, `mapKey`; a plain `key` may be anything."""
     return name.lower().endswith(("_key", "-key")) or (name.endswith("Key") and name != "Key")

@@ -1,6 +1,8 @@
-"""OAuth's bodies as they come, in one piece or in parts: secrets out, the same bytes however they were cut, in bounded memory.
+"""OAuth's bodies, whole or in parts: bytes in, bytes without secrets out, the same however they were cut, in bounded memory.
 
-What is no secret goes on at once; a secret is held until it ends. Refuses to look into JSON-RPC.
+    client_secret=hun|ter2&grant_type=…    →    client_secret=|redacted-5f1d0c2a9b7e&grant_type=…        (| where parts end)
+
+Bytes that are no secret are passed on at once; a secret is held until it ends. JSON-RPC passes unread.
 """
 
 from __future__ import annotations
@@ -18,16 +20,16 @@ if TYPE_CHECKING:
 
     from .names import Kind, Redacted
 
-    Body: TypeAlias = "FormBody | JsonBody | SealedBody | UndecidedBody"
+    BodyFilter: TypeAlias = "FormBody | JsonBody | SealedBody | UndecidedBody"
 
 MAX_SECRET_BYTES = 1 << 16
-"""A secret that is longer is known by its beginning: all of it is left out, and so much of it is what the pseudonym stands for."""
+"""A longer secret is left out as a whole too; its pseudonym is made of so many of its bytes."""
 
-MAX_UNTOLD_BYTES = 1 << 20
-"""So much of a JSON object is held back to see whether it is JSON-RPC, whose mark some put last: as much as comes in one part."""
+MAX_UNDECIDED_BYTES = 1 << 20
+"""So much of a JSON object is held to see whether it is JSON-RPC, whose mark may come last: as much as comes in one part."""
 
 _MAX_NAME_BYTES = 256
-"""So much is remembered of a parameter's name: its end, by which it is known."""
+"""So much is remembered of a parameter's name: its end, by which it is recognized."""
 
 _MAX_MEMBER_BYTES = 64
 _FORM_TYPE = "application/x-www-form-urlencoded"
@@ -35,7 +37,7 @@ _JSON_RPC = b'"jsonrpc"'
 
 
 class _Output:
-    """What goes on of one piece of a body."""
+    """The output for one piece of a body."""
 
     __slots__ = ("_length", "_pieces", "_ranges")
 
@@ -57,7 +59,7 @@ class _Output:
 
 
 class JsonBody:
-    """A JSON object without the values of OAuth's secret members, at any depth, also of one that was cut off. Nothing is parsed."""
+    """A filter for a JSON object, whole or cut off: replaces the values of OAuth's secret members, at any depth, without parsing."""
 
     __slots__ = ("_is_escaped", "_name", "_pseudonym", "_secret", "_state")
 
@@ -69,7 +71,7 @@ class JsonBody:
         self._secret: bytearray | None = None
 
     def feed(self, data: bytes) -> Redacted:
-        """What goes on of the body's next bytes."""
+        """Take the body's next bytes, and return those to pass on."""
         out, at = _Output(), 0
         while at < len(data):
             match self._state:
@@ -84,7 +86,7 @@ class JsonBody:
         return out.redacted()
 
     def close(self) -> Redacted:
-        """The body has ended: what was cut off of a secret is one."""
+        """End the body: a secret that was cut off is a secret too."""
         out = _Output()
         self._end_secret(out)
         return out.redacted()
@@ -98,7 +100,7 @@ class JsonBody:
         return end
 
     def _begin_name(self) -> None:
-        """A quote: every one may stand before a name, so that text that is no JSON hides none."""
+        """Begin a name: every quote may begin one, so that no name is missed in a text that is no JSON."""
         self._state, self._name = "name", b""
 
     def _in_name(self, data: bytes, at: int, out: _Output) -> int:
@@ -114,7 +116,7 @@ class JsonBody:
         return end
 
     def _between(self, data: bytes, at: int, out: _Output) -> int:
-        """Behind a name: blanks, a colon, blanks, a quote; anything else, and it was none."""
+        """Take the bytes after a name: blanks, a colon, blanks, a quote; anything else, and it was no name."""
         end = _end(_BLANKS, data, at)
         if self._state == "behind name" and end > at:
             self._state = "before colon"
@@ -156,7 +158,7 @@ class JsonBody:
 
 
 class FormBody:
-    """A form without the values of its secret parameters. `;` and `?` separate some; behind a secret name all is secret."""
+    """A filter for a form: replaces the values of secret parameters. `;` and `?` separate parameters too, but not in a secret."""
 
     __slots__ = ("_kind", "_name", "_pseudonym", "_secret", "_state")
 
@@ -168,7 +170,7 @@ class FormBody:
         self._secret = bytearray()
 
     def feed(self, data: bytes) -> Redacted:
-        """What goes on of the body's next bytes."""
+        """Take the body's next bytes, and return those to pass on."""
         out, at = _Output(), 0
         while at < len(data):
             end = _end(_PARAMETERS[self._state], data, at)
@@ -186,14 +188,14 @@ class FormBody:
         return out.redacted()
 
     def close(self) -> Redacted:
-        """The body has ended, and with it its last value. What is fed next is another's."""
+        """End the body, and with it its last value. The next bytes begin another body."""
         out = _Output()
         self._end_secret(out)
         self._state, self._name = "name", b""
         return out.redacted()
 
     def _begin(self, mark: int) -> None:
-        """What comes behind this mark."""
+        """Begin what follows this separator: a name or a value."""
         if mark != _EQUALS:
             self._state, self._name = "name", b""
             return
@@ -208,7 +210,7 @@ class FormBody:
 
 
 class SealedBody:
-    """A compressed body: nobody can say where in it the secrets are, so that it is one."""
+    """A filter for a compressed body: where its secrets are is unknown, so the whole body becomes one pseudonym."""
 
     __slots__ = ("_begin", "_digest", "_is_empty", "_word")
 
@@ -219,13 +221,13 @@ class SealedBody:
         self._is_empty = True
 
     def feed(self, data: bytes) -> Redacted:
-        """Nothing goes on before all has come."""
+        """Take the body's next bytes; pass on nothing before the end."""
         self._digest.update(data)
         self._is_empty = self._is_empty and not data
         return b"", ()
 
     def close(self) -> Redacted:
-        """What stands for the body. What is fed next is another's."""
+        """Return the pseudonym of the body. The next bytes begin another body."""
         if self._is_empty:
             return b"", ()
         stand_in = self._word + self._digest.hexdigest().encode()
@@ -234,44 +236,44 @@ class SealedBody:
 
 
 class UndecidedBody:
-    """A body of which is yet to be seen whether it is JSON, and whether JSON-RPC. What is no JSON object goes on as it is."""
+    """A filter for a body that may be OAuth's JSON or JSON-RPC, which its bytes have to show. Other bodies pass as they are."""
 
-    __slots__ = ("_held", "_is_told", "_json", "_pseudonym")
+    __slots__ = ("_held", "_is_decided", "_json", "_pseudonym")
 
     def __init__(self, pseudonym: Callable[[bytes], bytes]) -> None:
         self._pseudonym = pseudonym
         self._held = b""
-        self._is_told = False
+        self._is_decided = False
         self._json: JsonBody | None = None
 
     def feed(self, data: bytes) -> Redacted:
-        """What goes on of the body's next bytes."""
-        if self._is_told:
+        """Take the body's next bytes, and return those to pass on."""
+        if self._is_decided:
             return (data, ()) if self._json is None else self._json.feed(data)
         self._held += data
-        if len(self._held) < MAX_UNTOLD_BYTES and self._held.lstrip()[:1] in (b"", b"{"):
+        if len(self._held) < MAX_UNDECIDED_BYTES and self._held.lstrip()[:1] in (b"", b"{"):
             return b"", ()
-        return self._tell()
+        return self._decide()
 
     def close(self) -> Redacted:
-        """The body has ended. What is fed next is another's."""
-        data, ranges = (b"", ()) if self._is_told else self._tell()
+        """End the body. The next bytes begin another body."""
+        data, ranges = (b"", ()) if self._is_decided else self._decide()
         if self._json is not None:
             rest, more = self._json.close()
             data, ranges = data + rest, (*ranges, *((len(data) + at, length, kind) for at, length, kind in more))
-        self._is_told, self._json = False, None
+        self._is_decided, self._json = False, None
         return data, ranges
 
-    def _tell(self) -> Redacted:
-        held, self._held, self._is_told = self._held, b"", True
-        if held.lstrip()[:1] == b"{" and _JSON_RPC not in held[:MAX_UNTOLD_BYTES]:
+    def _decide(self) -> Redacted:
+        held, self._held, self._is_decided = self._held, b"", True
+        if held.lstrip()[:1] == b"{" and _JSON_RPC not in held[:MAX_UNDECIDED_BYTES]:
             self._json = JsonBody(self._pseudonym)
             return self._json.feed(held)
         return held, ()
 
 
-def body(content_type: str, pseudonym: Callable[[bytes], bytes]) -> FormBody | UndecidedBody:
-    """What a body of this type passes through that is not compressed."""
+def filter_for(content_type: str, pseudonym: Callable[[bytes], bytes]) -> FormBody | UndecidedBody:
+    """Make the filter for a body of this type that is not compressed."""
     return (FormBody if content_type.partition(";")[0].strip().lower() == _FORM_TYPE else UndecidedBody)(pseudonym)
 
 
@@ -287,7 +289,7 @@ _PARAMETERS = {
 
 
 def _end(pattern: re.Pattern[bytes], data: bytes, at: int) -> int:
-    """Where it ends, what this pattern, which matches also nothing, matches at `at`."""
+    """Return the end of the pattern's match at `at`; the pattern also matches nothing."""
     match = pattern.match(data, at)
     return at if match is None else match.end()
 

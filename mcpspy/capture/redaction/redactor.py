@@ -1,10 +1,10 @@
-"""Secrets out before anything reaches the disk: pseudonyms in commands, URLs, HTTP heads, `endpoint` events, OAuth bodies.
+"""Pseudonyms for secrets, before anything reaches the disk: in commands, URLs, HTTP heads, `endpoint` events and OAuth bodies.
 
-A value becomes `redacted-` and 12 hex digits of its keyed digest, legal wherever values stand. The key stays with the store, so
-equal values stay equal, in one capture and across captures, and nobody can try out guesses who has the capture alone.
-Refuses to look into JSON-RPC payloads: that would parse the data path.
+A value becomes `redacted-` and 12 hex digits of its keyed digest, which is legal wherever values are. The key stays with the store:
+equal values stay equal, in one capture and across captures, and a guess cannot be checked with the capture alone. JSON-RPC payloads
+are not looked into, for that would mean parsing on the data path.
 
-Nothing is imported before there is something to redact: the tap's start-up path comes through here.
+Nothing is imported before there is something to redact: this is on the tap's start-up path.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
     from ...records import Redaction
     from .names import Redacted
-    from .oauth_bodies import Body
+    from .oauth_bodies import BodyFilter
     from .spans import Span
 
     Announced = Literal["value", "credential", "identifier"] | None
 
 PREFIX = "redacted-"
 DIGITS = 12
-"""Hex digits of a pseudonym: 48 bits, so that a store with a million secrets has two alike once in 500 stores."""
+"""Hex digits of a pseudonym: 48 bits, so that of 500 stores with a million secrets each, one has two equal pseudonyms."""
 
 KEY = "--key"
-"""An option that may name a file, a column, or whoever calls (`@smithery/cli run … --key UUID`): its value's looks tell."""
+"""An option that may name a file, a column, or a secret (`@smithery/cli run … --key UUID`): the looks of its value decide."""
 
 _PSEUDONYM_BYTES = len(PREFIX) + DIGITS
 
 
 class Redactor:
-    """Replaces secrets by pseudonyms made with `key` (the store's, at most 64 bytes)."""
+    """A source of pseudonyms, made with `key` (the store's, at most 64 bytes), and of texts that have them for their secrets."""
 
     __slots__ = ("_key",)
 
@@ -42,7 +42,7 @@ class Redactor:
         self._key = key
 
     def pseudonym(self, value: bytes) -> bytes:
-        """What stands for `value`. A pseudonym stands for itself, so redacting twice changes nothing."""
+        """Return the pseudonym of `value`. A pseudonym is its own pseudonym, so redacting twice changes nothing."""
         if len(value) == _PSEUDONYM_BYTES and value.startswith(PREFIX.encode()):
             return value
         from hashlib import blake2b
@@ -50,38 +50,38 @@ class Redactor:
         return PREFIX.encode() + blake2b(value, key=self._key, digest_size=DIGITS // 2).hexdigest().encode()
 
     def argv(self, arguments: list[str]) -> list[str]:
-        """A command without its secrets: options, `NAME=value`, headers, URLs, JSON, tokens known by their beginning."""
+        """Redact a command: options, `NAME=value`, headers, URLs, JSON, tokens that are known by their beginning."""
         redacted: list[str] = []
         announced: Announced = None
-        for one in arguments:
-            if announced is None or _is_option(one):
-                redacted.append(self._argument(one))
-                announced = _announced(one)
-            elif announced == "credential" and _is_scheme(one):
-                redacted.append(one)
-            elif announced == "identifier" and not is_identifier(_bytes(one)):
-                redacted.append(self._argument(one))
-                announced = _announced(one)
+        for argument in arguments:
+            if announced is None or _is_option(argument):
+                redacted.append(self._argument(argument))
+                announced = _announced(argument)
+            elif announced == "credential" and _is_scheme(argument):
+                redacted.append(argument)
+            elif announced == "identifier" and not is_identifier(_bytes(argument)):
+                redacted.append(self._argument(argument))
+                announced = _announced(argument)
             else:
-                redacted.append(self._credential(one))
+                redacted.append(self._credential(argument))
                 announced = None
         return redacted
 
     def url(self, text: str) -> str:
-        """A URL without its user's password, its secret and session parameters, and keys in its path."""
+        """Redact a URL: its user's password, its secret and session parameters, and keys in its path."""
         from .spans import url_spans
 
         data = _bytes(text)
         return _text(self._replaced(data, url_spans(data, 0, len(data)))[0])
 
     def head(self, data: bytes) -> Redacted:
-        """An HTTP head without the values of secret header fields and without what is secret in its URLs."""
+        """Redact an HTTP head: the values of secret header fields, and secrets in its URLs."""
         from .spans import head_spans
 
         return self._replaced(data, head_spans(data))
 
     def endpoint(self, data: bytes) -> Redacted:
-        """An SSE event without the session id, if it is an `endpoint` event (HTTP+SSE, 2024-11-05), in its JSON dialect too."""
+        """Redact the session id of an SSE event, if it is an `endpoint` event (HTTP+SSE, 2024-11-05), also in its JSON dialect."""
         if b"endpoint" not in data:
             return data, ()
         from .spans import endpoint_spans
@@ -89,22 +89,22 @@ class Redactor:
         return self._replaced(data, endpoint_spans(data))
 
     def body(self, data: bytes, content_type: str) -> Redacted:
-        """An OAuth form or JSON body without its tokens, codes and secrets. JSON-RPC passes untouched."""
-        passing = self.passing(content_type, sealed=False)
-        redacted, ranges = passing.feed(data)
-        rest, more = passing.close()
+        """Redact the tokens, codes and secrets of an OAuth form or JSON body. JSON-RPC passes untouched."""
+        body_filter = self.body_filter(content_type, is_compressed=False)
+        redacted, ranges = body_filter.feed(data)
+        rest, more = body_filter.close()
         return redacted + rest, (*ranges, *((len(redacted) + at, length, kind) for at, length, kind in more))
 
-    def passing(self, content_type: str, *, sealed: bool) -> Body:
-        """What such a body passes through, piece by piece; `sealed`: a compressed one."""
+    def body_filter(self, content_type: str, *, is_compressed: bool) -> BodyFilter:
+        """Make a filter for the pieces of an OAuth body."""
         from . import oauth_bodies as bodies
 
-        if sealed:
+        if is_compressed:
             return bodies.SealedBody(self._key, PREFIX.encode(), DIGITS // 2)
-        return bodies.body(content_type, self.pseudonym)
+        return bodies.filter_for(content_type, self.pseudonym)
 
     def _argument(self, text: str, *, nested: bool = False) -> str:
-        """One argument that nothing before it announced as a secret; or, `nested`, what stands behind its `=`."""
+        """Redact an argument that no earlier one announced as a secret; or, `nested`, what follows its `=`."""
         if text.startswith(SECRET_PREFIXES) and len(text) >= SECRET_PREFIX_BYTES:
             return self._value(text)
         if '"' in text and "{" in text:
@@ -126,11 +126,11 @@ class Redactor:
         if "?" in text or "://" in text:
             return self.url(text)
         if ";" in text and equals and not nested:  # a connection string
-            return ";".join(self._argument(one, nested=True) for one in text.split(";"))
+            return ";".join(self._argument(part, nested=True) for part in text.split(";"))
         return text
 
     def _value(self, text: str) -> str:
-        """The pseudonym of `text`, whose quotes (in the text of a shell) are no part of the secret."""
+        """Return the pseudonym of `text`, whose quotes (in the text of a shell) are no part of the secret."""
         bare = text.strip("'\" ")
         if not bare:
             return text
@@ -138,7 +138,7 @@ class Redactor:
         return text[:at] + self.pseudonym(_bytes(bare)).decode() + text[at + len(bare) :]
 
     def _credential(self, text: str) -> str:
-        """A credential on a command line: what comes behind the scheme, if it names one, is secret."""
+        """Redact a credential on a command line: all of it, or what follows its scheme."""
         scheme, blank, secret = text.strip().partition(" ")
         if blank and _is_scheme(scheme):
             at = text.index(secret, text.index(scheme) + len(scheme))
@@ -146,7 +146,7 @@ class Redactor:
         return self._value(text)
 
     def _json(self, text: str) -> str:
-        """JSON on a command line (`--config '{"apiKey": …}'`), and the URLs in it."""
+        """Redact JSON on a command line (`--config '{"apiKey": …}'`), and the URLs in it."""
         from .spans import member_spans, text_spans
 
         data, _ = self._replaced(_bytes(text), member_spans(_bytes(text), lambda name: kind_of(name) is not None))
@@ -171,28 +171,28 @@ class Redactor:
 
 
 class NoRedaction:
-    """Redacts nothing: `--redact none`, which is explicit and stands in the capture's header."""
+    """A redactor that changes nothing, for `--redact none`, which is explicit and is named in the capture's header."""
 
     __slots__ = ()
 
     def argv(self, arguments: list[str]) -> list[str]:
-        """The arguments as they are."""
+        """Return the arguments as they are."""
         return arguments
 
     def url(self, text: str) -> str:
-        """The URL as it is."""
+        """Return the URL as it is."""
         return text
 
     def head(self, data: bytes) -> Redacted:
-        """The head as it is."""
+        """Return the head as it is."""
         return data, ()
 
     def endpoint(self, data: bytes) -> Redacted:
-        """The event as it is."""
+        """Return the event as it is."""
         return data, ()
 
     def body(self, data: bytes, content_type: str) -> Redacted:
-        """The body as it is."""
+        """Return the body as it is."""
         return data, ()
 
 
@@ -208,12 +208,12 @@ def _text(data: bytes) -> str:
 
 
 def _is_name(text: str) -> bool:
-    """True for what may name an option, a variable or a header field; a quote or hyphens may stand before it."""
+    """Tell whether a text may name an option, a variable or a header field; a quote or hyphens may come before the name."""
     return text.lstrip("-'\"").replace("-", "").replace("_", "").replace(".", "").isalnum()
 
 
 def _is_option(text: str) -> bool:
-    """True for what is no value of the option before it. A secret may begin with one hyphen, and is longer than `-v`."""
+    """Tell whether a text is no value of the option before it. A secret may begin with one hyphen, and is longer than `-v`."""
     return text.startswith("--") or (text.startswith("-") and len(text) == len("-v"))
 
 
@@ -222,7 +222,7 @@ def _is_scheme(text: str) -> bool:
 
 
 def _announced(text: str) -> Announced:
-    """What the next argument is after `--token`, `Authorization:` or `Bearer`."""
+    """Return what the next argument is, after one like `--token`, `Authorization:` or `Bearer`."""
     bare = text.lstrip("'\"")
     if bare.startswith("--") and "=" not in bare and kind_of_option(bare[2:]):
         return "value"

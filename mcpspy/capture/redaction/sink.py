@@ -1,6 +1,6 @@
-"""A sink that takes secrets out of HTTP records on their way to the disk: heads, `endpoint` events, OAuth's bodies.
+"""A sink that takes secrets out of HTTP records on their way to the disk: out of heads, `endpoint` events and OAuth's bodies.
 
-Refuses to look into JSON-RPC: which bodies are OAuth's is told by their type and their path.
+JSON-RPC is not looked into: the type and the path of a body say whether it is OAuth's.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING
 from ...records import Close, Frame, Open, Partial, Record
 
 if TYPE_CHECKING:
-    from .oauth_bodies import Body
+    from .oauth_bodies import BodyFilter
     from .redactor import Redactor
 
 MAX_HEADS = 512
-"""So many different heads are remembered as redacted: a client sends the same one again and again, and one costs 15 µs."""
+"""So many heads are remembered with their redaction: a client sends the same head often, and redacting one takes 15 µs."""
 
 OAUTH_PATHS = (b"/token", b"/register", b"/authorize", b"/revoke", b"/introspect", b"/device")
 
 MAX_LINE_BYTES = 1 << 13
-"""A line of a refused head that comes in pieces; behind a longer one, or when the head has ended, nothing more is looked for."""
+"""Limit of a line of a refused head that comes in pieces; after a longer line, or after the head, the search for secrets ends."""
 
 _ENDS_HEAD = re.compile(rb"\n\r?\n").search
 
 MAX_ENDPOINT_BYTES = 1 << 13
-"""An event that announces an endpoint is short; a longer one is not looked at."""
+"""Limit of an event that announces an endpoint; a longer one is not searched."""
 
 
 class RedactingSink:
-    """Passes records on to `sink`, redacted. stdio records are passed on as they are."""
+    """A sink that passes records on to `sink`, redacted. stdio records are passed on as they are."""
 
     __slots__ = ("_bodies", "_event", "_events", "_heads", "_oauth", "_opaque", "_redactor", "_sink", "_sse")
 
@@ -41,10 +41,9 @@ class RedactingSink:
         self._redactor = redactor
         self._heads: dict[bytes, tuple[bytes, tuple[tuple[int, int, str], ...]]] = {}
         self._sse: set[int] = set()  # streams of events, which may announce an endpoint
-        self._bodies: dict[int, Body] = {}  # streams with bodies of OAuth, and what these pass through
-        self._opaque: dict[
-            int, bytes
-        ] = {}  # streams without a head, which may begin with one that was refused: its last line so far
+        self._bodies: dict[int, BodyFilter] = {}  # the filters of streams with OAuth bodies
+        # streams without a head, which may begin with a head that was refused: the last line of that so far
+        self._opaque: dict[int, bytes] = {}
         self._oauth: set[int] = set()  # transactions at OAuth's paths
 
     def __call__(self, records: Sequence[Record]) -> None:
@@ -68,14 +67,14 @@ class RedactingSink:
         return passed
 
     def event(self, stream: int, at_ns: int, data: bytes) -> None:
-        """One whole event that came as one HTTP chunk."""
+        """Take one whole event that came as one HTTP chunk."""
         if b"endpoint" in data or self._event is None or stream not in self._sse:
             self((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
         else:
             self._event(stream, at_ns, data)
 
     def events(self, before: Sequence[Record], stream: int, at_ns: int, events: Sequence[bytes]) -> None:
-        """Records, and events behind them that came in one HTTP chunk each."""
+        """Take records, and after them events that came in one HTTP chunk each."""
         if self._events is None or any(b"endpoint" in data for data in events):
             self((*before, *(Frame(stream, at_ns, at_ns, data, chunks=(len(data),)) for data in events)))
         else:
@@ -91,10 +90,10 @@ class RedactingSink:
             self._refused_head(record, self._opaque.pop(stream))
 
     def _refused_head(self, record: Frame, begun: bytes) -> None:
-        """What may be a piece of a head that was refused; `begun` is the line, with the end of the one before, that it goes on."""
+        """Redact what may be a piece of a refused head; `begun` is its last line so far, with the end of the line before that."""
         whole = begun + record.data
         data, redacted = self._redactor.head(whole)
-        if not data.startswith(begun):  # a secret goes on: what has come of it before went to the disk as another name
+        if not data.startswith(begun):  # a secret continues: its beginning went to the disk under another pseudonym
             rest = record.data.partition(b"\n")[0].rstrip(b"\r")
             name = self._redactor.pseudonym(rest) if rest else b""
             data, more = self._redactor.head(record.data[len(rest) :])
@@ -110,7 +109,7 @@ class RedactingSink:
             self._opaque[record.stream] = last_line
 
     def _partial(self, record: Partial) -> None:
-        """What waits may hold the beginning of a secret: of anything but MCP's own messages only the length is kept."""
+        """Keep only the length of bytes that wait, as they may hold the beginning of a secret; MCP's own messages are kept."""
         stream = record.stream
         if stream in self._bodies or stream in self._opaque or (stream in self._sse and b'"jsonrpc"' not in record.data):
             record.data = b""
@@ -123,8 +122,8 @@ class RedactingSink:
         if record.framing == "sse":
             self._sse.add(record.stream)
         elif record.transaction in self._oauth or content_type.startswith("application/x-www-form-urlencoded"):
-            sealed = _value(record.head, b"content-encoding") not in ("", "identity")
-            self._bodies[record.stream] = self._redactor.passing(content_type, sealed=sealed)
+            is_compressed = _value(record.head, b"content-encoding") not in ("", "identity")
+            self._bodies[record.stream] = self._redactor.body_filter(content_type, is_compressed=is_compressed)
         if record.name == "response" and not record.head.startswith((b"HTTP/1.1 1", b"HTTP/1.0 1")):
             self._oauth.discard(record.transaction)
         record.head, record.redacted = self._head(record.head)
@@ -132,15 +131,15 @@ class RedactingSink:
             record.forwarded, _ = self._head(record.forwarded)
 
     def _head(self, head: bytes) -> tuple[bytes, tuple[tuple[int, int, str], ...]]:
-        found = self._heads.get(head)
-        if found is None:
+        redacted = self._heads.get(head)
+        if redacted is None:
             if len(self._heads) >= MAX_HEADS:
                 self._heads.clear()
-            found = self._heads[head] = self._redactor.head(head)
-        return found
+            redacted = self._heads[head] = self._redactor.head(head)
+        return redacted
 
     def _close(self, record: Close) -> list[Record]:
-        """A stream has ended. What is left of a body that did not come to its end."""
+        """End a stream. Return the rest of a body that did not come to its end."""
         self._sse.discard(record.stream)
         self._opaque.pop(record.stream, None)
         body = self._bodies.pop(record.stream, None)
@@ -149,8 +148,8 @@ class RedactingSink:
         _mark(rest, redacted)
         return [rest] if data else []
 
-    def _body(self, record: Frame, body: Body) -> None:
-        """A body, or a part of one: a secret may begin in one part and end in the next, and goes to the disk where it ends."""
+    def _body(self, record: Frame, body: BodyFilter) -> None:
+        """Redact a body, or a part of one: a secret may begin in one part and end in the next, where its pseudonym goes."""
         data, redacted = body.feed(record.data)
         if not record.part:
             rest, more = body.close()
@@ -174,7 +173,7 @@ def _mark(record: Frame, redacted: tuple[tuple[int, int, str], ...]) -> None:
 
 
 def _value(head: bytes, name: bytes) -> str:
-    """The first value of a field, in lower case; empty if there is none."""
+    """Return the first value of a field, in lower case; empty if there is none."""
     sought = b"\r\n%b:" % name
     at = head.lower().find(sought)
     if at < 0:

@@ -1,6 +1,6 @@
-"""Where secrets stand in HTTP heads, URLs, SSE events and JSON: stretches of bytes, each with what it holds, decoded.
+"""Secrets in HTTP heads, URLs, SSE events and JSON: bytes in, spans out, each with its kind and its decoded value.
 
-Decoded, so that one secret is one value in a query, a header and a body (`bodies`). Finds, and replaces nothing; linear in the bytes.
+Values are decoded so that one secret is one value in a query, a header and a body. Work is linear in the bytes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from .names import Kind
 
     Span = tuple[int, int, Kind, bytes]
-    """First byte, byte behind the last, kind, and the secret itself of a stretch to be replaced."""
+    """First byte, byte after the last, kind, and decoded value of a secret."""
 
 _TO_BLANKS = bytes.maketrans(b"\t\r\n\"'<>\\`{}", b" " * 11)
-"""What ends a URL in a text besides a blank, as blanks."""
+"""Characters that end a URL in a text, mapped to blanks."""
 
 _SLASHES = re.compile(rb"(?:\\?/){2,}+")
 _SCHEME_END = re.compile(rb":(?:\\?/){2,}+")
-"""What stands before a host: two slashes, each of which JSON may spell with a backslash."""
+"""The mark before a host: two slashes, which JSON may spell with a backslash each."""
 
 _URL_FIELDS = {b"location", b"content-location", b"referer"}
 _HEX = b"0123456789abcdefABCDEF"
@@ -36,7 +36,7 @@ _MEMBER = re.compile(rb'"([\w.-]{1,64})"[ \t\r\n]*+:[ \t\r\n]*+"((?:[^"\\]|\\.)*
 
 
 def head_spans(data: bytes) -> Iterator[Span]:
-    """Secrets of an HTTP head: in the target of its request line and in its header fields."""
+    """Yield the secrets of an HTTP head: in the target of its request line and in its header fields."""
     request_line, *lines = _unfolded_lines(data)
     first, last = request_line.find(b" "), request_line.rfind(b" ")
     if 0 <= first < last and not data.startswith(b"HTTP/"):
@@ -50,7 +50,7 @@ def head_spans(data: bytes) -> Iterator[Span]:
 
 
 def _unfolded_lines(data: bytes) -> list[bytes]:
-    """The lines of a head; one that begins with a blank belongs to the one before it (RFC 9112 §5.2)."""
+    """Return the lines of a head; one that begins with a blank belongs to the line before it (RFC 9112 §5.2)."""
     lines = data.split(b"\n")
     if b"\n " not in data and b"\n\t" not in data:
         return lines
@@ -80,7 +80,7 @@ def _stripped(data: bytes, start: int, end: int) -> tuple[int, int]:
 
 
 def _credential_spans(data: bytes, start: int, end: int, kind: Kind) -> Iterator[Span]:
-    """The value but for its scheme: a token is the same token in `Authorization: Bearer` and in the body that granted it."""
+    """Yield the value without its scheme: a token is the same in `Authorization: Bearer` and in the body that granted it."""
     blank = data.find(b" ", start, end)
     if kind == "authorization" and blank >= 0 and data[start:blank].strip(b"'\"").lower().decode("latin-1") in SCHEMES:
         start, end = _stripped(data, blank, end)
@@ -89,7 +89,7 @@ def _credential_spans(data: bytes, start: int, end: int, kind: Kind) -> Iterator
 
 
 def _cookie_spans(data: bytes, start: int, end: int, *, every: bool) -> Iterator[Span]:
-    """The values of `Cookie`'s pairs, or the value that `Set-Cookie` sets, whose attributes are no secrets."""
+    """Yield the values of `Cookie`'s pairs, or the value that `Set-Cookie` sets, whose attributes are no secrets."""
     at = start
     while at < end:
         stop = data.find(b";", at, end)
@@ -106,7 +106,7 @@ def _cookie_spans(data: bytes, start: int, end: int, *, every: bool) -> Iterator
 
 
 def endpoint_spans(data: bytes) -> Iterator[Span]:
-    """Secrets of the address in an SSE event, if it is an `endpoint` event; as plain data, or in JSON."""
+    """Yield the secrets of the address in an SSE event, if it is an `endpoint` event; as plain data, or in JSON."""
     lines = list(_event_lines(data))
     if not any(data[start:end].replace(b" ", b"") == b"event:endpoint" for start, end in lines):
         return
@@ -117,7 +117,7 @@ def endpoint_spans(data: bytes) -> Iterator[Span]:
 
 
 def _event_lines(data: bytes) -> Iterator[tuple[int, int]]:
-    """Start and end of each line of an SSE event, which ends in CR, LF or CRLF."""
+    """Yield start and end of each line of an SSE event, which ends in CR, LF or CRLF."""
     start = 0
     for line in data.splitlines(keepends=True):
         yield start, start + len(line.rstrip(b"\r\n"))
@@ -128,14 +128,14 @@ def _event_lines(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def text_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
-    """Secrets of the URLs in the text `data[start:end]`, where they may stand in quotes and between other words."""
+    """Yield the secrets of the URLs in the text `data[start:end]`, where they may be in quotes and between other words."""
     for word in data[start:end].replace(b"\\/", b"//").translate(_TO_BLANKS).split(b" "):
         yield from url_spans(data, start, start + len(word))
         start += len(word) + 1
 
 
 def url_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
-    """Secrets of the URL that is `data[start:end]`, whole or from its path on."""
+    """Yield the secrets of the URL `data[start:end]`, which is whole or begins with its path."""
     path_end = min((at for at in (data.find(b"?", start, end), data.find(b"#", start, end)) if at >= 0), default=end)
     slashes = _SLASHES.match(data, start, path_end)
     before = slashes or _SCHEME_END.search(data, start, path_end)
@@ -144,7 +144,7 @@ def url_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
         slash = data.find(b"/", start, path_end)
         slash = path_end if slash < 0 else slash
         yield from _userinfo_spans(data, start, slash)
-        start = slash if slashes is None else start  # in a request line it is a path that begins so
+        start = slash if slashes is None else start  # in a request line, a path may begin with two slashes
     for segment in data[start:path_end].split(b"/"):
         if is_identifier(segment):
             yield start, start + len(segment), "path", segment
@@ -153,7 +153,7 @@ def url_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
 
 
 def _userinfo_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
-    """The password, or the user where there is none: that is how a token stands there."""
+    """Yield the password, or if there is none the user, for a token may be given so."""
     at_sign = data.rfind(b"@", start, end)
     if at_sign >= 0:
         colon = data.find(b":", start, at_sign)
@@ -162,35 +162,35 @@ def _userinfo_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
 
 
 def _parameter_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
-    """Values of secret parameters."""
-    for one in data[start:end].replace(b"#", b"&").split(b"&"):
-        yield from _one_parameter_spans(data, start, start + len(one))
-        start += len(one) + 1
+    """Yield the values of secret parameters."""
+    for parameter in data[start:end].replace(b"#", b"&").split(b"&"):
+        yield from _one_parameter_spans(data, start, start + len(parameter))
+        start += len(parameter) + 1
 
 
 def _one_parameter_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
-    """`;` and a second `?` separate parameters for some, and are legal in a value: behind a secret name all is secret."""
-    for one in data[start:end].replace(b"?", b";").split(b";"):
-        name, equals, _ = one.partition(b"=")
+    """Yield the value of a secret parameter. `;` and `?` may separate parameters or be in a value: a secret goes to the end."""
+    for part in data[start:end].replace(b"?", b";").split(b";"):
+        name, equals, _ = part.partition(b"=")
         kind = kind_of_parameter(percent_decoded(name).decode("latin-1")) if equals else None
         if kind is not None:
             first = start + len(name) + 1
             yield first, end, kind, percent_decoded(data[first:end])
             return
-        start += len(one) + 1
+        start += len(part) + 1
 
 
 def percent_decoded(data: bytes) -> bytes:
-    """What `%41` and the like stand for; a `%` that begins nothing of the kind is itself."""
+    """Decode percent signs as in `%41`; any other `%` means itself."""
     if b"%" not in data:
         return data
     first, *rest = data.split(b"%")
     pieces = [first]
-    for one in rest:
-        if len(one) >= 2 and one[0] in _HEX and one[1] in _HEX:
-            pieces.append(bytes((int(one[:2], 16),)) + one[2:])
+    for piece in rest:
+        if len(piece) >= 2 and piece[0] in _HEX and piece[1] in _HEX:
+            pieces.append(bytes((int(piece[:2], 16),)) + piece[2:])
         else:
-            pieces.append(b"%" + one)
+            pieces.append(b"%" + piece)
     return b"".join(pieces)
 
 
@@ -198,14 +198,14 @@ def percent_decoded(data: bytes) -> bytes:
 
 
 def member_spans(data: bytes, is_secret: Callable[[str], bool]) -> Iterator[Span]:
-    """String values of secret members at any depth, also of one that was cut off. A scan: nothing is parsed."""
+    """Yield the string values of secret members at any depth, also one that was cut off. A scan: nothing is parsed."""
     for match in _MEMBER.finditer(data):
         if is_secret(match[1].decode("latin-1")):
             yield match.start(2), match.end(2), "token", unescaped(match[2])
 
 
 def unescaped(data: bytes) -> bytes:
-    """What it means that stands between the quotes of a JSON string; what is no JSON means itself."""
+    """Return the text that the inside of a JSON string's quotes means; bytes that are no JSON mean themselves."""
     if b"\\" not in data:
         return data
     try:

@@ -1,6 +1,7 @@
-"""WHAT on the command line, the same for every verb: `PATH`, `@`, `@1`, `LABEL`, `-`, each with `:7` or `:7..20` behind it.
+"""WHAT on the command line, the same for every verb: a text in; out the captures and rows that it names.
 
-Refuses to open captures further than the catalog does, and to know what a row is.
+WHAT is `PATH`, `@`, `@1`, `LABEL` or `-`, each with or without `:7` or `:7..20` after it. Captures are read no further than the
+catalog does, and rows are only numbers here.
 """
 
 import os
@@ -17,28 +18,28 @@ from .folder import EXTENSION, captures_folder
 STDIN = "-"
 
 MOMENT_NS = 2_000_000_000
-"""What a client ends sooner, without a word from the server, it may not have wanted."""
+"""A server that its client ends sooner, before the server had said anything, may not have been wanted."""
 BESIDE_NS = 10_000_000_000
 """Captures of one client that began closer together were started for the same reason."""
 
-_ONLY_PLAYED = "there is nothing but what mocks and replays have recorded; name one of it, as mcpspy list calls it"
+_ONLY_PLAYED = "the store has captures of mocks and replays only; name one of them as mcpspy list does"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """What a WHAT names: paths of captures (`-` is standard input), and the first and last row asked for, counted from 1."""
+    """The target of a WHAT: paths of captures (`-` is standard input), and the first and last row, counted from 1."""
 
     captures: tuple[str, ...]
     rows: tuple[int, int] | None = None
 
 
 def resolve(what: str = "@", *, skips_replays: bool = False, skips_mocks: bool = False) -> Address:
-    """The captures and rows that `what` names.
+    """Find the captures and rows that `what` names.
 
-    `@` is the newest recording, `@1` the one before it; captures without a message do not count, unless there are no others. For `@`,
-    with `skips_replays`, those of replays do not count either, nor, with `skips_mocks`, those of mocks; `@1` is what `mcpspy list`
-    calls so. A label is its newest capture. An existing file whose very name looks like something else wins.
-    Raises: AddressError: saying what is wrong and where was looked. OSError: if the store cannot be read.
+    `@` is the newest recording, `@1` the one before it; captures without a message do not count, unless there are no others. For
+    `@`, captures of replays do not count with `skips_replays`, nor those of mocks with `skips_mocks`; `@1` is what `mcpspy list`
+    calls so. A label means its newest capture. The name of an existing file wins over all other meanings.
+    Raises: AddressError: says what is wrong and where it was looked for. OSError: if the store cannot be read.
     """
     what = what or "@"
     if os.path.exists(what):
@@ -49,30 +50,30 @@ def resolve(what: str = "@", *, skips_replays: bool = False, skips_mocks: bool =
     if os.path.exists(name):
         return Address(captures=(_file(what, name),), rows=rows)
     known = entries()
-    if rows and any(one.label == what for one in known):
+    if rows and any(capture.label == what for capture in known):
         name, rows = what, None
     if name in ("", "@") or (name.startswith("@") and _is_number(name[1:])):
         back = int(name[1:] or 0)
-        played = [(skips_replays and one.is_replay) or (skips_mocks and one.is_mock) for one in known]
-        counted = known if back else [one for one, is_played in zip(known, played, strict=True) if not is_played]
+        played = [(skips_replays and capture.is_replay) or (skips_mocks and capture.is_mock) for capture in known]
+        counted = known if back else [capture for capture, is_played in zip(known, played, strict=True) if not is_played]
         if known and not counted:
             raise AddressError(what, _ONLY_PLAYED, looked=captures_folder())
         return Address(captures=_recording(what, back, counted), rows=rows)
     return Address(captures=(_labelled(what, name, known),), rows=rows)
 
 
-def addresses(spoke: Sequence[bool]) -> list[str]:
-    """What each recording is called, the newest first: `@`, `@1`, …; nothing where nothing was said, unless that holds for all."""
+def addresses(have_messages: Sequence[bool]) -> list[str]:
+    """Return the address of each recording, the newest first: `@`, `@1`, …; empty for one without a message, unless none has any."""
     count = 0
     names = []
-    for counts in spoke if any(spoke) else [True] * len(spoke):
+    for counts in have_messages if any(have_messages) else [True] * len(have_messages):
         names.append(("@" if not count else f"@{count}") if counts else "")
         count += counts
     return names
 
 
 def _split(what: str) -> tuple[str, tuple[int, int] | None]:
-    """`what` without its rows, and the rows. What only looks like rows (`a:b`) belongs to the name."""
+    """Split `what` into a name and rows. An end that only looks like rows (`a:b`) belongs to the name."""
     name, colon, tail = what.rpartition(":")
     first, dots, last = tail.partition("..")
     if not colon or not _is_number(first) or (dots and not _is_number(last)):
@@ -94,7 +95,7 @@ def _file(what: str, path: str) -> str:
 
 
 def _recording(what: str, back: int, known: list[CatalogEntry]) -> tuple[str, ...]:
-    """The paths of the newest recording but `back`."""
+    """Return the paths of the recording that is `back` before the newest."""
     if not known:
         raise _nothing_yet(what)
     counted: list[Recording] = []
@@ -103,18 +104,18 @@ def _recording(what: str, back: int, known: list[CatalogEntry]) -> tuple[str, ..
         (counted if any(map(has_message, recording.entries)) else others).append(recording)
         if len(counted) > back:
             break
-    found = counted or others
-    if back >= len(found):
-        there = "is only one recording" if len(found) == 1 else f"are only {len(found)} recordings"
+    candidates = counted or others
+    if back >= len(candidates):
+        there = "is only one recording" if len(candidates) == 1 else f"are only {len(candidates)} recordings"
         raise AddressError(what, f"there {there}", looked=captures_folder())
-    return tuple(one.path for one in found[back].entries)
+    return tuple(capture.path for capture in candidates[back].entries)
 
 
 def _labelled(what: str, name: str, known: list[CatalogEntry]) -> str:
-    """The path of the newest capture with this label, or of this name in the store."""
-    candidates = [one for one in known if one.header and one.label == name]
+    """Return the path of the newest capture with this label, or of this name in the store."""
+    candidates = [capture for capture in known if capture.header and capture.label == name]
     if candidates:
-        return _meant(candidates).path
+        return _newest(candidates).path
     path = os.path.join(captures_folder(), name.removesuffix(EXTENSION) + EXTENSION)
     if os.sep not in name and os.path.exists(path):
         return path
@@ -124,25 +125,28 @@ def _labelled(what: str, name: str, known: list[CatalogEntry]) -> str:
         raise AddressError(what, "there is no such file; mcpspy list shows what has been recorded")
     if not known:
         raise _nothing_yet(what)
-    close = get_close_matches(name, {one.label for one in known}, n=1)
+    close = get_close_matches(name, {capture.label for capture in known}, n=1)
     hint = f"; is it {close[0]}?" if close else "; mcpspy list shows what there is"
     raise AddressError(what, f"there is no such file, and no capture has this label{hint}", looked=captures_folder())
 
 
-def _meant(candidates: list[CatalogEntry]) -> CatalogEntry:
-    """Of captures with one label, the newest first, the newest that counts.
+def _newest(candidates: list[CatalogEntry]) -> CatalogEntry:
+    """Return the newest capture that counts, of captures with one label, the newest first.
 
-    Some clients start a server several times at once and end all but one of them: these do not hide the one that they keep.
+    Some clients start a server several times at once and end all but one process: those do not hide the one that they keep.
     """
     newest = next(filter(has_message, candidates), candidates[0])
     if not _was_dropped(newest):
         return newest
-    beside = [one for one in candidates if one.parent == newest.parent and abs(one.begin_ns - newest.begin_ns) < BESIDE_NS]
-    return max(filter(has_message, beside), key=lambda one: (one.live, one.begin_ns + one.last_ns), default=newest)
+    siblings = (capture for capture in candidates if capture.parent == newest.parent)
+    beside = [capture for capture in siblings if abs(capture.begin_ns - newest.begin_ns) < BESIDE_NS]
+    return max(
+        filter(has_message, beside), key=lambda capture: (capture.live, capture.begin_ns + capture.last_ns), default=newest
+    )
 
 
 def _was_dropped(capture: CatalogEntry) -> bool:
-    """Whether the client ended it by a signal; or in a moment, before the server had said anything."""
+    """Tell whether the client ended the server by a signal, or within a moment and before the server had said anything."""
     if capture.live:
         return False
     why = "SIGKILL" if capture.end is None else capture.end.why

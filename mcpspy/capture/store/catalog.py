@@ -1,6 +1,10 @@
-"""What the store holds: its captures by their cheap facts, grouped into recordings. Refuses to understand what frames hold.
+"""The captures of the store with the facts that are cheap to get, and the recordings that they make.
 
-A capture's facts come from its first line and its last ones, however large it is; only counting reads more, and is bounded.
+    client 1  weather  ├────────┤       ├──────┤       three recordings: client 1 with weather and files,
+              files      ├────────┤                                      client 1 with weather,
+    client 2  weather          ├────┤                                    client 2 with weather
+
+The facts of a capture come from its first line and its last ones, however large it is. Only counting reads more, and is bounded.
 """
 
 import os
@@ -14,17 +18,17 @@ from ..file.reader import CHUNK_BYTES, Reader, read, sound_record
 from .folder import EXTENSION, captures_folder, is_live
 
 TAIL_BYTES = (1 << 16, 1 << 24)
-"""How much of a file's end is looked at for its last sound record: little, and if that is no whole line, more."""
+"""How much of a file's end is searched for its last sound record: little, and more if that has no whole line."""
 
 COUNTED_BYTES = 1 << 26
-"""Of a larger capture without an `end` record, so much is read to count what it holds: about a second."""
+"""How much of a capture without an `end` record is read to count its messages: for about a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """One capture of the store. `header` is None where it has none that can be used; `error` then says why.
+    """One capture of the store. `header` is None if it has none that can be used; then `error` says why.
 
-    `begin_ns` is Unix time; `last_ns` is when its last record was made, since it began, as far as is known without reading all.
+    `begin_ns` is Unix time; `last_ns` is the time of its last record since it began, as far as is known without reading all.
     """
 
     path: str
@@ -38,22 +42,22 @@ class CatalogEntry:
 
     @property
     def label(self) -> str:
-        """The server's name; of a capture without a header, its file's."""
+        """The server's label; of a capture without a header, the name of its file."""
         return self.header.label if self.header else os.path.basename(self.path).removesuffix(EXTENSION)
 
     @property
     def is_replay(self) -> bool:
-        """Whether its client was played by mcpspy."""
+        """True if its client was played by mcpspy."""
         return self.header is not None and "replay" in self.header.tapped
 
     @property
     def is_mock(self) -> bool:
-        """Whether its server was played by mcpspy."""
+        """True if its server was played by mcpspy."""
         return self.header is not None and "mock" in self.header.tapped
 
     @property
     def is_model(self) -> bool:
-        """Whether its leg is the model's: what it holds is what a model was asked and said."""
+        """True for a capture of a model API: prompts, and answers of a model."""
         return self.header is not None and self.header.tapped.get("leg") == "model"
 
     @property
@@ -63,7 +67,7 @@ class CatalogEntry:
 
     @property
     def parent(self) -> tuple[object, ...]:
-        """What captures of one client have in common; a capture that does not know its parent is alone."""
+        """A key that captures of one client have in common; a capture with an unknown parent has its own."""
         pid = self.header.parent.get("pid") if self.header else None
         if self.header is None or not isinstance(pid, int) or not pid:
             return (self.path,)
@@ -72,9 +76,9 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """What a capture holds: complete frames of the protocol's streams, and how often recording failed.
+    """Counts of a capture: complete frames of the protocol's streams, and how often recording failed.
 
-    `whole` is False where the capture is larger than is read for counting: it holds at least so much.
+    `whole` is False if the capture is larger than what is read for counting: it holds at least so much.
     """
 
     messages: int
@@ -84,31 +88,31 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """What one client did with all its servers: captures with one parent process that overlap in time, the oldest first.
+    """One client with all its servers: captures with one parent process that overlap in time, the oldest first.
 
-    With them those of a model's leg that overlap with these, whoever started their taps.
+    Captures of a model API that overlap with these belong to it too, whatever process started their taps.
     """
 
     entries: tuple[CatalogEntry, ...]
 
     @property
     def begin_ns(self) -> int:
-        """When its first capture began, as Unix time; a model's leg may have run for days, and counts if there is no other."""
+        """The time when its first capture began, as Unix time. One of a model API may be days old: it counts if there is no other."""
         return self.own[0].begin_ns
 
     @property
     def client(self) -> str:
-        """The name of the process that started the taps; of a model's leg, only if there is no other."""
+        """The name of the process that started the taps; that of a model API's tap only if there is no other."""
         return self.own[0].client
 
     @property
     def own(self) -> Sequence[CatalogEntry]:
-        """Its captures without those of a model's leg, which it may share with others; these, if there are no others."""
-        return [one for one in self.entries if not one.is_model] or self.entries
+        """Its captures without those of a model API, which other recordings may share; if there are no others, those."""
+        return [entry for entry in self.entries if not entry.is_model] or self.entries
 
 
 def entries(folder: str | None = None) -> list[CatalogEntry]:
-    """The captures in `folder` (the store's by default), the newest first. Empty where there is no such folder.
+    """List the captures in `folder` (the store's by default), the newest first. Empty if there is no such folder.
 
     Raises: OSError: if the folder cannot be read.
     """
@@ -117,15 +121,16 @@ def entries(folder: str | None = None) -> list[CatalogEntry]:
         names = os.listdir(folder)
     except FileNotFoundError:
         return []
-    found = [entry(os.path.join(folder, name)) for name in names if name.endswith(EXTENSION)]
-    return sorted((one for one in found if one is not None), key=lambda one: (one.begin_ns, one.path), reverse=True)
+    captures = [entry(os.path.join(folder, name)) for name in names if name.endswith(EXTENSION)]
+    readable = (capture for capture in captures if capture is not None)
+    return sorted(readable, key=lambda capture: (capture.begin_ns, capture.path), reverse=True)
 
 
 def entry(path: str) -> CatalogEntry | None:
-    """The capture at `path`. None where there is no regular file (any more), or one that may not be read."""
+    """Return the capture at `path`. None if there is no regular file (any more), or one that cannot be read."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            return None  # a FIFO would have us wait for its writer
+            return None  # opening a FIFO would wait for its writer
         with open(path, "rb") as file:
             first = file.readline(CHUNK_BYTES)
             status = os.fstat(file.fileno())
@@ -146,23 +151,25 @@ def entry(path: str) -> CatalogEntry | None:
 
 
 def recordings(captures: Iterable[CatalogEntry], *, shares_models: bool = True) -> list[Recording]:
-    """The captures that can be used, by recording: the recording whose newest capture is newest first.
+    """Group the captures that can be used into recordings: first the recording that has the newest capture.
 
-    A capture of a model's leg is in every recording of the same boot that it overlaps; else, and without `shares_models`, it is in
-    one like any other.
+    A capture of a model API is in every recording of the same boot that it overlaps. If there is none, or without `shares_models`,
+    it is in a recording like any other.
     """
-    usable = [one for one in captures if one.header]
-    legs = [one for one in usable if one.is_model and shares_models and not (one.end and not one.end.messages)]
-    shared = {one.path: one for one in legs}
-    found = _by_parent(one for one in usable if one.path not in shared)
-    joined = [_with_models(recording, legs) for recording in found]
-    taken = {one.path for recording in joined for one in recording.entries}
-    joined += _by_parent(one for one in legs if one.path not in taken)
-    return sorted(joined, key=lambda recording: max((one.begin_ns, one.path) for one in recording.own), reverse=True)
+    usable = [capture for capture in captures if capture.header]
+    models = [
+        capture for capture in usable if capture.is_model and shares_models and not (capture.end and not capture.end.messages)
+    ]
+    shared = {capture.path for capture in models}
+    of_servers = _by_parent(capture for capture in usable if capture.path not in shared)
+    joined = [_with_models(recording, models) for recording in of_servers]
+    taken = {capture.path for recording in joined for capture in recording.entries}
+    joined += _by_parent(capture for capture in models if capture.path not in taken)
+    return sorted(joined, key=_newest, reverse=True)
 
 
 def count(capture: CatalogEntry) -> Count:
-    """How many messages and gaps a capture holds: from its `end` record, or by reading it."""
+    """Count the messages and gaps of a capture: from its `end` record, or by reading it."""
     if capture.end:
         return Count(messages=capture.end.messages, gaps=capture.end.gaps)
     messages = gaps = 0
@@ -179,12 +186,12 @@ def count(capture: CatalogEntry) -> Count:
                         case Gap():
                             gaps += 1
     except (OSError, CaptureError):
-        pass  # it went away, or was never one
+        pass  # it went away, or is no capture
     return Count(messages=messages, gaps=gaps, whole=capture.size_bytes <= COUNTED_BYTES)
 
 
 def has_message(capture: CatalogEntry) -> bool:
-    """True if anything of the protocol passed: a server that nobody spoke to does not make a recording the newest."""
+    """Tell whether a capture has a message: a server that nobody spoke to does not make a recording the newest."""
     if capture.end:
         return capture.end.messages > 0
     silent = set()
@@ -212,7 +219,7 @@ def _header(path: str, first: bytes) -> tuple[Header | None, str]:
 
 
 def _last(fd: int, size_bytes: int) -> tuple[int, End | None]:
-    """The time of the last sound record, and that record if it ends the capture."""
+    """Return the time of the last sound record, and that record if it ends the capture."""
     for window in TAIL_BYTES:
         begin = max(0, size_bytes - window)
         lines = os.pread(fd, size_bytes - begin, begin).split(b"\n")
@@ -227,35 +234,39 @@ def _last(fd: int, size_bytes: int) -> tuple[int, End | None]:
 
 def _by_parent(captures: Iterable[CatalogEntry]) -> list[Recording]:
     groups: dict[tuple[object, ...], list[CatalogEntry]] = {}
-    for one in captures:
-        groups.setdefault(one.parent, []).append(one)
+    for capture in captures:
+        groups.setdefault(capture.parent, []).append(capture)
     return [recording for group in groups.values() for recording in _overlapping(group)]
 
 
-def _with_models(recording: Recording, legs: Iterable[CatalogEntry]) -> Recording:
-    """The recording, with the captures of a model's leg that overlap with one of its own."""
-    met = [leg for leg in legs if any(_meet(leg, one) for one in recording.entries)]
-    return Recording(entries=tuple(sorted((*recording.entries, *met), key=_begin))) if met else recording
+def _newest(recording: Recording) -> tuple[int, str]:
+    return max((capture.begin_ns, capture.path) for capture in recording.own)
 
 
-def _meet(one: CatalogEntry, other: CatalogEntry) -> bool:
-    """Whether both were recorded at some instant of one boot."""
+def _with_models(recording: Recording, models: Iterable[CatalogEntry]) -> Recording:
+    """Add to a recording the captures of a model API that overlap with one of its own."""
+    overlapping = [model for model in models if any(_overlap(model, capture) for capture in recording.entries)]
+    return Recording(entries=tuple(sorted((*recording.entries, *overlapping), key=_begin))) if overlapping else recording
+
+
+def _overlap(one: CatalogEntry, other: CatalogEntry) -> bool:
+    """Tell whether both were recorded at some instant of one boot."""
     if not (one.header and other.header and one.header.boot_id and one.header.boot_id == other.header.boot_id):
         return False
     return _begin(one) <= _until(other) and _begin(other) <= _until(one)
 
 
 def _overlapping(group: list[CatalogEntry]) -> list[Recording]:
-    """Cut one parent's captures where nothing was being recorded. Times of one boot compare on its monotonic clock."""
-    runs: list[list[CatalogEntry]] = []
+    """Divide one parent's captures where nothing was being recorded. Times of one boot compare on its monotonic clock."""
+    clusters: list[list[CatalogEntry]] = []
     until = 0
-    for one in sorted(group, key=_begin):
-        if not runs or _begin(one) > until:
-            runs.append([])
+    for capture in sorted(group, key=_begin):
+        if not clusters or _begin(capture) > until:
+            clusters.append([])
             until = 0
-        runs[-1].append(one)
-        until = max(until, _until(one))
-    return [Recording(entries=tuple(run)) for run in runs]
+        clusters[-1].append(capture)
+        until = max(until, _until(capture))
+    return [Recording(entries=tuple(cluster)) for cluster in clusters]
 
 
 def _until(capture: CatalogEntry) -> int:

@@ -1,7 +1,7 @@
-"""Where captures lie, and how a new one begins: the store's folder, its key, unique names, and the lock of a live capture.
+"""The store's folder: where captures are kept, the key of the store, unique names for new captures, the lock of a live capture.
 
-The tap's start-up path comes through here, so it imports `os` and what Python has loaded already; `catalog` looks at what
-the store holds. Refuses to read captures, and to change anything that exists.
+This is on the tap's start-up path, so it imports `os` and modules that Python has loaded already. Existing captures are neither read
+nor changed here; `catalog` lists them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ EXTENSION = ".mcpspy"
 KEY_BYTES = 32
 
 MAX_NAMES = 10_000
-"""How many names are tried for one capture. So many taps do not start in one second with one pid."""
+"""Limit of the names that are tried for one capture. So many taps do not start in one second with one pid."""
 
 LOCK_ATTEMPTS = 50
-"""Who asks whether a fresh capture is live holds its lock for microseconds: so often, 1 ms apart, its writer tries again."""
+"""How often the writer of a new capture tries to lock it, 1 ms apart: `is_live` holds the lock for microseconds."""
 
 _LABEL_LETTERS = 48
 
@@ -33,22 +33,22 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 
 def home_folder() -> str:
-    """The folder of everything mcpspy keeps: `MCPSPY_HOME`, else `.mcpspy` in the home directory.
+    """Return the folder of everything that mcpspy keeps: `MCPSPY_HOME`, otherwise `.mcpspy` in the home directory.
 
-    Found from the home directory alone: clients start servers with `HOME LOGNAME PATH SHELL TERM USER` and little else, so
-    a store that depended on other variables would be written in one place and read in another.
+    It depends on the home directory alone: clients start servers with `HOME LOGNAME PATH SHELL TERM USER` and little else, so a
+    store that depended on other variables would be written in one place and read in another.
     """
     named = os.environ.get("MCPSPY_HOME")
     return os.path.abspath(named) if named else os.path.join(_user_home(), ".mcpspy")
 
 
 def captures_folder() -> str:
-    """The folder where captures lie that were not given a file of their own."""
+    """Return the folder of captures that were not given a file of their own."""
     return os.path.join(home_folder(), "captures")
 
 
 def key() -> bytes:
-    """The store's key for pseudonyms, made on first use. A store that cannot keep one yields a key for this process alone."""
+    """Return the store's key for pseudonyms, made on first use. If the store cannot keep it, the key is for this process only."""
     try:
         return _kept_key(os.path.join(home_folder(), "key"))
     except OSError:
@@ -56,10 +56,10 @@ def key() -> bytes:
 
 
 def create(path: str | None, label: str, *, wall_ns: int) -> tuple[int, str]:
-    """Open a new capture for appending and lock it. Returns the descriptor and the path it got.
+    """Open a new capture for appending and lock it. Return the descriptor and the path of the capture.
 
-    Without `path` the capture lies in the store, under its start time in UTC, `label` and our pid. A `path` that exists is
-    left alone, and the capture gets the next free of `FILE-2`, `FILE-3`, …; a device or a FIFO is opened as it is.
+    Without `path` the capture goes into the store, named by its start time in UTC, `label` and our pid. A file `path` that exists is
+    left alone, and the capture gets the next free name of `FILE-2`, `FILE-3`, …; a device or a FIFO is opened as it is.
     Raises: OSError: if no file can be made there, or another mcpspy records into that FIFO.
     """
     if path is None:
@@ -91,7 +91,7 @@ def lock(fd: int) -> None:
 
 
 def is_live(path: str) -> bool:
-    """True while a tap records into the capture at `path`. False too where it cannot be opened."""
+    """Tell whether a tap records into the capture at `path` now. False too if it cannot be opened."""
     from fcntl import LOCK_NB, LOCK_SH, flock
 
     try:
@@ -124,29 +124,29 @@ def _user_home() -> str:
 def _kept_key(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            found = file.read(KEY_BYTES)
-        if len(found) == KEY_BYTES:
-            return found
+            kept = file.read(KEY_BYTES)
+        if len(kept) == KEY_BYTES:
+            return kept
     except FileNotFoundError:
         _make_private(os.path.dirname(path))
     return _made_key(path)
 
 
 def _made_key(path: str) -> bytes:
-    """The key in the file at `path`, written if need be: taps that start together take turns, and the first one's counts."""
+    """Read the key in the file at `path`, or write a new one: taps that start together take turns, and the first key counts."""
     from fcntl import LOCK_EX, flock
 
     fd = os.open(path, os.O_RDWR | os.O_CREAT | _BINARY, 0o600)
     try:
         flock(fd, LOCK_EX)
-        found = os.read(fd, KEY_BYTES)
-        if len(found) == KEY_BYTES:
-            return found
-        made = os.urandom(KEY_BYTES)
+        kept = os.read(fd, KEY_BYTES)
+        if len(kept) == KEY_BYTES:
+            return kept
+        new = os.urandom(KEY_BYTES)
         os.lseek(fd, 0, os.SEEK_SET)
-        if os.write(fd, made) != KEY_BYTES:
+        if os.write(fd, new) != KEY_BYTES:
             raise OSError(f"{path}: the disk took only a part of the key")
-        return made
+        return new
     finally:
         os.close(fd)
 
@@ -161,8 +161,8 @@ def _make_private(folder: str) -> None:
 
 
 def _file_part(label: str) -> str:
-    """`label` as a part of a file's name: letters, digits, `.`, `_` and `-`, and never empty."""
-    safe = "".join(one if one.isalnum() or one in "._-" else "-" for one in label[:_LABEL_LETTERS])
+    """Make `label` a part of a file's name: letters, digits, `.`, `_` and `-`, and never empty."""
+    safe = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in label[:_LABEL_LETTERS])
     return safe.strip(".-") or "server"
 
 
@@ -193,7 +193,7 @@ def _is_channel(path: str) -> bool:
 
 
 def _open_channel(path: str) -> int:
-    """A device or a FIFO, never blocking: a FIFO that nobody reads must not hold up the traffic, it makes a gap."""
+    """Open a device or a FIFO, never blocking: a FIFO that nobody reads must not hold up the traffic, it makes a gap."""
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | _NONBLOCK)
     if not stat.S_ISFIFO(os.fstat(fd).st_mode):
         return fd
@@ -206,7 +206,7 @@ def _open_channel(path: str) -> int:
 
 
 def _try_to_lock(fd: int) -> None:
-    """Lock a file of our own making; without locks (some network file systems) it is only not seen to be live."""
+    """Lock a file that we have made; on file systems without locks (some network ones) it just does not count as live."""
     try:
         lock(fd)
     except OSError:

@@ -1,6 +1,6 @@
-"""A short name for a server from the command that starts it, past the runners in front of it (npx, python, docker and such).
+"""A server's label: the command that starts it in; out a short name, past runners such as npx, python and docker.
 
-The tap's start-up path comes through here: no imports, no patterns. Refuses to look at the disk: a label is a guess.
+A label is a guess: the disk is not looked at. This is on the tap's start-up path: no imports, no patterns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SUBCOMMAND_RUNNERS = {
     "bun": ("x",),
     "pipx": ("run",),
 }
-"""`npm exec PACKAGE`: a runner whose package comes after one of these words."""
+"""Runners whose package comes after one of these words, as in `npm exec PACKAGE`."""
 
 INTERPRETERS = {
     "python", "pypy", "node", "nodejs", "deno", "bun", "tsx", "ts-node", "ruby", "perl", "php", "bash", "sh", "zsh", "java",
@@ -48,11 +48,11 @@ GENERIC = {
     "index", "main", "server", "cli", "app", "__main__", "mcp", "start", "run", "dist", "build", "src", "lib", "bin", "out",
     "target", "release", "debug", "scripts", "venv", ".venv",
 }  # fmt: skip
-"""File and folder names that say nothing; the folder above is asked."""
+"""File and folder names that say nothing; then the name of the folder above counts."""
 
 
 def default_label(argv: list[str]) -> str:
-    """What to call the server that `argv` starts. Never empty; `server` where nothing can be made of it."""
+    """Name the server that `argv` starts. Never empty: `server` if nothing can be made of it."""
     return (_label(list(argv)) or "server")[:LETTERS]
 
 
@@ -64,7 +64,7 @@ def _label(argv: list[str]) -> str:
         if command == "env":
             argv = _past_assignments(rest)
         elif command == "cmd":
-            argv = [one for one in rest if not one.startswith("/")]
+            argv = [argument for argument in rest if not argument.startswith("/")]
         elif command in ("docker", "podman", "nerdctl"):
             return _image(rest) or command
         elif command in PACKAGE_RUNNERS:
@@ -100,22 +100,22 @@ def _is_interpreter(command: str) -> bool:
 
 
 def _past_assignments(arguments: list[str]) -> list[str]:
-    for at, one in enumerate(arguments):
-        if not one.startswith("-") and "=" not in one:
+    for at, argument in enumerate(arguments):
+        if not argument.startswith("-") and "=" not in argument:
             return arguments[at:]
     return []
 
 
 def _from_operand(arguments: list[str]) -> list[str]:
-    """`arguments` from the first that is neither an option nor an option's value."""
+    """Return `arguments` from the first that is neither an option nor an option's value."""
     skip = False
-    for at, one in enumerate(arguments):
+    for at, argument in enumerate(arguments):
         if skip:
             skip = False
-        elif one == "--":
+        elif argument == "--":
             return arguments[at + 1 :]
-        elif one.startswith("-"):
-            skip = one in TAKES_VALUE
+        elif argument.startswith("-"):
+            skip = argument in TAKES_VALUE
         else:
             return arguments[at:]
     return []
@@ -126,7 +126,7 @@ def _first_operand(arguments: list[str]) -> str:
 
 
 def _interpreted(command: str, arguments: list[str]) -> str:
-    """The module after `-m`, the jar after `-jar`, else the script."""
+    """Name the module after `-m`, the jar after `-jar`, otherwise the script."""
     operands = _from_operand(arguments)
     own = arguments[: len(arguments) - len(operands)]
     if command.startswith(("python", "pypy")) and "-m" in own and operands:
@@ -139,24 +139,24 @@ def _interpreted(command: str, arguments: list[str]) -> str:
 
 
 def _image(arguments: list[str]) -> str:
-    """The image that `docker run` runs: past options, their values, registry, tag and digest."""
+    """Name the image that `docker run` runs: past options and their values, without registry, tag and digest."""
     if not arguments or arguments[0] not in ("run", "exec"):
         return ""
     skip = False
-    for one in arguments[1:]:
+    for argument in arguments[1:]:
         if skip:
             skip = False
-        elif one.startswith("--"):
-            skip = "=" not in one and one not in DOCKER_FLAGS
-        elif one.startswith("-"):
-            skip = one.strip("-itdP") != "" and len(one) == len("-e")
+        elif argument.startswith("--"):
+            skip = "=" not in argument and argument not in DOCKER_FLAGS
+        elif argument.startswith("-"):
+            skip = argument.strip("-itdP") != "" and len(argument) == len("-e")
         else:
-            return one.partition("@")[0].rpartition("/")[2].partition(":")[0]
+            return argument.partition("@")[0].rpartition("/")[2].partition(":")[0]
     return ""
 
 
 def _package(spec: str) -> str:
-    """A package's bare name: without scope, version, extras, and the address it comes from."""
+    """Return a package's bare name: without scope, version, extras, and the address it comes from."""
     spec = spec.removeprefix("npm:").rstrip("/")
     if "://" in spec or spec.startswith("git+"):
         return spec.partition("#")[0].partition("?")[0].rpartition("/")[2].partition("@")[0].removesuffix(".git")
@@ -169,7 +169,7 @@ def _package(spec: str) -> str:
 
 
 def _script(path: str) -> str:
-    """A file's name without its extension, or the first folder above it whose name says something."""
+    """Return a file's name without its extension, or the name of the nearest folder above it that says something."""
     parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".", "..")]
     if not parts:
         return ""

@@ -1,6 +1,6 @@
-"""Which recordings of the store may go, and letting them go: the oldest first, never one that is being recorded.
+"""Deletion of old recordings from the store: the oldest first, never one that is being recorded. Callers give the bounds.
 
-What went is written down beside the captures, for `mcpspy list` says it. Refuses to decide by itself that anything has to go.
+The totals of what was removed are kept in the store, for `mcpspy list` to show.
 """
 
 import json
@@ -20,7 +20,7 @@ SETTLED_NS = 60_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What the store may hold; None bounds nothing. `before_ns` is Unix time: what was last heard earlier may go."""
+    """Bounds of the store; None is no bound. `before_ns` is Unix time: recordings whose last record is earlier may be removed."""
 
     before_ns: int | None = None
     recordings: int | None = None
@@ -29,7 +29,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneTotals:
-    """What went so far, and when something last did, as Unix time."""
+    """Totals of what was removed so far, and the time of the last removal, as Unix time."""
 
     recordings: int = 0
     captures: int = 0
@@ -38,83 +38,82 @@ class PruneTotals:
 
 
 def size_bytes(recording: Recording) -> int:
-    """What its captures take."""
-    return sum(one.size_bytes for one in recording.entries)
+    """Add up the sizes of a recording's captures."""
+    return sum(capture.size_bytes for capture in recording.entries)
 
 
 def last_ns(recording: Recording) -> int:
-    """When it was last heard of, as Unix time."""
-    return max(one.begin_ns + one.last_ns for one in recording.entries)
+    """Return the time of a recording's last record, as Unix time."""
+    return max(capture.begin_ns + capture.last_ns for capture in recording.entries)
 
 
-def beyond(found: Sequence[Recording], bounds: Bounds) -> list[Recording]:
-    """Those of the recordings, newest first, that the bounds leave no room for; the oldest first. One that is live always stays."""
-    going: list[Recording] = []
+def beyond(newest_first: Sequence[Recording], bounds: Bounds) -> list[Recording]:
+    """Select the recordings for which the bounds leave no room, the oldest first. A live recording always stays."""
+    to_remove: list[Recording] = []
     total = 0
-    for number, one in enumerate(found):
-        total += size_bytes(one)
-        is_old = bounds.before_ns is not None and last_ns(one) < bounds.before_ns
+    for number, recording in enumerate(newest_first):
+        total += size_bytes(recording)
+        is_old = bounds.before_ns is not None and last_ns(recording) < bounds.before_ns
         is_many = bounds.recordings is not None and number >= bounds.recordings
         is_much = bounds.max_bytes is not None and total > bounds.max_bytes
-        if (is_old or is_many or is_much) and not _is_live(one):
-            going.append(one)
-            total -= size_bytes(one)
-    return going[::-1]
+        if (is_old or is_many or is_much) and not _is_live(recording):
+            to_remove.append(recording)
+            total -= size_bytes(recording)
+    return to_remove[::-1]
 
 
 def make_room(max_bytes: int, *, wall_ns: int, pause: Callable[[], None] = lambda: None) -> None:
-    """Remove the oldest recordings until the store takes no more than so many bytes; then, if need be, what has ended of live ones.
+    """Remove the oldest recordings until the store takes so many bytes at most; then, if need be, the ended captures of live ones.
 
-    `pause` is called before each file is looked at: whoever does this beside other work can give way. Raises: OSError.
+    `pause` is called before each file is looked at, so that other work can have its turn. Raises: OSError.
     """
     remove_empty_files(wall_ns=wall_ns)
-    known = [one for path in _paths() if (one := _looked_at(path, pause)) is not None]
-    excess = sum(one.size_bytes for one in known) - max_bytes
-    for some in _oldest_first(recordings(known, shares_models=False)):
+    known = [capture for path in _paths() if (capture := _entry_after_pause(path, pause)) is not None]
+    excess = sum(capture.size_bytes for capture in known) - max_bytes
+    for recording in _oldest_first(recordings(known, shares_models=False)):
         if excess <= 0:
             return
         pause()
-        excess -= prune([some], wall_ns=wall_ns, by_quota=True).bytes
+        excess -= prune([recording], wall_ns=wall_ns, by_quota=True).bytes
 
 
-def _oldest_first(found: Sequence[Recording]) -> list[Recording]:
-    """What may go: whole recordings, those last heard of longest ago first; then, one by one, what has ended of live ones."""
-    over = [one for one in found if not _is_live(one)]
-    ended = [
-        Recording(entries=(one,)) for recording in found if _is_live(recording) for one in recording.entries if not one.live
-    ]
+def _oldest_first(grouped: Sequence[Recording]) -> list[Recording]:
+    """Order what may be removed: whole recordings by their last record, then one by one the ended captures of live recordings."""
+    over = [recording for recording in grouped if not _is_live(recording)]
+    in_live = (capture for recording in grouped if _is_live(recording) for capture in recording.entries)
+    ended = [Recording(entries=(capture,)) for capture in in_live if not capture.live]
     return [*sorted(over, key=last_ns), *sorted(ended, key=last_ns)]
 
 
-def prune(going: Iterable[Recording], *, wall_ns: int, by_quota: bool = False) -> PruneTotals:
-    """Remove the captures of these recordings and note that they went. Captures that are being written stay. Raises: OSError."""
+def prune(to_remove: Iterable[Recording], *, wall_ns: int, by_quota: bool = False) -> PruneTotals:
+    """Remove the captures of these recordings and add them to the totals. Captures that are being written stay. Raises: OSError."""
     count = captures = size = 0
-    for recording in going:
-        gone = [one for one in recording.entries if _removed(one)]
-        count += bool(gone)
-        captures += len(gone)
-        size += sum(one.size_bytes for one in gone)
-    made = PruneTotals(recordings=count, captures=captures, bytes=size, last_wall_ns=wall_ns)
+    for recording in to_remove:
+        removed = [capture for capture in recording.entries if _remove(capture)]
+        count += bool(removed)
+        captures += len(removed)
+        size += sum(capture.size_bytes for capture in removed)
+    totals = PruneTotals(recordings=count, captures=captures, bytes=size, last_wall_ns=wall_ns)
     if captures:
-        _write_down(made, by_quota=by_quota)
-    return made
+        _add_to_totals(totals, by_quota=by_quota)
+    return totals
 
 
 def empty_files(*, wall_ns: int) -> list[str]:
-    """Files that taps left which were killed before they wrote anything: a minute old at `wall_ns` (Unix time), and nobody's."""
+    """List files of taps that were killed before they wrote anything: empty, a minute old at `wall_ns` (Unix time), and not live."""
     return [path for path in _paths() if _is_empty(path, wall_ns) and not is_live(path)]
 
 
 def remove_empty_files(*, wall_ns: int) -> int:
-    """Remove them. Returns how many there were. Raises: OSError."""
+    """Remove these files. Return how many there were. Raises: OSError."""
     return sum(map(_unlinked, empty_files(wall_ns=wall_ns)))
 
 
 def pruned(*, by_quota: bool = False) -> PruneTotals:
-    """What went so far, by hand or for the store's quota; nothing where that was never written down, or not by us."""
-    found = _ledger()
+    """Read the totals of what was removed, by hand or for the store's quota; zeros if they were never written, or not by us."""
+    ledger = _ledger()
     try:
-        kept = found[_BY_QUOTA] if by_quota else found
+        kept = ledger[_BY_QUOTA] if by_quota else ledger
         return PruneTotals(**{name: int(kept[name]) for name in _NAMES})
     except (ValueError, KeyError, TypeError):
         return PruneTotals()
@@ -140,29 +139,29 @@ def _is_empty(path: str, wall_ns: int) -> bool:
     return status.st_size == 0 and status.st_mtime_ns < wall_ns - SETTLED_NS
 
 
-def _looked_at(path: str, pause: Callable[[], None]) -> CatalogEntry | None:
+def _entry_after_pause(path: str, pause: Callable[[], None]) -> CatalogEntry | None:
     pause()
     return entry(path)
 
 
 def _is_live(recording: Recording) -> bool:
-    return any(one.live for one in recording.entries)
+    return any(capture.live for capture in recording.entries)
 
 
-def _removed(one: CatalogEntry) -> bool:
-    """Remove it, holding the lock of whoever records into it. Where there are no locks, only what has its end is known to be over."""
+def _remove(capture: CatalogEntry) -> bool:
+    """Remove a capture unless a tap may record into it, and tell whether that was done. The capture's lock is held meanwhile."""
     try:
-        fd = os.open(one.path, os.O_RDONLY)
+        fd = os.open(capture.path, os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:
-        return not _may_be_live(fd, one) and _unlinked(one.path)
+        return not _may_be_live(fd, capture) and _unlinked(capture.path)
     finally:
         os.close(fd)
 
 
 def _unlinked(path: str) -> bool:
-    """Remove the file, if nobody else did meanwhile: a tap may be making room at the same time. Raises: OSError."""
+    """Remove the file, and tell whether it was there: a tap may be making room at the same time. Raises: OSError."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -170,8 +169,8 @@ def _unlinked(path: str) -> bool:
     return True
 
 
-def _may_be_live(fd: int, one: CatalogEntry) -> bool:
-    """Whether somebody may still record into it; if not, its lock is ours. Without locks only an `end` tells."""
+def _may_be_live(fd: int, capture: CatalogEntry) -> bool:
+    """Tell whether a tap may still record into a capture; if not, its lock is ours. Without locks, an `end` record says so."""
     from fcntl import LOCK_EX, LOCK_NB, flock
 
     try:
@@ -179,27 +178,27 @@ def _may_be_live(fd: int, one: CatalogEntry) -> bool:
     except BlockingIOError:
         return True
     except OSError:
-        return one.end is None
+        return capture.end is None
     return False
 
 
 def _ledger() -> dict[str, Any]:
     try:
         with open(os.path.join(home_folder(), LEDGER), encoding="utf-8") as file:
-            found = json.load(file)
+            ledger = json.load(file)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return ledger if isinstance(ledger, dict) else {}
 
 
-def _write_down(made: PruneTotals, *, by_quota: bool) -> None:
-    """Add it to what went before. Another pruning at the same instant may get lost in the count, never a capture."""
+def _add_to_totals(removed: PruneTotals, *, by_quota: bool) -> None:
+    """Add to the totals. Of two prunings at one instant, one may be missing in the totals."""
     before = pruned(by_quota=by_quota)
     total = {
-        "recordings": before.recordings + made.recordings,
-        "captures": before.captures + made.captures,
-        "bytes": before.bytes + made.bytes,
-        "last_wall_ns": made.last_wall_ns,
+        "recordings": before.recordings + removed.recordings,
+        "captures": before.captures + removed.captures,
+        "bytes": before.bytes + removed.bytes,
+        "last_wall_ns": removed.last_wall_ns,
     }
     ledger = _ledger()
     path = os.path.join(home_folder(), LEDGER)

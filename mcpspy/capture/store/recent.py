@@ -1,7 +1,7 @@
-"""Which recordings of the store were recorded into since a moment, and what moment of a capture's own clock that is.
+"""Recordings of the store that grew since a moment of Unix time, and that moment on a capture's own clock.
 
 A capture's clock is the monotonic one, which stands still while a machine sleeps: the file's time of change says by how much it is
-behind. Refuses to read captures further than the catalog does.
+behind. Captures are read no further than the catalog does.
 """
 
 from __future__ import annotations
@@ -19,39 +19,40 @@ if TYPE_CHECKING:
 
 
 def touched(since_ns: int) -> tuple[list[tuple[str, Recording]], CatalogEntry | None]:
-    """The recordings into which was recorded since that moment (Unix time), the newest first; and the capture last heard of, if any.
+    """List the recordings that grew since that moment (Unix time), the newest first; and the capture with the latest record, if any.
 
-    Each comes with what WHAT calls it, which is empty where nothing was said in it.
+    Each recording comes with its address, which is empty if it has no message.
     Raises: OSError: if the store cannot be read.
     """
     known = entries()
     grouped = recordings(known)
-    wanted = [any(is_touched(one, since_ns) for one in recording.own) for recording in grouped]
+    wanted = [any(is_touched(capture, since_ns) for capture in recording.own) for recording in grouped]
     newest = max(known, key=last_heard_ns, default=None)
     if not any(wanted):
         return [], newest
     until = len(wanted) - wanted[::-1].index(True)
-    spoke = [any(map(has_message, recording.entries)) for recording in grouped[:until]]
-    names = addresses(spoke) if any(spoke) else [""] * until
-    return [(name, one) for name, one, is_wanted in zip(names, grouped, wanted, strict=False) if is_wanted], newest
+    have_messages = [any(map(has_message, recording.entries)) for recording in grouped[:until]]
+    names = addresses(have_messages) if any(have_messages) else [""] * until
+    named = zip(names, grouped, wanted, strict=False)
+    return [(name, recording) for name, recording, is_wanted in named if is_wanted], newest
 
 
 def is_touched(capture: CatalogEntry, since_ns: int) -> bool:
-    """Whether something was recorded into it since that moment, or a tap still stands ready to."""
+    """Tell whether something was recorded into a capture since that moment, or a tap still runs."""
     return capture.live or last_heard_ns(capture) >= since_ns
 
 
 def last_heard_ns(capture: CatalogEntry) -> int:
-    """When its last record was made, as Unix time; by the file where no record tells."""
+    """Return the time of a capture's last record, as Unix time; the file's time of change if no record tells."""
     if capture.header is None or not capture.last_ns:
         return max(capture.begin_ns, _changed_ns(capture.path))
     return capture.begin_ns + capture.last_ns + slept_ns(capture.header, capture.path, capture.last_ns)
 
 
 def slept_ns(header: Header, path: str, last_ns: int) -> int:
-    """How far a capture's clock is behind by its last record, which came `last_ns` after it began. 0 where that cannot be told.
+    """Return how far a capture's clock is behind at its last record, which came `last_ns` after it began; 0 if that is unknown.
 
-    No more than the clocks of this boot have drifted apart since it began: a file may be younger because it was copied.
+    It is no more than the drift between the clocks of this boot since the capture began: a file may be younger because it was copied.
     """
     if not header.boot_id or header.boot_id != _boot_id():
         return 0

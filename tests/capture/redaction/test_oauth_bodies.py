@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.capture.redaction.names import is_oauth_member
-from mcpspy.capture.redaction.oauth_bodies import MAX_SECRET_BYTES, MAX_UNTOLD_BYTES
+from mcpspy.capture.redaction.oauth_bodies import MAX_SECRET_BYTES, MAX_UNDECIDED_BYTES
 from mcpspy.capture.redaction.redactor import PREFIX, Redactor
 from mcpspy.capture.redaction.spans import member_spans
 from tests.wire.cutting import CUTS, reads
@@ -20,7 +20,7 @@ SECRET = b"s3cr3t-0123456789abcdef"
 NAME = REDACTOR.pseudonym(SECRET)
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
-ENOUGH = b"x" * MAX_UNTOLD_BYTES
+ENOUGH = b"x" * MAX_UNDECIDED_BYTES
 
 JSON_TEXT = st.lists(
     st.sampled_from(
@@ -52,9 +52,9 @@ FORM_TEXT = st.lists(
 
 def passed(pieces: list[bytes], content_type: str, *, sealed: bool = False) -> tuple[bytes, list[tuple[int, int, str]]]:
     """What goes on of a body that comes in these pieces, and where in it pseudonyms stand."""
-    passing = REDACTOR.passing(content_type, sealed=sealed)
+    body_filter = REDACTOR.body_filter(content_type, is_compressed=sealed)
     data, ranges = b"", []
-    for piece, found in (*map(passing.feed, pieces), passing.close()):
+    for piece, found in (*map(body_filter.feed, pieces), body_filter.close()):
         ranges += [(len(data) + at, length, kind) for at, length, kind in found]
         data += piece
     return data, ranges
@@ -101,10 +101,10 @@ def test_the_members_found_in_passing_are_those_found_in_the_whole(data: bytes) 
     assert [redacted[at : at + length] for at, length, _ in ranges] == [REDACTOR.pseudonym(one) for one in found]
 
 
-@pytest.mark.parametrize("at", [0, 1, 10, 20, MAX_UNTOLD_BYTES - 100])
+@pytest.mark.parametrize("at", [0, 1, 10, 20, MAX_UNDECIDED_BYTES - 100])
 def test_json_rpc_passes_untouched_wherever_its_mark_stands(at: int) -> None:
     data = b'{"result":{"x":"%b"},"access_token":"x","jsonrpc":"2.0"}' % (b"x" * at)
-    assert passed(reads(data, [MAX_UNTOLD_BYTES // 3]), JSON) == (data, [])
+    assert passed(reads(data, [MAX_UNDECIDED_BYTES // 3]), JSON) == (data, [])
 
 
 def test_a_secret_behind_a_mebibyte_is_a_pseudonym() -> None:
@@ -114,10 +114,10 @@ def test_a_secret_behind_a_mebibyte_is_a_pseudonym() -> None:
 
 
 def test_what_is_no_secret_is_not_held_back() -> None:
-    passing = REDACTOR.passing(JSON, sealed=False)
-    data, _ = passing.feed(b'{"x":"' + ENOUGH)
-    assert len(data) > MAX_UNTOLD_BYTES
-    assert passing.feed(b"y" * 1_000)[0] == b"y" * 1_000
+    body_filter = REDACTOR.body_filter(JSON, is_compressed=False)
+    data, _ = body_filter.feed(b'{"x":"' + ENOUGH)
+    assert len(data) > MAX_UNDECIDED_BYTES
+    assert body_filter.feed(b"y" * 1_000)[0] == b"y" * 1_000
 
 
 @pytest.mark.parametrize(("content_type", "begin"), [(FORM, b"token="), (JSON, b'{"x":"' + ENOUGH + b'","access_token":"')])
@@ -129,13 +129,13 @@ def test_a_secret_without_an_end_is_held_to_so_many_bytes(content_type: str, beg
 
 
 def test_a_body_after_the_first_is_redacted_as_the_first() -> None:
-    passing = REDACTOR.passing(JSON, sealed=False)
+    body_filter = REDACTOR.body_filter(JSON, is_compressed=False)
     for data in (b'{"jsonrpc":"2.0"}', json.dumps({"access_token": SECRET.decode()}).encode()):
-        redacted = passing.feed(data)[0] + passing.close()[0]
+        redacted = body_filter.feed(data)[0] + body_filter.close()[0]
     assert redacted == b'{"access_token": "%b"}' % NAME
 
 
 def test_a_compressed_body_goes_nowhere_before_its_end() -> None:
-    passing = REDACTOR.passing(JSON, sealed=True)
-    assert passing.feed(zlib.compress(SECRET)) == (b"", ())
-    assert passing.close()[0].startswith(PREFIX.encode())
+    body_filter = REDACTOR.body_filter(JSON, is_compressed=True)
+    assert body_filter.feed(zlib.compress(SECRET)) == (b"", ())
+    assert body_filter.close()[0].startswith(PREFIX.encode())

@@ -71,7 +71,7 @@ def test_what_was_played_is_never_the_newest_for_who_skips_it_but_is_called_as_i
 
 def test_who_skips_what_was_played_is_told_when_there_is_nothing_else() -> None:
     stored("second", tapped={"transport": "stdio", "mock": ["first"]})
-    with pytest.raises(AddressError, match="nothing but what mocks and replays have recorded"):
+    with pytest.raises(AddressError, match="the store has captures of mocks and replays only"):
         resolve("@", skips_replays=True, skips_mocks=True)
 
 
