@@ -1,4 +1,4 @@
-"""Captures for tests: made by the writer itself, with the facts a test cares about."""
+"""Captures for tests: written by the writer itself, with the facts that a test needs."""
 
 import os
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ RESPONSE = b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
 
 
 def header(**facts: Any) -> Header:
-    """A header in which everything is filled in."""
+    """Make a header with all members."""
     known: dict[str, Any] = {
         "capture_id": "0123456789abcdef",
         "wall_ns": WALL_NS,
@@ -35,7 +35,7 @@ def header(**facts: Any) -> Header:
 
 
 def opens() -> list[Record]:
-    """The start of every stdio capture."""
+    """Return the first records of every stdio capture."""
     return [
         Spawn(at_ns=1, pid=13, start=4),
         Open(at_ns=1, stream=0, sender=CLIENT, name="stdin"),
@@ -45,17 +45,17 @@ def opens() -> list[Record]:
 
 
 def talk() -> list[Record]:
-    """A request and its response, with a word on stderr between."""
+    """Return a request and its response, with a line on stderr between them."""
     return [Frame(0, 1_000, 1_000, REQUEST), Frame(2, 2_000, 2_000, b"hm\n"), Frame(1, 3_000, 2_500, RESPONSE)]
 
 
 def closes(at_ns: int = 4_000) -> list[Record]:
-    """How a stdio capture ends."""
+    """Return the last records of a stdio capture."""
     return [Close(at_ns=at_ns, stream=0, by="client", how="eof"), Exit(at_ns=at_ns, pid=13, code=0)]
 
 
 def lines(records: Iterable[Record], *, end_ns: int | None = 5_000, of: Header | None = None, max_bytes: int = 0) -> bytes:
-    """The bytes of a capture that holds `records`, with an `end` record unless `end_ns` is None."""
+    """Write a capture that holds `records`, with an `end` record unless `end_ns` is None."""
     reading, writing = os.pipe()
     writer = Writer(writing, header_line(of or header()), max_bytes=max_bytes)
     written = bytearray()
@@ -81,7 +81,7 @@ def stored(
     gap: bool = False,
     **facts: Any,
 ) -> str:
-    """A capture in the store, begun `begin_s` after the others' zero. Returns its path."""
+    """Put a capture into the store that began at second `begin_s`. Return its path."""
     begin_ns, lasted_ns = int(begin_s * SECOND_NS), int(lasted_s * SECOND_NS)
     known = {"wall_ns": WALL_NS + begin_ns, "monotonic_ns": 7 * SECOND_NS + begin_ns, "capture_id": name, "label": name}
     made = header(**{**known, **facts})

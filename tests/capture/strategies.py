@@ -1,4 +1,4 @@
-"""Any record that a tap could make, for hypothesis; and any way to cut a file."""
+"""Strategies for hypothesis: any record that a tap could make, and any way to cut a file."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def _paired(text: str) -> str:
 
 @st.composite
 def frames(draw: st.DrawFn) -> Frame:
-    """Frames with any of their rare facts."""
+    """Draw frames with any of their rare facts."""
     rare: dict[str, Any] = draw(
         st.fixed_dictionaries(
             {},
@@ -46,7 +46,7 @@ def frames(draw: st.DrawFn) -> Frame:
 
 @st.composite
 def hashed_frames(draw: st.DrawFn) -> Frame:
-    """Frames past the size bound."""
+    """Draw frames past the size bound."""
     return Frame(
         draw(COUNTS), draw(TIMES), draw(TIMES), b"", length=draw(COUNTS), sha256=draw(st.binary(min_size=32).map(bytes.hex))
     )
@@ -110,6 +110,6 @@ HEADERS = st.builds(
 
 @st.composite
 def cut(draw: st.DrawFn, data: bytes) -> list[bytes]:
-    """`data` in pieces."""
+    """Cut `data` into pieces."""
     places = sorted(draw(st.lists(st.integers(0, len(data)), max_size=8)))
     return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]

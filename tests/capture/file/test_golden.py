@@ -1,4 +1,4 @@
-"""Captures of every released format, which must be read for ever. The files are never made anew; a new format adds new ones."""
+"""Captures of every released format, which must stay readable. The files are never made again; a new format adds new ones."""
 
 import gzip
 import hashlib
@@ -18,7 +18,7 @@ DIGESTS = {
     STDIO: "7310a6a1a72ee4d5e1a29b81af70f3053accc5e80830600141c544beee7d9238",
     HTTP: "8d95e26699c30fb67bb3cb81b86e168bf674d5403d24c692328227b87e004da6",
 }
-"""What the files were when their format was released. A test that fails here is right: put the file back."""
+"""Digests of the files when their format was released. If a test fails here, the file has to be restored."""
 
 MS = 1_000_000
 
@@ -30,9 +30,9 @@ def test_a_golden_capture_is_as_it_was(path: Path) -> None:
 
 @pytest.mark.parametrize("path", DIGESTS, ids=lambda path: path.name)
 def test_a_golden_capture_reads_without_damage_and_numbered_throughout(path: Path) -> None:
-    found = list(read(path))
-    assert not [record for record in found if isinstance(record, Damage)]
-    assert [record.number for record in found] == list(range(len(found)))
+    records = list(read(path))
+    assert not [record for record in records if isinstance(record, Damage)]
+    assert [record.number for record in records] == list(range(len(records)))
 
 
 def numbered(records: list[Record]) -> list[Record]:
@@ -41,7 +41,7 @@ def numbered(records: list[Record]) -> list[Record]:
     return records
 
 
-def test_the_stdio_capture_of_format_1_is_read_as_it_was_meant() -> None:
+def test_the_stdio_capture_of_format_1_is_read_as_it_was_written() -> None:
     assert list(read(STDIO)) == numbered(
         [
             Header(
@@ -119,8 +119,8 @@ def test_the_stdio_capture_of_format_1_is_read_as_it_was_meant() -> None:
 
 
 def test_the_stdio_capture_of_format_1_verifies_as_incomplete_for_its_gap() -> None:
-    found = verify(str(STDIO))
-    assert (found.status, [one.reason for one in found.problems]) == (Status.INCOMPLETE, ["gap"])
+    summary = verify(str(STDIO))
+    assert (summary.status, [problem.reason for problem in summary.problems]) == (Status.INCOMPLETE, ["gap"])
 
 
 # --- The HTTP capture ---
@@ -154,8 +154,8 @@ def test_its_header_names_the_urls_without_their_secrets(http: list[Record]) -> 
 
 def test_its_transactions_pair_requests_with_responses(http: list[Record]) -> None:
     pairs: dict[int, list[tuple[str, str, str]]] = {}
-    for one in opens(http).values():
-        pairs.setdefault(one.transaction, []).append((one.name, one.sender, one.framing))
+    for stream in opens(http).values():
+        pairs.setdefault(stream.transaction, []).append((stream.name, stream.sender, stream.framing))
     request = ("request", "client", "body")
     assert pairs == {
         transaction: [request, ("response", "server", "sse" if transaction in (2, 3) else "body")]
@@ -170,11 +170,11 @@ def test_its_heads_are_whole_and_say_what_was_sent_on(http: list[Record]) -> Non
     assert first.forwarded == first.head.replace(b"127.0.0.1:7777", b"127.0.0.1:3001")
 
 
-def test_its_redacted_ranges_are_where_the_pseudonyms_stand(http: list[Record]) -> None:
-    found = [(record.head if isinstance(record, Open) else record.data, one) for record in http if isinstance(record, Open | Frame)
-             for one in record.redacted]  # fmt: skip
-    assert {kind for _, (_, _, kind) in found} == {"authorization", "cookie", "key", "session", "token"}
-    assert all(data[offset : offset + length].startswith(b"redacted-") for data, (offset, length, _) in found)
+def test_its_redacted_ranges_are_those_of_the_pseudonyms(http: list[Record]) -> None:
+    ranges = [(record.head if isinstance(record, Open) else record.data, span) for record in http if isinstance(record, Open | Frame)
+             for span in record.redacted]  # fmt: skip
+    assert {kind for _, (_, _, kind) in ranges} == {"authorization", "cookie", "key", "session", "token"}
+    assert all(data[offset : offset + length].startswith(b"redacted-") for data, (offset, length, _) in ranges)
 
 
 def test_its_session_has_one_pseudonym_in_headers_events_and_queries(http: list[Record]) -> None:
@@ -189,7 +189,7 @@ def test_its_token_has_one_pseudonym_where_it_is_granted_and_where_it_is_used(ht
 
 
 def test_its_events_know_the_chunks_they_arrived_in(http: list[Record]) -> None:
-    assert [(sum(one.chunks), len(one.data)) for one in frames(http, 3)] == [(19, 19), (10, 10), (110, 110)]
+    assert [(sum(frame.chunks), len(frame.data)) for frame in frames(http, 3)] == [(19, 19), (10, 10), (110, 110)]
 
 
 def test_its_endpoint_event_says_what_was_sent_on(http: list[Record]) -> None:
@@ -201,7 +201,7 @@ def test_its_compressed_body_is_kept_as_it_was_sent(http: list[Record]) -> None:
     assert gzip.decompress(frames(http, 13)[0].data) == b'{"resource":"http://127.0.0.1:3001/mcp"}'
 
 
-def test_what_mcpspy_wrote_itself_is_marked(http: list[Record]) -> None:
+def test_bytes_that_mcpspy_wrote_itself_are_marked(http: list[Record]) -> None:
     assert (opens(http)[11].injected, frames(http, 11)[0].injected, opens(http)[9].injected) == (True, True, False)
 
 
@@ -211,7 +211,7 @@ def test_past_its_size_bound_length_and_digest_are_left(http: list[Record]) -> N
     assert len(bytes.fromhex(body.sha256)) == 32
 
 
-def test_its_streams_end_by_whom_and_how(http: list[Record]) -> None:
+def test_the_ends_of_its_streams_say_by_whom_and_how(http: list[Record]) -> None:
     ends = {record.stream: (record.by, record.how) for record in http if isinstance(record, Close)}
     assert (ends[0], ends[3], ends[5], ends[11]) == (
         ("client", "eof"),

@@ -1,4 +1,4 @@
-"""Whatever happened to a file: what can be read is read, the rest is damage in its place, and nothing else is ever raised."""
+"""However a file is damaged: sound lines are read, the others are damage in their place, and nothing else is ever raised."""
 
 import io
 import json
@@ -59,7 +59,7 @@ def test_a_capture_truncated_at_any_byte_verifies_as_incomplete() -> None:
 
 
 def flips(tier: Tier) -> Iterator[tuple[int, bytes]]:
-    """Every so many bits: the byte's place, and the file with that bit flipped."""
+    """Yield for every so many bits the byte's offset, and the file with that bit flipped."""
     step = tier(sample=7, more=2, full=1)
     for bit in range(0, len(WHOLE) * 8, step):
         flipped = bytearray(WHOLE)
@@ -72,18 +72,18 @@ def test_any_flipped_bit_is_noticed_and_costs_no_other_line(tier: Tier) -> None:
         line = WHOLE[:place].count(b"\n")
         lost = {line, line + 1} if WHOLE[place] == 0x0A else {line}  # a flipped newline makes one line of two
         try:
-            found = records(data)
+            read_records = records(data)
         except CaptureError:
             assert line == 0, place
             continue
-        assert any(isinstance(record, Damage) for record in found), place
-        by_number = {record.number: record for record in found if not isinstance(record, Damage)}
+        assert any(isinstance(record, Damage) for record in read_records), place
+        by_number = {record.number: record for record in read_records if not isinstance(record, Damage)}
         assert [by_number.get(number) for number in range(12) if number not in lost] == [
             record for number, record in enumerate(ALL) if number not in lost
         ], place
 
 
-def test_what_a_flipped_line_is_read_as_is_what_it_was(tier: Tier) -> None:
+def test_a_flipped_line_is_read_as_it_was_or_not_at_all(tier: Tier) -> None:
     for place, data in flips(tier):
         line = WHOLE[:place].count(b"\n")
         if line == 0:
@@ -97,16 +97,16 @@ def test_what_a_flipped_line_is_read_as_is_what_it_was(tier: Tier) -> None:
 def test_any_flipped_bit_verifies_as_damaged_or_edited(tier: Tier) -> None:
     for place, data in flips(tier):
         try:
-            found = verify_file(io.BytesIO(data), "x")
+            summary = verify_file(io.BytesIO(data), "x")
         except CaptureError:
             continue
-        edited = [one.reason for one in found.problems] == ["edited"]
+        edited = [problem.reason for problem in summary.problems] == ["edited"]
         torn = place == len(WHOLE) - 1
-        assert found.status is Status.DAMAGED or edited or torn, place
+        assert summary.status is Status.DAMAGED or edited or torn, place
 
 
 def never_raises(data: bytes) -> None:
-    """Read it; hypothesis fails on any exception that comes out."""
+    """Read these bytes; hypothesis fails on any exception that gets out."""
     try:
         records(data)
     except CaptureError:
@@ -119,7 +119,7 @@ def test_arbitrary_bytes_raise_nothing_but_a_capture_error(data: bytes) -> None:
 
 
 @given(st.binary())
-def test_arbitrary_bytes_behind_a_header_raise_nothing(data: bytes) -> None:
+def test_arbitrary_bytes_after_a_header_raise_nothing(data: bytes) -> None:
     assert records(LINES[0] + data)[0] == ALL[0]
 
 
@@ -137,7 +137,7 @@ VALUES = st.recursive(
 
 @given(st.lists(st.dictionaries(NAMES, VALUES, max_size=9), max_size=4), st.sampled_from([b"", LINES[0]]))
 def test_lines_with_any_values_in_the_right_places_raise_nothing(objects: list[dict[str, object]], before: bytes) -> None:
-    never_raises(before + b"".join(json.dumps(one).encode() + b"\n" for one in objects))
+    never_raises(before + b"".join(json.dumps(line).encode() + b"\n" for line in objects))
 
 
 @pytest.mark.parametrize(
@@ -164,56 +164,56 @@ def test_lines_with_any_values_in_the_right_places_raise_nothing(objects: list[d
     ],
 )
 def test_a_line_that_cannot_be_used_is_damage_in_its_place(line: bytes, reason: str) -> None:
-    found = records(LINES[0] + line + b"\n" + record_line(2, Note(at_ns=1, topic="x", text="y")))
-    assert [getattr(record, "reason", record.number) for record in found] == [0, reason, 2]
-    damage = found[1]
+    result = records(LINES[0] + line + b"\n" + record_line(2, Note(at_ns=1, topic="x", text="y")))
+    assert [getattr(record, "reason", record.number) for record in result] == [0, reason, 2]
+    damage = result[1]
     assert isinstance(damage, Damage)
     assert (damage.line, damage.offset, damage.data) == (2, len(LINES[0]), line)
 
 
-def test_records_that_are_missing_are_said_to_be() -> None:
-    found = records(LINES[0] + b"".join(LINES[3:]))
-    assert isinstance(found[1], Damage)
-    assert (found[1].reason, found[1].text) == ("number", "records 1 to 2 are missing")
+def test_missing_records_are_reported() -> None:
+    result = records(LINES[0] + b"".join(LINES[3:]))
+    assert isinstance(result[1], Damage)
+    assert (result[1].reason, result[1].text) == ("number", "records 1 to 2 are missing")
 
 
 def test_a_record_without_its_crc_is_accepted_with_a_note() -> None:
     edited = LINES[5].rpartition(b',"crc"')[0].replace(b"ping", b"pong") + b"}\n"
-    found = records(b"".join([*LINES[:5], edited, *LINES[6:]]))
+    result = records(b"".join([*LINES[:5], edited, *LINES[6:]]))
     assert reasons(b"".join([*LINES[:5], edited, *LINES[6:]])) == ["edited"]
-    assert isinstance(found[6], Frame)
-    assert b"pong" in found[6].data
+    assert isinstance(result[6], Frame)
+    assert b"pong" in result[6].data
 
 
-def test_members_may_stand_in_any_order_and_with_blanks_where_a_hand_was() -> None:
+def test_members_may_come_in_any_order_and_with_blanks_on_an_edited_line() -> None:
     line = b'  { "text": "x\\n", "kind": "frame", "stream": 3, "at_ns": 5, "n": 1 }\n'
     assert sound(LINES[0] + line)[1:] == [Frame(3, 5, 5, b"x\n", number=1)]
 
 
-def test_a_kind_that_is_not_known_is_kept_whole() -> None:
-    found = sound(LINES[0] + b'{"n":1,"at_ns":5,"kind":"dance","steps":[1,{"a":null}]}\n')
-    assert found[1:] == [Unknown(at_ns=5, kind="dance", number=1, extra={"steps": [1, {"a": None}]})]
+def test_a_record_of_an_unknown_kind_is_kept_whole() -> None:
+    result = sound(LINES[0] + b'{"n":1,"at_ns":5,"kind":"dance","steps":[1,{"a":null}]}\n')
+    assert result[1:] == [Unknown(at_ns=5, kind="dance", number=1, extra={"steps": [1, {"a": None}]})]
 
 
-def test_a_member_that_is_not_known_is_kept() -> None:
-    found = sound(LINES[0] + b'{"n":1,"at_ns":5,"kind":"close","stream":0,"by":"client","how":"eof","why":{"x":1}}\n')
-    assert found[1:] == [Close(at_ns=5, stream=0, by="client", how="eof", number=1, extra={"why": {"x": 1}})]
+def test_an_unknown_member_is_kept() -> None:
+    result = sound(LINES[0] + b'{"n":1,"at_ns":5,"kind":"close","stream":0,"by":"client","how":"eof","why":{"x":1}}\n')
+    assert result[1:] == [Close(at_ns=5, stream=0, by="client", how="eof", number=1, extra={"why": {"x": 1}})]
 
 
 def test_a_header_of_a_newer_format_that_we_may_read_is_read() -> None:
-    found = sound(header_line(header(format=9, min_reader=1, extra={"moon": "full"})))
-    assert isinstance(found[0], Header)
-    assert (found[0].format, found[0].extra) == (9, {"moon": "full"})
+    result = sound(header_line(header(format=9, min_reader=1, extra={"moon": "full"})))
+    assert isinstance(result[0], Header)
+    assert (result[0].format, result[0].extra) == (9, {"moon": "full"})
 
 
-def test_a_header_that_is_flipped_to_a_newer_version_is_damage_not_a_newer_capture() -> None:
-    found = records(WHOLE.replace(b'"min_reader":1', b'"min_reader":3', 1))
+def test_a_header_that_is_flipped_to_a_newer_version_is_damage_and_no_newer_capture() -> None:
+    result = records(WHOLE.replace(b'"min_reader":1', b'"min_reader":3', 1))
     assert reasons(WHOLE.replace(b'"min_reader":1', b'"min_reader":3', 1)) == ["crc"]
-    assert found[2:] == ALL[1:]
+    assert result[2:] == ALL[1:]
 
 
 @pytest.mark.parametrize("start", [b"\xef\xbb\xbf", b"  "])
-def test_what_an_editor_put_before_the_header_does_no_harm(start: bytes) -> None:
+def test_bytes_of_an_editor_before_the_header_do_no_harm(start: bytes) -> None:
     assert sound(start + WHOLE) == ALL
 
 
@@ -230,7 +230,7 @@ def test_a_capture_error_names_file_line_and_reason() -> None:
 
 
 @pytest.mark.parametrize("data", [b"\x7fELF" + b"x" * 100, b"hello", b"[" * 10])
-def test_what_is_no_capture_is_refused_before_its_first_line_ends(data: bytes) -> None:
+def test_a_file_that_is_no_capture_is_refused_before_its_first_line_ends(data: bytes) -> None:
     with pytest.raises(CaptureError):
         Reader().feed(data)
 
@@ -238,11 +238,11 @@ def test_what_is_no_capture_is_refused_before_its_first_line_ends(data: bytes) -
 def test_an_endless_line_is_one_damage_and_is_not_kept() -> None:
     reader, piece = Reader(), b"x" * (1 << 22)
     reader.feed(LINES[0])
-    found = [record for _ in range(2 * MAX_LINE_BYTES // len(piece)) for record in reader.feed(piece)]
-    found += reader.feed(b"\n" + LINES[1])
-    assert [type(record).__name__ for record in found] == ["Damage", "Open" if b"open" in LINES[1] else "Spawn"]
-    assert isinstance(found[0], Damage)
-    assert len(found[0].data) < 10_000
+    result = [record for _ in range(2 * MAX_LINE_BYTES // len(piece)) for record in reader.feed(piece)]
+    result += reader.feed(b"\n" + LINES[1])
+    assert [type(record).__name__ for record in result] == ["Damage", "Open" if b"open" in LINES[1] else "Spawn"]
+    assert isinstance(result[0], Damage)
+    assert len(result[0].data) < 10_000
 
 
 @given(data=st.data())
@@ -253,13 +253,13 @@ def test_a_damaged_capture_reads_the_same_however_it_is_cut(data: st.DataObject)
     assert [record for piece in pieces for record in reader.feed(piece)] + reader.close() == records(spoilt)
 
 
-def test_a_file_that_is_still_written_is_read_as_it_grows(tmp_path: Path) -> None:
-    path, reader, found = tmp_path / "x.mcpspy", Reader(), []
+def test_a_file_that_is_being_written_is_read_as_it_grows(tmp_path: Path) -> None:
+    path, reader, result = tmp_path / "x.mcpspy", Reader(), []
     with path.open("wb", buffering=0) as writing, path.open("rb", buffering=0) as reading:
         for start in range(0, len(WHOLE), 7):
             writing.write(WHOLE[start : start + 7])
-            found += reader.feed(reading.read())
-    assert found == ALL
+            result += reader.feed(reading.read())
+    assert result == ALL
 
 
 def test_read_yields_the_records_of_a_file(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is written is what is read, whatever it is and however the file is cut."""
+"""Records are read as they were written, whatever they hold and however the file is cut."""
 
 import json
 from zlib import crc32
@@ -75,7 +75,7 @@ def test_any_large_frame_is_read_as_it_was_written(data: bytes) -> None:
 
 
 @given(st.integers(1, 2**40), st.integers(0, 2**40), st.lists(st.text(max_size=40), min_size=1, max_size=3))
-def test_the_short_ways_to_a_line_make_the_line_of_the_record(number: int, at_ns: int, texts: list[str]) -> None:
+def test_the_fast_functions_write_the_same_line_as_the_general_one(number: int, at_ns: int, texts: list[str]) -> None:
     frames = [text.encode() + b"\n" for text in texts]
     lines = [record_line(number + count, Frame(1, at_ns, at_ns, data)) for count, data in enumerate(frames)]
     assert plain_frame_line(number, 1, at_ns, frames[0]) == lines[0]

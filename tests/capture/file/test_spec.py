@@ -1,4 +1,4 @@
-"""docs/capture.md against the code: what is written is described, and what is described is so."""
+"""docs/capture.md agrees with the code: all that is written is described, and the description is true."""
 
 import json
 import re
@@ -30,14 +30,14 @@ FULL: list[Record] = [
     Note(at_ns=1, topic="signal", text="x"),
     End(at_ns=1, frames=1, bytes=1, messages=1, gaps=1, why="x"),
 ]  # fmt: skip
-"""Every kind that a tap writes, with every member."""
+"""Every kind of record that a tap writes, with every member."""
 
 
 def section(kind: str) -> str:
-    """The part of the page under the heading that names this kind."""
-    found = re.search(rf"^### [^\n]*`{kind}`.*?(?=^###? )", PAGE, re.MULTILINE | re.DOTALL)
-    assert found, f"no heading for {kind}"
-    return found[0]
+    """Return the part of the page under the heading that names this kind."""
+    heading = re.search(rf"^### [^\n]*`{kind}`.*?(?=^###? )", PAGE, re.MULTILINE | re.DOTALL)
+    assert heading, f"no heading for {kind}"
+    return heading[0]
 
 
 @pytest.mark.parametrize("record", FULL, ids=lambda record: type(record).__name__)
@@ -75,7 +75,7 @@ def test_the_lines_shown_are_lines_of_the_golden_captures() -> None:
     assert len(shown) > 10
     for line in shown:
         start, _, end = line.partition("…")
-        assert [one for one in real if one.startswith(start) and one.endswith(end)], line
+        assert [line for line in real if line.startswith(start) and line.endswith(end)], line
 
 
 def test_every_kind_of_redaction_is_described() -> None:

@@ -1,4 +1,4 @@
-"""What verify finds wrong, and where; and what repair makes of it."""
+"""Problems that verify finds, with their lines; and the files that repair makes."""
 
 import os
 from collections.abc import Callable
@@ -21,7 +21,7 @@ LINES = WHOLE.splitlines(keepends=True)
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Callable[[bytes], str]:
-    """`capture(data)` is the path of a file that holds `data`."""
+    """Return a function that writes bytes to a file and returns its path."""
 
     def made(data: bytes) -> str:
         path = tmp_path / "x.mcpspy"
@@ -47,16 +47,16 @@ def with_line(number: int, line: bytes) -> bytes:
 
 
 def reasons(summary: Summary) -> list[tuple[str, int]]:
-    return [(one.reason, one.line) for one in summary.problems]
+    return [(problem.reason, problem.line) for problem in summary.problems]
 
 
 def test_a_capture_as_the_writer_leaves_it_is_intact(capture: Capture) -> None:
-    found = verify(capture(WHOLE))
-    assert (found.status, found.records, found.frames, found.problems) == (Status.INTACT, 10, 3, ())
+    summary = verify(capture(WHOLE))
+    assert (summary.status, summary.records, summary.frames, summary.problems) == (Status.INTACT, 10, 3, ())
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "status", "found"),
+    ("name", "data", "status", "problems"),
     [
         ("no end record", without(10), Status.INCOMPLETE, [("end", 10)]),
         ("a torn last line", WHOLE[:-20], Status.INCOMPLETE, [("torn", 11), ("end", 11)]),
@@ -81,33 +81,33 @@ def test_a_capture_as_the_writer_leaves_it_is_intact(capture: Capture) -> None:
         ("a line edited by hand", with_line(6, LINES[6][: -len(',"crc":"01234567"}\n')] + b"}\n"), Status.INTACT, [("edited", 7)]),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_found_where_it_is(
-    name: str, data: bytes, status: Status, found: list[tuple[str, int]], capture: Capture
+def test_a_problem_is_found_with_its_line(
+    name: str, data: bytes, status: Status, problems: list[tuple[str, int]], capture: Capture
 ) -> None:
     summary = verify(capture(data))
-    assert (summary.status, reasons(summary)) == (status, found)
+    assert (summary.status, reasons(summary)) == (status, problems)
 
 
 def test_a_gap_makes_a_capture_incomplete_and_says_what_was_lost(capture: Capture) -> None:
     gap = Gap(at_ns=4, since_ns=3, frames=17, bytes=4321, why="No space left on device")
-    found = verify(capture(lines([*opens(), gap])))
-    assert found.status is Status.INCOMPLETE
-    assert found.problems[0].text == "17 frames, 4321 bytes are not recorded: No space left on device"
+    summary = verify(capture(lines([*opens(), gap])))
+    assert summary.status is Status.INCOMPLETE
+    assert summary.problems[0].text == "17 frames, 4321 bytes are not recorded: No space left on device"
 
 
-def test_the_place_of_a_problem_is_the_first_byte_of_its_line(capture: Capture) -> None:
-    found = verify(capture(with_line(6, flipped(LINES[6]))))
-    assert found.problems[0].offset == sum(map(len, LINES[:6]))
+def test_the_offset_of_a_problem_is_the_first_byte_of_its_line(capture: Capture) -> None:
+    summary = verify(capture(with_line(6, flipped(LINES[6]))))
+    assert summary.problems[0].offset == sum(map(len, LINES[:6]))
 
 
-def test_what_is_missing_is_named(capture: Capture) -> None:
+def test_missing_records_are_named(capture: Capture) -> None:
     assert verify(capture(without(5, 6))).problems[0].text == "records 5 to 6 are missing"
 
 
 def test_many_problems_are_counted_and_a_bounded_number_kept(capture: Capture) -> None:
-    found = verify(capture(LINES[0] + b"junk\n" * 3_000))
-    assert len(found.problems) + found.more_problems == 3_001
-    assert len(found.problems) == 1_000
+    summary = verify(capture(LINES[0] + b"junk\n" * 3_000))
+    assert len(summary.problems) + summary.more_problems == 3_001
+    assert len(summary.problems) == 1_000
 
 
 def test_a_line_of_a_gigabyte_is_one_problem_and_no_memory(capture: Capture) -> None:
@@ -115,13 +115,13 @@ def test_a_line_of_a_gigabyte_is_one_problem_and_no_memory(capture: Capture) -> 
     os.truncate(path, 1 << 28)  # a hole in the file: NULs
     with open(path, "ab") as file:
         file.write(b"\n" + LINES[1])
-    found = verify(path)
-    assert reasons(found) == [("json", 2), ("end", 3)]
-    assert found.records == 1
+    summary = verify(path)
+    assert reasons(summary) == [("json", 2), ("end", 3)]
+    assert summary.records == 1
 
 
 @pytest.mark.parametrize("data", [b"hello\n", b"{}\n", b"[1]\n", b"\x7fELF", b'{"mcpspy":1}\n', b"\n"])
-def test_what_is_no_capture_is_an_error(data: bytes, capture: Capture) -> None:
+def test_a_file_that_is_no_capture_is_an_error(data: bytes, capture: Capture) -> None:
     if data == b'{"mcpspy":1}\n':
         assert verify(capture(data)).status is Status.DAMAGED
     else:
@@ -135,8 +135,8 @@ def test_a_capture_of_a_newer_version_asks_for_a_newer_mcpspy(capture: Capture) 
 
 
 def test_a_newer_capture_that_older_readers_may_read_is_read(capture: Capture) -> None:
-    found = verify(capture(header_line(header(format=7, min_reader=1)) + record_line(1, Note(at_ns=1, topic="x", text="y"))))
-    assert (found.records, reasons(found)) == (1, [("end", 2)])
+    summary = verify(capture(header_line(header(format=7, min_reader=1)) + record_line(1, Note(at_ns=1, topic="x", text="y"))))
+    assert (summary.records, reasons(summary)) == (1, [("end", 2)])
 
 
 # --- Repair ---
@@ -188,7 +188,7 @@ def test_repair_leaves_the_old_file_alone(name: str, capture: Capture, tmp_path:
 
 
 @pytest.mark.parametrize("data", [WHOLE, without(10), with_line(6, LINES[6][: -len(',"crc":"01234567"}\n')] + b"}\n")])
-def test_repairing_what_is_not_damaged_copies_it(data: bytes, capture: Capture, tmp_path: Path) -> None:
+def test_repairing_a_sound_capture_copies_it(data: bytes, capture: Capture, tmp_path: Path) -> None:
     assert repaired(data, capture, tmp_path) == data
 
 
@@ -196,7 +196,7 @@ def test_a_last_line_that_lacks_its_newline_gets_it(capture: Capture, tmp_path: 
     assert repaired(WHOLE[:-1], capture, tmp_path) == WHOLE
 
 
-def test_what_is_left_out_has_a_gap_in_its_place(capture: Capture, tmp_path: Path) -> None:
+def test_lines_that_are_left_out_become_a_gap(capture: Capture, tmp_path: Path) -> None:
     data = with_line(5, flipped(LINES[5])).replace(LINES[6], b"")
     (tmp_path / "out").write_bytes(repaired(data, capture, tmp_path))
     gap = next(record for record in read(tmp_path / "out") if isinstance(record, Gap))
@@ -218,20 +218,20 @@ def test_a_capture_without_an_end_gets_none(capture: Capture, tmp_path: Path) ->
     assert isinstance([*read(tmp_path / "out")][-1], Gap)
 
 
-def test_a_lost_header_is_made_up_and_says_so(capture: Capture, tmp_path: Path) -> None:
+def test_a_lost_header_is_replaced_and_the_new_one_says_so(capture: Capture, tmp_path: Path) -> None:
     (tmp_path / "out").write_bytes(repaired(DAMAGED["no header"], capture, tmp_path))
     first = next(iter(read(tmp_path / "out")))
     assert isinstance(first, Header)
     assert (first.label, first.extra) == ("x", {"repaired": "the header was lost"})
 
 
-def test_a_frame_behind_the_loss_is_read_as_before(capture: Capture, tmp_path: Path) -> None:
+def test_a_frame_after_lost_lines_is_read_as_before(capture: Capture, tmp_path: Path) -> None:
     (tmp_path / "out").write_bytes(repaired(with_line(6, flipped(LINES[6])), capture, tmp_path))
     frames = [record for record in read(tmp_path / "out") if isinstance(record, Frame)]
     assert [frame.number for frame in frames] == [5, 7]
 
 
-def test_repair_writes_over_nothing(capture: Capture, tmp_path: Path) -> None:
+def test_repair_overwrites_no_file(capture: Capture, tmp_path: Path) -> None:
     path = capture(WHOLE)
     with pytest.raises(RepairError, match="exists"):
         repair(path, path)
@@ -239,13 +239,13 @@ def test_repair_writes_over_nothing(capture: Capture, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", WHOLE[:30]])
-def test_where_nothing_is_sound_nothing_is_written(data: bytes, capture: Capture, tmp_path: Path) -> None:
+def test_nothing_is_written_if_no_line_is_sound(data: bytes, capture: Capture, tmp_path: Path) -> None:
     with pytest.raises(RepairError, match="nothing in"):
         repair(capture(data), str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_no_capture_is_not_repaired(capture: Capture, tmp_path: Path) -> None:
+def test_a_file_that_is_no_capture_is_not_repaired(capture: Capture, tmp_path: Path) -> None:
     with pytest.raises(CaptureError):
         repair(capture(b"hello\n"), str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""The writer: one write per batch, failure that never reaches the traffic, gaps that say what is missing."""
+"""The writer: one write per batch, failures that never reach the traffic, gaps that say what is missing."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from tests.deadlines import DEADLINE_S
 
 
 class Capture:
-    """A writer on a new file, and what it said."""
+    """A writer on a new file, and its complaints."""
 
     def __init__(self, path: Path, max_bytes: int = 0) -> None:
         self.path = path
@@ -82,31 +82,31 @@ def test_numbers_have_no_gap_however_records_come(capture: Capture) -> None:
     assert [record.number for record in capture.records()] == list(range(17 + len(talk())))
 
 
-def test_the_short_ways_write_what_records_would(tmp_path: Path) -> None:
-    ways = [Capture(tmp_path / name) for name in ("record", "frame", "frames")]
+def test_the_fast_methods_write_the_same_as_the_general_one(tmp_path: Path) -> None:
+    captures = [Capture(tmp_path / name) for name in ("record", "frame", "frames")]
     data = [REQUEST, b"\xff\x00\n", b'"\\\n', b"", b"x" * 5_000 + b"\n"]
-    for one in data:
-        ways[0].writer((frame(7, one),))
-        ways[1].writer.frame(0, 7, one)
-    ways[2].writer.frames(0, 7, data)
-    assert ways[0].path.read_bytes() == ways[1].path.read_bytes() == ways[2].path.read_bytes()
+    for payload in data:
+        captures[0].writer((frame(7, payload),))
+        captures[1].writer.frame(0, 7, payload)
+    captures[2].writer.frames(0, 7, data)
+    assert captures[0].path.read_bytes() == captures[1].path.read_bytes() == captures[2].path.read_bytes()
 
 
-def test_the_short_ways_of_events_write_what_records_would(tmp_path: Path) -> None:
-    ways = [Capture(tmp_path / name) for name in ("records", "event", "events")]
+def test_the_fast_methods_for_events_write_the_same_as_the_general_one(tmp_path: Path) -> None:
+    captures = [Capture(tmp_path / name) for name in ("records", "event", "events")]
     data = [b"data: 1\n\n", b"data: \xff\n\n", b'data: "\\"\r\n\r\n', b": " + b"x" * 5_000 + b"\n\n", b"data: 2\n\n"]
     before = [Frame(0, 7, 6, b"data: 0\n\n"), Frame(3, 7, 7, b"part", part=True)]
-    ways[0].writer(before)
-    ways[1].writer(before)
-    for one in data:
-        ways[0].writer((Frame(0, 7, 7, one, chunks=(len(one),)),))
-        ways[1].writer.event(0, 7, one)
-    ways[2].writer(before[:1])
-    ways[2].writer.events(before[1:], 0, 7, data[:1])
-    ways[2].writer.events((), 0, 7, data[1:])
-    for way in ways:
+    captures[0].writer(before)
+    captures[1].writer(before)
+    for payload in data:
+        captures[0].writer((Frame(0, 7, 7, payload, chunks=(len(payload),)),))
+        captures[1].writer.event(0, 7, payload)
+    captures[2].writer(before[:1])
+    captures[2].writer.events(before[1:], 0, 7, data[:1])
+    captures[2].writer.events((), 0, 7, data[1:])
+    for way in captures:
         way.writer.close(8)
-    assert ways[0].path.read_bytes() == ways[1].path.read_bytes() == ways[2].path.read_bytes()
+    assert captures[0].path.read_bytes() == captures[1].path.read_bytes() == captures[2].path.read_bytes()
 
 
 def test_the_end_record_counts_frames_bytes_messages_and_gaps(capture: Capture) -> None:
@@ -121,16 +121,16 @@ def test_the_end_record_counts_frames_bytes_messages_and_gaps(capture: Capture) 
     )
 
 
-def test_the_disk_is_asked_to_sync_once_until_it_has(capture: Capture) -> None:
+def test_a_sync_is_ordered_once_until_it_is_done(capture: Capture) -> None:
     capture.writer(opens())
     capture.writer.frame(0, 5, REQUEST)
-    asked = len(capture.syncs)
+    ordered = len(capture.syncs)
     capture.syncs[0]()
     capture.writer.frame(0, 6, REQUEST)
-    assert (asked, len(capture.syncs)) == (1, 2)
+    assert (ordered, len(capture.syncs)) == (1, 2)
 
 
-def test_a_sync_that_comes_after_the_end_meets_no_other_file(capture: Capture) -> None:
+def test_a_sync_after_the_end_syncs_no_other_file(capture: Capture) -> None:
     capture.writer(opens())
     capture.writer.close(5)
     again = os.open(capture.path, os.O_RDONLY)
@@ -142,7 +142,7 @@ def test_a_sync_that_comes_after_the_end_meets_no_other_file(capture: Capture) -
 # --- When the disk fails ---
 
 
-def test_a_full_disk_is_told_once_and_never_raised() -> None:
+def test_a_full_disk_is_reported_once_and_never_raised() -> None:
     complaints: list[str] = []
     writer = Writer(os.open("/dev/full", os.O_WRONLY), header_line(header()), complain=complaints.append)
     writer(opens())
@@ -164,7 +164,7 @@ def test_a_closed_descriptor_is_a_failure_like_any_other(capture: Capture) -> No
 
 
 class Pipe:
-    """A pipe that holds as much as a test lets it: a disk that fills up, takes a part of a write, and has room again."""
+    """A pipe with a limit that the test sets: like a disk that fills up, takes part of a write, and has room again."""
 
     def __init__(self, pages: int = 1) -> None:
         import fcntl
@@ -238,15 +238,15 @@ def test_whatever_the_disk_takes_every_frame_is_recorded_or_counted_in_a_gap(ste
         writer(())
     pipe.drain()
     writer.close(len(steps))
-    found = pipe.records()
-    frames = [record for record in found if isinstance(record, Frame)]
-    gaps = [record for record in found if isinstance(record, Gap)]
-    assert not [record for record in found if isinstance(record, Damage)]
-    assert [record.number for record in found] == list(range(len(found)))
+    records = pipe.records()
+    frames = [record for record in records if isinstance(record, Frame)]
+    gaps = [record for record in records if isinstance(record, Gap)]
+    assert not [record for record in records if isinstance(record, Damage)]
+    assert [record.number for record in records] == list(range(len(records)))
     assert len(frames) + sum(gap.frames for gap in gaps) == len(sizes)
-    assert sum(len(one.data) for one in frames) + sum(gap.bytes for gap in gaps) == sum(sizes)
-    assert isinstance(found[-1], End)
-    assert (found[-1].frames, found[-1].messages, found[-1].gaps) == (len(frames), len(frames), len(gaps))
+    assert sum(len(frame.data) for frame in frames) + sum(gap.bytes for gap in gaps) == sum(sizes)
+    assert isinstance(records[-1], End)
+    assert (records[-1].frames, records[-1].messages, records[-1].gaps) == (len(frames), len(frames), len(gaps))
     assert len(complaints) <= 1
 
 
@@ -274,10 +274,10 @@ def test_a_file_size_limit_leaves_a_file_that_verifies_with_a_gap(tmp_path: Path
     argv = [sys.executable, "-c", LIMITED, str(path)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_S, check=True, cwd=Path(__file__).parents[3])
     assert done.stdout.count("recording stopped") == 1
-    found = list(read(path))
-    frames = sum(1 for record in found if isinstance(record, Frame))
-    assert frames + sum(record.frames for record in found if isinstance(record, Gap)) == 101
-    assert [(one.reason, one.status) for one in verify(str(path)).problems] == [("gap", Status.INCOMPLETE)]
+    records = list(read(path))
+    frames = sum(1 for record in records if isinstance(record, Frame))
+    assert frames + sum(record.frames for record in records if isinstance(record, Gap)) == 101
+    assert [(problem.reason, problem.status) for problem in verify(str(path)).problems] == [("gap", Status.INCOMPLETE)]
 
 
 # --- --max-size ---
@@ -291,7 +291,7 @@ def bounded(tmp_path: Path) -> Capture:
     return made
 
 
-def test_past_the_size_bound_frames_keep_length_and_digest_and_that_is_said_once(bounded: Capture) -> None:
+def test_past_the_size_bound_frames_keep_length_and_digest_and_one_note_says_so(bounded: Capture) -> None:
     big = b"x" * 3_000 + b"\n"
     bounded.writer.frame(0, 10, big)
     bounded.writer.frame(0, 11, REQUEST)
@@ -324,7 +324,7 @@ def test_a_capture_past_its_size_bound_is_intact(bounded: Capture) -> None:
 
 
 def test_a_reader_beside_the_writer_never_sees_damage(capture: Capture) -> None:
-    found: list[Record] = []
+    records: list[Record] = []
     done = threading.Event()
 
     def follow() -> None:
@@ -333,7 +333,7 @@ def test_a_reader_beside_the_writer_never_sees_damage(capture: Capture) -> None:
             while True:
                 last_look = done.is_set()
                 while data := file.read(1_000):
-                    found.extend(reader.feed(data))
+                    records.extend(reader.feed(data))
                 if last_look:
                     return
 
@@ -343,19 +343,19 @@ def test_a_reader_beside_the_writer_never_sees_damage(capture: Capture) -> None:
         capture.writer((frame(at_ns, b"x" * (at_ns % 700) + b"\n"),))
     done.set()
     follower.join(DEADLINE_S)
-    assert [type(record) for record in found] == [Header] + [Frame] * 2_000
+    assert [type(record) for record in records] == [Header] + [Frame] * 2_000
 
 
 def test_two_writers_on_one_file_leave_lines_that_can_be_read(tmp_path: Path) -> None:
-    """No tap can come to it (the file is new and locked); a person with `cat >>` can."""
-    one = Capture(tmp_path / "x.mcpspy")
-    one.writer(opens())
-    with one.path.open("ab", buffering=0) as other:
+    """No second tap can write to it, for the file is new and locked; a person with `cat >>` can."""
+    capture = Capture(tmp_path / "x.mcpspy")
+    capture.writer(opens())
+    with capture.path.open("ab", buffering=0) as other:
         other.write(lines([Open(at_ns=1, stream=0, sender=CLIENT, name="stdin")]))
-        one.writer(talk())
-    found = one.records()
-    assert {record.reason for record in found if isinstance(record, Damage)} == {"shape", "number"}
-    assert [record for record in found if isinstance(record, Frame)] == [
+        capture.writer(talk())
+    records = capture.records()
+    assert {record.reason for record in records if isinstance(record, Damage)} == {"shape", "number"}
+    assert [record for record in records if isinstance(record, Frame)] == [
         Frame(f.stream, f.at_ns, f.first_ns, f.data, number=number)
         for number, f in enumerate(talk(), 5)
         if isinstance(f, Frame)

@@ -1,4 +1,4 @@
-"""OAuth's bodies in pieces: whatever their cuts, the same bytes reach the disk, and no secret among them."""
+"""OAuth's bodies in pieces: however they are cut, the same bytes reach the disk, without secrets."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ FORM_TEXT = st.lists(
 
 
 def passed(pieces: list[bytes], content_type: str, *, sealed: bool = False) -> tuple[bytes, list[tuple[int, int, str]]]:
-    """What goes on of a body that comes in these pieces, and where in it pseudonyms stand."""
+    """Return the bytes that are passed on of a body in these pieces, and the ranges of its pseudonyms."""
     body_filter = REDACTOR.body_filter(content_type, is_compressed=sealed)
     data, ranges = b"", []
-    for piece, found in (*map(body_filter.feed, pieces), body_filter.close()):
-        ranges += [(len(data) + at, length, kind) for at, length, kind in found]
+    for piece, piece_ranges in (*map(body_filter.feed, pieces), body_filter.close()):
+        ranges += [(len(data) + at, length, kind) for at, length, kind in piece_ranges]
         data += piece
     return data, ranges
 
@@ -85,7 +85,7 @@ def test_a_compressed_body_is_one_secret_however_it_is_cut(data: bytes, sizes: l
         (FORM, b"grant_type=x&code=%b&state=1&refresh%%5Ftoken=%b"),
     ],
 )
-def test_a_secret_that_is_cut_reaches_the_disk_nowhere(content_type: str, body: bytes, step: int) -> None:
+def test_no_part_of_a_secret_that_is_cut_reaches_the_disk(content_type: str, body: bytes, step: int) -> None:
     data = body.replace(b'"code": "%b', b'"password": "%b') % (SECRET, SECRET)
     redacted, ranges = passed(reads(data, [step]), content_type)
     assert SECRET not in redacted
@@ -94,26 +94,26 @@ def test_a_secret_that_is_cut_reaches_the_disk_nowhere(content_type: str, body: 
 
 
 @given(JSON_TEXT)
-def test_the_members_found_in_passing_are_those_found_in_the_whole(data: bytes) -> None:
-    """`spans` reads JSON on command lines, all at once: two ways that have to agree, but for a backslash that ends everything."""
-    found = [secret for start, end, _, secret in member_spans(data.rstrip(b"\\"), is_oauth_member) if start < end]
+def test_the_filter_finds_the_same_members_as_the_search_of_the_whole(data: bytes) -> None:
+    """`spans` reads JSON on command lines, all at once: both have to agree, except on a backslash at the very end."""
+    secrets = [secret for start, end, _, secret in member_spans(data.rstrip(b"\\"), is_oauth_member) if start < end]
     redacted, ranges = passed([data.rstrip(b"\\")], JSON)
-    assert [redacted[at : at + length] for at, length, _ in ranges] == [REDACTOR.pseudonym(one) for one in found]
+    assert [redacted[at : at + length] for at, length, _ in ranges] == [REDACTOR.pseudonym(secret) for secret in secrets]
 
 
 @pytest.mark.parametrize("at", [0, 1, 10, 20, MAX_UNDECIDED_BYTES - 100])
-def test_json_rpc_passes_untouched_wherever_its_mark_stands(at: int) -> None:
+def test_json_rpc_passes_untouched_wherever_its_mark_is(at: int) -> None:
     data = b'{"result":{"x":"%b"},"access_token":"x","jsonrpc":"2.0"}' % (b"x" * at)
     assert passed(reads(data, [MAX_UNDECIDED_BYTES // 3]), JSON) == (data, [])
 
 
-def test_a_secret_behind_a_mebibyte_is_a_pseudonym() -> None:
+def test_a_secret_after_a_mebibyte_is_a_pseudonym() -> None:
     data = b'{"x":"%b","access_token":"%b"}' % (ENOUGH, SECRET)
     middle = data.index(SECRET) + 3
     assert passed([data[:middle], data[middle:]], JSON)[0] == data.replace(SECRET, NAME)
 
 
-def test_what_is_no_secret_is_not_held_back() -> None:
+def test_bytes_that_are_no_secret_are_passed_on_at_once() -> None:
     body_filter = REDACTOR.body_filter(JSON, is_compressed=False)
     data, _ = body_filter.feed(b'{"x":"' + ENOUGH)
     assert len(data) > MAX_UNDECIDED_BYTES
@@ -121,7 +121,7 @@ def test_what_is_no_secret_is_not_held_back() -> None:
 
 
 @pytest.mark.parametrize(("content_type", "begin"), [(FORM, b"token="), (JSON, b'{"x":"' + ENOUGH + b'","access_token":"')])
-def test_a_secret_without_an_end_is_held_to_so_many_bytes(content_type: str, begin: bytes) -> None:
+def test_a_bounded_number_of_bytes_is_held_of_a_secret_without_an_end(content_type: str, begin: bytes) -> None:
     long = passed([begin, *[b"s" * MAX_SECRET_BYTES] * 3], content_type)
     assert long == passed([begin, b"s" * MAX_SECRET_BYTES], content_type)
     assert b"ssss" not in long[0]
@@ -135,7 +135,7 @@ def test_a_body_after_the_first_is_redacted_as_the_first() -> None:
     assert redacted == b'{"access_token": "%b"}' % NAME
 
 
-def test_a_compressed_body_goes_nowhere_before_its_end() -> None:
+def test_a_compressed_body_is_not_passed_on_before_its_end() -> None:
     body_filter = REDACTOR.body_filter(JSON, is_compressed=True)
     assert body_filter.feed(zlib.compress(SECRET)) == (b"", ())
     assert body_filter.close()[0].startswith(PREFIX.encode())

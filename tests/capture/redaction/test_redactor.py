@@ -1,4 +1,4 @@
-"""What never reaches the disk, and that what stands in its place still says what is equal to what."""
+"""Secrets never reach the disk, and equal secrets have equal pseudonyms."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ def test_a_pseudonym_depends_on_the_key() -> None:
     assert Redactor(b"other").pseudonym(SECRET.encode()).decode() != STAND_IN
 
 
-def test_a_pseudonym_stands_for_itself() -> None:
+def test_a_pseudonym_is_its_own_pseudonym() -> None:
     assert REDACT.pseudonym(STAND_IN.encode()).decode() == STAND_IN
 
 
@@ -72,8 +72,8 @@ def test_a_pseudonym_stands_for_itself() -> None:
     ],
 )
 def test_a_command_keeps_no_secret(arguments: list[str]) -> None:
-    redacted = REDACT.argv([one.format(SECRET) for one in arguments])
-    assert redacted == [one.format(STAND_IN) for one in arguments]
+    redacted = REDACT.argv([argument.format(SECRET) for argument in arguments])
+    assert redacted == [argument.format(STAND_IN) for argument in arguments]
 
 
 def test_a_key_is_known_by_its_looks() -> None:
@@ -85,7 +85,7 @@ def test_a_key_is_known_by_its_looks() -> None:
 
 
 @pytest.mark.parametrize("token", ["ghp_0123456789abcdefghij", "sk-ant-0123456789abcdef", "eyJhbGciOiJIUzI1NiJ9.e30.x"])
-def test_a_token_known_by_its_beginning_is_no_argument_to_keep(token: str) -> None:
+def test_a_token_that_is_known_by_its_beginning_is_redacted(token: str) -> None:
     assert REDACT.argv(["server", token]) == ["server", REDACT.pseudonym(token.encode()).decode()]
 
 
@@ -126,7 +126,7 @@ def test_a_url_keeps_no_secret(url: str, redacted: str) -> None:
     assert REDACT.url(url.format(SECRET)) == redacted.format(STAND_IN)
 
 
-def test_behind_a_secret_name_all_is_secret_to_the_next_parameter() -> None:
+def test_after_a_secret_name_all_is_secret_up_to_the_next_parameter() -> None:
     assert REDACT.url("/?token=a;b?c=d&x=1") == f"/?token={REDACT.pseudonym(b'a;b?c=d').decode()}&x=1"
 
 
@@ -135,7 +135,7 @@ def test_a_key_in_a_path_is_redacted_by_its_looks(key: str) -> None:
     assert REDACT.url(f"https://h/s/{key}/sse") == f"https://h/s/{REDACT.pseudonym(key.encode()).decode()}/sse"
 
 
-def test_a_key_behind_two_slashes_is_redacted_too() -> None:
+def test_a_key_after_two_slashes_is_redacted_too() -> None:
     assert REDACT.head(f"GET //{UUID}/x HTTP/1.1\r\n\r\n".encode())[0].startswith(b"GET //redacted-")
 
 
@@ -174,7 +174,7 @@ def field(name: str, value: str) -> bytes:
 def test_a_head_keeps_no_secret_of_a_field(name: str, value: str, kind: str) -> None:
     redacted, ranges = REDACT.head(field(name, value.format(SECRET, SECRET)))
     assert redacted == field(name, value.format(STAND_IN, STAND_IN))
-    assert {found for *_, found in ranges} == {kind}
+    assert {range_kind for *_, range_kind in ranges} == {kind}
 
 
 def test_a_head_keeps_no_secret_of_its_request_line() -> None:
@@ -182,7 +182,7 @@ def test_a_head_keeps_no_secret_of_its_request_line() -> None:
     assert REDACT.head(head.format(SECRET).encode())[0] == head.format(STAND_IN).encode()
 
 
-def test_a_folded_value_goes_with_its_folds() -> None:
+def test_a_folded_value_is_redacted_with_its_folds() -> None:
     head = b"GET / HTTP/1.1\r\nAuthorization: Bearer abc\r\n def\r\nHost: h\r\n\r\n"
     assert REDACT.head(head)[0] == b"GET / HTTP/1.1\r\nAuthorization: Bearer %s\r\nHost: h\r\n\r\n" % REDACT.pseudonym(
         b"abc\r\n def"
@@ -205,11 +205,11 @@ def test_a_head_without_secrets_is_kept_byte_for_byte(head: bytes) -> None:
     assert REDACT.head(head) == (head, ())
 
 
-def test_the_ranges_say_where_the_pseudonyms_stand() -> None:
+def test_the_ranges_are_those_of_the_pseudonyms() -> None:
     head = b"GET /?token=a&sid=b HTTP/1.1\r\nCookie: c=d; e=f\r\nAuthorization: Bearer g\r\n\r\n"
     redacted, ranges = REDACT.head(head)
-    found = [redacted[offset : offset + length] for offset, length, _ in ranges]
-    assert found == [REDACT.pseudonym(one) for one in (b"a", b"b", b"d", b"f", b"g")]
+    pseudonyms = [redacted[offset : offset + length] for offset, length, _ in ranges]
+    assert pseudonyms == [REDACT.pseudonym(secret) for secret in (b"a", b"b", b"d", b"f", b"g")]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_an_endpoint_event_keeps_no_password(address: str) -> None:
     assert [kind for *_, kind in ranges] == ["userinfo"]
 
 
-def test_another_event_is_not_looked_into() -> None:
+def test_other_events_are_not_searched() -> None:
     event = f'event: message\ndata: {{"x": "endpoint /m?sessionId={SECRET}"}}\n\n'.encode()
     assert REDACT.endpoint(event) == (event, ())
 
@@ -279,7 +279,7 @@ def test_a_body_that_is_no_oauth_body_is_kept_byte_for_byte(body: bytes) -> None
     assert REDACT.body(body, "application/json") == (body, ())
 
 
-def test_one_secret_has_one_pseudonym_whatever_its_place() -> None:
+def test_one_secret_has_one_pseudonym_wherever_it_is() -> None:
     secret = "a b+c/d=="
     places = [
         REDACT.argv(["server", f"--token={secret}"])[1],
@@ -295,7 +295,7 @@ def test_one_secret_has_one_pseudonym_whatever_its_place() -> None:
 
 
 @given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "surrogatepass")))
-def test_any_bytes_are_redacted_without_an_exception_and_twice_is_as_good_as_once(data: bytes) -> None:
+def test_any_bytes_are_redacted_without_an_exception_and_redacting_twice_changes_nothing(data: bytes) -> None:
     for redact in (REDACT.head, REDACT.endpoint, lambda data: REDACT.body(data, "application/x-www-form-urlencoded")):
         once, _ = redact(b"GET /?" + data)
         assert redact(once)[0] == once
@@ -312,14 +312,14 @@ def test_a_long_head_takes_time_in_proportion(piece: bytes) -> None:
     REDACT.head(data)  # quadratic, it would meet the deadline of every test
 
 
-def test_redacting_nothing_changes_nothing() -> None:
+def test_no_redaction_changes_nothing() -> None:
     off = NoRedaction()
     head = field("Authorization", "Bearer x")
     assert (off.argv(["--token", "x"]), off.url("/?token=x")) == (["--token", "x"], "/?token=x")
     assert (off.head(head), off.endpoint(head), off.body(head, "")) == ((head, ()), (head, ()), (head, ()))
 
 
-def test_a_command_without_secrets_costs_the_tap_no_import() -> None:
+def test_a_command_without_secrets_needs_no_import() -> None:
     code = (
         "import sys; import mcpspy.capture.redaction; before = set(sys.modules); "
         "from mcpspy.capture.redaction.redactor import Redactor; "

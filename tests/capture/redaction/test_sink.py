@@ -1,4 +1,4 @@
-"""What a tap before an HTTP server lets reach the disk: records with pseudonyms for secrets, and everything else as it came."""
+"""Records of an HTTP tap on their way to the disk: pseudonyms for secrets, and everything else as it came."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAME = REDACTOR.pseudonym(SECRET)
 
 
 class Disk:
-    """What reaches it of what a tap saw."""
+    """A sink that keeps the records that reach it."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -59,9 +59,9 @@ class Disk:
 
     def holds(self, secret: bytes) -> bool:
         return secret in b"".join(
-            (one.head + (one.forwarded or b"")) if isinstance(one, Open) else (one.data + (one.forwarded or b""))
-            for one in self.records
-            if isinstance(one, Open | Frame)
+            (record.head + (record.forwarded or b"")) if isinstance(record, Open) else (record.data + (record.forwarded or b""))
+            for record in self.records
+            if isinstance(record, Open | Frame)
         )
 
 
@@ -98,7 +98,7 @@ ENDPOINTS = [
 
 @pytest.mark.parametrize("event", ENDPOINTS)
 @pytest.mark.parametrize("before", [b"", b": ping\n\n", b"retry: 1\n\n", b"id: 1\ndata:\n\n", b'data: {"x":1}\n\n'])
-def test_the_session_in_an_endpoint_event_is_a_pseudonym_wherever_it_stands(event: bytes, before: bytes) -> None:
+def test_the_session_in_an_endpoint_event_is_a_pseudonym_wherever_it_is(event: bytes, before: bytes) -> None:
     disk = Disk()
     disk.opened(SERVER, b"HTTP/1.1 200 OK\r\n\r\n", framing="sse")
     if before:
@@ -113,12 +113,12 @@ def test_a_session_is_one_pseudonym_in_the_event_the_target_and_the_field() -> N
     disk.opened(SERVER, b"HTTP/1.1 200 OK\r\nMcp-Session-Id: %b\r\n\r\n" % SECRET, framing="sse")
     disk.framed(ENDPOINTS[0] % SECRET)
     disk.opened(CLIENT, b"POST /messages/?session_id=%b HTTP/1.1\r\nMcp-Session-Id: %b\r\n\r\n" % (SECRET, SECRET))
-    heads = [one.head for one in disk.records if isinstance(one, Open)]
+    heads = [record.head for record in disk.records if isinstance(record, Open)]
     assert [head.count(NAME) for head in heads] == [1, 2]
     assert not disk.holds(SECRET)
 
 
-def test_json_rpc_is_not_looked_into() -> None:
+def test_json_rpc_is_not_searched() -> None:
     disk = Disk()
     disk.opened(CLIENT, b"POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\n\r\n")
     body = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"access_token":"%b"}}' % SECRET
@@ -160,11 +160,11 @@ def test_a_secret_over_two_parts_of_a_body_is_a_pseudonym(left: int) -> None:
     disk.opened(SERVER, b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
     parts = [disk.framed(GRANTED[:-left], part=True), disk.framed(GRANTED[-left:])]
     assert b"".join(part.data for part in parts) == GRANTED.replace(SECRET, NAME)
-    ((offset, length, _),) = [one for part in parts for one in part.redacted]
+    ((offset, length, _),) = [span for part in parts for span in part.redacted]
     assert any(part.data[offset : offset + length] == NAME for part in parts if part.redacted)
 
 
-def test_a_secret_in_a_body_that_broke_off_is_a_pseudonym_before_the_close() -> None:
+def test_a_secret_in_a_body_that_breaks_off_becomes_a_pseudonym_before_the_close() -> None:
     disk = Disk()
     disk.opened(CLIENT, b"POST /token HTTP/1.1\r\n\r\n")
     disk.opened(SERVER, b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
@@ -234,7 +234,7 @@ def test_streams_that_have_ended_are_forgotten() -> None:
     assert [*sink._sse, *sink._bodies, *sink._oauth, *sink._opaque] == []
 
 
-def test_what_holds_no_secret_is_no_other() -> None:
+def test_records_without_secrets_are_passed_on_as_they_are() -> None:
     disk = Disk()
     head = b"POST /mcp?x=1 HTTP/1.1\r\nHost: 127.0.0.1:1\r\nContent-Type: application/json\r\n\r\n"
     assert disk.opened(CLIENT, head).head == head

@@ -1,4 +1,4 @@
-"""WHAT, for every verb."""
+"""WHAT, as every verb takes it."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.capture.making import stored
 
 @pytest.fixture
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Two recordings: `weather` alone, then `time` and a newer `weather`; then one in which nothing was said. We are elsewhere."""
+    """Three recordings: `weather`, then `time` and a newer `weather`, then one without a message. Tests run in another folder."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
@@ -49,27 +49,29 @@ def names(address: Address, paths: dict[str, str]) -> list[str]:
         ("-:2..3", ["-"], (2, 3)),
     ],
 )
-def test_what_names(what: str, captures: list[str], rows: tuple[int, int] | None, paths: dict[str, str]) -> None:
-    found = resolve(what)
-    assert (names(found, paths), found.rows) == (captures, rows)
+def test_what_names_captures_and_rows(
+    what: str, captures: list[str], rows: tuple[int, int] | None, paths: dict[str, str]
+) -> None:
+    address = resolve(what)
+    assert (names(address, paths), address.rows) == (captures, rows)
 
 
 @pytest.fixture
 def played(paths: dict[str, str]) -> dict[str, str]:
-    """Two more recordings: a mock's, and the newest, a replay's."""
+    """Two more recordings: one of a mock, and the newest, of a replay."""
     mock = stored("fifth", label="time-mock", begin_s=300, tapped={"transport": "stdio", "mock": ["second"]})
     replay = stored("sixth", label="time-replay", begin_s=400, tapped={"transport": "stdio", "replay": ["second"]})
     return {**paths, "mock": mock, "replay": replay}
 
 
 @pytest.mark.parametrize(("what", "captures"), [("@", ["time", "weather"]), ("@1", ["mock"]), ("@2", ["time", "weather"])])
-def test_what_was_played_is_never_the_newest_for_who_skips_it_but_is_called_as_it_is_listed(
+def test_recordings_of_mocks_and_replays_can_be_skipped_for_the_newest_and_keep_their_addresses(
     what: str, captures: list[str], played: dict[str, str]
 ) -> None:
     assert names(resolve(what, skips_replays=True, skips_mocks=True), played) == captures
 
 
-def test_who_skips_what_was_played_is_told_when_there_is_nothing_else() -> None:
+def test_an_error_says_that_all_recordings_were_skipped() -> None:
     stored("second", tapped={"transport": "stdio", "mock": ["first"]})
     with pytest.raises(AddressError, match="the store has captures of mocks and replays only"):
         resolve("@", skips_replays=True, skips_mocks=True)
@@ -84,7 +86,7 @@ def test_a_path_takes_rows(paths: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["x:7", "@", "@1", "weather", "-"])
-def test_an_existing_file_wins_over_what_its_name_looks_like(name: str, paths: dict[str, str]) -> None:
+def test_an_existing_file_wins_over_other_meanings_of_its_name(name: str, paths: dict[str, str]) -> None:
     Path(name).touch()
     assert resolve(name) == Address(captures=(name,))
 
@@ -94,7 +96,7 @@ def test_a_label_with_a_colon_wins_over_rows(paths: dict[str, str]) -> None:
     assert names(resolve("weather:7"), paths) == ["odd"]
 
 
-def test_a_label_whose_newest_capture_says_nothing_names_the_newest_that_does(paths: dict[str, str]) -> None:
+def test_a_label_whose_newest_capture_has_no_message_names_the_newest_that_has(paths: dict[str, str]) -> None:
     assert names(resolve("weather"), paths) == ["weather"]
 
 
@@ -110,18 +112,18 @@ def test_a_label_whose_newest_capture_says_nothing_names_the_newest_that_does(pa
     ],
 )
 def test_a_capture_that_its_client_dropped_at_once_does_not_hide_the_one_it_kept(facts: dict[str, Any], wins: str) -> None:
-    found = {"real": stored("real", label="git", lasted_s=60), "other": stored("other", label="git", **facts)}
-    assert resolve("git").captures == (found[wins],)
+    known = {"real": stored("real", label="git", lasted_s=60), "other": stored("other", label="git", **facts)}
+    assert resolve("git").captures == (known[wins],)
 
 
-def test_of_many_that_a_client_dropped_and_one_that_it_kept_that_one_is_meant() -> None:
+def test_of_many_captures_that_a_client_dropped_and_one_that_it_kept_the_label_names_that_one() -> None:
     kept = stored("kept", label="git", begin_s=0.5, lasted_s=60)
     for number in range(5):  # each later one is gone sooner
         stored(f"dropped{number}", label="git", begin_s=number / 4, lasted_s=2 - number / 3, ended=False)
     assert resolve("git").captures == (kept,)
 
 
-def test_where_nothing_was_ever_said_the_newest_recording_is_it() -> None:
+def test_if_no_recording_has_a_message_the_newest_counts() -> None:
     path = stored("a", messages=0)
     assert resolve("@") == Address(captures=(path,))
 
@@ -133,18 +135,18 @@ def fails(what: str) -> str:
 
 
 def test_an_empty_store_says_where_it_looked_and_what_to_do(store: Path) -> None:
-    said = fails("@")
-    assert str(store / "captures") in said
-    assert "mcpspy wrap" in said
+    error = fails("@")
+    assert str(store / "captures") in error
+    assert "mcpspy wrap" in error
 
 
-def test_an_unknown_label_says_which_one_was_meant(paths: dict[str, str], store: Path) -> None:
-    said = fails("whether")
-    assert "is it weather?" in said
-    assert str(store / "captures") in said
+def test_an_unknown_label_suggests_a_similar_one(paths: dict[str, str], store: Path) -> None:
+    error = fails("whether")
+    assert "is it weather?" in error
+    assert str(store / "captures") in error
 
 
-def test_an_unknown_label_like_no_other_says_how_to_see_them_all(paths: dict[str, str]) -> None:
+def test_an_unknown_label_without_a_similar_one_says_how_to_list_all(paths: dict[str, str]) -> None:
     assert "mcpspy list" in fails("xyz")
 
 
@@ -153,7 +155,7 @@ def test_a_recording_that_is_too_far_back_says_how_many_there_are(paths: dict[st
 
 
 @pytest.mark.parametrize("what", ["no/such.mcpspy", "such.mcpspy", "no/such:7"])
-def test_a_missing_path_is_said_to_be_missing(what: str, paths: dict[str, str]) -> None:
+def test_a_missing_path_is_reported(what: str, paths: dict[str, str]) -> None:
     assert "no such file" in fails(what)
 
 
@@ -167,7 +169,7 @@ def test_a_folder_is_no_capture(paths: dict[str, str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["@:x", "@x", "@:7..", "a:b:c", "@:" + "9" * 5_000, "\x00", "\udc80", "a/\x00"])
-def test_what_makes_no_sense_is_an_address_error(what: str, paths: dict[str, str]) -> None:
+def test_a_what_without_a_meaning_is_an_address_error(what: str, paths: dict[str, str]) -> None:
     assert fails(what)
 
 

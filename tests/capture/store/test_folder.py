@@ -1,4 +1,4 @@
-"""Where captures lie, what they are called, who may read them, and which are being written."""
+"""The store's folder: where captures are, their names, their modes, and which are being written."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ def made(path: str | None, label: str = "weather") -> str:
     return name
 
 
-def test_a_capture_without_a_file_lies_in_the_store_under_its_time_label_and_pid(store: Path) -> None:
+def test_a_capture_without_a_file_goes_into_the_store_named_by_time_label_and_pid(store: Path) -> None:
     assert made(None) == str(store / "captures" / f"20261120T223701Z-weather-{os.getpid()}.mcpspy")
 
 
@@ -78,7 +78,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         made(str(tmp_path))
 
 
-def test_a_folder_that_is_missing_is_an_error_not_made(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error_and_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         made(str(tmp_path / "no" / "x.mcpspy"))
 
@@ -174,7 +174,7 @@ def test_the_key_is_made_once_and_private(store: Path) -> None:
     assert (first, len(first), mode(store / "key")) == (stores.key(), stores.KEY_BYTES, 0o600)
 
 
-def test_a_torn_key_is_made_anew(store: Path) -> None:
+def test_a_torn_key_is_replaced(store: Path) -> None:
     store.mkdir()
     (store / "key").write_bytes(b"short")
     assert stores.key() == stores.key() == (store / "key").read_bytes()
@@ -195,7 +195,7 @@ def test_processes_that_start_together_agree_on_the_key() -> None:
     assert len({racer.communicate(timeout=DEADLINE_S)[0] for racer in racers}) == 1
 
 
-def test_the_tap_pays_for_no_heavy_import_on_its_way_to_the_store() -> None:
+def test_the_way_to_the_store_needs_no_heavy_import() -> None:
     code = (
         "import sys; before = set(sys.modules); import mcpspy.capture.store.folder; print(*sorted(set(sys.modules) - before))"
     )

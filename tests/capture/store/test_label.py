@@ -1,4 +1,4 @@
-"""What a server is called when nobody named it."""
+"""The labels of servers that nobody named."""
 
 import pytest
 from hypothesis import given
@@ -51,7 +51,7 @@ from mcpspy.capture.store.label import LETTERS, default_label
         ("env", "server"),
     ],
 )
-def test_a_server_is_named_for_what_runs_not_for_what_runs_it(command: str, label: str) -> None:
+def test_a_server_is_named_for_its_program_and_not_for_the_runner(command: str, label: str) -> None:
     assert default_label(command.split()) == label
 
 

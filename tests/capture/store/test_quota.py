@@ -1,4 +1,4 @@
-"""The store's quota: who removes what when it is full, and what never goes. On captures of the real writer, with real locks."""
+"""The store's quota: what is removed when it is full, and what never is. On captures of the real writer, with real locks."""
 
 import fcntl
 import os
@@ -25,7 +25,7 @@ QUOTA = 1_000_000
 
 
 def large(name: str, *, day: int, client: int = 0, ended: bool = True) -> Path:
-    """A capture that takes 300 kB, of a client of its own unless one is named."""
+    """Make a capture of 300 kB, of a client of its own unless one is given."""
     parent = {"pid": client or day + 100, "name": "client", "start": 2}
     path = Path(stored(name, begin_s=day * 86_400, parent=parent, ended=ended))
     data = path.read_bytes()
@@ -35,7 +35,7 @@ def large(name: str, *, day: int, client: int = 0, ended: bool = True) -> Path:
 
 
 def look() -> None:
-    """What a tap does a second after it began: one whose capture is small."""
+    """Look at the store as a tap with a small capture does, a second after its start."""
     QuotaGuard(Recording("tap")._writer).look()
 
 
@@ -71,7 +71,7 @@ def test_a_store_below_its_quota_is_left_alone() -> None:
     assert names(*paths) == [True] * 3
 
 
-def test_the_oldest_recordings_go_until_there_is_room() -> None:
+def test_the_oldest_recordings_are_removed_until_there_is_room() -> None:
     oldest, old, young, newest = (large(f"c{day}", day=day) for day in range(4))
     set_quota(QUOTA)
     look()
@@ -80,30 +80,30 @@ def test_the_oldest_recordings_go_until_there_is_room() -> None:
     assert (gone.captures, gone.bytes, pruned().captures) == (1, SIZE, 0)
 
 
-def test_of_a_recording_that_is_being_recorded_what_has_ended_goes_last() -> None:
+def test_the_ended_captures_of_a_live_recording_are_removed_last() -> None:
     live = Recording("live", client=7)
     ended = [Recording(f"ended{number}", client=7) for number in range(2)]
-    for one in ended:
-        one.end()
-        with open(one.path, "ab") as file:
+    for tap in ended:
+        tap.end()
+        with open(tap.path, "ab") as file:
             file.write(b"\n" * SIZE)
     younger = [large(f"c{day}", day=day) for day in range(2)]
     make_room(SIZE, wall_ns=1)
     assert names(*younger, Path(ended[0].path), Path(ended[1].path), Path(live.path)) == [False, False, False, False, True]
 
 
-def test_what_one_client_records_for_weeks_does_not_keep_it_from_making_room() -> None:
+def test_a_client_that_records_for_weeks_makes_room_too() -> None:
     live = Recording("live", client=7)
     first, last = Recording("first", client=7), Recording("last", client=7)
-    for one in (first, last):
-        one.end()
-        with open(one.path, "ab") as file:
+    for tap in (first, last):
+        tap.end()
+        with open(tap.path, "ab") as file:
             file.write(b"\n" * SIZE)
     make_room(int(1.5 * SIZE), wall_ns=1)
     assert names(Path(first.path), Path(last.path), Path(live.path)) == [False, True, True]
 
 
-def test_where_what_is_live_fills_the_store_payloads_are_not_kept_until_there_is_room() -> None:
+def test_while_live_captures_fill_the_store_payloads_are_not_kept() -> None:
     set_quota(QUOTA)
     tap = Recording("tap").ask(1, name="x" * QUOTA)
     guard = QuotaGuard(tap._writer)
@@ -114,9 +114,9 @@ def test_where_what_is_live_fills_the_store_payloads_are_not_kept_until_there_is
     guard.look()
     tap.ask(3, name="room again").end()
     records = list(read(tap.path))
-    notes = [one.text.split(":")[0] for one in records if isinstance(one, Note) and one.topic == "quota"]
+    notes = [record.text.split(":")[0] for record in records if isinstance(record, Note) and record.topic == "quota"]
     assert notes == ["the store is at its quota with what is being recorded", "there is room again"]
-    assert [bool(one.data) for one in records if isinstance(one, Frame)] == [True, False, True]
+    assert [bool(record.data) for record in records if isinstance(record, Frame)] == [True, False, True]
 
 
 def test_a_small_capture_keeps_its_payloads_though_others_fill_the_store() -> None:
@@ -125,10 +125,10 @@ def test_a_small_capture_keeps_its_payloads_though_others_fill_the_store() -> No
     small = Recording("small")
     QuotaGuard(small._writer).look()
     small.ask(1).end()
-    assert all(one.data for one in read(small.path) if isinstance(one, Frame))
+    assert all(record.data for record in read(small.path) if isinstance(record, Frame))
 
 
-def test_it_is_looked_at_again_when_the_own_capture_has_grown_and_not_before() -> None:
+def test_a_tap_looks_again_when_its_own_capture_has_grown_and_not_before() -> None:
     set_quota(QUOTA)
     tap = Recording("tap")
     guard = QuotaGuard(tap._writer)
@@ -141,7 +141,7 @@ def test_it_is_looked_at_again_when_the_own_capture_has_grown_and_not_before() -
     assert names(*old)[0] is False
 
 
-def test_while_another_one_removes_nobody_else_does(store: Path) -> None:
+def test_one_tap_at_a_time_removes_captures(store: Path) -> None:
     paths = [large(f"c{day}", day=day) for day in range(4)]
     set_quota(QUOTA)
     with open(store / "pruning.lock", "w") as other:
@@ -152,17 +152,17 @@ def test_while_another_one_removes_nobody_else_does(store: Path) -> None:
     assert names(*paths) == [False, True, True, True]
 
 
-def test_twenty_that_look_at_once_remove_no_more_than_one_would_and_count_it_once() -> None:
+def test_twenty_taps_that_look_at_once_remove_no_more_than_one_would_and_count_it_once() -> None:
     paths = [large(f"c{day}", day=day) for day in range(8)]
     set_quota(QUOTA)
     guards = [QuotaGuard(Recording(f"tap{number}")._writer) for number in range(20)]
     with ThreadPoolExecutor(20) as pool:
-        list(pool.map(lambda one: one.look(), guards))
+        list(pool.map(lambda guard: guard.look(), guards))
     assert names(*paths) == [False] * 5 + [True] * 3
     assert (pruned(by_quota=True).captures, pruned(by_quota=True).bytes) == (5, 5 * SIZE)
 
 
-def test_where_files_cannot_be_locked_only_what_has_its_end_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_files_cannot_be_locked_only_captures_with_an_end_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, torn = large("whole", day=0), large("torn", day=1, ended=False)
 
     def no_locks(fd: int, operation: int) -> None:
@@ -173,7 +173,7 @@ def test_where_files_cannot_be_locked_only_what_has_its_end_goes(monkeypatch: py
     assert names(whole, torn) == [False, True]
 
 
-def test_a_store_that_cannot_be_pruned_costs_nothing_but_that(store: Path) -> None:
+def test_a_store_that_cannot_be_pruned_does_not_stop_the_tap(store: Path) -> None:
     paths = [large(f"c{day}", day=day) for day in range(4)]
     set_quota(QUOTA)
     (store / "pruning.lock").mkdir()
@@ -195,13 +195,13 @@ def test_a_running_tap_makes_room_by_itself_and_stays(store: Path, verb: list[st
         if verb[0] == "proxy":
             tap.terminate()
         tap.wait(DEADLINE_S)
-    (own,) = [one for one in os.listdir(store / "captures") if "-live-" in one]
+    (own,) = [name for name in os.listdir(store / "captures") if "-live-" in name]
     assert names(*paths) == [False, True, True, True]
     assert taken()[0] == 4
-    assert [one for one in read(store / "captures" / own) if isinstance(one, Note) and one.topic == "quota"] == []
+    assert [record for record in read(store / "captures" / own) if isinstance(record, Note) and record.topic == "quota"] == []
 
 
-def test_a_capture_that_lies_elsewhere_is_not_asked_to_make_room(store: Path) -> None:
+def test_a_tap_whose_capture_is_elsewhere_does_not_make_room(store: Path) -> None:
     def later(sync: Callable[[], None]) -> None:
         sync()
 
