@@ -14,7 +14,7 @@ from ..transcript.stats.statistics import WELL, CallNumbers, ClientNumbers, Late
 from .text.cells import cells, padded, wrapped
 from .text.escape import one_line
 from .text.line import Line, Piece, fitted
-from .text.table import Column, fitting, table_lines
+from .text.table import Column, fitting_columns, table_lines
 from .text.units import counted, duration, size
 from .timeline.phrases import exit_words
 from .timeline.summary import capture_lines, phase_words, shown_captures, start_up_words, summary, wrapped_words
@@ -123,7 +123,7 @@ def _calls(name: str, calls: list[CallNumbers], width: int | None) -> Iterator[L
     rows = [_row(call) for call in all_calls]
     columns = (Column(name), *_CALLS[1:])
     yield from _table(columns, rows, width)
-    if not rows or _FAILURES in fitting(columns, rows, width):
+    if not rows or _FAILURES in fitting_columns(columns, rows, width):
         return
     for call in all_calls:
         failures = _failures(call)

@@ -17,7 +17,7 @@ from ...replay.json.overrides import override_edits, override_of
 from ...replay.mock.content import VOLATILE
 from ...replay.mock.match_key import Strictness
 from ...replay.mock.matching import RequestMatcher
-from ...views.compare.replay import changing, intent, plan_lines
+from ...views.compare.replay import changing_calls, intent, plan_lines
 from ...views.json.replay import plans_json
 from ...views.text.escape import safe_text
 from ..options import NO_FILE
@@ -170,7 +170,7 @@ def command(
         return _rehearse(wanted, target, effects, found, as_json=as_json)
     runs = (max_runs or MAX_RUNS) if condition else 0
     _announce(what, wanted, target, effects, runs)
-    confirm(target, changing(wanted.plans, effects), yes=yes)
+    confirm(target, changing_calls(wanted.plans, effects), yes=yes)
     answers = RequestMatcher(
         wanted.transcript.exchanges, side=SERVER, strictness=Strictness(match), ignore=(*VOLATILE, *ignore)
     )

@@ -42,7 +42,7 @@ def intent(plans: Iterable[Plan], effects: Effects, target: str) -> str:
     return safe_text(sentence) + (f" ({', '.join(parts)})" if parts else "")
 
 
-def changing(plans: Iterable[Plan], effects: Effects) -> list[str]:
+def changing_calls(plans: Iterable[Plan], effects: Effects) -> list[str]:
     """Return the calls that are not known to be read-only, each once, destructive ones first. The texts are safe."""
     names: dict[str, Effect] = {}
     for plan in plans:
@@ -63,7 +63,7 @@ def plan_lines(planned: Iterable[PlannedMessage], left_out: Iterable[UnsentMessa
 
 def _rehearsed_lines(planned: PlannedMessage, width: int | None) -> Iterator[Line]:
     sign: Piece = ("✗ ", "bad") if planned.refused else ("→ ", "")
-    line: Line = [(f"{planned.send.row:>4} ", "dim"), sign, *_named(planned.send.message)]
+    line: Line = [(f"{planned.send.row:>4} ", "dim"), sign, *_message_words(planned.send.message)]
     effect = _WORDS[planned.effect or Effect.NONE]
     line += [("  ", ""), effect] if effect[0] else []
     if planned.refused:
@@ -98,7 +98,9 @@ def report_lines(report: Report, recorded: dict[int, Exchange], width: int | Non
         yield []
         yield fitted([("not answered", "strong")], width)
         for row, why in late[:MAX_LISTED]:
-            yield fitted([("  ", ""), *_named(recorded[row].request), (f"  row {row}: ", "dim"), (one_line(why), "")], width)
+            yield fitted(
+                [("  ", ""), *_message_words(recorded[row].request), (f"  row {row}: ", "dim"), (one_line(why), "")], width
+            )
         yield from _more(len(late))
     if report.misses:
         yield []
@@ -115,7 +117,8 @@ def unsent_lines(unsent: Iterable[UnsentMessage], width: int | None) -> Iterator
         yield fitted([("not sent", "strong")], width)
     for left_out in listed[:MAX_LISTED]:
         yield fitted(
-            [("  ", ""), *_named(left_out.message), (f"  row {left_out.row}: ", "dim"), (one_line(left_out.why), "")], width
+            [("  ", ""), *_message_words(left_out.message), (f"  row {left_out.row}: ", "dim"), (one_line(left_out.why), "")],
+            width,
         )
     yield from _more(len(listed))
 
@@ -125,7 +128,7 @@ def _more(count: int) -> Iterator[Line]:
         yield [(f"  and {count - MAX_LISTED:,} more", "dim")]
 
 
-def _named(message: Message) -> Line:
+def _message_words(message: Message) -> Line:
     if message.kind is Kind.MALFORMED:
         return [("not JSON-RPC", "warn")]
     words: Line = [(one_line(message.method or f"the {message.kind.value} of a server request"), "")]

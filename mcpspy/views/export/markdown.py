@@ -91,7 +91,7 @@ def _facts(capture: CaptureInfo, exchanges: Sequence[Exchange]) -> Iterator[str]
     yield f"| client | {markdown_code(_peer(known.get('client'), capture.client))} |"
     yield f"| server | {markdown_code(_peer(known.get('server'), capture.server))} |"
     yield f"| revision | {markdown_code(str(known.get('revision') or '?'))} |"
-    yield from _recorded(capture)
+    yield from _origin(capture)
 
 
 def _model_facts(transcript: Transcript, capture: CaptureInfo) -> Iterator[str]:
@@ -101,10 +101,10 @@ def _model_facts(transcript: Transcript, capture: CaptureInfo) -> Iterator[str]:
     yield f"| client | {markdown_code(capture.client)} |"
     for name, method in dict.fromkeys((call.model, call.method) for call in calls):
         yield f"| model | {markdown_code(name or '?')} by {markdown_code(method)} |"
-    yield from _recorded(capture)
+    yield from _origin(capture)
 
 
-def _recorded(capture: CaptureInfo) -> Iterator[str]:
+def _origin(capture: CaptureInfo) -> Iterator[str]:
     header = capture.header
     if header is not None:
         yield f"| {'URL' if capture.transactions else 'command'} | {markdown_code(command_words(capture))} |"

@@ -49,7 +49,7 @@ def trace(transcript: Transcript, rows: Iterable[Row]) -> Iterator[str]:
 def _events(transcript: Transcript, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     bars: dict[tuple[int, str], list[_Bar]] = {}
     for capture in transcript.captures:
-        yield _named("process_name", capture.index + 1, 0, one_line(f"{capture.client} → {capture.server}"))
+        yield _name_event("process_name", capture.index + 1, 0, one_line(f"{capture.client} → {capture.server}"))
     for row in rows:
         capture = transcript.captures[row.capture]
         match row:
@@ -82,7 +82,7 @@ def _in_lanes(capture: int, kind: str, bars: list[_Bar]) -> Iterator[dict[str, A
         else:
             lane, count = first + count, count + 1
             title = kind if lane == first else f"{kind} {count}"
-            yield _named("thread_name", capture + 1, lane, title)
+            yield _name_event("thread_name", capture + 1, lane, title)
         heappush(busy, (end_ns, lane))
         yield {
             "ph": "X", "pid": capture + 1, "tid": lane, "ts": begin_ns / _US_NS, "dur": (end_ns - begin_ns) / _US_NS, "name": name,
@@ -128,5 +128,5 @@ def _point(capture: int, at_ns: int, name: str, arguments: dict[str, Any]) -> di
     return {"ph": "i", "s": "p", "pid": capture + 1, "tid": 0, "ts": at_ns / _US_NS, "name": name, "args": arguments}
 
 
-def _named(what: str, process: int, lane: int, name: str) -> dict[str, Any]:
+def _name_event(what: str, process: int, lane: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "name": what, "pid": process, "tid": lane, "args": {"name": name}}

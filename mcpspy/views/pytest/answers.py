@@ -70,7 +70,7 @@ class AnswerAssertions:
     def lines(self, method: str, result: dict[str, Any]) -> Iterator[str]:
         """Yield statements that compare a recorded result with `result`, the SDK's; none where there is nothing to compare."""
         if method in _LISTS:
-            yield from self._listed(result, *_LISTS[method])
+            yield from self._item_names(result, *_LISTS[method])
         elif method == "tools/call":
             yield f"{self._indent}assert {'' if result.get('isError') is True else 'not '}result.{self._name('is_error')}"
             yield from self._contents(result.get("content"), "result.content", structured=result.get("structuredContent"))
@@ -85,7 +85,7 @@ class AnswerAssertions:
             if isinstance(completion, dict):
                 yield from self._value(completion.get("values"), "result.completion.values")
 
-    def _listed(self, result: dict[str, Any], member: str, name: str, named: str, name_of_item: str) -> Iterator[str]:
+    def _item_names(self, result: dict[str, Any], member: str, name: str, named: str, name_of_item: str) -> Iterator[str]:
         items = result.get(member)
         if isinstance(items, list) and all(isinstance(item, dict) and isinstance(item.get(name), str) for item in items):
             items_code = f"result.{self._name(_ATTRIBUTES.get(member, member))}"

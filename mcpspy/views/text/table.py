@@ -25,7 +25,7 @@ class Column(NamedTuple):
 
 def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[Piece]], width: int | None) -> Iterator[Line]:
     """Yield the titles and the rows in `width` cells; with None, as wide as they are. A row has a piece for every column."""
-    shown = fitting(columns, rows, width)
+    shown = fitting_columns(columns, rows, width)
     sizes = [max(cells(columns[at].name), *(cells(row[at][0]) for row in rows)) for at in shown]
     if width is not None:
         others = sum(sizes[1:]) + len(GAP) * (len(shown) - 1)
@@ -35,7 +35,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[Piece]], widt
         yield _line(columns, shown, sizes, row, width)
 
 
-def fitting(columns: Sequence[Column], rows: Sequence[Sequence[Piece]], width: int | None) -> list[int]:
+def fitting_columns(columns: Sequence[Column], rows: Sequence[Sequence[Piece]], width: int | None) -> list[int]:
     """Return the indices of the columns that fit."""
     sizes = [max(cells(column.name), *(cells(row[at][0]) for row in rows)) for at, column in enumerate(columns)]
     shown = [at for at in range(len(columns)) if at == 0 or any(row[at][0] for row in rows)]

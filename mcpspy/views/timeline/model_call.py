@@ -211,7 +211,7 @@ def _use_lines(transcript: Transcript, use: ToolUse, tool_trip: ToolTrip | None)
     if tool_trip is None:
         yield [("run by the API itself" if use.is_hosted else "not traced", "dim"), named]
         return
-    yield [*_called(transcript, tool_trip), named]
+    yield [*_call_of_use(transcript, tool_trip), named]
     if tool_trip.returned is not None and tool_trip.returned_in is not None:
         by = "" if tool_trip.returned_by == "id" else f", matched by {tool_trip.returned_by}"
         failed = " as a failure" if tool_trip.returned.is_error else ""
@@ -220,12 +220,12 @@ def _use_lines(transcript: Transcript, use: ToolUse, tool_trip: ToolTrip | None)
         yield [("← ", ""), (f"not returned in row {tool_trip.next.row}", "warn")]
 
 
-def _called(transcript: Transcript, tool_trip: ToolTrip) -> Line:
+def _call_of_use(transcript: Transcript, tool_trip: ToolTrip) -> Line:
     call = tool_trip.call
     if call is None:
         recorded = any(not capture.is_model for capture in transcript.captures)
         return [("no call recorded", "warn" if recorded and bare_name(tool_trip.use.name) else "dim")]
-    return [("→ ", ""), *_exchange(transcript, call), (_joined(tool_trip), "dim")]
+    return [("→ ", ""), *_exchange(transcript, call), (_match_words(tool_trip), "dim")]
 
 
 def _exchange(transcript: Transcript, call: Exchange) -> Line:
@@ -236,7 +236,7 @@ def _exchange(transcript: Transcript, call: Exchange) -> Line:
     return [*line, (phrase.word, "good" if phrase.word == "ok" else phrase.style), (took, "")]
 
 
-def _joined(tool_trip: ToolTrip) -> str:
+def _match_words(tool_trip: ToolTrip) -> str:
     words = "" if tool_trip.joined_by == "name and arguments" else f", matched by {tool_trip.joined_by} only"
     return words + (f", one of {tool_trip.candidates} candidates" if tool_trip.candidates > 1 else "")
 
@@ -251,7 +251,7 @@ def tool_use_lines(transcript: Transcript, call: Exchange) -> Iterator[Line]:
                     f"requested by {one_line(trip.used_in.target)} in row {trip.used_in.row} as {one_line(trip.use.name)}{returned}",
                     "dim",
                 ),
-                (_joined(trip), "dim"),
+                (_match_words(trip), "dim"),
             ]
 
 

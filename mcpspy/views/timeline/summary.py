@@ -141,7 +141,7 @@ def _count(count: int, word: str, style: str) -> Piece:
 
 
 def _exits(captures: list[CaptureInfo]) -> list[Line]:
-    """Servers that did not end well."""
+    """Return the servers that did not exit with status 0, grouped by how they ended."""
     ended = [(capture.server, capture.exit) for capture in captures if capture.exit is not None]
     by_words: dict[str, list[str]] = {}
     for server, end in ended:

@@ -132,7 +132,7 @@ class Timeline:
         """Return the line of a call that has no answer yet, with its waiting time and its last progress."""
         took_ns = max(0, now_ns - row.at_ns)
         if isinstance(row, ModelCall):
-            line = self._asking(row, row.transaction, took_ns)
+            line = self._call_line(row, row.transaction, took_ns)
             return fitted([*line, (model_phrase(row).detail or "pending", "wait")], self.columns.width)
         request = row.request
         line = self._left(row, row.at_ns, id=request.id or "", took_ns=took_ns, size_bytes=request.size)
@@ -176,7 +176,7 @@ class Timeline:
         line += self._words(one_line(row.method), one_line(row.target or ""))
         capture = self.lanes.captures[row.capture]
         phrase = with_call(self._with_status(outcome_phrase(row), row), row, capture, held)
-        lines += self._finished(line, phrase, row.row, below=row.outcome is not Outcome.OK or row.row in capture.calls)
+        lines += self._with_phrase(line, phrase, row.row, below=row.outcome is not Outcome.OK or row.row in capture.calls)
         if row.notifications:
             self._notifications(row.notifications, lines)
         if row.partials:
@@ -195,19 +195,19 @@ class Timeline:
         line.append((" → " if message.sender == "client" else " ← ", "dim"))
         capture = self.lanes.captures[row.capture]
         phrase = with_call(self._with_status(unpaired_phrase(row, capture), row), row, capture)
-        lines += self._finished(line, phrase, row.row)
+        lines += self._with_phrase(line, phrase, row.row)
 
     def _transaction(self, row: Transaction, lines: list[Line]) -> None:
-        line = self._asking(row, row, row.duration_ns, "dim")
+        line = self._call_line(row, row, row.duration_ns, "dim")
         is_plain = 0 < row.status < HTTP_ERRORS and not row.is_stream
-        lines += self._finished(line, transaction_phrase(row), row.row, below=not is_plain)
+        lines += self._with_phrase(line, transaction_phrase(row), row.row, below=not is_plain)
 
     def _model_call(self, row: ModelCall, lines: list[Line]) -> None:
-        line = self._asking(row, row.transaction, row.duration_ns)
+        line = self._call_line(row, row.transaction, row.duration_ns)
         letters = SAID_LETTERS if self.columns.width is None else max(SAID_LETTERS // 2, self.columns.width // 3)
-        lines += self._finished(line, model_phrase(row, letters), row.row, below=row.outcome is not Outcome.OK)
+        lines += self._with_phrase(line, model_phrase(row, letters), row.row, below=row.outcome is not Outcome.OK)
 
-    def _asking(self, row: Transaction | ModelCall, transaction: Transaction, took_ns: int | None, style: str = "") -> Line:
+    def _call_line(self, row: Transaction | ModelCall, transaction: Transaction, took_ns: int | None, style: str = "") -> Line:
         line = self._left(row, row.at_ns, took_ns=took_ns, size_bytes=body_bytes(transaction))
         return [*line, (" → ", style), *self._words(one_line(row.method), one_line(row.target))]
 
@@ -230,7 +230,7 @@ class Timeline:
             if isinstance(row.record, Spawn) and row.capture in self._start_ups:
                 words = ", ".join([phrase.detail, *start_up_words(self._start_ups[row.capture])])
                 phrase = phrase._replace(detail=words)
-            lines += self._finished([*self._left(row, row.at_ns), (" · ", "dim")], phrase)
+            lines += self._with_phrase([*self._left(row, row.at_ns), (" · ", "dim")], phrase)
 
     def _notifications(self, notifications: Sequence[Message], lines: list[Line]) -> None:
         """Append one line for each notification, by time; all progress is one line, at the time of the last."""
@@ -284,7 +284,7 @@ class Timeline:
         """Return a line that belongs to the row above: its time, and the words indented."""
         return fitted([*self._left(None, at_ns), ("   ", ""), *pieces], self.columns.width)
 
-    def _finished(self, line: Line, phrase: Phrase, row: int | None = None, *, below: bool = False) -> list[Line]:
+    def _with_phrase(self, line: Line, phrase: Phrase, row: int | None = None, *, below: bool = False) -> list[Line]:
         """Append the phrase to `line`; `below` gives a detail that does not fit lines of its own."""
         width = self.columns.width
         line.append((phrase.word, phrase.style))

@@ -93,7 +93,7 @@ class TransactionEntries:
 class _StreamEntries:
     """A reader of one stream of a transaction."""
 
-    __slots__ = ("_chunks", "_encoding", "_frames", "_is_begun", "_is_ended", "_layout", "_sealed", "_capture", "_stream")
+    __slots__ = ("_chunks", "_encoding", "_frames", "_is_begun", "_is_ended", "_layout", "_compressed", "_capture", "_stream")
 
     def __init__(self, stream: Stream, capture: CaptureInfo, layout: WireLayout) -> None:
         self._stream = stream
@@ -103,7 +103,7 @@ class _StreamEntries:
         self._chunks = ChunkSizes()
         self._is_begun = self._is_ended = False
         self._frames = 0
-        self._sealed: list[bytes] = []  # parts of a compressed body, which mean nothing before its end
+        self._compressed: list[bytes] = []  # parts of a compressed body, which mean nothing before its end
 
     def feed(self, redelivered: set[int]) -> Iterator[WireEntry]:
         stream, opened = self._stream, self._stream.opened
@@ -121,7 +121,7 @@ class _StreamEntries:
         close = stream.close
         if close is not None and not self._is_ended:
             self._is_ended = True
-            lines = self._unsealed() if self._sealed else []
+            lines = self._decoded_body() if self._compressed else []
             if opened.sender != CLIENT or close.how != "eof":
                 lines.append([(f"{opened.name} {ended_words(stream)}", "dim" if close.how == "eof" else "warn")])
                 lines += [[(f"{name}: {one_line(str(value))}", "dim")] for name, value in close.extra.items()]
@@ -136,8 +136,8 @@ class _StreamEntries:
         if frame.part:
             lines.append([(f"part of a frame, {size(frame.length)}", "dim")])
         if self._encoding:
-            self._sealed.append(frame.data)
-            lines += [] if frame.part else self._unsealed()
+            self._compressed.append(frame.data)
+            lines += [] if frame.part else self._decoded_body()
         else:
             lines += self._texts(frame.data)
         if frame.forwarded is not None:
@@ -157,9 +157,9 @@ class _StreamEntries:
             lines.append([(f"first byte {duration(frame.at_ns - frame.first_ns)} earlier", "dim")])
         return lines
 
-    def _unsealed(self) -> list[Line]:
+    def _decoded_body(self) -> list[Line]:
         """Return the decoded text of a compressed body, or its bytes as they are if they cannot be decoded."""
-        data, self._sealed = b"".join(self._sealed), []
+        data, self._compressed = b"".join(self._compressed), []
         try:
             text = decompressed(data, self._encoding.encode("utf-8", "replace"))
         except MissingDecoderError as error:

@@ -12,7 +12,7 @@ from mcpspy.replay.client.player import Report
 from mcpspy.replay.client.read_plan import read_plans
 from mcpspy.replay.mock.miss import Miss
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.compare.replay import changing, end_lines, intent, plan_lines, report_lines
+from mcpspy.views.compare.replay import changing_calls, end_lines, intent, plan_lines, report_lines
 from mcpspy.views.json.replay import plans_json
 from mcpspy.views.text.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, request, result, tool_call
@@ -50,7 +50,7 @@ def told(word: str, width: int | None) -> list[str]:
         *report_lines(report, {one.row: one for one in transcript.exchanges}, width),
     ]
     assert width is None or all(line_cells(line) <= width for line in lines)
-    return [intent([plan], effects, f"server {word}"), *changing([plan], effects), *map(plain, lines)]
+    return [intent([plan], effects, f"server {word}"), *changing_calls([plan], effects), *map(plain, lines)]
 
 
 @pytest.mark.parametrize("width", [80, 200])
