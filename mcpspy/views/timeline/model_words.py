@@ -23,7 +23,7 @@ _STYLES = {
 
 
 def model_phrase(call: ModelCall, letters: int = SAID_LETTERS) -> Phrase:
-    """Return the outcome of a model call: `ok: → get_weather {"city":"杭州"} · 88 + 15 tokens`."""
+    """Return the outcome of a model call: `ok: → get_weather {"city":"杭州"} · 88 tokens in, 15 out`."""
     outcome, answer = call.outcome, call.answer
     style = _STYLES.get(outcome, "warn")
     if outcome in (Outcome.HTTP_ERROR, Outcome.REDIRECTED):
@@ -55,13 +55,13 @@ def use_words(use: ToolUse, letters: int = SAID_LETTERS) -> str:
 
 
 def usage_words(usage: Usage) -> str:
-    """Return the tokens of prompt and answer as the API counted them: `88 + 15 tokens`; empty where it did not count."""
+    """Return the tokens of prompt and answer as the API counted them: `88 tokens in, 15 out`; empty where it did not count."""
     if usage.input_tokens is None and usage.output_tokens is None:
         return ""
-    sent, received = (("?" if count is None else f"{count:,}") for count in (usage.input_tokens, usage.output_tokens))
-    cached = f", {usage.cached_tokens:,} cached" if usage.cached_tokens else ""
-    reasoning = f", {usage.reasoning_tokens:,} reasoning" if usage.reasoning_tokens else ""
-    return f"{sent} + {received} tokens{cached}{reasoning}"
+    tokens_in, tokens_out = (("?" if count is None else f"{count:,}") for count in (usage.input_tokens, usage.output_tokens))
+    cached = f" ({usage.cached_tokens:,} cached)" if usage.cached_tokens else ""
+    reasoning = f" ({usage.reasoning_tokens:,} for reasoning)" if usage.reasoning_tokens else ""
+    return f"{tokens_in} tokens in{cached}, {tokens_out} out{reasoning}"
 
 
 def first_token_words(call: ModelCall) -> str:

@@ -86,7 +86,7 @@ def test_the_page_on_models_shows_a_call_as_it_is() -> None:
 
 def test_what_a_model_wants_done_stands_in_its_row_with_its_tokens() -> None:
     shown = [plain(line) for line in timeline(run("agent"), width=None, zone=UTC)]
-    assert any('→ get_weather {"city":"杭州"} · 88 + 15 tokens' in line for line in shown)
+    assert any('→ get_weather {"city":"杭州"} · 88 tokens in, 15 out' in line for line in shown)
 
 
 def test_a_tool_use_says_where_it_went_and_where_the_model_was_told() -> None:

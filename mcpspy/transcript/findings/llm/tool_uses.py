@@ -203,7 +203,7 @@ def _ids(tool_trip: ToolTrip) -> Iterator[Hit]:
         return
     what = (
         f"{_tool(tool_trip)} has the id {use.id[:80]}, but its result was returned under {returned.id[:80]}; "
-        f"they are joined by {tool_trip.returned_by or 'nothing'}."
+        f"they are matched by {tool_trip.returned_by or 'nothing'}."
     )
     yield hit_in_prompt(USE_ID_MISMATCH, tool_trip.returned_in, what, "client")
 
