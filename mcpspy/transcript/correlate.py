@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..records import CLIENT, SERVER
 from .exchange import Exchange, UnpairedMessage
-from .mcp.fields import PARTIAL, TASK
+from .mcp.codes import TASK
+from .mcp.fields import PARTIAL
 from .mcp.methods import CANCELLED, LISTEN, OPENINGS, PROGRESS
 from .mcp.negotiation import Negotiation, ProbeDetector
 from .message import Kind, Message

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...transcript.correlate import known_spelling
-from ...transcript.mcp.fields import TASK
+from ...transcript.mcp.codes import TASK
 from ...transcript.mcp.methods import CANCELLED, LISTEN
 from ...transcript.model import Exchange, Kind
 from .generated_ids import CallContext, GeneratedIds, id_as_json, shifted_time, text_at

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from ..mcp.fields import INPUT_REQUIRED
+from ..mcp.codes import INPUT_REQUIRED
 from ..mcp.methods import LISTEN
 from ..outcome import Outcome
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...records import CLIENT, SERVER
-from ..mcp.fields import INPUT_REQUIRED, TASK
-from ..mcp.methods import LISTEN
+from ..mcp.codes import INPUT_REQUIRED, TASK
+from ..mcp.methods import LISTEN, MAY_NEED_INPUT
 from ..model import CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
 from .call import ABOUT_TASKS, SUBSCRIBE, UNSUBSCRIBE, Call, CallPart, Task
 from .candidates import NO_MATCH, CandidateMatch, Candidates, Name
 from .references import (
-    MAY_NEED_INPUT,
     TaskFacts,
     elicitation,
     elicitations,

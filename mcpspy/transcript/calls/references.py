@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...wire.json_spans import Slice, id_key, members, string
 from ..mcp.codes import RELATED_TASK, SUBSCRIPTION_ID, URL_ELICITATION_REQUIRED
-from ..mcp.methods import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,11 +20,8 @@ if TYPE_CHECKING:
     from ..message import Message
     from .candidates import Name
 
-MAY_NEED_INPUT: Final = frozenset(method.name for method in METHODS if method.may_need_input)
-
 _NEW_IN_EACH_ROUND: Final = frozenset(("inputResponses", "requestState", "_meta"))
 """Members of `params` that differ between the rounds of one call."""
-
 
 MAX_DIGITS: Final = 19
 """Digits of the longest time in milliseconds that is read."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ...records import CLIENT, SERVER, Damage, Gap, Note, Partial
 from ...wire.json_spans import members, string
 from ..http.transaction import ScopeKind, Transaction
-from ..mcp.fields import INPUT_REQUIRED, PROGRESS
+from ..mcp.codes import INPUT_REQUIRED
+from ..mcp.methods import PROGRESS
 from ..message import Kind, Message
 from ..model import (
     HTTP_ERRORS,

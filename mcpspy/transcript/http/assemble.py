@@ -18,7 +18,7 @@ from ..model import CaptureInfo, Exchange, Kind, Row, UnpairedMessage
 from .correlate import HttpCorrelator, OpenTransaction
 from .decode import BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
-from .payloads import DONE, ChunkSizes
+from .payloads import DONE, RecordedChunks
 from .scopes import ScopeState, SentEvent, endpoint, origin
 from .transaction import MAX_INJECTED_BYTES, Anomaly, ScopeKind, Stream, Transaction
 
@@ -42,7 +42,7 @@ class _OpenStream:
         self.stream = stream
         self.opened = opened
         self.decoder = decoder
-        self.chunks = ChunkSizes()
+        self.chunks = RecordedChunks()
         self.is_metadata = stream.opened.sender == SERVER and opened.transaction.target.startswith(RESOURCE_METADATA)
         self.broken: UnpairedMessage | None = None
         """The last message that could not be read; if the stream breaks off, it was cut short."""

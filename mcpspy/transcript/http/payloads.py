@@ -45,7 +45,7 @@ def _is_message(piece: Piece, *, answers: bool) -> bool:
     return answers and (piece.kind in ("request", "notification") or bytes(piece.content)[:1] == b"{")
 
 
-class ChunkSizes:
+class RecordedChunks:
     """The HTTP/1.1 chunks of one stream. A chunk that holds several events is recorded with each of them (docs/capture.md)."""
 
     __slots__ = ("_left_bytes", "_size")

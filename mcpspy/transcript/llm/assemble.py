@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ...records import CLIENT
 from ..correlate import appended
 from ..http.head import Head, read_head
-from ..http.payloads import ChunkSizes
+from ..http.payloads import RecordedChunks
 from ..http.transaction import MAX_INJECTED_BYTES, Anomaly, Scope, ScopeKind, Stream, Transaction
 from .apis import api_of, prompt
 from .bodies import AnswerDecoder, Payload
@@ -55,7 +55,7 @@ class _OpenStream:
     def __init__(self, stream: Stream, owner: _OpenTransaction) -> None:
         self.stream = stream
         self.owner = owner
-        self.chunks = ChunkSizes()
+        self.chunks = RecordedChunks()
 
 
 class ModelLeg:

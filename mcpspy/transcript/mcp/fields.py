@@ -1,14 +1,14 @@
-"""What MCP's messages are about: the parts of their payloads that a transcript is built on.
+"""Payloads of messages to the fields that a transcript is built on: targets, tokens, revisions, types of results, names of clients.
 
-Source: MCP specification, every revision from 2024-11-05 to 2026-07-28, schema. Refuses to raise: a payload that is not shaped
-as its method wants it is about nothing.
+A payload of another shape than its method wants has no such fields; nothing raises.
+Source: MCP specification, every revision from 2024-11-05 to 2026-07-28, schema.
 """
 
 from sys import intern
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...wire.json_spans import Slice, id_key, members, string
-from .codes import CLIENT_INFO, PROGRESS_TOKEN, PROTOCOL_VERSION
+from .codes import CLIENT_INFO, COMPLETE, PROGRESS_TOKEN, PROTOCOL_VERSION, TASK
 from .methods import CANCELLED, PROGRESS, TARGETS
 from .revisions import Era, era
 
@@ -16,88 +16,88 @@ if TYPE_CHECKING:
     from ..message import Message
 
 __all__ = [
-    "CANCELLED", "PROGRESS", "Facts", "client_name", "negotiated", "notification_facts", "request_facts", "result_facts", "revision",
+    "CANCELLED", "PROGRESS", "client_name", "negotiated", "notification_facts", "request_facts", "result_facts", "revision",
 ]  # fmt: skip
 
-COMPLETE: Final = "complete"
-INPUT_REQUIRED: Final = "input_required"
-TASK: Final = "task"
-"""What `resultType` says, from 2026-07-28. Absent, it means `complete`; tasks of 2025-11-25 are told by their shape."""
 PARTIAL: Final = "partial"
-"""Our word for a result with `isComplete: false`, as some servers send them: more of it follows under the same id."""
+"""Our word for a result with `isComplete: false`, which some servers send: another result with the same id follows."""
 
-Facts: TypeAlias = tuple[str | None, str | None, str | None]
+Fields: TypeAlias = tuple[str | None, str | None, str | None]
 """The target of a message, the id key by which it is found or finds another, and the revision that it names."""
 
 
-def request_facts(method: str, params: Slice) -> Facts:
-    """Target, progress token and revision of a request. Only requests from 2026-07-28 on name one in their `_meta`."""
+def request_facts(method: str, params: Slice) -> Fields:
+    """Return target, progress token and revision of a request. Only requests from 2026-07-28 on name a revision in their `_meta`."""
     if not params:
         return None, None, None
-    found = members(params)
-    if "_meta" not in found:
-        return _target(method, found), None, None
-    meta = members(found["_meta"])
+    values = members(params)
+    if "_meta" not in values:
+        return _target(method, values), None, None
+    meta = members(values["_meta"])
     progress = meta.get(PROGRESS_TOKEN)
-    said = meta.get(PROTOCOL_VERSION)
-    return _target(method, found), None if progress is None else id_key(progress), None if said is None else _shared(said)
+    revision = meta.get(PROTOCOL_VERSION)
+    return (
+        _target(method, values),
+        None if progress is None else id_key(progress),
+        None if revision is None else _shared(revision),
+    )
 
 
-def notification_facts(method: str, params: Slice) -> Facts:
-    """Target of a notification, the id key by which it names a request, and the revision, which some peers name here too."""
+def notification_facts(method: str, params: Slice) -> Fields:
+    """Return target of a notification, the id key by which it names a request, and the revision, which some peers name here too."""
     if not params:
         return None, None, None
-    found = members(params)
-    named = found.get("progressToken" if method == PROGRESS else "requestId") if method in (PROGRESS, CANCELLED) else None
-    said = members(found["_meta"]).get(PROTOCOL_VERSION) if "_meta" in found else None
-    return _target(method, found), None if named is None else id_key(named), None if said is None else _shared(said)
+    values = members(params)
+    key = values.get("progressToken" if method == PROGRESS else "requestId") if method in (PROGRESS, CANCELLED) else None
+    revision = members(values["_meta"]).get(PROTOCOL_VERSION) if "_meta" in values else None
+    return _target(method, values), None if key is None else id_key(key), None if revision is None else _shared(revision)
 
 
 def result_facts(result: Slice) -> tuple[bool, str | None]:
-    """Whether a result says `isError: true`, and what it is instead of complete: see `Message.result_type`."""
-    found = members(result)
-    said = found.get("isError")
-    is_error = said is not None and bytes(said) == b"true"
-    if "resultType" in found:
-        named = string(found["resultType"])
-        return is_error, None if named is None or named == COMPLETE else intern(named)
-    if "task" in found and "taskId" in members(found["task"]):
+    """Return whether a result has `isError: true`, and its type if it is not complete: see `Message.result_type`."""
+    values = members(result)
+    flag = values.get("isError")
+    is_error = flag is not None and bytes(flag) == b"true"
+    if "resultType" in values:
+        name = string(values["resultType"])
+        return is_error, None if name is None or name == COMPLETE else intern(name)
+    if "task" in values and "taskId" in members(values["task"]):
         return is_error, TASK
-    if "isComplete" in found and bytes(found["isComplete"]) == b"false":
+    if "isComplete" in values and bytes(values["isComplete"]) == b"false":
         return is_error, PARTIAL
     return is_error, None
 
 
 def negotiated(response: "Message") -> str | None:
-    """The revision that the result of `initialize` names; None for an error."""
-    said = members(members(response.raw).get("result", b"")).get("protocolVersion")
-    return None if said is None else _shared(said)
+    """Return the revision that the result of `initialize` names; None for an error."""
+    revision = members(members(response.raw).get("result", b"")).get("protocolVersion")
+    return None if revision is None else _shared(revision)
 
 
 def client_name(request: Slice) -> str | None:
-    """The client's name for itself: in `initialize` (to 2025-11-25), or in the `_meta` of any request (from 2026-07-28)."""
-    found = members(members(request).get("params", b""))
-    info = found.get("clientInfo")
-    if info is None and "_meta" in found:
-        info = members(found["_meta"]).get(CLIENT_INFO)
+    """Return the name that a client gives itself: in `initialize` (to 2025-11-25), or in `_meta` of any request (from 2026-07-28)."""
+    params = members(members(request).get("params", b""))
+    info = params.get("clientInfo")
+    if info is None and "_meta" in params:
+        info = members(params["_meta"]).get(CLIENT_INFO)
     name = None if info is None else members(info).get("name")
     return (None if name is None else string(name)) or None
 
 
 def revision(request: bytes) -> str | None:
-    """The revision that a request of the modern era names in its `_meta`; None for all others.
+    """Return the revision that a request of the modern era names in its `_meta`; None for other requests.
 
     Source: MCP specification 2026-07-28, basic/versioning.
     """
     if PROTOCOL_VERSION.encode() not in request:
         return None
-    named = members(members(members(request).get("params", b"")).get("_meta", b"")).get(PROTOCOL_VERSION)
-    said = None if named is None else string(named)
-    return said if said is not None and era(said) is Era.MODERN else None
+    value = members(members(members(request).get("params", b"")).get("_meta", b"")).get(PROTOCOL_VERSION)
+    named = None if value is None else string(value)
+    return named if named is not None and era(named) is Era.MODERN else None
 
 
 def _shared(value: Slice) -> str | None:
-    """A string that many messages name: one object for all of them."""
+    """Return the text of a string that many messages have, as one object for all of them."""
     text = string(value)
     return intern(text) if text else None
 

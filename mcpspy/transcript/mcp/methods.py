@@ -1,8 +1,8 @@
-"""Every method and notification of MCP in one table: who may send it, from which revision to which, and what it needs.
+"""Table of all methods and notifications of MCP: their senders, their revisions, and the capabilities they need.
 
-All else that mcpspy knows of methods is derived from this table. Source: MCP specification, schema of each revision (the unions
-`ClientRequest`, `ServerRequest`, `ClientNotification`, `ServerNotification`), and the extensions' own documents (SEP-2663 for
-tasks, SEP-2640 for skills). Refuses to know shapes beyond what a message is about: those are in `mcp-types`.
+Everything else that mcpspy knows about methods is derived from this table; the shapes of their parameters are in `mcp-types`.
+Source: MCP specification, schema of each revision (the unions `ClientRequest`, `ServerRequest`, `ClientNotification`,
+`ServerNotification`), and the documents of extensions (SEP-2663 for tasks, SEP-2640 for skills).
 """
 
 from enum import StrEnum
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MethodKind: TypeAlias = Literal["request", "notification"]
 Capability: TypeAlias = tuple[str, ...]
-"""Whose capability, and the members that lead to it: `("server", "tools", "listChanged")`."""
+"""The side that declares a capability, and the members that lead to it: `("server", "tools", "listChanged")`."""
 
 PROGRESS: Final = "notifications/progress"
 CANCELLED: Final = "notifications/cancelled"
@@ -26,18 +26,17 @@ INITIALIZE: Final = "initialize"
 DISCOVER: Final = "server/discover"
 LISTEN: Final = "subscriptions/listen"
 OPENINGS: Final = frozenset({INITIALIZE, DISCOVER})
-"""What a client asks first, to agree on a revision."""
+"""The methods with which a client opens, to agree on a revision."""
 
 TASKS: Final = "io.modelcontextprotocol/tasks"
 SKILLS: Final = "io.modelcontextprotocol/skills"
-UI: Final = "io.modelcontextprotocol/ui"
-"""Extensions by the names under which `capabilities.extensions` has them. That of MCP Apps adds no methods."""
+"""Names of extensions in `capabilities.extensions`."""
 
 _BEFORE_MODERN: Final = "2025-11-25"
 
 
 class Method(msgspec.Struct, frozen=True, kw_only=True):
-    """What one side may send under one name, from the revision `first` to `last`. A method has one row for each side and shape."""
+    """A row of the table: a method that one side may send, from the revision `first` to `last`. A method may have several rows."""
 
     name: str
     kind: MethodKind
@@ -45,22 +44,19 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     first: str = OLDEST
     last: str = LATEST
     needs: Capability = ()
-    """The capability without which it may not be sent; empty if none is needed."""
+    """The capability that has to be declared before it is sent; empty if none has to."""
     about: str = ""
-    """The member of `params` that says what it is about; for `completion/complete` see `mcp.py`."""
+    """The member of `params` with its target; for `completion/complete` see `fields`."""
     extension: str = ""
     deprecated: str = ""
-    """The revision that deprecates it, though it still has it."""
+    """The revision that deprecates it and still has it."""
     inside: bool = False
-    """Whether it is no message of its own: it stands in the `inputRequests` of a result, and is answered with the next try."""
-    stdio_only: bool = False
-    cacheable: bool = False
-    """Whether its result says for how long it may be kept (`ttlMs`, `cacheScope`), from 2026-07-28."""
+    """Whether it is no message of its own, but a member of `inputRequests` in a result; the retry brings its answer."""
     may_need_input: bool = False
     """Whether its result may be `input_required`, from 2026-07-28."""
 
     def is_in(self, revision: str) -> bool:
-        """Whether `revision`, or the released one nearest to it, has it."""
+        """Return whether `revision` has it, or the released revision nearest to that one."""
         return position(self.first) <= position(revision) <= position(self.last)
 
 
@@ -74,7 +70,7 @@ def _notification(sender: "Side", name: str, first: str = OLDEST, last: str = LA
 
 
 def _tasks(sender: "Side") -> tuple[Method, ...]:
-    """Tasks of 2025-11-25: either side may run them for the other, whose capability is asked."""
+    """Return the rows of tasks in 2025-11-25. Either side may run tasks for the other; the side that runs them declares it."""
     first = last = _BEFORE_MODERN
     host = SERVER if sender == CLIENT else CLIENT
     return (
@@ -102,15 +98,15 @@ METHODS: Final = (
     # Requests of the client
     _request(CLIENT, INITIALIZE, last=_BEFORE_MODERN, about="protocolVersion"),
     _request(CLIENT, "ping", last=_BEFORE_MODERN),
-    _request(CLIENT, DISCOVER, FIRST_MODERN, cacheable=True),
+    _request(CLIENT, DISCOVER, FIRST_MODERN),
     _request(CLIENT, LISTEN, FIRST_MODERN),
-    _request(CLIENT, "tools/list", needs=_TOOLS, cacheable=True),
+    _request(CLIENT, "tools/list", needs=_TOOLS),
     _request(CLIENT, "tools/call", needs=_TOOLS, about="name", may_need_input=True),
-    _request(CLIENT, "prompts/list", needs=_PROMPTS, cacheable=True),
+    _request(CLIENT, "prompts/list", needs=_PROMPTS),
     _request(CLIENT, "prompts/get", needs=_PROMPTS, about="name", may_need_input=True),
-    _request(CLIENT, "resources/list", needs=_RESOURCES, cacheable=True),
-    _request(CLIENT, "resources/templates/list", needs=_RESOURCES, cacheable=True),
-    _request(CLIENT, "resources/read", needs=_RESOURCES, about="uri", cacheable=True, may_need_input=True),
+    _request(CLIENT, "resources/list", needs=_RESOURCES),
+    _request(CLIENT, "resources/templates/list", needs=_RESOURCES),
+    _request(CLIENT, "resources/read", needs=_RESOURCES, about="uri", may_need_input=True),
     _request(CLIENT, "resources/subscribe", last=_BEFORE_MODERN, needs=_SUBSCRIBE, about="uri"),
     _request(CLIENT, "resources/unsubscribe", last=_BEFORE_MODERN, needs=_SUBSCRIBE, about="uri"),
     _request(CLIENT, "completion/complete", last="2024-11-05"),  # the capability came with the next revision
@@ -120,7 +116,7 @@ METHODS: Final = (
     _request(CLIENT, "tasks/get", FIRST_MODERN, needs=_TASKS_OF_SERVER, about="taskId", extension=TASKS),
     _request(CLIENT, "tasks/update", FIRST_MODERN, needs=_TASKS_OF_SERVER, about="taskId", extension=TASKS),
     _request(CLIENT, "tasks/cancel", FIRST_MODERN, needs=_TASKS_OF_SERVER, about="taskId", extension=TASKS),
-    _request(CLIENT, "skills/list", needs=_SKILLS_OF_SERVER, extension=SKILLS, cacheable=True),
+    _request(CLIENT, "skills/list", needs=_SKILLS_OF_SERVER, extension=SKILLS),
     _request(CLIENT, "skills/get", needs=_SKILLS_OF_SERVER, about="uri", extension=SKILLS),
     _request(CLIENT, "resources/directory/read", needs=(*_SKILLS_OF_SERVER, "directoryRead"), about="uri", extension=SKILLS),
     # Requests of the server; from 2026-07-28 on they are parts of results
@@ -136,7 +132,7 @@ METHODS: Final = (
     _notification(CLIENT, "initialized", last=_BEFORE_MODERN),
     _notification(CLIENT, "roots/list_changed", last=_BEFORE_MODERN, needs=(*_ROOTS, "listChanged")),
     _notification(CLIENT, "cancelled", last=_BEFORE_MODERN),
-    _notification(CLIENT, "cancelled", FIRST_MODERN, stdio_only=True),
+    _notification(CLIENT, "cancelled", FIRST_MODERN),
     _notification(CLIENT, "progress", last=_BEFORE_MODERN),
     # Notifications of the server
     _notification(SERVER, "cancelled"),
@@ -156,66 +152,65 @@ METHODS: Final = (
 
 
 class MethodStanding(StrEnum):
-    """What a revision says of a message's method."""
+    """The standing of a message's method in a revision."""
 
     KNOWN = "known"
     UNKNOWN = "unknown"
-    """No revision has the name: somebody's own, which is legal."""
+    """No revision has it: it is somebody's own, which is legal."""
     OTHER_KIND = "other kind"
-    """It is a request, and was sent as a notification, or the other way round."""
+    """It is a request and was sent as a notification, or the other way round."""
     OTHER_SIDE = "other side"
-    """The other side may send it, this one may not."""
+    """Only the other side may send it."""
     OTHER_REVISION = "other revision"
-    """Other revisions have it, this one has not, or not yet, or no longer."""
+    """Only earlier or later revisions have it."""
     INSIDE_ONLY = "inside only"
-    """In this revision it is no message of its own, but part of an `input_required` result."""
+    """In this revision it is no message of its own, but a part of an `input_required` result."""
 
 
 _BY_NAME: Final[dict[str, tuple[Method, ...]]] = {
-    name: tuple(one for one in METHODS if one.name == name) for name in dict.fromkeys(one.name for one in METHODS)
+    name: tuple(row for row in METHODS if row.name == name) for name in dict.fromkeys(row.name for row in METHODS)
 }
 
 
-def rows(name: str) -> tuple[Method, ...]:
-    """All rows of a method, in the order of the table; none for one that MCP does not know."""
+def method_rows(name: str) -> tuple[Method, ...]:
+    """Return all rows of a method, in the order of the table; none for a method that MCP does not know."""
     return _BY_NAME.get(name, ())
 
 
-def row(name: str, sender: "Side", revision: str) -> Method | None:
-    """The row that holds for what `sender` sends under `revision`; None if there is none."""
-    return next((one for one in rows(name) if one.sender == sender and one.is_in(revision)), None)
+def method_row(name: str, sender: "Side", revision: str) -> Method | None:
+    """Return the row for a method that `sender` sends in `revision`; None if there is none."""
+    return next((row for row in method_rows(name) if row.sender == sender and row.is_in(revision)), None)
 
 
 def method_standing(name: str, kind: MethodKind, sender: "Side", revision: str) -> MethodStanding:
-    """What `revision` says of a method that `sender` sends as a message of this kind: the first thing that is wrong with it."""
-    found = rows(name)
-    if not found:
+    """Return the standing in `revision` of a method that `sender` sends as a message of this kind: the first thing that is wrong."""
+    rows = method_rows(name)
+    if not rows:
         return MethodStanding.UNKNOWN
-    if found[0].kind != kind:
+    if rows[0].kind != kind:
         return MethodStanding.OTHER_KIND
-    own = [one for one in found if one.sender == sender]
-    here = [one for one in own if one.is_in(revision)]
+    own = [row for row in rows if row.sender == sender]
+    here = [row for row in own if row.is_in(revision)]
     if not here:
-        in_revision = any(one.is_in(revision) for one in found)
+        in_revision = any(row.is_in(revision) for row in rows)
         return MethodStanding.OTHER_SIDE if not own or in_revision else MethodStanding.OTHER_REVISION
     return MethodStanding.INSIDE_ONLY if here[0].inside else MethodStanding.KNOWN
 
 
-TARGETS: Final[dict[str, str]] = {one.name: one.about for one in METHODS if one.about}
-"""Which member of `params` says what a message is about, by its method."""
+TARGETS: Final[dict[str, str]] = {row.name: row.about for row in METHODS if row.about}
+"""The member of `params` with the target of a message, by its method."""
 
 NAMED_IN_HEADERS: Final = (
     "tools/call",
     "prompts/get",
     "resources/read",
-    *(one.name for one in METHODS if one.extension == TASKS),
+    *(row.name for row in METHODS if row.extension == TASKS),
 )
-"""Methods whose HTTP requests have an `Mcp-Name` field from 2026-07-28 on: what they are about (basic/transports/streamable-http)."""
+"""Methods whose HTTP requests have their target in the field `Mcp-Name`, from 2026-07-28 on (basic/transports/streamable-http)."""
 
-CACHEABLE: Final = frozenset(one.name for one in METHODS if one.cacheable)
-MAY_NEED_INPUT: Final = frozenset(one.name for one in METHODS if one.may_need_input)
-INPUT_REQUESTS: Final = frozenset(one.name for one in METHODS if one.inside)
-"""What an `input_required` result may ask for."""
+MAY_NEED_INPUT: Final = frozenset(row.name for row in METHODS if row.may_need_input)
+INPUT_REQUESTS: Final = frozenset(row.name for row in METHODS if row.inside)
+"""The methods that an `input_required` result may have in its `inputRequests`."""
 
 MAY_BE_TASKS: Final = frozenset({"tools/call", "sampling/createMessage", "elicitation/create"})
-"""Requests that may ask to be run as a task (`params.task`), 2025-11-25 only."""
+"""Requests that may be run as a task if their `params.task` says so, 2025-11-25 only."""

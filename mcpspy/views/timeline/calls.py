@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ...transcript.calls.call import Call, CallPart
 from ...transcript.calls.join import TASK_STATUSES
 from ...transcript.calls.references import TaskFacts, task_facts
-from ...transcript.mcp.fields import INPUT_REQUIRED
+from ...transcript.mcp.codes import INPUT_REQUIRED
 from ...transcript.mcp.methods import LISTEN
 from ...transcript.model import CaptureInfo, Exchange, Outcome, UnpairedMessage
 from ..text.escape import one_line

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...records import CLIENT, Frame
-from ...transcript.http.payloads import ChunkSizes
+from ...transcript.http.payloads import RecordedChunks
 from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.model import CaptureInfo
 from ...wire.encodings import EXTRA, MissingDecoderError
@@ -100,7 +100,7 @@ class _StreamEntries:
         self._capture = capture
         self._layout = layout
         self._encoding = stream.head.get("content-encoding") if stream.opened.framing == "body" else ""
-        self._chunks = ChunkSizes()
+        self._chunks = RecordedChunks()
         self._is_begun = self._is_ended = False
         self._frames = 0
         self._compressed: list[bytes] = []  # parts of a compressed body, which mean nothing before its end

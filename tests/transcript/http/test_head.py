@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mcpspy.records import Frame
 from mcpspy.transcript.http.head import read_head
-from mcpspy.transcript.http.payloads import ChunkSizes
+from mcpspy.transcript.http.payloads import RecordedChunks
 
 
 def test_a_request_line_has_a_method_and_a_target() -> None:
@@ -65,7 +65,7 @@ def frames(*pieces: tuple[int, tuple[int, ...]]) -> list[Frame]:
 def test_a_chunk_begins_in_one_frame_and_may_go_on_in_others(
     pieces: list[tuple[int, tuple[int, ...]]], begun: list[tuple[int, ...]]
 ) -> None:
-    chunks = ChunkSizes()
+    chunks = RecordedChunks()
     assert [chunks.feed(frame) for frame in frames(*pieces)] == begun
 
 
@@ -81,5 +81,5 @@ def test_every_chunk_begins_once_however_chunks_and_frames_lie(sizes: list[int],
         if stop > start:
             made.append((stop - start, tuple(size for begin, end, size in ends if begin < stop and end > start)))
         start = stop
-    chunks = ChunkSizes()
+    chunks = RecordedChunks()
     assert [size for frame in frames(*made) for size in chunks.feed(frame)] == sizes

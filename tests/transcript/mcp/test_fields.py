@@ -3,16 +3,14 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import mcp_types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import jsonrpc, methods, version
 
 from mcpspy.records import CLIENT, SERVER
-from mcpspy.transcript.mcp.codes import ERROR_CODES, HTTP_STATUSES, IMPLEMENTATION_CODES, META_KEYS, MODERN_CODES
+from mcpspy.transcript.mcp.codes import ERROR_CODES, HTTP_STATUSES, IMPLEMENTATION_CODES, MODERN_CODES
 from mcpspy.transcript.mcp.methods import (
-    CACHEABLE,
     INPUT_REQUESTS,
     MAY_NEED_INPUT,
     METHODS,
@@ -20,11 +18,11 @@ from mcpspy.transcript.mcp.methods import (
     Method,
     MethodKind,
     MethodStanding,
+    method_row,
+    method_rows,
     method_standing,
-    row,
-    rows,
 )
-from mcpspy.transcript.mcp.revisions import LATEST, REVISIONS, WITH_BATCHES, Era, era, is_known, nearest, position, span
+from mcpspy.transcript.mcp.revisions import LATEST, REVISIONS, Era, era, is_known, nearest, position
 
 if TYPE_CHECKING:
     from mcpspy.records import Side
@@ -70,10 +68,6 @@ def test_the_era_of_a_revision_is_the_official_one(revision: str) -> None:
     assert era(revision) is (Era.MODERN if revision in version.MODERN_PROTOCOL_VERSIONS else Era.LEGACY)
 
 
-def test_results_that_may_be_kept_are_the_official_ones() -> None:
-    assert {one for one in CACHEABLE if one != "skills/list"} == methods.CACHEABLE_METHODS
-
-
 def test_results_that_may_need_input_are_the_official_ones() -> None:
     assert MAY_NEED_INPUT == methods.INPUT_REQUIRED_METHODS
 
@@ -111,11 +105,6 @@ def test_codes_of_the_sdk_alone_have_no_meaning(name: str) -> None:
 def test_codes_reserved_by_the_specification_are_no_implementation_s() -> None:
     assert not [code for code in MODERN_CODES if code in IMPLEMENTATION_CODES]
     assert set(HTTP_STATUSES) < set(ERROR_CODES)
-
-
-@pytest.mark.parametrize("name", [name for name in mcp_types.__all__ if name.endswith("_META_KEY")])
-def test_every_official_key_of_meta_is_known(name: str) -> None:
-    assert getattr(mcp_types, name) in META_KEYS
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda one: f"{one.sender} {one.name} {one.first}")
@@ -187,10 +176,6 @@ def test_any_text_has_an_era_and_a_neighbour_of_the_same_era(text: str) -> None:
     assert era(nearest(text)) is era(text)
 
 
-def test_batches_are_of_one_revision() -> None:
-    assert span(WITH_BATCHES, "2025-06-18") == (WITH_BATCHES, "2025-06-18")
-
-
 @pytest.mark.parametrize(
     ("name", "kind", "sender", "revision", "expected"),
     [
@@ -215,7 +200,7 @@ def test_a_revision_says_whether_a_message_may_be_sent(
 
 
 def test_a_method_of_2025_needs_other_capabilities_than_its_namesake_of_the_extension() -> None:
-    of_2025, of_extension = row("tasks/get", CLIENT, "2025-11-25"), row("tasks/get", CLIENT, "2026-07-28")
+    of_2025, of_extension = method_row("tasks/get", CLIENT, "2025-11-25"), method_row("tasks/get", CLIENT, "2026-07-28")
     assert of_2025 is not None
     assert of_extension is not None
     assert of_2025.needs == ("server", "tasks")
@@ -223,5 +208,5 @@ def test_a_method_of_2025_needs_other_capabilities_than_its_namesake_of_the_exte
 
 
 def test_a_method_nobody_knows_has_no_rows() -> None:
-    assert rows("acme/anything") == ()
-    assert row("acme/anything", CLIENT, LATEST) is None
+    assert method_rows("acme/anything") == ()
+    assert method_row("acme/anything", CLIENT, LATEST) is None

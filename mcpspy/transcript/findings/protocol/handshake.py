@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from ....records import CLIENT, SERVER
-from ...mcp.methods import DISCOVER, INITIALIZE, row
+from ...mcp.methods import DISCOVER, INITIALIZE, method_row
 from ...mcp.revisions import WITH_BATCHES, Era, era, is_known, nearest
 from ...model import Exchange, Kind, UnpairedMessage
 from ..facts import CaptureFacts, ScopeKey, scope_key
@@ -250,7 +250,7 @@ def _capabilities(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Ite
             handshake, first = agreed.get(scope), use.first
             if handshake is None or revision is None or era(revision) is not Era.LEGACY or first.at_ns < handshake.answered_ns:
                 continue
-            known = row(method, CLIENT if sender == CLIENT else SERVER, revision)
+            known = method_row(method, CLIENT if sender == CLIENT else SERVER, revision)
             declared = handshake.declared[known.needs[0]] if known is not None and known.needs else None
             if known is None or declared is None or has_capability(declared, known.needs[1:]):
                 continue

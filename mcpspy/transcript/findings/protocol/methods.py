@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ....records import CLIENT, SERVER
-from ...mcp.methods import MethodKind, MethodStanding, method_standing, row, rows
+from ...mcp.methods import MethodKind, MethodStanding, method_row, method_rows, method_standing
 from ...mcp.revisions import Era, era
 from ...model import Exchange, Kind
 from ..rule import Family, Hit, Rule, Severity, hit_in
@@ -137,7 +137,7 @@ def _used(key: MessageKey, use: Occurrences) -> Iterator[Hit]:
         what = f"The {sender} sent {name}, which revision {revision} does not have."
         yield hit_in(METHOD_NOT_IN_REVISION, message, first.row, what, count=use.count)
     elif standing is MethodStanding.KNOWN:
-        known = row(method, side, revision)
+        known = method_row(method, side, revision)
         if known is not None and known.deprecated and known.deprecated <= revision:
             what = f"{method} is deprecated since revision {known.deprecated}."
             yield hit_in(DEPRECATED_METHOD, message, first.row, what, count=use.count)
@@ -148,7 +148,7 @@ def _standing(method: str, side: Side, revision: str | None, *, is_request: bool
     kind: MethodKind = "request" if is_request else "notification"
     if revision is not None:
         return method_standing(method, kind, side, revision)
-    known = rows(method)
+    known = method_rows(method)
     if not known:
         return MethodStanding.UNKNOWN
     if known[0].kind != kind:
@@ -162,7 +162,11 @@ def _server_requests_in_modern_era(facts: CaptureFacts) -> Iterator[Hit]:
     modern_ns = min((use.first.at_ns for key, use in facts.requests.items() if _is_modern_and_answered(key, use)), default=None)
     for (method, sender, revision, _), use in facts.requests.items():
         first = use.first
-        if sender != SERVER or not isinstance(first, Exchange) or not any(entry.sender == SERVER for entry in rows(method)):
+        if (
+            sender != SERVER
+            or not isinstance(first, Exchange)
+            or not any(entry.sender == SERVER for entry in method_rows(method))
+        ):
             continue
         if revision is not None:
             is_modern = era(revision) is Era.MODERN

@@ -10,7 +10,7 @@ from typing import Final
 from ....records import SERVER
 from ....wire.json_spans import members
 from ...http.transaction import ScopeKind
-from ...mcp.fields import TASK
+from ...mcp.codes import TASK
 from ...mcp.methods import CANCELLED, INITIALIZE, PROGRESS
 from ...mcp.revisions import Era
 from ...model import Exchange, Message

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from ....wire.json_spans import Slice, members
 from ...calls.call import Call, CallPart
-from ...mcp.codes import CLIENT_CAPABILITIES
-from ...mcp.fields import INPUT_REQUIRED, TASK
-from ...mcp.methods import INPUT_REQUESTS, MAY_NEED_INPUT, TASKS, row
+from ...mcp.codes import CLIENT_CAPABILITIES, INPUT_REQUIRED, TASK
+from ...mcp.methods import INPUT_REQUESTS, MAY_NEED_INPUT, TASKS, method_row
 from ...mcp.revisions import FIRST_MODERN
 from ...model import Exchange
 from ..facts import CaptureFacts
@@ -142,7 +141,7 @@ def _input_request(exchange: Exchange) -> Iterator[Hit]:
         return
     declared = _declared(exchange)
     for request in (inputs or {}).values():
-        known = row(_method(request), "server", exchange.revision or FIRST_MODERN)
+        known = method_row(_method(request), "server", exchange.revision or FIRST_MODERN)
         if known is not None and declared is not None and known.needs and known.needs[1] not in declared:
             what = (
                 f"The result of {call_name(exchange)} asks for {known.name}, but the client did not declare {known.needs[1]}."

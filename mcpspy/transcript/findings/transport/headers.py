@@ -12,7 +12,7 @@ from ...http.head import Head, meaning
 from ...http.transaction import ScopeKind, Stream
 from ...mcp.codes import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from ...mcp.fields import revision
-from ...mcp.methods import DISCOVER, INITIALIZE, NAMED_IN_HEADERS, rows
+from ...mcp.methods import DISCOVER, INITIALIZE, NAMED_IN_HEADERS, method_rows
 from ...mcp.revisions import Era, era, position
 from ...model import Exchange, Kind
 from ..facts import CaptureFacts, agreed_revisions
@@ -122,7 +122,7 @@ def _without_revision(facts: CaptureFacts) -> Iterator[Hit]:
         return
     for (method, sender, named, _), seen in facts.requests.items():
         first = seen.first
-        if sender != CLIENT or named is not None or not isinstance(first, Exchange) or not rows(method):
+        if sender != CLIENT or named is not None or not isinstance(first, Exchange) or not method_rows(method):
             continue
         if first.at_ns > min(answered_ns):
             what = f"{method} names no revision, and the client never initialized."
