@@ -73,7 +73,7 @@ def _serve_stdio(options: MockOptions) -> int:
     from .pass_through import stdio_handover
 
     handover = stdio_handover(server, make_script, replies, writer, begin_ns)
-    return _run(handover.forwarding, options.speed, writer, begin_ns, signals_fd, handover, framing=framing)
+    return _run(handover.script, options.speed, writer, begin_ns, signals_fd, handover, framing=framing)
 
 
 def _writer(options: MockOptions, transcript: Transcript, wall_ns: int, begin_ns: int) -> Writer | None:

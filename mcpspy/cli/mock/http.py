@@ -185,7 +185,7 @@ def _server_mock(what: str, group: CaptureGroup, setting: MockSetting) -> tuple[
         speed=options.speed,
         allowed_hosts=setting.allowed_hosts,
         on_miss=miss_policy(replies, options),
-        forwards=forwards,
+        pass_throughs=forwards,
         tell=report_miss,
     )
     return mock, transcript
@@ -223,7 +223,7 @@ def _model_mock(transcript: Transcript, what: str, group: CaptureGroup, setting:
         speed=options.speed,
         allowed_hosts=setting.allowed_hosts,
         plays_nearest=options.on_miss == "nearest",
-        forward=_model_pass_through(transcript, group, options) if group.url else None,
+        pass_through=_model_pass_through(transcript, group, options) if group.url else None,
         tell=report_miss,
     )
 

@@ -146,7 +146,8 @@ def _peer(plan: Plan, target: Target, driver: ReplayClient, sink: Sink, now_ns: 
         if target.cwd:
             os.chdir(target.cwd)  # of the recorded command: its words may mean nothing elsewhere
         return StdioClient(
-            target.argv, sink=sink, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed,
+            target.argv, sink=sink, now_ns=now_ns, on_message=driver.on_message,
+            on_lost=driver.on_lost, on_failed=driver.on_failed,
             framing=target.framing,
         )  # fmt: skip
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in target.fields]
@@ -154,13 +155,15 @@ def _peer(plan: Plan, target: Target, driver: ReplayClient, sink: Sink, now_ns: 
         from ...live.upstream.sse import SseClient
 
         return SseClient(
-            target.url, sink=sink, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed, headers=headers,
+            target.url, sink=sink, now_ns=now_ns, on_message=driver.on_message,
+            on_lost=driver.on_lost, on_failed=driver.on_failed, headers=headers,
             tls=target.tls,
         )  # fmt: skip
     from ...live.upstream.streamable import StreamableClient
 
     return StreamableClient(
-        target.url, sink=sink, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed, headers=headers,
+        target.url, sink=sink, now_ns=now_ns, on_message=driver.on_message,
+            on_lost=driver.on_lost, on_failed=driver.on_failed, headers=headers,
         listen=plan.listens, tls=target.tls,
     )  # fmt: skip
 

@@ -85,7 +85,7 @@ class _BlockedWrite:
 
 
 class StallTimer:
-    """What waits on one connection pair. Times are on the tap's clock; records go to the tap's sink."""
+    """The writes and frames that wait on one connection pair. Times are on the tap's clock; records go to the tap's sink."""
 
     __slots__ = ("_blocks", "_held", "_tap", "_timer")
 

@@ -1,6 +1,6 @@
-"""Between a mock on stdio and the live server that goes on in its place: what the client says goes there, what comes back is played.
+"""The handover of a mock on stdio to a live server, which answers from a miss on: it carries messages both ways.
 
-The server's stderr is recorded with the rest, and shown. Refuses to know what is to go there and when: the machine does.
+The script decides what goes to the server and when (`replay.mock.pass_through`). The server's stderr is recorded and shown.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ STDERR: Final = 2
 NEVER_NS: Final = 1 << 62
 
 OWED_NS: Final = 30_000_000_000
-"""After the end of the client's input the live server may take so long for what it owes: it may have to be started first."""
+"""How long the live server may take for what it owes after the end of the client's input: it may have to be started first."""
 
 
 class Handover:
-    """`show` takes what the server writes to its stderr, `tell` a sentence for a person; `name` is what people call the server.
+    """A mock's connection to its live server, `name`. `show` takes the server's stderr, `tell` a sentence for the user.
 
-    `status` is the exit status of a server that was a process, and has ended; 4 where it could not be started.
+    `status` is the exit status of a server that was a process and has ended; 4 if it could not be started.
     """
 
     __slots__ = (
-        "_forward", "_is_leaving", "_name", "_now_ns", "_play", "_show", "_sink", "_stderr", "_tell", "forwarding", "is_over",
+        "_server", "_is_leaving", "_name", "_now_ns", "_play", "_show", "_sink", "_stderr", "_tell", "script", "is_over",
         "status",
     )  # fmt: skip
 
     def __init__(
         self,
-        forwarding: PassThrough,
-        forward: PassThroughThread,
+        script: PassThrough,
+        server: PassThroughThread,
         *,
         sink: Sink,
         now_ns: Callable[[], int],
@@ -49,14 +49,14 @@ class Handover:
         tell: Callable[[str], None],
         name: str,
     ) -> None:
-        self.forwarding = forwarding
-        self._forward = forward
+        self.script = script
+        self._server = server
         self._sink = sink
         self._now_ns = now_ns
         self._show = show
         self._tell = tell
         self._name = name
-        self._play: Callable[[list[ScheduledSend]], None] = _nothing
+        self._play: Callable[[list[ScheduledSend]], None] = _ignore
         self._stderr: StreamRecorder | None = None
         self._is_leaving = False
         self.is_over = False
@@ -64,81 +64,82 @@ class Handover:
 
     @property
     def fd(self) -> int:
-        """Can be read when the server has said something."""
-        return self._forward.fd
+        """Readable when there is news of the server."""
+        return self._server.fd
 
     def play_to(self, play: Callable[[list[ScheduledSend]], None]) -> None:
-        """Who plays what is to be said."""
+        """Have `play` send what the live server says."""
         self._play = play
 
     def carry(self) -> None:
-        """Hand on what is to go to the server, which is started if it is wanted now."""
-        if self.forwarding.wants_server and not self._forward.is_started:
-            self._forward.start()
-        while self.forwarding.out:
-            self._forward.put(self.forwarding.out.popleft())
-        notes, self.forwarding.notes = self.forwarding.notes, []
+        """Send what is due to the server, and start it if it is needed now."""
+        if self.script.wants_server and not self._server.is_started:
+            self._server.start()
+        while self.script.out:
+            self._server.put(self.script.out.popleft())
+        notes, self.script.notes = self.script.notes, []
         for text in notes:
             self._tell(text)
             self._record(text)
 
     def turn(self) -> None:
-        """Take what the server has said."""
-        for told in self._forward.take():
-            told(self)
+        """Take the news of the server."""
+        for news in self._server.take():
+            news(self)
         self.carry()
 
     def fill(self, *, is_full: bool) -> None:
-        """Whether the client is so far behind with reading that nothing more is to come from the server."""
-        self._forward.fill(is_full=is_full)
+        """Read nothing more from the server as long as its client `is_full`: too far behind with reading."""
+        self._server.fill(is_full=is_full)
 
     def ends_ns(self, stops_ns: int) -> int:
-        """When the mock may end for all of the server. Its client has said its last, and hears the recording out until `stops_ns`.
+        """Return when the mock may end, as far as the server matters; 0 for at once.
 
-        The server is left once it owes nothing, or has had its time.
+        The client has closed its input, and the script ends at `stops_ns`. The server is left once it owes nothing, or after
+        its time.
         """
-        if not self._forward.is_started or self.is_over:
+        if not self._server.is_started or self.is_over:
             return 0
         if not self._is_leaving:
-            if self.forwarding.owes and self._now_ns() < stops_ns + OWED_NS:
+            if self.script.owes and self._now_ns() < stops_ns + OWED_NS:
                 return stops_ns + OWED_NS
             self._is_leaving = True
-            self._forward.put(None)
-        return NEVER_NS  # until it has been left, which is told
+            self._server.put(None)
+        return NEVER_NS  # until `on_left`
 
     def stop(self) -> None:
-        """The mock ends now, and the server with it."""
-        self._forward.stop()
-        self._play = _nothing
-        for told in self._forward.take():  # what it wrote to its stderr at its end
-            told(self)
+        """End the server, because the mock ends."""
+        self._server.stop()
+        self._play = _ignore
+        for news in self._server.take():  # what it wrote to its stderr at its end
+            news(self)
         if self._stderr is not None:
             self._sink(self._stderr.close(self._now_ns(), SERVER, "eof"))
 
-    # What the server's news are told to
+    # News of the server
 
-    def reached(self) -> None:
+    def on_reached(self) -> None:
         self._tell(f"from here on the live server answers: {self._name}")
         self._record("from here on the live server answers")
-        self._play(self.forwarding.reached())
+        self._play(self.script.reached())
 
-    def late(self, patience_s: float) -> None:
-        self._play(self.forwarding.late(patience_s))
+    def on_late(self, patience_s: float) -> None:
+        self._play(self.script.late(patience_s))
 
-    def heard(self, data: bytes, about: str | None) -> None:
-        self._play(self.forwarding.heard(data, about))
+    def on_message(self, data: bytes, about: str | None) -> None:
+        self._play(self.script.heard(data, about))
 
-    def failed(self, failure: Failure) -> None:
-        self._play(self.forwarding.failed(failure.id, failure.why))
+    def on_failed(self, failure: Failure) -> None:
+        self._play(self.script.failed(failure.id, failure.why))
 
-    def lost(self, why: str) -> None:
-        self._play(self.forwarding.lost(why))
+    def on_lost(self, why: str) -> None:
+        self._play(self.script.lost(why))
 
-    def left(self, status: int | None) -> None:
+    def on_left(self, status: int | None) -> None:
         self.status = status
         self.is_over = True
 
-    def wrote(self, data: bytes) -> None:
+    def on_stderr(self, data: bytes) -> None:
         now_ns = self._now_ns()
         records: list[Record] = []
         if self._stderr is None:
@@ -151,5 +152,5 @@ class Handover:
         self._sink((Note(at_ns=self._now_ns(), topic="pass-through", text=text),))
 
 
-def _nothing(cues: list[ScheduledSend]) -> None:
-    """Who plays before anybody does."""
+def _ignore(cues: list[ScheduledSend]) -> None:
+    """Do nothing: there is nobody to send it to."""

@@ -1,14 +1,13 @@
-"""A mock on stdio: hears a client on one descriptor, asks the script what to say to it, and says it on another when it is due.
+"""A mock on stdio: it reads a client's messages, asks the script what to send, and sends it when it is due.
 
-It is a tap with one end taken out: what passes goes to the sink first, and what it says itself is marked as injected. Refuses to
-understand: the script does. One thread around one `poll`; nothing blocks but that.
+It is a tap without a server: bytes are recorded before they go on, and what the mock sends is recorded as injected. There is one
+thread around one `poll`, and nothing else blocks.
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from heapq import heappop, heappush
 from select import POLLERR, POLLHUP, POLLIN, POLLOUT, poll
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Final
@@ -22,6 +21,7 @@ from ...transcript.model import CaptureInfo, Kind
 from ...wire.lines import Lines
 from ..stdio.descriptors import enlarge, sender
 from ..stdio.signals import name
+from .schedule import PutOffSends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,28 +40,28 @@ STDOUT: Final = 1
 
 READ_BYTES: Final = 1 << 18
 MAX_WAITING_BYTES: Final = 8 << 20
-"""When a client leaves more than that unread, we read no more of what it asks, and of what a live server says."""
+"""When a client leaves more than this unread, nothing more is read from it or from a live server."""
 
 GRACE_NS: Final = 1_000_000_000
-"""After the end of its input a mock still says what is due within so long: whoever pipes requests into it wants the answers."""
+"""How long a mock still sends what is due after the end of its input: a user who pipes requests into it wants the answers."""
 
 FAR_NS: Final = 1 << 61
-"""What is due later than that, in 73 years, is not waited for."""
+"""What is due later than this, in 73 years, never comes."""
 
 _ENDING: Final = {"SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"}
 
 
 class Mock:
-    """Plays `script` to whoever holds the other ends of our standard streams.
+    """Plays `script` to the client at our standard streams.
 
-    Its clock began at `begin_ns` of the monotonic one; `signals_fd` is where signals are told. `speed` is how many times faster than
-    recorded it answers, 0 being at once. `tell` is told each miss, for a person. `handover` is there where a live server goes on
-    after a miss; then the script is its own. `run` returns the exit status.
+    Its clock began at `begin_ns` of the monotonic one; signals are read from `signals_fd`. `speed` is how many times faster than
+    recorded it answers, 0 being at once. `tell` gets each miss, for the user. With a `handover` a live server answers from a miss on,
+    and the script is the handover's. `framing` is that of both streams. `run` returns the exit status.
     """
 
     __slots__ = (
-        "_batches", "_begin_ns", "_count", "_cues", "_decoder", "_floors", "_framing", "_handover", "_is_gone", "_poll",
-        "_script", "_send", "_signals_fd", "_sink", "_speed", "_status", "_stops_ns", "_tell", "_waiting", "_waiting_bytes", "why",
+        "_batches", "_begin_ns", "_decoder", "_framing", "_handover", "_is_gone", "_poll", "_put_off", "_script", "_send",
+        "_signals_fd", "_sink", "_status", "_stops_ns", "_tell", "_waiting", "_waiting_bytes", "why",
     )  # fmt: skip
 
     def __init__(
@@ -80,17 +80,12 @@ class Mock:
         self._sink = sink
         self._begin_ns = begin_ns
         self._signals_fd = signals_fd
-        self._speed = speed
         self._tell = tell
         self._handover = handover
         self._framing = framing()
         self._decoder = Decoder(CaptureInfo(0))
-        self._cues: list[tuple[int, int, ScheduledSend]] = []
-        """What is due later: when, on our clock, and in which order."""
-        self._count = 0
+        self._put_off: PutOffSends[None] = PutOffSends(speed)
         self._batches = Batches()
-        self._floors: dict[ReplyState, int] = {}
-        """When the last cue of a scene is due: none of it comes before."""
         self._waiting: deque[memoryview] = deque()
         self._waiting_bytes = 0
         self._send = sender(STDOUT)
@@ -101,7 +96,7 @@ class Mock:
         self.why = ""
 
     def now_ns(self) -> int:
-        """Nanoseconds since our clock began."""
+        """Return the nanoseconds since our clock began."""
         return monotonic_ns() - self._begin_ns
 
     def run(self) -> int:
@@ -126,10 +121,10 @@ class Mock:
     # Turns
 
     def _turn(self) -> None:
-        """Wait for what comes next, and do it."""
+        """Wait for what comes next, and handle it."""
         for fd, events in self._poll.poll(self._patience_ms()):
             if fd == STDIN:
-                self._hear()
+                self._read()
             elif fd == self._signals_fd:
                 self._signalled()
             elif self._handover is not None and fd == self._handover.fd:
@@ -140,16 +135,16 @@ class Mock:
                 self._lose_client()
             if self._status is not None:
                 return
-        if self._cues:
+        if self._put_off.next_ns:
             now_ns = self.now_ns()
-            if self._cues[0][0] <= now_ns:
-                self._say_due(now_ns)
+            if self._put_off.next_ns <= now_ns:
+                self._send_due(now_ns)
         if self._stops_ns and self._status is None and not self._waiting:
             self._review_end()
 
     def _review_end(self) -> None:
-        """The client has said its last: end, unless something is still to be said within the grace."""
-        if self._cues and self.now_ns() < self._stops_ns:
+        """End after the client's last message, unless something is still due within the grace."""
+        if self._put_off.next_ns and self.now_ns() < self._stops_ns:
             return
         if self._handover is not None and self.now_ns() < self._handover.ends_ns(self._stops_ns):
             return
@@ -159,9 +154,9 @@ class Mock:
         self.why = "client closed stdin"
 
     def _patience_ms(self) -> int | None:
-        due_ns = self._cues[0][0] if self._cues else 0
+        due_ns = self._put_off.next_ns
         if self._stops_ns and not self._waiting:
-            ends_ns = self._stops_ns if self._cues else 1
+            ends_ns = self._stops_ns if due_ns else 1
             if self._handover is not None:
                 ends_ns = max(ends_ns, self._handover.ends_ns(self._stops_ns))
             due_ns = min(due_ns, ends_ns) if due_ns else ends_ns
@@ -171,7 +166,8 @@ class Mock:
 
     # The client
 
-    def _hear(self) -> None:
+    def _read(self) -> None:
+        """Read from the client, and play what follows."""
         try:
             data = os.read(STDIN, READ_BYTES)
         except BlockingIOError:
@@ -186,105 +182,98 @@ class Mock:
         records: list[Record] = [
             Frame(STDIN, now_ns, now_ns, piece, ends_in_part and at == last) for at, piece in enumerate(pieces)
         ]
-        cues = [cue for frame in records for cue in self._heard(frame)]
+        sends = [send for frame in records for send in self._answers(frame)]
         if not data:
             records.append(Close(at_ns=now_ns, stream=STDIN, by=CLIENT, how="eof"))
-            cues += [cue for one in self._decoder.close() if isinstance(one, Message) for cue in self._script.feed(one)]
-            cues += self._script.close()
+            rest = [message for message in self._decoder.close() if isinstance(message, Message)]
+            sends += [send for message in rest for send in self._script.feed(message)]
+            sends += self._script.close()
             self._stops_ns = now_ns + GRACE_NS
             self._poll.unregister(STDIN)
-        self._play(records, cues, now_ns)
+        self._play(records, sends, now_ns)
         if self._handover is not None:
             self._handover.carry()
 
-    def _heard(self, frame: Record) -> list[ScheduledSend]:
-        messages = [one for one in self._decoder.feed(frame) if isinstance(one, Message)]  # type: ignore[arg-type]  # a Frame
+    def _answers(self, frame: Record) -> list[ScheduledSend]:
+        messages = [message for message in self._decoder.feed(frame) if isinstance(message, Message)]  # type: ignore[arg-type]  # a Frame
         if messages and messages[0].batch:
-            return self._heard_batch(messages)
+            return self._batch_answers(messages)
         feed = self._script.feed
-        return [cue for one in messages for cue in feed(one)]
+        return [send for message in messages for send in feed(message)]
 
-    def _heard_batch(self, messages: list[Message]) -> list[ScheduledSend]:
-        cues: list[ScheduledSend] = []
+    def _batch_answers(self, messages: list[Message]) -> list[ScheduledSend]:
+        sends: list[ScheduledSend] = []
         members: list[ReplyState] = []
-        for one in messages:
-            fed = self._script.feed(one)
-            cues += fed
-            if one.kind is Kind.REQUEST:
-                answered = next((cue.state for cue in fed if cue.answers), None) or self._script.open_request(one.id or "null")
-                members += [answered] if answered is not None else []
+        for message in messages:
+            answers = self._script.feed(message)
+            sends += answers
+            if message.kind is Kind.REQUEST:
+                reply = next((send.state for send in answers if send.answers), None)
+                reply = reply or self._script.open_request(message.id or "null")
+                members += [reply] if reply is not None else []
         self._batches.add(members)
-        return cues
+        return sends
 
     def _signalled(self) -> None:
         for number in os.read(self._signals_fd, 512):
-            told = name(number)
-            self._sink((Note(at_ns=self.now_ns(), topic="signal", text=f"{told} received"),))
-            if told in _ENDING and self._status is None:
+            signal = name(number)
+            self._sink((Note(at_ns=self.now_ns(), topic="signal", text=f"{signal} received"),))
+            if signal in _ENDING and self._status is None:
                 self._status = 128 + number
-                self.why = told
+                self.why = signal
 
     def _lose_client(self) -> None:
-        """Nobody reads us any more, so there is nobody to play for."""
+        """End: nobody reads what we send any more."""
         self._sink((Close(at_ns=self.now_ns(), stream=STDOUT, by=CLIENT, how="broken"),))
         self._is_gone = True
         self._waiting.clear()
         self._status = self._script.exit_code
         self.why = "client closed stdout"
 
-    # What we say
+    # Sending
 
-    def _play_live(self, cues: list[ScheduledSend]) -> None:
-        """Say what a live server says."""
-        self._play([], cues, self.now_ns())
+    def _play_live(self, sends: list[ScheduledSend]) -> None:
+        """Send what a live server sent."""
+        self._play([], sends, self.now_ns())
 
-    def _play(self, heard: list[Record], cues: list[ScheduledSend], now_ns: int) -> None:
-        """Say what is due at once, and put off the rest. `heard` is recorded before it."""
+    def _play(self, records: list[Record], sends: list[ScheduledSend], now_ns: int) -> None:
+        """Send what is due at once, and put off the rest. `records` come before it in the capture."""
         lines = self._batches.cancelled() if self._batches else []
-        leave: ExitProcess | None = None
-        for cue in cues:
-            if self._speed and (cue.delay_ns or cue.state in self._floors):
-                self._put_off(cue, now_ns)
-            elif leave is None and self._script.is_due(cue):
-                leave = cue.exit
-                self._add(cue, heard, lines)
-        self._say(heard, lines)
-        if leave is not None:
-            self._leave(leave)
+        exit: ExitProcess | None = None
+        for send in sends:
+            if self._put_off.must_wait(send):
+                self._put_off.add(send, None, now_ns)
+            elif exit is None and self._script.is_due(send):
+                exit = send.exit
+                self._add(send, records, lines)
+        self._write(records, lines)
+        if exit is not None:
+            self._exit(exit)
 
-    def _put_off(self, cue: ScheduledSend, now_ns: int) -> None:
-        due_ns = now_ns + int(cue.delay_ns / self._speed)
-        if cue.state is not None:
-            due_ns = self._floors[cue.state] = max(due_ns, self._floors.get(cue.state, 0))
-        self._count += 1
-        heappush(self._cues, (due_ns, self._count, cue))
-
-    def _say_due(self, now_ns: int) -> None:
+    def _send_due(self, now_ns: int) -> None:
         records: list[Record] = []
         lines: list[bytes] = []
-        while self._cues and self._cues[0][0] <= now_ns:
-            due_ns, _, cue = heappop(self._cues)
-            if self._floors.get(cue.state) == due_ns:
-                del self._floors[cue.state]
-            if not self._script.is_due(cue):
+        while (due := self._put_off.pop(now_ns)) is not None:
+            send, _ = due
+            if not self._script.is_due(send):
                 continue
-            if cue.exit is not None:
-                self._say(records, lines)
-                self._leave(cue.exit)
+            if send.exit is not None:
+                self._write(records, lines)
+                self._exit(send.exit)
                 return
-            self._add(cue, records, lines)
-        self._say(records, lines)
+            self._add(send, records, lines)
+        self._write(records, lines)
 
-    def _add(self, cue: ScheduledSend, records: list[Record], lines: list[bytes]) -> None:
-        if cue.data:
-            line = self._batches.line(cue) if self._batches else cue.data
+    def _add(self, send: ScheduledSend, records: list[Record], lines: list[bytes]) -> None:
+        if send.data:
+            line = self._batches.line(send) if self._batches else send.data
             lines += [line] if line else []
-        if cue.miss is not None:
-            records.append(Note(at_ns=self.now_ns(), topic="miss", text=cue.miss.sentence))
-            self._tell(cue.miss)
+        if send.miss is not None:
+            records.append(Note(at_ns=self.now_ns(), topic="miss", text=send.miss.sentence))
+            self._tell(send.miss)
 
-    def _say(self, records: list[Record], lines: Sequence[bytes]) -> None:
-        """Record what was heard and what is said to it, with one write; then say it."""
+    def _write(self, records: list[Record], lines: Sequence[bytes]) -> None:
+        """Record what was read and what is sent, with one write; then send it."""
         if not records and not lines:
             return
         now_ns = self.now_ns()
@@ -323,18 +312,18 @@ class Mock:
 
     # The end
 
-    def _leave(self, leave: ExitProcess) -> None:
-        """The recorded server's process ended here, and so does ours."""
-        if leave.signal is None:
-            self._status = leave.code or 0
+    def _exit(self, exit: ExitProcess) -> None:
+        """End as the recorded server's process ended."""
+        if exit.signal is None:
+            self._status = exit.code or 0
         else:
             from signal import Signals
 
-            self._status = 128 + getattr(Signals, leave.signal, Signals.SIGKILL)
+            self._status = 128 + getattr(Signals, exit.signal, Signals.SIGKILL)
         self.why = "the recorded server ended here"
 
     def _end(self) -> None:
-        """Say what waits as far as it is taken at once, and write down how it ended."""
+        """Send what waits, as far as it is taken at once, and record the end."""
         if self._waiting:
             self._flush()
         if self._handover is not None:

@@ -1,7 +1,7 @@
-"""What HTTP has to know of a message that goes out: its ids, its revision, and the header fields that repeat what it says.
+"""Facts about an outgoing message that HTTP needs: its ids, its revision, and the header fields that repeat parts of it.
 
 Source: MCP specification 2026-07-28, basic/transports/streamable-http (request headers, custom headers from tool parameters).
-Refuses to hold what it cannot read: such a message goes out as it is, with no fields of its own.
+A message that cannot be read goes out as it is, without such fields.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _is_plain = re.compile(r"[!-~](?:[ -~]*[!-~])?").fullmatch
 _is_name = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 
 
-class OutgoingMessage:
-    """A message, or a batch: `data` is what goes into the body.
+class UpstreamMessage:
+    """A message or a batch; `data` is the body of its request.
 
-    `ids` are the tokens of the ids of its requests; `method` is that of the first message; `revision` the one that a message of
-    2026-07-28 or later names itself; `token` the id that a cancellation names.
+    `ids` are the id keys of its requests, `method` is that of its first message, `revision` the one that a message of 2026-07-28 or
+    later names itself, `cancelled_id` the id key that a cancellation names.
     """
 
-    __slots__ = ("_target", "data", "ids", "method", "revision", "token")
+    __slots__ = ("_target", "cancelled_id", "data", "ids", "method", "revision")
 
     def __init__(self, data: bytes) -> None:
         self.data = data.rstrip(b"\r\n")
@@ -42,8 +42,8 @@ class OutgoingMessage:
         first = pieces[0]
         self.method = first.method or ""
         facts = notification_facts if first.kind == "notification" else request_facts
-        said = facts(self.method, first.content) if self.method and not first.batch else (None, None, None)
-        self._target, self.token, self.revision = said
+        message_facts = facts(self.method, first.content) if self.method and not first.batch else (None, None, None)
+        self._target, self.cancelled_id, self.revision = message_facts
 
     @property
     def is_modern(self) -> bool:
@@ -51,25 +51,25 @@ class OutgoingMessage:
 
     @property
     def is_cancellation(self) -> bool:
-        return self.method == CANCELLED and self.token is not None
+        return self.method == CANCELLED and self.cancelled_id is not None
 
     @property
     def opens(self) -> bool:
-        """Whether it begins a session."""
+        """True if it begins a session."""
         return self.method == INITIALIZE
 
-    def fields(self, mirrored: Mirrored) -> list[tuple[bytes, bytes]]:
-        """The fields that a message of 2026-07-28 or later needs."""
-        found = [("MCP-Protocol-Version", self.revision or ""), ("Mcp-Method", self.method)]
+    def fields(self, mirrored: MirroredArguments) -> list[tuple[bytes, bytes]]:
+        """Return the fields that a message of 2026-07-28 or later needs."""
+        fields = [("MCP-Protocol-Version", self.revision or ""), ("Mcp-Method", self.method)]
         if self.method in NAMED_IN_HEADERS and self._target is not None:
-            found.append(("Mcp-Name", self._target))
+            fields.append(("Mcp-Name", self._target))
         if self.method == TOOL_CALL and self._target is not None:
-            found += mirrored.fields(self._target, self.data)
-        return [(name.encode(), spelled(value)) for name, value in found]
+            fields += mirrored.fields(self._target, self.data)
+        return [(name.encode(), field_value(value)) for name, value in fields]
 
 
-class Mirrored:
-    """Which arguments of which tools are repeated in fields, from the answers to `tools/list`."""
+class MirroredArguments:
+    """The arguments of tools that are repeated in header fields, learned from the results of `tools/list`."""
 
     __slots__ = ("_of_tool",)
 
@@ -77,13 +77,13 @@ class Mirrored:
         self._of_tool: dict[str, list[tuple[tuple[str, ...], str]]] = {}
 
     def learn(self, answer: bytes) -> None:
-        """Take in one answer to `tools/list`."""
+        """Learn from one result of `tools/list`."""
         for tool in _listed(parse(answer), "result", "tools"):
             if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
                 self._of_tool[name] = list(_marked(tool.get("inputSchema"), ()))
 
     def fields(self, tool: str, call: bytes) -> Iterator[tuple[str, str]]:
-        """The fields of a call of this tool: of each argument that is there and marked."""
+        """Yield name and value of a field for each marked argument of a call of this tool."""
         for path, name in self._of_tool.get(tool, ()):
             value = parse(call)
             for step in ("params", "arguments", *path):
@@ -94,15 +94,15 @@ class Mirrored:
                 yield _PREFIX + name, str(value)
 
 
-def spelled(value: str) -> bytes:
-    """The value of a field, in Base64 where it would not arrive as it is, or would be taken for that."""
+def field_value(value: str) -> bytes:
+    """Write a field's value; in Base64 if it would not arrive unchanged, or if it looks like Base64 of this kind."""
     if _is_plain(value) and meaning(value) == value and not value.startswith("=?base64?"):
         return value.encode()
     return b"=?base64?%b?=" % b64encode(value.encode("utf-8", "replace"))
 
 
 def _marked(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The places of marked arguments and the names of their fields: those that `properties` alone lead to."""
+    """Yield the path of each marked argument and the name of its field. Only `properties` are followed."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or len(path) > _MAX_DEPTH:
         return

@@ -1,7 +1,7 @@
-"""The way to a live server over HTTP: each request goes on a connection of its own.
+"""Requests to a live server over HTTP, each on a connection of its own.
 
-So nothing can be sent twice: a connection that was kept could turn out to be closed, and to whom then belongs the request? Refuses
-redirects, cookies, compression and proxies: whoever asks decides what follows from a response.
+So nothing is sent twice: on a connection that was kept, nobody could tell whether the server got the request before it closed.
+Redirects, cookies, compression and proxies are left to the caller.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from .transaction import Receiver
 
 CONNECT_S = 30.0
-"""How long a server may take to accept a connection, its name and its TLS included."""
+"""How long a server may take to accept a connection, including its name and its TLS."""
 
 FRESH_S = 1.0
-"""So long the connection by which a server was reached may wait for the first request."""
+"""How long the connection made by `reach` may wait for the first request."""
 
 
 class UnreachableError(Exception):
-    """No connection could be made; the message says why, in a phrase."""
+    """No connection could be made; the message gives the reason, as a phrase."""
 
 
 class HttpTransport:
-    """The way to the server at `url`: where it is, how it is spoken to, and what is recorded of it.
+    """The server at `url`, how to connect to it, and the sink for its records.
 
-    `headers` are put into every request, in place of what stands there. `numbers` may be shared by all that goes into one capture.
+    `headers` are put into every request, in place of fields of the same names. `numbers` may be shared within a capture.
     """
 
     def __init__(
@@ -51,29 +51,29 @@ class HttpTransport:
         tls: ssl.SSLContext | None = None,
         numbers: Numbers | None = None,
     ) -> None:
-        found = origin(url)
-        if found is None:
+        server = origin(url)
+        if server is None:
             raise UpstreamError(
                 url, "this is not the URL of a server", "It begins with http:// or https://, then comes the host"
             )
         self.url = url
-        self.origin = found
+        self.origin = server
         self.target = target_of(url)
         self.sink = sink
         self.now_ns = now_ns
         self.numbers = numbers or Numbers()
         self._headers = tuple(headers)
-        self._tls = tls or ssl.create_default_context() if found.scheme == "https" else None
+        self._tls = tls or ssl.create_default_context() if server.scheme == "https" else None
         self._held: tuple[asyncio.Transport, float] | None = None
-        self._has_told_tls = False
+        self._has_noted_tls = False
         self.holds = False
         self.open: set[OutgoingRequest] = set()
-        """What is under way."""
+        """The requests under way."""
 
     async def reach(self) -> None:
-        """See whether the server can be reached; the connection is kept for what is asked next. Raises: UpstreamError."""
+        """Connect to the server, and keep the connection for the next request. Raises: UpstreamError: if it cannot be reached."""
         try:
-            transport = await self.connected(asyncio.Protocol)
+            transport = await self.connect(asyncio.Protocol)
         except UnreachableError as error:
             raise UpstreamError(
                 self.url, f"it cannot be reached: {error}", "Is the server running, and is this its address?"
@@ -90,62 +90,64 @@ class HttpTransport:
         target: str = "",
     ) -> OutgoingRequest:
         """Send a request, once. Raises: UnreachableError: if nothing was sent."""
-        begun = f"{method} {target or self.target} HTTP/1.1\r\nHost: {self.origin.host_field}\r\n"
-        head = b"".join([begun.encode(), b"User-Agent: mcpspy\r\n", *(b"%b: %b\r\n" % field for field in fields), b"\r\n"])
+        first_lines = f"{method} {target or self.target} HTTP/1.1\r\nHost: {self.origin.host_field}\r\n"
+        head = b"".join(
+            [first_lines.encode(), b"User-Agent: mcpspy\r\n", *(b"%b: %b\r\n" % field for field in fields), b"\r\n"]
+        )
         for name, value in self._headers:
             head = with_value(head, name, value)
-        transaction = OutgoingRequest(self, method, head, body, receiver)
+        request = OutgoingRequest(self, method, head, body, receiver)
         held, self._held = self._held, None
         if held is not None and not held[0].is_closing() and asyncio.get_running_loop().time() - held[1] < FRESH_S:
-            held[0].set_protocol(transaction)
-            transaction.connection_made(held[0])
+            held[0].set_protocol(request)
+            request.connection_made(held[0])
         else:
             if held is not None:
                 held[0].abort()
-            await self.connected(lambda: transaction)
-        return transaction
+            await self.connect(lambda: request)
+        return request
 
     def hold(self, *, holds: bool) -> None:
-        """Read nothing more of any response, or read on."""
+        """Stop reading all responses, or go on."""
         self.holds = holds
-        for transaction in self.open:
-            transaction.hold(holds=holds)
+        for request in self.open:
+            request.hold(holds=holds)
 
     def close(self) -> None:
-        """Leave whatever is under way."""
-        for transaction in list(self.open):
-            transaction.leave()
+        """Leave everything under way."""
+        for request in list(self.open):
+            request.leave()
         if self._held is not None:
             self._held[0].abort()
             self._held = None
 
-    async def connected(self, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
-        """A connection, to the first of the server's addresses that accepts one."""
+    async def connect(self, make: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
+        """Connect to the first of the server's addresses that accepts. Raises: UnreachableError."""
         host, port = self.origin.authority.host, self.origin.authority.port
         loop = asyncio.get_running_loop()
         reasons: list[str] = []
         try:
             async with asyncio.timeout(CONNECT_S):
-                found = await loop.getaddrinfo(host, port, type=1)
-                for address in dict.fromkeys(str(one[4][0]) for one in found):
+                infos = await loop.getaddrinfo(host, port, type=1)
+                for address in dict.fromkeys(str(info[4][0]) for info in infos):
                     name = host if self._tls is not None else None
                     try:
                         transport, _ = await loop.create_connection(make, address, port, ssl=self._tls, server_hostname=name)
                     except OSError as error:
                         reasons.append(_reason(error))
                     else:
-                        self._tell_tls(transport)
+                        self._note_tls(transport)
                         return transport
         except TimeoutError:
             reasons.append(f"no connection within {CONNECT_S:.0f} s")
-        except (OSError, UnicodeError) as error:  # of the name
+        except (OSError, UnicodeError) as error:  # from the name
             reasons.append(_reason(error))
         raise UnreachableError("; ".join(dict.fromkeys(reasons)))
 
-    def _tell_tls(self, transport: asyncio.Transport) -> None:
+    def _note_tls(self, transport: asyncio.Transport) -> None:
         tls = transport.get_extra_info("ssl_object")
-        if tls is not None and not self._has_told_tls:
-            self._has_told_tls = True
+        if tls is not None and not self._has_noted_tls:
+            self._has_noted_tls = True
             cipher = tls.cipher()
             self.sink(
                 (Note(at_ns=self.now_ns(), topic="tls", text=f"{tls.version()}, {cipher[0] if cipher else 'no cipher'}"),)
@@ -153,13 +155,13 @@ class HttpTransport:
 
 
 def target_of(url: str) -> str:
-    """What a request line says for this URL."""
+    """Return path and query of a URL, as a request line has them."""
     path = after_origin(url).partition("#")[0]
     return path if path.startswith("/") else f"/{path}"
 
 
 def _reason(error: Exception) -> str:
-    """Why no connection could be made, in the system's words."""
+    """Say why no connection could be made, in the system's words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     if isinstance(error, ssl.SSLError):

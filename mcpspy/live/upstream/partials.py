@@ -1,7 +1,4 @@
-"""Tells of frames that wait for their end, where an event loop runs: once each, after as long as a tap would.
-
-Refuses to know streams: who reads one says when something came.
-"""
+"""Records of frames that wait for their end, by asyncio's timers: once for each, after the same time as in a tap."""
 
 from __future__ import annotations
 
@@ -18,35 +15,35 @@ PARTIAL_S: Final = 5.0
 
 
 class Partials:
-    """Of one stream, which is `recorded`."""
+    """The frames of one stream, which `recorder` cuts and records."""
 
-    __slots__ = ("_now_ns", "_recorded", "_sink", "_timer")
+    __slots__ = ("_now_ns", "_recorder", "_sink", "_timer")
 
-    def __init__(self, recorded: StreamRecorder, sink: Sink, now_ns: Callable[[], int]) -> None:
-        self._recorded = recorded
+    def __init__(self, recorder: StreamRecorder, sink: Sink, now_ns: Callable[[], int]) -> None:
+        self._recorder = recorder
         self._sink = sink
         self._now_ns = now_ns
         self._timer: asyncio.TimerHandle | None = None
 
     def look(self) -> None:
-        """Something came."""
-        if self._timer is None and self._recorded.waits_since_ns is not None:
-            self._timer = asyncio.get_running_loop().call_later(PARTIAL_S, self._tell)
+        """Look at the stream, which something came on."""
+        if self._timer is None and self._recorder.waits_since_ns is not None:
+            self._timer = asyncio.get_running_loop().call_later(PARTIAL_S, self._record)
 
     def close(self) -> None:
-        """The stream has ended."""
+        """Stop: the stream has ended."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _tell(self) -> None:
+    def _record(self) -> None:
         self._timer = None
-        since_ns = self._recorded.waits_since_ns
+        since_ns = self._recorder.waits_since_ns
         if since_ns is None:
             return
         now_ns = self._now_ns()
         left_s = PARTIAL_S - (now_ns - since_ns) / 1_000_000_000
-        if left_s > 0:  # another one than that for which the timer was set
-            self._timer = asyncio.get_running_loop().call_later(left_s, self._tell)
+        if left_s > 0:  # a later frame than the one that the timer was set for
+            self._timer = asyncio.get_running_loop().call_later(left_s, self._record)
         else:
-            self._sink((self._recorded.partial(now_ns),))
+            self._sink((self._recorder.partial(now_ns),))

@@ -1,6 +1,9 @@
-"""The way from a mock to a live server: a peer that is started once it is wanted, and takes what is to go there, one after the other.
+"""The live server of a mock: an upstream client that is started once it is needed, and is sent one message after the other.
 
-What it tells are calls of a `Listener`'s methods, put off: the mock makes them in its own thread. Refuses to send anything twice.
+    mock ── put ──► Courier ──► UpstreamClient ──► live server
+    mock ◄── news ◄── Courier ◄── callbacks ◄── UpstreamClient
+
+News is a call of a method of `NewsListener`, made later: the mock makes it in its own thread. Nothing is sent twice.
 """
 
 from __future__ import annotations
@@ -21,121 +24,121 @@ if TYPE_CHECKING:
     from .protocol import Failure, UpstreamClient
 
 PATIENCE_S: Final = 0.5
-"""How long a server is waited for after the end of its input, and after SIGTERM: whoever ends a mock waits 2 s itself."""
+"""How long to wait for a server after the end of its input, and after SIGTERM: a client that ends a mock waits 2 s."""
 
 HANDSHAKE_S: Final = 60.0
-"""How long a server may take for `initialize`: it may have to be fetched first, and clients on the TypeScript SDK wait no longer."""
+"""How long a server may take for `initialize`: it may have to be downloaded first. Clients on the TypeScript SDK wait this long."""
 
 JOIN_S: Final = 1.8
 
-MAX_TOLD: Final = 1_000
-"""When so much of what a server says waits for the mock, no more of it is read."""
+MAX_NEWS: Final = 1_000
+"""How much news may wait for the mock before no more is read from the server."""
 
 MakeClient: TypeAlias = "Callable[[Courier], UpstreamClient]"
 
 
-class Listener(Protocol):
-    """What a live server's news are told to."""
+class NewsListener(Protocol):
+    """Takes the news of a live server."""
 
-    def reached(self) -> None:
-        """It was started, or can be reached."""
+    def on_reached(self) -> None:
+        """Note that the server was started, or can be reached."""
 
-    def late(self, patience_s: float) -> None:
-        """It was reached so long ago: a handshake that is still not over is taken for failed."""
+    def on_late(self, patience_s: float) -> None:
+        """Take a handshake for failed that is not over so long after the server was reached."""
 
-    def heard(self, data: bytes, about: str | None) -> None:
-        """It says this, on the stream of the request `about`."""
+    def on_message(self, data: bytes, about: str | None) -> None:
+        """Take a message, on the stream of the request `about`."""
 
-    def failed(self, failure: Failure) -> None:
-        """A message will get no answer."""
+    def on_failed(self, failure: Failure) -> None:
+        """Note that a message will get no answer."""
 
-    def wrote(self, data: bytes) -> None:
-        """It wrote this to its stderr."""
+    def on_stderr(self, data: bytes) -> None:
+        """Take what the server wrote to its stderr."""
 
-    def lost(self, why: str) -> None:
-        """It is gone, or never was there."""
+    def on_lost(self, why: str) -> None:
+        """Note that the server is gone, or never was there."""
 
-    def left(self, status: int | None) -> None:
-        """It was left, in good order or not; a process has this exit status, and what could not be started 4."""
+    def on_left(self, status: int | None) -> None:
+        """Note that the server was left. `status` is the exit status of a process, and 4 if it could not be started."""
 
 
-Told: TypeAlias = Callable[[Listener], None]
+News: TypeAlias = Callable[[NewsListener], None]
 
 
 class Courier:
-    """Runs one peer in an event loop. `tell` takes its news; it has the callbacks that a peer is made with.
+    """Runs one upstream client in an event loop; its methods `on_…` are that client's callbacks. `report` takes the news.
 
-    `handshake_s` after the server was reached its news is that it is late, for who still waits for its handshake.
+    `handshake_s` after the server was reached comes `on_late`.
     """
 
-    def __init__(self, make: MakeClient, tell: Callable[[Told], None], *, handshake_s: float = HANDSHAKE_S) -> None:
-        import asyncio  # 30 ms, which a mock need not wait for that may never have a miss
+    def __init__(self, make: MakeClient, report: Callable[[News], None], *, handshake_s: float = HANDSHAKE_S) -> None:
+        import asyncio  # 30 ms, and a mock may never have a miss
 
         self._make = make
-        self._tell = tell
+        self._report = report
         self._handshake_s = handshake_s
         self._out: asyncio.Queue[ToServer | None] = asyncio.Queue()
-        self._peer: UpstreamClient | None = None
+        self._client: UpstreamClient | None = None
 
     def put(self, out: ToServer | None) -> None:
-        """This is to go there; None is the end. To be called in the loop's thread."""
+        """Have this sent to the server; None is the end. To be called in the loop's thread."""
         self._out.put_nowait(out)
 
     def hold(self, *, holds: bool) -> None:
-        """Read nothing more of what the server says, or read on. To be called in the loop's thread."""
-        if self._peer is not None:
-            self._peer.hold(holds=holds)
+        """Stop reading from the server, or go on. To be called in the loop's thread."""
+        if self._client is not None:
+            self._client.hold(holds=holds)
 
     async def run(self) -> None:
-        """Start the server, say what is to be said, and leave it."""
+        """Start the server, send what is put, and leave it."""
         import asyncio
 
-        peer = self._peer = self._make(self)
+        client = self._client = self._make(self)
         try:
-            await peer.start()
+            await client.start()
         except UpstreamError as error:
             why, status = str(error), error.exit_status
-            self._tell(lambda listener: listener.lost(why))
-            self._tell(lambda listener: listener.left(status))
+            self._report(lambda listener: listener.on_lost(why))
+            self._report(lambda listener: listener.on_left(status))
             return
-        self._tell(lambda listener: listener.reached())
+        self._report(lambda listener: listener.on_reached())
         patience_s = self._handshake_s
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(patience_s, self._tell, lambda listener: listener.late(patience_s))
+        timer = loop.call_later(patience_s, self._report, lambda listener: listener.on_late(patience_s))
         try:
             while (out := await self._out.get()) is not None:
                 if isinstance(out, CancelRequest):
-                    await peer.cancel(out.id)
+                    await client.cancel(out.id)
                 else:
-                    await peer.send(out)
+                    await client.send(out)
         finally:
             timer.cancel()
-            await peer.close()
-        status_of_process = getattr(peer, "status", None)
-        self._tell(lambda listener: listener.left(status_of_process))
+            await client.close()
+        status_of_process = getattr(client, "status", None)
+        self._report(lambda listener: listener.on_left(status_of_process))
 
-    def heard(self, data: bytes, about: str | None) -> None:
-        self._tell(lambda listener: listener.heard(data, about))
+    def on_message(self, data: bytes, about: str | None) -> None:
+        self._report(lambda listener: listener.on_message(data, about))
 
-    def failed(self, failure: Failure) -> None:
-        self._tell(lambda listener: listener.failed(failure))
+    def on_failed(self, failure: Failure) -> None:
+        self._report(lambda listener: listener.on_failed(failure))
 
-    def lost(self, why: str) -> None:
-        self._tell(lambda listener: listener.lost(why))
+    def on_lost(self, why: str) -> None:
+        self._report(lambda listener: listener.on_lost(why))
 
-    def wrote(self, data: bytes) -> None:
-        self._tell(lambda listener: listener.wrote(data))
+    def on_stderr(self, data: bytes) -> None:
+        self._report(lambda listener: listener.on_stderr(data))
 
 
 class PassThroughThread:
-    """A courier in a thread of its own, for a mock that has no event loop: `fd` can be read when there is something to `take`.
+    """A courier in a thread of its own, for a mock that has no event loop. `fd` is readable when there is news to `take`.
 
-    Nothing is started, and asyncio is not imported before `start`.
+    Before `start`, nothing runs and asyncio is not imported.
     """
 
     def __init__(self, make: MakeClient) -> None:
         self._make = make
-        self._told: deque[Told] = deque()
+        self._news: deque[News] = deque()
         self.fd, self._wake_fd = os.pipe()
         os.set_blocking(self.fd, False)
         os.set_blocking(self._wake_fd, False)
@@ -151,40 +154,40 @@ class PassThroughThread:
         return self._thread is not None
 
     def start(self) -> None:
-        """Have the server started."""
+        """Start the server."""
         import asyncio
         from threading import Thread
 
         self._loop = asyncio.new_event_loop()
-        self._courier = Courier(self._make, self._tell)
+        self._courier = Courier(self._make, self._report)
         self._thread = Thread(target=self._run, args=(self._loop, self._courier), daemon=True)
         self._thread.start()
 
     def put(self, out: ToServer | None) -> None:
-        """This is to go to the server; None is the end."""
+        """Have this sent to the server; None is the end."""
         if self._courier is not None:
             self._call(self._courier.put, out)
 
-    def take(self) -> list[Told]:
-        """What the server has said since."""
+    def take(self) -> list[News]:
+        """Return the news since the last call."""
         try:
             os.read(self.fd, 1 << 16)
         except BlockingIOError:
             pass
-        found: list[Told] = []
-        while self._told:
-            found.append(self._told.popleft())
+        news: list[News] = []
+        while self._news:
+            news.append(self._news.popleft())
         self._review()
-        return found
+        return news
 
     def fill(self, *, is_full: bool) -> None:
-        """Whether the client is so far behind that nothing more is to come from the server."""
+        """Read nothing more from the server as long as its client `is_full`: too far behind with reading."""
         if is_full is not self._is_full:
             self._is_full = is_full
             self._review()
 
     def _review(self) -> None:
-        """In the mock's thread: whether the server is to be read."""
+        """Hold the server or let it go on, in the mock's thread."""
         if self._is_held is not self._is_full and self._loop is not None:
             self._call(self._hold, self._is_full)
 
@@ -194,14 +197,14 @@ class PassThroughThread:
             self._courier.hold(holds=holds)
 
     def stop(self) -> None:
-        """End the server now, and wait for that, as long as whoever ends us waits."""
+        """End the server now, and wait for its end, no longer than a client waits for ours."""
         if self._thread is None:
             return
         self._call(self._cancel)
         self._thread.join(JOIN_S)
 
     def _call(self, call: Callable[..., None], *args: object) -> None:
-        """Have this called in the loop's thread."""
+        """Call this in the loop's thread."""
         if self._loop is not None:
             try:
                 self._loop.call_soon_threadsafe(call, *args)
@@ -225,11 +228,11 @@ class PassThroughThread:
             loop.run_until_complete(asyncio.sleep(0))
             loop.close()
 
-    def _tell(self, told: Told) -> None:
-        self._told.append(told)
-        if len(self._told) > MAX_TOLD and not self._is_held:
+    def _report(self, news: News) -> None:
+        self._news.append(news)
+        if len(self._news) > MAX_NEWS and not self._is_held:
             self._hold(True)
         try:
             os.write(self._wake_fd, b"\0")
         except BlockingIOError:
-            pass  # it will be read as it is
+            pass  # the pipe is full, so it is readable

@@ -1,8 +1,8 @@
-"""What a live server is to whoever plays its client: the driver, and a mock that forwards.
+"""A live server, to the client that mcpspy plays for it: in a replay, and for a mock that passes on what it cannot answer.
 
-A peer sends what it is given, once, and tells what it hears; it keeps the session, and closes it as the specification has it. All
-of it is recorded as a tap would have recorded it, what we send being injected. Refuses to understand: ids are taken from the bytes
-to know which stream answers which request, and nothing is ever sent again.
+An upstream client sends each message once and reports what the server sends. It keeps the session, and closes it as the specification
+says. Everything is recorded as by a tap; what we send is injected. It reads only the ids in the bytes, to know which stream answers
+which request, and never sends anything twice.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 MAX_MESSAGE_BYTES = 1 << 26
-"""A longer message is recorded, and not heard: a server that never ends its line must not take all memory. 64 MiB."""
+"""A longer message (64 MiB) is recorded and not reported: a server that never ends its line must not take all memory."""
 
-Heard: TypeAlias = Callable[[bytes, str | None], None]
-"""Takes one JSON-RPC message of the server, without its line end; of a batch, one after the other. The second argument is the token
-of the id of the request on whose own stream it came (HTTP), None where no stream says so."""
+OnMessage: TypeAlias = Callable[[bytes, str | None], None]
+"""Takes one JSON-RPC message of the server, without its line end; the messages of a batch come one by one. The second argument is the
+id key of the request on whose own stream it came (HTTP), or None."""
 
-Lost: TypeAlias = Callable[[str], None]
-"""Takes why the server is gone. It is called once, and nothing is heard after it; not for a server that we left by `close`."""
+OnLost: TypeAlias = Callable[[str], None]
+"""Takes the reason why the server is gone. Called once, after the last message; not called after our own `close`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """A message that will get no answer, while the server is still there.
 
-    `id` is the token of the request's id, None for a notification or an answer; `status` is the HTTP status, 0 where there was none.
+    `id` is the request's id key, None for a notification or a response; `status` is the HTTP status, 0 if there was none.
     """
 
     id: str | None
@@ -35,11 +35,11 @@ class Failure:
     why: str
 
 
-Failed: TypeAlias = Callable[[Failure], None]
+OnFailed: TypeAlias = Callable[[Failure], None]
 
 
 class UpstreamClient(Protocol):
-    """A live server. Its callbacks are called one at a time, in the thread of the event loop, and must not block."""
+    """A client of one live server. Its callbacks are called one at a time, in the thread of the event loop, and must not block."""
 
     async def start(self) -> None:
         """Start the server, or connect to it. Raises: UpstreamError: if it cannot be."""
@@ -47,19 +47,19 @@ class UpstreamClient(Protocol):
     async def send(self, data: bytes) -> None:
         """Send one JSON-RPC message, with or without a line end. It is written once, whatever becomes of it.
 
-        Returns when it is written; over HTTP, for all but requests, when the server has taken it, so that what is sent next comes
-        behind it. A server that is gone raises nothing: that is told to `lost` or `failed`.
+        Returns when it is written. Over HTTP, for all but requests, returns when the server has accepted it, so that the next message
+        comes after it. A server that is gone raises nothing: `on_lost` or `on_failed` is called.
         """
 
     async def cancel(self, id: str) -> None:
-        """Give up the request with this id, a token: in the way of its transport and era."""
+        """Cancel the request with this id key, in the way of its transport and era."""
 
     def hold(self, *, holds: bool) -> None:
-        """Read nothing more of what the server says, or read on: for whoever cannot pass it on as fast."""
+        """Stop reading from the server, or go on: for a caller that cannot pass messages on as fast."""
 
     async def close(self) -> None:
-        """Leave the server, and see to it that a process ends. Afterwards everything is recorded. May be called again."""
+        """Leave the server; a process is ended. Afterwards everything is recorded. May be called again."""
 
 
 def ignored(_: object) -> None:
-    """What a callback is that nobody wants."""
+    """Do nothing: a callback that is not needed."""

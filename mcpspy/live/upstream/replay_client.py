@@ -1,6 +1,6 @@
-"""A driver: plays a recorded client to a live server, by the machine that knows what to say and the peer that says it.
+"""The replay client: it plays a recorded client to a live server.
 
-Refuses to decide anything: what is sent, when and why not is the machine's.
+`PlanPlayer` decides what to send and when; an upstream client sends it. This module only waits and hands messages over.
 """
 
 from __future__ import annotations
@@ -25,132 +25,132 @@ if TYPE_CHECKING:
 POLL_S: Final = 0.02
 
 END_S: Final = 2.0
-"""From a message that a process did not take any more to calling the server lost: by then it has mostly said how it ended."""
+"""From a message that a process did not take to reporting the server as lost: most have said by then how they ended."""
 
 
 def run_replay_client(
-    driving: PlanPlayer,
+    player: PlanPlayer,
     make: Callable[[ReplayClient], UpstreamClient],
     *,
     sink: Sink,
     now_ns: Callable[[], int],
     is_process: bool = False,
 ) -> None:
-    """Drive one server to the end: `make` makes the peer, with the driver's callbacks. Blocks until then.
+    """Play to one server until the end, and block until then. `make` makes the upstream client, with the replay client's callbacks.
 
-    `is_process` says that a message which is not taken is the end of it, as on stdio.
+    `is_process` means that the server has ended once it does not take a message, as on stdio.
     Raises: UpstreamError: if the server cannot be started or reached;
         KeyboardInterrupt: for SIGINT, SIGTERM and SIGHUP, once the server was left.
     """
 
-    async def driven() -> None:
-        driver = ReplayClient(driving, sink=sink, now_ns=now_ns, is_process=is_process)
+    async def play() -> None:
+        replay_client = ReplayClient(player, sink=sink, now_ns=now_ns, is_process=is_process)
         task = asyncio.current_task()
         assert task is not None
-        for number in (signal.SIGHUP, signal.SIGTERM):  # as Ctrl-C does: the server is left in an orderly way
+        for number in (signal.SIGHUP, signal.SIGTERM):  # as for Ctrl-C: the server is left in good order
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-        await driver.run(make(driver))
+        await replay_client.run(make(replay_client))
 
     try:
-        asyncio.run(driven())
+        asyncio.run(play())
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
 
 
 class ReplayClient:
-    """Drives one server. Its methods `heard`, `lost` and `failed` are the callbacks of the peer that `run` is then given."""
+    """Plays to one server. Its methods `on_…` are the callbacks of the upstream client that `run` gets."""
 
-    __slots__ = ("_driving", "_is_done", "_is_process", "_now_ns", "_refused", "_out", "_sink", "_source", "_told", "_wake")
+    __slots__ = ("_player", "_is_done", "_is_process", "_now_ns", "_refused", "_out", "_sink", "_capture", "_noted", "_wake")
 
-    def __init__(self, driving: PlanPlayer, *, sink: Sink, now_ns: Callable[[], int], is_process: bool = False) -> None:
-        self._driving = driving
+    def __init__(self, player: PlanPlayer, *, sink: Sink, now_ns: Callable[[], int], is_process: bool = False) -> None:
+        self._player = player
         self._sink = sink
         self._now_ns = now_ns
         self._out: deque[PlayedMessage] = deque()
         self._wake = asyncio.Event()
-        self._source = CaptureInfo(0)
-        self._told = 0
+        self._capture = CaptureInfo(0)
+        self._noted = 0  # misses
         self._is_done = False
         self._is_process = is_process
         self._refused = ""
         """Why a process takes nothing more."""
 
-    async def run(self, peer: UpstreamClient) -> None:
-        """Start the server, play to it all there is, and leave it. Raises: UpstreamError: if it cannot be started or reached."""
-        await peer.start()
+    async def run(self, client: UpstreamClient) -> None:
+        """Start the server, play everything to it, and leave it. Raises: UpstreamError: if it cannot be started or reached."""
+        await client.start()
         try:
-            self._push(self._driving.due(self._now_ns()))
-            while self._out or not self._driving.is_over:
-                await self._say(peer)
+            self._push(self._player.due(self._now_ns()))
+            while self._out or not self._player.is_over:
+                await self._send_due(client)
                 if self._refused:
                     await self._end()
-                elif not self._driving.is_over:
+                elif not self._player.is_over:
                     await self._wait()
-                    self._push(self._driving.due(self._now_ns()))
+                    self._push(self._player.due(self._now_ns()))
         finally:
             self._is_done = True
-            await peer.close()
+            await client.close()
 
-    # What the peer tells
+    # Called by the upstream client
 
-    def heard(self, payload: bytes, _id: str | None = None) -> None:
-        """The server said this."""
+    def on_message(self, payload: bytes, _about: str | None = None) -> None:
+        """Take a message of the server."""
         if self._is_done:
             return
         now_ns = self._now_ns()
         frame = Frame(0, now_ns, now_ns, payload)
         for piece in cut(payload):
-            self._push(self._driving.feed(message_of(self._source, SERVER, frame, piece), now_ns))
-        misses = self._driving.report.misses
-        for miss in misses[self._told :]:
+            self._push(self._player.feed(message_of(self._capture, SERVER, frame, piece), now_ns))
+        misses = self._player.report.misses
+        for miss in misses[self._noted :]:
             self._sink((Note(at_ns=now_ns, topic="miss", text=miss.sentence),))
-        self._told = len(misses)
+        self._noted = len(misses)
 
-    def failed(self, failure: Failure) -> None:
-        """A message will get no answer."""
+    def on_failed(self, failure: Failure) -> None:
+        """Take note that a message will get no answer."""
         if self._is_process:
             self._refused = failure.why
             if failure.id is not None:
-                self._driving.take_back(failure.id, failure.why)
+                self._player.take_back(failure.id, failure.why)
             return
         if failure.id is not None and not self._is_done:
-            self._push(self._driving.end(failure.id, failure.why, self._now_ns()))
+            self._push(self._player.end(failure.id, failure.why, self._now_ns()))
 
-    def lost(self, why: str) -> None:
-        """The server is gone."""
+    def on_lost(self, why: str) -> None:
+        """Stop sending: the server is gone."""
         if not self._is_done:
-            self._driving.lose(why)
+            self._player.lose(why)
             self._out.clear()
             self._wake.set()
 
-    # What follows
+    # Sending and waiting
 
     def _push(self, sent: Iterable[PlayedMessage]) -> None:
         self._out.extend(sent)
         self._wake.set()
 
-    async def _say(self, peer: UpstreamClient) -> None:
-        """Send what is to be sent, one after the other."""
+    async def _send_due(self, client: UpstreamClient) -> None:
+        """Send what is due, one message after the other."""
         while self._out and not self._refused:
             sent = self._out.popleft()
             if sent.data:
-                await peer.send(sent.data)
+                await client.send(sent.data)
             else:
-                await peer.cancel(sent.abandons)
+                await client.cancel(sent.abandons)
 
     async def _end(self) -> None:
-        """The process takes nothing more: let it say how it ended, if it does so soon."""
+        """Give a process that takes nothing more some time to report how it ended."""
         for _ in range(int(END_S / POLL_S)):
-            if self._driving.report.lost:
+            if self._player.report.lost:
                 return
             await asyncio.sleep(POLL_S)
-        self.lost(self._refused)
+        self.on_lost(self._refused)
 
     async def _wait(self) -> None:
-        """Until the server says something, or it is time to do something."""
-        next_ns = self._driving.next_ns
+        """Wait for a message of the server, or until the next one of ours is due."""
+        next_ns = self._player.next_ns
         self._wake.clear()
-        if self._out or self._driving.is_over:
+        if self._out or self._player.is_over:
             return
         patience_s = None if next_ns is None else max(0, next_ns - self._now_ns()) / 1_000_000_000
         try:

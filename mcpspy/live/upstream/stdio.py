@@ -1,7 +1,7 @@
-"""A stdio server as a peer: its process, started in a session of its own, its three streams, and its end.
+"""A client of a live server on stdio: its process, started in a session of its own without a shell, its streams, and its end.
 
-The shutdown is the specification's (basic/lifecycle): its input is closed, then SIGTERM, then SIGKILL, with the times of the
-official SDKs. Signals go to the whole process group, so that nothing a server started outlives it. Refuses shells.
+The shutdown is the specification's (basic/lifecycle): the input is closed, then SIGTERM, then SIGKILL, with the times of the official
+SDKs. Signals go to the whole session, so that nothing that the server started outlives it.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from ..stdio import signals
 from ..stdio.process import in_session, process, restore_locale
 from ..stdio.tap import streams
 from .partials import Partials
-from .protocol import MAX_MESSAGE_BYTES, Failed, Failure, Heard, Lost, ignored
+from .protocol import MAX_MESSAGE_BYTES, Failure, OnFailed, OnLost, OnMessage, ignored
 
 if TYPE_CHECKING:
     from ...records import Record, Sink
     from ...wire.framing import StdioFraming
 
 INPUT_S = 2.0
-"""From the end of its input to SIGTERM, and from there to SIGKILL: as the SDKs do (mcp 2.3.0, TypeScript SDK 1.32.2)."""
+"""From the end of the input to SIGTERM, and from there to SIGKILL, as in the SDKs (mcp 2.3.0, TypeScript SDK 1.32.2)."""
 
 DRAIN_S = 0.5
-"""After the server's exit: how long pipes that others still hold are read on. What it wrote itself is there at once."""
+"""How long pipes that others still hold are read after the server's exit. What it wrote itself is there at once."""
 
 STALL_S = 1.0
-"""When a server has not taken what was written to it for so long, that is recorded."""
+"""After how long it is recorded that the server does not read its input."""
 
 DEAF_S = 30.0
-"""And when it has not for so long, what is to be written next fails: it reads nothing."""
+"""After how long the next message fails, because the server does not read its input."""
 
 GONE_S = 0.5
-"""From the end of its stdout to calling a server lost that has not exited: most are about to, and say with which status."""
+"""From the end of the stdout to reporting a server as lost that has not exited: most are about to exit, with a status."""
 
 LEFT_S = 1.0
-"""From SIGTERM to SIGKILL for what a server has left behind."""
+"""From SIGTERM to SIGKILL for processes that a server has left behind."""
 
 POLL_S = 0.02
 
@@ -55,10 +55,10 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 
 
 class StdioClient:
-    """The server `argv`. `stderr` takes what it writes there, beside the record of it; `to_stderr` shows it.
+    """A client of the server `argv`. `on_stderr` takes what the server writes there, which is recorded too; `to_stderr` shows it.
 
-    `patience_s` is how long it is waited for after the end of its input, and again after SIGTERM, before the next is done.
-    `status` is its exit status once it has ended: its own, or 128 + n where signal n ended it.
+    `patience_s` is how long to wait after the end of the input before SIGTERM, and then before SIGKILL. `framing` is that of the
+    messages. `status` is the exit status once the server has ended: its own, or 128 + n if signal n ended it.
     """
 
     def __init__(
@@ -67,30 +67,30 @@ class StdioClient:
         *,
         sink: Sink,
         now_ns: Callable[[], int],
-        heard: Heard,
-        lost: Lost,
-        failed: Failed = ignored,
-        stderr: Callable[[bytes], None] = ignored,
+        on_message: OnMessage,
+        on_lost: OnLost,
+        on_failed: OnFailed = ignored,
+        on_stderr: Callable[[bytes], None] = ignored,
         framing: type[StdioFraming] = Lines,
         patience_s: float = INPUT_S,
     ) -> None:
         self._argv = tuple(argv)
         self._sink = sink
         self._now_ns = now_ns
-        self._heard, self._lost, self._failed, self._stderr = heard, lost, failed, stderr
+        self._on_message, self._on_lost, self._on_failed, self._on_stderr = on_message, on_lost, on_failed, on_stderr
         self._patience_s = patience_s
         self._framing = framing
         self._streams = [StreamRecorder(number, sender, cut_by.name) for number, sender, _, cut_by in streams(framing)]
-        self._partials = [Partials(one, sink, now_ns) for one in self._streams]
-        self._line: list[bytes] = []  # the parts of the line that stdout is at
-        self._line_bytes = 0
+        self._partials = [Partials(stream, sink, now_ns) for stream in self._streams]
+        self._parts: list[bytes] = []  # of the frame that stdout is at
+        self._frame_bytes = 0
         self._last_words = b""
         self._transport: asyncio.SubprocessTransport | None = None
         self._writable = asyncio.Event()
         self._exited = asyncio.Event()
         self._ended = asyncio.Event()  # stdout and stderr
         self._is_leaving = False
-        self._is_told = False  # that it is lost
+        self._is_lost = False  # and that is reported
         self.pid = 0
         self.status: int | None = None
 
@@ -101,7 +101,7 @@ class StdioClient:
         try:
             await loop.subprocess_exec(lambda: _Pipes(self), *self._argv, start_new_session=True)
         except (OSError, ValueError) as error:
-            reason = _why_not(error)
+            reason = _start_error(error)
             self._sink((Exit(at_ns=self._now_ns(), pid=0, error=reason),))
             raise UpstreamError(
                 self._argv[0], reason, "Name the server's command as a client's configuration has it"
@@ -113,9 +113,11 @@ class StdioClient:
         if stdin is None or stdin.is_closing():
             why = "the server has closed its standard input"
         if why:
-            if not self._is_told and not self._is_leaving:
+            if not self._is_lost and not self._is_leaving:
                 for piece in cut(data):
-                    self._failed(Failure(id=piece.id if piece.kind == "request" else None, method=piece.method or "", why=why))
+                    self._on_failed(
+                        Failure(id=piece.id if piece.kind == "request" else None, method=piece.method or "", why=why)
+                    )
             return
         assert stdin is not None
         frame = self._framing.frame_of(data)
@@ -141,14 +143,14 @@ class StdioClient:
         try:
             await self._leave()
         finally:
-            self._signal(signal.SIGKILL)  # also when somebody could not wait: nothing of it is left
+            self._signal(signal.SIGKILL)  # also if the caller was cancelled: nothing is left
             await self._happens(self._exited, GONE_S)
             self._let_go()
 
-    # What the pipes tell
+    # Called by the pipes
 
     def started(self, transport: asyncio.SubprocessTransport) -> None:
-        """The process runs."""
+        """Record the start of the process."""
         self._transport = transport
         self.pid = transport.get_pid()
         now_ns = self._now_ns()
@@ -159,8 +161,8 @@ class StdioClient:
         ]
         self._sink([*records, Spawn(at_ns=now_ns, pid=self.pid, start=own.start if own else 0)])
 
-    def took(self, stream: int, data: bytes) -> None:
-        """The server wrote this."""
+    def read(self, stream: int, data: bytes) -> None:
+        """Take bytes that the server wrote."""
         now_ns = self._now_ns()
         records = self._streams[stream].feed(Body(data, data), now_ns)
         self._partials[stream].look()
@@ -168,12 +170,12 @@ class StdioClient:
             self._sink(records)
         if stream == STDERR:
             self._last_words = (self._last_words + data)[-_LAST_WORDS_BYTES:]
-            self._stderr(data)
+            self._on_stderr(data)
         else:
-            self._hear(records)
+            self._receive(records)
 
     def closed(self, stream: int) -> None:
-        """One of the three pipes is at its end."""
+        """Record the end of one of the three pipes."""
         if not self._streams[stream].is_open:
             return
         now_ns = self._now_ns()
@@ -186,17 +188,17 @@ class StdioClient:
         self._partials[stream].close()
         self._sink(records)
         if stream == STDOUT:
-            self._hear(records)
+            self._receive(records)
             if not self._exited.is_set():
-                asyncio.get_running_loop().call_later(GONE_S, self._tell_lost, "the server has closed its standard output")
-        if not any(one.is_open for one in self._streams[STDOUT:]):
+                asyncio.get_running_loop().call_later(GONE_S, self._report_lost, "the server has closed its standard output")
+        if not any(recorder.is_open for recorder in self._streams[STDOUT:]):
             self._ended.set()
             if self._exited.is_set():
-                self._tell_lost()
+                self._report_lost()
 
     def exited(self, code: int) -> None:
-        """The process has ended: by signal -`code` where that is negative."""
-        left = tuple({"pid": one.pid, "name": one.name} for one in in_session(self.pid))
+        """Record the end of the process: by signal -`code` if that is negative."""
+        left = tuple({"pid": process.pid, "name": process.name} for process in in_session(self.pid))
         now_ns = self._now_ns()
         if code < 0:
             self.status = 128 - code
@@ -206,21 +208,21 @@ class StdioClient:
             self._sink((Exit(at_ns=now_ns, pid=self.pid, code=code, descendants=left),))
         self._exited.set()
         if self._ended.is_set():
-            self._tell_lost()
+            self._report_lost()
         else:
-            asyncio.get_running_loop().call_later(DRAIN_S, self._tell_lost)
+            asyncio.get_running_loop().call_later(DRAIN_S, self._report_lost)
 
     def may_write(self, *, may: bool) -> None:
-        """Whether the server takes what is written to it, or lets it wait."""
+        """Take note of whether the server takes what is written to it."""
         if may:
             self._writable.set()
         else:
             self._writable.clear()
 
-    # What follows
+    # Messages
 
     async def _takes_more(self) -> bool:
-        """Whether the server reads on what it has let wait."""
+        """Wait until the server reads its input again. Returns False if it does not."""
         if await self._happens(self._writable, STALL_S):
             return True
         begun_ns = self._now_ns()
@@ -234,38 +236,35 @@ class StdioClient:
         self._sink((Stall(at_ns=now_ns, stream=STDIN, waiting_bytes=0, lasted_ns=lasted_ns),))
         return True
 
-    def _hear(self, records: Sequence[Record]) -> None:
-        """Tell the messages among these lines. What is none was recorded, and that is all."""
+    def _receive(self, records: Sequence[Record]) -> None:
+        """Report the messages in these frames. Whatever is no message is only recorded."""
         for record in records:
             if not isinstance(record, Frame):
                 continue
-            self._line_bytes += len(record.data)
-            if self._line_bytes <= MAX_MESSAGE_BYTES:
-                self._line.append(record.data)
+            self._frame_bytes += len(record.data)
+            if self._frame_bytes <= MAX_MESSAGE_BYTES:
+                self._parts.append(record.data)
             if record.part:
                 continue
-            payload, is_whole = (
-                self._framing.payload_of(b"".join(self._line)).rstrip(b"\r\n"),
-                self._line_bytes <= MAX_MESSAGE_BYTES,
-            )
-            self._line, self._line_bytes = [], 0
+            frame, is_whole = b"".join(self._parts), self._frame_bytes <= MAX_MESSAGE_BYTES
+            self._parts, self._frame_bytes = [], 0
             if not is_whole:
-                text = f"a line of more than {MAX_MESSAGE_BYTES} bytes, which is recorded and not heard"
+                text = f"{self._framing.frame_name} of more than {MAX_MESSAGE_BYTES} bytes, which is recorded and not heard"
                 self._sink((Note(at_ns=self._now_ns(), topic="too-long", text=text),))
-            elif not self._is_told:
-                for piece in cut(payload):
+            elif not self._is_lost:
+                for piece in cut(self._framing.payload_of(frame).rstrip(b"\r\n")):
                     if piece.kind != "malformed":
-                        self._heard(piece.raw, None)
+                        self._on_message(piece.raw, None)
 
-    def _tell_lost(self, why: str = "") -> None:
-        if self._is_told or self._is_leaving:
+    def _report_lost(self, why: str = "") -> None:
+        if self._is_lost or self._is_leaving:
             return
-        self._is_told = True
+        self._is_lost = True
         self._writable.set()
-        self._lost(why if self.status is None else f"the server {self._ending()}")
+        self._on_lost(why if self.status is None else f"the server {self._ending()}")
 
     def _ending(self) -> str:
-        """How the process ended, and what it said last."""
+        """Say how the process ended, and quote the last line of its stderr."""
         status = self.status or 0
         how = f"was ended by {signals.name(status - 128)}" if self._is_signalled else f"exited with status {status}"
         words = [line for line in self._last_words.decode(errors="replace").splitlines() if line.strip()]
@@ -280,12 +279,12 @@ class StdioClient:
     def _stdin(self) -> asyncio.WriteTransport | None:
         if self._transport is None:
             return None
-        return self._transport.get_pipe_transport(STDIN)  # type: ignore[return-value]  # the type does not say that it is written to
+        return self._transport.get_pipe_transport(STDIN)  # type: ignore[return-value]  # the type does not say that one writes to it
 
     # The end
 
     async def _leave(self) -> None:
-        """Close its input, and end it and what it started, by stages."""
+        """Close the server's input, then end it and what it started, by stages."""
         self._writable.set()
         self.hold(holds=False)
         stdin = self._stdin
@@ -311,24 +310,26 @@ class StdioClient:
         self._escalate(signal.SIGKILL, "processes left behind")
 
     def _escalate(self, number: signal.Signals, why: str) -> None:
-        listed = ", ".join(f"{one.name} ({one.pid})" for one in in_session(self.pid)) or f"{self._argv[0]} ({self.pid})"
+        listed = (
+            ", ".join(f"{process.name} ({process.pid})" for process in in_session(self.pid)) or f"{self._argv[0]} ({self.pid})"
+        )
         self._sink((Note(at_ns=self._now_ns(), topic="escalation", text=f"{number.name} to {listed}: {why}"),))
         self._signal(number)
 
     def _signal(self, number: signal.Signals) -> None:
-        """To all that is in the server's session: nobody else can have its number while one of it lives, or is not reaped."""
-        for one in in_session(self.pid):
+        """Send a signal to the whole session: no other session can have its number while one of its processes exists."""
+        for member in in_session(self.pid):
             try:
-                os.kill(one.pid, number)
+                os.kill(member.pid, number)
             except OSError:
                 pass  # it has ended meanwhile
 
     def _let_go(self) -> None:
-        """Whatever pipes are still held open by others: we read no more."""
+        """Stop reading pipes that others still hold open."""
         assert self._transport is not None
         records: list[Record] = []
-        for one in self._partials:
-            one.close()
+        for partials in self._partials:
+            partials.close()
         for stream in self._streams[STDOUT:]:
             if stream.is_open:
                 records += stream.close(self._now_ns(), MCPSPY, "abort")
@@ -346,47 +347,47 @@ class StdioClient:
 
 
 class _Pipes(asyncio.SubprocessProtocol):
-    """Passes on what asyncio has to tell of a process; it wants a class of its own for that."""
+    """The callbacks of asyncio for one process, in a class of their own because asyncio wants one."""
 
-    def __init__(self, peer: StdioClient) -> None:
-        self._peer = peer
+    def __init__(self, client: StdioClient) -> None:
+        self._client = client
         self._transport: asyncio.SubprocessTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.SubprocessTransport)
         self._transport = transport
-        self._peer.started(transport)
+        self._client.started(transport)
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         assert isinstance(data, bytes)
-        self._peer.took(fd, data)
+        self._client.read(fd, data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        self._peer.closed(fd)
+        self._client.closed(fd)
 
     def process_exited(self) -> None:
         code = self._transport.get_returncode() if self._transport is not None else None
-        self._peer.exited(code or 0)
+        self._client.exited(code or 0)
 
     def pause_writing(self) -> None:
-        self._peer.may_write(may=False)
+        self._client.may_write(may=False)
 
     def resume_writing(self) -> None:
-        self._peer.may_write(may=True)
+        self._client.may_write(may=True)
 
 
-def _why_not(error: OSError | ValueError) -> str:
+def _start_error(error: OSError | ValueError) -> str:
     if isinstance(error, FileNotFoundError):
         return "command not found"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def to_stderr(data: bytes) -> None:
-    """Show what a server wrote to its stderr on ours, as far as that is taken at once: nobody waits for a terminal."""
-    asked = poll()
-    asked.register(2, POLLOUT)
+    """Write to our stderr what a server wrote to its own, as much as is taken at once: nothing waits for a terminal."""
+    writable = poll()
+    writable.register(2, POLLOUT)
     try:
-        while data and asked.poll(0):
+        while data and writable.poll(0):
             data = data[os.write(2, data[:_SURE_BYTES]) :]
     except OSError:
         pass  # nobody reads it

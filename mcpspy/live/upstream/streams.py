@@ -1,12 +1,12 @@
-"""What a peer over Streamable HTTP hears a server on: the response to each POST, and the streams that a GET opens.
+"""Streams of a server over Streamable HTTP: the response to each POST, and the streams that a GET opens.
 
-Each remembers how far it has come. Refuses to decide what follows from its end: the peer does.
+Each remembers how far it has come. The client decides what follows from its end.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ...transcript.http.payloads import body_pieces
 from ...transcript.model import HTTP_REDIRECTS
@@ -14,20 +14,33 @@ from ...wire.jsonrpc import cut
 
 if TYPE_CHECKING:
     from ...wire.http_head import ResponseHead
+    from ...wire.jsonrpc import Piece
     from ...wire.sse import SseEvent
-    from .headers import OutgoingMessage
-    from .streamable import StreamableClient
+    from .headers import UpstreamMessage
     from .transaction import OutgoingRequest
 
 MAX_WORDS: Final = 200
-"""So much of a body that holds no message is told."""
+"""How many letters are quoted of a body that holds no message."""
+
+
+class StreamOwner(Protocol):
+    """The client that reads a stream."""
+
+    def open_session(self, head: ResponseHead) -> None:
+        """Take the head of the response to `initialize`."""
+
+    def receive(self, piece: Piece, about: str | None) -> None:
+        """Take a message, on the stream of the request `about`."""
+
+    def end_post(self, post: Post, why: str) -> bool:
+        """Take the end of the response to a POST. Returns False if the POST is sent again elsewhere."""
 
 
 class Post:
-    """One POST and its response: what its message is, and where its stream has come to."""
+    """One POST and its response: its message, and the place that its stream has reached."""
 
-    def __init__(self, peer: StreamableClient, message: OutgoingMessage) -> None:
-        self._peer = peer
+    def __init__(self, owner: StreamOwner, message: UpstreamMessage) -> None:
+        self._owner = owner
         self.message = message
         self.about = message.ids[0] if len(message.ids) == 1 else None
         self.transaction: OutgoingRequest | None = None
@@ -36,39 +49,39 @@ class Post:
         self.last_event_id: bytes | None = None
         self.retry_ms: int | None = None
         self.target = ""
-        """Where it goes, if not to the server's own URL."""
-        self.been: set[str] = set()
-        """Where it was sent: to no place twice."""
-        self.words = ""
-        """How a body begins that holds no message, and is no page."""
+        """Where it is sent, if not to the server's own URL."""
+        self.targets: set[str] = set()
+        """Where it has been sent: to no place twice."""
+        self.first_words = ""
+        """The first line of a body that holds no message and is no HTML page."""
 
-    def answered(self, head: ResponseHead) -> None:
+    def on_head(self, head: ResponseHead) -> None:
         self.is_taken = head.status < HTTP_REDIRECTS
         if self.message.opens:
-            self._peer.opened(head)
+            self._owner.open_session(head)
         if self.is_taken:
             self.taken.set()
 
-    def event(self, event: SseEvent) -> None:
+    def on_event(self, event: SseEvent) -> None:
         _note_place(self, event)
-        _hear_event(self._peer, event, self.about)
+        _receive_event(self._owner, event, self.about)
 
-    def body(self, body: bytes) -> None:
+    def on_body(self, body: bytes) -> None:
         pieces = body_pieces(body, is_json=False, answers=True)
-        self.words = "" if pieces or body.lstrip()[:1] == b"<" else _first_words(body)
+        self.first_words = "" if pieces or body.lstrip()[:1] == b"<" else _first_words(body)
         for piece in pieces:
-            self._peer.hear(piece, self.about)
+            self._owner.receive(piece, self.about)
 
-    def over(self, why: str) -> None:
-        if self._peer.ended(self, why):
+    def on_end(self, why: str) -> None:
+        if self._owner.end_post(self, why):
             self.taken.set()
 
 
 class GetStream:
-    """A stream of events that a GET opens, and opens anew: the standing one, or the rest of the request `about`'s."""
+    """A stream of events that a GET opens, and opens again: the server stream, or the rest of the stream of the request `about`."""
 
-    def __init__(self, peer: StreamableClient, about: str | None) -> None:
-        self._peer = peer
+    def __init__(self, owner: StreamOwner, about: str | None) -> None:
+        self._owner = owner
         self._about = about
         self.opened = asyncio.Event()
         self.ended = asyncio.Event()
@@ -78,56 +91,56 @@ class GetStream:
         self.retry_ms: int | None = None
 
     def begin(self) -> None:
-        """It is asked for, once more."""
+        """Begin another GET of this stream."""
         self.ended.clear()
         self.has_come = False
         self.status = 0
 
-    def answered(self, head: ResponseHead) -> None:
+    def on_head(self, head: ResponseHead) -> None:
         self.status = head.status
         self.opened.set()
 
-    def event(self, event: SseEvent) -> None:
+    def on_event(self, event: SseEvent) -> None:
         self.has_come = self.has_come or event.data is not None
         _note_place(self, event)
-        _hear_event(self._peer, event, self._about)
+        _receive_event(self._owner, event, self._about)
 
-    def body(self, body: bytes) -> None:
-        """What is no stream of events is none."""
+    def on_body(self, body: bytes) -> None:
+        """Ignore a body that is no stream of events."""
 
-    def over(self, why: str) -> None:
+    def on_end(self, why: str) -> None:
         self.opened.set()
         self.ended.set()
 
 
 class DeleteResponse:
-    """What is asked last, of which only the end counts."""
+    """The response to the DELETE of a session, where only the end matters."""
 
     def __init__(self) -> None:
-        self.over_event = asyncio.Event()
+        self.ended = asyncio.Event()
 
-    def answered(self, head: ResponseHead) -> None: ...
+    def on_head(self, head: ResponseHead) -> None: ...
 
-    def event(self, event: SseEvent) -> None: ...
+    def on_event(self, event: SseEvent) -> None: ...
 
-    def body(self, body: bytes) -> None: ...
+    def on_body(self, body: bytes) -> None: ...
 
-    def over(self, why: str) -> None:
-        self.over_event.set()
+    def on_end(self, why: str) -> None:
+        self.ended.set()
 
 
 def _note_place(stream: Post | GetStream, event: SseEvent) -> None:
-    """Remember the place in a stream: an id stays in force until the next, and an empty one takes it back (WHATWG HTML, 9.2.6)."""
+    """Remember the place in a stream: an id holds until the next one, and an empty one clears it (WHATWG HTML, 9.2.6)."""
     if event.id is not None:
         stream.last_event_id = event.id.encode("utf-8", "replace") or None
     if event.retry_ms is not None:
         stream.retry_ms = event.retry_ms
 
 
-def _hear_event(peer: StreamableClient, event: SseEvent, about: str | None) -> None:
+def _receive_event(owner: StreamOwner, event: SseEvent, about: str | None) -> None:
     if event.type == "message" and event.data:
         for piece in cut(event.data):
-            peer.hear(piece, about)
+            owner.receive(piece, about)
 
 
 def _first_words(body: bytes) -> str:

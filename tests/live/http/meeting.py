@@ -44,9 +44,9 @@ class Meeting:
         return {
             "sink": self.records.extend,
             "now_ns": lambda: monotonic_ns() - self._begin_ns,
-            "heard": self._hear,
-            "lost": self._lose,
-            "failed": self._told.put_nowait,
+            "on_message": self._hear,
+            "on_lost": self._lose,
+            "on_failed": self._told.put_nowait,
         }
 
     async def told(self) -> Any:

@@ -64,7 +64,7 @@ class ModelMocking:
         self.missed: list[Miss] = []
         self.records: list[Record] = []
         self._mock = LlmMock(
-            found, finds, begin_ns=0, speed=speed, plays_nearest=plays_nearest, forward=forward, tell=self.missed.append
+            found, finds, begin_ns=0, speed=speed, plays_nearest=plays_nearest, pass_through=forward, tell=self.missed.append
         )
         self._mock.record_to(self._record)
         self._listener = self._mock.listen("127.0.0.1", 0)

@@ -4,7 +4,7 @@ import asyncio
 import sys
 from time import monotonic_ns
 
-from mcpspy.live.upstream.pass_through import Courier, Told
+from mcpspy.live.upstream.pass_through import Courier, News
 from mcpspy.live.upstream.protocol import UpstreamClient
 from mcpspy.live.upstream.stdio import StdioClient
 from tests.deadlines import DEADLINE_S
@@ -21,20 +21,25 @@ class Waiting:
 
     def make(self, courier: Courier) -> UpstreamClient:
         return StdioClient(
-            DEAF, sink=lambda records: None, now_ns=monotonic_ns, heard=courier.heard, lost=courier.lost, failed=courier.failed
+            DEAF,
+            sink=lambda records: None,
+            now_ns=monotonic_ns,
+            on_message=courier.on_message,
+            on_lost=courier.on_lost,
+            on_failed=courier.on_failed,
         )
 
-    def take(self, told: Told) -> None:
-        told(self)  # type: ignore[arg-type]  # of a listener it has what this server gives occasion to
+    def take(self, news: News) -> None:
+        news(self)  # type: ignore[arg-type]  # of a listener it has what this server gives occasion to
 
-    def reached(self) -> None:
+    def on_reached(self) -> None:
         self.told.append("reached")
 
-    def late(self, patience_s: float) -> None:
+    def on_late(self, patience_s: float) -> None:
         self.told.append(patience_s)
         self.courier.put(None)
 
-    def left(self, status: int | None) -> None:
+    def on_left(self, status: int | None) -> None:
         self.told.append(status)
 
 

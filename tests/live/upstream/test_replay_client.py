@@ -42,7 +42,12 @@ class Driven:
         def peer(driver: ReplayClient) -> StdioClient:
             words = [sys.executable, "-c", SERVER_OF_WORDS + server]
             return StdioClient(
-                words, sink=self.records.extend, now_ns=now_ns, heard=driver.heard, lost=driver.lost, failed=driver.failed
+                words,
+                sink=self.records.extend,
+                now_ns=now_ns,
+                on_message=driver.on_message,
+                on_lost=driver.on_lost,
+                on_failed=driver.on_failed,
             )
 
         run_replay_client(driving, peer, sink=self.records.extend, now_ns=now_ns, is_process=True)

@@ -117,7 +117,7 @@ async def test_the_members_of_a_batch_are_heard_one_after_the_other() -> None:
 @scene
 async def test_stderr_is_recorded_and_handed_on() -> None:
     shown: list[bytes] = []
-    async with meeting(partial(puppet("complain=it is late", "swallow"), stderr=shown.append)) as met:
+    async with meeting(partial(puppet("complain=it is late", "swallow"), on_stderr=shown.append)) as met:
         pass
     assert b"".join(shown) == met.stream(2) == b"it is late\n"
 

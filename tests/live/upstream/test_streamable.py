@@ -20,7 +20,7 @@ from captures.serving import PEERS, port, started
 from mcpspy.capture.redaction.redactor import Redactor
 from mcpspy.capture.redaction.sink import RedactingSink
 from mcpspy.errors import UpstreamError
-from mcpspy.live.upstream.headers import OutgoingMessage, spelled
+from mcpspy.live.upstream.headers import UpstreamMessage, field_value
 from mcpspy.live.upstream.protocol import Failure
 from mcpspy.live.upstream.sse import SseClient
 from mcpspy.live.upstream.streamable import StreamableClient
@@ -157,12 +157,12 @@ async def test_arguments_that_the_servers_schema_marks_are_repeated_in_fields() 
 
 @pytest.mark.parametrize("value", ["", " x", "x ", "é", "a\nb", "=?base64?eA==?=", "=?base64?%?=", "tab\t"])
 def test_a_value_that_would_not_arrive_as_it_is_goes_in_base64(value: str) -> None:
-    assert spelled(value).startswith(b"=?base64?")
-    assert meaning(spelled(value).decode()) == value
+    assert field_value(value).startswith(b"=?base64?")
+    assert meaning(field_value(value).decode()) == value
 
 
 def test_a_plain_value_goes_as_it_is() -> None:
-    assert spelled("file:///a b?=") == b"file:///a b?="
+    assert field_value("file:///a b?=") == b"file:///a b?="
 
 
 @scene
@@ -296,7 +296,7 @@ async def test_giving_up_a_request_of_a_session_is_a_notification() -> None:
     assert server.requests[2].said == notification("notifications/cancelled", {"requestId": "a"})
 
 
-# Streams that are taken up again
+# Streams that are resumed
 
 
 @scene
@@ -314,8 +314,8 @@ async def test_a_stream_that_ends_before_its_answer_is_taken_up_where_it_ended()
 @pytest.mark.parametrize(
     ("replies", "why"),
     [
-        ([NO_STREAM], "HTTP 405 for the stream that was to be taken up"),
-        ([stream(), stream()], "the stream ended before the answer, and was taken up in vain"),
+        ([NO_STREAM], "HTTP 405 for the stream that was to be resumed"),
+        ([stream(), stream()], "the stream ended before the response, and resuming it brought nothing"),
     ],
 )
 @scene
@@ -349,7 +349,7 @@ BROKEN = {
     "half a body": (answer(200, result(7))[:-5], 200, "HTTP 200 Words: the response was cut short"),
     "half an event": (STREAM + chunk(event(result(7))[:-5]), 200, "HTTP 200 OK: the response was cut short"),
     "an event without its end": (stream(event(result(7))[:-1]), 200, "HTTP 200 OK: the response held no answer"),
-    "no HTTP": (b"220 smtp ready\r\n\r\n", 0, "its response is no sound HTTP: no HTTP/1.x status line"),
+    "no HTTP": (b"220 smtp ready\r\n\r\n", 0, "its response is not valid HTTP: no HTTP/1.x status line"),
     "packed": (answer(200, b"{}", Content_Encoding="zip"), 200, "HTTP 200 Words: its body cannot be read: no decoder for the content coding zip"),  # noqa: E501
     "redirected away": (
         answer(307, Location="http://127.0.0.1:1/mcp"), 307, "HTTP 307 Words to http://127.0.0.1:1/mcp, which is another origin"
@@ -461,9 +461,9 @@ def test_whatever_a_server_sends_is_recorded_and_ends_in_an_answer_or_a_failure(
     async def play() -> None:
         met = Meeting()
         peer = met.peer = StreamableClient("http://127.0.0.1:1/", **met.callbacks())
-        post = Post(peer, OutgoingMessage(b'{"jsonrpc":"2.0","id":7,"method":"tools/list"}'))
+        post = Post(peer, UpstreamMessage(b'{"jsonrpc":"2.0","id":7,"method":"tools/list"}'))
         peer._waiting["7"] = post
-        post.transaction = OutgoingRequest(peer._wire, "POST", b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"{}", post)
+        post.transaction = OutgoingRequest(peer._transport, "POST", b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"{}", post)
         post.transaction.connection_made(Nowhere())
         for at in range(0, len(data), size):
             post.transaction.data_received(data[at : at + size])

@@ -1,6 +1,6 @@
-"""One live client of a mock over HTTP: the script that is played to it, and on which of its streams it hears what.
+"""One client of a mock over HTTP: the script that is played to it, and the stream on which each message is sent.
 
-Refuses to know when something is due: `Stage` does, which has the clock.
+The mock decides when something is due, because it has the clock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from ....transcript.mcp.revisions import Era
 from ....transcript.model import Kind
 from ....wire.json_spans import span_at
 from ...http.recorder import note
-from .streams import PostResponse, SentEvents, ServerStream, begin_stream, merged
+from .response import ignore
+from .streams import PostResponse, SentEvents, ServerStream, begin_stream, merged_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,15 +32,14 @@ if TYPE_CHECKING:
     from ....replay.mock.scheduled_send import ReplyState, ScheduledSend
     from ....replay.mock.script import Script
     from ....transcript.model import Message
-    from .pass_through import ClientPassThrough
     from .response import Fields, Response
 
 SESSION_FIELD: Final = "Mcp-Session-Id"
 _SUBSCRIPTION: Final = ("params", "_meta", SUBSCRIPTION_ID)
 
 
-class Stage(Protocol):
-    """Where all live clients are played to."""
+class MockContext(Protocol):
+    """The mock that plays to all clients."""
 
     facts: HttpFacts
     routing: Routing
@@ -47,281 +47,299 @@ class Stage(Protocol):
     tell: Callable[[Miss], None]
 
     def now_ns(self) -> int:
-        """Nanoseconds since the capture began."""
+        """Return the nanoseconds since the capture began."""
 
-    def play(self, client: LiveClient, cues: Sequence[ScheduledSend]) -> None:
-        """Have these said when they are due."""
+    def play(self, client: LiveClient, sends: Sequence[ScheduledSend]) -> None:
+        """Have a client send these when they are due."""
 
     def lose(self, client: LiveClient) -> None:
-        """The session is no more, as the recorded one was: who opens the next one goes on in its place."""
+        """End a session as the recorded one was lost: the next client that opens a session continues its script."""
 
     def forget(self, client: LiveClient) -> None:
-        """The client has left."""
+        """Forget a client that has left."""
+
+
+class LiveUpstream(Protocol):
+    """The live server that answers a client from a miss on."""
+
+    @property
+    def is_live(self) -> bool:
+        """True once the live server answers instead of the capture."""
+
+    def carry(self) -> None:
+        """Send what is due to the server."""
+
+    def close(self) -> object:
+        """End the session with the server."""
 
 
 class LiveClient:
-    """A client, with its `session` if it has one. `is_on_one_stream`: it is one of HTTP+SSE, and hears all on the standing stream.
+    """A client of the mock, with its `session` if it has one.
 
-    `has_initialized` says that it opened with `initialize`; `is_modern`, that what it asked last is of the modern era; `is_primed`,
-    that it speaks a revision in which streams begin with an event that has no message.
+    `has_one_stream` means that it gets everything on the server stream (HTTP+SSE), `has_initialized` that it opened with
+    `initialize`, `is_modern` that its latest request is of the modern era, `is_primed` that it speaks a revision in which streams
+    begin with an event without a message.
     """
 
     __slots__ = (
-        "_listens", "_replies", "_sent", "_stage", "_style", "_waiting", "has_initialized", "is_modern", "is_on_one_stream",
-        "is_primed", "script", "session", "standing", "walk", "way",
+        "_mock", "_responses", "_sent", "_style", "_subscriptions", "_waiting", "cursor", "has_initialized", "has_one_stream",
+        "is_modern", "is_primed", "live_server", "script", "server_stream", "session",
     )  # fmt: skip
 
     def __init__(
-        self, stage: Stage, script: Script | PassThrough, walk: HttpCursor, *, session: str = "", is_on_one_stream: bool = False
+        self,
+        mock: MockContext,
+        script: Script | PassThrough,
+        cursor: HttpCursor,
+        *,
+        session: str = "",
+        has_one_stream: bool = False,
     ) -> None:
-        self._stage = stage
-        self._style: EventStyle = stage.facts.event_style
+        self._mock = mock
+        self._style: EventStyle = mock.facts.event_style
         self.script = script
-        self.walk = walk
+        self.cursor = cursor
         self.session = session
-        self.is_on_one_stream = is_on_one_stream
+        self.has_one_stream = has_one_stream
         self.has_initialized = False
         self.is_modern = False
         self.is_primed = False
-        self.standing = ServerStream()
-        self.way: ClientPassThrough | None = None
-        """To the live server that goes on after a miss, if that is wanted."""
-        self._replies: dict[ReplyState, PostResponse] = {}
-        self._listens: dict[str, PostResponse] = {}
-        """The responses to subscriptions, by their ids."""
+        self.server_stream = ServerStream()
+        self.live_server: LiveUpstream | None = None
+        """The server that answers from a miss on, if there is to be one."""
+        self._responses: dict[ReplyState, PostResponse] = {}
+        self._subscriptions: dict[str, PostResponse] = {}
+        """The responses to subscriptions, by the ids of their requests."""
         self._sent = SentEvents()
         self._waiting: deque[tuple[list[Message], Response]] = deque()
-        """What it says while it does not read what it is told."""
+        """Messages that came while the client did not read its stream."""
 
     @property
     def fields(self) -> Fields:
-        """What every response to it has."""
-        return [(SESSION_FIELD, self.session)] if self.session and not self.is_on_one_stream else []
+        """The fields of every response to this client."""
+        return [(SESSION_FIELD, self.session)] if self.session and not self.has_one_stream else []
 
     @property
     def is_full(self) -> bool:
-        """Whether it is behind with reading what it is told."""
-        return self.standing.is_full or any(one.response is not None and one.response.is_full for one in self._replies.values())
+        """True if it is behind with reading."""
+        responses = (post.response for post in self._responses.values())
+        return self.server_stream.is_full or any(response is not None and response.is_full for response in responses)
 
-    # What it says
+    # Requests
 
-    def hear(self, messages: list[Message], response: Response) -> None:
-        """A POST of messages."""
-        if self.is_on_one_stream and self.standing.is_full:  # it does not read what it asks for, so it is asked to wait
+    def post(self, messages: list[Message], response: Response) -> None:
+        """Take a POST with messages."""
+        if self.has_one_stream and self.server_stream.is_full:  # it does not read its answers, so it has to wait
             self._waiting.append((messages, response))
             return
-        requests = [one for one in messages if one.kind is Kind.REQUEST]
-        if self.is_on_one_stream or not requests:
-            answer(response, self._stage.facts.accepted, self.fields)
-            self._stage.play(self, [cue for one in messages for cue in self.script.feed(one)])
+        requests = [message for message in messages if message.kind is Kind.REQUEST]
+        if self.has_one_stream or not requests:
+            write_answer(response, self._mock.facts.accepted, self.fields)
+            self._mock.play(self, [send for message in messages for send in self.script.feed(message)])
             return
-        self.is_modern = any(one.era is Era.MODERN for one in requests)
-        is_batch = any(one.batch for one in messages)
-        waiting = [one.id or "null" for one in requests]
-        reply = PostResponse(response, self.fields, waiting, is_batch=is_batch, is_modern=self.is_modern)
-        response.left = lambda: self._left(reply)
-        cues = [cue for one in messages for cue in self._fed(one, reply)]
-        self._begin(reply, cues, is_batch=is_batch)
-        self._stage.play(self, cues)
+        self.is_modern = any(request.era is Era.MODERN for request in requests)
+        is_batch = any(message.batch for message in messages)
+        ids = [request.id or "null" for request in requests]
+        post = PostResponse(response, self.fields, ids, is_batch=is_batch, is_modern=self.is_modern)
+        response.on_left = lambda: self._on_left(post)
+        sends = [send for message in messages for send in self._feed(message, post)]
+        self._begin(post, sends, is_batch=is_batch)
+        self._mock.play(self, sends)
 
-    def stand(self, response: Response, events: Sequence[bytes] = ()) -> None:
-        """It opens the standing stream."""
-        response.left = self._standing_left
-        response.drained = self._drained
-        begin_stream(response, [*self._stage.routing.server_stream_fields, *self.fields], events)
-        self.standing.open(response)
+    def open_server_stream(self, response: Response, events: Sequence[bytes] = ()) -> None:
+        """Begin the server stream on this response."""
+        response.on_left = self._on_server_stream_left
+        response.on_drained = self._on_drained
+        begin_stream(response, [*self._mock.routing.server_stream_fields, *self.fields], events)
+        self.server_stream.open(response)
 
     def resume(self, after: str, response: Response) -> bool:
-        """It comes for what it missed of a stream after this event. Whether there was such an event."""
-        found = self._sent.after(after)
-        if found is None:
+        """Continue the stream of the event with this id on `response`. Returns False if no such event was sent."""
+        missed = self._sent.after(after)
+        if missed is None:
             return False
-        stream, events = found
-        before, stream.response = stream.response, None
-        if before is not None:  # of a connection that is gone, though nobody has told us
-            before.left = _nothing
-            before.end()
+        stream, events = missed
+        earlier, stream.response = stream.response, None
+        if earlier is not None:  # on a connection that is gone without our knowing
+            earlier.on_left = ignore
+            earlier.end()
         if isinstance(stream, ServerStream):
-            stream.clear()  # what waits is among these
-            self.stand(response, events)
+            stream.clear()  # what it holds is among these events
+            self.open_server_stream(response, events)
             return True
-        begin_stream(response, [*self._stage.routing.server_stream_fields, *self.fields], events)
+        begin_stream(response, [*self._mock.routing.server_stream_fields, *self.fields], events)
         if not stream.waiting:
             response.end()
             return True
         stream.response = response
-        response.left = lambda: self._left(stream)
+        response.on_left = lambda: self._on_left(stream)
         return True
 
     def close(self) -> None:
-        """Its session is over."""
+        """End the session and its streams."""
         self.leave_server()
-        self.standing.close()
-        for reply in {id(one): one for one in self._replies.values()}.values():
-            if reply.response is None:
+        self.server_stream.close()
+        for response in {id(post): post.response for post in self._responses.values()}.values():
+            if response is None:
                 continue
-            reply.response.left = _nothing
-            if reply.response.has_begun:
-                reply.response.end()
+            response.on_left = ignore
+            if response.has_begun:
+                response.end()
             else:
-                answer(reply.response, self._stage.facts.unknown_session)
-        self._replies.clear()
-        self._listens.clear()
+                write_answer(response, self._mock.facts.unknown_session)
+        self._responses.clear()
+        self._subscriptions.clear()
 
     def leave_server(self) -> None:
-        """Its session with a live server is over, if it had one."""
-        if self.way is not None:
-            self.way.close()
+        """End the session with the live server, if there is one."""
+        if self.live_server is not None:
+            self.live_server.close()
 
-    # What it is told
+    # Sends
 
-    def say(self, cue: ScheduledSend) -> Sequence[ScheduledSend]:
-        """What is due now. Returns what follows on it, without a word of the client's."""
-        if cue.miss is not None:
-            self._note("miss", cue.miss.sentence)
-            self._stage.tell(cue.miss)
-        if cue.exit is not None:
-            self._leave(cue)
-        if not cue.data:
+    def send(self, send: ScheduledSend) -> Sequence[ScheduledSend]:
+        """Send what is due. Returns the sends that follow without a message of the client."""
+        if send.miss is not None:
+            self._note("miss", send.miss.sentence)
+            self._mock.tell(send.miss)
+        if send.exit is not None:
+            self._exit(send)
+        if not send.data:
             return ()
-        reply = self._replies.get(cue.state)
-        if cue.answers and reply is not None:
-            self._conclude(cue, reply)
+        post = self._responses.get(send.state)
+        if send.answers and post is not None:
+            self._answer(send, post)
             return ()
-        if subscription := self._named_subscription(cue):
-            reply = subscription
-        elif reply is None or self._stage.routing.is_on_server_stream(cue):
-            self._say_standing(cue.data)
-            return self.script.skip_unheard(cue) if self.standing.response is None else ()
-        self._break_off(cue, reply)
-        if not reply.tell(self._event(cue.data, reply)) and not reply.keeps:
-            self._undelivered(cue)
+        if subscription := self._named_subscription(send):
+            post = subscription
+        elif post is None or self._mock.routing.is_on_server_stream(send):
+            self._send_on_server_stream(send.data)
+            return self.script.skip_unheard(send) if self.server_stream.response is None else ()
+        self._cut_stream(send, post)
+        if not post.send(self._event(send.data, post)) and not post.keeps:
+            self._note_undelivered(send)
         return ()
 
-    def _conclude(self, cue: ScheduledSend, reply: PostResponse) -> None:
-        self._replies.pop(cue.state, None)
-        self._listens.pop(cue.state.id, None)
-        self._break_off(cue, reply)
-        is_heard = reply.conclude(cue.state.id, cue.data, self._event(cue.data, reply))
-        if not reply.waiting:
-            self._forget(reply)
-        if not is_heard and not reply.keeps:
-            self._undelivered(cue)
-        if reply.ends_session and not reply.waiting:
-            self._stage.lose(self)
+    def _answer(self, send: ScheduledSend, post: PostResponse) -> None:
+        self._responses.pop(send.state, None)
+        self._subscriptions.pop(send.state.id, None)
+        self._cut_stream(send, post)
+        is_read = post.conclude(send.state.id, send.data, self._event(send.data, post))
+        if not post.waiting:
+            self._forget(post)
+        if not is_read and not post.keeps:
+            self._note_undelivered(send)
+        if post.ends_session and not post.waiting:
+            self._mock.lose(self)
 
-    def _say_standing(self, data: bytes) -> None:
-        """Say what belongs to no response that is open."""
-        if self.is_modern and not self.is_on_one_stream:
-            return  # nobody hears it: the modern era has no such stream
-        had_dropped = self.standing.dropped
-        self.standing.tell(self._event(data, self.standing))
-        if self.standing.dropped and not had_dropped:
+    def _send_on_server_stream(self, data: bytes) -> None:
+        """Send a message that belongs to no open response."""
+        if self.is_modern and not self.has_one_stream:
+            return  # nobody reads it: the modern era has no such stream
+        had_dropped = self.server_stream.dropped
+        self.server_stream.send(self._event(data, self.server_stream))
+        if self.server_stream.dropped and not had_dropped:
             self._note("dropped", "too much waits for a stream that nobody opens or reads: the oldest is dropped")
 
     def _event(self, data: bytes, stream: PostResponse | ServerStream) -> bytes:
-        """The event that says it, kept where it may have to be said again."""
+        """Write a message as an event, and keep it if it may have to be sent again."""
         kind = LiveServerBytes if isinstance(data, LiveServerBytes) else bytes
-        if not self._style.ids or self.is_on_one_stream or self.is_modern:
+        if not self._style.ids or self.has_one_stream or self.is_modern:
             return kind(event(data, self._style))
         id = self._sent.next_id()
-        made = kind(event(data, self._style, id))
-        self._keep(stream, id, made)
-        return made
+        with_id = kind(event(data, self._style, id))
+        self._keep(stream, id, with_id)
+        return with_id
 
-    def _keep(self, stream: PostResponse | ServerStream, id: str, made: bytes) -> None:
-        self._sent.add(stream, id, made)
+    def _keep(self, stream: PostResponse | ServerStream, id: str, data: bytes) -> None:
+        self._sent.add(stream, id, data)
         if isinstance(stream, PostResponse):
             stream.keeps = True
 
     # Responses
 
-    def _fed(self, message: Message, reply: PostResponse) -> list[ScheduledSend]:
-        cues = self.script.feed(message)
+    def _feed(self, message: Message, post: PostResponse) -> list[ScheduledSend]:
+        sends = self.script.feed(message)
         if message.kind is Kind.REQUEST:
-            self._replies.update((cue.state, reply) for cue in cues)
+            self._responses.update((send.state, post) for send in sends)
             if message.method == LISTEN:
-                self._listens[message.id or "null"] = reply
-        return cues
+                self._subscriptions[message.id or "null"] = post
+        return sends
 
-    def _begin(self, reply: PostResponse, cues: list[ScheduledSend], *, is_batch: bool) -> None:
-        shape = self._stage.routing.shape([cue for cue in cues if self._replies.get(cue.state) is reply])
+    def _begin(self, post: PostResponse, sends: list[ScheduledSend], *, is_batch: bool) -> None:
+        shape = self._mock.routing.shape([send for send in sends if self._responses.get(send.state) is post])
         if is_batch:
             shape = shape._replace(status=200, is_stream=True)
         events: list[bytes] = []
         if shape.is_stream and self._style.primes and self.is_primed and not self.is_modern:
             id = self._sent.next_id()
             events.append(priming(self._style, id))
-            self._keep(reply, id, events[0])
-        reply.begin(shape, events)
+            self._keep(post, id, events[0])
+        post.begin(shape, events)
 
-    def _break_off(self, cue: ScheduledSend, reply: PostResponse) -> None:
-        """End a response as the server did that let its client come for the rest."""
-        response = reply.response
-        if reply.keeps and response is not None and response.has_begun and self._stage.routing.breaks_off(cue):
-            reply.response = None
-            response.left = _nothing
+    def _cut_stream(self, send: ScheduledSend, post: PostResponse) -> None:
+        """End a stream before its answer where the recorded server did, so that the client resumes it."""
+        response = post.response
+        if post.keeps and response is not None and response.has_begun and self._mock.routing.breaks_off(send):
+            post.response = None
+            response.on_left = ignore
             response.end()
 
-    def _named_subscription(self, cue: ScheduledSend) -> PostResponse | None:
-        """The response to the subscription that this is news of."""
-        if not self._listens or SUBSCRIPTION_ID.encode() not in cue.data:
+    def _named_subscription(self, send: ScheduledSend) -> PostResponse | None:
+        """Return the response to the subscription that a notification names."""
+        if not self._subscriptions or SUBSCRIPTION_ID.encode() not in send.data:
             return None
-        found = span_at(cue.data, _SUBSCRIPTION)
-        return None if found is None else self._listens.get(cue.data[found[0] : found[1]].decode("utf-8", "replace"))
+        span = span_at(send.data, _SUBSCRIPTION)
+        return None if span is None else self._subscriptions.get(send.data[span[0] : span[1]].decode("utf-8", "replace"))
 
-    def _left(self, reply: PostResponse) -> None:
-        """It closed a response before its end: in the modern era that gives the request up."""
-        reply.response = None
-        if not reply.is_modern:
+    def _on_left(self, post: PostResponse) -> None:
+        """Take note that the client closed a response before its end, which in the modern era cancels the request."""
+        post.response = None
+        if not post.is_modern:
             return
-        for id in reply.waiting:
-            self._stage.play(self, self.script.cancel(id))
-        self._forget(reply)
+        for id in post.waiting:
+            self._mock.play(self, self.script.cancel(id))
+        self._forget(post)
 
-    def _forget(self, reply: PostResponse) -> None:
-        """It is over: what still comes of its requests has to go elsewhere."""
-        self._replies = {playing: one for playing, one in self._replies.items() if one is not reply}
-        if self._listens:
-            self._listens = {id: one for id, one in self._listens.items() if one is not reply}
+    def _forget(self, closed: PostResponse) -> None:
+        """Forget a response that is over: what still comes for its requests goes elsewhere."""
+        self._responses = {state: post for state, post in self._responses.items() if post is not closed}
+        if self._subscriptions:
+            self._subscriptions = {id: post for id, post in self._subscriptions.items() if post is not closed}
 
-    def _standing_left(self) -> None:
-        self.standing.response = None
-        if self.is_on_one_stream:
-            self._stage.forget(self)
+    def _on_server_stream_left(self) -> None:
+        self.server_stream.response = None
+        if self.has_one_stream:
+            self._mock.forget(self)
         while self._waiting:
             _, response = self._waiting.popleft()
             if response.is_open:
-                answer(response, self._stage.facts.unknown_session)
+                write_answer(response, self._mock.facts.unknown_session)
 
-    def _drained(self) -> None:
-        self.standing.drain()
-        while self._waiting and not self.standing.is_full:
+    def _on_drained(self) -> None:
+        self.server_stream.drain()
+        while self._waiting and not self.server_stream.is_full:
             messages, response = self._waiting.popleft()
             if response.is_open:
-                self.hear(messages, response)
+                self.post(messages, response)
 
-    def _leave(self, cue: ScheduledSend) -> None:
-        """The recorded server died of this: its client loses the connection, and its session."""
+    def _exit(self, send: ScheduledSend) -> None:
+        """Drop the client's connection and session, as the recorded server's exit did."""
         self._note("ended", "the recorded server ended here")
-        reply = self._replies.pop(cue.state, None)
-        response = self.standing.response if self.is_on_one_stream else None if reply is None else reply.response
-        self._stage.forget(self)
+        post = self._responses.pop(send.state, None)
+        response = self.server_stream.response if self.has_one_stream else None if post is None else post.response
+        self._mock.forget(self)
         if response is not None:
             response.break_off()
 
-    def _undelivered(self, cue: ScheduledSend) -> None:
-        what = cue.step.message.method if cue.step is not None and cue.step.message.method else "an answer"
-        self._note("undelivered", f"{what} came for a client that had left")
+    def _note_undelivered(self, send: ScheduledSend) -> None:
+        name = send.step.message.method if send.step is not None and send.step.message.method else "an answer"
+        self._note("undelivered", f"{name} came for a client that had left")
 
     def _note(self, topic: str, text: str) -> None:
-        self._stage.sink((note(self._stage.now_ns(), topic, text, 0),))
+        self._mock.sink((note(self._mock.now_ns(), topic, text, 0),))
 
 
-def answer(response: Response, said: HttpAnswer, fields: Sequence[tuple[str, str]] = ()) -> None:
-    """Write what HTTP says alone."""
-    response.whole(said.status, merged((), [*said.fields, *fields]), said.body, reason=said.reason)
-
-
-def _nothing() -> None:
-    """What is done when a stream is ended by us."""
+def write_answer(response: Response, answer: HttpAnswer, fields: Sequence[tuple[str, str]] = ()) -> None:
+    """Write an answer that HTTP alone decides."""
+    response.whole(answer.status, merged_fields((), [*answer.fields, *fields]), answer.body, reason=answer.reason)

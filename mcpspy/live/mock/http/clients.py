@@ -1,6 +1,6 @@
-"""The live clients of a mock over HTTP, and whose a request is: by its session, else by its connection, else by the client's name.
+"""The clients of a mock over HTTP. A request belongs to the client of its session, else of its connection, else of its name.
 
-Refuses to answer. Source: MCP specification, basic/transports of each revision, session management.
+Source: MCP specification, basic/transports of each revision, session management.
 """
 
 from __future__ import annotations
@@ -23,97 +23,98 @@ if TYPE_CHECKING:
     from ....replay.mock.on_miss import MissPolicy
     from ....replay.mock.replies import RecordedReplies
     from ....transcript.model import Message
-    from .client import Stage
-    from .connection import Connection
+    from .client import MockContext
     from .pass_through import ClientPassThroughs
+    from .response import ClientConnection
 
 MAX_CLIENTS: Final = 10_000
-"""So many sessions, and names, are remembered; then the session that was used longest ago is forgotten."""
+"""How many sessions and names are kept; then the session that was used longest ago is ended."""
 
 PRIMED_FROM: Final = "2025-11-25"
-"""Streams begin with an event that has no message only for clients that know it: older ones would take it for JSON."""
+"""Streams begin with an event without a message only for clients of this revision or later: older ones would parse it as JSON."""
 
 
 class Clients:
-    """Each client has a script of its own, on `scenes`; what is missed is `on_miss`'s to answer, or a live server's: `forwards`."""
+    """The clients, each with a script of its own on `replies`. `on_miss`, or a live server of `pass_throughs`, answers a miss."""
 
     __slots__ = (
         "_count",
-        "_forwards",
+        "_pass_throughs",
         "_lost",
         "_matcher",
         "_newest",
         "_on_miss",
-        "_scenes",
+        "_replies",
         "_sessions",
-        "_stage",
+        "_mock",
         "_wall_ns",
     )
 
     def __init__(
         self,
-        stage: Stage,
-        scenes: RecordedReplies,
+        mock: MockContext,
+        replies: RecordedReplies,
         matcher: RequestMatcher,
         on_miss: MissPolicy = ERROR,
-        forwards: ClientPassThroughs | None = None,
+        pass_throughs: ClientPassThroughs | None = None,
         *,
         wall_ns: int = 0,
     ) -> None:
-        self._stage = stage
-        self._scenes = scenes
+        self._mock = mock
+        self._replies = replies
         self._matcher = matcher
         self._on_miss = on_miss
-        self._forwards = forwards
+        self._pass_throughs = pass_throughs
         self._wall_ns = wall_ns
         self._count = 0
         self._sessions: dict[str, LiveClient] = {}
-        """Those with a session, the one that was used last at the end."""
+        """The clients with a session, the one used last at the end."""
         self._newest: dict[str, LiveClient] = {}
-        """Of each name the client that came last; under no name, the last of all."""
+        """The newest client of each name; under the empty name, the newest of all."""
         self._lost: LiveClient | None = None
-        """One whose session is no more, as in the recording; who opens the next goes on in its place."""
+        """A client whose session was lost as in the capture; the next that opens a session continues its script."""
 
     def of_session(self, session: str) -> LiveClient | None:
-        """Whose session this is; None for one that there is not, or not any more."""
+        """Return the client with this session; None if there is none, or not any more."""
         client = self._sessions.pop(session, None)
         if client is not None:
             self._sessions[session] = client
         return client
 
-    def of_connection(self, connection: Connection, name: str = "") -> LiveClient | None:
-        """Whose connection this is, of one that has no session; else the newest client of this name, whose pool it may be of."""
+    def of_connection(self, connection: ClientConnection, name: str = "") -> LiveClient | None:
+        """Return the client of a connection without a session; else the newest of this name, whose pool it may belong to."""
         own = connection.client
         return own if isinstance(own, LiveClient) else self._newest.get(name)
 
-    def of_messages(self, connection: Connection, messages: list[Message]) -> LiveClient | None:
-        """Whose these are that come without a session; None if they must not."""
+    def of_messages(self, connection: ClientConnection, messages: list[Message]) -> LiveClient | None:
+        """Return the client of messages without a session; None if they need one."""
         opening = opening_of(messages)
-        name = next((said for one in messages if b"lientInfo" in one.raw and (said := client_name(one.raw))), "")
+        names = (client_name(message.raw) for message in messages if b"lientInfo" in message.raw)
+        name = next((name for name in names if name), "")
         if opening is not None:
-            client = self._opening(connection, opening.method == INITIALIZE, name)
-            connection.client = client
-            return client
-        is_modern = any(one.era is Era.MODERN for one in messages)
-        found = self.of_connection(connection, name)
-        if not is_modern and self._stage.facts.has_sessions:
+            opener = self._opening(connection, name, initializes=opening.method == INITIALIZE)
+            connection.client = opener
+            return opener
+        is_modern = any(message.era is Era.MODERN for message in messages)
+        client = self.of_connection(connection, name)
+        if not is_modern and self._mock.facts.has_sessions:
             return None
-        if found is None or any(found.script.open_request(one.id or "null") for one in messages if one.kind is Kind.REQUEST):
-            found = self.new(name=name)  # or another of the same name, for no client has an id in use twice
-        connection.client = found
-        return found
+        ids = [message.id or "null" for message in messages if message.kind is Kind.REQUEST]
+        if client is None or any(client.script.open_request(id) for id in ids):
+            client = self.new(name=name)  # or another of the same name: no client uses an id twice at a time
+        connection.client = client
+        return client
 
-    def new(self, *, session: str = "", name: str = "", is_on_one_stream: bool = False) -> LiveClient:
-        """A client that has asked nothing yet."""
-        script_of = partial(Script, self._scenes, self._matcher.cursor(self._count), wall_ns=self._wall_ns)
+    def new(self, *, session: str = "", name: str = "", has_one_stream: bool = False) -> LiveClient:
+        """Make a client that has sent nothing yet."""
+        make_script = partial(Script, self._replies, self._matcher.cursor(self._count), wall_ns=self._wall_ns)
         self._count += 1
-        forwarding = None if self._forwards is None else self._forwards.forwarding_of(script_of)
-        script = script_of(self._on_miss) if forwarding is None else forwarding
-        client = LiveClient(
-            self._stage, script, HttpCursor(self._stage.facts), session=session, is_on_one_stream=is_on_one_stream
-        )
-        if forwarding is not None and self._forwards is not None:
-            client.way = self._forwards.way(client, forwarding, self._stage)
+        pass_through = None if self._pass_throughs is None else self._pass_throughs.make_script(make_script)
+        script = make_script(self._on_miss) if pass_through is None else pass_through
+        cursor = HttpCursor(self._mock.facts)
+        client = LiveClient(self._mock, script, cursor, session=session, has_one_stream=has_one_stream)
+        if pass_through is not None and self._pass_throughs is not None:
+            client.live_server = self._pass_throughs.connect(client, pass_through, self._mock)
         if len(self._newest) >= MAX_CLIENTS:
             self._newest.clear()
         self._newest[name] = self._newest[""] = client
@@ -122,33 +123,33 @@ class Clients:
         return client
 
     def delete(self, client: LiveClient) -> None:
-        """Its session is no more."""
+        """End a client's session."""
         self._sessions.pop(client.session, None)
         client.close()
 
     def lose(self, client: LiveClient) -> None:
-        """Its session is no more, as it was lost in the recording."""
+        """End a session as it was lost in the capture."""
         self.delete(client)
         self._lost = client
 
     def forget(self, client: LiveClient) -> None:
-        """It has left, and its session with it."""
+        """Forget a client that has left, with its session."""
         self._sessions.pop(client.session, None)
         client.leave_server()
 
-    def _opening(self, connection: Connection, initializes: bool, name: str) -> LiveClient:  # noqa: FBT001 - one of two openings
-        """Who opens: a client that tried `server/discover` before may go on with `initialize`; every other is a new one."""
+    def _opening(self, connection: ClientConnection, name: str, *, initializes: bool) -> LiveClient:
+        """Return the client that opens: one that tried `server/discover` may continue with `initialize`; any other is new."""
         own, lost = connection.client, self._lost
         if not initializes:
             return self.new(name=name)
         if lost is not None:
             client, self._lost = lost, None
-        elif isinstance(own, LiveClient) and not own.has_initialized and not own.is_on_one_stream:
+        elif isinstance(own, LiveClient) and not own.has_initialized and not own.has_one_stream:
             client = own
         else:
             client = self.new(name=name)
         client.has_initialized = True
-        client.session = uuid4().hex if self._stage.facts.has_sessions else ""
+        client.session = uuid4().hex if self._mock.facts.has_sessions else ""
         if client.session:
             self._remember(client.session, client)
         return client
@@ -160,14 +161,15 @@ class Clients:
 
 
 def opening_of(messages: list[Message]) -> Message | None:
-    """The request among these that opens, if there is one."""
-    return next((one for one in messages if one.method in OPENINGS and one.kind is Kind.REQUEST), None)
+    """Return the request among these that opens a session, if there is one."""
+    requests = (message for message in messages if message.kind is Kind.REQUEST)
+    return next((request for request in requests if request.method in OPENINGS), None)
 
 
 def is_primed(messages: list[Message], named: str, *, before: bool) -> bool:
-    """Whether a client speaks a revision with priming events: what `initialize` asks for, else HTTP's field names; else as before."""
+    """True if a client gets priming events: by the revision of `initialize`, else `named` by a field, else as `before`."""
     opening = opening_of(messages)
     params = None if opening is None else opening.params
-    asked = params.get("protocolVersion") if isinstance(params, dict) else None
-    revision = asked if isinstance(asked, str) else named
+    requested = params.get("protocolVersion") if isinstance(params, dict) else None
+    revision = requested if isinstance(requested, str) else named
     return revision >= PRIMED_FROM if revision else before

@@ -1,7 +1,6 @@
-"""One client's connection to a mock over HTTP: requests cut out of what it sends, responses written and recorded.
+"""One connection of a client to a mock over HTTP: it cuts requests out of what the client sends, and writes and records responses.
 
-One request at a time: what a client sends behind it waits. What is recorded is what a tap would have recorded, heads as they were on
-the wire. Refuses to know what is answered: `Serving` does.
+It serves one request at a time: what a client sends after it waits. Records are those of a tap, with heads as they were on the wire.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ if TYPE_CHECKING:
     from ...http.host_check import HostCheck
 
 MAX_BODY_BYTES: Final = 64 << 20
-"""A longer request is refused. Servers on the SDKs take 4 MiB; those on stdio know no limit, and are served here too."""
+"""A longer request is refused. Servers on the SDKs take 4 MiB; those on stdio have no limit, and a mock serves them too."""
 
 MAX_WAITING_BYTES: Final = 1 << 18
-"""So much of further requests is read while one is answered."""
+"""How much of further requests is read while one is answered."""
 
 
 class Serving(Protocol):
-    """What answers, and what all its connections have in common."""
+    """The mock that answers requests, and what its connections share."""
 
     numbers: Numbers
     host_check: HostCheck
@@ -44,20 +43,22 @@ class Serving(Protocol):
     connections: set[Connection]
 
     def now_ns(self) -> int:
-        """Nanoseconds since the capture began."""
+        """Return the nanoseconds since the capture began."""
 
-    def asked(self, request: Request, response: Response) -> None:
-        """A request came, whole; the response may be written now or later."""
+    def answer(self, request: Request, response: Response) -> None:
+        """Answer a whole request; the response may be written now or later."""
 
 
 class Connection(asyncio.Protocol):
-    """One connection of a client, with the how many-th `number`. `client` is for `serving` to remember whose it is."""
+    """One connection of a client. `number` counts connections; `client` is for `serving` to remember whose it is."""
 
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
         self.number = serving.numbers.connection()
         self.client: object | None = None
         self.is_full = False
+        self.numbers = serving.numbers
+        self.now_ns = serving.now_ns
         self._transport: asyncio.Transport
         self._requests = Requests()
         self._pieces: deque[Piece] = deque()
@@ -82,7 +83,7 @@ class Connection(asyncio.Protocol):
     def is_head_only(self) -> bool:
         return self._head is not None and self._head.method == b"HEAD"
 
-    # What the client does
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -103,15 +104,15 @@ class Connection(asyncio.Protocol):
         self._watch_time()
 
     def eof_received(self) -> bool:
-        """A client that sends no more has left: HTTP's clients do not close one half."""
-        self._lost(CLIENT, "eof")
+        """Take a client that closes its half for gone: HTTP clients do not close only one."""
+        self._record_end(CLIENT, "eof")
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         if exc is None or isinstance(exc, OSError):
-            self._lost(CLIENT, "eof" if exc is None else "reset")
+            self._record_end(CLIENT, "eof" if exc is None else "reset")
         else:  # a fault of our own
-            self._lost(MCPSPY, "abort")
+            self._record_end(MCPSPY, "abort")
         self.serving.connections.discard(self)
         self.client = None
 
@@ -121,12 +122,12 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self.is_full = False
         if self._response is not None:
-            self._response.drained()
+            self._response.on_drained()
 
     # Requests
 
     def _go_on(self) -> None:
-        """Take requests as they came, up to one whose answer takes its time."""
+        """Take requests in order, up to one whose response is not written at once."""
         if self._is_going_on:
             return
         self._is_going_on = True
@@ -144,7 +145,7 @@ class Connection(asyncio.Protocol):
             self._is_going_on = False
 
     def _take(self, piece: Piece) -> None:
-        now_ns = self.serving.now_ns()
+        now_ns = self.now_ns()
         match piece:
             case RequestHead():
                 self._begin(piece, now_ns)
@@ -160,7 +161,7 @@ class Connection(asyncio.Protocol):
                 self._request, self._body, self._body_bytes = None, [], 0
                 assert self._response is None
                 self._response = response = self._new_response()
-                self.serving.asked(request, response)
+                self.serving.answer(request, response)
             case RefusedBytes():
                 self._records += self._opaque.feed(CLIENT, piece.raw, now_ns)
                 self._refuse(Refusal(status=400, reason=piece.reason))
@@ -170,7 +171,7 @@ class Connection(asyncio.Protocol):
                 pass
 
     def _begin(self, head: RequestHead, now_ns: int) -> None:
-        numbers = self.serving.numbers
+        numbers = self.numbers
         self._head = head
         self._transaction = numbers.transaction()
         self._request = StreamRecorder(
@@ -184,12 +185,12 @@ class Connection(asyncio.Protocol):
             self._interim()
 
     def _interim(self) -> None:
-        """Have the client send the body that it holds back."""
+        """Ask the client for the body that it holds back (100 Continue)."""
         raw = b"HTTP/1.1 100 Continue\r\n\r\n"
-        now_ns = self.serving.now_ns()
-        interim = StreamRecorder(self.serving.numbers.stream(), SERVER, "body")
-        opened = interim.open(now_ns, raw, transaction=self._transaction, connection=self.number)
-        self.say([opened, *interim.close(now_ns, SERVER, "eof")], raw)
+        now_ns = self.now_ns()
+        interim = StreamRecorder(self.numbers.stream(), SERVER, "body")
+        opening = interim.open(now_ns, raw, transaction=self._transaction, connection=self.number)
+        self.send([opening, *interim.close(now_ns, SERVER, "eof")], raw)
 
     def _new_response(self) -> Response:
         head = self._head
@@ -197,10 +198,10 @@ class Connection(asyncio.Protocol):
         return Response(self, self._transaction, keeps=self.knows_chunks and b"close" not in wants)
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Answer in mcpspy's own name, and close: what follows is not read."""
+        """Answer in mcpspy's own name, and close: nothing more is read."""
         if self._head is None:  # no request has begun
-            self._transaction = self.serving.numbers.transaction()
-        now_ns = self.serving.now_ns()
+            self._transaction = self.numbers.transaction()
+        now_ns = self.now_ns()
         if self._request is not None:
             self._records += self._request.close(now_ns, MCPSPY, "abort")
             self._request = None
@@ -210,7 +211,7 @@ class Connection(asyncio.Protocol):
         self._response.whole(refusal.status, [("Content-Type", "text/plain; charset=utf-8")], body, injected=True)
 
     def _watch_time(self) -> None:
-        """A request that has begun has to go on."""
+        """Restart the timer of a request that has begun."""
         has_begun = self._response is None and (self._request is not None or self._requests.is_within_head)
         if self._timer is not None:
             self._timer.cancel()
@@ -221,18 +222,18 @@ class Connection(asyncio.Protocol):
 
     # Responses
 
-    def say(self, records: Sequence[Record], data: bytes) -> None:
+    def send(self, records: Sequence[Record], data: bytes) -> None:
         """Record, and send."""
         self._records += records
         self._flush()
         self._transport.write(data)
 
-    def answered(self, *, keeps: bool) -> None:
-        """The response is written."""
+    def end_response(self, *, keeps: bool) -> None:
+        """Go on after a response that is complete; without `keeps` the connection is closed."""
         self._response = self._head = None
         if not keeps:
             self._is_over = True
-            self._records += self._opaque.close(self.serving.now_ns(), MCPSPY, "eof")
+            self._records += self._opaque.close(self.now_ns(), MCPSPY, "eof")
             self._flush()
             self._leave()
             return
@@ -240,31 +241,31 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def _leave(self) -> None:
-        """Close, once the client has taken all: what it may still send is thrown away, for a reset could take the answer with it."""
+        """Close after a while, and drop what the client still sends: a reset could take the response with it."""
         if self._transport.can_write_eof():
             self._transport.write_eof()
         asyncio.get_running_loop().call_later(LINGER_S, self._transport.close)
 
     def keep_alive(self, now_ns: int, silent_ns: int) -> None:
-        """Let a client that waits know that we are there, if it has heard nothing for so long."""
+        """Write a comment to a client that waits, if it got nothing for so long."""
         if self._response is not None:
             self._response.keep_alive(now_ns, silent_ns)
 
     def abort(self, by: str) -> None:
-        """Close the connection at once, ended by `by`."""
-        self._lost(by, "abort")
+        """Close at once, ended by `by`."""
+        self._record_end(by, "abort")
         self._transport.abort()
 
     def cut(self, by: str) -> None:
-        """Close the connection, ended by `by`, once all that was written has been taken."""
-        self._lost(by, "abort")
+        """Close, ended by `by`, once all that was written has been taken."""
+        self._record_end(by, "abort")
         self._transport.close()
 
-    def _lost(self, by: str, how: str) -> None:
+    def _record_end(self, by: str, how: str) -> None:
         if self._is_over:
             return
         self._is_over = True
-        now_ns = self.serving.now_ns()
+        now_ns = self.now_ns()
         if self._timer is not None:
             self._timer.cancel()
         response, self._response = self._response, None
@@ -276,11 +277,11 @@ class Connection(asyncio.Protocol):
             elif isinstance(piece, IncompleteMessage | RefusedBytes):
                 self._records += self._opaque.feed(CLIENT, piece.raw, now_ns)
         if response is not None:
-            self._records += response.lost(by, how)
+            self._records += response.close(by, how)
         self._records += self._opaque.close(now_ns, by, how)
         self._flush()
         if response is not None:
-            response.left()
+            response.on_left()
 
     def _flush(self) -> None:
         if self._records:

@@ -1,6 +1,6 @@
-"""Live servers behind a mock over HTTP: each live client that asks what was never recorded gets a session of its own with one.
+"""Live servers of a mock over HTTP: each client whose request was never recorded gets a session of its own with one.
 
-Refuses to know what is said there and when: the client's machine does.
+The client's script decides what goes there and when (`replay.mock.pass_through`).
 """
 
 from __future__ import annotations
@@ -17,53 +17,53 @@ if TYPE_CHECKING:
     from ....replay.mock.on_miss import MissPolicy
     from ....replay.mock.pass_through import PassThrough
     from ....replay.mock.script import Script
-    from ...upstream.pass_through import MakeClient, Told
+    from ...upstream.pass_through import MakeClient, News
     from ...upstream.protocol import Failure
-    from .client import LiveClient, Stage
+    from .client import LiveClient, MockContext
 
 LEFT_S: Final = 1.5
-"""How long servers are waited for when the mock ends."""
+"""How long to wait for servers when the mock ends."""
 
 HELD_S: Final = 0.05
-"""How often to see whether a client that was behind with reading has caught up, so that its server is read on."""
+"""How often to check whether a client that was behind with reading has caught up, so that its server is read again."""
 
 
 class ClientPassThroughs:
-    """The ways of all clients.
+    """The pass-through of all clients to the live server `name`.
 
-    `forwarding_of` makes the machine of one client, `make` a peer; `show` takes what a process writes to its stderr, `tell` a
-    sentence for a person; `name` is what people call the server.
+    `make_script` makes the script of one client, `make` an upstream client. `show` takes the stderr of a process, `tell` a sentence
+    for the user.
     """
 
     def __init__(
         self,
-        forwarding_of: Callable[[Callable[[MissPolicy], Script]], PassThrough],
+        make_script: Callable[[Callable[[MissPolicy], Script]], PassThrough],
         make: MakeClient,
         *,
         show: Callable[[bytes], None],
         tell: Callable[[str], None],
         name: str,
     ) -> None:
-        self.forwarding_of = forwarding_of
+        self.make_script = make_script
         self.make = make
         self.show = show
         self.tell = tell
         self.name = name
-        self._ways: set[ClientPassThrough] = set()
+        self._open: set[ClientPassThrough] = set()
 
-    def way(self, client: LiveClient, forwarding: PassThrough, stage: Stage) -> ClientPassThrough:
-        """The way of one client to its server, which is not started yet."""
-        way = ClientPassThrough(self, client, forwarding, stage)
-        self._ways.add(way)
-        return way
+    def connect(self, client: LiveClient, script: PassThrough, mock: MockContext) -> ClientPassThrough:
+        """Make the pass-through of one client; its server is not started yet."""
+        pass_through = ClientPassThrough(self, client, script, mock)
+        self._open.add(pass_through)
+        return pass_through
 
-    def forget(self, way: ClientPassThrough) -> None:
-        """It leads nowhere any more."""
-        self._ways.discard(way)
+    def forget(self, pass_through: ClientPassThrough) -> None:
+        """Forget a pass-through that is closed."""
+        self._open.discard(pass_through)
 
     async def close(self) -> None:
         """Leave every server."""
-        tasks = [task for way in list(self._ways) if (task := way.close()) is not None]
+        tasks = [task for pass_through in list(self._open) if (task := pass_through.close()) is not None]
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=LEFT_S)
             for task in late:
@@ -73,15 +73,15 @@ class ClientPassThroughs:
 
 
 class ClientPassThrough:
-    """Between one live client and its server: what the client says goes there, what comes back is played."""
+    """The messages between one client of the mock and its live server."""
 
-    __slots__ = ("_client", "_courier", "_forwarding", "_forwards", "_is_held", "_is_over", "_stage", "_task")
+    __slots__ = ("_client", "_courier", "_script", "_owner", "_is_held", "_is_over", "_mock", "_task")
 
-    def __init__(self, forwards: ClientPassThroughs, client: LiveClient, forwarding: PassThrough, stage: Stage) -> None:
-        self._forwards = forwards
+    def __init__(self, owner: ClientPassThroughs, client: LiveClient, script: PassThrough, mock: MockContext) -> None:
+        self._owner = owner
         self._client = client
-        self._forwarding = forwarding
-        self._stage = stage
+        self._script = script
+        self._mock = mock
         self._courier: Courier | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_over = False
@@ -89,66 +89,66 @@ class ClientPassThrough:
 
     @property
     def is_live(self) -> bool:
-        """Whether the recording has nothing to say any more."""
-        return not self._forwarding.is_playing
+        """True once the live server answers instead of the capture."""
+        return not self._script.is_playing
 
     def carry(self) -> None:
-        """Hand on what is to go to the server, which is started if it is wanted now."""
+        """Send what is due to the server, and start it if it is needed now."""
         if self._is_over:
             return
-        if self._forwarding.wants_server and self._courier is None:
-            self._courier = Courier(self._forwards.make, self._told)
+        if self._script.wants_server and self._courier is None:
+            self._courier = Courier(self._owner.make, self._take)
             self._task = asyncio.get_running_loop().create_task(self._courier.run())
-        while self._forwarding.out and self._courier is not None:
-            self._courier.put(self._forwarding.out.popleft())
-        notes, self._forwarding.notes = self._forwarding.notes, []
+        while self._script.out and self._courier is not None:
+            self._courier.put(self._script.out.popleft())
+        notes, self._script.notes = self._script.notes, []
         for text in notes:
-            self._forwards.tell(text)
+            self._owner.tell(text)
             self._record(text)
 
     def close(self) -> asyncio.Task[None] | None:
-        """The client has left, or the mock ends: so does the session with the server."""
+        """End the session with the server: the client has left, or the mock ends."""
         if not self._is_over:
             self._is_over = True
-            self._forwards.forget(self)
+            self._owner.forget(self)
             if self._courier is not None:
                 self._courier.put(None)
         return self._task
 
-    # What the server's news are told to
+    # News of the server
 
-    def reached(self) -> None:
-        self._forwards.tell(f"from here on the live server answers: {self._forwards.name}")
+    def on_reached(self) -> None:
+        self._owner.tell(f"from here on the live server answers: {self._owner.name}")
         self._record("from here on the live server answers")
-        self._stage.play(self._client, self._forwarding.reached())
+        self._mock.play(self._client, self._script.reached())
 
-    def late(self, patience_s: float) -> None:
-        self._stage.play(self._client, self._forwarding.late(patience_s))
+    def on_late(self, patience_s: float) -> None:
+        self._mock.play(self._client, self._script.late(patience_s))
 
-    def heard(self, data: bytes, about: str | None) -> None:
-        self._stage.play(self._client, self._forwarding.heard(data, about))
+    def on_message(self, data: bytes, about: str | None) -> None:
+        self._mock.play(self._client, self._script.heard(data, about))
 
-    def failed(self, failure: Failure) -> None:
-        self._stage.play(self._client, self._forwarding.failed(failure.id, failure.why))
+    def on_failed(self, failure: Failure) -> None:
+        self._mock.play(self._client, self._script.failed(failure.id, failure.why))
 
-    def lost(self, why: str) -> None:
-        self._stage.play(self._client, self._forwarding.lost(why))
+    def on_lost(self, why: str) -> None:
+        self._mock.play(self._client, self._script.lost(why))
 
-    def wrote(self, data: bytes) -> None:
-        self._forwards.show(data)
+    def on_stderr(self, data: bytes) -> None:
+        self._owner.show(data)
 
-    def left(self, status: int | None) -> None:
-        """Nothing follows from it here: the mock serves others."""
+    def on_left(self, status: int | None) -> None:
+        """Do nothing: the mock serves other clients."""
 
-    def _told(self, told: Told) -> None:
+    def _take(self, news: News) -> None:
         if not self._is_over:
-            told(self)
+            news(self)
             self.carry()
             if self._client.is_full and not self._is_held:
                 self._hold()
 
     def _hold(self) -> None:
-        """Read nothing more of the server as long as its client does not keep up."""
+        """Read nothing more from the server as long as its client does not keep up."""
         self._is_held = self._client.is_full and not self._is_over
         if self._courier is not None:
             self._courier.hold(holds=self._is_held)
@@ -156,4 +156,4 @@ class ClientPassThrough:
             asyncio.get_running_loop().call_later(HELD_S, self._hold)
 
     def _record(self, text: str) -> None:
-        self._stage.sink((note(self._stage.now_ns(), "pass-through", text, 0),))
+        self._mock.sink((note(self._mock.now_ns(), "pass-through", text, 0),))

@@ -1,77 +1,63 @@
-"""What a mock over HTTP has to say later: the cues of all its live clients, by when they are due.
-
-One timer for all of them. Refuses to say anything itself.
-"""
+"""The scheduled sends of all clients of a mock over HTTP, with one timer for all of them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING
+
+from ..schedule import PutOffSends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ....replay.mock.scheduled_send import ReplyState, ScheduledSend
+    from ....replay.mock.scheduled_send import ScheduledSend
     from .client import LiveClient
 
 
 class SendSchedule:
-    """`speed` is how many times faster than recorded they are due, 0 being at once. `now_ns` is the mock's clock."""
+    """Has clients send what is due. `speed` is how many times faster than recorded, 0 being at once; `now_ns` is the mock's clock."""
 
-    __slots__ = ("_count", "_due", "_floors", "_now_ns", "_speed", "_timer")
+    __slots__ = ("_now_ns", "_put_off", "_timer")
 
     def __init__(self, speed: float, now_ns: Callable[[], int]) -> None:
-        self._speed = speed
         self._now_ns = now_ns
-        self._due: list[tuple[int, int, LiveClient, ScheduledSend]] = []
-        self._count = 0
-        self._floors: dict[ReplyState, int] = {}
-        """When the last cue of a scene is due: none of it comes before."""
+        self._put_off: PutOffSends[LiveClient] = PutOffSends(speed)
         self._timer: asyncio.TimerHandle | None = None
 
-    def play(self, client: LiveClient, cues: Sequence[ScheduledSend]) -> None:
-        """Have `client` told what is due at once, and put off the rest."""
-        was_due_ns = self._due[0][0] if self._due else 0
-        waiting = deque(cues)
+    def play(self, client: LiveClient, sends: Sequence[ScheduledSend]) -> None:
+        """Have `client` send what is due at once, and put off the rest."""
+        next_ns = self._put_off.next_ns
+        waiting = deque(sends)
         while waiting:
-            cue = waiting.popleft()
-            if self._speed and (cue.delay_ns or cue.state in self._floors):
-                self._put_off(client, cue)
-            elif client.script.is_due(cue):
-                waiting.extend(client.say(cue))
-        if self._due and self._due[0][0] != was_due_ns:
+            send = waiting.popleft()
+            if self._put_off.must_wait(send):
+                self._put_off.add(send, client, self._now_ns())
+            elif client.script.is_due(send):
+                waiting.extend(client.send(send))
+        if self._put_off.next_ns not in (0, next_ns):
             self._set_timer()
 
     def close(self) -> None:
-        """Nothing more is said."""
-        self._due.clear()
+        """Drop what is not due yet."""
+        self._put_off.clear()
         if self._timer is not None:
             self._timer.cancel()
-
-    def _put_off(self, client: LiveClient, cue: ScheduledSend) -> None:
-        due_ns = self._now_ns() + int(cue.delay_ns / self._speed)
-        due_ns = self._floors[cue.state] = max(due_ns, self._floors.get(cue.state, 0))
-        self._count += 1
-        heappush(self._due, (due_ns, self._count, client, cue))
 
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._due:
-            delay_s = max(0, self._due[0][0] - self._now_ns()) / 1e9
-            self._timer = asyncio.get_running_loop().call_later(delay_s, self._say_due)
+        if self._put_off.next_ns:
+            delay_s = max(0, self._put_off.next_ns - self._now_ns()) / 1e9
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._send_due)
 
-    def _say_due(self) -> None:
+    def _send_due(self) -> None:
         now_ns = self._now_ns()
         try:
-            while self._due and self._due[0][0] <= now_ns:
-                due_ns, _, client, cue = heappop(self._due)
-                if self._floors.get(cue.state) == due_ns:
-                    del self._floors[cue.state]
-                if client.script.is_due(cue):
-                    self.play(client, client.say(cue))
+            while (due := self._put_off.pop(now_ns)) is not None:
+                send, client = due
+                if client.script.is_due(send):
+                    self.play(client, client.send(send))
         finally:
             self._set_timer()

@@ -1,7 +1,7 @@
 """A mock over HTTP: Streamable HTTP at /mcp, or HTTP+SSE at /sse, to any number of live clients, each with a script of its own.
 
-`HttpMock` answers what HTTP alone decides, and hands messages to the scripts, which understand them. `ListeningMock` is what every
-mock over HTTP has, that of a model's API too; `serve` runs several until a signal ends them.
+`HttpMock` answers what HTTP alone decides, and hands messages to the scripts. `ListeningMock` is what every mock over HTTP has, also
+that of a model API; `serve` runs several until a signal ends them.
 Source: MCP specification, basic/transports of each revision.
 """
 
@@ -28,7 +28,7 @@ from ...http.host_check import HostCheck
 from ...http.listener import BACKLOG, REST_S, Authority, accept_all, bound_socket
 from ...http.recorder import Numbers, fault_text
 from ...stdio.signals import name
-from .client import SESSION_FIELD, LiveClient, answer
+from .client import SESSION_FIELD, LiveClient, write_answer
 from .clients import Clients, is_primed, opening_of
 from .connection import Connection
 from .schedule import SendSchedule
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("mcpspy.live")
 
 SILENT_S: Final = 15.0
-"""Streams say a comment when they were silent so long, as those of the official SDKs do: clients wait some minutes for a byte."""
+"""After how long a comment is written on a silent stream, as in the official SDKs: clients wait some minutes for a byte."""
 
 PATHS: Final = {"streamable": "/mcp", "sse": "/sse"}
 
@@ -60,7 +60,7 @@ _ENDING: Final = {"SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"}
 
 
 class ListeningMock:
-    """A mock that listens: its address, its connections, its clock, and where it is recorded.
+    """A mock that listens: its address, its connections, its clock and its sink. A mock is a subclass that answers requests.
 
     The clock began at `begin_ns` of the monotonic one. `why` is the name of the signal that ended it.
     """
@@ -74,10 +74,10 @@ class ListeningMock:
         self.begin_ns = begin_ns
         self.why = ""
         self._allowed_hosts = allowed_hosts
-        self._door: AcceptLoop | None = None
+        self._accept_loop: AcceptLoop | None = None
 
     def record_to(self, sink: Sink) -> None:
-        """Have everything recorded there."""
+        """Send all records to `sink`."""
         self.sink = sink
 
     def now_ns(self) -> int:
@@ -93,39 +93,39 @@ class ListeningMock:
 
     def open(self, listener: socket.socket) -> None:
         """Let clients in."""
-        self._door = AcceptLoop(listener, partial(Connection, self))
+        self._accept_loop = AcceptLoop(listener, partial(Connection, self))
 
     async def close(self) -> None:
         """Let nobody in any more, and close the connections of whoever is there."""
-        if self._door is not None:
-            self._door.close()
+        if self._accept_loop is not None:
+            self._accept_loop.close()
         await self._stop_playing()
         for connection in list(self.connections):
             connection.abort(MCPSPY)
 
-    def asked(self, request: Request, response: Response) -> None:
-        """A request came, whole."""
+    def answer(self, request: Request, response: Response) -> None:
+        """Answer a whole request, now or later."""
         raise NotImplementedError
 
-    def noted(self, topic: str, text: str, *, by: str = "") -> None:
-        """Write down what happened to the process."""
+    def note(self, topic: str, text: str, *, by: str = "") -> None:
+        """Record something that happened to the process."""
         self.sink((Note(at_ns=self.now_ns(), topic=topic, text=text, extra={"by": by} if by else None),))
 
-    def ended(self, why: str) -> None:
-        """It is to end, and why: the name of a signal."""
+    def note_end(self, why: str) -> None:
+        """Remember why the mock ends: the name of a signal."""
         self.why = self.why or why
 
     async def _stop_playing(self) -> None:
-        """Let go of what a mock has beside its connections."""
+        """Stop what a mock runs beside its connections."""
         raise NotImplementedError
 
 
 class HttpMock(ListeningMock):
-    """Plays `scenes` to whoever comes. Its clock began at `begin_ns` of the monotonic one, at `wall_ns` of Unix time."""
+    """Plays `replies` to all clients. Its clock began at `begin_ns` of the monotonic one, at `wall_ns` of Unix time."""
 
     def __init__(
         self,
-        scenes: RecordedReplies,
+        replies: RecordedReplies,
         matcher: RequestMatcher,
         facts: HttpFacts,
         routing: Routing,
@@ -136,7 +136,7 @@ class HttpMock(ListeningMock):
         silent_s: float = SILENT_S,
         allowed_hosts: frozenset[str] = frozenset(),
         on_miss: MissPolicy = ERROR,
-        forwards: ClientPassThroughs | None = None,
+        pass_throughs: ClientPassThroughs | None = None,
         tell: Callable[[Miss], None],
     ) -> None:
         super().__init__(begin_ns=begin_ns, allowed_hosts=allowed_hosts)
@@ -146,20 +146,20 @@ class HttpMock(ListeningMock):
         self._path = PATHS[facts.transport]
         self._paths = frozenset((self._path, *facts.paths))
         self._is_sse = facts.transport == "sse"
-        self._clients = Clients(self, scenes, matcher, on_miss, forwards, wall_ns=wall_ns)
-        self._forwards = forwards
-        self._walk = HttpCursor(facts)
-        """Of what comes without a session."""
+        self._clients = Clients(self, replies, matcher, on_miss, pass_throughs, wall_ns=wall_ns)
+        self._pass_throughs = pass_throughs
+        self._cursor = HttpCursor(facts)
+        """For requests without a session."""
         self._endpoints: dict[str, LiveClient] = {}
-        """Of HTTP+SSE: where each client posts."""
-        self._cues = SendSchedule(speed, self.now_ns)
+        """The clients of HTTP+SSE, by the targets of their POSTs."""
+        self._schedule = SendSchedule(speed, self.now_ns)
         self._silent_s = silent_s
-        self._keeping: asyncio.TimerHandle | None = None
-        self._source = CaptureInfo(0)
+        self._keep_alive_timer: asyncio.TimerHandle | None = None
+        self._capture = CaptureInfo(0)
 
     @property
     def url(self) -> str:
-        """What to give to clients."""
+        """The URL for clients."""
         return f"http://{self.own}{self._path}"
 
     def open(self, listener: socket.socket) -> None:
@@ -168,51 +168,51 @@ class HttpMock(ListeningMock):
         super().open(listener)
 
     async def _stop_playing(self) -> None:
-        self._cues.close()
-        if self._keeping is not None:
-            self._keeping.cancel()
-        if self._forwards is not None:
-            await self._forwards.close()
+        self._schedule.close()
+        if self._keep_alive_timer is not None:
+            self._keep_alive_timer.cancel()
+        if self._pass_throughs is not None:
+            await self._pass_throughs.close()
 
     def _keep_alive(self, loop: asyncio.AbstractEventLoop) -> None:
         now_ns, silent_ns = self.now_ns(), int(self._silent_s * 1e9)
         for connection in list(self.connections):
             connection.keep_alive(now_ns, silent_ns)
-        self._keeping = loop.call_later(self._silent_s / 2, self._keep_alive, loop)
+        self._keep_alive_timer = loop.call_later(self._silent_s / 2, self._keep_alive, loop)
 
-    # What clients are told
+    # Called by clients
 
-    def play(self, client: LiveClient, cues: Sequence[ScheduledSend]) -> None:
-        """Have these said when they are due."""
-        self._cues.play(client, cues)
-        if client.way is not None:
-            client.way.carry()
+    def play(self, client: LiveClient, sends: Sequence[ScheduledSend]) -> None:
+        """Have a client send these when they are due."""
+        self._schedule.play(client, sends)
+        if client.live_server is not None:
+            client.live_server.carry()
 
     def lose(self, client: LiveClient) -> None:
-        """The session is no more, as the recorded one was: who opens the next one goes on in its place."""
+        """End a session as the recorded one was lost: the next client that opens a session continues its script."""
         self._clients.lose(client)
 
     def forget(self, client: LiveClient) -> None:
-        """The client has left."""
+        """Forget a client that has left."""
         self._clients.forget(client)
-        self._endpoints = {target: one for target, one in self._endpoints.items() if one is not client}
+        self._endpoints = {target: known for target, known in self._endpoints.items() if known is not client}
 
     # Requests
 
-    def asked(self, request: Request, response: Response) -> None:
-        """A request came, whole."""
+    def answer(self, request: Request, response: Response) -> None:
+        """Answer a whole request, now or later."""
         if request.target in self._endpoints and request.method == "POST":
-            self._posted_to_stream(request, response, self._endpoints[request.target])
+            self._post_to_endpoint(request, response, self._endpoints[request.target])
         elif request.path not in self._paths:
-            self._asked_elsewhere(request, response)
+            self._answer_other_path(request, response)
         elif self._is_sse:
-            self._asked_for_stream(request, response)
+            self._open_sse(request, response)
         elif request.method == "POST":
-            self._posted(request, response)
+            self._post(request, response)
         else:
-            self._got(request, response)
+            self._get(request, response)
 
-    def _posted(self, request: Request, response: Response) -> None:
+    def _post(self, request: Request, response: Response) -> None:
         messages = self._messages(request, response)
         if not messages:
             return
@@ -220,109 +220,112 @@ class HttpMock(ListeningMock):
         client = self._clients.of_session(session) if session else None
         is_opening = opening_of(messages) is not None
         if session and client is None and not is_opening:
-            answer(response, self.facts.unknown_session)
+            write_answer(response, self.facts.unknown_session)
             return
-        if self._is_told_by_http(request, response, client, messages[0]):
+        if self._answer_by_http(request, response, client, messages[0]):
             return
         if client is None:
             client = self._clients.of_messages(request.connection, messages)
         if client is None:
-            answer(response, self.facts.missing_session)
+            write_answer(response, self.facts.missing_session)
             return
         client.is_primed = is_primed(messages, request.value(b"mcp-protocol-version"), before=client.is_primed)
-        client.hear(messages, response)
+        client.post(messages, response)
 
-    def _got(self, request: Request, response: Response) -> None:
-        """A GET or a DELETE, or what nobody knows."""
+    def _get(self, request: Request, response: Response) -> None:
+        """Answer a GET, a DELETE, or an unknown method."""
         session = request.value(_SESSION)
         client = self._clients.of_session(session) if session else None
         if session and client is None:
-            answer(response, self.facts.unknown_session)
+            write_answer(response, self.facts.unknown_session)
         elif request.method == "DELETE" and client is None and self.facts.has_sessions:
-            answer(response, self.facts.missing_session)
-        elif self._is_told_by_http(request, response, client):
+            write_answer(response, self.facts.missing_session)
+        elif self._answer_by_http(request, response, client):
             pass
         elif request.method != "GET":
             _refuse(response, 405, "this method is not served here", [("Allow", "GET, POST, DELETE")])
         elif client is None and self.facts.has_sessions:
-            answer(response, self.facts.missing_session)
+            write_answer(response, self.facts.missing_session)
         elif (own := client or self._clients.of_connection(request.connection)) is None or own.is_modern:
             _refuse(response, 405, "there is no stream to get here", [("Allow", "POST")])
         elif (after := request.value(b"last-event-id")) and own.resume(after, response):
             pass
-        elif own.standing.response is not None:
+        elif own.server_stream.response is not None:
             _error(response, 409, -32000, "Conflict: Only one SSE stream is allowed per session")
         else:
-            own.stand(response)
+            own.open_server_stream(response)
 
-    def _asked_for_stream(self, request: Request, response: Response) -> None:
-        """A client of HTTP+SSE comes."""
-        if self._is_told_by_http(request, response, None):
+    def _open_sse(self, request: Request, response: Response) -> None:
+        """Open the stream of a new client of HTTP+SSE."""
+        if self._answer_by_http(request, response, None):
             return
         if request.method != "GET":
             _refuse(response, 405, "this is HTTP+SSE: get the stream, and post where it says", [("Allow", "GET")])
             return
         session = uuid4().hex
-        client = self._clients.new(session=session, is_on_one_stream=True)
-        target, data = session_endpoint(self.facts, session, self._live(request))
+        client = self._clients.new(session=session, has_one_stream=True)
+        target, data = session_endpoint(self.facts, session, self._address(request))
         self._endpoints[target] = client
-        client.stand(response, [endpoint_event(data, self.facts.event_style)])
+        client.open_server_stream(response, [endpoint_event(data, self.facts.event_style)])
         self.play(client, client.script.open())
 
-    def _posted_to_stream(self, request: Request, response: Response, client: LiveClient) -> None:
+    def _post_to_endpoint(self, request: Request, response: Response, client: LiveClient) -> None:
         messages = self._messages(request, response)
-        if messages and not self._is_told_by_http(request, response, client, messages[0]):
-            client.hear(messages, response)
+        if messages and not self._answer_by_http(request, response, client, messages[0]):
+            client.post(messages, response)
 
-    def _asked_elsewhere(self, request: Request, response: Response) -> None:
-        asked = next(iter(self._read(request)), None)  # a server may have sent on who asked here
-        if self._is_told_by_http(request, response, None, None if asked is None or asked.kind is Kind.MALFORMED else asked):
+    def _answer_other_path(self, request: Request, response: Response) -> None:
+        message = next(iter(self._read(request)), None)  # a recorded server may have redirected requests to this path
+        if message is not None and message.kind is Kind.MALFORMED:
+            message = None
+        if self._answer_by_http(request, response, None, message):
             return
         if self._is_sse and "session" in request.target:
-            answer(response, self.facts.unknown_session)
+            write_answer(response, self.facts.unknown_session)
             return
         _refuse(response, 404, f"there is nothing at this path; MCP is at {self._path}")
 
-    def _is_told_by_http(
+    def _answer_by_http(
         self, request: Request, response: Response, client: LiveClient | None, message: Message | None = None
     ) -> bool:
-        """Say what HTTP says to this alone, if it does: a challenge, a refusal, a document."""
-        if message is not None and client is not None and client.way is not None and client.way.is_live:
-            return False  # a live server says what it says
-        asked = HttpRequest(request.method, request.target, self._live(request), bool(request.value(b"authorization")), message)
-        said = (self._walk if client is None else client.walk).answer(asked)
-        if said is None:
+        """Write a recorded answer that HTTP alone decides: a challenge, a refusal, a static response. Returns False for none."""
+        if message is not None and client is not None and client.live_server is not None and client.live_server.is_live:
+            return False  # the live server answers
+        has_login = bool(request.value(b"authorization"))
+        http_request = HttpRequest(request.method, request.target, self._address(request), has_login, message)
+        answer = (self._cursor if client is None else client.cursor).answer(http_request)
+        if answer is None:
             return False
-        answer(response, said, [] if client is None else client.fields)
-        if said.ends_session and client is not None:
+        write_answer(response, answer, [] if client is None else client.fields)
+        if answer.ends_session and client is not None:
             if request.method == "DELETE":
                 self._clients.delete(client)
             else:
                 self._clients.lose(client)
         return True
 
-    def _live(self, request: Request) -> MockAddress:
+    def _address(self, request: Request) -> MockAddress:
         return MockAddress(f"http://{request.value(b'host')}", request.path if request.path in self._paths else self._path)
 
     def _messages(self, request: Request, response: Response) -> list[Message]:
-        """The messages of a POST; none if it is answered already, for there is one that nobody could read."""
-        found = self._read(request)
-        bad = next((one for one in found if one.kind is Kind.MALFORMED), None)
-        if bad is not None:
-            _error(response, 400, -32700, f"the body is no JSON-RPC message: {bad.reason}")
+        """Return the messages of a POST; none if one cannot be read, which is answered with an error."""
+        messages = self._read(request)
+        malformed = next((message for message in messages if message.kind is Kind.MALFORMED), None)
+        if malformed is not None:
+            _error(response, 400, -32700, f"the body is no JSON-RPC message: {malformed.reason}")
             return []
-        return found
+        return messages
 
     def _read(self, request: Request) -> list[Message]:
         now_ns = self.now_ns()
         frame = Frame(0, now_ns, now_ns, request.body)
-        return [message_of(self._source, CLIENT, frame, piece) for piece in cut(request.body)]
+        return [message_of(self._capture, CLIENT, frame, piece) for piece in cut(request.body)]
 
 
 class AcceptLoop:
-    """Lets in whoever comes to `listener`, from the event loop that runs, and makes a `protocol` for each.
+    """Accepts clients at `listener`, in the running event loop, and makes a `protocol` for each.
 
-    asyncio's own way tries 1,024 times at once when no descriptor is left, and says so each time (CPython 3.11); this one rests.
+    When no descriptor is left, asyncio's own loop tries 1,024 times at once and reports each (CPython 3.11); this one rests.
     """
 
     def __init__(self, listener: socket.socket, protocol: Callable[[], asyncio.Protocol]) -> None:
@@ -359,36 +362,36 @@ class AcceptLoop:
         entering.add_done_callback(self._entering.discard)
 
 
-async def serve(served: Sequence[tuple[ListeningMock, socket.socket]], signals_fd: int, ready: Callable[[], None]) -> None:
+async def serve(listening: Sequence[tuple[ListeningMock, socket.socket]], signals_fd: int, ready: Callable[[], None]) -> None:
     """Serve each mock on its socket until a signal comes on `signals_fd`; `ready` is called once clients can connect."""
     loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-    mocks = [mock for mock, _ in served]
+    is_ending = asyncio.Event()
+    mocks = [mock for mock, _ in listening]
 
-    def signalled() -> None:
+    def on_signal() -> None:
         for number in os.read(signals_fd, 512):
-            told = name(number)
+            signal = name(number)
             for mock in mocks:
-                mock.noted("signal", f"{told} received")
-                if told in _ENDING:
-                    mock.ended(told)
-                    ended.set()
+                mock.note("signal", f"{signal} received")
+                if signal in _ENDING:
+                    mock.note_end(signal)
+                    is_ending.set()
 
-    def fault(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """A fault of our own, which has ended the connection that it happened on."""
+    def on_fault(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Report a fault of our own, which has ended the connection that it happened on."""
         error = context.get("exception")
         text = fault_text(error) if isinstance(error, BaseException) else str(context.get("message"))
         _log.error("mcpspy: %s", text)
         for mock in mocks:
-            mock.noted("fault", text, by="mcpspy")
+            mock.note("fault", text, by="mcpspy")
 
-    loop.set_exception_handler(fault)
-    loop.add_reader(signals_fd, signalled)
-    for mock, listener in served:
+    loop.set_exception_handler(on_fault)
+    loop.add_reader(signals_fd, on_signal)
+    for mock, listener in listening:
         mock.open(listener)
     try:
         ready()
-        await ended.wait()
+        await is_ending.wait()
     finally:
         loop.remove_reader(signals_fd)
         for mock in mocks:
@@ -396,15 +399,15 @@ async def serve(served: Sequence[tuple[ListeningMock, socket.socket]], signals_f
 
 
 def _error(response: Response, status: int, code: int, text: str) -> None:
-    """An error of HTTP, as servers on the SDKs put it."""
+    """Answer with an error as servers on the SDKs write it."""
     body = f'{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":"{text}"}}}}'
     response.whole(status, [("Content-Type", "application/json")], body.encode())
 
 
 def _refuse(response: Response, status: int, text: str, fields: Fields | None = None) -> None:
-    """What mcpspy itself has to say: nobody recorded that."""
-    named = [("Content-Type", "text/plain; charset=utf-8"), *(fields or [])]
-    response.whole(status, named, f"mcpspy: {text}\n".encode(), injected=True)
+    """Refuse a request in mcpspy's own name."""
+    all_fields = [("Content-Type", "text/plain; charset=utf-8"), *(fields or [])]
+    response.whole(status, all_fields, f"mcpspy: {text}\n".encode(), injected=True)
 
 
 def _nowhere(records: object) -> None:

@@ -1,6 +1,6 @@
-"""Where a live client of a mock over HTTP hears what it is told: the response to each request, and the standing stream.
+"""The streams of one client of a mock over HTTP: the response to each POST, and the server stream that a GET opens.
 
-Both keep what cannot be sent yet, within bounds. Refuses to know what is said, and when.
+Both hold what cannot be sent yet, within bounds.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 MAX_KEPT: Final = 1_000
 MAX_KEPT_BYTES: Final = 8 << 20
-"""So much waits for a client that opens no stream or does not read it, and so much can be resumed; then the oldest goes."""
+"""How much is held for a client that opens no stream or does not read it, and how much can be resumed; the oldest is dropped."""
 
 _STREAM: Final = (("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache, no-transform"))
 _JSON: Final = (("Content-Type", "application/json"),)
 
 
 class PostResponse:
-    """The response to a POST with requests. `waiting` are the ids of those that are not answered.
+    """The response to a POST with requests. `waiting` are the ids of those without an answer.
 
-    `response` is None once it has ended or broke off; `keeps` says that what comes then is kept for a client that resumes it.
+    `response` is None once it has ended or was cut off; `keeps` means that what comes after that is kept for a client that resumes.
     """
 
     __slots__ = ("_fields", "_is_batch", "_shape", "is_modern", "keeps", "response", "waiting")
@@ -43,33 +43,33 @@ class PostResponse:
 
     @property
     def ends_session(self) -> bool:
-        """Whether its session is no more when it is answered."""
+        """True if the session ends with the answer."""
         return self._shape.ends_session
 
     def begin(self, shape: AnswerShape, events: Sequence[bytes]) -> None:
-        """How it is answered; a stream begins at once, as a server does that does not know how long it will take."""
+        """Set how to answer; a stream begins at once, as from a server that does not know how long it will take."""
         self._shape = shape
         if shape.is_stream and self.response is not None:
             begin_stream(self.response, [*shape.fields, *self._fields], events, status=shape.status)
 
-    def tell(self, event: bytes) -> bool:
-        """Say this, which is no answer. Whether there is anybody to hear it."""
+    def send(self, event: bytes) -> bool:
+        """Send an event that is no answer. Returns False if nobody reads it."""
         if self.response is None:
             return False
         if not self.response.has_begun:
             self._begin_late(self.response)
-        self.response.tell(event)
+        self.response.send(event)
         return True
 
     def conclude(self, id: str, line: bytes, event: bytes) -> bool:
-        """Answer the request with this id. Whether there is anybody to hear it."""
+        """Answer the request with this id. Returns False if nobody reads it."""
         if id in self.waiting:
             self.waiting.remove(id)
         response = self.response
         if response is None:
             return False
         if not response.has_begun and not self._is_batch:
-            fields = merged(_JSON, [*self._shape.fields, *self._fields])
+            fields = merged_fields(_JSON, [*self._shape.fields, *self._fields])
             body = line.rstrip(b"\r\n")
             self.response = None
             response.whole(self._shape.status, fields, LiveServerBytes(body) if isinstance(line, LiveServerBytes) else body)
@@ -77,7 +77,7 @@ class PostResponse:
         if not response.has_begun:
             self._begin_late(response)
         if self.waiting:
-            response.tell(event)
+            response.send(event)
         else:
             self.response = None
             response.end(event)
@@ -88,7 +88,7 @@ class PostResponse:
 
 
 class ServerStream:
-    """The stream that belongs to no request, opened by a GET: what is told before that, or faster than it is read, waits."""
+    """The stream that belongs to no request, opened by a GET. What is sent before that, or faster than it is read, is held."""
 
     __slots__ = ("_kept", "_kept_bytes", "dropped", "response")
 
@@ -97,21 +97,22 @@ class ServerStream:
         self._kept: deque[bytes] = deque()
         self._kept_bytes = 0
         self.dropped = 0
-        """How many events were given up, since too many waited."""
+        """How many events were dropped because too many were held."""
 
     @property
     def is_full(self) -> bool:
-        """Whether what is told has to wait for its reader."""
+        """True if its reader is behind."""
         return self.response is not None and self.response.is_full
 
     def open(self, response: Response) -> None:
-        """`response` has begun, and tells what waits."""
+        """Write on `response`, which has begun, what is held."""
         self.response = response
         self.drain()
 
-    def tell(self, event: bytes) -> None:
+    def send(self, event: bytes) -> None:
+        """Send an event, or hold it."""
         if self.response is not None and not self.response.is_full and not self._kept:
-            self.response.tell(event)
+            self.response.send(event)
             return
         self._kept.append(event)
         self._kept_bytes += len(event)
@@ -120,26 +121,26 @@ class ServerStream:
             self.dropped += 1
 
     def drain(self) -> None:
-        """Its reader takes more."""
+        """Send what is held, as far as the reader takes it."""
         while self._kept and self.response is not None and not self.response.is_full:
             event = self._kept.popleft()
             self._kept_bytes -= len(event)
-            self.response.tell(event)
+            self.response.send(event)
 
     def clear(self) -> None:
-        """Nothing waits any more."""
+        """Drop what is held."""
         self._kept.clear()
         self._kept_bytes = 0
 
     def close(self) -> None:
-        """Its session is over."""
+        """End the stream, with its session."""
         if self.response is not None:
             response, self.response = self.response, None
             response.end()
 
 
 class SentEvents:
-    """The newest events of one client that have ids: for a client that resumes a stream where it broke off."""
+    """The latest events with ids that one client got, for a client that resumes a stream."""
 
     __slots__ = ("_bytes", "_events", "_last")
 
@@ -149,7 +150,7 @@ class SentEvents:
         self._last = 0
 
     def next_id(self) -> str:
-        """An id that no other event of this client has."""
+        """Return an id that no other event of this client has."""
         self._last += 1
         return str(self._last)
 
@@ -160,21 +161,21 @@ class SentEvents:
             self._bytes -= len(self._events.popleft()[2])
 
     def after(self, id: str) -> tuple[PostResponse | ServerStream, list[bytes]] | None:
-        """The stream that the event with this id was on, and what came on it after that; None if nobody knows the id."""
+        """Return the stream of the event with this id, and the events after it on that stream; None if the id is unknown."""
         events = list(self._events)
-        found = next((at for at, one in enumerate(events) if one[1] == id), None)
-        if found is None:
+        at = next((at for at, (_, known, _) in enumerate(events) if known == id), None)
+        if at is None:
             return None
-        stream = events[found][0]
-        return stream, [event for other, _, event in events[found + 1 :] if other is stream]
+        stream = events[at][0]
+        return stream, [event for other, _, event in events[at + 1 :] if other is stream]
 
 
 def begin_stream(response: Response, fields: Fields, events: Sequence[bytes] = (), *, status: int = 200) -> None:
-    """The head of a stream of events, with what is said at once."""
-    response.begin(status, merged(_STREAM, fields), events)
+    """Write the head of a stream of events, with the first ones."""
+    response.begin(status, merged_fields(_STREAM, fields), events)
 
 
-def merged(usual: Sequence[tuple[str, str]], fields: Fields) -> Fields:
-    """The usual fields, but for those that `fields` have; and these."""
-    own = {name.lower() for name, _ in fields}
-    return [*(one for one in usual if one[0].lower() not in own), *fields]
+def merged_fields(usual: Sequence[tuple[str, str]], fields: Fields) -> Fields:
+    """Return `fields`, after the usual ones that they do not replace."""
+    names = {name.lower() for name, _ in fields}
+    return [*((name, value) for name, value in usual if name.lower() not in names), *fields]

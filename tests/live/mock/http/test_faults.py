@@ -45,7 +45,7 @@ class Echo:
     def now_ns(self) -> int:
         return 0
 
-    def asked(self, request: Request, response: Response) -> None:
+    def answer(self, request: Request, response: Response) -> None:
         response.whole(200, [], f"{request.method} {request.target} ".encode() + request.body)
 
 
@@ -184,14 +184,14 @@ async def ask(port: int, message: Any, until: bytes) -> bytes:
 
 def test_a_fault_of_our_own_ends_its_connection_and_no_other() -> None:
     def break_it(mock: HttpMock) -> None:
-        asked = mock.asked
+        asked = mock.answer
 
         def asked_or_broken(request: Request, response: Response) -> None:
             if b"break" in request.body:
                 raise RuntimeError("a secret")
             asked(request, response)
 
-        mock.asked = asked_or_broken  # type: ignore[method-assign]  # that is the fault
+        mock.answer = asked_or_broken  # type: ignore[method-assign]  # that is the fault
 
     said, records = served(break_it, modern(1, name="break"), modern(2))
     assert said[0] == b""

@@ -373,7 +373,7 @@ def mocked(capture: Path, *options: str) -> tuple[int, str, str]:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--listen", "0.0.0.0:0"], "can be reached from other machines"),
+        (["--listen", "0.0.0.0:0"], "other machines can reach"),
         (["--listen", "here"], "--listen takes HOST:PORT"),
         (["--transport", "sse"], "--transport needs --listen"),
         (["--stdio", "--listen", "127.0.0.1:0"], "--stdio cannot be combined with --listen"),
