@@ -1,4 +1,4 @@
-"""What `--until` may wait for, and in which recordings it happens."""
+"""Conditions of `--until`, and the captures that meet them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def held(written: str, live: Dialogue | Traffic, report: Report | None = None) -
 
 
 def asked() -> Dialogue:
-    """Row 1 is answered, row 2 is not."""
+    """Return a dialogue in which row 1 is answered, and row 2 is not."""
     return Dialogue().client(request(1)).server(result(1)).client(tool_call(2))
 
 
@@ -95,9 +95,9 @@ def test_a_failed_probe_is_no_error() -> None:
 def test_a_rule_is_meant_by_name_glob_and_family() -> None:
     live = asked().exits(None, "SIGSEGV")
     for written in ("rule:server-died", "rule:server-*", "rule:transport", "rule:stdout-noise,server-died"):
-        found = held(written, live)
-        assert found is not None
-        assert found.what.startswith("server-died: ")
+        occurrence = held(written, live)
+        assert occurrence is not None
+        assert occurrence.what.startswith("server-died: ")
     assert held("rule:stdout-noise", live) is None
 
 
@@ -123,9 +123,9 @@ def test_a_text_is_looked_for_in_what_the_server_says() -> None:
 
 def test_any_other_filter_is_held_against_rows() -> None:
     live = Dialogue().client(tool_call(1, "a")).server(result(1)).client(tool_call(2, "b")).server(error(2))
-    found = held("tool:b status:failed", live)
-    assert found is not None
-    assert found.row == 2
+    occurrence = held("tool:b status:failed", live)
+    assert occurrence is not None
+    assert occurrence.row == 2
     assert held("tool:a status:failed", live) is None
 
 

@@ -1,4 +1,4 @@
-"""What of a recording is held against what was played of it."""
+"""The rows of a capture that are compared with its replay."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -22,13 +22,16 @@ def compared(
     selected: Iterable[int] | None = None,
     **facts: Any,
 ) -> Comparison:
-    """Compare a recording, of which these rows were sent under their own ids, with the live dialogue."""
+    """Compare a capture, of which these rows were sent with their own ids, with the live dialogue."""
     (plan,) = read_plans(recorded.transcript)
-    report = Report(sent={one.row: one.request.id or "" for one in plan.requests if one.row in set(sent)}, questions={"0": 2})
+    report = Report(
+        sent={request.row: request.request.id or "" for request in plan.requests if request.row in set(sent)},
+        questions={"0": 2},
+    )
     report.unsent = [
-        UnsentMessage(row=one.row, message=one.message, why="")
-        for one in plan.sends
-        if one.exchange and one.row not in report.sent
+        UnsentMessage(row=send.row, message=send.message, why="")
+        for send in plan.sends
+        if send.exchange and send.row not in report.sent
     ]
     played = PlayedPlan(plan=plan, report=report, selected=None if selected is None else frozenset(selected), **facts)
     return compare(*compared_sides(recorded.transcript, live.transcript, played))
@@ -44,9 +47,9 @@ def calls(*ids: int, answers: int = 9) -> Dialogue:
 
 
 def test_what_was_not_sent_is_not_missing() -> None:
-    found = compared(calls(1, 2, 3).closes(), calls(1).closes(), [1])
-    assert not found.different
-    assert found.servers[0].same == 1
+    comparison = compared(calls(1, 2, 3).closes(), calls(1).closes(), [1])
+    assert not comparison.different
+    assert comparison.servers[0].same == 1
 
 
 def test_a_request_that_the_server_sent_on_elsewhere_is_one_request() -> None:
@@ -56,17 +59,17 @@ def test_a_request_that_the_server_sent_on_elsewhere_is_one_request() -> None:
     recorded.post(request(7), session="s1").answer(200, result(7))
     live.post(request(7), session="s2").answer(307, Location="/there")
     live.post(request(7), "/there", session="s2").answer(200, result(7))
-    found = compared(recorded.ends(), live.ends(), [1, 3])
-    assert (found.different, found.servers[0].same) == (False, 2)
+    comparison = compared(recorded.ends(), live.ends(), [1, 3])
+    assert (comparison.different, comparison.servers[0].same) == (False, 2)
 
 
 def test_of_rows_that_were_asked_for_the_others_are_not_compared() -> None:
     live = Dialogue().client(tool_call(1, n=1)).server(result(1)).client(tool_call(2, n=2)).server(result(2, {"n": 2})).closes()
-    found = compared(calls(1, 2).closes(), live, [1, 2], selected=[2])
-    assert (found.different, found.servers[0].same) == (False, 1)
+    comparison = compared(calls(1, 2).closes(), live, [1, 2], selected=[2])
+    assert (comparison.different, comparison.servers[0].same) == (False, 1)
 
 
-def test_what_the_server_asked_behind_what_was_not_sent_is_not_missing() -> None:
+def test_what_the_server_asked_after_an_unsent_request_is_not_missing() -> None:
     recorded = calls(1).client(tool_call(2)).server(ROOTS).client(result(0)).server(result(2)).closes()
     assert not compared(recorded, calls(1).closes(), [1]).different
 
@@ -86,22 +89,22 @@ def test_an_answer_that_never_came_is_another_outcome() -> None:
     assert compared(calls(1, 2, answers=1).closes(), calls(1, 2).closes(), [1, 2]).different
 
 
-def test_live_values_that_were_carried_are_put_back_before() -> None:
+def test_correlated_values_are_restored_before_the_comparison() -> None:
     live = Dialogue().client(tool_call(1, n=1)).server(result(1, {"n": 77})).closes()
     assert not compared(calls(1).closes(), live, [1], restore=lambda _, data: data.replace(b"77", b"1")).different
 
 
-def test_what_a_server_makes_anew_at_each_run_is_put_back_wherever_it_says_it() -> None:
+def test_regenerated_values_are_restored_wherever_the_server_uses_them() -> None:
     def run(id: str) -> Dialogue:
-        asked = request(0, "elicitation/create", {"elicitationId": id, "url": "https://example.org"})
+        question = request(0, "elicitation/create", {"elicitationId": id, "url": "https://example.org"})
         text = {"content": [{"type": "text", "text": f"You were asked in {id}."}]}
-        return Dialogue().client(tool_call(1)).server(asked).client(result(0)).server(result(1, text)).closes()
+        return Dialogue().client(tool_call(1)).server(question).client(result(0)).server(result(1, text)).closes()
 
     assert not compared(run("3b98b610-85bc"), run("bb809e03-30b7"), [1]).different
     assert compared(run("3b98"), run("bb80"), [1]).different  # too short to be told from what stands there by chance
 
 
-def test_what_an_error_makes_anew_is_put_back_too() -> None:
+def test_regenerated_values_in_an_error_are_restored_too() -> None:
     def run(id: str) -> Dialogue:
         refused = {
             **error(1, -32042),
@@ -113,8 +116,8 @@ def test_what_an_error_makes_anew_is_put_back_too() -> None:
 
 
 def test_a_request_that_never_reached_the_wire_is_not_missing() -> None:
-    found = compared(calls(1, 2).closes(), calls(1).closes(), [1, 2])
-    assert not found.different
+    comparison = compared(calls(1, 2).closes(), calls(1).closes(), [1, 2])
+    assert not comparison.different
 
 
 def test_what_stands_where_something_was_redacted_is_no_difference() -> None:

@@ -1,4 +1,4 @@
-"""What a recorded server says of its tools before they are called again."""
+"""Effects of calls: what a recorded server says of its tools."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def test_a_tool_does_what_its_server_says(annotations: Any, effect: str) -> None
     tools = {"tools": [{"name": "forecast", "inputSchema": {}, "annotations": annotations}]}
     recorded = Dialogue().client(request(1)).server(result(1, tools)).client(tool_call(2)).server(result(2)).transcript
     effects = Effects(recorded)
-    assert [effects.of(one).value for one in recorded.exchanges] == ["none", effect]
+    assert [effects.of(exchange).value for exchange in recorded.exchanges] == ["none", effect]
 
 
 def test_a_tool_that_was_never_listed_may_change_something() -> None:

@@ -1,4 +1,4 @@
-"""What changed between two transcripts: who speaks, what is offered, calls however they are numbered, times, findings."""
+"""Comparisons of two transcripts: identity, definitions, calls with any ids, durations, findings."""
 
 from typing import Any
 
@@ -28,10 +28,10 @@ def text(id: Any, words: str, **more: Any) -> dict[str, Any]:
 
 
 def told(*calls: tuple[dict[str, Any], Any]) -> Dialogue:
-    """Requests with their answers; None for none."""
+    """Return requests with their answers; None for no answer."""
     made = Dialogue()
-    for asked, answer in calls:
-        made.client(asked)
+    for params, answer in calls:
+        made.client(params)
         if answer is not None:
             made.server(answer)
     return made
@@ -47,19 +47,19 @@ def compared(before: Dialogue, after: Dialogue, *ignore: str, limit: Limit | Non
     return compare(ComparedSide(transcript=before.transcript), ComparedSide(transcript=after.transcript), ignore, limit)
 
 
-def only(found: Comparison) -> ServerComparison:
-    (one,) = found.servers
+def only(comparison: Comparison) -> ServerComparison:
+    (one,) = comparison.servers
     return one
 
 
 def changes(before: Dialogue, after: Dialogue, *ignore: str) -> list[str]:
-    return [spelled(one) for one in only(compared(before, after, *ignore)).calls]
+    return [spelled(change) for change in only(compared(before, after, *ignore)).calls]
 
 
 def spelled(one: CallChange) -> str:
     shown = one.after or one.before
     assert shown is not None
-    places = [found.path for found in (*one.params.listed, *one.answer.listed)]
+    places = [differences.path for differences in (*one.params.listed, *one.answer.listed)]
     return " ".join([one.how, shown.target or shown.method, *places])
 
 
@@ -68,8 +68,8 @@ def spelled(one: CallChange) -> str:
 
 def test_a_dialogue_does_not_differ_from_itself() -> None:
     made = opened().client(call(2, path="a")).server(text(2, "x")).closes()
-    found = compared(made, made)
-    assert (found.different, only(found).same) == (False, 3)
+    comparison = compared(made, made)
+    assert (comparison.different, only(comparison).same) == (False, 3)
 
 
 def test_ids_and_their_order_count_for_nothing() -> None:
@@ -120,15 +120,18 @@ def test_equal_calls_are_brought_together_in_order() -> None:
 
 def test_very_many_calls_of_one_tool_are_brought_together_in_order() -> None:
     before, after = (told(*((call(id, path=f"{name}{id}"), text(id, "x")) for id in range(300))) for name in ("a", "b"))
-    found = only(compared(before, after))
-    assert len(found.calls) == 300
-    assert all(one.before is not None and one.after is not None and one.before.row == one.after.row for one in found.calls)
+    server = only(compared(before, after))
+    assert len(server.calls) == 300
+    assert all(
+        change.before is not None and change.after is not None and change.before.row == change.after.row
+        for change in server.calls
+    )
 
 
 def test_an_outcome_that_changed_is_told_with_what_came_instead() -> None:
     (change,) = only(compared(told((call(1), text(1, "x"))), told((call(1), error(1))))).calls
     assert change.outcomes == (Outcome.OK, Outcome.ERROR)
-    assert [one.path for one in change.answer.listed] == ["$.result", "$.error"]
+    assert [difference.path for difference in change.answer.listed] == ["$.result", "$.error"]
 
 
 def test_a_call_that_was_left_alone_differs_from_one_that_was_answered() -> None:
@@ -196,27 +199,31 @@ def test_only_the_last_poll_of_a_task_counts() -> None:
 )
 def test_what_either_side_says_of_itself_is_compared(client: Any, server: Any, paths: list[str]) -> None:
     found = only(compared(opened(), opened(client, server)))
-    assert [one.path for one in found.identity.listed] == paths
+    assert [difference.path for difference in found.identity.listed] == paths
     assert found.calls == []
 
 
 def test_how_the_server_ended_is_compared_where_both_ended() -> None:
-    assert [one.path for one in only(compared(opened().exits(0), opened().exits(3))).identity.listed] == ["$.server.exit.code"]
+    assert [difference.path for difference in only(compared(opened().exits(0), opened().exits(3))).identity.listed] == [
+        "$.server.exit.code"
+    ]
     assert not only(compared(opened().exits(3), opened())).identity
 
 
 def test_a_tool_that_changed_says_in_which_field() -> None:
     changed = {**TOOL, "description": "Sends.", "inputSchema": {"type": "object", "properties": {"to": {"type": "string"}}}}
-    found = only(compared(opened(), opened(tools=[changed, {**TOOL, "name": "new"}])))
-    assert [(one.how, one.name, [place.path for place in one.fields.listed]) for one in found.definitions] == [
+    server = only(compared(opened(), opened(tools=[changed, {**TOOL, "name": "new"}])))
+    assert [(change.how, change.name, [place.path for place in change.fields.listed]) for change in server.definitions] == [
         ("changed", "read", ["$.description", "$.inputSchema.properties.path", "$.inputSchema.properties.to"]),
         ("added", "new", []),
     ]
-    assert found.calls == []
+    assert server.calls == []
 
 
 def test_a_tool_that_is_gone_is_told() -> None:
-    assert [(one.how, one.name) for one in only(compared(opened(), opened(tools=[]))).definitions] == [("removed", "read")]
+    assert [(change.how, change.name) for change in only(compared(opened(), opened(tools=[]))).definitions] == [
+        ("removed", "read")
+    ]
 
 
 def test_of_a_list_that_was_not_fetched_nothing_is_missing() -> None:
@@ -242,12 +249,12 @@ def took(before_ms: int, after_ms: int, limit: Limit | None = None) -> Compariso
 
 
 @pytest.mark.parametrize(
-    ("before_ms", "after_ms", "told"), [(10, 500, 1), (500, 10, 1), (10, 100, 0), (1000, 1500, 0), (200, 350, 0)]
+    ("before_ms", "after_ms", "count"), [(10, 500, 1), (500, 10, 1), (10, 100, 0), (1000, 1500, 0), (200, 350, 0)]
 )
-def test_times_are_told_past_a_limit(before_ms: int, after_ms: int, told: int) -> None:
-    found = took(before_ms, after_ms)
-    assert len(only(found).took) == told
-    assert not found.different
+def test_times_are_told_past_a_limit(before_ms: int, after_ms: int, count: int) -> None:
+    server = took(before_ms, after_ms)
+    assert len(only(server).took) == count
+    assert not server.different
 
 
 def test_longer_is_a_difference_where_that_is_asked_for() -> None:
@@ -268,29 +275,29 @@ def labelled(*labels: str) -> Transcript:
         Dialogue(header=make_header(label=label, wall_ns=10**18 + at, monotonic_ns=at)).client(call(1)).server(text(1, label))
         for at, label in enumerate(labels)
     ]
-    return transcribe(*(one.records for one in made))
+    return transcribe(*(item.records for item in made))
 
 
 def test_servers_are_brought_together_by_label_in_order() -> None:
     before, after = labelled("git", "time", "time"), labelled("time", "git", "time")
-    found = compare(ComparedSide(transcript=before), ComparedSide(transcript=after))
-    assert sorted(one.name for one in found.servers) == ["git", "time", "time 2"]
-    assert not found.different
+    comparison = compare(ComparedSide(transcript=before), ComparedSide(transcript=after))
+    assert sorted(server.name for server in comparison.servers) == ["git", "time", "time 2"]
+    assert not comparison.different
 
 
 def test_a_server_on_one_side_alone_is_a_difference() -> None:
-    found = compare(ComparedSide(transcript=labelled("git", "time")), ComparedSide(transcript=labelled("git", "new")))
-    assert [(one.name, one.before is None, one.after is None) for one in found.servers] == [
+    comparison = compare(ComparedSide(transcript=labelled("git", "time")), ComparedSide(transcript=labelled("git", "new")))
+    assert [(server.name, server.before is None, server.after is None) for server in comparison.servers] == [
         ("git", False, False),
         ("time", False, True),
         ("new", True, False),
     ]
-    assert found.different
+    assert comparison.different
 
 
 def test_one_server_on_either_side_is_the_same_whatever_its_label() -> None:
-    found = compare(ComparedSide(transcript=labelled("old")), ComparedSide(transcript=labelled("new")))
-    assert [spelled(one) for one in only(found).calls] == ["changed read $.result.content[0].text"]
+    comparison = compare(ComparedSide(transcript=labelled("old")), ComparedSide(transcript=labelled("new")))
+    assert [spelled(change) for change in only(comparison).calls] == ["changed read $.result.content[0].text"]
 
 
 # --- Everything ---
@@ -309,10 +316,10 @@ def test_every_call_is_the_same_or_stands_in_one_change(before: list[Any], after
         told(*((call(id, name, n=n), None if words is None else text(id, words)) for id, (name, n, words) in enumerate(calls)))
         for calls in (before, after)
     ]
-    found = only(compared(made[0], made[1]))
-    olds = [one.before.row for one in found.calls if one.before is not None]
-    news = [one.after.row for one in found.calls if one.after is not None]
-    assert len(set(olds)) == len(olds) == len(before) - found.same
-    assert len(set(news)) == len(news) == len(after) - found.same
-    assert found.same == len(before) or compared(made[0], made[1]).different
+    server = only(compared(made[0], made[1]))
+    olds = [change.before.row for change in server.calls if change.before is not None]
+    news = [change.after.row for change in server.calls if change.after is not None]
+    assert len(set(olds)) == len(olds) == len(before) - server.same
+    assert len(set(news)) == len(news) == len(after) - server.same
+    assert server.same == len(before) or compared(made[0], made[1]).different
     assert not compared(made[0], made[0]).different

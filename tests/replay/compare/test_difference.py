@@ -1,4 +1,4 @@
-"""Differences of two JSON values: where they are, how lists are aligned, what rules leave out."""
+"""Differences of two JSON values: their paths, the alignment of lists, and ignore rules."""
 
 import json
 from typing import Any
@@ -13,14 +13,14 @@ from mcpspy.replay.json.canonical import read, same
 from tests.replay.json.test_canonical import JSON
 
 
-def value(told: Any) -> Any:
-    return read(json.dumps(told).encode())
+def value(expected: Any) -> Any:
+    return read(json.dumps(expected).encode())
 
 
-def told(before: Any, after: Any, *ignore: str) -> list[str]:
-    found = differences(value(before), value(after), Ignore.of(ignore))
-    assert found.count == len(found.listed)
-    return [line(one) for one in found.listed]
+def spelled_differences(before: Any, after: Any, *ignore: str) -> list[str]:
+    result = differences(value(before), value(after), Ignore.of(ignore))
+    assert result.count == len(result.listed)
+    return [line(difference) for difference in result.listed]
 
 
 def line(one: Difference) -> str:
@@ -51,7 +51,7 @@ def line(one: Difference) -> str:
     ],
 )
 def test_differences_say_where_and_how(before: Any, after: Any, lines: list[str]) -> None:
-    assert told(before, after) == lines
+    assert spelled_differences(before, after) == lines
 
 
 @pytest.mark.parametrize(
@@ -67,33 +67,33 @@ def test_differences_say_where_and_how(before: Any, after: Any, lines: list[str]
 )
 def test_lists_are_aligned_by_their_equal_items(before: Any, after: Any, lines: list[str]) -> None:
     if lines == ["$[0] + 2", "$[2] - 2"]:
-        assert len(told(before, after)) == 2
+        assert len(spelled_differences(before, after)) == 2
     else:
-        assert told(before, after) == lines
+        assert spelled_differences(before, after) == lines
 
 
 def test_lists_too_long_to_be_aligned_are_held_place_against_place() -> None:
     before, after = ([f"{name}{at}" for at in range(5000)] for name in "ab")
-    found = differences(before, after)
-    assert (len(found.listed), found.count, found.more) == (MAX_LISTED, 5000, 5000 - MAX_LISTED)
+    difference = differences(before, after)
+    assert (len(difference.listed), difference.count, difference.more) == (MAX_LISTED, 5000, 5000 - MAX_LISTED)
 
 
 def test_a_long_list_with_one_item_more_has_one_difference() -> None:
-    assert told(list(range(3000)), [*range(1500), "new", *range(1500, 3000)]) == ['$[1500] + "new"']
+    assert spelled_differences(list(range(3000)), [*range(1500), "new", *range(1500, 3000)]) == ['$[1500] + "new"']
 
 
 def test_a_text_that_holds_json_is_compared_by_what_it_means() -> None:
     before, after = ({"content": [{"type": "text", "text": text}]} for text in ('{"t": 1.0, "at": "x"}', '{"at":"y",\n"t":1}'))
-    assert told(before, after) == ['$.content[0].text.at "x" ≠ "y"']
-    assert told(before, after, "$.content[*].text.at") == []
+    assert spelled_differences(before, after) == ['$.content[0].text.at "x" ≠ "y"']
+    assert spelled_differences(before, after, "$.content[*].text.at") == []
 
 
 def test_a_text_elsewhere_is_a_text() -> None:
-    assert len(told({"a": "[1]"}, {"a": "[1.0]"})) == 1
+    assert len(spelled_differences({"a": "[1]"}, {"a": "[1.0]"})) == 1
 
 
 def test_a_text_that_stops_being_json_is_a_changed_text() -> None:
-    assert told({"text": "[1]"}, {"text": "oops"}) == ['$.text "[1]" ≠ "oops"']
+    assert spelled_differences({"text": "[1]"}, {"text": "oops"}) == ['$.text "[1]" ≠ "oops"']
 
 
 @pytest.mark.parametrize(
@@ -108,17 +108,17 @@ def test_a_text_that_stops_being_json_is_a_changed_text() -> None:
 def test_rules_leave_places_out(ignore: str, lines: list[str]) -> None:
     before = {"timestamp": 1, "list": [{"timestamp": 5, "v": 1}, {"v": 2}]}
     after = {"timestamp": 2, "list": [{"timestamp": 6, "v": 1}, {"v": 3}]}
-    assert told(before, after, ignore) == lines
+    assert spelled_differences(before, after, ignore) == lines
 
 
 def test_items_that_differ_only_where_rules_leave_out_are_aligned() -> None:
     before = [{"at": at, "name": name} for at, name in enumerate("abc")]
     after = [{"at": at, "name": name} for at, name in enumerate("xabc")]
-    assert told(before, after, "$[*].at") == ['$[0] + {"at": 0, "name": "x"}']
+    assert spelled_differences(before, after, "$[*].at") == ['$[0] + {"at": 0, "name": "x"}']
 
 
 def test_members_that_are_left_out_may_come_and_go() -> None:
-    assert told({"a": 1}, {"b": 1}, "$.a", "$.b") == []
+    assert spelled_differences({"a": 1}, {"b": 1}, "$.a", "$.b") == []
 
 
 def test_values_that_stand_somewhere_are_held_against_rules_from_the_root() -> None:
@@ -129,8 +129,8 @@ def test_values_that_stand_somewhere_are_held_against_rules_from_the_root() -> N
 
 
 @given(JSON)
-def test_a_value_has_no_difference_from_itself(told: Any) -> None:
-    assert not differences(value(told), value(told))
+def test_a_value_has_no_difference_from_itself(expected: Any) -> None:
+    assert not differences(value(expected), value(expected))
 
 
 @given(JSON, JSON)
@@ -140,20 +140,20 @@ def test_there_are_differences_where_values_are_not_the_same(before: Any, after:
 
 
 def _opened(value: Any) -> Any:
-    """A value with the JSON in the place of texts that hold it, as differences see it."""
+    """Replace texts that hold JSON by that JSON, as differences do."""
     if isinstance(value, dict):
         return {name: _opened(one) for name, one in value.items()}
-    return [_opened(one) for one in value] if isinstance(value, list) else value
+    return [_opened(item) for item in value] if isinstance(value, list) else value
 
 
 @given(JSON, JSON)
 def test_differences_lie_where_their_paths_lead(before: Any, after: Any) -> None:
     old, new = value(before), value(after)
-    for one in differences(old, new).listed:
-        if one.how != "removed":
-            assert same(_at(new, one), one.after)
-        elif not any(isinstance(step, int) for step in one.steps):
-            assert same(_at(old, one), one.before)
+    for difference in differences(old, new).listed:
+        if difference.how != "removed":
+            assert same(_at(new, difference), difference.after)
+        elif not any(isinstance(step, int) for step in difference.steps):
+            assert same(_at(old, difference), difference.before)
 
 
 def _at(value: Any, one: Difference) -> Any:
@@ -177,7 +177,7 @@ def test_texts_within_texts_end() -> None:
     assert differences({"text": inner}, {"text": inner.replace("1", "2")})
 
 
-def test_the_deepest_values_are_walked() -> None:
+def test_the_deepest_values_are_compared() -> None:
     before, after = (read(b'{"a":' * 99 + leaf + b"}" * 99) for leaf in (b"1", b"2"))
     (one,) = differences(before, after).listed
     assert len(one.steps) == 99

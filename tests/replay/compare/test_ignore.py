@@ -1,4 +1,4 @@
-"""Ignore rules: which places they mean, and what is said of a path that cannot be read."""
+"""Ignore rules: the values they select, and the errors for paths that cannot be read."""
 
 import pytest
 from hypothesis import given
@@ -72,10 +72,10 @@ def test_any_text_is_a_rule_or_refused(text: str) -> None:
     try:
         rule_of(text)
     except PathError as error:
-        said = str(error)
+        message = str(error)
     else:
-        said = "read"
-    assert said
+        message = "read"
+    assert message
 
 
 @given(st.lists(st.text(max_size=5) | st.integers(min_value=0, max_value=99), min_size=1, max_size=5))

@@ -1,4 +1,4 @@
-"""Canonical JSON: what is equal, what is not, and what is said of how it was spelled."""
+"""Canonical JSON: equal and different values, and repeated members."""
 
 import json
 from decimal import Decimal
@@ -74,7 +74,7 @@ def test_a_value_is_equal_to_itself_however_it_is_spelled(value: Any) -> None:
 @given(JSON, JSON)
 def test_canonical_text_is_equal_for_equal_values_alone(one: Any, other: Any) -> None:
     def typed(value: Any) -> Any:
-        """A value of which Python's `==` says the same as JSON: numbers exact, true apart from 1."""
+        """Convert a value so that Python's `==` compares it as JSON: numbers exactly, and true differs from 1."""
         if isinstance(value, bool) or value is None:
             return ("word", value)
         if isinstance(value, int | float):
@@ -94,8 +94,8 @@ def test_a_number_is_the_same_with_its_point_elsewhere(number: int, zeros: int) 
 
 
 @given(JSON)
-def test_short_values_are_read_as_long_ones_are(told: Any) -> None:
-    text = json.dumps(told)
+def test_short_values_are_read_as_long_ones_are(expected: Any) -> None:
+    text = json.dumps(expected)
     assert (
         canonical(read(text.encode()))
         == canonical(read((text + " " * MAX_DIGITS).encode()))
@@ -110,9 +110,9 @@ def test_any_bytes_have_a_value(raw: bytes) -> None:
 
 
 def test_repeated_members_are_said_and_the_last_one_holds() -> None:
-    found = reading(b'{"a": 1, "b": {"c": 1, "c": 2, "c": 3}, "a": 4}')
-    assert found.value == {"a": 4, "b": {"c": 3}}
-    assert set(found.repeated) == {"a", "c"}
+    result = reading(b'{"a": 1, "b": {"c": 1, "c": 2, "c": 3}, "a": 4}')
+    assert result.value == {"a": 4, "b": {"c": 3}}
+    assert set(result.repeated) == {"a", "c"}
 
 
 def test_what_is_nested_too_deep_goes_by_its_digest() -> None:

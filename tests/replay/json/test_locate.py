@@ -1,4 +1,4 @@
-"""Where in a live message the value stands that stood at some place of the recorded one: there, or nowhere."""
+"""The place of a value in a live message: right, or not found."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ LIVE = st.sampled_from(["77de0123", "zz-11", "q"])
 def test_a_value_in_a_text_is_the_live_one_or_none(before: str, after: str, recorded: str, live: str) -> None:
     if recorded in before + after or live in before + after or before[-1:].isalnum() or after[:1].isalnum():
         return
-    found = live_text(before + recorded + after, before + live + after, len(before), len(before) + len(recorded))
-    assert found in (live, None)
+    value = live_text(before + recorded + after, before + live + after, len(before), len(before) + len(recorded))
+    assert value in (live, None)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_value_is_found_by_the_words_of_its_line(recorded: str, live: str, exp
 
 @pytest.mark.parametrize("word", ["8f3a9c01", "550e8400-e29b-41d4-a716-446655440000", "redacted-0123456789ab", "run-8f3a9c01",
                                   "sess_01HXYZ3K9", "123456789012", "deadbee0"])  # fmt: skip
-def test_it_looks_made_up(word: str) -> None:
+def test_it_is_opaque(word: str) -> None:
     assert is_opaque(word)
 
 
@@ -78,7 +78,7 @@ def test_it_could_be_anything(word: str) -> None:
 
 
 @given(st.text(max_size=80))
-def test_what_is_cut_out_of_a_text_stands_there_and_looks_made_up(text: str) -> None:
+def test_opaque_words_are_parts_of_their_text_and_opaque(text: str) -> None:
     for span in opaque_words(text):
         assert text[span.start : span.end] == span.text
         assert is_opaque(span.text)

@@ -1,4 +1,4 @@
-"""What `--set` makes of a path and JSON."""
+"""Overrides of `--set`: the path, the JSON value, and the requests that get it."""
 
 import pytest
 
@@ -18,12 +18,12 @@ from tests.transcript.dialogue import Dialogue, request, result, tool_call
     ],
 )
 def test_a_setting_is_a_path_and_json(text: str, steps: tuple[str | int, ...], value: bytes) -> None:
-    found = override_of(text)
-    assert (found.steps, found.value) == (steps, value)
+    override = override_of(text)
+    assert (override.steps, override.value) == (steps, value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("$.a", "there is no value"),
         ("a=1", "a path begins with $"),
@@ -34,10 +34,10 @@ def test_a_setting_is_a_path_and_json(text: str, steps: tuple[str | int, ...], v
         ("$..a=1", "fits many values"),
     ],
 )
-def test_a_setting_that_makes_no_sense_says_what_to_write(text: str, said: str) -> None:
+def test_a_setting_that_makes_no_sense_says_what_to_write(text: str, sentence: str) -> None:
     with pytest.raises(PathError, match=r"^the path") as found:
         override_of(text)
-    assert said in str(found.value)
+    assert sentence in str(found.value)
 
 
 CALLS = (
@@ -52,9 +52,9 @@ CALLS = (
 )
 
 
-def test_a_value_is_exchanged_in_every_request_that_has_the_place() -> None:
-    found = override_edits([override_of("$.arguments.path=1")], CALLS, CALLS)
-    assert found == {row: [ValueEdit(("params", "arguments", "path"), b"1")] for row in (1, 2)}
+def test_a_value_is_replaced_in_every_request_that_has_the_path() -> None:
+    edits = override_edits([override_of("$.arguments.path=1")], CALLS, CALLS)
+    assert edits == {row: [ValueEdit(("params", "arguments", "path"), b"1")] for row in (1, 2)}
 
 
 def test_a_value_that_is_nowhere_comes_to_the_request_that_was_asked_for() -> None:
@@ -67,6 +67,6 @@ def test_a_value_that_cannot_be_added_is_refused_rather_than_not_sent(text: str)
         override_edits([override_of(text)], CALLS, CALLS[:1])
 
 
-def test_a_value_that_is_nowhere_has_no_place_among_several() -> None:
+def test_a_path_that_no_request_has_is_refused_if_several_are_selected() -> None:
     with pytest.raises(PathError, match="no request that is sent has this path"):
         override_edits([override_of("$.x=1")], CALLS, CALLS)

@@ -1,4 +1,4 @@
-"""Task ids, `requestState` and cursors: recorded where a call is played for the first time, anew where it is played again."""
+"""Task ids, `requestState` and cursors: as recorded when a call is played for the first time, new when it is played again."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,11 +11,11 @@ from mcpspy.capture.file.reader import read
 from mcpspy.replay.mock.generated_ids import shifted_time
 from mcpspy.transcript.mcp.codes import RELATED_TASK
 from tests.conftest import ROOT
-from tests.replay.mock.playing import Play
+from tests.replay.mock.script_playing import Play
 from tests.transcript.dialogue import MS, Dialogue, cancelled, make_header, notification, request, result, tool_call
 
 WALL_NS = 10**18
-"""When the recordings began: 2001-09-09T01:46:40Z."""
+"""The time at which the captures began: 2001-09-09T01:46:40Z."""
 
 
 def task(id: str, status: str = "working", at: str = "2001-09-09T01:46:40.001Z") -> dict[str, Any]:
@@ -31,7 +31,7 @@ def status(id: str, status: str = "working") -> dict[str, Any]:
 
 
 def a_task(id: str = "t") -> Dialogue:
-    """A call that becomes a task; it is asked after twice and is done then."""
+    """Return a call that becomes a task, which is polled twice and then done."""
     recorded = Dialogue().client(tool_call(1, "research")).server(status(id)).server(result(1, {"task": task(id)}))
     recorded.client(about("get", id)(2)).server(result(2, task(id))).server(status(id, "completed"))
     recorded.client(about("get", id)(3)).server(result(3, task(id, "completed")))
@@ -40,10 +40,10 @@ def a_task(id: str = "t") -> Dialogue:
 
 
 def begin(play: Play, id: int) -> str:
-    """Call the tool: the live id of its task, which the notification before the answer has too."""
-    told, answer = play.told(tool_call(id, "research"))
+    """Call the tool; return the live id of its task, which the notification before the answer has too."""
+    notification, answer = play.messages(tool_call(id, "research"))
     task_id: str = answer["result"]["task"]["taskId"]
-    assert told["params"]["taskId"] == task_id
+    assert notification["params"]["taskId"] == task_id
     return task_id
 
 
@@ -55,22 +55,22 @@ def test_the_first_call_has_the_recorded_task_and_each_other_one_of_its_own() ->
 def test_each_of_two_tasks_at_once_is_asked_after_from_its_beginning() -> None:
     play = Play(a_task())
     ids = begin(play, 1), begin(play, 2)
-    for method, said in (("get", "working"), ("get", "completed")):
+    for method, status in (("get", "working"), ("get", "completed")):
         for id in ids:
-            answer, *news = play.told(about(method, id)(9))
-            assert (answer["result"]["taskId"], answer["result"]["status"]) == (id, said)
-            assert [one["params"]["taskId"] for one in news] == ([id] if said == "working" else [])
+            answer, *news = play.messages(about(method, id)(9))
+            assert (answer["result"]["taskId"], answer["result"]["status"]) == (id, status)
+            assert [notification["params"]["taskId"] for notification in news] == ([id] if status == "working" else [])
     for id in reversed(ids):
-        (answer,) = play.told(about("result", id)(9))
+        (answer,) = play.messages(about("result", id)(9))
         assert answer["result"]["_meta"][RELATED_TASK]["taskId"] == id
 
 
 def test_a_task_that_nobody_began_is_not_told_about() -> None:
     play = Play(a_task().client(request(5)).server(status("t")).server(result(5)))
-    assert play.told(request(8)) == [result(8)]
+    assert play.messages(request(8)) == [result(8)]
     begin(play, 1)
     begin(play, 2)
-    assert [one["params"]["taskId"] for one in play.told(request(9)) if "method" in one] == ["t"]
+    assert [message["params"]["taskId"] for message in play.messages(request(9)) if "method" in message] == ["t"]
 
 
 def test_a_task_of_the_extension_has_an_id_of_its_own_too() -> None:
@@ -78,19 +78,19 @@ def test_a_task_of_the_extension_has_an_id_of_its_own_too() -> None:
     recorded = Dialogue().client(tool_call(1)).server(result(1, made))
     recorded.client(request(2, "tasks/update", {"taskId": "t", "inputResponses": {"q": {}}})).server(result(2, {"taskId": "t"}))
     play = Play(recorded)
-    ids = [play.told(tool_call(id))[0]["result"]["taskId"] for id in (1, 2)]
+    ids = [play.messages(tool_call(id))[0]["result"]["taskId"] for id in (1, 2)]
     assert ids == ["t", "t-2"]
     for id in ids:
         update = request(3, "tasks/update", {"taskId": id, "inputResponses": {"q": {"action": "accept"}}})
-        assert play.told(update) == [result(3, {"taskId": id})]
+        assert play.messages(update) == [result(3, {"taskId": id})]
 
 
 def test_the_times_of_a_task_are_those_of_now() -> None:
     play = Play(a_task(), wall_ns=WALL_NS + 3_600 * 10**9 + 5 * MS)
-    (told, answer), (again, _) = (play.told(tool_call(id, "research")) for id in (1, 2))
-    for one in (told["params"], again["params"], answer["result"]["task"]):
-        assert one["createdAt"] == one["lastUpdatedAt"] == "2001-09-09T02:46:40.005Z"
-    assert play.told(about("get", "t")(3))[0]["result"]["createdAt"] == "2001-09-09T02:46:40.005Z"
+    (notification, answer), (again, _) = (play.messages(tool_call(id, "research")) for id in (1, 2))
+    for item in (notification["params"], again["params"], answer["result"]["task"]):
+        assert item["createdAt"] == item["lastUpdatedAt"] == "2001-09-09T02:46:40.005Z"
+    assert play.messages(about("get", "t")(3))[0]["result"]["createdAt"] == "2001-09-09T02:46:40.005Z"
 
 
 @pytest.mark.parametrize(
@@ -116,10 +116,10 @@ def test_what_a_server_asks_for_a_task_of_the_client_has_the_live_id() -> None:
     recorded = Dialogue().client(tool_call(1)).server(sampling).client(result(7, {"task": task("recorded")}))
     recorded.server(about("get", "recorded")(8)).client(result(8, task("recorded", "completed"))).server(result(1))
     play = Play(recorded)
-    (asked,) = play.told(tool_call(1))
-    (poll,) = play.told(result(asked["id"], {"task": task("live")}))
+    (question,) = play.messages(tool_call(1))
+    (poll,) = play.messages(result(question["id"], {"task": task("live")}))
     assert (poll["method"], poll["params"]) == ("tasks/get", {"taskId": "live"})
-    assert play.told(result(poll["id"], task("live", "completed"))) == [result(1)]
+    assert play.messages(result(poll["id"], task("live", "completed"))) == [result(1)]
 
 
 def test_each_of_two_calls_asks_after_its_own_task_of_the_client() -> None:
@@ -128,16 +128,16 @@ def test_each_of_two_calls_asks_after_its_own_task_of_the_client() -> None:
     recorded.server(about("get", "recorded")(8)).client(result(8, task("recorded"))).client(status("recorded", "completed"))
     recorded.server(about("result", "recorded")(9)).client(result(9, {})).server(result(1))
     play = Play(recorded)
-    asked = [play.told(tool_call(id))[0]["id"] for id in (1, 2)]
-    polls = [play.told(result(id, {"task": task(f"live {id}")}))[0] for id in asked]
-    last = [play.told(result(poll["id"], task("")))[0] for poll in polls]
+    ids = [play.messages(tool_call(id))[0]["id"] for id in (1, 2)]
+    polls = [play.messages(result(id, {"task": task(f"live {id}")}))[0] for id in ids]
+    last = [play.messages(result(poll["id"], task("")))[0] for poll in polls]
     assert (
-        [one["params"]["taskId"] for one in polls]
-        == [one["params"]["taskId"] for one in last]
-        == [f"live {id}" for id in asked]
+        [item["params"]["taskId"] for item in polls]
+        == [item["params"]["taskId"] for item in last]
+        == [f"live {id}" for id in ids]
     )
-    assert [one["method"] for one in last] == ["tasks/result"] * 2
-    assert [play.told(result(one["id"])) for one in last] == [[result(1)], [result(2)]]
+    assert [item["method"] for item in last] == ["tasks/result"] * 2
+    assert [play.messages(result(item["id"])) for item in last] == [[result(1)], [result(2)]]
 
 
 def test_a_client_that_answers_at_once_is_not_asked_after_a_task() -> None:
@@ -145,12 +145,12 @@ def test_a_client_that_answers_at_once_is_not_asked_after_a_task() -> None:
     recorded = Dialogue().client(tool_call(1)).server(sampling).client(result(7, {"task": task("recorded")}))
     recorded.server(about("get", "recorded")(8)).client(result(8, task("recorded", "completed"))).server(result(1))
     play = Play(recorded)
-    (asked,) = play.told(tool_call(1))
-    assert play.told(result(asked["id"], {"content": {}})) == [result(1)]
+    (question,) = play.messages(tool_call(1))
+    assert play.messages(result(question["id"], {"content": {}})) == [result(1)]
 
 
 def greeting(id: Any, state: str = "", name: str = "who") -> dict[str, Any]:
-    """A call, or with `state` its retry with what a user said."""
+    """Return a call, or with `state` its retry with the answer of a user."""
     more = {"requestState": state, "inputResponses": {name: {"action": "accept"}}} if state else {}
     return request(id, "tools/call", {"name": "greet", **more})
 
@@ -167,30 +167,30 @@ def in_rounds(first: str = "s", second: str = "s2") -> Dialogue:
 
 def test_calls_in_rounds_that_run_at_once_do_not_share_their_state() -> None:
     play = Play(in_rounds())
-    states = [play.told(greeting(id))[0]["result"]["requestState"] for id in (1, 2)]
+    states = [play.messages(greeting(id))[0]["result"]["requestState"] for id in (1, 2)]
     assert states == ["s", "s-2"]
-    second = [play.told(greeting(id, state))[0]["result"]["requestState"] for id, state in ((3, states[1]), (4, states[0]))]
+    second = [play.messages(greeting(id, state))[0]["result"]["requestState"] for id, state in ((3, states[1]), (4, states[0]))]
     assert second == ["s2-2", "s2"]
     for id, state in enumerate(second):
-        assert play.told(greeting(id, state, "how")) == [result(id, {"said": "hello"})]
+        assert play.messages(greeting(id, state, "how")) == [result(id, {"said": "hello"})]
 
 
 def test_a_pseudonym_is_never_given_out_and_what_is_given_out_instead_is_known() -> None:
     play = Play(in_rounds("redacted-0123456789ab", "v1.redacted-ffffffffffff"))
-    states = [play.told(greeting(id))[0]["result"]["requestState"] for id in (1, 2)]
+    states = [play.messages(greeting(id))[0]["result"]["requestState"] for id in (1, 2)]
     assert states == ["mock-1", "mock-2"]
-    (last,) = [play.told(greeting(3, state))[0]["result"]["requestState"] for state in states[1:]]
+    (last,) = [play.messages(greeting(3, state))[0]["result"]["requestState"] for state in states[1:]]
     assert "redacted" not in last
-    assert play.told(greeting(4, last, "how")) == [result(4, {"said": "hello"})]
+    assert play.messages(greeting(4, last, "how")) == [result(4, {"said": "hello"})]
 
 
 def test_a_redacted_cursor_leads_on() -> None:
     cursor = "redacted-0123456789ab"
     recorded = Dialogue().client(request(1)).server(result(1, {"tools": [], "nextCursor": cursor}))
     play = Play(recorded.client(request(2, params={"cursor": cursor})).server(result(2, {"tools": [1]})))
-    (first,) = play.told(request(1))
+    (first,) = play.messages(request(1))
     assert first["result"]["nextCursor"] == "mock-1"
-    assert play.told(request(2, params={"cursor": "mock-1"})) == [result(2, {"tools": [1]})]
+    assert play.messages(request(2, params={"cursor": "mock-1"})) == [result(2, {"tools": [1]})]
 
 
 def test_a_cursor_is_as_it_was_recorded() -> None:
@@ -200,42 +200,42 @@ def test_a_cursor_is_as_it_was_recorded() -> None:
 
 def test_a_name_of_another_spelling_is_the_same() -> None:
     play = Play(in_rounds("sé"))
-    assert play.told(greeting(1))[0]["result"]["requestState"] == "sé"
+    assert play.messages(greeting(1))[0]["result"]["requestState"] == "sé"
     retry = greeting(2, "STATE")
     line = str(retry).replace("'", '"').replace("STATE", "s\\u00e9").encode() + b"\n"
-    assert play.told(line)[0]["result"]["requestState"] == "s2"
+    assert play.messages(line)[0]["result"]["requestState"] == "s2"
 
 
 def test_a_call_with_a_name_that_is_given_up_leaves_the_others_alone() -> None:
     play = Play(a_task())
     first = begin(play, 1)
-    play.told(cancelled(1))
+    play.messages(cancelled(1))
     second = begin(play, 2)
-    assert play.told(about("get", second)(3))[0]["result"]["taskId"] == second != first
+    assert play.messages(about("get", second)(3))[0]["result"]["taskId"] == second != first
 
 
 def test_other_clients_have_names_of_their_own() -> None:
     play = Play(a_task())
     other = play.another()
     assert (begin(play, 1), begin(other, 1)) == ("t", "t")
-    assert play.told(about("get", "t")(2)) == other.told(about("get", "t")(2))
+    assert play.messages(about("get", "t")(2)) == other.messages(about("get", "t")(2))
 
 
 def test_a_recorded_task_is_played_twice_at_once() -> None:
-    """A tool of server-everything that runs as a task and asks its user on the way."""
+    """Play a tool of server-everything that runs as a task and asks its user meanwhile."""
     recording = ROOT / "tests" / "transcript" / "recorded" / "research.mcpspy"
     play = Play(SimpleNamespace(records=list(read(str(recording)))))
     call = {"name": "simulate-research-query", "arguments": {"topic": "tap", "ambiguous": True}, "task": {}}
-    ids = [play.told(request(id, "tools/call", call))[-1]["result"]["task"]["taskId"] for id in (1, 2)]
+    ids = [play.messages(request(id, "tools/call", call))[-1]["result"]["task"]["taskId"] for id in (1, 2)]
     assert len(set(ids)) == 2
-    asked = {}
+    questions = {}
     for id in ids:
-        (question,) = play.told(request(id, "tasks/result", {"taskId": id, "task": {}}))
+        (question,) = play.messages(request(id, "tasks/result", {"taskId": id, "task": {}}))
         assert question["method"] == "elicitation/create"
-        asked[id] = question["id"]
+        questions[id] = question["id"]
     for id in ids:
-        *news, answer = play.told(result(asked[id], {"action": "accept", "content": {"interpretation": "technical"}}))
-        assert {one["params"]["taskId"] for one in news} == {id}
+        *news, answer = play.messages(result(questions[id], {"action": "accept", "content": {"interpretation": "technical"}}))
+        assert {notification["params"]["taskId"] for notification in news} == {id}
         assert answer["id"] == id
 
 
@@ -243,21 +243,23 @@ NAMED = st.sampled_from(["t", "t-2", "t-3", "s", "redacted-0123456789ab", "mock-
 
 
 @given(st.lists(st.tuples(st.sampled_from(["call", "get", "result", "retry", "list"]), NAMED), max_size=12))
-def test_whatever_is_asked_no_two_calls_share_a_name(asked: list[tuple[str, str]]) -> None:
+def test_whatever_is_asked_no_two_calls_share_a_name(steps: list[tuple[str, str]]) -> None:
     play = Play(a_task().client(greeting(5)).server(result(5, needing("redacted-0123456789ab"))))
     given_out: list[str] = []
-    for id, (what, name) in enumerate(asked):
+    for id, (what, name) in enumerate(steps):
         match what:
             case "call":
-                given_out.append(play.told(tool_call(id, "research"))[-1]["result"]["task"]["taskId"])
+                given_out.append(play.messages(tool_call(id, "research"))[-1]["result"]["task"]["taskId"])
             case "retry":
-                given_out += [one["result"]["requestState"] for one in play.told(greeting(id, name)) if "result" in one]
+                given_out += [
+                    message["result"]["requestState"] for message in play.messages(greeting(id, name)) if "result" in message
+                ]
             case "list":
-                given_out += [one["result"]["requestState"] for one in play.told(greeting(id))]
+                given_out += [message["result"]["requestState"] for message in play.messages(greeting(id))]
             case _:
-                assert len(play.told(about(what, name)(id))) >= 1
+                assert len(play.messages(about(what, name)(id))) >= 1
     assert len(set(given_out)) == len(given_out)
-    assert not any("redacted" in one for one in given_out)
+    assert not any("redacted" in item for item in given_out)
 
 
 def test_two_captures_tell_their_times_by_their_own_clocks() -> None:

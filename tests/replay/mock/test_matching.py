@@ -1,4 +1,4 @@
-"""The matcher: which recorded exchange answers what is asked now, in which order, and what is said where none does."""
+"""The matcher: the recorded exchange for a live request, the order of equal ones, and the explanation of a miss."""
 
 import json
 import time
@@ -29,20 +29,20 @@ def tool(name: str, meta: Any = None, **arguments: Any) -> Asked:
     return "tools/call", {"name": name, "arguments": arguments, **({"_meta": meta} if meta is not None else {})}
 
 
-def recorded(*ways: list[Asked]) -> list[Exchange]:
-    """One capture for each way. Each answer says its way and its place: `1.2`."""
+def recorded(*sequences: list[Asked]) -> list[Exchange]:
+    """Return one capture for each sequence. Each answer names its sequence and its place: `1.2`."""
     dialogues = []
-    for number, asked in enumerate(ways):
-        told = Dialogue(header=make_header(label=str(number), wall_ns=10**18 + number, monotonic_ns=number * 10**9))
-        for at, (method, params) in enumerate(asked):
-            told.client(request(at, method, params)).server(result(at, {"said": f"{number}.{at}"}))
-        dialogues.append(told)
-    return transcribe(*(one.records for one in dialogues)).exchanges
+    for number, sequence in enumerate(sequences):
+        dialogue = Dialogue(header=make_header(label=str(number), wall_ns=10**18 + number, monotonic_ns=number * 10**9))
+        for at, (method, params) in enumerate(sequence):
+            dialogue.client(request(at, method, params)).server(result(at, {"said": f"{number}.{at}"}))
+        dialogues.append(dialogue)
+    return transcribe(*(dialogue.records for dialogue in dialogues)).exchanges
 
 
-def live(asked: Asked | bytes) -> Message:
-    """A request as a live client sends it."""
-    data = asked if isinstance(asked, bytes) else json.dumps(request("live", *asked)).encode() + b"\n"
+def live(requests: Asked | bytes) -> Message:
+    """Return a request as a live client sends it."""
+    data = requests if isinstance(requests, bytes) else json.dumps(request("live", *requests)).encode() + b"\n"
     decoder = Decoder(CaptureInfo(0))
     decoder.open(Open(at_ns=0, stream=0, sender="client", name="stdin"))
     (message,) = decoder.feed(Frame(0, 0, 0, data))
@@ -50,9 +50,9 @@ def live(asked: Asked | bytes) -> Message:
     return message
 
 
-def say(walk: MatchCursor, *asked: Asked | bytes) -> list[str]:
-    """What was answered; `miss` where nothing was."""
-    return [said(walk.match(live(one)), walk.matched_by) for one in asked]
+def say(cursor: MatchCursor, *requests: Asked | bytes) -> list[str]:
+    """Return the answers; `miss` where there is none."""
+    return [said(cursor.match(live(request)), cursor.matched_by) for request in requests]
 
 
 def said(one: Exchange | Miss, how: MatchedBy) -> str:
@@ -63,12 +63,12 @@ def said(one: Exchange | Miss, how: MatchedBy) -> str:
     return f"{answer} again" if how is MatchedBy.REUSED else answer
 
 
-def missed(matcher: RequestMatcher, asked: Asked, before: tuple[Asked, ...] = ()) -> Miss:
-    walk = matcher.cursor()
-    say(walk, *before)
-    found = walk.match(live(asked))
-    assert isinstance(found, Miss)
-    return found
+def missed(matcher: RequestMatcher, requested: Asked, before: tuple[Asked, ...] = ()) -> Miss:
+    cursor = matcher.cursor()
+    say(cursor, *before)
+    match = cursor.match(live(requested))
+    assert isinstance(match, Miss)
+    return match
 
 
 READ, WRITE_A, WRITE_B = tool("read", path="x"), tool("write", text="a"), tool("write", text="b")
@@ -87,16 +87,17 @@ PING: Asked = ("ping", None)
         b'{"name":"read","arguments":{"path":"x"},"_meta":{"claudecode/toolUseId":"toolu_1"}}',
     ],
 )  # fmt: skip
-def test_how_a_question_is_spelled_counts_for_nothing(params: bytes) -> None:
+def test_the_spelling_of_a_request_does_not_count(params: bytes) -> None:
     line = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + params + b"}\n"
     assert say(RequestMatcher(recorded([READ])).cursor(), line) == ["0.0"]
 
 
 @pytest.mark.parametrize(
-    "asked", [tool("read", path="y"), tool("read", path="x", more=1), tool("list", path="x"), ("tools/list", None), ("x", {})]
+    "requested",
+    [tool("read", path="y"), tool("read", path="x", more=1), tool("list", path="x"), ("tools/list", None), ("x", {})],
 )
-def test_another_question_is_a_miss(asked: Asked) -> None:
-    assert say(RequestMatcher(recorded([READ])).cursor(), asked) == ["miss"]
+def test_another_request_is_a_miss(requested: Asked) -> None:
+    assert say(RequestMatcher(recorded([READ])).cursor(), requested) == ["miss"]
 
 
 @pytest.mark.parametrize(
@@ -110,13 +111,13 @@ def test_another_question_is_a_miss(asked: Asked) -> None:
 def test_how_strict_it_is_decides_what_counts(strictness: Strictness, answers: list[str]) -> None:
     opening = ("initialize", {"protocolVersion": "2025-11-25", "clientInfo": {"name": "c", "version": "1"}})
     matcher = RequestMatcher(recorded([tool("read", MODERN, path="x"), opening]), strictness=strictness)
-    asked = (
+    requests = (
         tool("read", {**MODERN, "progressToken": 9}, path="x"),
         tool("read", path="x"),
         ("initialize", {"protocolVersion": "2025-11-25", "clientInfo": {"name": "c", "version": "2"}}),
         tool("read", path="other"),
     )
-    assert say(matcher.cursor(), *asked) == answers
+    assert say(matcher.cursor(), *requests) == answers
 
 
 def test_rules_leave_places_out() -> None:
@@ -129,42 +130,42 @@ def test_a_rule_that_cannot_be_read_is_refused() -> None:
         RequestMatcher(recorded([READ]), ignore=["arguments"])
 
 
-def test_requests_of_the_server_are_questions_to_who_plays_the_client() -> None:
-    told = (
+def test_requests_of_the_server_are_matched_for_a_replay() -> None:
+    dialogue = (
         Dialogue()
         .client(request(1, "x"))
         .server(request(0, "roots/list"))
         .client(result(0, {"said": "roots"}))
         .server(result(1))
     )
-    matcher = RequestMatcher(told.exchanges, side=SERVER)
+    matcher = RequestMatcher(dialogue.exchanges, side=SERVER)
     assert say(matcher.cursor(), ("roots/list", None), ("x", None)) == ["roots", "miss"]
 
 
 # --- Which of several ---
 
 
-def test_equal_questions_get_their_answers_in_order() -> None:
+def test_equal_requests_get_their_answers_in_order() -> None:
     matcher = RequestMatcher(recorded([READ, PING, READ, READ]))
     assert say(matcher.cursor(), READ, READ, READ, READ, READ) == ["0.0", "0.2", "0.3", "0.3 again", "0.3 again"]
 
 
-def test_a_question_that_is_used_up_may_be_a_miss() -> None:
+def test_a_request_that_comes_too_often_may_be_a_miss() -> None:
     matcher = RequestMatcher(recorded([READ, READ]), reuse=Reuse.ERROR)
     assert say(matcher.cursor(), READ, READ, READ) == ["0.0", "0.1", "miss"]
-    found = missed(matcher, READ, (READ, READ))
-    assert found.sentence == (
+    miss = missed(matcher, READ, (READ, READ))
+    assert miss.sentence == (
         'tools/call read with {"path": "x"} was recorded 2 times and asked for once more; the nearest is row 2 with {"path": "x"};'
         " --reuse error refuses it; --reuse last would let it match"
     )
 
 
-def test_each_walk_is_given_everything() -> None:
+def test_each_cursor_is_given_everything() -> None:
     matcher = RequestMatcher(recorded([READ, READ]))
     assert [say(matcher.cursor(), READ, READ) for _ in range(3)] == [["0.0", "0.1"]] * 3
 
 
-def test_where_ways_branch_a_walk_gets_the_answers_of_its_branch() -> None:
+def test_where_sequences_branch_a_cursor_gets_the_answers_of_its_branch() -> None:
     matcher = RequestMatcher(recorded([PING, WRITE_A, READ], [PING, WRITE_B, READ]))
     assert say(matcher.cursor(), PING, WRITE_B, READ) == ["0.0", "1.1", "1.2"]
     assert say(matcher.cursor(), PING, WRITE_A, READ) == ["0.0", "0.1", "0.2"]
@@ -175,17 +176,17 @@ def test_a_branch_is_found_again_after_a_detour() -> None:
     assert say(matcher.cursor(), PING, tool("new"), WRITE_B, tool("new"), READ) == ["0.0", "miss", "1.1", "miss", "1.2"]
 
 
-def test_on_one_way_what_was_asked_before_decides() -> None:
+def test_in_one_sequence_the_requests_before_decide() -> None:
     matcher = RequestMatcher(recorded([WRITE_A, READ, WRITE_B, READ]))
     assert say(matcher.cursor(), WRITE_B, READ) == ["0.2", "0.3"]
 
 
-def test_questions_that_overtake_each_other_are_answered() -> None:
+def test_requests_that_overtake_each_other_are_answered() -> None:
     matcher = RequestMatcher(recorded([PING, WRITE_A, WRITE_B, READ]))
     assert say(matcher.cursor(), PING, WRITE_B, WRITE_A, READ) == ["0.0", "0.2", "0.1", "0.3"]
 
 
-def test_the_second_of_equal_clients_follows_the_second_recording() -> None:
+def test_the_second_of_equal_clients_follows_the_second_capture() -> None:
     matcher = RequestMatcher(recorded([PING, READ], [PING, READ]))
     assert say(matcher.cursor(1), PING, READ) == ["1.0", "1.1"]
     assert say(matcher.cursor(2), PING, READ) == ["0.0", "0.1"]
@@ -195,25 +196,25 @@ QUESTIONS = st.lists(st.sampled_from([READ, WRITE_A, WRITE_B, PING]), max_size=8
 
 
 @given(st.lists(QUESTIONS, min_size=1, max_size=4))
-def test_whoever_asks_as_was_recorded_gets_what_was_recorded(ways: list[list[Asked]]) -> None:
-    matcher = RequestMatcher(recorded(*ways))
-    asked = [one for one in ways if one]
+def test_whoever_asks_as_was_recorded_gets_what_was_recorded(sequences: list[list[Asked]]) -> None:
+    matcher = RequestMatcher(recorded(*sequences))
+    requests = [sequence for sequence in sequences if sequence]
     for number in range(matcher.sequences):
-        answers = say(matcher.cursor(number), *asked[number])
-        assert [one.split(".")[1] for one in answers] == [str(at) for at in range(len(answers))]
-        assert len({one.split(".")[0] for one in answers}) == 1
+        answers = say(matcher.cursor(number), *requests[number])
+        assert [answer.split(".")[1] for answer in answers] == [str(at) for at in range(len(answers))]
+        assert len({answer.split(".")[0] for answer in answers}) == 1
 
 
 @given(st.lists(QUESTIONS, min_size=1, max_size=3), st.lists(st.sampled_from([READ, WRITE_A, WRITE_B, PING]), max_size=20))
-def test_no_answer_is_given_twice_before_all_are(ways: list[list[Asked]], asked: list[Asked]) -> None:
-    answers = say(RequestMatcher(recorded(*ways)).cursor(), *asked)
-    fresh = [one for one in answers if one != "miss" and not one.endswith("again")]
+def test_no_answer_is_given_twice_before_all_are(sequences: list[list[Asked]], requests: list[Asked]) -> None:
+    answers = say(RequestMatcher(recorded(*sequences)).cursor(), *requests)
+    fresh = [item for item in answers if item != "miss" and not item.endswith("again")]
     assert len(set(fresh)) == len(fresh)
     for question in (READ, WRITE_A, WRITE_B, PING):
-        count = sum(one.count(question) for one in ways)
-        of = [answer for one, answer in zip(asked, answers, strict=True) if one == question]
+        count = sum(sequence.count(question) for sequence in sequences)
+        of = [answer for one, answer in zip(requests, answers, strict=True) if one == question]
         assert of.count("miss") == (len(of) if count == 0 else 0)
-        assert sum(not one.endswith("again") and one != "miss" for one in of) == min(count, len(of))
+        assert sum(not item.endswith("again") and item != "miss" for item in of) == min(count, len(of))
 
 
 # --- What is redacted ---
@@ -233,25 +234,25 @@ def test_a_pseudonym_stands_for_any_value() -> None:
 
 
 def test_a_pseudonym_matches_itself() -> None:
-    asked = tool("login", token="redacted-0123456789ab")
-    assert say(RequestMatcher(recorded([asked])).cursor(), asked) == ["0.0"]
+    requested = tool("login", token="redacted-0123456789ab")
+    assert say(RequestMatcher(recorded([requested])).cursor(), requested) == ["0.0"]
 
 
-def test_each_answer_to_a_redacted_question_is_given_once() -> None:
+def test_each_answer_to_a_redacted_request_is_given_once() -> None:
     login = tool("login", token="redacted-0123456789ab")
     matcher = RequestMatcher(recorded([login, login]), reuse=Reuse.ERROR)
-    asked = tool("login", token="s3cret")
-    assert say(matcher.cursor(), asked, asked, asked) == ["0.0", "0.1", "miss"]
-    assert missed(matcher, asked, (asked, asked)).reason == "was recorded 2 times and asked for once more"
+    requested = tool("login", token="s3cret")
+    assert say(matcher.cursor(), requested, requested, requested) == ["0.0", "0.1", "miss"]
+    assert missed(matcher, requested, (requested, requested)).reason == "was recorded 2 times and asked for once more"
 
 
-def test_a_question_that_was_redacted_keeps_its_place_on_the_way() -> None:
+def test_a_redacted_request_keeps_its_place_in_the_sequence() -> None:
     login = tool("login", token="redacted-0123456789ab")
     matcher = RequestMatcher(recorded([login, WRITE_A, READ], [login, WRITE_B, READ]))
-    walk = matcher.cursor()
-    say(walk, tool("login", token="x"))
-    assert say(walk, WRITE_A) == ["0.1"]
-    assert walk.matched_by is MatchedBy.HISTORY
+    cursor = matcher.cursor()
+    say(cursor, tool("login", token="x"))
+    assert say(cursor, WRITE_A) == ["0.1"]
+    assert cursor.matched_by is MatchedBy.HISTORY
 
 
 @given(
@@ -274,14 +275,14 @@ def test_a_long_text_with_many_pseudonyms_is_held_against_another_in_time() -> N
 # --- A miss explains itself ---
 
 
-def test_a_miss_names_the_nearest_question_the_difference_and_the_rule_to_paste() -> None:
+def test_a_miss_names_the_nearest_request_the_difference_and_the_rule_to_paste() -> None:
     matcher = RequestMatcher(recorded([tool("read", path="a/b/c", depth=1), tool("read", path="z", depth=9)]))
-    found = missed(matcher, tool("read", path="a/b/d", depth=1))
-    assert found.sentence == (
+    miss = missed(matcher, tool("read", path="a/b/d", depth=1))
+    assert miss.sentence == (
         'tools/call read was never recorded with these params; the nearest is row 1, where $.arguments.path: "a/b/c" ≠'
         " \"a/b/d\"; --match default refuses it; --ignore '$.arguments.path' or --match loose would let it match"
     )
-    assert found.data == {
+    assert miss.data == {
         "method": "tools/call",
         "target": "read",
         "refused_by": "--match default",
@@ -293,53 +294,53 @@ def test_a_miss_names_the_nearest_question_the_difference_and_the_rule_to_paste(
     }
 
 
-def test_of_long_values_the_part_that_differs_is_told() -> None:
+def test_of_long_values_the_part_that_differs_is_shown() -> None:
     matcher = RequestMatcher(recorded([tool("read", text="x" * 500 + "a" + "y" * 500)]))
-    found = missed(matcher, tool("read", text="x" * 500 + "b" + "y" * 500))
-    assert f"$.arguments.text: …{'x' * 20}a{'y' * 39}… ≠ …{'x' * 20}b{'y' * 39}…;" in found.sentence
+    miss = missed(matcher, tool("read", text="x" * 500 + "b" + "y" * 500))
+    assert f"$.arguments.text: …{'x' * 20}a{'y' * 39}… ≠ …{'x' * 20}b{'y' * 39}…;" in miss.sentence
 
 
 def test_what_only_a_strict_matcher_refuses_would_match_by_default() -> None:
-    found = missed(
+    miss = missed(
         RequestMatcher(recorded([tool("read", MODERN, path="x")]), strictness=Strictness.STRICT), tool("read", path="x")
     )
-    assert (found.refused_by, found.options) == ("--match strict", ("--match default",))
+    assert (miss.refused_by, miss.options) == ("--match strict", ("--match default",))
 
 
 def test_the_rule_to_paste_lets_it_match() -> None:
     exchanges = recorded([tool("read", path="a", at=1)])
-    asked = tool("read", path="a", at=2, list=[{"x": 1}])
-    rules = missed(RequestMatcher(exchanges), asked).ignore
-    assert say(RequestMatcher(exchanges, ignore=rules).cursor(), asked) == ["0.0"]
+    requested = tool("read", path="a", at=2, list=[{"x": 1}])
+    rules = missed(RequestMatcher(exchanges), requested).ignore
+    assert say(RequestMatcher(exchanges, ignore=rules).cursor(), requested) == ["0.0"]
 
 
-def test_of_a_target_that_was_never_recorded_the_nearest_name_is_told() -> None:
-    found = missed(RequestMatcher(recorded([READ, WRITE_A])), tool("wriet", text="x"))
-    assert (found.nearest and found.nearest.target, found.is_unknown) == ("write", False)
-    assert 'the nearest is row 2, tools/call write with {"text": "a"}' in found.sentence
+def test_for_an_unrecorded_target_the_nearest_name_is_given() -> None:
+    miss = missed(RequestMatcher(recorded([READ, WRITE_A])), tool("wriet", text="x"))
+    assert (miss.nearest and miss.nearest.target, miss.is_unknown) == ("write", False)
+    assert 'the nearest is row 2, tools/call write with {"text": "a"}' in miss.sentence
 
 
-def test_of_a_method_that_was_never_recorded_those_that_were_are_told() -> None:
-    found = missed(RequestMatcher(recorded([READ, PING])), ("prompts/list", {}))
-    assert found.sentence == "prompts/list was never recorded; what was is tools/call, ping"
-    assert found.is_unknown
+def test_for_an_unrecorded_method_the_recorded_ones_are_listed() -> None:
+    miss = missed(RequestMatcher(recorded([READ, PING])), ("prompts/list", {}))
+    assert miss.sentence == "prompts/list was never recorded; what was is tools/call, ping"
+    assert miss.is_unknown
 
 
-def test_a_client_of_the_other_era_is_told_how_the_recording_opens() -> None:
-    found = missed(RequestMatcher(recorded([("server/discover", {})])), ("initialize", {}))
-    assert found.sentence.endswith("initialize was never recorded: this capture opens with server/discover")
+def test_a_client_of_the_other_era_is_told_how_the_capture_opens() -> None:
+    miss = missed(RequestMatcher(recorded([("server/discover", {})])), ("initialize", {}))
+    assert miss.sentence.endswith("initialize was never recorded: this capture opens with server/discover")
 
 
 def test_what_a_miss_says_is_bounded() -> None:
-    found = missed(RequestMatcher(recorded([tool("read", text="y" * 5000)])), tool("read", text="x" * 5000))
-    assert len(found.sentence) + len(json.dumps(found.data)) < 1000
+    miss = missed(RequestMatcher(recorded([tool("read", text="y" * 5000)])), tool("read", text="x" * 5000))
+    assert len(miss.sentence) + len(json.dumps(miss.data)) < 1000
 
 
 def test_nothing_recorded_answers_nothing() -> None:
     assert missed(RequestMatcher(recorded([])), PING).sentence == "ping was never recorded"
 
 
-def test_what_a_user_answers_does_not_change_the_story() -> None:
+def test_the_answer_of_a_user_does_not_change_what_follows() -> None:
     def retry(answer: str, state: str = "s") -> Asked:
         return "tools/call", {"name": "greet", "inputResponses": {"who": {"action": answer}}, "requestState": state}
 
@@ -351,42 +352,42 @@ def test_what_a_user_answers_does_not_change_the_story() -> None:
     st.dictionaries(st.text(max_size=5), st.text(max_size=5) | st.integers() | st.none() | st.lists(st.booleans()), max_size=5)
 )
 def test_any_miss_can_be_told_as_json(arguments: dict[str, Any]) -> None:
-    found = missed(
+    miss = missed(
         RequestMatcher(recorded([tool("read", path="a")])),
         tool("read", other="x", **{f"x{name}": one for name, one in arguments.items()}),
     )
-    assert json.loads(json.dumps(found.data))["differences"]
+    assert json.loads(json.dumps(miss.data))["differences"]
 
 
-def test_of_very_many_recorded_questions_a_miss_looks_at_some() -> None:
+def test_a_miss_looks_at_a_bounded_number_of_recorded_requests() -> None:
     matcher = RequestMatcher(recorded([tool("read", path=str(at)) for at in range(2 * MAX_CONSIDERED)]))
-    found = missed(matcher, tool("read", path="none"))
-    assert (found.nearest is None, found.ignore) == (False, ("$.arguments.path",))
+    miss = missed(matcher, tool("read", path="none"))
+    assert (miss.nearest is None, miss.ignore) == (False, ("$.arguments.path",))
 
 
 def test_a_script_plays_with_it() -> None:
-    told = Dialogue().client(request(1, *READ)).server(result(1, {"said": "x"}))
-    found = read_replies(told.transcript)
-    script = Script(found, RequestMatcher(found.exchanges).cursor())
-    assert [json.loads(cue.data)["result"] for cue in script.feed(live(READ))] == [{"said": "x"}]
-    (cue,) = script.feed(live(tool("read", path="y")))
-    assert json.loads(cue.data)["error"]["data"]["ignore"] == ["$.arguments.path"]
+    dialogue = Dialogue().client(request(1, *READ)).server(result(1, {"said": "x"}))
+    replies = read_replies(dialogue.transcript)
+    script = Script(replies, RequestMatcher(replies.exchanges).cursor())
+    assert [json.loads(send.data)["result"] for send in script.feed(live(READ))] == [{"said": "x"}]
+    (send,) = script.feed(live(tool("read", path="y")))
+    assert json.loads(send.data)["error"]["data"]["ignore"] == ["$.arguments.path"]
 
 
 def test_lookup_does_not_grow_with_what_was_recorded() -> None:
-    def cost_s(recorded_questions: int) -> float:
+    def cost_s(recorded_requests: int) -> float:
         matcher = RequestMatcher(
-            recorded([tool("read", path=str(at)) for at in range(recorded_questions)] + [PING] * recorded_questions)
+            recorded([tool("read", path=str(at)) for at in range(recorded_requests)] + [PING] * recorded_requests)
         )
-        asked = [live(tool("read", path=str(at))) for at in range(0, recorded_questions, recorded_questions // 100)]
+        requests = [live(tool("read", path=str(at))) for at in range(0, recorded_requests, recorded_requests // 100)]
         ping = live(PING)
         best = 1e9
         for _ in range(5):
-            walk = matcher.cursor()
+            cursor = matcher.cursor()
             begin = time.perf_counter()
-            for one in asked:
-                walk.match(one)
-                walk.match(ping)
+            for message in requests:
+                cursor.match(message)
+                cursor.match(ping)
             best = min(best, time.perf_counter() - begin)
         return best
 

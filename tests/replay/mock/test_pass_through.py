@@ -1,4 +1,4 @@
-"""What goes to a live server once a recording knows no answer, and what comes back from it."""
+"""Pass-through: what goes to a live server after the first miss, and what comes back."""
 
 import json
 from functools import partial
@@ -29,46 +29,46 @@ INITIALIZED = notification("notifications/initialized")
 
 
 def dialogue() -> Dialogue:
-    """A handshake, a list, and a call in which the server asks."""
+    """Return a handshake, a list, and a call in which the server asks."""
     recorded = Dialogue().client(OPENING).server(result(1, OPENED)).client(INITIALIZED)
     recorded.client(request(2)).server(result(2, {"tools": []}))
     return recorded.client(tool_call(3, "asks")).server(request(0, "roots/list")).client(result(0)).server(result(3))
 
 
 class Handed:
-    """A recording, its client, and the live server behind it; each method returns what the client is told, parsed."""
+    """A capture, its client, and the live server behind it; each method returns the messages for the client, parsed."""
 
     def __init__(self, recorded: Dialogue | None = None, **options: Any) -> None:
         played = read_replies(transcribe((recorded or dialogue()).records))
-        opening = next((one.request for one in played.exchanges if one.method == "initialize"), None)
+        opening = next((exchange.request for exchange in played.exchanges if exchange.method == "initialize"), None)
         self.machine = PassThrough(
             partial(Script, played, RequestMatcher(played.exchanges).cursor()), **{"recorded_opening": opening, **options}
         )
         self._decoder = Decoder(CaptureInfo(0))
-        self.cues: list[ScheduledSend] = []
+        self.sends: list[ScheduledSend] = []
 
     def says(self, *messages: Any) -> list[Any]:
-        told: list[Any] = []
+        answers: list[Any] = []
         for message in messages:
             data = message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n"
-            for one in self._decoder.feed(Frame(0, 0, 0, data)):
-                assert isinstance(one, Message)
-                told += self._told(self.machine.feed(one))
-        return told
+            for item in self._decoder.feed(Frame(0, 0, 0, data)):
+                assert isinstance(item, Message)
+                answers += self._told(self.machine.feed(item))
+        return answers
 
     def opens(self) -> None:
         self.says(OPENING, INITIALIZED)
 
     def hears(self, *messages: Any, about: str | None = None) -> list[Any]:
-        """The live server says these."""
-        told: list[Any] = []
+        """Feed messages of the live server."""
+        answers: list[Any] = []
         for message in messages:
             data = message if isinstance(message, bytes) else json.dumps(message).encode()
-            told += self._told(self.machine.heard(data, about))
-        return told
+            answers += self._told(self.machine.heard(data, about))
+        return answers
 
     def reaches(self) -> list[Any]:
-        """The live server is there, and shakes hands."""
+        """Let the live server be reached, and answer the handshake."""
         return self._told(self.machine.reached()) + self.hears(result(1, OPENED))
 
     def loses(self, why: str) -> list[Any]:
@@ -76,14 +76,14 @@ class Handed:
 
     @property
     def out(self) -> list[Any]:
-        """What goes to the live server, once."""
-        found = [one.id if isinstance(one, CancelRequest) else json.loads(one) for one in self.machine.out]
+        """Return what goes to the live server, once."""
+        ids = [message.id if isinstance(message, CancelRequest) else json.loads(message) for message in self.machine.out]
         self.machine.out.clear()
-        return found
+        return ids
 
-    def _told(self, cues: list[ScheduledSend]) -> list[Any]:
-        self.cues = [cue for cue in cues if self.machine.is_due(cue)]
-        return [json.loads(cue.data) for cue in self.cues if cue.data]
+    def _told(self, sends: list[ScheduledSend]) -> list[Any]:
+        self.sends = [send for send in sends if self.machine.is_due(send)]
+        return [json.loads(send.data) for send in self.sends if send.data]
 
 
 MISSED = tool_call(7, "new")
@@ -92,7 +92,7 @@ MISSED = tool_call(7, "new")
 # The way there
 
 
-def test_as_long_as_the_recording_knows_the_answers_there_is_no_server() -> None:
+def test_without_a_miss_no_live_server_is_started() -> None:
     handed = Handed()
     handed.opens()
     assert handed.says(request(4)) == [result(4, {"tools": []})]
@@ -103,7 +103,7 @@ def test_the_first_miss_wants_a_server_and_says_nothing_to_the_client() -> None:
     handed = Handed()
     handed.opens()
     assert handed.says(MISSED) == []
-    assert (handed.machine.wants_server, handed.out, handed.cues[-1].miss is not None) == (True, [], True)
+    assert (handed.machine.wants_server, handed.out, handed.sends[-1].miss is not None) == (True, [], True)
 
 
 def test_the_live_server_hears_the_clients_own_handshake_before_the_request() -> None:
@@ -136,10 +136,10 @@ def test_the_bytes_of_a_request_go_out_as_they_came() -> None:
 
 def test_a_modern_request_needs_no_handshake() -> None:
     handed = Handed(recorded_opening=None)
-    asked = request(7, "tools/call", {"name": "new", "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}})
-    handed.says(asked)
+    live_request = request(7, "tools/call", {"name": "new", "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}})
+    handed.says(live_request)
     handed.machine.reached()
-    assert handed.out == [asked]
+    assert handed.out == [live_request]
 
 
 def test_a_client_that_never_opened_gets_the_recorded_clients_handshake() -> None:
@@ -177,7 +177,7 @@ def test_another_revision_than_the_recorded_one_is_told() -> None:
 
 @pytest.fixture
 def live() -> Handed:
-    """One that has gone live over a miss that is not answered yet."""
+    """Return a pass-through that is live after a miss, which is not answered yet."""
     handed = Handed()
     handed.opens()
     handed.says(MISSED)
@@ -188,8 +188,8 @@ def live() -> Handed:
 
 def test_the_answer_goes_to_the_client_as_it_came_and_unforged(live: Handed) -> None:
     assert live.hears(b'{"id":7 , "result":{"x":1.50},"jsonrpc":"2.0"}') == [result(7, {"x": 1.5})]
-    (cue,) = live.cues
-    assert (cue.data, type(cue.data), cue.answers) == (
+    (send,) = live.sends
+    assert (send.data, type(send.data), send.answers) == (
         b'{"id":7 , "result":{"x":1.50},"jsonrpc":"2.0"}\n',
         LiveServerBytes,
         True,
@@ -199,10 +199,10 @@ def test_the_answer_goes_to_the_client_as_it_came_and_unforged(live: Handed) -> 
 
 def test_an_answer_whose_id_is_spelled_another_way_is_the_answer(live: Handed) -> None:
     live.hears(result("7"))
-    assert live.cues[0].state.id == "7"
+    assert live.sends[0].state.id == "7"
 
 
-def test_everything_goes_live_now_even_what_the_recording_knows(live: Handed) -> None:
+def test_after_a_miss_even_recorded_requests_go_to_the_live_server(live: Handed) -> None:
     assert live.says(request(8), notification("notifications/roots/list_changed")) == []
     assert live.out == [request(8), notification("notifications/roots/list_changed")]
 
@@ -211,31 +211,31 @@ def test_progress_belongs_to_the_request_that_gave_the_token(live: Handed) -> No
     live.says(tool_call(8, "slow", token="t"), request(9))
     progress = notification("notifications/progress", {"progressToken": "t", "progress": 1})
     assert live.hears(progress) == [progress]
-    assert live.cues[0].state.id == "8"
+    assert live.sends[0].state.id == "8"
 
 
 def test_what_comes_on_a_requests_stream_belongs_to_it(live: Handed) -> None:
     live.says(request(8))
     live.hears(notification("notifications/message"), about="7")
-    assert live.cues[0].state.id == "7"
+    assert live.sends[0].state.id == "7"
 
 
 def test_news_of_the_server_belong_to_no_request(live: Handed) -> None:
     live.hears(notification("notifications/tools/list_changed"))
-    assert live.cues[0].state.request is None
+    assert live.sends[0].state.request is None
 
 
-def test_a_question_keeps_its_id_where_that_is_free(live: Handed) -> None:
+def test_a_request_of_the_live_server_keeps_its_id_if_that_is_free(live: Handed) -> None:
     assert live.hears(request("q", "roots/list")) == [request("q", "roots/list")]
     live.says(result("q"))
     assert live.out == [result("q")]
 
 
-def test_a_question_whose_id_the_mock_has_used_gets_another_and_its_answer_the_first() -> None:
+def test_a_request_whose_id_the_mock_has_used_gets_another_and_its_answer_the_first() -> None:
     handed = Handed()
     handed.opens()
-    (asked,) = handed.says(tool_call(3, "asks"))
-    assert asked["id"] == 1
+    (question,) = handed.says(tool_call(3, "asks"))
+    assert question["id"] == 1
     handed.says(MISSED)
     handed.reaches()
     handed.machine.out.clear()
@@ -246,7 +246,7 @@ def test_a_question_whose_id_the_mock_has_used_gets_another_and_its_answer_the_f
     assert handed.says(result(1)) == [result(3)], "the recorded call goes on with the answer to its own question"
 
 
-def test_a_question_that_is_taken_back_is_named_as_the_client_knows_it() -> None:
+def test_a_cancellation_by_the_live_server_names_the_id_that_the_client_knows() -> None:
     handed = Handed()
     handed.opens()
     handed.says(tool_call(3, "asks"), MISSED)
@@ -283,9 +283,9 @@ def test_a_server_that_refuses_the_handshake_answers_nothing() -> None:
     handed.opens()
     handed.says(MISSED)
     handed.machine.reached()
-    (told,) = handed.hears(error(1, -32022))
-    assert (told["id"], told["error"]["code"]) == (7, -32603)
-    assert "it refused initialize" in told["error"]["message"]
+    (answers,) = handed.hears(error(1, -32022))
+    assert (answers["id"], answers["error"]["code"]) == (7, -32603)
+    assert "it refused initialize" in answers["error"]["message"]
 
 
 def test_a_handshake_that_fails_answers_nothing() -> None:
@@ -293,8 +293,8 @@ def test_a_handshake_that_fails_answers_nothing() -> None:
     handed.opens()
     handed.says(MISSED)
     handed.machine.reached()
-    (cue,) = handed.machine.failed("1", "HTTP 401 Unauthorized")
-    assert b"it did not answer initialize: HTTP 401 Unauthorized" in cue.data
+    (send,) = handed.machine.failed("1", "HTTP 401 Unauthorized")
+    assert b"it did not answer initialize: HTTP 401 Unauthorized" in send.data
 
 
 def test_a_server_that_does_not_shake_hands_in_time_answers_nothing() -> None:
@@ -302,8 +302,8 @@ def test_a_server_that_does_not_shake_hands_in_time_answers_nothing() -> None:
     handed.opens()
     handed.says(MISSED)
     handed.machine.reached()
-    (cue,) = handed.machine.late(60.0)
-    assert b"it did not answer initialize within 60 s" in cue.data
+    (send,) = handed.machine.late(60.0)
+    assert b"it did not answer initialize within 60 s" in send.data
 
 
 def test_a_server_that_has_shaken_hands_may_take_its_time_over_a_call(live: Handed) -> None:
@@ -312,21 +312,21 @@ def test_a_server_that_has_shaken_hands_may_take_its_time_over_a_call(live: Hand
 
 
 def test_a_request_that_fails_is_answered_with_an_error_that_says_why(live: Handed) -> None:
-    (cue,) = live.machine.failed("7", "HTTP 500")
-    assert json.loads(cue.data)["error"] == {
+    (send,) = live.machine.failed("7", "HTTP 500")
+    assert json.loads(send.data)["error"] == {
         "code": -32603,
         "message": "mcpspy mock: tools/call new goes to the live server, as everything after the first miss does, and the live server"
         " gave no answer: HTTP 500",
         "data": {"method": "tools/call", "target": "new"},
     }
-    assert (type(cue.data), cue.answers) == (bytes, True)
+    assert (type(send.data), send.answers) == (bytes, True)
 
 
 def test_a_server_that_goes_fails_all_that_waits_and_all_that_comes(live: Handed) -> None:
     live.says(request(8))
-    told = live.loses("the server exited with status 3") + live.says(request(9))
-    assert [one["id"] for one in told] == [7, 8, 9]
-    assert all("the live server is gone: the server exited with status 3" in one["error"]["message"] for one in told)
+    answers = live.loses("the server exited with status 3") + live.says(request(9))
+    assert [message["id"] for message in answers] == [7, 8, 9]
+    assert all("the live server is gone: the server exited with status 3" in message["error"]["message"] for message in answers)
     assert live.hears(result(7)) == []
 
 
@@ -371,7 +371,7 @@ def test_a_server_that_remembers_is_told_first_what_was_played() -> None:
     assert handed.hears(result(7)) == [result(7)]
 
 
-def test_a_question_that_nobody_asked_before_is_refused_while_it_catches_up() -> None:
+def test_an_unrecorded_request_of_the_live_server_is_refused_while_it_catches_up() -> None:
     handed = caught()
     handed.opens()
     handed.says(request(2), MISSED)
@@ -383,13 +383,13 @@ def test_a_question_that_nobody_asked_before_is_refused_while_it_catches_up() ->
 
 def test_a_modern_server_that_remembers_is_told_too() -> None:
     meta = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
-    known, asked = request(2, "tools/list", meta), request(7, "tools/call", {"name": "new", **meta})
+    known, requests = request(2, "tools/list", meta), request(7, "tools/call", {"name": "new", **meta})
     handed = Handed(Dialogue().client(known).server(result(2)), catches_up=True)
-    handed.says(known, asked)
+    handed.says(known, requests)
     handed.machine.reached()
     assert handed.out == [known]
     handed.hears(result(2))
-    assert handed.out == [asked]
+    assert handed.out == [requests]
 
 
 def test_a_ping_is_answered_while_it_catches_up() -> None:

@@ -1,4 +1,4 @@
-"""Which prompts are the same, and what is told of one that is not."""
+"""Equal prompts, and the explanation of a miss."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ USER = {"role": "user", "content": "杭州的天气"}
 
 
 def use(name: str, arguments: str) -> dict[str, Any]:
-    """A tool use of chat completions."""
+    """Return a tool use of chat completions."""
     return {"id": name, "type": "function", "function": {"name": "get_weather", "arguments": arguments}}
 
 
@@ -33,25 +33,25 @@ def chat(*turns: Any, **more: Any) -> dict[str, Any]:
     return {"model": "gpt", "messages": [USER, *turns], **more}
 
 
-def told(name: str, text: str) -> dict[str, Any]:
-    """What came of a tool use."""
+def tool_return(name: str, text: str) -> dict[str, Any]:
+    """Return the result of a tool use."""
     return {"role": "tool", "tool_call_id": name, "content": text}
 
 
 def wants(*uses: dict[str, Any]) -> dict[str, Any]:
-    """A turn of the model."""
+    """Return a turn of the model."""
     return {"role": "assistant", "content": None, "tool_calls": list(uses)}
 
 
 def keys(*bodies: Any, strictness: Strictness = Strictness.DEFAULT, ignore: tuple[str, ...] = ()) -> set[str]:
-    """The keys by which bodies are found."""
+    """Return the match keys of bodies."""
     rules = PromptRules(strictness, Ignore.of(ignore))
     values = [read(json.dumps(body).encode()) for body in bodies]
     return {match_key("chat.completions", rules.counted("chat.completions", value)) for value in values}
 
 
-ONE = chat(wants(use("a", '{"city": "杭州"}')), told("a", "晴"))
-TWO = chat(wants(use("a", "{}"), use("b", "{}")), told("a", "1"), told("b", "2"))
+ONE = chat(wants(use("a", '{"city": "杭州"}')), tool_return("a", "晴"))
+TWO = chat(wants(use("a", "{}"), use("b", "{}")), tool_return("a", "1"), tool_return("b", "2"))
 ITEM = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": '{"a": 1}'}
 
 
@@ -65,7 +65,7 @@ ITEM = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f",
             chat(tools=[{"type": "function", "function": {"name": name}} for name in "ba"]),
         ),
         (chat(tools=[{"name": "a"}, 7, None]), chat(tools=[None, {"name": "a"}, 7])),
-        (ONE, chat(wants(use("b", '{"city":"杭州"}')), told("b", "晴"))),
+        (ONE, chat(wants(use("b", '{"city":"杭州"}')), tool_return("b", "晴"))),
         (
             {"input": [ITEM, {"type": "function_call_output", "call_id": "call_1", "output": "2"}]},
             {
@@ -99,8 +99,8 @@ def test_prompts_are_the_same_by_what_they_ask(one: Any, other: Any) -> None:
         (chat(), chat(stream=True)),
         (chat(), {**chat(), "model": "gpt-mini"}),
         (chat(), chat(tools=[])),
-        (ONE, chat(wants(use("a", '{"city":"北京"}')), told("a", "晴"))),
-        (TWO, chat(wants(use("a", "{}"), use("b", "{}")), told("b", "1"), told("a", "2"))),
+        (ONE, chat(wants(use("a", '{"city":"北京"}')), tool_return("a", "晴"))),
+        (TWO, chat(wants(use("a", "{}"), use("b", "{}")), tool_return("b", "1"), tool_return("a", "2"))),
         (chat(temperature=True), chat(temperature=1)),
         (
             {
@@ -123,18 +123,18 @@ def test_prompts_that_ask_something_else_are_others(one: Any, other: Any) -> Non
 
 def test_strictly_ids_and_names_of_who_asks_count() -> None:
     assert len(keys(chat(), chat(user="ada"), strictness=Strictness.STRICT)) == 2
-    assert len(keys(ONE, chat(wants(use("b", '{"city": "杭州"}')), told("b", "晴")), strictness=Strictness.STRICT)) == 2
+    assert len(keys(ONE, chat(wants(use("b", '{"city": "杭州"}')), tool_return("b", "晴")), strictness=Strictness.STRICT)) == 2
 
 
 def test_ignore_rules_begin_at_the_body() -> None:
     assert len(keys(chat(), {**chat(), "messages": [{"role": "user", "content": "?"}]}, ignore=("$.messages[0].content",))) == 1
 
 
-def test_a_body_of_any_kind_is_a_question() -> None:
+def test_a_body_of_any_kind_can_be_matched() -> None:
     for body in (b"", b"[1]", b"{", b'"\xff"', b"null"):
-        asked = prompt_exchange(Head("POST /v1/chat/completions HTTP/1.1"), body)
-        matcher = RequestMatcher([asked], rules=PromptRules)
-        assert isinstance(matcher.cursor().match(asked.request), Exchange)
+        prompt = prompt_exchange(Head("POST /v1/chat/completions HTTP/1.1"), body)
+        matcher = RequestMatcher([prompt], rules=PromptRules)
+        assert isinstance(matcher.cursor().match(prompt.request), Exchange)
 
 
 NAMES = st.sampled_from(
@@ -154,25 +154,25 @@ ODD = st.recursive(
 @given(ODD, ODD)
 def test_whatever_is_asked_is_found_again_and_what_is_not_is_explained(one: Any, other: Any) -> None:
     first, second = (prompt_exchange(Head(f"POST {CHAT} HTTP/1.1"), json.dumps(body).encode()) for body in (one, other))
-    found = RequestMatcher([first], rules=PromptRules)
-    assert found.cursor().match(first.request) is first
-    missed = found.cursor().match(second.request)
+    matcher = RequestMatcher([first], rules=PromptRules)
+    assert matcher.cursor().match(first.request) is first
+    missed = matcher.cursor().match(second.request)
     assert missed is first or (isinstance(missed, Miss) and missed.sentence)
 
 
 @given(st.binary(max_size=40))
 def test_whatever_bytes_are_a_body_are_found_again(body: bytes) -> None:
-    asked = prompt_exchange(Head(f"POST {CHAT} HTTP/1.1"), body)
-    assert RequestMatcher([asked], rules=PromptRules).cursor().match(asked.request) is asked
+    prompt = prompt_exchange(Head(f"POST {CHAT} HTTP/1.1"), body)
+    assert RequestMatcher([prompt], rules=PromptRules).cursor().match(prompt.request) is prompt
 
 
-def walk(*prompts: dict[str, Any], **options: Any) -> Any:
-    """A walk through prompts that were recorded, all of them answered."""
+def cursor_of(*prompts: dict[str, Any], **options: Any) -> Any:
+    """Return a cursor of recorded prompts, all of them answered."""
     traffic = ModelTraffic()
     for prompt in prompts:
         traffic.post(prompt, CHAT).answer(200, completion("yes"))
-    found = recorded_prompts(transcribe(traffic.records, keep_frames=True))
-    return RequestMatcher([one.exchange for one in found], rules=PromptRules, **options).cursor()
+    recorded = recorded_prompts(transcribe(traffic.records, keep_frames=True))
+    return RequestMatcher([prompt.exchange for prompt in recorded], rules=PromptRules, **options).cursor()
 
 
 def ask(prompt: dict[str, Any]) -> Any:
@@ -180,22 +180,22 @@ def ask(prompt: dict[str, Any]) -> Any:
 
 
 def test_a_prompt_that_was_asked_twice_gets_one_answer_after_the_other_and_then_the_last() -> None:
-    found = walk(chat(), chat())
-    assert [found.match(ask(chat())).row for _ in range(3)] == [1, 2, 2]
+    cursor = cursor_of(chat(), chat())
+    assert [cursor.match(ask(chat())).row for _ in range(3)] == [1, 2, 2]
 
 
 def test_a_prompt_that_was_asked_often_enough_is_a_miss_where_reuse_is_an_error() -> None:
-    found = walk(chat(), reuse=Reuse.ERROR)
-    assert found.match(ask(chat())).row == 1
-    assert "was recorded once and asked for once more" in found.match(ask(chat())).sentence
+    cursor = cursor_of(chat(), reuse=Reuse.ERROR)
+    assert cursor.match(ask(chat())).row == 1
+    assert "was recorded once and asked for once more" in cursor.match(ask(chat())).sentence
 
 
 def test_a_miss_names_the_conversation_that_has_most_in_common_and_the_place() -> None:
     offers = [
         {"type": "function", "function": {"name": f"tool{number}", "parameters": {"type": "object"}}} for number in range(60)
     ]
-    first, second = chat(tools=offers), chat(wants(use("a", "{}")), told("a", "25°C"), tools=offers)
-    missed = walk(first, second).match(ask(chat(wants(use("a", "{}")), told("a", "雨"), tools=offers)))
+    first, second = chat(tools=offers), chat(wants(use("a", "{}")), tool_return("a", "25°C"), tools=offers)
+    missed = cursor_of(first, second).match(ask(chat(wants(use("a", "{}")), tool_return("a", "雨"), tools=offers)))
     assert isinstance(missed, Miss)
     assert missed.nearest is not None
     assert missed.nearest.row == 2
@@ -207,21 +207,21 @@ def test_a_miss_names_the_conversation_that_has_most_in_common_and_the_place() -
 
 
 def test_a_model_that_was_never_asked_is_a_place_where_prompts_differ() -> None:
-    missed = walk(chat()).match(ask({**chat(), "model": "other"}))
+    missed = cursor_of(chat()).match(ask({**chat(), "model": "other"}))
     assert '$.model: "gpt" ≠ "other"' in missed.sentence
     assert "--ignore '$.model'" in missed.sentence
 
 
 def test_loosely_the_api_and_the_model_are_enough() -> None:
-    found = walk(chat(), {**chat(), "model": "small"}, strictness=Strictness.LOOSE)
-    assert found.match(ask({"model": "small", "messages": []})).row == 2
-    assert isinstance(found.match(ask({"model": "none", "messages": []})), Miss)
+    cursor = cursor_of(chat(), {**chat(), "model": "small"}, strictness=Strictness.LOOSE)
+    assert cursor.match(ask({"model": "small", "messages": []})).row == 2
+    assert isinstance(cursor.match(ask({"model": "none", "messages": []})), Miss)
 
 
 def test_what_follows_advice_is_a_hit() -> None:
     other = chat(wants(use("a", "{}")))
-    missed = walk(chat(), other).match(ask({**other, "temperature": 0.5}))
-    assert walk(chat(), other, ignore=missed.ignore).match(ask({**other, "temperature": 0.5})).row == 2
+    missed = cursor_of(chat(), other).match(ask({**other, "temperature": 0.5}))
+    assert cursor_of(chat(), other, ignore=missed.ignore).match(ask({**other, "temperature": 0.5})).row == 2
 
 
 def test_rows_are_those_that_show_has() -> None:
@@ -230,4 +230,4 @@ def test_rows_are_those_that_show_has() -> None:
     traffic.ask("user: hi").answer(200, completion("hello"))
     transcript = transcribe(traffic.records, keep_frames=True)
     rows = [row.row for row in transcript.rows if isinstance(row, ModelCall | Transaction)]
-    assert [one.exchange.row for one in recorded_prompts(transcript)] == rows == [1, 2]
+    assert [prompt.exchange.row for prompt in recorded_prompts(transcript)] == rows == [1, 2]

@@ -1,4 +1,4 @@
-"""What of a recorded response is played again: events and when they came, the status, how it ended."""
+"""Replies to prompts: the events and their times, the status, and the end."""
 
 import gzip
 import json
@@ -64,7 +64,7 @@ def test_compressed_answers_are_played_plain() -> None:
     traffic.ask("user: hi").answer(200, body, Content_Type="application/json", Content_Encoding="gzip")
     stream = gzip.compress(sse(delta("hel"), delta("lo", "stop"), b"[DONE]"))
     traffic.ask("user: ho").answer(200, stream, Content_Type="text/event-stream", Content_Encoding="gzip")
-    plain, streamed = (one.reply for one in kept(traffic))
+    plain, streamed = (prompt.reply for prompt in kept(traffic))
     assert json.loads(plain.parts[0].data) == completion("hello")
     assert [part.data for part in streamed.parts][-1] == b"data: [DONE]\n\n"
     assert not any(name.lower() == "content-encoding" for name, _ in (*plain.fields, *streamed.fields))
@@ -76,9 +76,9 @@ def test_the_events_of_a_compressed_stream_keep_their_times() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"
     call.response = traffic.open(call, "response", head)
     packer = zlib.compressobj(wbits=31)
-    for said in (delta("hel"), delta("lo", "stop")):
+    for event in (delta("hel"), delta("lo", "stop")):
         traffic.wait(50)
-        traffic.frame(call.response, packer.compress(sse(said)) + packer.flush(zlib.Z_SYNC_FLUSH), part=True)
+        traffic.frame(call.response, packer.compress(sse(event)) + packer.flush(zlib.Z_SYNC_FLUSH), part=True)
     traffic.frame(call.response, packer.flush())
     call.close()
     first, second = only(traffic).reply.parts
@@ -133,7 +133,7 @@ def test_what_mcpspy_said_itself_is_no_answer_of_the_api() -> None:
     traffic = ModelTraffic()
     traffic.ask("user: hi").answer(502, b"mcpspy: refused\n", by="mcpspy", injected=True, Content_Type="text/plain")
     traffic.ask("user: hi").answer(200, completion("hello"))
-    assert [one.reply.status for one in kept(traffic)] == [200]
+    assert [prompt.reply.status for prompt in kept(traffic)] == [200]
 
 
 def test_the_fields_of_errors_are_told_again_but_for_what_belongs_to_one_run() -> None:
@@ -147,7 +147,7 @@ def test_the_fields_of_errors_are_told_again_but_for_what_belongs_to_one_run() -
 
 
 @pytest.mark.parametrize(
-    ("speed", "told"),
+    ("speed", "headers"),
     [
         (1.0, (("Retry-After", "20"), ("x", "y"))),
         (0.0, (("Retry-After", "0"), ("x", "y"), ("retry-after-ms", "1"))),
@@ -155,9 +155,9 @@ def test_the_fields_of_errors_are_told_again_but_for_what_belongs_to_one_run() -
     ],
 )
 def test_the_time_to_wait_before_trying_again_is_at_the_pace_of_the_rest(
-    speed: float, told: tuple[tuple[str, str], ...]
+    speed: float, headers: tuple[tuple[str, str], ...]
 ) -> None:
-    assert tuple(with_scaled_retry((("Retry-After", "20"), ("x", "y")), speed)) == told
+    assert tuple(with_scaled_retry((("Retry-After", "20"), ("x", "y")), speed)) == headers
 
 
 def test_a_date_to_try_again_at_is_left_as_it_is() -> None:

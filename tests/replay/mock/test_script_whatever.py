@@ -1,4 +1,4 @@
-"""Whatever a client sends, in whatever pieces: a script goes on, and what it says is JSON-RPC."""
+"""Scripts with clients that send anything, in any pieces: they go on, and send JSON-RPC."""
 
 import json
 from itertools import pairwise
@@ -13,7 +13,7 @@ from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo
 from mcpspy.wire.lines import Lines
-from tests.replay.mock.playing import Play
+from tests.replay.mock.script_playing import Play
 from tests.replay.mock.test_generated_ids import a_task, greeting, needing
 from tests.transcript.dialogue import Dialogue, cancelled, error, notification, progress, request, result, tool_call
 
@@ -35,7 +35,7 @@ PLAY = Play(
     .client(cancelled(13))
     .server(error(13))
 )
-"""A recording with a bit of everything."""
+"""A capture with some of everything."""
 
 IDS: st.SearchStrategy[Any] = st.sampled_from([0, 1, 2, "1", "x", None, 1.0, 1.5, -0.0, 10**40, [], {}, True, ""])
 NAMES: st.SearchStrategy[Any] = st.sampled_from(["t", "t-2", "mock-1", "", "\ud800", 7, None, ["t"]])
@@ -74,14 +74,18 @@ LINES = st.one_of(st.binary(max_size=60), PAYLOADS.map(json.dumps).map(str.encod
 
 
 def said(chunks: list[bytes], play: Play = PLAY) -> list[bytes]:
-    """What a new script of the recording says to a client that sends these chunks."""
+    """Return what a new script of the capture sends to a client that sends these chunks."""
     script, lines, decoder = play.another().script, Lines(), Decoder(CaptureInfo(0))
     pieces = [piece for chunk in chunks for piece in lines.feed(chunk)]
     rest = lines.close()
     frames = [Frame(0, 0, 0, piece, part=piece[-1:] != b"\n") for piece in pieces] + [Frame(0, 0, 0, piece) for piece in rest]
-    messages = [one for frame in frames for one in decoder.feed(frame)]
-    cues = script.open() + [cue for one in messages if isinstance(one, Message) for cue in script.feed(one)] + script.close()
-    return [cue.data for cue in cues if script.is_due(cue) and cue.data]
+    messages = [message for frame in frames for message in decoder.feed(frame)]
+    sends = (
+        script.open()
+        + [send for message in messages if isinstance(message, Message) for send in script.feed(message)]
+        + script.close()
+    )
+    return [send.data for send in sends if script.is_due(send) and send.data]
 
 
 @given(st.lists(LINES, max_size=12))
@@ -89,8 +93,8 @@ def test_nothing_that_a_client_sends_stops_a_script_and_what_it_says_is_json_on_
     for line in said([*lines, b'{"id":"last","method":"initialize"}\n']):
         assert line.count(b"\n") == 1
         assert line.endswith(b"\n")
-        told = json.loads(line)
-    assert told == {"jsonrpc": "2.0", "id": "last", "result": {}}
+        message = json.loads(line)
+    assert message == {"jsonrpc": "2.0", "id": "last", "result": {}}
 
 
 @given(st.lists(LINES, max_size=8), st.lists(st.integers(0, 2000), max_size=8))
@@ -128,8 +132,8 @@ def test_an_answer_has_the_very_id_of_the_request(id: bytes) -> None:
 
 
 def test_requests_with_one_id_in_flight_are_each_answered() -> None:
-    told: list[Any] = [json.loads(line) for line in said([json.dumps(request(1, "initialize")).encode() + b"\n"] * 3)]
-    assert told == [result(1)] * 3
+    message: list[Any] = [json.loads(line) for line in said([json.dumps(request(1, "initialize")).encode() + b"\n"] * 3)]
+    assert message == [result(1)] * 3
 
 
 @pytest.mark.parametrize("deep", [b"[" * 50_000 + b"]" * 50_000, b'{"a":' * 50_000 + b"1" + b"}" * 50_000])

@@ -1,4 +1,4 @@
-"""Recordings played to the very client that was recorded: it says again what it said, and hears, byte for byte, what it heard."""
+"""Captures played to the recorded client: it sends what it sent, and gets, byte for byte, what it got."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,17 +24,17 @@ ODD = sorted((ROOT / "tests" / "findings").glob("*.mcpspy"))
 
 
 class Player:
-    """The recorded client. `heard` are the lines that the script said to it, the ids of the server's own requests left out."""
+    """The recorded client. `heard` are the lines that the script sent, without the ids of the server's own requests."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.heard: list[bytes] = []
-        found = read_replies(transcript)
-        self._script = Script(found, RequestMatcher(found.exchanges).cursor())
+        replies = read_replies(transcript)
+        self._script = Script(replies, RequestMatcher(replies.exchanges).cursor())
         self._decoder = Decoder(CaptureInfo(0))
         self._asked: list[bytes] = []
         """The live ids of the server's requests that wait for their answers."""
         self._live: dict[int, bytes] = {}
-        """The same, by the rows of the recorded ones."""
+        """The same ids by the rows of the recorded requests."""
 
     def play(self, transcript: Transcript) -> list[bytes]:
         self._hear(self._script.open())
@@ -49,16 +49,16 @@ class Player:
         is_answer = isinstance(row, Exchange) and row.sender != CLIENT and message.kind in (Kind.RESULT, Kind.ERROR)
         if is_answer and row.row in self._live:
             line = with_id(line, self._live[row.row])
-        for one in self._decoder.feed(Frame(0, 0, 0, line)):
-            if isinstance(one, Message):
-                self._hear(self._script.feed(one))
+        for item in self._decoder.feed(Frame(0, 0, 0, line)):
+            if isinstance(item, Message):
+                self._hear(self._script.feed(item))
 
-    def _hear(self, cues: list[ScheduledSend]) -> None:
-        for cue in cues:
-            if not self._script.is_due(cue) or not cue.data:
+    def _hear(self, sends: list[ScheduledSend]) -> None:
+        for send in sends:
+            if not self._script.is_due(send) or not send.data:
                 continue
-            data = cue.data
-            waiting = {id: asked.row for id, (_, asked) in self._script._questions.items()}
+            data = send.data
+            waiting = {id: exchange.row for id, (_, exchange) in self._script._questions.items()}
             at = span_at(data, ("id",))
             id = "" if at is None or b'"method"' not in data else data[at[0] : at[1]].decode()
             if id in waiting:
@@ -74,27 +74,27 @@ def with_id(line: bytes, id: bytes) -> bytes:
 
 
 def is_heard(row: Exchange | UnpairedMessage) -> bool:
-    """Whether the server heard of it: HTTP refuses some requests by itself."""
+    """Return whether it reached the server: HTTP refuses some requests by itself."""
     return isinstance(row, UnpairedMessage) or row.sender != CLIENT or is_served(row)
 
 
 def in_order(transcript: Transcript) -> Iterator[tuple[Message, Exchange | UnpairedMessage]]:
     rows = [row for row in transcript.rows if isinstance(row, Exchange | UnpairedMessage)]
-    told = [(one, row) for row in rows for one in (row.messages if isinstance(row, Exchange) else [row.message])]
-    yield from sorted(told, key=lambda one: (one[0].at_ns, one[0].number))
+    messages = [(message, row) for row in rows for message in (row.messages if isinstance(row, Exchange) else [row.message])]
+    yield from sorted(messages, key=lambda one: (one[0].at_ns, one[0].number))
 
 
 def recorded(transcript: Transcript) -> list[bytes]:
-    """What the server said: but for what HTTP alone refused, and answers to nothing."""
-    found = []
+    """List what the server sent, without HTTP refusals and answers to nothing."""
+    lines = []
     for message, row in in_order(transcript):
         if message.sender == CLIENT or not is_heard(row):
             continue
         if isinstance(row, UnpairedMessage) and message.kind is not Kind.NOTIFICATION:
             continue
         line = one_line(message.raw)
-        found.append(with_id(line, b"ours") if message.kind is Kind.REQUEST else line)
-    return sorted(found)
+        lines.append(with_id(line, b"ours") if message.kind is Kind.REQUEST else line)
+    return sorted(lines)
 
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
@@ -104,7 +104,7 @@ def test_the_recorded_client_hears_what_it_heard(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ODD, ids=lambda path: path.stem)
-def test_no_recording_is_too_odd_to_be_played(path: Path) -> None:
+def test_every_capture_can_be_played(path: Path) -> None:
     transcript = transcribe(read(str(path)), with_findings=False)
     for line in Player(transcript).play(transcript):
         assert line.endswith(b"\n")

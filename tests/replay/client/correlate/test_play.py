@@ -1,4 +1,4 @@
-"""A driver against a mock of the same recording: the one gives live names to what the server made up, the other carries them."""
+"""A replay against a mock of the same capture: the mock generates new ids, and the replay sends them back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcpspy.replay.mock.script import Script
 from mcpspy.transcript.decode import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo
-from tests.replay.client.driven import Driven
+from tests.replay.client.plan_playing import Player
 from tests.transcript.dialogue import Dialogue, notification, request, result
 
 MOST_TURNS = 400
@@ -23,7 +23,7 @@ HEX = "e8c80f95d2aafecc8324fa2f973d3400"
 
 
 class Talk:
-    """A client that gets tasks, cursors and states, and hands them back. `draw` chooses."""
+    """Draw a client that gets tasks, cursors and states, and sends them back."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
@@ -62,8 +62,8 @@ class Talk:
                 self.asks("tools/call", self._call(self.id), needs)
             case "retry" if self.states:
                 state, number = self.states.pop()
-                given = {"requestState": state, "inputResponses": {"who": {"roots": []}}}
-                self.asks("tools/call", self._call(number) | given, {"content": []})
+                issued = {"requestState": state, "inputResponses": {"who": {"roots": []}}}
+                self.asks("tools/call", self._call(number) | issued, {"content": []})
             case _:
                 self.tasks.append(self.draw(st.sampled_from([f"t{self.id}", f"{HEX[:-2]}{self.id:02d}"])))
                 self.asks(
@@ -84,21 +84,21 @@ def talks(draw: st.DrawFn) -> Dialogue:
 
 
 @given(talks())
-def test_what_a_mock_names_anew_comes_back_to_it_under_that_name(recorded: Dialogue) -> None:
-    driven = Driven(recorded, carries=True)
-    found = read_replies(recorded.transcript)
-    script, decoder = Script(found, RequestMatcher(found.exchanges).cursor()), Decoder(CaptureInfo(0))
-    sent = driven.due()
+def test_the_new_ids_of_a_mock_come_back_to_it(recorded: Dialogue) -> None:
+    player = Player(recorded, carries=True)
+    replies = read_replies(recorded.transcript)
+    script, decoder = Script(replies, RequestMatcher(replies.exchanges).cursor()), Decoder(CaptureInfo(0))
+    sent = player.due()
     for _ in range(MOST_TURNS):
         frames = [Frame(0, 0, 0, json.dumps(line).encode() + b"\n") for line in sent]
-        messages = [one for frame in frames for one in decoder.feed(frame) if isinstance(one, Message)]
-        cues = [cue for one in messages for cue in script.feed(one) if script.is_due(cue)]
-        assert [cue.miss.sentence for cue in cues if cue.miss] == []
-        sent = [one for cue in cues if cue.data for one in driven.hears(cue.data)]
+        messages = [message for frame in frames for message in decoder.feed(frame) if isinstance(message, Message)]
+        sends = [send for message in messages for send in script.feed(message) if script.is_due(send)]
+        assert [send.miss.sentence for send in sends if send.miss] == []
+        sent = [message for send in sends if send.data for message in player.hears(send.data)]
         if not sent:
-            if driven.is_over:
+            if player.is_over:
                 break
-            driven.now_ns = max(driven.driving.next_ns or 0, driven.now_ns)
-            sent = driven.due()
-    assert driven.is_over
-    assert (driven.report.late, driven.report.unsent) == ([], [])
+            player.now_ns = max(player.player.next_ns or 0, player.now_ns)
+            sent = player.due()
+    assert player.is_over
+    assert (player.report.late, player.report.unsent) == ([], [])

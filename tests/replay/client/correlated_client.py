@@ -1,4 +1,4 @@
-"""A recording driven by hand: the live answers are given row by row, and what would be said next is read as JSON."""
+"""Correlated values tried by hand: live answers are fed row by row, and the next message is read as JSON."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from tests.transcript.dialogue import Dialogue
 
 
-class Drive:
-    """`hears` takes a live message of the server's for a recorded row, `says` gives what the client says in a row now."""
+class CorrelatedClient:
+    """A recorded client: `hears` takes a live message for a recorded row, `says` returns the client's message of a row now."""
 
     def __init__(self, recorded: Dialogue, *handles: str) -> None:
         self.transcript = recorded.transcript
         self.correlations = read_correlations(self.transcript, handles)
         self.run = CorrelationRun(self.correlations)
 
-    def hears(self, row: int, message: Any) -> Drive:
+    def hears(self, row: int, message: Any) -> CorrelatedClient:
         self.run.feed(row, message_of(message))
         return self
 
     def says(self, row: int) -> Any:
-        """The client's message of this row, with what is carried."""
+        """Return the client's message of this row, with the live values."""
         return json.loads(self.says_bytes(row))
 
     def says_bytes(self, row: int) -> bytes:
@@ -38,21 +38,21 @@ class Drive:
         return with_values(message.raw, self.run.fill(message))
 
     def client_message(self, row: int) -> Message:
-        found = self.transcript.row(row)
-        if isinstance(found, UnpairedMessage):
-            return found.message
-        assert isinstance(found, Exchange)
-        message = found.request if found.sender == CLIENT else found.response
+        row_found = self.transcript.row(row)
+        if isinstance(row_found, UnpairedMessage):
+            return row_found.message
+        assert isinstance(row_found, Exchange)
+        message = row_found.request if row_found.sender == CLIENT else row_found.response
         assert message is not None
         return message
 
     @property
     def missing(self) -> list[str]:
-        return [str(one) for one in self.run.missing]
+        return [str(missing) for missing in self.run.missing]
 
 
 def message_of(value: Any) -> Message:
-    """A message of the server's."""
+    """Return a message of the server."""
     line = value if isinstance(value, bytes) else json.dumps(value).encode() + b"\n"
     (message,) = Decoder(CaptureInfo(0)).feed(Frame(1, 0, 0, line))
     assert isinstance(message, Message)

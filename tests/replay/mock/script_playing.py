@@ -1,4 +1,4 @@
-"""A script played by hand: recordings are dialogues, and what a live client says is fed message by message."""
+"""A script played by hand: captures are dialogues, and the messages of a live client are fed one by one."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 class Recorded(Protocol):
-    """Whatever has records: a dialogue, traffic."""
+    """Anything with records: a dialogue, traffic."""
 
     @property
     def records(self) -> list[Record]:
-        """Those of one capture."""
+        """The records of one capture."""
 
 
 class Play:
-    """The script of a recording. Each method returns what is to be said; `lines` of them are their bytes, `told` the parsed ones."""
+    """The script of a capture. `sends` returns what is scheduled, `lines` its bytes, `messages` the parsed lines."""
 
     def __init__(
         self,
@@ -51,18 +51,18 @@ class Play:
         self._decoder = Decoder(CaptureInfo(0))
 
     def another(self, number: int = 0) -> Self:
-        """The same recording, played to another client, the how many-th it is."""
+        """Return the same capture, played to another client with this number."""
         other = copy(self)
         other._begin(number)
         return other
 
-    def cues(self, line: Any) -> list[ScheduledSend]:
+    def sends(self, line: Any) -> list[ScheduledSend]:
         data = line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"
-        messages = [one for one in self._decoder.feed(Frame(0, 0, 0, data)) if isinstance(one, Message)]
-        return [cue for message in messages for cue in self.script.feed(message)]
+        messages = [item for item in self._decoder.feed(Frame(0, 0, 0, data)) if isinstance(item, Message)]
+        return [send for message in messages for send in self.script.feed(message)]
 
     def lines(self, line: Any) -> list[bytes]:
-        return [cue.data for cue in self.cues(line) if self.script.is_due(cue) and cue.data]
+        return [send.data for send in self.sends(line) if self.script.is_due(send) and send.data]
 
-    def told(self, line: Any) -> list[Any]:
-        return [json.loads(one) for one in self.lines(line)]
+    def messages(self, line: Any) -> list[Any]:
+        return [json.loads(item) for item in self.lines(line)]

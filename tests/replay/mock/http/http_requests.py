@@ -1,4 +1,4 @@
-"""Live HTTP requests as a mock would hand them to the facts of a recording."""
+"""Live HTTP requests, as a mock passes them to the facts of a capture."""
 
 import json
 from typing import Any
@@ -14,17 +14,17 @@ from tests.transcript.traffic import Traffic
 LIVE = MockAddress("http://127.0.0.1:4321", "/mcp")
 
 
-def facts(told: Traffic, transport: Transport = "streamable") -> HttpFacts:
-    return HttpFacts(told.wire, transport)
+def facts(traffic: Traffic, transport: Transport = "streamable") -> HttpFacts:
+    return HttpFacts(traffic.wire, transport)
 
 
 def message(value: Any) -> Message:
-    (found,) = [
-        one
-        for one in Decoder(CaptureInfo(0)).feed(Frame(0, 0, 0, json.dumps(value).encode() + b"\n"))
-        if isinstance(one, Message)
+    (parsed,) = [
+        item
+        for item in Decoder(CaptureInfo(0)).feed(Frame(0, 0, 0, json.dumps(value).encode() + b"\n"))
+        if isinstance(item, Message)
     ]
-    return found
+    return parsed
 
 
 def post(value: Any, target: str = "/mcp", *, is_authorized: bool = False, live: MockAddress = LIVE) -> HttpRequest:
