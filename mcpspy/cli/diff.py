@@ -14,7 +14,7 @@ from ..replay.compare.ignore import Ignore
 from ..transcript.findings.run import all_findings
 from ..transcript.model import Numbered
 from ..views.compare.comparison import comparison_lines, next_lines
-from ..views.json.comparison import comparison_json
+from ..views.json.diff import comparison_json
 from ..views.timeline.timeline import rows_between
 from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say

@@ -13,7 +13,7 @@ from ..live.native import keep_freed_memory
 from ..live.stdio.descriptors import ensure_standard_streams
 from ..live.stdio.process import restore_locale, spawn
 from ..live.stdio.signals import listen
-from .options import NO_FILE, RUN, HelpWanted, UsageError, add_click_options, arguments_of, last, parse, size_bytes
+from .capture_options import NO_FILE, RUN, HelpWanted, UsageError, add_click_options, arguments_of, last, parse, size_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..capture.file.writer import Writer
     from ..live.stdio.process import ServerProcess
-    from .options import Values
+    from .capture_options import Values
 
 NOT_STARTED = 127
 

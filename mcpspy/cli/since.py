@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 
 from ..capture.store.folder import captures_folder
 from ..views.text.escape import safe_text
-from .options import UsageError
+from .capture_options import UsageError
 from .screen import say
 from .transcripts import CaptureSelection, select_captures
 from .units import age_ns

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from ..capture.store.quota import MIN_QUOTA_BYTES
-from .options import UsageError, size_bytes
+from .capture_options import UsageError, size_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,7 +19,7 @@ import msgspec
 
 from .exchange import Exchange, UnpairedMessage
 from .http.transaction import Transaction
-from .llm.call import ModelCall
+from .llm.model_call import ModelCall
 from .message import Kind, Message
 from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from .http.transaction import Transaction
-from .llm.call import ModelCall
+from .llm.model_call import ModelCall
 from .model import CaptureInfo, Exchange, Outcome, Row
 
 if TYPE_CHECKING:

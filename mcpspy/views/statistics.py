@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import tzinfo
 
 from ..transcript.llm.agent_runs import AgentRun
-from ..transcript.llm.statistics import LegNumbers, ModelNumbers, ToolNumbers, leg_numbers
+from ..transcript.llm.usage import LegNumbers, ModelNumbers, ToolNumbers, leg_numbers
 from ..transcript.model import Numbered, Outcome, Row, Transcript
 from ..transcript.stats.http import HttpNumbers
 from ..transcript.stats.statistics import WELL, CallNumbers, ClientNumbers, Latency, NotificationNumbers, ServerNumbers, numbers

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.cli.options import RUN, HelpWanted, UsageError, parse, size_bytes
+from mcpspy.cli.capture_options import RUN, HelpWanted, UsageError, parse, size_bytes
 from mcpspy.records import End, Exit, Frame, Header, Note
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S

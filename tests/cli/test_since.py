@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.cli.options import UsageError
+from mcpspy.cli.capture_options import UsageError
 from mcpspy.cli.since import moment_ns
 from tests.capture.making import SECOND_NS, WALL_NS, stored
 from tests.cli.recording import Recording

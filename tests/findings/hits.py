@@ -3,7 +3,7 @@
 from itertools import chain
 
 from mcpspy.transcript.findings.facts import TranscriptFacts
-from mcpspy.transcript.findings.llm.facts import ModelFacts
+from mcpspy.transcript.findings.llm.model_facts import ModelFacts
 from mcpspy.transcript.findings.registry import MODEL_FINDERS, FindingModule, is_optional
 from mcpspy.transcript.findings.rule import Finding
 from mcpspy.transcript.model import Transcript

@@ -7,8 +7,8 @@ import pytest
 
 from mcpspy.capture.file.reader import Reader
 from mcpspy.transcript.findings.invisible_text import HIDDEN_CHARACTERS
+from mcpspy.transcript.findings.llm.arguments import RULES as USE_RULES
 from mcpspy.transcript.findings.llm.costs import RULES as OFFER_RULES
-from mcpspy.transcript.findings.llm.schemas import RULES as USE_RULES
 from mcpspy.transcript.findings.protocol.schemas import RULES as SCHEMA_RULES
 from mcpspy.transcript.findings.protocol.types import RULES as TYPE_RULES
 from mcpspy.transcript.findings.registry import RULES

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
-from mcpspy.cli.options import RUN
+from mcpspy.cli.capture_options import RUN
 from mcpspy.setup.edit import unwrapped, wrapped
 from mcpspy.setup.entry import EntryState, Syntax, entries
 from mcpspy.setup.spans import Unreadable

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Frame, Record
-from mcpspy.transcript.llm.model import Api
+from mcpspy.transcript.llm.prompt import Api
 from mcpspy.transcript.model import ModelCall
 from mcpspy.transcript.transcribe import transcribe
 from tests.peers.modelspelling import Said

@@ -13,7 +13,7 @@ from mcpspy.transcript.model import Numbered, Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.json.messages import message_lines
 from mcpspy.views.json.rows import transcript_json
-from mcpspy.views.json.statistics import statistics_json
+from mcpspy.views.json.server_statistics import statistics_json
 from mcpspy.views.json.transactions import http_lines
 from mcpspy.views.sequence.ladder import ladder
 from mcpspy.views.sequence.layout import diagram

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mcpspy.transcript.model import Transcript
-from mcpspy.views.json.statistics import statistics_json
+from mcpspy.views.json.server_statistics import statistics_json
 from mcpspy.views.statistics import MAX_ROWS, statistics_lines
 from mcpspy.views.text.line import line_cells, plain
 from mcpspy.views.text.table import Column, table_lines

@@ -22,7 +22,7 @@ from ...replay.mock.http.recorded_http import HttpFacts
 from ...replay.mock.http.routing import Routing
 from ...transcript.http.transaction import ScopeKind
 from ...transcript.transcribe import transcribe
-from ..options import UsageError
+from ..capture_options import UsageError
 from ..proxy.listening import address, allow_many_connections, begin_capture, redactor_of
 from .session import (
     capture_ids,

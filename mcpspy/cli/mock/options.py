@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
-from ..options import NO_FILE, Option, UsageError, Values, last, parse
+from ..capture_options import NO_FILE, Option, UsageError, Values, last, parse
 
 USAGE = """\
 usage: mcpspy mock WHAT… [--stdio | --listen HOST:PORT [--transport streamable|sse]]

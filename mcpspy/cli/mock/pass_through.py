@@ -15,8 +15,8 @@ from ...replay.mock.pass_through import PassThrough
 from ...transcript.decode import stdio_framing
 from ...transcript.mcp.methods import INITIALIZE
 from ...wire.lines import Lines
+from ..capture_options import UsageError
 from ..new_capture import nowhere
-from ..options import UsageError
 from ..replay.target import target_of
 from .session import say
 

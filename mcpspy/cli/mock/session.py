@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ..options import UsageError
+from ..capture_options import UsageError
 from .options import USAGE
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from ...capture.redaction.redactor import NoRedaction, Redactor
 from ...capture.redaction.sink import RedactingSink
 from ...capture.store.folder import key
 from ...live.http.listener import after_origin, authority
+from ..capture_options import UsageError
 from ..new_capture import open_writer, with_quota_guard
-from ..options import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,10 +17,10 @@ from ...replay.json.overrides import override_edits, override_of
 from ...replay.mock.content import VOLATILE
 from ...replay.mock.match_key import Strictness
 from ...replay.mock.matching import RequestMatcher
-from ...views.compare.replay import changing_calls, intent, plan_lines
+from ...views.compare.replay_report import changing_calls, intent, plan_lines
 from ...views.json.replay import plans_json
 from ...views.text.escape import safe_text
-from ..options import NO_FILE
+from ..capture_options import NO_FILE
 from ..screen import Screen, say
 from ..transcripts import DEFAULT_WHAT, WhatCommand
 from .outcome import NOT_SENT, SAME, tell

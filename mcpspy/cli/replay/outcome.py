@@ -12,7 +12,7 @@ from ...capture.store.folder import captures_folder
 from ...replay.client.counterpart import PlayedPlan, compared_sides
 from ...replay.compare.compare import compare
 from ...views.compare.comparison import comparison_lines, next_lines
-from ...views.compare.replay import end_lines, report_lines
+from ...views.compare.replay_report import end_lines, report_lines
 from ...views.json.replay import replay_object, replays_json
 from ...views.text.escape import safe_text
 from ..screen import Screen, say

@@ -215,7 +215,7 @@ def _stats(
     transcript: Transcript, rows: list[Row] | None, screen: Screen, *, live: bool, as_json: bool, since: str = ""
 ) -> None:
     """Print the statistics of `rows`; None: of all."""
-    from ...views.json.statistics import statistics_json
+    from ...views.json.server_statistics import statistics_json
     from ...views.statistics import statistics_lines
 
     if as_json:

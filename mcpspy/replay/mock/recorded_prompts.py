@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from ...records import CLIENT, SERVER
 from ...transcript.http.head import EVENT_STREAM, Head
 from ...transcript.llm.apis import api_of
-from ...transcript.llm.call import METHODS, ModelCall
+from ...transcript.llm.model_call import METHODS, ModelCall
 from ...transcript.message import Kind, Message
 from ...transcript.model import Exchange
 from ...wire.decompression import Decompressor

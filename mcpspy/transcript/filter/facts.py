@@ -31,7 +31,7 @@ from ..model import (
 
 if TYPE_CHECKING:
     from ..calls.call import Call
-    from ..llm.model import Answer
+    from ..llm.prompt import Answer
 
 
 class Subject:

@@ -5,7 +5,7 @@ from typing import Final
 
 from ..model import Exchange, Kind
 from ..offers.baseline import label_of
-from ..stats.cost import ServerCost, ToolCost, costs, result_text
+from ..stats.context import ServerCost, ToolCost, costs, result_text
 from ..stats.tokens import estimated_tokens
 from .facts import TranscriptFacts
 from .rule import Family, Hit, Rule, Severity, hit_in

@@ -19,10 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from ...errors import RuleError
 from . import capture, cost, invisible_text, trust
-from .llm import answers as model_answers
-from .llm import costs as model_costs
-from .llm import offers, results, tool_uses
-from .llm import schemas as model_schemas
+from .llm import arguments, costs, model_answers, offers, results, tool_uses
 from .protocol import (
     answers,
     behaviour,
@@ -30,7 +27,7 @@ from .protocol import (
     errors,
     handshake,
     json_traps,
-    methods,
+    method_support,
     modern,
     progress,
     rounds,
@@ -57,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .facts import CaptureFacts, TranscriptFacts
-    from .llm.facts import ModelFacts
+    from .llm.model_facts import ModelFacts
     from .rule import Hit
 
 
@@ -77,7 +74,7 @@ CAPTURE_FINDERS: Final[tuple[FindingModule[CaptureFacts], ...]] = (
     # transport
     lines, encoding, json_traps, stalls, server_exits, timeouts, statuses, disconnects, sessions, streams,
     # protocol
-    answers, methods, handshake, progress, rounds, tasks, modern, errors, headers, responses, resumption,
+    answers, method_support, handshake, progress, rounds, tasks, modern, errors, headers, responses, resumption,
     # behaviour
     behaviour,
     # trust
@@ -95,8 +92,8 @@ MODEL_FINDERS: Final[tuple[FindingModule[ModelFacts], ...]] = (
     tool_uses,
     results,
     model_answers,
-    model_schemas,
-    model_costs,
+    arguments,
+    costs,
 )
 """Modules that read the model calls of all captures, and are asked only where there are any."""
 

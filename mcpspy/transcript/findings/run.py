@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..model import Transcript
     from ..offers.baseline import Baseline
-    from .llm.facts import ModelFacts
+    from .llm.model_facts import ModelFacts
     from .registry import FindingModule
     from .rule import Finding, Hit
 
@@ -73,7 +73,7 @@ def _hits(facts: TranscriptFacts, is_asked: Callable[[FindingModule[Any]], bool]
 
 
 def _model_hits(facts: TranscriptFacts, finders: list[FindingModule[ModelFacts]]) -> Iterator[Hit]:
-    from .llm.facts import ModelFacts  # what reads prompts is imported only where there are some
+    from .llm.model_facts import ModelFacts  # what reads prompts is imported only where there are some
 
     if finders:
         model_facts = ModelFacts(facts.transcript)

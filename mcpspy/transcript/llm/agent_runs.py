@@ -22,7 +22,7 @@ from ...records import CLIENT
 from ..mcp.methods import LISTEN
 from ..model import Exchange, Outcome, UnpairedMessage
 from ..phases import ANY_TIME, DISCOVERY, INITIALIZED
-from .call import ModelCall
+from .model_call import ModelCall
 
 if TYPE_CHECKING:
     from ..model import Row, Transcript

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from . import chat, messages, responses
 from .json_values import json_value, members
-from .model import Prompt
+from .prompt import Prompt
 
 if TYPE_CHECKING:
     from ..http.head import Head
-    from .model import Answer, Api
+    from .prompt import Answer, Api
 
 MAX_REMEMBERED: Final = 16
 """Number of prompts that are remembered: a view reads each several times, and a megabyte takes milliseconds."""

@@ -16,8 +16,8 @@ from ..http.payloads import RecordedChunks
 from ..http.transaction import MAX_INJECTED_BYTES, Anomaly, Scope, ScopeKind, Stream, Transaction
 from .apis import api_of, prompt
 from .bodies import AnswerDecoder, Payload
-from .call import ModelCall
 from .conversations import Conversations
+from .model_call import ModelCall
 
 if TYPE_CHECKING:
     from ...records import Close, Frame, Note, Open

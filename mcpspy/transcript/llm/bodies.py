@@ -20,7 +20,7 @@ from .json_values import json_value, refusal_text
 if TYPE_CHECKING:
     from ...records import Frame
     from ..http.head import Head
-    from .model import Answer, Api
+    from .prompt import Answer, Api
 
 _LIKE_EVENTS: Final = (b"data:", b"event:", b":")
 """Beginnings of an event stream, whatever content type its head names."""

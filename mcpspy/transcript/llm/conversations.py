@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .call import ModelCall
-    from .model import Prompt, Turn
+    from .model_call import ModelCall
+    from .prompt import Prompt, Turn
 
 _INSTRUCTIONS: Final = ("system", "developer")
 

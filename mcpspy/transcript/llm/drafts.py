@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from .model import Answer, ToolUse, Turn, Usage
 from .parts import joined
+from .prompt import Answer, ToolUse, Turn, Usage
 from .tags import uses_in
 
 MAX_FLAWS: Final = 20

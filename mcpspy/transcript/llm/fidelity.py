@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from ..model import Kind
-from ..stats.cost import result_text
+from ..stats.context import result_text
 from .json_values import read_json, value_key
 
 if TYPE_CHECKING:

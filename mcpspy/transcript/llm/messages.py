@@ -12,8 +12,8 @@ import msgspec
 
 from .drafts import AnswerDraft, TurnDraft, UseDraft, add_piece
 from .json_values import argument_text, error_text, integer, items, json_value, members, size_bytes, string
-from .model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from .parts import joined, part_text, text_of
+from .prompt import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from .tags import offers_in, returns_in, uses_in, without_returns
 
 _USES = {"tool_use", "server_tool_use", "mcp_tool_use"}

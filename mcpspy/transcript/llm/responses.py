@@ -11,8 +11,8 @@ import msgspec
 
 from .drafts import AnswerDraft, TurnDraft, UseDraft, add_piece
 from .json_values import argument_text, error_text, integer, items, json_text, json_value, members, size_bytes, string
-from .model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from .parts import joined, text_of
+from .prompt import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from .tags import offers_in, uses_in
 
 DONE: Final = b"[DONE]"

@@ -10,7 +10,7 @@ from typing import Final
 
 from ...wire.json_spans import members as slices
 from .json_values import json_value, members, size_bytes, string
-from .model import ToolOffer, ToolReturn, ToolUse
+from .prompt import ToolOffer, ToolReturn, ToolUse
 
 CALL: Final = "tool_call"
 RESPONSE: Final = "tool_response"

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
     from ..model import Message, Transcript
-    from .call import ModelCall
-    from .model import ToolReturn, ToolUse
+    from .model_call import ModelCall
+    from .prompt import ToolReturn, ToolUse
 
 JoinedBy: TypeAlias = Literal["name and arguments", "name", "arguments", ""]
 ReturnedBy: TypeAlias = Literal["id", "name and arguments", "content", "order", ""]

@@ -15,7 +15,7 @@ from ...records import CLIENT, SERVER
 from ...wire.json_spans import members
 from ..model import CaptureInfo, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..phases import Lifecycle
-from .cost import ServerCost, costs
+from .context import ServerCost, costs
 from .http import HttpNumbers, http_numbers
 from .outcomes import measured_call
 

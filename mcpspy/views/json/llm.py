@@ -7,8 +7,8 @@ import json
 from typing import Any, Final
 
 from ...transcript.llm.agent_runs import AgentRun, agent_runs
-from ...transcript.llm.call import ModelCall
-from ...transcript.llm.model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
+from ...transcript.llm.model_call import ModelCall
+from ...transcript.llm.prompt import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn, Usage
 from ...transcript.llm.tool_trips import ToolTrip, tool_trips
 from ...transcript.model import CaptureInfo, Transcript
 from ..text.json_text import RawJson

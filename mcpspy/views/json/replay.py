@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..text.json_text import SCHEMA, RawJson, as_json, payload
-from .comparison import comparison_json
+from .diff import comparison_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -14,7 +14,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from ...transcript.llm.call import ModelCall
+from ...transcript.llm.model_call import ModelCall
 from ...transcript.llm.tool_trips import tool_trips
 from ..check.model import worst_first
 from ..statistics import statistics_lines

@@ -20,7 +20,7 @@ from .payloads import bounded
 
 if TYPE_CHECKING:
     from ...transcript.llm.agent_runs import AgentRun
-    from ...transcript.llm.model import Prompt, ToolReturn, Turn
+    from ...transcript.llm.prompt import Prompt, ToolReturn, Turn
     from ...transcript.llm.tool_trips import ToolTrip
     from ...transcript.model import ModelCall, Transcript
     from .lanes import DiagramLanes

@@ -7,8 +7,8 @@ Turns that the call before had already are counted by role, system messages are 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ...transcript.llm.call import ModelCall
-from ...transcript.llm.model import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn
+from ...transcript.llm.model_call import ModelCall
+from ...transcript.llm.prompt import Answer, Prompt, ToolOffer, ToolReturn, ToolUse, Turn
 from ...transcript.llm.tool_names import bare_name
 from ...transcript.llm.tool_trips import ToolTrip
 from ...transcript.llm.tool_trips import tool_trips as tool_trips_of

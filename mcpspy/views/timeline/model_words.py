@@ -1,7 +1,7 @@
 """Model calls in a few words: what the model said or which tools it uses, and the number of tokens."""
 
-from ...transcript.llm.call import ModelCall
-from ...transcript.llm.model import Answer, ToolUse, Usage
+from ...transcript.llm.model_call import ModelCall
+from ...transcript.llm.prompt import Answer, ToolUse, Usage
 from ...transcript.outcome import Outcome
 from ..text.escape import PHRASE_LETTERS, one_line
 from ..text.units import duration

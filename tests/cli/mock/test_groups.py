@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from mcpspy.cli.capture_options import UsageError
 from mcpspy.cli.mock.http import CaptureGroup, check, grouped, with_urls
 from mcpspy.cli.mock.options import MockOptions
-from mcpspy.cli.options import UsageError
 from tests.conftest import ROOT
 
 CAPTURES = ROOT / "captures"

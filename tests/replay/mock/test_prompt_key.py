@@ -16,7 +16,7 @@ from mcpspy.replay.mock.prompt_key import PromptRules
 from mcpspy.replay.mock.recorded_prompts import prompt_exchange, recorded_prompts
 from mcpspy.transcript.http.head import Head
 from mcpspy.transcript.http.transaction import Transaction
-from mcpspy.transcript.llm.call import ModelCall
+from mcpspy.transcript.llm.model_call import ModelCall
 from mcpspy.transcript.model import Exchange
 from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.llm.traffic import CHAT, ModelTraffic, completion

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.transcript.llm.apis import assembler
-from mcpspy.transcript.llm.model import Answer, Api, ToolUse
+from mcpspy.transcript.llm.prompt import Answer, Api, ToolUse
 from tests.peers.modelspelling import Said, chat_body, chat_events, message_body, message_events, response_body, response_events
 
 MAX_SECONDS: Final = 10

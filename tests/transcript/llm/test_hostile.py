@@ -13,7 +13,7 @@ from mcpspy.transcript.llm.tool_trips import tool_trips
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.json.rows import transcript_json
-from mcpspy.views.json.statistics import statistics_json
+from mcpspy.views.json.server_statistics import statistics_json
 from mcpspy.views.statistics import statistics_lines
 from mcpspy.views.text.line import line_cells, plain
 from mcpspy.views.timeline.model_call import model_call_lines

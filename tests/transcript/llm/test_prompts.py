@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.transcript.llm.apis import prompt
-from mcpspy.transcript.llm.model import Api, Prompt, ToolReturn, ToolUse, Turn
+from mcpspy.transcript.llm.prompt import Api, Prompt, ToolReturn, ToolUse, Turn
 from tests.transcript.llm.test_answers import APIS, VALUES
 
 IMAGE = "iVBORw0KGgo="

@@ -11,7 +11,7 @@ from mcpspy.replay.compare.difference import Difference, Differences
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.compare.comparison import comparison_lines, next_lines
 from mcpspy.views.compare.differences import difference_lines
-from mcpspy.views.json.comparison import comparison_json
+from mcpspy.views.json.diff import comparison_json
 from mcpspy.views.text.line import line_cells, plain
 from tests.transcript.dialogue import Dialogue, request, result
 from tests.views.golden import same_as_golden

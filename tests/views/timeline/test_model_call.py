@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from mcpspy.capture.file.reader import read
-from mcpspy.transcript.llm.call import ModelCall
+from mcpspy.transcript.llm.model_call import ModelCall
 from mcpspy.transcript.llm.tool_trips import tool_trips
 from mcpspy.transcript.model import Row, Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.json.rows import transcript_json
-from mcpspy.views.json.statistics import statistics_json
+from mcpspy.views.json.server_statistics import statistics_json
 from mcpspy.views.statistics import statistics_lines
 from mcpspy.views.text.line import Line, line_cells, plain
 from mcpspy.views.timeline.model_call import MAX_LINES, bodies, model_call_lines

@@ -11,7 +11,7 @@ from ..words import listed
 from .hits import hit_in_prompt
 
 if TYPE_CHECKING:
-    from .facts import ModelFacts, OfferedTool
+    from .model_facts import ModelFacts, OfferedTool
 
 _ASKED: Final = '⇒ asks How is the weather?\n  offers forecast {"type":"object"}\n'
 _USES: Final = "⇐ uses c1 forecast {}\n⇒ returns c1 Sunny.\n⇐ says It is sunny.\n  usage 88 15"

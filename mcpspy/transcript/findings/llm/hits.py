@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..rule import Hit, Rule, Severity, hit
 
 if TYPE_CHECKING:
-    from ...llm.call import ModelCall
+    from ...llm.model_call import ModelCall
 
 
 def hit_in_prompt(

@@ -11,9 +11,9 @@ from ..words import listed
 from .hits import hit_in_prompt
 
 if TYPE_CHECKING:
-    from ...llm.call import ModelCall
+    from ...llm.model_call import ModelCall
     from ...llm.tool_names import Tool
-    from .facts import ModelFacts, OfferedTool
+    from .model_facts import ModelFacts, OfferedTool
 
 _TOOLS: Final = '{"name":"forecast","inputSchema":{"type":"object"}},{"name":"alerts","inputSchema":{"type":"object"}}'
 _LISTED: Final = '→ tools/list 1\n← result 1 {"tools":[' + _TOOLS + "]}\n"

@@ -15,7 +15,7 @@ from .tool_uses import quoted_text
 
 if TYPE_CHECKING:
     from ...llm.tool_trips import ToolTrip
-    from .facts import ModelFacts
+    from .model_facts import ModelFacts
 
 _USES: Final = '⇒ asks How is the weather?\n  offers forecast {"type":"object"}\n⇐ uses c1 forecast {}\n'
 _CALL: Final = _USES + '→ tools/call 1 {"name":"forecast"}\n'

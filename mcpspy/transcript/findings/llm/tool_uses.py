@@ -13,7 +13,7 @@ from .hits import hit_in_answer, hit_in_prompt
 if TYPE_CHECKING:
     from ...llm.tool_trips import ToolTrip
     from ...model import Exchange
-    from .facts import ModelFacts
+    from .model_facts import ModelFacts
 
 _LISTED: Final = '→ tools/list 1\n← result 1 {"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}\n'
 _ASKED: Final = _LISTED + '⇒ asks How is the weather in Paris?\n  offers forecast {"type":"object"}\n'

@@ -14,7 +14,7 @@ from ..outcome import HTTP_ERRORS, HTTP_REDIRECTS, Outcome
 
 if TYPE_CHECKING:
     from ..http.transaction import Transaction
-    from .model import Answer, Api, Prompt
+    from .prompt import Answer, Api, Prompt
 
 METHODS: Final = {"chat": "chat.completions", "responses": "responses", "messages": "messages"}
 """The method that is shown for a call of each API."""

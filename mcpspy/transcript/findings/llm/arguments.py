@@ -11,7 +11,7 @@ from ..rule import Family, Hit, Rule, Severity
 from .hits import hit_in_answer
 
 if TYPE_CHECKING:
-    from .facts import ModelFacts
+    from .model_facts import ModelFacts
 
 _SCHEMA: Final = '{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}'
 _ASKED: Final = f"⇒ asks How is the weather?\n  offers forecast {_SCHEMA}\n"

@@ -15,13 +15,13 @@ from ..outcome import Outcome
 from ..stats.statistics import WELL, Latency, latency
 from ..stats.tokens import estimated_tokens
 from .agent_runs import AgentRun, agent_runs
-from .model import offer_text
+from .prompt import offer_text
 from .tool_trips import tool_trips
 
 if TYPE_CHECKING:
     from ..model import Transcript
-    from .call import ModelCall
-    from .model import Answer, Prompt, ToolOffer
+    from .model_call import ModelCall
+    from .prompt import Answer, Prompt, ToolOffer
     from .tool_trips import ToolTrip
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mcpspy.transcript.stats.cost import ServerCost, ToolCost, costs, result_text
+from mcpspy.transcript.stats.context import ServerCost, ToolCost, costs, result_text
 from mcpspy.transcript.stats.tokens import estimated_tokens, weight
 from tests.transcript.dialogue import Dialogue, error, request, result, tool_call
 

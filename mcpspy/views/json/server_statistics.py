@@ -3,9 +3,9 @@
 from dataclasses import asdict
 from typing import Any
 
-from ...transcript.llm.statistics import ModelNumbers, ToolNumbers, leg_numbers
+from ...transcript.llm.usage import ModelNumbers, ToolNumbers, leg_numbers
 from ...transcript.model import Numbered, Outcome, Row, Transcript
-from ...transcript.stats.cost import ServerCost
+from ...transcript.stats.context import ServerCost
 from ...transcript.stats.statistics import CallNumbers, Latency, ServerNumbers, numbers
 from ..text.json_text import SCHEMA, as_json
 from .llm import run_object

@@ -11,8 +11,8 @@ from ..rule import Family, Hit, Rule, Severity
 from .hits import hit_in_answer
 
 if TYPE_CHECKING:
-    from ...llm.call import ModelCall
-    from .facts import ModelFacts
+    from ...llm.model_call import ModelCall
+    from .model_facts import ModelFacts
 
 _ASKED: Final = "⇒ asks How is the weather?\n"
 _WELL: Final = _ASKED + "⇐ says It is sunny."

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ....wire.json_spans import members, string
-from ...llm.model import offer_text
+from ...llm.prompt import offer_text
 from ...llm.tool_names import SURE, Tool, tool_names
 from ...llm.tool_trips import arguments_of, result_of, tool_calls, tool_trips
 from ...offers.definitions import DefinitionKind, Offer, offers
 
 if TYPE_CHECKING:
-    from ...llm.call import ModelCall
-    from ...llm.model import ToolOffer
+    from ...llm.model_call import ModelCall
+    from ...llm.prompt import ToolOffer
     from ...llm.tool_trips import ToolTrip
     from ...message import Message
     from ...model import CaptureInfo, Exchange, Transcript
