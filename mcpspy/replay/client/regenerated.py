@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ...wire.edits import ValueEdit, with_values
 from ...wire.json_spans import span_at
 from ..json.canonical import read
-from ..json.redacted import mask_of, masked
+from ..json.redacted import mask_of, with_stand_ins
 from ..json.walk import value_at
 
 if TYPE_CHECKING:
@@ -97,6 +97,6 @@ def restore_pseudonyms(pairs: Iterable[tuple[Exchange, Exchange]]) -> None:
 
 def _put_pseudonyms(now: Message, then: Message) -> None:
     live, recorded = read(now.raw), read(then.raw)
-    fitting = [text.steps for text in mask_of(recorded) if masked(live, (text,)) is not None]
+    fitting = [text.steps for text in mask_of(recorded) if with_stand_ins(live, (text,)) is not None]
     edits = [ValueEdit(steps, json.dumps(value_at(recorded, steps)).encode()) for steps in fitting]
     now.raw = with_values(now.raw, edits)

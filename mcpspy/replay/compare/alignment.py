@@ -15,7 +15,7 @@ from ...transcript.mcp.methods import OPENINGS
 from ...transcript.model import Exchange
 from ..json.walk import similarity, traits
 from ..mock.content import match_digest, params_value
-from .ignore import pruned
+from .ignore import without_ignored
 
 if TYPE_CHECKING:
     from .ignore import Ignore
@@ -91,7 +91,7 @@ def _most_similar(old: list[_Call], new: list[_Call], ignore: Ignore) -> Iterabl
         yield from zip(old, new, strict=False)
         return
     old_traits, new_traits = (
-        [traits(pruned(params_value(call.exchange.request), ignore)) for call in calls] for calls in (old, new)
+        [traits(without_ignored(params_value(call.exchange.request), ignore)) for call in calls] for calls in (old, new)
     )
     ranked = sorted(
         (-similarity(first, second), abs(i - j), i, j)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
-from ..json.canonical import MAX_LEVELS, canonical, embedded, same
+from ..json.canonical import MAX_LEVELS, canonical, embedded_json, is_same
 from ..json.walk import HOLDS_JSON
-from .ignore import NOTHING, Ignore, Step, pruned
+from .ignore import NOTHING, Ignore, Step, without_ignored
 
 MAX_LISTED: Final = 50
 """The most differences of two values that are listed."""
@@ -97,7 +97,7 @@ def _differences(before: Any, after: Any, ignore: Ignore, steps: tuple[Step, ...
         yield from _items(before, after, ignore, steps)
     elif isinstance(before, str) and isinstance(after, str):
         yield from _texts(before, after, ignore, steps)
-    elif not same(before, after):
+    elif not is_same(before, after):
         how: How = "changed" if _kind(before) == _kind(after) else "type"
         yield Difference(steps=steps, how=how, before=before, after=after)
 
@@ -119,14 +119,14 @@ def _members(before: dict[str, Any], after: dict[str, Any], ignore: Ignore, step
 
 def _counts(value: Any, rules: Ignore) -> bool:
     """Return whether the rules leave anything of a value."""
-    return not rules or value == {} or pruned(value, rules) != {}
+    return not rules or value == {} or without_ignored(value, rules) != {}
 
 
 def _texts(before: str, after: str, ignore: Ignore, steps: tuple[Step, ...]) -> Iterator[Difference]:
     if before == after:
         return
     if steps and steps[-1] == HOLDS_JSON and len(steps) <= MAX_LEVELS:  # texts within texts could go on for long
-        old, new = embedded(before), embedded(after)
+        old, new = embedded_json(before), embedded_json(after)
         if old is not None and new is not None:
             yield from _differences(old, new, ignore, steps)
             return
@@ -180,16 +180,16 @@ def _side_by_side(old_from: int, old_to: int, new_from: int, new_to: int) -> Ite
 def _key(item: Any, ignore: Ignore, at: int) -> str:
     """Return a text that equal items share: without what the rules leave out, and with the JSON that the item's text holds."""
     rules = ignore.into(at)
-    return "" if rules is None else canonical(_opened(pruned(item, rules), rules))
+    return "" if rules is None else canonical(_opened(without_ignored(item, rules), rules))
 
 
 def _opened(item: Any, rules: Ignore) -> Any:
     """Replace the text of a content block by the JSON that it holds."""
     if not isinstance(item, dict) or not isinstance(item.get(HOLDS_JSON), str):
         return item
-    opened = embedded(item[HOLDS_JSON])
+    opened = embedded_json(item[HOLDS_JSON])
     inner = rules.into(HOLDS_JSON)
-    return item if opened is None or inner is None else {**item, HOLDS_JSON: [pruned(opened, inner)]}
+    return item if opened is None or inner is None else {**item, HOLDS_JSON: [without_ignored(opened, inner)]}
 
 
 def _kind(value: Any) -> str:

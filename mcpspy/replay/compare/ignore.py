@@ -149,7 +149,7 @@ NOTHING: Final = Ignore()
 """No rules: everything counts."""
 
 
-def pruned(value: Any, ignore: Ignore) -> Any:
+def without_ignored(value: Any, ignore: Ignore) -> Any:
     """Remove what the rules leave out, and objects that are empty then.
 
     An item of a list becomes null, so that the others keep their index.
@@ -162,11 +162,11 @@ def pruned(value: Any, ignore: Ignore) -> Any:
             rules = ignore.into(name)
             if rules is None:
                 continue
-            kept = pruned(member, rules)
+            kept = without_ignored(member, rules)
             if kept != {} or member == {}:
                 members[name] = kept
         return members
     if isinstance(value, list):
         items = ((item, ignore.into(at)) for at, item in enumerate(value))
-        return [None if rules is None else pruned(item, rules) for item, rules in items]
+        return [None if rules is None else without_ignored(item, rules) for item, rules in items]
     return value

@@ -86,17 +86,17 @@ def canonical(value: Any) -> str:
     return _write_canonical(value)
 
 
-def same(before: Any, after: Any) -> bool:
+def is_same(before: Any, after: Any) -> bool:
     """Return whether two values mean the same. Python's `==` would take `true` for 1."""
     return before is after or (type(before) is type(after) and canonical(before) == canonical(after))
 
 
-def spelled(value: Any) -> str:
+def readable_json(value: Any) -> str:
     """Write a value as JSON for people, in the order of its members. Not escaped, and not shortened."""
     return _write(value)
 
 
-def embedded(text: str) -> Any:
+def embedded_json(text: str) -> Any:
     """Read the object or array that a text holds as JSON; None for any other text."""
     if text.lstrip()[:1] not in ("{", "["):
         return None

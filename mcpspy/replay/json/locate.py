@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from .canonical import embedded
+from .canonical import embedded_json
 from .walk import traits
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def live_steps(recorded: Any, live: Any, steps: tuple[Step, ...]) -> tuple[Step,
 
 def _opened(value: Any) -> Any:
     """Return the JSON that a text holds, else the value itself."""
-    return embedded(value) if isinstance(value, str) else value
+    return embedded_json(value) if isinstance(value, str) else value
 
 
 def _item(recorded: list[Any], live: list[Any], wanted: int, rest: tuple[Step, ...]) -> int | None:

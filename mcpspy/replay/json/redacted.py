@@ -52,7 +52,7 @@ def mask_of(value: Any) -> Mask:
     return tuple(sorted(texts, key=lambda text: [(isinstance(step, str), step) for step in text.steps]))
 
 
-def masked(value: Any, mask: Mask) -> Any | None:
+def with_stand_ins(value: Any, mask: Mask) -> Any | None:
     """Replace each text that fits the mask by a stand-in; None if one does not fit."""
     for text in mask:
         value = _with_stand_in(value, text.steps, text.around)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from .canonical import MAX_LEVELS, canonical, embedded
+from .canonical import MAX_LEVELS, canonical, embedded_json
 
 if TYPE_CHECKING:
     from ..compare.ignore import Ignore, Step
@@ -36,7 +36,7 @@ def leaves(value: Any, steps: tuple[Step, ...] = (), *, into_texts: bool = False
         elif isinstance(inner, list):
             waiting.extend(((*here, at), inner[at]) for at in range(len(inner) - 1, -1, -1))
         elif isinstance(inner, str):
-            opened = embedded(inner) if into_texts and here[-1:] == (HOLDS_JSON,) and len(here) <= MAX_LEVELS else None
+            opened = embedded_json(inner) if into_texts and here[-1:] == (HOLDS_JSON,) and len(here) <= MAX_LEVELS else None
             if opened is None:
                 yield here, inner
             else:
@@ -56,7 +56,7 @@ def named_leaves(value: Any, rules: Ignore) -> Iterator[Leaf]:
         if not rest:
             continue
         if isinstance(inner, str) and here[-1:] == (HOLDS_JSON,) and len(here) <= MAX_LEVELS:
-            inner = embedded(inner)
+            inner = embedded_json(inner)
         if isinstance(inner, dict):
             waiting.extend(((*here, name), member, rest.into(name)) for name, member in reversed(inner.items()))
         elif isinstance(inner, list):
@@ -67,7 +67,7 @@ def value_at(value: Any, steps: tuple[Step, ...]) -> Any:
     """Return the value at these steps, opening texts that hold JSON; None if there is none."""
     for step in steps:
         if isinstance(value, str):
-            value = embedded(value)
+            value = embedded_json(value)
         if isinstance(value, dict) and isinstance(step, str):
             value = value.get(step)
         elif isinstance(value, list) and isinstance(step, int) and step < len(value):

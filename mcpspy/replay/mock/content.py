@@ -19,7 +19,7 @@ from ...transcript.mcp.codes import (
 )
 from ...transcript.model import HTTP_REDIRECTS, Exchange, Kind, Message
 from ...wire.json_spans import members
-from ..compare.ignore import pruned
+from ..compare.ignore import without_ignored
 from ..json.canonical import Reading, canonical, read, reading
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def match_digest(sender: str, method: str, params: Any, ignore: Ignore) -> bytes
     """Return the digest that equal requests share: of the sender, the method, and the params that the rules leave."""
     from hashlib import sha256
 
-    text = f"{sender} {method} {canonical(pruned(params, ignore))}"
+    text = f"{sender} {method} {canonical(without_ignored(params, ignore))}"
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ...transcript.mcp.codes import PROGRESS_TOKEN
 from ...transcript.mcp.methods import OPENINGS
-from ..compare.ignore import pruned
+from ..compare.ignore import without_ignored
 from ..json.canonical import canonical
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class RequestRules:
                 params = self._without_meta(params)
             if isinstance(params.get(_ANSWERS), dict) and self.strictness is not Strictness.STRICT:
                 params = {**params, _ANSWERS: sorted(params[_ANSWERS])}
-        return pruned(params, self._ignore)
+        return without_ignored(params, self._ignore)
 
     def traits(self, counted: Any) -> frozenset[str]:
         """Return the traits by which two counted parts are more or less similar."""

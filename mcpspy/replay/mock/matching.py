@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ...records import CLIENT
 from ..compare.ignore import Ignore
 from ..json.canonical import canonical
-from ..json.redacted import MAX_MASKS, Mask, mask_of, masked
+from ..json.redacted import MAX_MASKS, Mask, mask_of, with_stand_ins
 from .content import params_value
 from .match_key import MatchRules, RequestRules, Strictness, match_key
 from .owner import owner
@@ -52,7 +52,7 @@ class Reuse(StrEnum):
     """A miss."""
 
 
-class MatchedBy(StrEnum):
+class MatchReason(StrEnum):
     """Reason why a recorded exchange was chosen."""
 
     HISTORY = "history"
@@ -141,7 +141,7 @@ class RequestMatcher:
         if equal is not None:
             return key, equal
         for mask in self.masks.get(method, ()):
-            fitting = masked(counted, mask)
+            fitting = with_stand_ins(counted, mask)
             if fitting is not None:
                 key = match_key(method, fitting)
                 equal = self.by_key.get(key)
@@ -214,7 +214,7 @@ class RequestMatcher:
         if len(masks) >= MAX_MASKS and mask not in masks:
             return None
         masks[mask] = None
-        key = match_key(method, masked(counted, mask))
+        key = match_key(method, with_stand_ins(counted, mask))
         self.by_key.setdefault(key, _EqualRequests()).add(request)
         return key
 
@@ -230,7 +230,7 @@ class RequestMatcher:
 class MatchCursor:
     """One live client's place in what was recorded. It remembers which exchanges the client was given."""
 
-    __slots__ = ("_last", "_matcher", "_node", "_others", "_place", "_sequence", "_taken", "matched_by")
+    __slots__ = ("_last", "_matcher", "_node", "_others", "_place", "_sequence", "_taken", "reason")
 
     def __init__(self, matcher: RequestMatcher, sequence: int) -> None:
         self._matcher = matcher
@@ -243,7 +243,7 @@ class MatchCursor:
         self._others: dict[str, int] = {}
         """By match key: how many sequences have no free request left."""
         self._last: dict[str, Exchange] = {}
-        self.matched_by = MatchedBy.ORDER
+        self.reason = MatchReason.ORDER
         """The reason for the last match."""
 
     @property
@@ -272,16 +272,16 @@ class MatchCursor:
             equal = matcher.by_target.get(key)
             if equal is not None:
                 match = self._give(request, key, equal)
-                self.matched_by = MatchedBy.LOOSE
+                self.reason = MatchReason.LOOSE
                 return match
         return matcher.miss(request, counted)
 
     def _give(self, request: Message, key: str, equal: _EqualRequests) -> Exchange | Miss:
         """Choose one of the equal requests."""
-        self.matched_by = MatchedBy.HISTORY
+        self.reason = MatchReason.HISTORY
         match = self._by_history(key, equal)
         if match is None:
-            self.matched_by = MatchedBy.ORDER
+            self.reason = MatchReason.ORDER
             match = self._by_order(key, equal)
         if match is not None:
             self._sequence, self._place = match.sequence, match.place
@@ -291,7 +291,7 @@ class MatchCursor:
             from .miss import reuse_miss
 
             return reuse_miss(request, self._last[key], equal.count)
-        self.matched_by = MatchedBy.REUSED
+        self.reason = MatchReason.REUSED
         return self._last[key]
 
     def _by_history(self, key: str, equal: _EqualRequests) -> _RecordedRequest | None:

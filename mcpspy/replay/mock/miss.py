@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...transcript.mcp.methods import OPENINGS
-from ..json.canonical import spelled
+from ..json.canonical import readable_json
 from ..json.walk import similarity
 
 if TYPE_CHECKING:
@@ -236,10 +236,10 @@ def difference_text(difference: Difference, letters: int = MAX_VALUE_LETTERS) ->
     """Return the path, the recorded and the live value, as `$.arguments.path: "a" ≠ "b"`; of long values the part that differs."""
     path = difference.path
     if difference.how == "added":
-        return f"{path}: nothing ≠ {excerpt(spelled(difference.after), 0, letters)}"
+        return f"{path}: nothing ≠ {excerpt(readable_json(difference.after), 0, letters)}"
     if difference.how == "removed":
-        return f"{path}: {excerpt(spelled(difference.before), 0, letters)} ≠ nothing"
-    before, after = spelled(difference.before), spelled(difference.after)
+        return f"{path}: {excerpt(readable_json(difference.before), 0, letters)} ≠ nothing"
+    before, after = readable_json(difference.before), readable_json(difference.after)
     pairs = enumerate(zip(before, after, strict=False))
     at = next((at for at, (old, new) in pairs if old != new), 0)
     return f"{path}: {excerpt(before, at, letters)} ≠ {excerpt(after, at, letters)}"
@@ -264,7 +264,7 @@ def _difference_object(difference: Difference) -> dict[str, Any]:
 
 def _bounded(value: Any) -> Any:
     """Return a scalar as it is, anything else as JSON, cut if it is long."""
-    text = spelled(value)
+    text = readable_json(value)
     if len(text) > MAX_DATA_LETTERS:
         return text[:MAX_DATA_LETTERS] + "…"
     return value if value is None or isinstance(value, str | int | float) else text

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ..compare.difference import path_of
-from ..compare.ignore import pruned
-from ..json.canonical import canonical, embedded
+from ..compare.ignore import without_ignored
+from ..json.canonical import canonical, embedded_json
 from ..json.walk import traits
 from .match_key import Strictness
 
@@ -63,7 +63,7 @@ class PromptRules:
                     params[name] = [_turn(turn, ids) for turn in turns]
             if isinstance(tools := params.get("tools"), list):
                 params["tools"] = sorted(tools, key=_tool_name)
-        return pruned(params, self._ignore)
+        return without_ignored(params, self._ignore)
 
     def traits(self, counted: Any) -> frozenset[str]:
         """Return the traits of a prompt: each turn at its place, the words of the last turn, and the other members of the body."""
@@ -122,7 +122,7 @@ def _tool_call(use: Any, ids: dict[str, str]) -> Any:
 def _with_json(use: dict[str, Any]) -> dict[str, Any]:
     """Replace arguments that are a text by the JSON value in it."""
     text = use.get("arguments")
-    value = embedded(text) if isinstance(text, str) else None
+    value = embedded_json(text) if isinstance(text, str) else None
     return use if value is None else {**use, "arguments": value}
 
 

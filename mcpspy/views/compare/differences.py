@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from ...replay.json.canonical import spelled
+from ...replay.json.canonical import readable_json
 from ..text.cells import wrapped
 from ..text.escape import safe_text
 from ..text.line import Line, fitted, line_cells
@@ -68,8 +68,8 @@ def _values(difference: Difference, letters: int) -> tuple[str, str]:
 def _shortened(value: Any, begin: int, letters: int) -> str:
     if isinstance(value, str):
         text, end = value[begin : begin + letters], begin + letters < len(value)
-        return safe_text(f"{'…' if begin else ''}{spelled(text)}{'…' if end else ''}")
-    text = spelled(value)
+        return safe_text(f"{'…' if begin else ''}{readable_json(text)}{'…' if end else ''}")
+    text = readable_json(value)
     return safe_text(text if len(text) <= letters else text[:letters] + "…")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from ...replay.json.canonical import spelled
+from ...replay.json.canonical import readable_json
 from ...replay.mock.content import VOLATILE
 from ..text.json_text import SCHEMA, RawJson, as_json
 from .rows import capture_object, finding_object
@@ -55,7 +55,7 @@ def difference_object(difference: Difference) -> dict[str, Any]:
 
 
 def _value(name: str, value: Any) -> dict[str, Any]:
-    text = spelled(value)
+    text = readable_json(value)
     if len(text) <= MAX_VALUE_LETTERS:
         return {name: RawJson(text)}
     data = text.encode("utf-8", "surrogatepass")

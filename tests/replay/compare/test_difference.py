@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.replay.compare.difference import MAX_LISTED, Difference, differences
-from mcpspy.replay.compare.ignore import Ignore, pruned
-from mcpspy.replay.json.canonical import read, same
+from mcpspy.replay.compare.ignore import Ignore, without_ignored
+from mcpspy.replay.json.canonical import is_same, read
 from tests.replay.json.test_canonical import JSON
 
 
@@ -136,7 +136,7 @@ def test_a_value_has_no_difference_from_itself(expected: Any) -> None:
 @given(JSON, JSON)
 def test_there_are_differences_where_values_are_not_the_same(before: Any, after: Any) -> None:
     old, new = value(before), value(after)
-    assert bool(differences(old, new)) == (not same(_opened(old), _opened(new)))
+    assert bool(differences(old, new)) == (not is_same(_opened(old), _opened(new)))
 
 
 def _opened(value: Any) -> Any:
@@ -151,9 +151,9 @@ def test_differences_lie_where_their_paths_lead(before: Any, after: Any) -> None
     old, new = value(before), value(after)
     for difference in differences(old, new).listed:
         if difference.how != "removed":
-            assert same(_at(new, difference), difference.after)
+            assert is_same(_at(new, difference), difference.after)
         elif not any(isinstance(step, int) for step in difference.steps):
-            assert same(_at(old, difference), difference.before)
+            assert is_same(_at(old, difference), difference.before)
 
 
 def _at(value: Any, one: Difference) -> Any:
@@ -166,7 +166,7 @@ def _at(value: Any, one: Difference) -> Any:
 def test_what_rules_leave_out_is_no_difference(before: Any, after: Any, path: str) -> None:
     old, new = value(before), value(after)
     rules = Ignore.of([path])
-    if same(pruned(old, rules), pruned(new, rules)):
+    if is_same(without_ignored(old, rules), without_ignored(new, rules)):
         assert not differences(old, new, rules)
 
 

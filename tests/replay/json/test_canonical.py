@@ -13,11 +13,11 @@ from mcpspy.replay.json.canonical import (
     MAX_LEVELS,
     UnrepresentableValue,
     canonical,
-    embedded,
+    embedded_json,
+    is_same,
     read,
+    readable_json,
     reading,
-    same,
-    spelled,
 )
 
 JSON = st.recursive(
@@ -29,8 +29,8 @@ JSON = st.recursive(
 
 def equal(one: str, other: str) -> bool:
     before, after = read(one.encode()), read(other.encode())
-    assert same(before, after) == (canonical(before) == canonical(after))
-    return same(before, after)
+    assert is_same(before, after) == (canonical(before) == canonical(after))
+    return is_same(before, after)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_integers_of_thirty_digits_are_exact() -> None:
 @given(JSON)
 def test_a_value_is_equal_to_itself_however_it_is_spelled(value: Any) -> None:
     turned = json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)
-    assert same(read(json.dumps(value).encode()), read(turned.encode("utf-8", "surrogatepass")))
+    assert is_same(read(json.dumps(value).encode()), read(turned.encode("utf-8", "surrogatepass")))
 
 
 @given(JSON, JSON)
@@ -106,7 +106,7 @@ def test_short_values_are_read_as_long_ones_are(expected: Any) -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_have_a_value(raw: bytes) -> None:
     assert isinstance(canonical(read(raw)), str)
-    assert isinstance(spelled(read(raw)), str)
+    assert isinstance(readable_json(read(raw)), str)
 
 
 def test_repeated_members_are_said_and_the_last_one_holds() -> None:
@@ -119,8 +119,8 @@ def test_what_is_nested_too_deep_goes_by_its_digest() -> None:
     deep = b"[" * (MAX_LEVELS + 1) + b"]" * (MAX_LEVELS + 1)
     assert isinstance(read(deep), UnrepresentableValue)
     assert not isinstance(read(deep[1:-1]), UnrepresentableValue)
-    assert same(read(deep), read(deep))
-    assert not same(read(deep), read(b" " + deep))
+    assert is_same(read(deep), read(deep))
+    assert not is_same(read(deep), read(b" " + deep))
 
 
 def test_brackets_in_texts_and_side_by_side_nest_nothing() -> None:
@@ -140,8 +140,8 @@ def test_a_number_of_a_million_digits_is_read_in_time() -> None:
 
 @pytest.mark.parametrize(("text", "value"), [('{"a": 1}', {"a": 1}), (" [1]", [1]), ("1", None), ("[1", None), ("text", None)])
 def test_a_text_may_hold_an_object_or_a_list(text: str, value: Any) -> None:
-    assert embedded(text) == value
+    assert embedded_json(text) == value
 
 
 def test_what_is_shown_keeps_its_order_and_its_letters() -> None:
-    assert spelled(read('{"b": 1, "a": "é", "c": 1e5000}'.encode())) == '{"b": 1, "a": "é", "c": "1e5000"}'
+    assert readable_json(read('{"b": 1, "a": "é", "c": 1e5000}'.encode())) == '{"b": 1, "a": "é", "c": "1e5000"}'

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from mcpspy.errors import PathError
 from mcpspy.records import SERVER, Frame, Open
-from mcpspy.replay.json.redacted import mask_of, masked
+from mcpspy.replay.json.redacted import mask_of, with_stand_ins
 from mcpspy.replay.mock.match_key import Strictness
-from mcpspy.replay.mock.matching import MAX_CONSIDERED, MatchCursor, MatchedBy, RequestMatcher, Reuse
+from mcpspy.replay.mock.matching import MAX_CONSIDERED, MatchCursor, MatchReason, RequestMatcher, Reuse
 from mcpspy.replay.mock.miss import Miss
 from mcpspy.replay.mock.replies import read_replies
 from mcpspy.replay.mock.script import Script
@@ -52,15 +52,15 @@ def live(requests: Asked | bytes) -> Message:
 
 def say(cursor: MatchCursor, *requests: Asked | bytes) -> list[str]:
     """Return the answers; `miss` where there is none."""
-    return [said(cursor.match(live(request)), cursor.matched_by) for request in requests]
+    return [said(cursor.match(live(request)), cursor.reason) for request in requests]
 
 
-def said(one: Exchange | Miss, how: MatchedBy) -> str:
+def said(one: Exchange | Miss, how: MatchReason) -> str:
     if isinstance(one, Miss):
         return "miss"
     assert one.response is not None
     answer: str = one.response.result["said"]
-    return f"{answer} again" if how is MatchedBy.REUSED else answer
+    return f"{answer} again" if how is MatchReason.REUSED else answer
 
 
 def missed(matcher: RequestMatcher, requested: Asked, before: tuple[Asked, ...] = ()) -> Miss:
@@ -252,7 +252,7 @@ def test_a_redacted_request_keeps_its_place_in_the_sequence() -> None:
     cursor = matcher.cursor()
     say(cursor, tool("login", token="x"))
     assert say(cursor, WRITE_A) == ["0.1"]
-    assert cursor.matched_by is MatchedBy.HISTORY
+    assert cursor.reason is MatchReason.HISTORY
 
 
 @given(
@@ -263,13 +263,13 @@ def test_whatever_was_redacted_fits_its_mask(around: list[str], secrets: list[st
     redacted = "redacted-0123456789ab".join(around)
     plain = around[0] + "".join(secret + text for secret, text in zip(secrets, around[1:], strict=False))
     mask = mask_of({"a": [redacted]})
-    assert masked({"a": [plain]}, mask) == masked({"a": [redacted]}, mask)
-    assert masked({"a": [plain]}, mask) is not None
+    assert with_stand_ins({"a": [plain]}, mask) == with_stand_ins({"a": [redacted]}, mask)
+    assert with_stand_ins({"a": [plain]}, mask) is not None
 
 
 def test_a_long_text_with_many_pseudonyms_is_held_against_another_in_time() -> None:
     mask = mask_of(" a ".join(["redacted-0123456789ab"] * 300) + "!")
-    assert masked(" a " * 100_000, mask) is None
+    assert with_stand_ins(" a " * 100_000, mask) is None
 
 
 # --- A miss explains itself ---

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin, urlsplit
 
 from ....transcript.http.scopes import endpoint, path_and_query
-from ...json.canonical import read, spelled
+from ...json.canonical import read, readable_json
 from .exchanges import http_match_key, path_of
 from .recorded_http import MCP_METHODS, RefusalKey
 
@@ -90,7 +90,7 @@ def session_endpoint(facts: HttpFacts, session: str, live: MockAddress) -> tuple
     if not target:
         uri = target = DEFAULT + session
     value = None if recorded.is_plain else read(facts.announced)
-    data = spelled({**value, "uri": uri}) if isinstance(value, dict) else uri
+    data = readable_json({**value, "uri": uri}) if isinstance(value, dict) else uri
     return target, data.encode("utf-8", "replace")
 
 
