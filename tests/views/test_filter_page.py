@@ -19,14 +19,14 @@ from tests.conftest import ROOT
 PAGE = ROOT / "docs" / "filter.md"
 
 
-def test_the_page_is_what_the_table_says() -> None:
+def test_the_page_is_generated_from_the_table() -> None:
     page = markdown()
     if os.environ.get("MCPSPY_WRITE_DOCS"):
         PAGE.write_text(page, encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8").splitlines() == page.splitlines()
 
 
-def test_every_key_stands_on_the_page_with_its_operators_and_an_example() -> None:
+def test_every_key_is_on_the_page_with_its_operators_and_an_example() -> None:
     rows = {row[0]: row for row in keys_section().rows}
     assert list(rows) == [f"`{name}`" for name in KEYS]
     for key in KEYS.values():
@@ -59,7 +59,7 @@ def test_nothing_is_left_out_on_a_narrow_terminal() -> None:
     ],
     ids=["first", "last", "behind", "wide", "long"],
 )
-def test_the_caret_stands_below_its_column(expression: str, column: int, above: str) -> None:
+def test_the_caret_is_below_its_column(expression: str, column: int, above: str) -> None:
     line, caret = caret_lines(expression, column, 60)
     assert cells(line) <= 60
     assert caret.endswith("^")
@@ -67,7 +67,7 @@ def test_the_caret_stands_below_its_column(expression: str, column: int, above: 
     assert line[before : before + 1] == above
 
 
-def test_what_would_steer_a_terminal_is_spelled_out() -> None:
+def test_control_characters_are_spelled_out() -> None:
     assert "\x1b" not in "".join(caret_lines("tool:\x1b[2J dur>2", 14, 60))
 
 
@@ -80,7 +80,7 @@ def test_what_would_steer_a_terminal_is_spelled_out() -> None:
         (0, 9, 3, "0 of 9 rows and 3 lines of stderr match tool:search*"),
     ],
 )
-def test_how_many_match_is_said_in_a_line(matching: int, of: int, logs: int, words: str) -> None:
+def test_the_number_of_matches_is_one_line(matching: int, of: int, logs: int, words: str) -> None:
     wanted = filter_of(["tool:search*"])
     assert wanted is not None
     assert plain(matching_line(wanted, matching, of, logs)) == words

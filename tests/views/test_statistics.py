@@ -67,7 +67,7 @@ def test_no_hostile_name_makes_a_line_wider_than_the_screen(text: str, width: in
     assert [plain(line) for line in lines if line_cells(line) > width] == []
 
 
-def test_a_tool_stands_below_its_method_with_its_count_and_its_times() -> None:
+def test_a_tool_is_below_its_method_with_its_count_and_its_times() -> None:
     scene = Dialogue().client(tool_call(1)).wait(41).server(result(1)).client(tool_call(2)).wait(9).server(result(2))
     words = line_of(shown(scene.transcript, 200), "forecast")
     assert words[:12] == ["forecast", "2", "10.0", "ms", "10.0", "ms", "42.0", "ms", "42.0", "ms", "42.0", "ms"]
@@ -87,7 +87,7 @@ def test_wide_names_keep_the_columns_in_line() -> None:
     assert {line_cells(line) for line in table} == {line_cells(table[0])}
 
 
-def test_how_calls_failed_is_said_below_the_table_where_it_has_no_column() -> None:
+def test_failures_are_below_the_table_if_their_column_does_not_fit() -> None:
     narrow, wide = shown(busy_scene().transcript, 80), shown(busy_scene().transcript, 200)
     assert "  resources/subscribe: 1 error -32601" in narrow
     assert any(line.endswith("1 error -32601") and line.startswith("resources/subscribe") for line in wide)
@@ -106,7 +106,7 @@ def test_a_capture_without_a_message_has_numbers_too() -> None:
     assert any("0 messages" in line for line in shown(Dialogue().transcript, 80))
 
 
-def test_the_start_up_is_told() -> None:
+def test_the_start_up_is_shown() -> None:
     scene = Dialogue().client(request(0, "initialize")).wait(2999).stderr(b"up\n").wait(199).server(result(0))
     assert "start-up  first log line after 3.00 s · first answer after 3.20 s" in shown(scene.transcript, 80)
 
@@ -114,13 +114,13 @@ def test_the_start_up_is_told() -> None:
 COLUMNS = (Column("name"), Column("a", 1), Column("b", 2), Column("c"))
 
 
-def test_the_column_that_is_needed_least_gives_way_first() -> None:
+def test_the_least_needed_column_is_dropped_first() -> None:
     rows = [[("x" * 30, ""), ("1234567", ""), ("1234567", ""), ("1234567", "")]]
     heads = [plain(next(table_lines(COLUMNS, rows, width))).split() for width in (60, 50, 40)]
     assert heads == [["name", "a", "b", "c"], ["name", "a", "c"], ["name", "c"]]
 
 
-def test_a_column_with_nothing_in_it_is_left_out() -> None:
+def test_an_empty_column_is_left_out() -> None:
     rows = [[("x", ""), ("", ""), ("1", ""), ("2", "")]]
     assert plain(next(table_lines(COLUMNS, rows, None))).split() == ["name", "b", "c"]
 
@@ -151,6 +151,6 @@ def test_the_json_has_the_counts_of_each_tool() -> None:
     assert found["get_weather"] == (2, 1, 1)
 
 
-def test_what_was_not_answered_has_no_latency_in_json() -> None:
+def test_an_unanswered_call_has_no_latency_in_json() -> None:
     (server,) = document(Dialogue().client(tool_call(1)).transcript)["servers"]
     assert server["calls"][0]["latency"] is None

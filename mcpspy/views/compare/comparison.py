@@ -150,7 +150,7 @@ def _took(took: DurationChange, width: int | None) -> Iterator[Line]:
 
 def _limit_words(comparison: Comparison) -> str:
     limit = comparison.limit
-    words = f"changed by a factor of {limit.factor:g} and by at least {duration(limit.least_ns)}"
+    words = f"by a factor of {limit.factor:g} and at least {duration(limit.least_ns)}"
     return words + ("; slower counts as a difference" if limit.counts else "; not counted as a difference")
 
 

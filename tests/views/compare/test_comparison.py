@@ -56,7 +56,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
     assert max(line_cells(line) for line in comparison_lines(changed(), width=width, zone=UTC)) <= width
 
 
-def test_what_is_the_same_takes_one_line() -> None:
+def test_no_difference_takes_one_line() -> None:
     made = scene("1.4", TOOL).closes().transcript
     assert shown(both(made, made))[0] == "✓ no difference · 4 calls unchanged"
     assert len(shown(both(made, made))) == 3
@@ -69,7 +69,7 @@ def test_the_summary_counts_what_changed() -> None:
     )
 
 
-def test_long_texts_are_shown_where_they_differ() -> None:
+def test_long_texts_are_cut_around_the_difference() -> None:
     text = "\n".join(shown(changed(), 100))
     assert "21 °C" in text
     assert "22 °C" in text
@@ -100,7 +100,7 @@ def test_the_next_commands_name_both_sides_and_the_rule_to_paste() -> None:
     ]
 
 
-def test_calls_that_take_longer_are_a_difference_where_that_is_asked_for() -> None:
+def test_slower_calls_are_a_difference_with_the_option() -> None:
     before, after = (scene("1", ms=ms).closes().transcript for ms in (20, 900))
     assert shown(both(before, after))[0] == "✓ no difference · 4 calls unchanged"
     slower = shown(both(before, after, Limit(factor=2, counts=True)))
@@ -108,7 +108,7 @@ def test_calls_that_take_longer_are_a_difference_where_that_is_asked_for() -> No
     assert "    tools/call get_weather  21.0 ms → 901 ms  A:3 B:3" in slower
 
 
-def test_json_says_the_same() -> None:
+def test_json_has_the_same_facts() -> None:
     made = json.loads(comparison_json(changed()))
     assert (made["schema"], made["summary"]["different"], made["summary"]["same"]) == (1, True, 3)
     (server,) = made["servers"]
@@ -123,7 +123,7 @@ def test_json_says_the_same() -> None:
     assert [(one["before_row"], one["after_row"]) for one in server["took"]] == [(3, 3)]
 
 
-def test_json_tells_large_values_by_their_size_and_digest() -> None:
+def test_json_replaces_large_values_by_their_size_and_digest() -> None:
     before, after = (scene("1", words=words * 5_000).transcript for words in "ab")
     (change,) = json.loads(comparison_json(both(before, after)))["servers"][0]["calls"]
     (one,) = change["answer"]

@@ -54,13 +54,13 @@ def told(word: str, width: int | None) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_what_is_said_of_a_replay_looks_as_it_did(width: int) -> None:
+def test_the_lines_of_a_replay_look_as_they_did(width: int) -> None:
     assert same_as_golden(f"replaying-{width}", [[(line, "")] for line in told("Lissabon", width)])
 
 
 @pytest.mark.parametrize("width", [20, 40, None])
 @pytest.mark.parametrize("word", HOSTILE.values(), ids=HOSTILE)
-def test_nothing_that_is_said_of_a_replay_is_dangerous(word: str, width: int | None) -> None:
+def test_the_lines_of_a_replay_are_harmless(word: str, width: int | None) -> None:
     assert not [line for line in told(word, width) if dangerous(line)]
 
 

@@ -42,7 +42,7 @@ def lines(one: ShrinkResult, width: int | None = 100) -> list[str]:
     return [plain(line) for line in shrunk_lines(one, width)]
 
 
-def test_each_message_has_its_row_what_it_asks_and_what_became_of_it() -> None:
+def test_each_message_has_its_row_its_arguments_and_its_outcome() -> None:
     assert lines(found()) == [
         '✗ "echo" · 2 of 67 messages · error -32603: echo',
         "  21 runs; every one of these is needed",
@@ -52,22 +52,22 @@ def test_each_message_has_its_row_what_it_asks_and_what_became_of_it() -> None:
     ]
 
 
-def test_what_is_no_json_rpc_is_shown_as_it_is() -> None:
+def test_a_payload_that_is_not_json_rpc_is_shown_as_it_is() -> None:
     (unpaired,) = Dialogue().client(b"what?\n").unpaired_messages
     noise = replace(found(), sends=(Send(message=unpaired, row=1),))
     assert lines(noise)[-1] == "   1 → no JSON-RPC what?"
 
 
-def test_a_search_that_was_cut_short_says_so() -> None:
+def test_an_unfinished_search_says_so() -> None:
     cut = replace(found(), is_minimal=False, unresolved=2)
     assert lines(cut)[1] == "  21 runs, 2 of them without a server; there may be a smaller sequence"
 
 
-def test_a_long_sequence_is_not_listed_whole() -> None:
+def test_a_long_sequence_is_cut() -> None:
     assert lines(found(sends=MAX_LISTED + 7))[-1] == "     and 7 more"
 
 
-def test_nothing_of_a_peer_s_reaches_a_terminal_or_a_program_as_it_is() -> None:
+def test_text_of_peers_is_harmless_for_terminals_and_programs() -> None:
     hostile = found(HOSTILE)
     shown = "".join([*lines(hostile, None), *(plain(line) for line in shrunk_next_lines(hostile, f"mcpspy {HOSTILE}", None))])
     told = shrunk_json(hostile, HOSTILE, HOSTILE, of=1, runs=1, unresolved=0)
@@ -81,7 +81,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
     assert all(line_cells(line) <= width for line in shrunk_lines(found("a long name " * 9), width))
 
 
-def test_what_did_not_happen_is_told_in_few_fields() -> None:
+def test_a_condition_that_never_became_true_has_few_fields() -> None:
     assert json.loads(shrunk_json(None, "crash", "", of=67, runs=1, unresolved=0)) == {
         "schema": 1, "until": "crash", "happened": False, "of": 67, "runs": 1, "unresolved": 0,
     }  # fmt: skip

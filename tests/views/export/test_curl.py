@@ -39,14 +39,14 @@ def test_a_request_is_a_command_that_sends_the_same_to_the_server() -> None:
     assert not [one for one in words if one.lower().startswith(("host:", "content-length:"))]
 
 
-def test_what_was_redacted_is_asked_of_the_environment() -> None:
+def test_redacted_values_are_shell_variables() -> None:
     told = commands("oauth", 6)
     assert "# set $REDACTED_AUTHORIZATION first: its value was redacted" in told
     assert "'Authorization: Bearer '\"$REDACTED_AUTHORIZATION\"" in told
     assert "redacted-" not in told
 
 
-def test_a_body_that_was_not_kept_is_said_to_be_missing() -> None:
+def test_a_comment_names_bytes_that_were_not_recorded() -> None:
     told = Traffic()
     told.post(request(1)).answer(200)
     source = told.ends().transcript.captures[0]
@@ -93,7 +93,7 @@ HOSTILE_BODY = json.dumps(request(1, 'it\'s "$HOME" `id` $(id) \\ !x\n天気 \x1
 
 
 @pytest.mark.parametrize("name", ["stateless", "oauth", "sse", "agent-model", "hostile"])
-def test_a_server_gets_from_the_commands_what_it_got_before(
+def test_the_commands_send_a_server_the_same_requests_again(
     name: str, listening: tuple[str, list[Heard]], debian_program: DebianProgram
 ) -> None:
     debian_program("curl")
@@ -121,7 +121,7 @@ def test_a_server_gets_from_the_commands_what_it_got_before(
 
 
 @pytest.mark.parametrize("target", ["-K/tmp/options://", "file:///etc/hostname"])
-def test_no_target_is_an_option_of_curl_or_a_file_of_who_pastes(target: str) -> None:
+def test_no_target_is_an_option_of_curl_or_a_local_file(target: str) -> None:
     told = Traffic()
     told.call("GET", target).answer(200)
     source = told.ends().transcript.captures[0]
@@ -154,7 +154,7 @@ def test_a_shell_reads_every_word_back(text: str) -> None:
         assert shlex.split(word) == [text]
 
 
-def test_bash_reads_back_words_that_would_steer_a_terminal() -> None:
+def test_bash_reads_back_words_with_control_characters() -> None:
     texts = ["\x1b[31mred", "a\nb'c\\d", "\u202etxt", "tab\there", "\x85", "é\x01ü"]
     script = "printf '%s\\0' " + " ".join(map(_word, texts))
     done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=SCENE_S, check=True, env={"LC_ALL": "C.UTF-8"})

@@ -52,7 +52,7 @@ def test_mitmproxy_imports_what_was_written(tmp_path: Path, read_flows: FlowRead
 
 
 @pytest.mark.parametrize("name", HTTP)
-def test_every_capture_is_as_the_specification_wants(name: str) -> None:
+def test_every_capture_follows_the_specification(name: str) -> None:
     log = written(name)
     assert log["creator"]["name"] == "mcpspy"
     for one in log["entries"]:
@@ -61,7 +61,7 @@ def test_every_capture_is_as_the_specification_wants(name: str) -> None:
 
 @pytest.mark.parametrize("cut_bytes", [300, 2_000, 6_000, 12_000])
 @pytest.mark.parametrize("name", HTTP)
-def test_a_capture_that_is_cut_off_is_as_the_specification_wants(name: str, cut_bytes: int, tmp_path: Path) -> None:
+def test_a_capture_that_is_cut_off_follows_the_specification(name: str, cut_bytes: int, tmp_path: Path) -> None:
     path = tmp_path / "torn.mcpspy"
     data = (CAPTURES / f"{name}.mcpspy").read_bytes()
     path.write_bytes(data[: len(data) - cut_bytes])
@@ -81,7 +81,7 @@ def test_there_is_an_entry_for_each_transaction_in_order() -> None:
     assert asked == [("GET", 200), ("POST", 202), ("POST", 202), ("POST", 202), ("POST", 202)]
 
 
-def test_events_of_a_stream_stand_where_browsers_put_them() -> None:
+def test_events_of_a_stream_are_where_browsers_put_them() -> None:
     stream = written("sse")["entries"][0]
     events = stream["_eventSourceMessages"]
     assert [one["eventName"] for one in events] == ["endpoint", "message", "message", "message"]
@@ -89,7 +89,7 @@ def test_events_of_a_stream_stand_where_browsers_put_them() -> None:
     assert [one["time"] for one in events] == sorted(one["time"] for one in events)
 
 
-def test_bodies_are_whole() -> None:
+def test_bodies_are_complete() -> None:
     call = written("stateless")["entries"][3]
     assert json.loads(call["request"]["postData"]["text"])["method"] == "tools/call"
     assert "result" in json.loads(call["response"]["content"]["text"])

@@ -49,7 +49,7 @@ def meant(text: str) -> str:
     return safe_text(" ".join(text.split())).strip()
 
 
-def test_a_report_says_who_spoke_what_was_found_and_what_failed() -> None:
+def test_a_report_names_the_peers_the_findings_and_the_failed_calls() -> None:
     text = written("refused")
     assert "| client | `stepclient` |" in text
     assert "- **error `server-died`**: The server ended with code 1" in text
@@ -58,17 +58,17 @@ def test_a_report_says_who_spoke_what_was_found_and_what_failed() -> None:
     assert "<details><summary>Last lines of stderr</summary>" in text
 
 
-def test_rows_that_were_chosen_are_shown_whole() -> None:
+def test_selected_rows_are_shown_in_full() -> None:
     text = written("time", (4, 5))
     assert re.findall(r"^### Row (\d+)", text, re.MULTILINE) == ["4", "5"]
 
 
-def test_where_all_is_well_no_call_is_in_question() -> None:
+def test_without_problems_no_call_is_suspect() -> None:
     assert "Calls with problems" not in written("memory")
 
 
 @pytest.mark.parametrize("text", SPECIAL)
-def test_words_of_peers_are_words(text: str) -> None:
+def test_captured_words_are_plain_text(text: str) -> None:
     shown = rendered(f"x {markdown_text(text)} y")
     assert set(TAGS.findall(shown)) <= {"p"}
     assert "@octocat" not in shown
@@ -77,13 +77,13 @@ def test_words_of_peers_are_words(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", SPECIAL)
-def test_code_is_what_it_was(text: str) -> None:
+def test_code_spans_keep_their_text(text: str) -> None:
     shown = rendered(f"x {markdown_code(text)} y")
     assert set(TAGS.findall(shown)) <= {"p", "code"}
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_report_on_hostile_peers_has_our_markup_alone(text: str) -> None:
+def test_a_report_on_hostile_peers_has_only_our_markup(text: str) -> None:
     transcript = hostile_scene(text).transcript
     shown = rendered("\n".join(report(transcript, transcript.rows, version="1", is_part=True)))
     assert set(TAGS.findall(shown)) <= OURS
@@ -94,7 +94,7 @@ def test_a_payload_cannot_end_its_fence() -> None:
     assert "<h1>Injected" not in rendered("\n".join(report(transcript, transcript.rows, version="1", is_part=True)))
 
 
-def test_of_a_long_session_a_report_draws_and_lists_what_is_in_question() -> None:
+def test_a_report_on_a_long_session_shows_the_rows_around_suspect_calls() -> None:
     hello = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "claude"}, "capabilities": {}}
     known = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "weather", "version": "1"}, "capabilities": {"tools": {}}}
     scene = opened("weather").client(request(1, "initialize", hello)).server(result(1, known)).client(notification())
@@ -110,7 +110,7 @@ def test_of_a_long_session_a_report_draws_and_lists_what_is_in_question() -> Non
     assert "301 rows left out" in timeline
 
 
-def test_a_report_says_what_was_asked_of_a_model_and_shows_calls_that_failed() -> None:
+def test_a_report_lists_agent_runs_and_failed_model_calls() -> None:
     model = ModelTraffic()
     model.ask("user: What is **this**?").answer(429, {"error": {"message": "Too many requests", "type": "rate_limit_error"}})
     transcript = model.ends().transcript

@@ -62,7 +62,7 @@ def test_bars_take_the_first_free_lane(spans: list[tuple[int, int]]) -> None:
 
 
 @pytest.mark.parametrize("first_ns", [0, 1_001, 10**12 + 1, 10**15 + 3])
-def test_bars_that_follow_at_once_do_not_overlap_however_they_are_rounded(first_ns: int) -> None:
+def test_adjacent_bars_do_not_overlap_after_rounding(first_ns: int) -> None:
     bars: list[tuple[int, int, str, dict[str, Any]]] = [
         (first_ns + 7 * at, first_ns + 7 * at + 7, "x", {}) for at in range(500)
     ]

@@ -73,7 +73,7 @@ def test_the_document_has_one_row_per_line() -> None:
     assert len(rows) == len(transcript.rows)
 
 
-def test_an_exchange_is_told_with_its_outcome_and_its_error() -> None:
+def test_an_exchange_has_its_outcome_and_its_error() -> None:
     made = documented(opened("weather").client(call(7, "forecast")).server(failed(7, "no such city")))
     (row,) = [one for one in made["rows"] if one["kind"] == "exchange"]
     assert row["row"] == 1
@@ -89,13 +89,13 @@ def test_a_json_rpc_error_has_code_and_message() -> None:
     assert [one["error"] for one in made["rows"] if one["kind"] == "exchange"] == [{"code": -32601, "message": "no"}]
 
 
-def test_rows_that_were_asked_for_come_with_all_their_messages_say() -> None:
+def test_selected_rows_have_the_content_of_their_messages() -> None:
     (row,) = documented(busy_scene(), (7, 7))["rows"]
     assert row["request"]["params"]["arguments"] == {"city": "Atlantis"}
     assert row["response"]["result"]["isError"] is True
 
 
-def test_rows_that_were_not_asked_for_come_without_payloads() -> None:
+def test_rows_that_were_not_selected_have_no_payloads() -> None:
     assert "params" not in json.dumps(documented(busy_scene())["rows"])
 
 
@@ -112,7 +112,7 @@ def test_a_finding_points_at_its_row() -> None:
     assert [(one["rule"], one["row"], one["count"]) for one in made["findings"]] == [("stdout-noise", 2, 1)]
 
 
-def test_each_change_of_state_is_a_line_keyed_by_capture_and_row() -> None:
+def test_each_state_is_a_line_keyed_by_capture_and_row() -> None:
     transcript = opened("weather").client(request(1)).server(result(1)).transcript
     (row,) = transcript.exchanges
     made = json.loads(state_line(row, transcript.captures))
@@ -125,7 +125,7 @@ def test_every_message_is_a_line_in_the_order_of_time() -> None:
     assert len(found) == len(busy_scene().transcript.messages)
 
 
-def test_a_message_names_its_row_its_lanes_and_who_sent_it() -> None:
+def test_a_message_names_its_row_its_lanes_and_its_sender() -> None:
     transcript = three_servers()
     first = json.loads(next(iter(message_lines(transcript, transcript.rows))))
     assert (first["row"], first["client"], first["server"], first["from"]) == (1, "claude-code", "weather", "client")
@@ -163,7 +163,7 @@ def test_an_id_is_spelled_as_it_was(id: str) -> None:
         (b"no json \xff\n", "base64"),
     ],
 )
-def test_what_is_no_json_is_kept_as_text_or_base64(raw: bytes, member: str) -> None:
+def test_a_payload_that_is_not_json_is_kept_as_text_or_base64(raw: bytes, member: str) -> None:
     made = json.loads(line_of(raw))
     assert (made[member].encode() if member == "text" else b64decode(made[member])) == raw
 
@@ -174,12 +174,12 @@ def test_a_payload_on_several_lines_is_one_line() -> None:
 
 
 @given(st.dictionaries(st.text(), st.text()))
-def test_strings_say_the_same_after_they_were_made_harmless(params: dict[str, str]) -> None:
+def test_strings_have_the_same_value_after_they_were_made_harmless(params: dict[str, str]) -> None:
     raw = payload({"jsonrpc": "2.0", "id": 1, "method": "m", "params": params}) + b"\n"
     assert json.loads(line_of(raw))["params"] == params
 
 
-def test_verbatim_text_stands_among_values_as_it_is() -> None:
+def test_raw_json_is_embedded_as_it_is() -> None:
     assert as_json({"a": [RawJson("1e400"), "x"], "b": None}) == '{"a":[1e400,"x"],"b":null}'
 
 

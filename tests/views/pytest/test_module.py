@@ -40,17 +40,17 @@ def asked(line: dict[str, Any], answer: Any) -> str:
     return text.partition("== []\n\n")[2].rstrip()
 
 
-def test_a_tool_is_called_with_what_it_was_called_with() -> None:
+def test_a_tool_is_called_with_its_recorded_arguments() -> None:
     assert 'result = await client.call_tool("forecast", {"city": "Ulm"})' in asked(
         tool_call(1, city="Ulm"), result(1, {"content": []})
     )
 
 
-def test_a_call_stands_below_its_row() -> None:
+def test_a_call_follows_a_comment_with_its_row() -> None:
     assert asked(tool_call(1), result(1, {"content": []})).startswith("        # row 4: tools/call forecast\n")
 
 
-def test_texts_structured_content_and_whether_it_failed_are_held() -> None:
+def test_texts_structured_content_and_the_error_flag_are_asserted() -> None:
     answer = {"content": [TEXT], "structuredContent": {"celsius": 12}, "isError": True}
     assert asked(tool_call(1), result(1, answer)).splitlines()[2:] == [
         "        assert result.is_error",
@@ -59,7 +59,7 @@ def test_texts_structured_content_and_whether_it_failed_are_held() -> None:
     ]
 
 
-def test_a_text_that_says_the_structured_content_again_is_not_held_twice() -> None:
+def test_a_text_that_repeats_the_structured_content_is_not_asserted_twice() -> None:
     said = '{"celsius": 12, "wind": "from the north-east, 12 knots, gusts of 30"}'
     answer = {
         "content": [{"type": "text", "text": said}],
@@ -68,7 +68,7 @@ def test_a_text_that_says_the_structured_content_again_is_not_held_twice() -> No
     assert ".text" not in asked(tool_call(1), result(1, answer))
 
 
-def test_of_a_long_text_its_beginning_and_its_length_are_held() -> None:
+def test_the_beginning_and_the_length_of_a_long_text_are_asserted() -> None:
     lines = asked(tool_call(1), result(1, {"content": [{"type": "text", "text": "x" * 10_000}]})).splitlines()
     assert lines[-2:] == [
         f'        assert result.content[0].text.startswith("{"x" * 80}")',
@@ -80,7 +80,7 @@ def test_of_a_long_text_its_beginning_and_its_length_are_held() -> None:
     "made_up",
     ["2026-11-20T22:37:02Z", "at 2026-11-21 00:01", "1795214222", "1795214222123", "9b2e1f6c-3c1d-4f7e-8a55-0123456789ab"],
 )
-def test_what_is_new_each_time_stands_in_a_comment(made_up: str) -> None:
+def test_a_generated_value_is_a_comment(made_up: str) -> None:
     answer = {"content": [], "structuredContent": {"is": made_up}}
     assert asked(tool_call(1), result(1, answer)).splitlines()[-2:] == [
         "        # Different each time:",
@@ -89,7 +89,7 @@ def test_what_is_new_each_time_stands_in_a_comment(made_up: str) -> None:
 
 
 @pytest.mark.parametrize("lasting", ["2026-01-02T03:04:05Z", "1600000000", "v1.2.3", "2026-11-20"])
-def test_what_was_dated_long_before_is_held(lasting: str) -> None:
+def test_an_old_date_is_asserted(lasting: str) -> None:
     answer = {"content": [], "structuredContent": {"is": lasting}}
     assert f'        assert result.structured_content == {{"is": "{lasting}"}}' in asked(tool_call(1), result(1, answer))
 
@@ -103,14 +103,14 @@ def test_an_error_is_expected_with_its_code_and_words() -> None:
     ]
 
 
-def test_a_call_that_was_cancelled_is_not_made() -> None:
+def test_a_cancelled_call_is_a_comment() -> None:
     scene = opened().client(tool_call(1)).client(cancelled(1))
     text = module(scene)
     assert "# row 3: tools/call forecast: not called here, it was cancelled" in text
     assert "await" not in text
 
 
-def test_a_method_of_somebody_else_is_not_asked() -> None:
+def test_a_method_that_the_sdk_lacks_is_a_comment() -> None:
     assert asked(request(1, "acme/forecast", {}), result(1, {})) == (
         "        # row 4: acme/forecast: not called here, the SDK has no method for this"
     )
@@ -133,11 +133,11 @@ def test_a_method_of_somebody_else_is_not_asked() -> None:
         ),
     ],
 )  # fmt: skip
-def test_each_method_is_asked_in_the_words_of_the_sdk(method: str, params: Any, answer: Any, expected: str) -> None:
+def test_each_method_is_called_through_the_sdk(method: str, params: Any, answer: Any, expected: str) -> None:
     assert expected in asked(request(1, method, params), result(1, answer))
 
 
-def test_what_the_server_asks_is_answered_as_it_was() -> None:
+def test_requests_of_the_server_are_answered_as_recorded() -> None:
     scene = opened().client(tool_call(1)).server(request(7, "elicitation/create", {"message": "?"}))
     text = module(scene.client(result(7, {"action": "decline"})).server(result(1, {"content": []})))
     assert 'return types.ElicitResult.model_validate({"action": "decline"})' in text
@@ -153,13 +153,13 @@ def test_answers_that_differ_are_given_in_their_order() -> None:
     assert "model_validate(elicit_answers.pop(0))" in text
 
 
-def test_without_a_recorded_list_of_tools_none_is_asked_for() -> None:
+def test_without_a_recorded_list_of_tools_the_list_is_not_requested() -> None:
     text = module(opened().client(tool_call(1)).server(result(1, {"content": []})))
     assert 'result = await call(client, "forecast")' in text
     assert "async def call(client, name, arguments=None):" in text
 
 
-def test_line_1_of_the_sdk_is_asked_in_its_own_words() -> None:
+def test_version_1_of_the_sdk_is_supported() -> None:
     scene = opened().client(request(2, "resources/read", {"uri": "a://b"}))
     scene.server(result(2, {"contents": [{"uri": "a://b", "text": "x", "mimeType": "text/plain"}]}))
     scene.client(request(3)).server(result(3, {"tools": []})).client(tool_call(4)).server(request(7, "roots/list"))
@@ -272,5 +272,5 @@ def test_the_names_of_functions_are_names_whatever_a_server_is_called(text: str)
     assert all(node.name.isidentifier() and node.name.isascii() for node in tree.body if isinstance(node, ast.FunctionDef))
 
 
-def test_nothing_is_made_of_nothing() -> None:
+def test_no_calls_make_an_empty_test() -> None:
     assert "def test" not in "\n".join(pytest_module(Transcript(), [], {}))

@@ -85,7 +85,7 @@ def test_the_list_at_80_cells() -> None:
     ]
 
 
-def test_the_list_at_200_cells_names_the_files_and_says_all() -> None:
+def test_the_list_at_200_cells_names_the_files() -> None:
     assert text(200)[5] == ("  weather            22:37:01  192 s    0 messages  41 kB  incomplete, 2 gaps  x.mcpspy")
 
 
@@ -99,24 +99,24 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
-def test_a_long_label_hides_no_state(width: int) -> None:
+def test_a_long_label_does_not_hide_the_state(width: int) -> None:
     recording = RecordingLine(
         address="@", client="c", client_pid=1, captures=(capture(label="x" * 99, gaps=2, state=CaptureState.INCOMPLETE),)
     )
     assert text(width, [recording], [])[1].endswith("  incomplete, 2 gaps")
 
 
-def test_a_capture_of_another_day_than_its_recording_says_which() -> None:
+def test_a_capture_of_a_later_day_shows_its_date() -> None:
     recording = RecordingLine(address="@", client="c", client_pid=1, captures=(capture(), capture(begin=BEGIN.replace(day=21))))
     assert "2026-11-21" in text(80, [recording], [])[2]
 
 
-def test_a_capture_that_was_not_counted_to_its_end_says_so() -> None:
+def test_a_partly_counted_capture_says_at_least() -> None:
     recording = RecordingLine(address="@", client="c", client_pid=1, captures=(capture(counted=False),))
     assert "at least 124 messages" in text(80, [recording], [])[1]
 
 
-def test_a_model_s_leg_is_named_and_not_counted_in_messages() -> None:
+def test_a_capture_of_a_model_api_has_no_number_of_messages() -> None:
     recording = RecordingLine(address="@", client="c", client_pid=1, captures=(capture(is_model=True),))
     assert "model API" in text(80, [recording], [])[1]
     assert json.loads(listing_json("/store", [recording], [], KEPT))["recordings"][0]["captures"][0]["leg"] == "model"

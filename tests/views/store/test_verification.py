@@ -33,14 +33,14 @@ def text(found: VerifiedCapture, width: int | None) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [80, 200, None])
-def test_a_damaged_capture_says_what_is_wrong_and_where(width: int | None) -> None:
+def test_a_damaged_capture_lists_its_problems_with_their_places(width: int | None) -> None:
     assert text(verified(), width) == [
         "weather.mcpspy: damaged, 124 records in 41 kB; 1 unusable line (412 B)",
         "  line 7, byte 2301: the line does not match its CRC",
     ]
 
 
-def test_long_words_go_on_in_the_next_line() -> None:
+def test_a_long_problem_continues_on_the_next_line() -> None:
     trouble = CaptureProblem(status="incomplete", reason="gap", text="word " * 30, line=7, offset=2301)
     found = text(verified(problems=(trouble,)), 60)
     assert len(found) > 2
@@ -54,12 +54,12 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
     assert max(map(line_cells, verification(found, width=width))) <= max(width, 10)
 
 
-def test_what_a_capture_holds_is_harmless() -> None:
+def test_captured_text_is_harmless() -> None:
     evil = "\x1b]0;x\x07\u202e\ud800\n"
     trouble = CaptureProblem(status="damaged", reason="shape", text=evil, line=7, offset=2301)
     shown = "".join(text(verified(path=evil, problems=(trouble,), repaired=evil), None))
     assert not set(shown) & {"\x1b", "\x07", "\u202e", "\ud800", "\n"}
 
 
-def test_problems_that_were_only_counted_are_counted() -> None:
+def test_problems_that_are_not_listed_are_counted() -> None:
     assert text(verified(more_problems=2_001), 80)[-1] == "  … 2,001 more problems"

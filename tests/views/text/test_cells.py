@@ -26,13 +26,13 @@ def test_text_is_padded_to_its_cells() -> None:
     assert (padded("天気", 6), padded_left("天気", 6), padded("weather", 3)) == ("天気  ", "  天気", "weather")
 
 
-def test_text_is_broken_at_blanks_and_the_last_line_is_cut() -> None:
+def test_text_is_broken_at_spaces_and_the_last_line_is_cut() -> None:
     text = "the station did not answer within ten seconds"
     assert wrapped(text, 16, 2) == ["the station did", "not answer with…"]
 
 
 @given(safe, width)
-def test_cut_text_never_takes_more_cells_than_it_may(text: str, limit: int) -> None:
+def test_cut_text_never_exceeds_its_limit(text: str, limit: int) -> None:
     assert cells(cut(text, limit)) <= limit
 
 

@@ -53,11 +53,11 @@ def test_letters_signs_and_emoji_stay_as_they_are() -> None:
         ("\u2028", r"\u2028"),
     ],
 )
-def test_what_is_dangerous_is_shown_as_its_code(text: str, shown: str) -> None:
+def test_dangerous_characters_are_shown_as_their_codes(text: str, shown: str) -> None:
     assert safe_text(text) == shown
 
 
-def test_bytes_that_are_no_utf_8_are_shown_as_their_codes() -> None:
+def test_bytes_that_are_not_utf_8_are_shown_as_their_codes() -> None:
     assert safe_text(decoded(b"caf\xe9 \xc3\xa9 \xff")) == r"caf\xe9 é \xff"
 
 
@@ -74,7 +74,7 @@ def test_json_made_harmless_means_the_same(value: Any) -> None:
     assert not dangerous(text)
 
 
-def test_json_keeps_the_spelling_of_all_that_is_harmless() -> None:
+def test_json_keeps_the_spelling_of_harmless_text() -> None:
     text = r'{"a":1e400,"a":12345678901234567890.0,"é":"\u00e9\ud800"}'
     assert json_text(text) == text
 
@@ -107,5 +107,5 @@ def test_no_text_can_end_or_truncate_a_mermaid_statement(text: str) -> None:
         ("$$x^2$$", "#36;#36;x^2#36;#36;"),
     ],
 )
-def test_what_means_something_to_mermaid_is_an_entity(text: str, made: str) -> None:
+def test_mermaids_special_characters_become_entities(text: str, made: str) -> None:
     assert mermaid_text(text) == made

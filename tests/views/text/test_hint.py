@@ -17,7 +17,7 @@ def test_the_first_error_comes_before_everything_else() -> None:
     assert hints(busy_scene()) == ["mcpspy show @:8", "mcpspy export mermaid"]
 
 
-def test_where_all_went_well_it_is_the_slowest_call() -> None:
+def test_without_errors_the_hint_shows_the_slowest_call() -> None:
     scene = opened("weather").client(request(1)).server(result(1)).client(request(2)).wait(9).server(result(2))
     assert hints(scene)[0] == "mcpspy show @:2"
 
@@ -32,11 +32,11 @@ def test_where_all_went_well_it_is_the_slowest_call() -> None:
         ("a:b", "mcpspy show a:b:1"),
     ],
 )
-def test_the_address_is_the_one_that_was_given(what: str, command: str) -> None:
+def test_the_hint_uses_the_users_address(what: str, command: str) -> None:
     assert hints(opened("weather").client(call(1, "x")).server(failed(1, "no")), what)[0] == command
 
 
-def test_a_call_of_a_model_can_be_seen_whole_too() -> None:
+def test_a_model_call_can_be_shown_in_full_too() -> None:
     traffic = ModelTraffic()
     traffic.ask("user: hello").answer(429, {"error": {"message": "slow down"}})
     lines = [plain(line) for line in next_commands(traffic.transcript, ["gpt"], live=False)]
@@ -47,11 +47,11 @@ def test_several_captures_have_no_row_to_point_at() -> None:
     assert hints(busy_scene(), "a", "b") == ["mcpspy export mermaid a b"]
 
 
-def test_what_is_still_recorded_can_be_followed() -> None:
+def test_a_live_recording_can_be_followed() -> None:
     assert hints(busy_scene(), live=True)[-1] == "mcpspy show -f"
 
 
-def test_where_nothing_was_said_there_is_nothing_to_do() -> None:
+def test_without_calls_there_is_no_hint() -> None:
     assert hints(opened("weather")) == []
 
 
@@ -61,12 +61,12 @@ def test_no_hint_is_wider_than_the_screen(width: int) -> None:
     assert all(line_cells(line) <= width for line in lines)
 
 
-def test_where_there_is_no_room_it_is_not_said_what_commands_do() -> None:
+def test_on_a_narrow_screen_commands_have_no_description() -> None:
     lines = [plain(line) for line in next_commands(busy_scene().transcript, (), live=False, width=40)]
     assert lines == ["", "mcpspy show @:8", "mcpspy export mermaid"]
 
 
-def test_a_command_is_never_cut_but_left_out() -> None:
+def test_a_command_that_does_not_fit_is_left_out_and_never_cut() -> None:
     lines = [plain(line) for line in next_commands(busy_scene().transcript, (), live=False, width=20)]
     assert lines == ["", "mcpspy show @:8"]
 
@@ -80,13 +80,13 @@ def test_a_command_is_never_cut_but_left_out() -> None:
         (("weather",), ("weather",), ["mcpspy show weather:8", "mcpspy show -f weather --since 1h"]),
     ],
 )
-def test_since_a_moment_rows_are_named_as_what_was_found_is_and_live_it_begins_there(
+def test_with_since_the_hint_names_the_recordings_that_were_shown(
     whats: tuple[str, ...], found: tuple[str, ...], commands: list[str]
 ) -> None:
     lines = next_commands(busy_scene().transcript, whats, live=True, since="1h", shown_whats=found)
     assert [plain(line).split("   ")[0].rstrip() for line in lines[1:]] == commands
 
 
-def test_the_diagram_is_of_the_recordings_that_were_found() -> None:
+def test_the_diagram_is_of_the_recordings_that_were_shown() -> None:
     lines = next_commands(busy_scene().transcript, (), live=False, since="1h", shown_whats=("@", "@1"))
     assert plain(lines[1]).startswith("mcpspy export mermaid @ @1 ")

@@ -12,7 +12,7 @@ lines = st.lists(st.tuples(st.text(max_size=12).map(safe_text), st.sampled_from(
 
 
 @given(lines)
-def test_colours_change_nothing_but_the_looks(line: Line) -> None:
+def test_colours_do_not_change_the_text(line: Line) -> None:
     assert re.sub(r"\x1b\[[\d;]*m", "", coloured(line)).rstrip() == plain(line).rstrip()
 
 
@@ -20,25 +20,25 @@ def test_a_plain_line_has_no_escape_sequence() -> None:
     assert plain([("error", "bad"), (" ", "")]) == "error"
 
 
-def test_a_style_without_looks_costs_no_escape_sequence() -> None:
+def test_an_empty_style_has_no_escape_sequence() -> None:
     assert coloured([("ok", "")]) == "ok"
 
 
 @given(lines, st.integers(0, 40))
-def test_a_fitted_line_never_takes_more_cells_than_it_may(line: Line, limit: int) -> None:
+def test_a_fitted_line_never_exceeds_its_limit(line: Line, limit: int) -> None:
     assert line_cells(fitted(line, limit)) <= limit
 
 
 @given(lines)
-def test_a_line_without_a_limit_stays_whole(line: Line) -> None:
+def test_a_line_without_a_limit_is_not_cut(line: Line) -> None:
     assert fitted(line, None) == line
 
 
-def test_a_line_that_is_cut_says_so() -> None:
+def test_a_cut_line_ends_in_an_ellipsis() -> None:
     assert plain(fitted([("12345", ""), ("678", "dim")], 5)) == "1234…"
 
 
-def test_lines_are_joined_with_something_between() -> None:
+def test_lines_are_joined_with_a_separator() -> None:
     assert plain(joined([[("a", "")], [("b", "")]], (" · ", "dim"))) == "a · b"
 
 

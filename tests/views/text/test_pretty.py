@@ -21,7 +21,7 @@ def laid_out(raw: bytes, *, width: int | None = None) -> list[str]:
     return [plain(line) for line in pretty(raw, width=width)]
 
 
-def test_members_and_items_stand_below_each_other() -> None:
+def test_members_and_items_have_a_line_each() -> None:
     raw = b'{"a":[1,{"b":null}],"c":{},"d":[ ]}'
     assert laid_out(raw) == [
         "{",
@@ -85,7 +85,7 @@ def test_a_broken_text_is_the_text(text: str, limit: int) -> None:
 
 
 @given(st.binary())
-def test_bytes_that_are_no_json_do_not_make_it_raise(data: bytes) -> None:
+def test_bytes_that_are_not_json_do_not_make_it_raise(data: bytes) -> None:
     assert isinstance(laid_out(data, width=80), list)
 
 

@@ -25,13 +25,13 @@ def spelled(value: Any) -> str:
 
 
 @given(VALUES, st.integers(0, 120))
-def test_python_reads_of_a_literal_what_was_captured(value: Any, cells: int) -> None:
+def test_python_reads_a_literal_back_to_its_value(value: Any, cells: int) -> None:
     assert has_literal(value)
     assert spelled(ast.literal_eval(literal(value, cells=cells))) == spelled(value)
 
 
 @given(VALUES, st.integers(0, 120))
-def test_a_literal_is_one_expression_wherever_it_stands(value: Any, cells: int) -> None:
+def test_a_literal_is_one_expression_in_any_context(value: Any, cells: int) -> None:
     source = f"def f():\n    if g():\n        return {literal(value, indent=' ' * 8, cells=cells)}\n"
     [function] = ast.parse(source.encode()).body
     assert isinstance(function, ast.FunctionDef)
@@ -44,7 +44,7 @@ def test_a_literal_is_one_expression_wherever_it_stands(value: Any, cells: int) 
 
 
 @given(TEXTS, st.integers(0, 120))
-def test_python_reads_of_a_text_what_was_captured(text: str, cells: int) -> None:
+def test_python_reads_a_text_literal_back_to_its_text(text: str, cells: int) -> None:
     assert ast.literal_eval(text_literal(text, cells=cells)) == text
 
 
@@ -53,15 +53,15 @@ def test_a_quoted_text_is_printable(text: str) -> None:
     assert quoted(text).isprintable()
 
 
-def test_texts_are_quoted_as_formatters_of_python_do() -> None:
+def test_texts_are_quoted_as_python_formatters_quote_them() -> None:
     assert [quoted(one) for one in ("a", "it's", 'say "x"', "'\"")] == ['"a"', '"it\'s"', "'say \"x\"'", "'\\'\"'"]
 
 
-def test_a_text_of_several_lines_stands_line_by_line() -> None:
+def test_a_text_of_several_lines_is_written_line_by_line() -> None:
     assert text_literal("one\ntwo\n", cells=5) == '(\n    "one\\n"\n    "two\\n"\n)'
 
 
-def test_a_value_that_fits_stands_on_one_line() -> None:
+def test_a_value_that_fits_is_on_one_line() -> None:
     assert literal({"a": [1, None, True]}) == '{"a": [1, None, True]}'
 
 
@@ -83,5 +83,5 @@ def test_the_deepest_literal_is_one_that_python_reads() -> None:
     [float("nan"), [float("inf")], {"a": -float("inf")}, nested(MAX_DEPTH + 1), nested(5_000), 10**5_000],
     ids=["NaN", "infinity", "minus infinity", "too deep", "far too deep", "too many digits"],
 )
-def test_what_python_has_no_literal_for_is_refused(value: Any) -> None:
+def test_a_value_without_a_literal_is_rejected(value: Any) -> None:
     assert not has_literal(value)

@@ -64,5 +64,5 @@ def test_a_size_fits_into_its_column(count: int) -> None:
     assert len(size(count)) <= SIZE_CELLS
 
 
-def test_one_is_not_many() -> None:
+def test_one_is_singular() -> None:
     assert (counted(1, "call"), counted(2, "call"), counted(1234, "reply", "replies")) == ("1 call", "2 calls", "1,234 replies")

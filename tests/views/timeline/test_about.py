@@ -74,11 +74,11 @@ def told(transcript: Transcript, method: str, target: str | None = None, *, answ
         ("tasks/list", None, "1 task"),
     ],
 )
-def test_a_row_says_what_came_of_it(contents: Transcript, method: str, target: str | None, words: str) -> None:
+def test_a_row_shows_its_result(contents: Transcript, method: str, target: str | None, words: str) -> None:
     assert detail(contents, method, target) == words
 
 
-def test_a_row_of_a_task_says_its_state_and_when_to_ask_again(contents: Transcript) -> None:
+def test_a_row_of_a_task_shows_its_state_and_its_poll_interval(contents: Transcript) -> None:
     words = detail(contents, "tools/call", "simulate-research-query")
     assert words.startswith("task ")
     assert words.endswith(" working, Gathering sources..., poll every 1.00 s")
@@ -94,20 +94,20 @@ def test_a_row_of_a_task_says_its_state_and_when_to_ask_again(contents: Transcri
         ("roots/list", None, "  file:///tmp/files (files)"),
     ],
 )
-def test_the_lines_over_a_payload_name_what_is_in_it(contents: Transcript, method: str, target: str | None, line: str) -> None:
+def test_the_lines_above_a_payload_describe_it(contents: Transcript, method: str, target: str | None, line: str) -> None:
     assert line in told(contents, method, target)
 
 
-def test_bytes_are_told_by_type_size_and_digest(contents: Transcript) -> None:
+def test_bytes_are_described_by_type_size_and_digest(contents: Transcript) -> None:
     (line,) = told(contents, "resources/read", "demo://resource/dynamic/blob/2")
     assert line.startswith("demo://resource/dynamic/blob/2 text/plain 55 B, sha256 ")
 
 
-def test_an_image_is_told_by_its_pixels(contents: Transcript) -> None:
+def test_an_image_is_described_by_its_pixels(contents: Transcript) -> None:
     assert any(line.startswith("  image/png 4.0 kB, sha256 ") for line in told(contents, "tools/call", "get-tiny-image"))
 
 
-def test_both_sides_of_a_handshake_are_told(contents: Transcript) -> None:
+def test_both_sides_of_a_handshake_are_described(contents: Transcript) -> None:
     (asked,) = told(contents, "initialize", answer=False)
     (answered,) = told(contents, "initialize")
     assert (
@@ -119,14 +119,14 @@ def test_both_sides_of_a_handshake_are_told(contents: Transcript) -> None:
     )
 
 
-def test_what_a_tool_takes_and_gives_is_its_signature() -> None:
+def test_a_tool_is_described_by_its_signature() -> None:
     lines = told(recorded("captures/everything.mcpspy"), "tools/list")
     assert lines[0] == "17 tools"
     assert any(one.startswith("  get-sum(a*: number, b*: number) · read-only, not destructive") for one in lines)
     assert any("→ {temperature*: number, conditions*: string, humidity*: number}" in one for one in lines)
 
 
-def test_a_form_is_told_by_its_fields_and_its_answer_by_what_the_user_did(contents: Transcript) -> None:
+def test_a_form_is_described_by_its_fields_and_its_answer_by_the_users_action(contents: Transcript) -> None:
     (asked,) = told(contents, "elicitation/create", answer=False)
     assert asked.startswith(
         "form elicitation · “Please provide inputs for the following fields:” · fields name*: string, check: boolean"
@@ -134,13 +134,13 @@ def test_a_form_is_told_by_its_fields_and_its_answer_by_what_the_user_did(conten
     assert told(contents, "elicitation/create") == ["the user's answer: decline"]
 
 
-def test_sampling_is_told_by_its_limits_and_its_messages(contents: Transcript) -> None:
+def test_sampling_is_described_by_its_limits_and_its_messages(contents: Transcript) -> None:
     lines = told(contents, "sampling/createMessage", answer=False)
     assert lines[0] == "system prompt of 30 characters · at most 20 tokens · temperature 0.7"
     assert lines[2].startswith("  user: “Resource trigger-sampling-request context: Hello")
 
 
-def test_the_news_of_a_task_say_its_state(contents: Transcript) -> None:
+def test_a_notification_about_a_task_shows_its_state(contents: Transcript) -> None:
     news = [
         one.message
         for one in contents.rows
@@ -149,7 +149,7 @@ def test_the_news_of_a_task_say_its_state(contents: Transcript) -> None:
     assert "working" in notification_phrase(news[:1]).detail
 
 
-def test_the_modern_era_is_told_from_each_request() -> None:
+def test_a_modern_request_shows_its_revision_and_client() -> None:
     transcript = recorded("captures/question.mcpspy")
     assert detail(transcript, "server/discover") == "2026-07-28 · labserver"
     assert detail(transcript, "tools/call", "greet") == "wants elicitation/create"
@@ -157,7 +157,7 @@ def test_the_modern_era_is_told_from_each_request() -> None:
     assert asked.startswith("revision 2026-07-28 · client stepclient 1.0 · capabilities: ")
 
 
-def test_a_request_for_input_is_told_with_its_question_and_the_retry_with_its_answer() -> None:
+def test_a_request_for_input_shows_its_requests_and_the_retry_their_answers() -> None:
     transcript = recorded("captures/question.mcpspy")
     first, second = [one for one in transcript.exchanges if one.target == "greet"]
     assert first.response is not None
@@ -178,21 +178,21 @@ def test_a_request_for_input_is_told_with_its_question_and_the_retry_with_its_an
         ({"code": -32601}, "MethodNotFound"),
     ],
 )
-def test_an_error_is_told_by_its_name_and_what_it_wants(error: dict[str, Any], line: str) -> None:
+def test_an_error_is_described_by_its_name_and_its_data(error: dict[str, Any], line: str) -> None:
     scene = Dialogue().client(request(1)).server({"jsonrpc": "2.0", "id": 1, "error": {"message": "no", **error}})
     response = scene.exchange.response
     assert response is not None
     assert about_lines(content_facts(response, "tools/list"))[0].startswith(line)
 
 
-def test_a_url_to_visit_is_told() -> None:
+def test_a_url_to_open_is_shown() -> None:
     facts = content_facts(
         Dialogue().server(request(1, "elicitation/create", {"mode": "url", "message": "Log in", "url": "https://a.example/x"}))
         .exchange.request, "elicitation/create")  # fmt: skip
     assert about_words(facts) == "url · “Log in” · https://a.example/x"
 
 
-def test_what_a_subscription_listens_to_is_told() -> None:
+def test_a_subscription_shows_what_it_listens_to() -> None:
     asked = {"notifications": {"toolsListChanged": True, "promptsListChanged": False, "resourceSubscriptions": ["a://b"]}}
     facts = content_facts(Dialogue().client(request(1, "subscriptions/listen", asked)).exchange.request, "subscriptions/listen")
     assert about_lines(facts) == ["listens to toolsListChanged", "1 resource", "  a://b"]
@@ -209,7 +209,7 @@ def test_progress_and_logs_keep_their_words() -> None:
     [(b"", "probe: 405 Method Not Allowed"), (error(1), "probe: -32601 no (HTTP 405)")],
     ids=["status", "message"],
 )
-def test_a_probe_over_http_says_once_how_it_was_refused(body: Any, words: str) -> None:
+def test_a_probe_over_http_shows_once_how_it_was_rejected(body: Any, words: str) -> None:
     told = Traffic()
     told.post(request(1, "server/discover")).answer(405, body)
     assert [line for line in map(plain, timeline(told.transcript)) if line.endswith(words)]
@@ -218,7 +218,7 @@ def test_a_probe_over_http_says_once_how_it_was_refused(body: Any, words: str) -
 # --- Scripts ---
 
 
-def test_a_script_finds_what_a_message_is_about(contents: Transcript) -> None:
+def test_the_json_has_the_facts_of_a_message(contents: Transcript) -> None:
     exchange = next(one for one in contents.exchanges if one.target == "get-tiny-image")
     made = row_object(exchange, contents.captures, whole=True)
     (image,) = [one for one in made["response"]["about"]["content"] if one["type"] == "image"]
@@ -226,7 +226,7 @@ def test_a_script_finds_what_a_message_is_about(contents: Transcript) -> None:
     assert made["revision"] == made["request"]["revision"] == "2025-11-25"
 
 
-def test_facts_are_left_out_where_rows_were_not_asked_for(contents: Transcript) -> None:
+def test_facts_are_left_out_unless_rows_are_selected(contents: Transcript) -> None:
     assert "about" not in json.dumps([row_object(one, contents.captures) for one in contents.exchanges])
 
 
@@ -234,7 +234,7 @@ def test_facts_are_left_out_where_rows_were_not_asked_for(contents: Transcript) 
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_a_recording_of_everything_looks_as_it_did(contents: Transcript, width: int) -> None:
+def test_a_capture_of_everything_looks_as_it_did(contents: Transcript, width: int) -> None:
     assert same_as_golden(f"contents-{width}", timeline(contents, width=width, zone=UTC))
 
 
@@ -246,12 +246,12 @@ def test_an_image_and_a_prompt_look_as_they_did(contents: Transcript, target: st
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
-def test_no_line_of_the_recording_is_wider_than_the_screen(contents: Transcript, width: int) -> None:
+def test_no_line_of_the_capture_is_wider_than_the_screen(contents: Transcript, width: int) -> None:
     rows = [one for one in contents.rows if isinstance(one, Exchange | UnpairedMessage)]
     assert all(line_cells(line) <= width for row in rows for line in row_lines(contents, row, width=width, stderr=False))
 
 
-def test_base64_is_told_on_a_screen_and_kept_on_a_pipe() -> None:
+def test_base64_is_summarized_on_a_screen_and_kept_on_a_pipe() -> None:
     data = b64encode(bytes(range(256)) * 2).decode()
     raw = json.dumps({"data": data, "icon": f"data:image/png;base64,{data}"}).encode()
     on_screen = "\n".join(plain(line) for line in pretty(raw, width=80))
@@ -262,12 +262,12 @@ def test_base64_is_told_on_a_screen_and_kept_on_a_pipe() -> None:
 
 
 @pytest.mark.parametrize("text", ["x" * 1000, "ABC" * 300, "0123456789" * 60, "Hello1 World " * 60, "aB3" * 86 + "!"])
-def test_a_long_text_that_is_no_base64_is_shown(text: str) -> None:
+def test_a_long_text_that_is_not_base64_is_shown(text: str) -> None:
     shown = "".join(plain(line).strip() for line in pretty(json.dumps({"text": text}).encode(), width=80))
     assert text.replace(" ", "") in shown.replace(" ", "")
 
 
-def test_what_a_peer_says_of_itself_is_made_harmless() -> None:
+def test_the_name_of_a_peer_is_made_harmless() -> None:
     evil = "\x1b[31mname\u202e\nnext"
     scene = Dialogue().client(request(1, "initialize", {"protocolVersion": evil, "clientInfo": {"name": evil}}))
     scene.server(result(1, {"serverInfo": {"name": evil, "version": evil}}))
@@ -288,7 +288,7 @@ def test_a_text_of_a_megabyte_is_a_short_line() -> None:
     b'{"anyOf":[' * 400 + b"1" + b"]}" * 400,
     b'{"type":"tool_result","content":[' * 400 + b"1" + b"]}" * 400,
 ])  # fmt: skip
-def test_what_is_nested_deep_is_told_as_far_as_it_helps(deep: bytes) -> None:
+def test_deeply_nested_content_is_described(deep: bytes) -> None:
     tools = b'{"tools":[{"name":"f","inputSchema":{"properties":{"a":' + deep + b'}}}],"messages":[{"content":' + deep + b"}]}"
     for method in ("tools/list", "prompts/get"):
         scene = Dialogue().client(request(1, method)).server(b'{"jsonrpc":"2.0","id":1,"result":' + tools + b"}\n")
@@ -366,7 +366,7 @@ NAMES = sorted({one.name for one in METHODS} | {"acme/anything"})
 
 
 @given(method=st.sampled_from(NAMES), value=JSON, kind=st.sampled_from(["params", "result", "error"]))
-def test_any_payload_can_be_told(method: str, value: Any, kind: str) -> None:
+def test_any_payload_can_be_described(method: str, value: Any, kind: str) -> None:
     body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, kind: value}
     scene = Dialogue()
     if kind == "params":

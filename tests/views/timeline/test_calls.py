@@ -63,22 +63,22 @@ def two_rounds(wait_ms: int = 3000) -> Dialogue:
     return Dialogue().client(ask(1)).server(required(1, "s")).wait(wait_ms).client(again(2, state="s")).server(result(2))
 
 
-def test_the_last_round_says_how_long_the_call_took() -> None:
+def test_the_last_round_shows_the_duration_of_the_call() -> None:
     assert outcomes(two_rounds()) == ["needs input: elicitation/create", "ok: round 2 of row 1, 3.00 s in total"]
 
 
-def test_a_round_in_between_says_which_it_is() -> None:
+def test_a_round_in_between_shows_its_number() -> None:
     told = Dialogue().client(ask(1)).server(required(1, "a")).client(again(2, state="a")).server(required(2, "b"))
     assert outcomes(told)[1] == "needs input: round 2 of row 1 · elicitation/create"
 
 
-def test_on_a_narrow_screen_what_a_row_is_to_its_call_has_a_line_of_its_own() -> None:
+def test_on_a_narrow_screen_a_rows_part_in_its_call_has_a_line_of_its_own() -> None:
     lines = [plain(line) for line in timeline(two_rounds().transcript, width=60)]
     assert "round 2 of row 1, 3.00 s in total" in [line.strip() for line in lines]
     assert all(len(line) <= 60 for line in lines)
 
 
-def test_polls_that_bring_nothing_new_are_counted_in_the_one_that_does() -> None:
+def test_polls_without_news_are_counted_in_the_next_one_with_news() -> None:
     told = polled(Dialogue(), 16).client(poll(17)).server(result(17, task("t", "completed")))
     told.client(poll(18, method="tasks/result")).server(result(18))
     assert outcomes(told)[1:] == [
@@ -87,7 +87,7 @@ def test_polls_that_bring_nothing_new_are_counted_in_the_one_that_does() -> None
     ]
 
 
-def test_polls_are_counted_though_others_ask_meanwhile() -> None:
+def test_polls_are_counted_across_other_calls() -> None:
     told = Dialogue()
     for name in ("t", "u"):
         told.client(ask(name)).server(created(name, name))
@@ -100,12 +100,12 @@ def test_polls_are_counted_though_others_ask_meanwhile() -> None:
     ]
 
 
-def test_polls_that_were_held_come_before_what_follows_them_in_their_call() -> None:
+def test_withheld_polls_come_before_the_next_row_of_their_call() -> None:
     told = polled(Dialogue(), 3).server(status_told("t", "completed")).client(poll(9, method="tasks/result")).server(result(9))
     assert outcomes(told)[1:] == ["ok ×3: working · polls 1–3 of row 1", "ok: result of row 1, 3.00 s in total"]
 
 
-def test_each_poll_that_brings_another_status_is_shown() -> None:
+def test_each_poll_with_a_new_status_is_shown() -> None:
     told = polled(Dialogue(), 0)
     for id, status in enumerate(("working", "working", "input_required", "working"), 1):
         told.client(poll(id)).server(result(id, task("t", status)))
@@ -117,7 +117,7 @@ def test_a_poll_that_failed_is_shown() -> None:
     assert outcomes(told)[-1] == "error ×3: 1 no · polls 1–3 of row 1"
 
 
-def test_rows_that_were_asked_for_are_not_folded() -> None:
+def test_selected_rows_are_not_folded() -> None:
     lines = [plain(line) for line in timeline(polled(Dialogue(), 4).transcript, rows=(1, 5))]
     assert sum("tasks/get" in line for line in lines) == 4
 
@@ -147,18 +147,18 @@ def test_live_and_offline_fold_alike() -> None:
         (Dialogue().server(url_elicitation(1, "e")).client(result(1)).server(done("e")), "of row 1, 2.00 ms in total"),
     ],
 )
-def test_a_notification_says_which_call_it_is_about(told: Dialogue, words: str) -> None:
+def test_a_notification_names_its_call(told: Dialogue, words: str) -> None:
     assert shown(told)[-1].endswith(words)
 
 
-def test_a_subscription_says_what_it_brought() -> None:
+def test_a_subscription_counts_its_notifications() -> None:
     told = (
         Dialogue().client(listen(1)).server(on(1, "subscriptions/acknowledged")).server(on(1)).server(on(1)).server(result(1))
     )
     assert outcomes(told)[0] == "ok: 2 notifications"
 
 
-def test_what_is_asked_for_a_task_says_so() -> None:
+def test_a_request_within_a_task_names_its_call() -> None:
     related = {"_meta": {"io.modelcontextprotocol/related-task": {"taskId": "t"}}}
     told = polled(Dialogue(), 0).server(request(1, "roots/list", related)).client(result(1, {"roots": []}))
     assert "for row 1" in shown(told)[-1]
@@ -170,7 +170,7 @@ def test_partial_results_are_counted_below_their_row() -> None:
     assert "0.003                   ← partial result ×2" in lines
 
 
-def test_a_session_that_takes_the_place_of_a_lost_one_says_so() -> None:
+def test_a_session_that_replaces_an_unknown_one_says_so() -> None:
     told = Traffic()
     opened_session(told, "s1")
     told.post(request(7), session="s1").answer(404)
@@ -185,7 +185,7 @@ def test_a_session_that_takes_the_place_of_a_lost_one_says_so() -> None:
 # --- Whole ---
 
 
-def test_above_a_row_stands_the_chain_of_its_call() -> None:
+def test_the_rows_of_a_call_are_listed_above_each_of_them() -> None:
     assert above(two_rounds(), 2) == above(two_rounds(), 1)
     assert above(two_rounds(), 2) == [
         "call of row 1 · ok · 3.00 s in total · 2.00 ms on the wire · 2 rounds",
@@ -194,17 +194,17 @@ def test_above_a_row_stands_the_chain_of_its_call() -> None:
     ]
 
 
-def test_a_row_that_is_an_exchange_and_no_more_has_no_chain() -> None:
+def test_a_call_of_one_exchange_has_no_list() -> None:
     assert above(Dialogue().client(ask(1)).server(result(1)), 1) == []
 
 
-def test_the_polls_of_a_chain_are_one_line() -> None:
+def test_the_polls_of_a_call_are_one_line() -> None:
     lines = above(polled(Dialogue(), 17, EXTENSION), 5)
     assert lines[0] == "call of row 1 · pending · 18.0 ms on the wire · 17 polls · task t working"
     assert [line.split("  ")[2] for line in lines[1:]] == ["row 1", "rows 2–18"]
 
 
-def test_a_long_chain_shows_its_beginning_and_its_end() -> None:
+def test_a_long_list_shows_its_beginning_and_its_end() -> None:
     told = Dialogue().client(ask(0)).server(required(0, "0"))
     for id in range(1, 101):
         told.client(again(id, state=str(id - 1))).server(required(id, str(id)))
@@ -215,14 +215,14 @@ def test_a_long_chain_shows_its_beginning_and_its_end() -> None:
     )
 
 
-def test_no_line_of_a_chain_is_wider_than_the_screen() -> None:
+def test_no_line_of_a_list_is_wider_than_the_screen() -> None:
     transcript = polled(Dialogue(), 17, EXTENSION).transcript
     found = transcript.row(1)
     assert found is not None
     assert max(line_cells(line) for line in row_lines(transcript, found, width=40)) <= 40
 
 
-def test_what_peers_call_their_tasks_harms_no_terminal() -> None:
+def test_names_of_tasks_are_harmless() -> None:
     told = Dialogue().client(ask(1, HARM)).server(created(1, HARM)).client(poll(2, HARM)).server(result(2, task(HARM, HARM)))
     told.server(notification("notifications/tasks/status", task(HARM, HARM)))
     text = "".join([*shown(told), *above(told, 1), *above(told, 3)])
@@ -238,7 +238,7 @@ def as_json(told: Dialogue) -> list[Any]:
     return [one["call"] for row in transcript.rows if "call" in (one := row_object(row, transcript.captures))]
 
 
-def test_json_tells_a_call_whole_on_its_first_row_and_where_they_stand_on_the_others() -> None:
+def test_json_describes_a_call_on_its_first_row_and_its_part_on_the_others() -> None:
     first, second = as_json(two_rounds())
     assert second == {"row": 1, "part": "round", "number": 2}
     assert first == {
@@ -247,7 +247,7 @@ def test_json_tells_a_call_whole_on_its_first_row_and_where_they_stand_on_the_ot
     }  # fmt: skip
 
 
-def test_json_tells_of_a_task() -> None:
+def test_json_describes_a_task() -> None:
     first, *polls, told = as_json(polled(Dialogue(), 2).server(status_told("t", "completed")))
     assert first["task"] == {"id": "t", "status": "completed", "ttl_ms": 60_000, "poll_interval_ms": 1000}
     assert (polls, told) == (
@@ -256,7 +256,7 @@ def test_json_tells_of_a_task() -> None:
     )
 
 
-def test_json_tells_of_elicitations() -> None:
+def test_json_counts_elicitations() -> None:
     first, _ = as_json(Dialogue().client(ask(1)).server(to_urls(1, "e", "f")).server(done("e")))
     assert first["elicitations"] == {"asked": 2, "completed": 1}
 

@@ -37,11 +37,11 @@ def test_no_line_is_wider_than_the_screen(number: int, width: int) -> None:
     assert all(line_cells(line) <= width for line in row_lines(transcript, row(transcript, number), width=width))
 
 
-def test_the_heading_names_the_row_the_call_its_outcome_and_how_long_it_took() -> None:
+def test_the_heading_names_the_row_the_call_its_outcome_and_its_duration() -> None:
     assert shown(busy_scene(), 7)[0] == "row 7 · tools/call get_weather · tool error: city not found: Atlantis · 7.00 ms"
 
 
-def test_the_second_line_names_who_asked_whom_and_the_id() -> None:
+def test_the_second_line_names_sender_receiver_and_id() -> None:
     assert shown(busy_scene(), 7)[1] == "claude-code → weather · id 3"
 
 
@@ -57,7 +57,7 @@ def test_every_message_has_its_time_its_record_and_its_size() -> None:
     ]
 
 
-def test_a_message_that_came_in_parts_says_when_it_began() -> None:
+def test_a_message_that_came_in_parts_shows_when_it_began() -> None:
     scene = opened("weather").parts(0, b'{"jsonrpc":"2.0","id":1,', b'"method":"ping"}\n').server(result(1))
     assert "at 0.002000 s, first byte 1.00 ms earlier" in "\n".join(shown(scene, 1))
 
@@ -78,17 +78,17 @@ def test_flaws_of_a_message_are_named() -> None:
     assert any(line.startswith("→ request") and line.endswith(" · crlf") for line in lines)
 
 
-def test_what_is_no_message_is_shown_as_it_came_with_the_reason() -> None:
+def test_a_payload_that_is_not_a_message_is_shown_with_the_reason() -> None:
     assert shown(opened("weather").server(b"caf\xe9 \x1b[31m\n"), 1)[-2:] == ["not JSON", r"caf\xe9 \x1b[31m"]
 
 
-def test_what_the_server_wrote_to_stderr_meanwhile_is_shown() -> None:
+def test_stderr_during_a_call_is_shown() -> None:
     scene = opened("weather").client(call(1, "slow")).stderr(b"working\n").server(result(1)).stderr(b"idle\n")
     assert shown(scene, 1)[-2:] == ["meanwhile", "0.002000 stderr working"]
     assert "meanwhile" not in shown(scene, 1, stderr=False)
 
 
-def test_what_happened_to_the_channel_while_a_call_waited_is_shown() -> None:
+def test_channel_events_during_a_call_are_shown() -> None:
     assert shown(opened("weather").client(request(1)).exits(1), 1)[-1] == "0.002000 · server exited 1"
 
 
@@ -106,7 +106,7 @@ def test_raw_bytes_on_a_screen_are_harmless_and_fit() -> None:
 
 
 @pytest.mark.parametrize("width", [30, 60, 80])
-def test_what_does_not_fit_beside_a_message_stands_below_it(width: int) -> None:
+def test_facts_that_do_not_fit_beside_a_message_are_below_it(width: int) -> None:
     told = Traffic()
     told.post(request(1)).stream().event(result(1), chunks=(40, 30)).close()
     transcript = told.wire

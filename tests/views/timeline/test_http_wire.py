@@ -50,21 +50,21 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
 # --- Chunks ---
 
 
-def test_chunk_sizes_stand_in_hex_and_in_decimal_before_their_event() -> None:
+def test_chunk_sizes_are_shown_in_hex_and_in_decimal_before_their_event() -> None:
     told = answered().event(result(1), chunks=(81, 16)).close().traffic
     found = words(told)
     at = found.index("chunks 0x51 81, 0x10 16")
     assert found[at + 1].startswith("data: ")
 
 
-def test_several_events_in_one_chunk_say_so() -> None:
+def test_events_that_share_a_chunk_say_so() -> None:
     told = answered().event(notification(), chunks=(1000,)).event(result(1), chunks=(1000,)).close().traffic
     found = words(told)
     assert found.count("chunk 0x3e8 1000") == 1
     assert found.count("in the chunk above") == 1
 
 
-def test_a_reader_of_packet_captures_is_told_that_sizes_are_no_event_ids() -> None:
+def test_a_note_explains_that_chunk_sizes_are_not_event_ids() -> None:
     told = answered().event(result(1)).close().traffic
     assert "It is not an event id" in shown(told)[-1]
 
@@ -78,14 +78,14 @@ def test_without_chunks_nothing_is_explained() -> None:
 # --- Events ---
 
 
-def test_events_stand_as_they_were_sent() -> None:
+def test_events_are_shown_as_they_were_sent() -> None:
     told = answered().raw(b"id: 7\r\nevent: message\r\nretry: 500\r\ndata: {}\r\n\r\n").raw(b": ping\n\n").close().traffic
     found = words(told)
     at = found.index("id: 7")
     assert found[at : at + 5] == ["id: 7", "event: message", "retry: 500", "data: {}", ": ping"]
 
 
-def test_an_event_that_was_rewritten_stands_in_both_forms() -> None:
+def test_a_rewritten_event_is_shown_in_both_forms() -> None:
     told = Traffic()
     told.get("/sse").stream().event("http://a/m", kind="endpoint", forwarded=b"event: endpoint\ndata: http://b/m\n\n")
     found = words(told)
@@ -98,7 +98,7 @@ def test_a_redelivered_event_is_marked() -> None:
     assert sum("redelivered" in line for line in shown(told)) == 1
 
 
-def test_a_long_line_is_cut_on_a_screen_and_it_is_said_how_much_is_left_out() -> None:
+def test_a_long_line_is_cut_on_a_screen_with_the_number_of_bytes_left_out() -> None:
     told = answered().event(result(1, "x" * 5_000)).close().traffic
     lines = [line for line in words(told, width=80) if "x" * 20 in line]
     (said,) = [line for line in words(told, width=80) if line.endswith("more bytes")]
@@ -117,7 +117,7 @@ def test_a_long_line_is_cut_on_a_pipe_too() -> None:
 
 @pytest.mark.parametrize("text", ["x" * 5_000, "慕雪" * 2_000, "\x1b[31m" * 900, "\ud800" * 900, "e\u0301" * 3_000])
 @pytest.mark.parametrize("width", [40, 80, None])
-def test_what_is_shown_and_what_is_left_out_are_the_line(text: str, width: int | None) -> None:
+def test_the_shown_part_and_the_rest_are_the_line(text: str, width: int | None) -> None:
     told = Traffic()
     sent = text.encode("utf-8", "surrogatepass")
     told.get("/page").answer(200, sent, Content_Type="text/html")
@@ -130,7 +130,7 @@ def test_what_is_shown_and_what_is_left_out_are_the_line(text: str, width: int |
 
 
 @pytest.mark.parametrize(("width", "letters"), [(None, MAX_LETTERS + 100), (80, (MAX_LINES + 1) * 60)])
-def test_a_line_is_not_cut_for_what_takes_no_more_room_than_saying_so(width: int | None, letters: int) -> None:
+def test_a_line_is_not_cut_to_save_less_than_the_note_takes(width: int | None, letters: int) -> None:
     told = Traffic()
     told.get("/page").answer(200, b"x" * letters, Content_Type="text/html")
     assert "".join(words(told, width=width)).count("x") >= letters
@@ -138,7 +138,7 @@ def test_a_line_is_not_cut_for_what_takes_no_more_room_than_saying_so(width: int
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_of_one_row_every_byte_is_shown(width: int | None) -> None:
+def test_every_byte_of_a_selected_row_is_shown(width: int | None) -> None:
     told = answered().event(result(1, "x" * 5_000)).close().traffic
     assert "".join(words(told, width=width, whole=True)).count("x") == 5_000 + 2 * 2  # two sizes of chunks, in hex
     assert not [line for line in words(told, width=width, whole=True) if line.startswith("…")]
@@ -154,12 +154,12 @@ def test_of_one_row_every_byte_is_shown(width: int | None) -> None:
         (("one", "two"), "mcpspy show --http WHAT:ROW"),
     ],
 )
-def test_it_is_said_what_shows_all(whats: tuple[str, ...], command: str) -> None:
+def test_a_note_names_the_command_that_shows_everything(whats: tuple[str, ...], command: str) -> None:
     told = answered().event(result(1, "x" * 5_000)).close().traffic
     assert f"`{command}`" in words(told, whats=whats)[-1]
 
 
-def test_where_nothing_is_cut_nothing_is_said_of_it() -> None:
+def test_without_cuts_there_is_no_note() -> None:
     told = answered().event(result(1)).close().traffic
     assert not any("cut here" in line for line in words(told))
 
@@ -174,14 +174,14 @@ def test_a_body_of_many_lines_is_cut_on_a_screen() -> None:
 # --- Heads ---
 
 
-def test_what_was_changed_in_a_head_stands_below_it() -> None:
+def test_a_change_in_a_head_is_shown_below_its_line() -> None:
     told = Traffic()
     told.get("/").answer(404)
     found = words(told)
     assert found[found.index("Host: 127.0.0.1:7777") + 1] == "forwarded as Host: 127.0.0.1:3001"
 
 
-def test_what_was_added_and_what_was_left_out_is_said() -> None:
+def test_added_and_dropped_header_lines_are_marked() -> None:
     told = Traffic()
     told.get("/", Upgrade="x").answer(404)
     opened: Any = told.records[1]
@@ -191,14 +191,14 @@ def test_what_was_added_and_what_was_left_out_is_said() -> None:
     assert "added Authorization: Bearer y" in found
 
 
-def test_a_field_in_base64_says_what_it_means() -> None:
+def test_a_base64_field_is_decoded() -> None:
     told = Traffic()
     told.post(request(1), Mcp_Name="=?base64?bGFiOi8vY2Fmw6kveA==?=").answer(404)
     found = words(told)
     assert found[found.index("Mcp-Name: =?base64?bGFiOi8vY2Fmw6kveA==?=") + 1] == "decoded lab://café/x"
 
 
-def test_what_was_redacted_is_marked() -> None:
+def test_redacted_values_are_marked() -> None:
     told = Traffic()
     told.get("/", Authorization="Bearer redacted-00dbbd8be47d").answer(404)
     opened: Any = told.records[1]
@@ -207,7 +207,7 @@ def test_what_was_redacted_is_marked() -> None:
     assert "redacted-00dbbd8be47d" in marked
 
 
-def test_what_mcpspy_wrote_itself_is_marked() -> None:
+def test_responses_by_mcpspy_are_marked() -> None:
     assert sum(line == "sent by mcpspy" for line in words(http_scene())) == 2
 
 
@@ -220,13 +220,13 @@ def test_a_compressed_body_is_shown_decoded() -> None:
     assert not any("\\x1f\\x8b" in line for line in found)
 
 
-def test_a_body_that_only_says_it_is_compressed_is_shown_as_it_is() -> None:
+def test_a_body_that_cannot_be_decompressed_is_shown_as_it_is() -> None:
     told = Traffic()
     told.get("/").answer(200, b"plain", Content_Encoding="gzip")
     assert "plain" in words(told)
 
 
-def test_a_body_that_was_not_kept_says_so() -> None:
+def test_a_body_that_was_not_recorded_says_so() -> None:
     told = Traffic()
     call = told.get("/")
     call.response = told.open(call, "response", b"HTTP/1.1 200 OK\r\n\r\n")
@@ -244,11 +244,11 @@ def test_a_body_that_was_not_kept_says_so() -> None:
         ("mcpspy", "abort", "response aborted by mcpspy"),
     ],
 )
-def test_who_ended_a_response_and_how_is_said(by: str, how: str, said: str) -> None:
+def test_the_end_of_a_response_is_shown(by: str, how: str, said: str) -> None:
     assert said in words(answered().close(by, how).traffic)
 
 
-def test_a_connection_that_ended_before_the_response_is_said() -> None:
+def test_a_connection_that_ended_before_the_response_is_noted() -> None:
     told = Traffic()
     told.post(request(1)).leave()
     assert "left: client closed the connection before the response came" in words(told)
@@ -260,7 +260,7 @@ def test_a_transaction_names_the_rows_that_it_carried() -> None:
     assert shown(told)[0] == "transaction 1 · connection 1 · rows 1, 2 · client → weather"
 
 
-def test_rows_choose_the_transactions_that_carried_them() -> None:
+def test_selected_rows_select_the_transactions_that_carried_them() -> None:
     transcript = http_scene().wire
     row = next(one for one in transcript.exchanges if one.target == "fetch")
     numbers = [transaction.number for transaction, _ in carrying_transactions(transcript, [row])]
@@ -292,7 +292,7 @@ def test_frames_of_an_object_are_the_stream() -> None:
     assert frames[0]["event"]["id"] == "1"
 
 
-def test_an_object_says_who_ended_it_and_what_was_redelivered() -> None:
+def test_an_object_has_its_end_and_the_redelivered_events() -> None:
     made = [one for one in objects(http_scene()) if "redelivered" in one]
     assert len(made) == 1
     frames = made[0]["http_response"]["frames"]

@@ -36,7 +36,7 @@ def entries(lines: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("step", [1, 2, 7, 1_000])
 @pytest.mark.parametrize("width", [80, 200, None])
-def test_what_is_told_in_pieces_is_what_is_told_of_the_whole(step: int, width: int | None) -> None:
+def test_live_lines_are_the_lines_of_the_finished_capture(step: int, width: int | None) -> None:
     told = http_scene()
     # the margins differ by as many cells
     room = None if width is None else width + len("9999.000000") - len("0.106000")
@@ -46,7 +46,7 @@ def test_what_is_told_in_pieces_is_what_is_told_of_the_whole(step: int, width: i
     assert entries(live) == entries(whole)
 
 
-def test_an_event_is_told_when_it_comes_and_not_again() -> None:
+def test_an_event_is_shown_once_when_it_comes() -> None:
     told = Traffic()
     stream = told.get("/sse").stream()
     stream.event("one").event("two").close()
@@ -56,7 +56,7 @@ def test_an_event_is_told_when_it_comes_and_not_again() -> None:
     ]  # fmt: skip
 
 
-def test_a_heading_stands_where_another_transaction_goes_on() -> None:
+def test_a_heading_is_shown_when_the_transaction_changes() -> None:
     told = Traffic()
     stream = told.get("/sse").stream()
     stream.event("one")
@@ -74,12 +74,12 @@ def test_a_heading_names_the_row_once_it_is_known() -> None:
     assert "row 1" in plain(batch[0])
 
 
-def test_what_chunk_sizes_are_is_said_once() -> None:
+def test_chunk_sizes_are_explained_once() -> None:
     lines = [plain(line) for batch in told_live(http_scene(), 1, LiveWire(None)) for line in batch]
     assert sum(line.startswith("chunk 0x51 81 is") for line in lines) == 1
 
 
-def test_that_long_lines_are_cut_is_said_once() -> None:
+def test_cut_lines_are_explained_once() -> None:
     told = Traffic()
     for number in range(3):
         told.post(request(number)).answer(200, result(number, "x" * 5_000))
@@ -88,7 +88,7 @@ def test_that_long_lines_are_cut_is_said_once() -> None:
     assert sum("Long lines are cut." in line for line in lines) == 1
 
 
-def test_only_the_transactions_of_rows_are_told_if_that_is_wanted() -> None:
+def test_transactions_without_selected_rows_can_be_left_out() -> None:
     told = Traffic()
     told.post(request(1)).answer(200, result(1))
     told.post(request(2)).answer(200, result(2))
@@ -120,7 +120,7 @@ def test_the_frames_of_all_objects_are_the_stream(step: int) -> None:
         assert (last["http_response"] or {}).get("close") == (made["http_response"] or {}).get("close")
 
 
-def test_a_transaction_that_did_not_change_is_no_object() -> None:
+def test_an_unchanged_transaction_makes_no_object() -> None:
     told = Traffic()
     told.get("/sse").stream()
     told.post(request(1)).answer(202)

@@ -50,11 +50,11 @@ def row(number: int, width: int | None = 80) -> list[str]:
     return [plain(line) for line in row_lines(transcript, found, width=width)]
 
 
-def test_a_line_that_quotes_a_request_names_it_in_the_place_of_the_json() -> None:
+def test_a_quoted_request_is_replaced_by_its_name() -> None:
     assert any(line.endswith("收到请求: {request of row 1} +902 ms") for line in shown(80))
 
 
-def test_a_line_that_quotes_an_answer_before_it_is_sent_says_how_long_before() -> None:
+def test_a_line_logged_before_its_message_shows_how_long_before() -> None:
     assert any(line.endswith("发送响应: {result of row 3} -1.00 ms") for line in shown(80))
 
 
@@ -68,7 +68,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
     assert [plain(line) for line in lines if line_cells(line) > width] == []
 
 
-def test_on_a_pipe_the_line_is_whole_and_what_it_quotes_comes_behind_it() -> None:
+def test_on_a_pipe_the_line_is_complete_and_the_name_follows() -> None:
     assert any(
         line.endswith('"method":"notifications/initialized"}  = notification of row 2, logged 1.00 ms after it arrived')
         for line in shown(None)
@@ -97,11 +97,11 @@ def test_a_line_that_quotes_another_row_says_which() -> None:
     assert any("{request of row 2}, logged" in line for line in lines)
 
 
-def test_what_quotes_nothing_stays_as_it_is() -> None:
+def test_a_line_without_a_match_stays_as_it_is() -> None:
     assert any(line.endswith("stderr === MCP Demo Server 启动 ===") for line in shown(80))
 
 
-def test_words_behind_a_quote_stay_where_there_is_room() -> None:
+def test_words_after_a_quoted_message_stay_where_there_is_room() -> None:
     line = logged("got", tool_call(1)).rstrip() + b" (76 bytes)\n"
     assert any(
         "got: {request of row 1} (76 bytes) +1.00 ms" in plain(one)
@@ -121,7 +121,7 @@ def test_no_hostile_string_in_a_quoting_line_does_anything(text: str, width: int
     assert not any(width is not None and line_cells(line) > width for line in lines)
 
 
-def test_the_json_names_what_a_line_quotes() -> None:
+def test_the_json_names_the_quoted_message() -> None:
     transcript = chatty_scene().transcript
     made = json.loads("".join(transcript_json(transcript, transcript.rows, live=False)))
     found = [one["log_matches"] for one in made["rows"] if one["kind"] == "stderr" and "log_matches" in one]
@@ -131,21 +131,21 @@ def test_the_json_names_what_a_line_quotes() -> None:
     ]
 
 
-def test_the_json_tells_how_the_server_came_up() -> None:
+def test_the_json_has_the_start_up_of_the_server() -> None:
     transcript = chatty_scene().transcript
     (capture,) = json.loads("".join(transcript_json(transcript, transcript.rows, live=False)))["captures"]
     assert (capture["start_up"]["first_log_ns"], capture["start_up"]["took_ns"]) == (902_000_000, 905_000_000)
     assert [one["phase"] for one in capture["phases"]] == ["start", "handshake", "calls"]
 
 
-def test_the_timeline_tells_how_the_server_came_up() -> None:
+def test_the_timeline_shows_the_start_up_of_the_server() -> None:
     assert "  start 902 ms · handshake 4.00 ms · calls 3.00 ms" in shown(80)
     assert any(
         line.endswith("server started: pid 101, first log line after 902 ms, first answer after 905 ms") for line in shown(120)
     )
 
 
-def test_a_quote_is_found_behind_any_number_of_letters() -> None:
+def test_a_quoted_message_is_replaced_after_any_prefix() -> None:
     raw = ("天" * 500).encode() + logged("", tool_call(1))
     transcript = Dialogue().client(tool_call(1)).stderr(raw).transcript
     (quote,) = log_matches(transcript.rows).values()
@@ -164,7 +164,7 @@ def test_a_quote_is_found_behind_any_number_of_letters() -> None:
         "DEBUG:mcp.server.lowlevel:",
     ],
 )
-def test_what_loggers_put_before_the_words_gives_way_where_the_line_is_too_long(begin: str) -> None:
+def test_the_prefix_of_a_logger_is_shortened_where_the_line_is_too_long(begin: str) -> None:
     shown = plain(log_line(f"{begin}已注册工具: weather\n".encode(), 34))
     assert shown == "DEBUG … 已注册工具: weather"
 

@@ -29,11 +29,11 @@ def test_each_difference_has_a_line_and_the_rest_is_counted() -> None:
     (tool("read", path="a", at=1), "  differs  $.arguments.at: nothing ≠ 1"),
     (tool("read", path=["\x1b[31m\u202e"]), '  differs  $.arguments.path: "a" ≠ ["\\u001b[31m\\u202e"]'),
 ])  # fmt: skip
-def test_a_difference_says_what_was_recorded_and_what_is_asked(asked: tuple[str, object], told: str) -> None:
+def test_a_difference_shows_the_recorded_and_the_new_value(asked: tuple[str, object], told: str) -> None:
     assert told in lines(missed(RequestMatcher(recorded([tool("read", path="a")])), asked))
 
 
-def test_of_long_values_it_shows_where_they_differ_on_eighty_columns() -> None:
+def test_long_values_are_cut_around_the_difference_in_eighty_columns() -> None:
     told = lines(missed(RequestMatcher(recorded([tool("read", path="a" * 300)])), tool("read", path="a" * 200 + "b")))
     assert all(len(line) <= 80 for line in told)
     assert 'aab"' in told[2]

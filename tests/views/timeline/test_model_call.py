@@ -79,36 +79,36 @@ def test_no_line_is_wider_than_the_screen(name: str, width: int) -> None:
     assert [plain(line) for line in lines if line_cells(line) > width] == []
 
 
-def test_the_page_on_models_shows_a_call_as_it_is() -> None:
+def test_docs_model_shows_a_call_as_it_is_printed() -> None:
     page = (ROOT / "docs" / "model.md").read_text(encoding="utf-8")
     assert "\n".join(whole(run("agent"), width=100)) in page
 
 
-def test_what_a_model_wants_done_stands_in_its_row_with_its_tokens() -> None:
+def test_a_row_shows_tool_uses_and_tokens() -> None:
     shown = [plain(line) for line in timeline(run("agent"), width=None, zone=UTC)]
     assert any('→ get_weather {"city":"杭州"} · 88 tokens in, 15 out' in line for line in shown)
 
 
-def test_a_tool_use_says_where_it_went_and_where_the_model_was_told() -> None:
+def test_a_tool_use_names_its_call_and_the_row_that_returned_its_result() -> None:
     text = "\n".join(whole(run("agent")))
     assert "→ row 6 get_weather of weather: ok" in text
     assert "returned in row 7, matched by name and arguments" in text
 
 
-def test_turns_of_the_call_before_are_folded_by_role() -> None:
+def test_turns_of_the_call_before_are_counted_by_role() -> None:
     shown = whole(run("tags"), 1)
     assert any(line.strip() == "2 turns as in row 5: 1 system, 1 user" for line in shown)
     assert not any("What is" in line for line in shown)
 
 
-def test_what_the_system_says_is_cut_to_its_line() -> None:
+def test_a_system_message_is_cut_to_its_line() -> None:
     traffic = ModelTraffic()
     traffic.ask("system: " + "be kind " * 100, "user: hello").answer(200, completion("hi"))
     (line,) = [line for line in whole(traffic.transcript, width=80) if "system" in line]
     assert "800 characters" in line
 
 
-def test_a_long_text_is_cut_on_a_screen_and_whole_on_a_pipe() -> None:
+def test_a_long_text_is_cut_on_a_screen_and_complete_on_a_pipe() -> None:
     traffic = ModelTraffic()
     traffic.ask("user: " + "\n".join(f"line {n}" for n in range(200))).answer(200, completion("hi"))
     on_screen, on_pipe = whole(traffic.transcript, width=80), whole(traffic.transcript)
@@ -116,24 +116,24 @@ def test_a_long_text_is_cut_on_a_screen_and_whole_on_a_pipe() -> None:
     assert "line 199" in "\n".join(on_pipe)
 
 
-def test_a_use_that_no_server_saw_says_so() -> None:
+def test_a_tool_use_without_a_recorded_call_says_so() -> None:
     account = (
         '→ tools/list 1\n← result 1 {"tools":[]}\n⇒ asks x\n⇐ uses c1 shell {"command":"ls"}\n⇒ returns c1 a.txt\n⇐ says y'
     )
     assert "no call recorded · id c1" in "\n".join(whole(told(account)))
 
 
-def test_an_answer_that_was_cut_says_why_in_its_row() -> None:
+def test_a_truncated_answer_shows_the_reason_in_its_row() -> None:
     shown = [plain(line) for line in timeline(told("⇒ asks x\n⇐ says y\n  finish length"), width=None, zone=UTC)]
     assert any("ok ⚑: “y” · length" in line for line in shown)
 
 
-def test_an_error_of_the_api_stands_in_its_row() -> None:
+def test_an_error_of_the_api_is_shown_in_its_row() -> None:
     shown = [plain(line) for line in timeline(told("⇒ asks x\n⇐ 429 Too many requests"), width=None, zone=UTC)]
     assert any("http error ⚑: 429: error: Too many requests" in line for line in shown)
 
 
-def test_the_summary_counts_calls_of_models_by_themselves() -> None:
+def test_the_summary_counts_model_calls_separately() -> None:
     first = plain(next(iter(timeline(run("agent"), width=None, zone=UTC))))
     assert "3 calls" in first
     assert "2 model calls" in first
@@ -145,7 +145,7 @@ def test_a_row_in_json_has_the_model_its_usage_and_its_uses() -> None:
     assert (row["answer"]["usage"]["input_tokens"], row["answer"]["uses"][0]["arguments"]) == (88, '{"city":"杭州"}')
 
 
-def test_turns_and_offers_stand_in_json_where_rows_were_asked_for() -> None:
+def test_json_has_turns_and_offers_for_selected_rows() -> None:
     plain_rows, whole_rows = (objects(run("agent"), whole=one)["rows"] for one in (False, True))
     assert not any("prompt" in one for one in plain_rows)
     (row, _) = [one for one in whole_rows if one["kind"] == "model_call"]
@@ -154,7 +154,7 @@ def test_turns_and_offers_stand_in_json_where_rows_were_asked_for() -> None:
     assert row["prompt"]["offers"][0]["schema"]["required"] == ["city"]
 
 
-def test_tool_trips_and_runs_stand_beside_the_rows() -> None:
+def test_json_has_tool_trips_and_runs() -> None:
     made = objects(run("agent"))
     (tool_trip,) = made["tool_trips"]
     assert (tool_trip["row"], tool_trip["call_row"], tool_trip["returned_row"]) == (5, 6, 7)
@@ -163,7 +163,7 @@ def test_tool_trips_and_runs_stand_beside_the_rows() -> None:
     assert (one["asked"], one["rows"], one["whole"]) == ("杭州的天气", [5, 7], True)
 
 
-def test_without_a_model_nothing_stands_beside_the_rows() -> None:
+def test_json_without_a_model_has_no_tool_trips() -> None:
     telling = Account("→ ping 1\n← result 1")
     assert objects(transcribe(telling.records)).keys() == {"schema", "captures", "summary", "rows", "findings"}
 
@@ -175,14 +175,14 @@ def test_tokens_are_those_that_the_api_counted() -> None:
     assert [one["server"] for one in made["servers"]] == ["weather"]
 
 
-def test_where_the_api_counted_none_they_are_estimated_and_said_to_be() -> None:
+def test_tokens_that_the_api_did_not_count_are_estimated_and_marked() -> None:
     (model,) = json.loads(statistics_json(run("tags"), live=False))["models"]
     assert (model["counted"], model["input_tokens"]) == (0, 0)
     assert model["estimated_input_tokens"] > 100
     assert any("~" in plain(line) for line in statistics_lines(run("tags"), width=None, zone=UTC))
 
 
-def test_a_tool_has_what_its_offers_took_and_how_often_it_was_used() -> None:
+def test_a_tool_has_the_tokens_of_its_offers_and_the_number_of_its_uses() -> None:
     tools = {one["tool"]: one for one in json.loads(statistics_json(run("agent"), live=False))["tools"]}
     assert [(one["prompts"], one["uses"], one["called"]) for one in tools.values()] == [(1, 1, 1), (1, 0, 0)]
     assert tools["suggest_activity"]["offered_tokens"] > 10

@@ -67,12 +67,12 @@ def test_the_summary_comes_first() -> None:
 @pytest.mark.parametrize(
     ("count", "words"), [(2, "a killed by SIGTERM · a 2 killed by SIGTERM"), (3, "3 servers killed by SIGTERM")]
 )
-def test_many_servers_that_ended_in_one_way_are_counted(count: int, words: str) -> None:
+def test_many_servers_that_ended_in_the_same_way_are_counted(count: int, words: str) -> None:
     scenes = [Dialogue("a").exits(None, signal="SIGTERM") for _ in range(count)]
     assert words in plain(summary(transcribe(*(one.records for one in scenes)))[0])
 
 
-def test_the_summary_says_when_all_went_well_and_all_was_recorded() -> None:
+def test_the_summary_says_when_all_is_ok_and_complete() -> None:
     scene = opened("weather").client(request(1)).server(result(1)).client(request(2)).server(result(2)).closes()
     assert shown(scene.transcript)[0] == "✓ 2 calls in 8.00 ms, all ok · complete"
 
@@ -80,12 +80,12 @@ def test_the_summary_says_when_all_went_well_and_all_was_recorded() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"), [(b"{\n", "✗ 1 call in 7.00 ms · 1 finding"), (b"hello\n", "✓ 1 call in 7.00 ms · 1 finding")]
 )
-def test_a_summary_is_no_better_than_what_was_found(line: bytes, expected: str) -> None:
+def test_a_summary_with_findings_is_not_all_ok(line: bytes, expected: str) -> None:
     scene = opened("weather").client(request(1)).server(result(1)).server(line).closes()
     assert shown(scene.transcript)[0] == f"{expected} · complete"
 
 
-def test_the_summary_says_that_it_is_still_recorded() -> None:
+def test_the_summary_says_that_it_is_still_recording() -> None:
     assert shown(opened("weather").client(request(1)).server(result(1)).transcript, live=True)[0].endswith(" · recording")
 
 
@@ -105,7 +105,7 @@ def test_the_summary_says_that_payloads_were_not_kept(change: Callable[[Dialogue
     assert shown(change(scene).transcript)[0].endswith(f" · {words}")
 
 
-def test_the_summary_says_while_it_is_recorded_that_payloads_are_not_kept() -> None:
+def test_a_live_summary_says_that_payloads_are_not_kept() -> None:
     scene = opened("weather").client(request(1)).add(Frame(1, 9, 9, b"", length=70_000, sha256="00"))
     assert shown(scene.transcript, live=True)[0].endswith(" · recording, payloads of 1 frame not kept")
 
@@ -151,7 +151,7 @@ def test_a_tool_error_comes_with_its_first_text() -> None:
     assert line_with("forecast", scene).endswith("tool error: no such city")
 
 
-def test_a_message_that_has_no_room_beside_its_outcome_stands_below() -> None:
+def test_a_message_that_does_not_fit_beside_its_outcome_is_below_it() -> None:
     text = "the station of Atlantis did not answer within ten seconds and will not be asked again today"
     lines = rows_of(opened("weather").client(call(1, "forecast")).server(failed(1, text)), width=80)
     at = next(at for at, line in enumerate(lines) if "tools/call" in line)
@@ -159,13 +159,13 @@ def test_a_message_that_has_no_room_beside_its_outcome_stands_below() -> None:
     assert " ".join(line.strip() for line in lines[at + 1 : at + 4]).startswith("the station of Atlantis did not")
 
 
-def test_a_target_that_has_no_room_is_cut_on_a_screen_and_whole_on_a_pipe() -> None:
+def test_a_long_target_is_cut_on_a_screen_and_complete_on_a_pipe() -> None:
     scene = opened("weather").client(call(1, "x" * 100)).server(result(1))
     assert "xxx…  ok" in line_with("tools/call", scene, width=80)
     assert "x" * 100 in line_with("tools/call", scene)
 
 
-def test_progress_is_told_once_below_its_call_with_the_last_word() -> None:
+def test_progress_is_one_line_below_its_call_with_the_last_message() -> None:
     scene = opened("weather").client(call(1, "forecast", token="t"))
     for step in (1, 2, 3):
         scene.server(progress("t", step, f"step {step}"))
@@ -179,12 +179,12 @@ def test_a_notification_that_belongs_to_no_call_has_a_row_of_its_own() -> None:
     assert re.match(r" +1 .*→ notifications/initialized$", line_with("initialized", opened("weather").client(notification())))
 
 
-def test_noise_on_stdout_is_called_that_with_its_text_and_flagged() -> None:
+def test_noise_on_stdout_is_shown_with_its_text_and_flagged() -> None:
     scene = opened("weather").client(request(1)).server(b"Listening on 3000\n").server(result(1)).closes()
     assert line_with("← noise", scene).endswith("← noise on stdout ⚑: Listening on 3000")
 
 
-def test_a_line_of_the_client_that_is_no_message_is_malformed() -> None:
+def test_a_line_of_the_client_that_is_not_a_message_is_malformed() -> None:
     assert "→ malformed on stdin ⚑: {broken" in line_with("malformed on", opened("weather").client(b"{broken\n"))
 
 
@@ -196,11 +196,11 @@ def test_a_line_of_the_client_that_is_no_message_is_malformed() -> None:
         (b"ready\n", "← noise on stdout ⚑: ready"),
     ],
 )
-def test_a_line_of_the_server_that_is_no_message_is_called_what_it_is(line: bytes, words: str) -> None:
+def test_a_line_of_the_server_that_is_not_a_message_is_noise_or_malformed(line: bytes, words: str) -> None:
     assert words in line_with("← ", opened("weather").client(request(1)).server(line))
 
 
-def test_a_message_past_the_size_limit_is_said_to_be_not_recorded() -> None:
+def test_a_message_past_the_size_limit_says_it_was_not_recorded() -> None:
     scene = opened("weather").client(request(1)).add(Frame(1, 9, 9, b"", length=70_000, sha256="00"))
     assert line_with("not recorded on", scene).endswith("← not recorded on stdout")
 
@@ -210,17 +210,17 @@ def test_a_message_past_the_size_limit_is_as_large_as_it_was() -> None:
     assert " 70 kB " in line_with("not recorded on", scene)
 
 
-def test_stderr_stands_where_it_came_with_its_indentation() -> None:
+def test_stderr_is_in_order_of_time_with_its_indentation() -> None:
     scene = opened("weather").client(request(1)).stderr(b"\tat line 3\r\n").server(result(1))
     assert "stderr     at line 3" in line_with("at line 3", scene)
 
 
-def test_stderr_is_left_out_when_nobody_wants_it() -> None:
+def test_stderr_can_be_left_out() -> None:
     assert not [line for line in rows_of(busy_scene(), stderr=False) if " stderr " in line]
 
 
 @pytest.mark.parametrize("count", [1, FOLD_HEAD, FOLD_HEAD + FOLD_TAIL + 1])
-def test_a_short_run_of_stderr_is_shown_whole(count: int) -> None:
+def test_a_short_run_of_stderr_is_not_folded(count: int) -> None:
     scene = opened("weather").client(request(1))
     for number in range(count):
         scene.stderr(f"line {number}\n".encode())
@@ -237,22 +237,22 @@ def test_a_long_run_of_stderr_is_folded_but_for_its_ends() -> None:
     ]  # fmt: skip
 
 
-def test_rows_that_were_asked_for_bring_what_came_between_unfolded() -> None:
+def test_selected_rows_include_everything_between_unfolded() -> None:
     lines = rows_of(busy_scene(), rows=(8, 9))
     assert len([line for line in lines if "stderr" in line]) == 46
     assert [line.split()[0] for line in lines if "→ " in line and "notifications" not in line] == ["8", "9"]
 
 
-def test_rows_that_are_not_there_show_nothing_below_the_summary() -> None:
+def test_rows_that_do_not_exist_show_nothing_below_the_summary() -> None:
     assert not [line for line in shown(busy_scene().transcript, rows=(90, 99)) if line.startswith("row")]
 
 
-def test_an_answer_that_came_twice_is_told_below() -> None:
+def test_an_answer_that_came_twice_is_noted_below() -> None:
     scene = opened("weather").client(request(1)).server(result(1)).server(result(1))
     assert "← answered again ×1" in line_with("again", scene)
 
 
-def test_an_answer_nobody_asked_for_is_called_that() -> None:
+def test_an_answer_without_a_request_says_so() -> None:
     assert "← result without a request" in line_with("without", opened("weather").server(result(9)))
 
 
@@ -273,7 +273,7 @@ EVENTS = [
 
 
 @pytest.mark.parametrize(("happens", "words"), EVENTS, ids=[words for _, words in EVENTS])
-def test_what_happens_to_the_channel_has_a_line(happens: Any, words: str) -> None:
+def test_a_channel_event_has_a_line(happens: Any, words: str) -> None:
     scene = opened("weather").client(request(1))
     happens(scene)
     assert [line for line in rows_of(scene) if line.endswith(words)]
@@ -287,14 +287,14 @@ def test_findings_are_listed_below_the_rows_with_what_to_do() -> None:
     assert lines[at + 2] == "    Send logs, banners and debug output to stderr."
 
 
-def test_what_belongs_to_a_call_is_told_in_its_order() -> None:
+def test_notifications_of_a_call_are_shown_in_their_order() -> None:
     scene = opened("weather").client(call(1, "forecast", token=1)).server(progress(1, 3, "asking")).wait(9)
     lines = rows_of(scene.client(given_up(1, "enough")))
     told = [line.split("  ")[-1] for line in lines if "asking" in line or "enough" in line]
     assert told == [" ← progress: 3/17 asking", " → notifications/cancelled: enough"]
 
 
-def test_a_pending_call_shows_how_long_it_waits_and_its_last_progress() -> None:
+def test_a_pending_call_shows_its_waiting_time_and_its_last_progress() -> None:
     scene = opened("weather").client(call(1, "forecast", token=1)).server(progress(1, 3, "asking"))
     transcript = scene.transcript
     shape = timeline_columns(transcript.rows, Lanes(transcript.captures), None)

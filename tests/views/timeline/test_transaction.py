@@ -54,7 +54,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [72, 80, 110, 200])
-def test_no_line_of_a_row_shown_whole_is_wider_than_the_screen(width: int) -> None:
+def test_no_line_of_a_row_shown_in_full_is_wider_than_the_screen(width: int) -> None:
     assert all(line_cells(line) <= width for row in range(1, 20) for line in _whole_lines(row, width))
 
 
@@ -66,25 +66,25 @@ def _whole_lines(number: int, width: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("status", [200, 202])
-def test_a_usual_status_goes_without_saying(status: int) -> None:
+def test_a_usual_status_is_not_shown(status: int) -> None:
     told = Traffic()
     told.post(request(1)).answer(status, result(1))
     assert line_with("tools/list", told).endswith("ok")
 
 
-def test_an_unusual_status_stands_behind_the_outcome() -> None:
+def test_an_unusual_status_follows_the_outcome() -> None:
     told = Traffic()
     told.post(request(1)).answer(404, error(1))
     assert line_with("tools/list", told).endswith("error: -32601 no (HTTP 404)")
 
 
-def test_an_unusual_status_stands_behind_a_notification() -> None:
+def test_an_unusual_status_follows_a_notification() -> None:
     told = Traffic()
     told.post(notification()).answer(400)
     assert line_with("initialized", told).endswith("notifications/initialized: HTTP 400")
 
 
-def test_the_status_of_an_answer_that_was_refused_stands_behind_the_servers_request() -> None:
+def test_the_status_of_a_rejected_answer_follows_the_servers_request() -> None:
     told = Traffic()
     opened_session(told, "s", "claude-code", "roots")
     told.get(session="s").stream().event(request("q", "roots/list"))
@@ -95,13 +95,13 @@ def test_the_status_of_an_answer_that_was_refused_stands_behind_the_servers_requ
 @pytest.mark.parametrize(
     ("status", "said"), [(401, "http error: 401 Unauthorized"), (307, "redirected: 307 Temporary Redirect to /mcp/")]
 )
-def test_what_http_answered_instead_of_a_message_is_the_outcome(status: int, said: str) -> None:
+def test_an_http_status_without_a_message_is_the_outcome(status: int, said: str) -> None:
     told = Traffic()
     told.post(request(1)).answer(status, Location="/mcp/")
     assert line_with("tools/list", told).endswith(said)
 
 
-def test_a_request_that_was_cancelled_by_leaving_says_so() -> None:
+def test_a_request_cancelled_by_disconnecting_says_so() -> None:
     told = Traffic()
     told.post(modern(1)).stream().close("client", "broken")
     assert line_with("tools/list", told).endswith("cancelled: the client closed the stream")
@@ -125,7 +125,7 @@ def test_a_request_that_was_cancelled_by_leaving_says_so() -> None:
         ),
     ],
 )
-def test_a_request_without_a_message_says_how_it_went(told: Any, said: str) -> None:
+def test_a_request_without_a_message_shows_its_result(told: Any, said: str) -> None:
     (found,) = [line for line in shown(told().traffic) if "GET /x" in line and "→ GET" in line]
     assert found.endswith(said)
 
@@ -146,7 +146,7 @@ def test_one_client_has_no_column() -> None:
     assert not any(line.startswith("row") and "client" in line for line in shown(told))
 
 
-def test_all_clients_stand_above_the_rows() -> None:
+def test_all_clients_are_named_above_the_rows() -> None:
     told = Traffic()
     for number in range(6):
         told.post(initialize(1, f"client-{number}")).answer(200, result(1))
@@ -156,7 +156,7 @@ def test_all_clients_stand_above_the_rows() -> None:
 # --- One row ---
 
 
-def test_an_exchange_shown_whole_has_its_transactions() -> None:
+def test_an_exchange_shown_in_full_has_its_transactions() -> None:
     told = Traffic()
     told.post(request(1)).stream().event(result(1), chunks=(64, 46)).close("server")
     lines = whole_row(told, 1)
@@ -186,7 +186,7 @@ def test_a_session_is_named() -> None:
     assert f"transaction 1 · connection 1 · session {SESSION}" in whole_row(told, 1)
 
 
-def test_a_transaction_shown_whole_says_what_came_when() -> None:
+def test_a_transaction_shown_in_full_has_its_times() -> None:
     told = Traffic()
     told.get("/x").note("tls", "TLSv1.3").answer(404, b"no such page", Content_Type="text/plain")
     lines = whole_row(told, 1)
@@ -252,7 +252,7 @@ def test_the_summary_counts_http_errors_and_redirects() -> None:
     assert (summary["http_error"], summary["redirected"]) == (2, 1)
 
 
-def test_a_change_of_state_names_the_client_of_its_row() -> None:
+def test_a_state_line_names_the_client_of_its_row() -> None:
     transcript = http_scene().transcript
     names = {json.loads(state_line(row, transcript.captures))["client"] for row in transcript.exchanges}
     assert names == {"claude-code", "qwen-agent", "inspector", "client"}
@@ -264,7 +264,7 @@ def test_a_message_names_its_transaction() -> None:
     assert all(one["transaction"] for one in made)
 
 
-def test_stdio_has_none_of_it() -> None:
+def test_stdio_has_no_transactions_in_json() -> None:
     transcript = transcribe(opened("weather").client(request(1)).server(result(1)).records)
     made = json.loads("".join(transcript_json(transcript, transcript.rows, live=False)))
     assert not any("transactions" in row for row in made["rows"])
