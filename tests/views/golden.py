@@ -1,6 +1,6 @@
-"""Texts that views once printed and shall go on printing, as files beside the tests.
+"""Golden files: the output of views, compared with files beside the tests.
 
-After a change that is meant: `MCPSPY_WRITE_GOLDEN=1 pytest tests/views`, and look at the difference.
+After an intended change, run `MCPSPY_WRITE_GOLDEN=1 pytest tests/views` and look at the difference.
 """
 
 import os
@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent / "golden"
 
 
 def same_as_golden(name: str, lines: Iterable[Line]) -> bool:
-    """Whether `lines`, as a pipe would get them, are what the file says."""
+    """Compare `lines`, as a pipe would get them, with the file."""
     text = "".join(f"{plain(line)}\n" for line in lines)
     path = FOLDER / f"{name}.txt"
     if os.environ.get("MCPSPY_WRITE_GOLDEN"):

@@ -1,4 +1,4 @@
-"""What tests of views look at over HTTP: a scene with a bit of everything, and one in which every string means harm."""
+"""HTTP scenes for the tests of views: one with a bit of everything, and one in which every string is hostile."""
 
 import gzip
 
@@ -11,7 +11,7 @@ SESSION = "redacted-8eecc9a3d0d7"
 
 
 def http_scene() -> Traffic:
-    """HTTP+SSE, a session with a question, a modern client, OAuth's metadata, a redirect, refusals, an upstream that is gone."""
+    """Make HTTP+SSE, a session with a server request, a modern client, OAuth metadata, a redirect, rejections, a dead upstream."""
     told = Traffic(header=make_header(label="everything", wall_ns=WALL_NS))
     _oauth(told)
     _http_sse(told)
@@ -36,7 +36,7 @@ def _oauth(told: Traffic) -> None:
 
 
 def _http_sse(told: Traffic) -> None:
-    """The run of a published walkthrough: chunks of 81 bytes, and one event in many."""
+    """Make the traffic of a published walkthrough: chunks of 81 bytes, and one event in many chunks."""
     stream = told.get("/sse").stream()
     forwarded = b"event: endpoint\r\ndata: http://127.0.0.1:7777/messages/?session_id=redacted-0432c9b7d128\r\n\r\n"
     uri = "http://127.0.0.1:3001/messages/?session_id=redacted-0432c9b7d128"
@@ -69,7 +69,7 @@ def _error(code: int) -> dict[str, object]:
 
 
 def hostile_traffic(text: str) -> Traffic:
-    """`text` in every field of HTTP that a peer can fill."""
+    """Put `text` into every field of HTTP that a peer can fill."""
     told = Traffic(header=make_header(label=text, wall_ns=WALL_NS), url=f"http://{text}/")
     raw = text.encode("utf-8", "surrogatepass")
     field = raw.replace(b"\r", b" ").replace(b"\n", b" ")

@@ -1,4 +1,4 @@
-"""Run by mitmproxy's Python: the flows of a file that mitmproxy imports, as JSON: method, URL, status, and both bodies."""
+"""A script for mitmproxy's Python: prints the flows of a file as JSON, with method, URL, status, and both bodies."""
 
 import json
 import sys

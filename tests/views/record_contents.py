@@ -1,4 +1,4 @@
-"""Records tests/views/contents.mcpspy anew: everything that server-everything has to show, asked for by a client of a few lines.
+"""Records tests/views/contents.mcpspy again: all features of server-everything, requested by a small client.
 
     python -m tests.views.record_contents
 
@@ -57,7 +57,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 
 def converse(server: "subprocess.Popen[bytes]") -> None:
-    """Ask one by one, and answer what the server asks meanwhile."""
+    """Send the requests one by one, and answer the server's requests in between."""
     assert server.stdin is not None
     assert server.stdout is not None
 

@@ -1,4 +1,4 @@
-"""What tests of views look at: a scene with a bit of everything, one with three servers, and one in which every string means harm."""
+"""Scenes for the tests of views: one with a bit of everything, one with three servers, and one in which every string is hostile."""
 
 import json
 from typing import Any
@@ -13,40 +13,40 @@ WALL_NS = 1_795_000_000_000_000_000
 
 
 def call(id: Any, tool: str, *, token: Any = None, **arguments: Any) -> dict[str, Any]:
-    """A tools/call."""
+    """Make a tools/call."""
     meta = {} if token is None else {"_meta": {"progressToken": token}}
     return request(id, "tools/call", {"name": tool, "arguments": arguments, **meta})
 
 
 def failed(id: Any, text: str) -> dict[str, Any]:
-    """The result of a tool that failed."""
+    """Make the result of a tool that failed."""
     return result(id, {"content": [{"type": "text", "text": text}], "isError": True})
 
 
 def refused(id: Any, code: int, message: str) -> dict[str, Any]:
-    """A JSON-RPC error."""
+    """Make a JSON-RPC error."""
     return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
 
 
 def progress(token: Any, at: int, message: str) -> dict[str, Any]:
-    """How far a call is."""
+    """Make a progress notification."""
     return notification("notifications/progress", {"progressToken": token, "progress": at, "total": 17, "message": message})
 
 
 def given_up(id: Any, reason: str) -> dict[str, Any]:
-    """A cancellation."""
+    """Make a cancellation."""
     told = cancelled(id)
     return {**told, "params": {**told["params"], "reason": reason}}
 
 
 def opened(label: str, *, begin_ms: int = 0) -> Dialogue:
-    """A dialogue in a capture that began so long after the first."""
+    """Begin a dialogue in a capture that began this long after the first."""
     at_ns = begin_ms * 1_000_000
     return Dialogue(header=make_header(label=label, wall_ns=WALL_NS + at_ns, monotonic_ns=at_ns))
 
 
 def busy_scene() -> Dialogue:
-    """A slow call with progress, an error, a tool error, noise, stderr, a cancelled call, a server's request, a pending call."""
+    """Make a slow call with progress, an error, a tool error, noise, stderr, a cancelled call, a server request, a pending call."""
     scene = opened("weather").wait(30).stderr(b"weather server 1.4 starting\n")
     hello = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "claude-code"}}
     scene.client(request(0, "initialize", hello)).wait(11).server(result(0)).client(notification())
@@ -67,7 +67,7 @@ def busy_scene() -> Dialogue:
 
 
 def three_servers() -> Transcript:
-    """One client and three servers at once; one of them fails, and one has a name in Japanese."""
+    """Make one client and three servers at once; one of them fails, and one has a Japanese name."""
     dialogues = [opened("weather"), opened("filesystem-of-a-long-name", begin_ms=5), opened("天気", begin_ms=9)]
     for number, scene in enumerate(dialogues):
         hello = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "claude-code"}}
@@ -80,7 +80,7 @@ def three_servers() -> Transcript:
 
 
 def hostile_scene(text: str) -> Dialogue:
-    """`text` in every field that a peer, a file or a command line can fill."""
+    """Put `text` into every field that a peer, a file or a command line can fill."""
     scene = Dialogue(header=make_header(label=text, wall_ns=WALL_NS, parent={"pid": 7, "name": text, "start": 1}))
     hello = {"protocolVersion": text, "clientInfo": {"name": text}}
     scene.client(request(text, "initialize", hello)).server(result(text, {text: text}))
@@ -97,5 +97,5 @@ def hostile_scene(text: str) -> Dialogue:
 
 
 def payload(value: Any) -> bytes:
-    """A JSON value as it comes over the wire, letters as they are."""
+    """Spell a JSON value as it comes over the wire, without escapes."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -1,6 +1,6 @@
-"""The page on filters says what the parser's table says, and every filter on it can be read.
+"""The page on filters agrees with the parser's table, and every filter on it can be parsed.
 
-After a change: `MCPSPY_WRITE_DOCS=1 pytest tests/views/test_filter_page.py`, and look at the difference.
+After a change, run `MCPSPY_WRITE_DOCS=1 pytest tests/views/test_filter_page.py` and look at the difference.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Strings that mean harm, in every field that somebody else fills, do nothing wherever they are printed."""
+"""Hostile strings, in every field that others fill, are harmless wherever they are printed."""
 
 import json
 import unicodedata
@@ -60,7 +60,7 @@ def dangerous(text: str) -> set[str]:
 
 
 def printed(transcript: Transcript, width: int | None) -> list[str]:
-    """Everything that can be printed of a transcript, line by line."""
+    """Yield everything that can be printed of a transcript, line by line."""
     layout = diagram(transcript, transcript.rows)
     lines: list[Line] = [
         *timeline(transcript, width=width, zone=UTC),

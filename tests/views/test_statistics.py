@@ -1,4 +1,4 @@
-"""Numbers as they are shown: in their columns, within the screen, harmless, and in JSON under documented names."""
+"""Statistics: in their columns, within the screen, harmless, and in JSON under documented names."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def document(transcript: Transcript) -> Any:
 
 
 def line_of(lines: list[str], word: str) -> list[str]:
-    """The words of the first line that begins with `word`."""
+    """Return the words of the first line that begins with `word`."""
     return next(line.split() for line in lines if line.strip().startswith(word))
 
 
@@ -48,7 +48,7 @@ SCENES: dict[str, Callable[[], Transcript]] = {
 @pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("name", ["busy", "three"])
 def test_the_numbers_are_shown_as_before(name: str, width: int) -> None:
-    """Without the summary, which has its own tests."""
+    """Compare the statistics without the summary, which has its own tests."""
     lines = statistics_lines(SCENES[name](), width=width, zone=UTC)
     assert same_as_golden(f"numbers-{name}-{width}", dropwhile(lambda line: line, lines))
 
@@ -129,7 +129,7 @@ def test_an_empty_column_is_left_out() -> None:
 
 
 def names(value: Any) -> set[str]:
-    """Every name of a member, but those that are captured: methods of HTTP, statuses, codes, what was tapped."""
+    """Return every member name, except captured ones: HTTP methods, statuses, codes, what was tapped."""
     if isinstance(value, list):
         return {name for one in value for name in names(one)}
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A comparison for people and for programs: whole at every width, and harmless whatever was captured."""
+"""A comparison as lines and as JSON: complete at every width, and harmless whatever was captured."""
 
 import json
 from datetime import UTC

@@ -1,4 +1,4 @@
-"""What a replay says beside the comparison: whole at every width, and harmless whatever was captured."""
+"""The lines of a replay beside the comparison: complete at every width, and harmless whatever was captured."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ ANNOTATED = {"tools": [{"name": name, "annotations": {hint: True}} for name, hin
 
 
 def scene(word: str) -> Transcript:
-    """Calls that read, destroy and are redacted, with a word in each place where a peer may say one."""
+    """Make calls that read, that destroy and that are redacted, with a text in every field of a peer."""
     told = Dialogue().client(request(1)).server(result(1, ANNOTATED))
     told.client(tool_call(2, "look", at=word)).server(result(2)).client(tool_call(3, "drop", at=word)).server(result(3))
     told.client(tool_call(4, word, key="redacted-0123456789ab")).server(result(4)).client(tool_call(5, word)).server(result(5))
@@ -32,7 +32,7 @@ def scene(word: str) -> Transcript:
 
 
 def told(word: str, width: int | None) -> list[str]:
-    """All that is said of a replay of that scene in which everything went wrong."""
+    """Return all lines about a replay of that scene in which everything went wrong."""
     transcript = scene(word)
     (plan,) = read_plans(transcript)
     effects = Effects(transcript)

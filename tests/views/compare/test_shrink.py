@@ -1,4 +1,4 @@
-"""The smallest sequence, as people and programs are told it."""
+"""The smallest sequence, as lines and as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOSTILE = "\x1b[2Jevil\u202e\n\r\x07"
 
 
 def found(name: str = "echo", *, sends: int = 2) -> ShrinkResult:
-    """A notification and calls of a tool of this name, the last of which is answered with an error."""
+    """Make a notification and calls of a tool of this name; the last call is answered with an error."""
     recorded = Dialogue().client(notification("notifications/a"))
     for id in range(1, sends):
         recorded.client(request(id, "tools/call", {"name": name, "arguments": {"text": name}}))

@@ -54,7 +54,7 @@ def test_a_comment_names_bytes_that_were_not_recorded() -> None:
 
 
 class Heard(NamedTuple):
-    """What a server got."""
+    """The requests that a server received."""
 
     method: str
     target: str
@@ -64,7 +64,7 @@ class Heard(NamedTuple):
 
 @pytest.fixture
 def listening() -> Iterator[tuple[str, list[Heard]]]:
-    """The address of a server that answers anything, and what it got."""
+    """Start a server that answers anything; return its address and the requests it received."""
     heard: list[Heard] = []
 
     class Answering(BaseHTTPRequestHandler):
@@ -130,7 +130,7 @@ def test_no_target_is_an_option_of_curl_or_a_local_file(target: str) -> None:
 
 
 def _told(text: str) -> str:
-    """`R` for what is secret, be it a pseudonym or what stands for it in the environment."""
+    """Replace a secret by `R`, be it a pseudonym or a shell variable."""
     return re.sub("s3cret|redacted-[0-9a-f]{12}", "R", text)
 
 

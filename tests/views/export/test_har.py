@@ -1,4 +1,4 @@
-"""The HAR file: what the specification wants of it, and what the capture holds."""
+"""The HAR file: it follows the specification, and holds what the capture holds."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def written(name: str) -> dict[str, Any]:
 
 
 def valid(made: dict[str, Any]) -> dict[str, Any]:
-    """The log of a file that is as the specification wants it."""
+    """Return the log of a file that follows the specification."""
     schema = json.loads((Path(__file__).parents[1] / "har.schema.json").read_text())
     jsonschema.validate(made, schema)
     log: dict[str, Any] = made["log"]

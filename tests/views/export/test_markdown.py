@@ -1,4 +1,4 @@
-"""The report in Markdown: what a reader needs, and nothing that a payload could make of it."""
+"""The report in Markdown: complete, and without any markup that comes from a payload."""
 
 import re
 from pathlib import Path

@@ -23,7 +23,7 @@ def events(text: str) -> list[dict[str, Any]]:
 
 
 def assert_no_overlap(bars: list[dict[str, Any]]) -> None:
-    """Nor in whole nanoseconds, to which Perfetto cuts beginnings and durations, each by itself."""
+    """Check whole nanoseconds too, because Perfetto truncates beginnings and durations separately."""
     ends: dict[tuple[int, int], int] = {}
     for one in sorted((one for one in bars if one["ph"] == "X"), key=lambda one: one["ts"]):
         lane = one["pid"], one["tid"]

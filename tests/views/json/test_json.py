@@ -41,14 +41,14 @@ def messages(scene: Dialogue | Traffic) -> list[dict[str, Any]]:
 
 
 def line_of(raw: bytes) -> str:
-    """The line of a message with this payload."""
+    """Return the line of a message with this payload."""
     transcript = opened("weather").client(raw).transcript
     (line,) = message_lines(transcript, transcript.rows)
     return line
 
 
 def names(value: Any) -> set[str]:
-    """Every name of a member in a JSON value, payloads left out."""
+    """Return every member name in a JSON value, without payloads."""
     if isinstance(value, list):
         return {name for one in value for name in names(one)}
     if not isinstance(value, dict):
@@ -196,13 +196,13 @@ def test_every_field_is_in_the_documentation() -> None:
 
 
 def section(verb: str) -> str:
-    """The section on what `verb` prints; empty if there is none."""
+    """Return the section about the output of `verb`; empty if there is none."""
     found = re.search(rf"^## `mcpspy {verb}`\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
     return found[1] if found else ""
 
 
 def fields(verb: str) -> set[str]:
-    """The names in the first columns of its tables."""
+    """Return the names in the first columns of its tables."""
     return {name for row in re.findall(r"^\| (`.*?) \|", section(verb), re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
 
 

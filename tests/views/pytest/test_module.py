@@ -1,4 +1,4 @@
-"""A capture as a module of tests: what is asked, what is held, and that captured text is never code."""
+"""A capture as a module of tests: the calls, the assertions, and that captured text is never code."""
 
 import ast
 from typing import Any
@@ -21,7 +21,7 @@ TEXT = {"type": "text", "text": "12 °C"}
 
 
 def module(scene: Dialogue, name: str = "weather.mcpspy") -> str:
-    """The module of a dialogue, which Python can read."""
+    """Return the module of a dialogue, after Python has parsed it."""
     transcript = transcribe(scene.records)
     text = "\n".join(pytest_module(transcript, transcript.rows, {0: name}))
     ast.parse(text.encode())
@@ -35,7 +35,7 @@ def opened() -> Dialogue:
 
 
 def asked(line: dict[str, Any], answer: Any) -> str:
-    """The statements about one request with the id 1 and its answer."""
+    """Return the statements about one request with the id 1 and its answer."""
     text = module(opened().client(request(2)).server(result(2, {"tools": []})).client(line).server(answer))
     return text.partition("== []\n\n")[2].rstrip()
 
@@ -195,7 +195,7 @@ def test_captures_of_several_servers_become_several_tests() -> None:
 
 
 def words_everywhere(text: str) -> Dialogue:
-    """`text` in every place from which a module of tests takes something."""
+    """Put `text` into every field that a module of tests reads."""
     scene = Dialogue(header=header(tapped={"transport": "stdio", "argv": [text]}))
     scene.client(request("0", "initialize", {"protocolVersion": text})).server(result("0", {"protocolVersion": text}))
     answers = [
@@ -221,7 +221,7 @@ def words_everywhere(text: str) -> Dialogue:
 
 
 def code(text: str) -> list[str]:
-    """What a module does: its syntax tree without the values of its literals, and without what is only said if they are long."""
+    """Return the syntax tree of a module without the values of its literals, and without what depends on their length."""
     tree = ast.parse(text.encode())
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant):

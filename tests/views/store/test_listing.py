@@ -1,4 +1,4 @@
-"""The list of captures, at several widths, with names that mean harm."""
+"""The list of captures, at several widths, with hostile names."""
 
 import json
 from datetime import UTC, datetime

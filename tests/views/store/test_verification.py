@@ -1,4 +1,4 @@
-"""What is said of a capture's condition, at several widths."""
+"""The lines about a verified capture, at several widths."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a peer wrote does nothing to a terminal, to JSON or to a diagram."""
+"""Captured text is harmless for a terminal, for JSON and for a diagram."""
 
 import json
 import re
@@ -25,7 +25,7 @@ JSON_VALUES = st.recursive(
 
 
 def dangerous(text: str) -> set[str]:
-    """What in `text` a terminal would obey or not show."""
+    """Return the characters of `text` that control a terminal or are invisible on it."""
     return set(text) & (set(DANGEROUS) | set(BLANK_LETTERS))
 
 

@@ -1,4 +1,4 @@
-"""The next useful command: of the worst there is, with the address that was given."""
+"""The next useful command: about the worst call, with the user's address."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A literal of Python says what was captured, and nothing else."""
+"""A literal of Python has the captured value, and no effect."""
 
 import ast
 import json
@@ -20,7 +20,7 @@ VALUES = st.recursive(
 
 
 def spelled(value: Any) -> str:
-    """JSON, in which `1`, `1.0` and `true` differ."""
+    """Spell a value as JSON, in which `1`, `1.0` and `true` differ."""
     return json.dumps(value)
 
 

@@ -1,4 +1,4 @@
-"""Times, sizes and counts read as a person would write them, and never take more room than their column has."""
+"""Times, sizes and counts are spelled with units, and never exceed their column."""
 
 import pytest
 from hypothesis import given

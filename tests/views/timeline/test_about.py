@@ -1,4 +1,4 @@
-"""What is said of messages beyond their methods: in rows, over payloads and for scripts, from a recording of a real server."""
+"""The content of messages in words: in rows, above payloads and in JSON, from a capture of a real server."""
 
 import json
 from base64 import b64encode
@@ -35,18 +35,18 @@ def recorded(name: str) -> Transcript:
 
 @pytest.fixture(scope="module")
 def contents() -> Transcript:
-    """Everything that server-everything has to show."""
+    """Read the capture of all features of server-everything."""
     return recorded("tests/views/contents.mcpspy")
 
 
 def detail(transcript: Transcript, method: str, target: str | None = None) -> str:
-    """What the row of the first such exchange says behind its outcome."""
+    """Return the detail of the first row with this method."""
     found = [one for one in transcript.exchanges if one.method == method and target in (None, one.target)]
     return outcome_phrase(found[0]).detail
 
 
 def told(transcript: Transcript, method: str, target: str | None = None, *, answer: bool = True) -> list[str]:
-    """What stands over the payload of the first such request, or of its answer."""
+    """Return the lines above the payload of the first such request, or of its answer."""
     exchange = next(one for one in transcript.exchanges if one.method == method and target in (None, one.target))
     message = exchange.response if answer else exchange.request
     assert message is not None

@@ -1,4 +1,4 @@
-"""What a row says of its call, polls that are folded, and the call above a row that is shown whole."""
+"""The part of a row in its call, polls that are folded, and the call above a row that is shown in full."""
 
 import json
 from typing import Any
@@ -37,19 +37,19 @@ HARM = "\x1b[31m\u202e\x07"
 
 
 def shown(told: Dialogue, width: int | None = None) -> list[str]:
-    """The lines of the rows."""
+    """Return the lines of the rows."""
     lines = [plain(line) for line in timeline(told.transcript, width=width)]
     begin = next(at for at, line in enumerate(lines) if line.startswith("row"))
     return [line for line in lines[begin + 2 :] if line and not line.startswith(("⚑", "    "))]
 
 
 def outcomes(told: Dialogue) -> list[str]:
-    """What stands behind the words of each row."""
+    """Return the outcome of each row."""
     return [line.partition("→ ")[2].partition("  ")[2].strip() for line in shown(told) if "→ " in line]
 
 
 def above(told: Dialogue, row: int, width: int | None = None) -> list[str]:
-    """The call above a row."""
+    """Return the lines about the call above a row."""
     transcript = told.transcript
     found = transcript.row(row)
     assert found is not None
@@ -59,7 +59,7 @@ def above(told: Dialogue, row: int, width: int | None = None) -> list[str]:
 
 
 def two_rounds(wait_ms: int = 3000) -> Dialogue:
-    """A call that needed input."""
+    """Make a call that needed input."""
     return Dialogue().client(ask(1)).server(required(1, "s")).wait(wait_ms).client(again(2, state="s")).server(result(2))
 
 
@@ -233,7 +233,7 @@ def test_names_of_tasks_are_harmless() -> None:
 
 
 def as_json(told: Dialogue) -> list[Any]:
-    """The member `call` of each numbered row."""
+    """Return the member `call` of each numbered row."""
     transcript = told.transcript
     return [one["call"] for row in transcript.rows if "call" in (one := row_object(row, transcript.captures))]
 

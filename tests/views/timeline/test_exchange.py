@@ -1,4 +1,4 @@
-"""One row whole: every message of it, with times, ids, records, and payloads as they were spelled."""
+"""One row in full: each of its messages, with times, ids, records, and payloads as they were spelled."""
 
 from typing import Any
 

@@ -29,7 +29,7 @@ def shown(told: Traffic, **options: Any) -> list[str]:
 
 
 def words(told: Traffic, **options: Any) -> list[str]:
-    """What is shown, without times and arrows."""
+    """Return the shown lines, without times and arrows."""
     return [line.split(" ", 2)[-1] if line[:1].isdigit() else line for line in shown(told, **options)]
 
 

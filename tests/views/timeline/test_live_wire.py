@@ -1,4 +1,4 @@
-"""The wire view of captures that grow: what was told in pieces is what is told of the whole, and nothing is told twice."""
+"""The wire view of captures that grow: the pieces are the lines of the finished capture, and nothing is shown twice."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ from tests.views.http_scenes import http_scene
 
 
 def told_live(told: Traffic, step: int, wire: LiveWire | LiveWireJson) -> list[list[Any]]:
-    """What the wire says after every `step` records."""
+    """Yield the lines of the wire view after every `step` records."""
     transcriber = Transcriber(keep_frames=True)
     batches: list[list[Any]] = []
     for begin in range(0, len(told.records), step):
@@ -29,7 +29,7 @@ def told_live(told: Traffic, step: int, wire: LiveWire | LiveWireJson) -> list[l
 
 
 def entries(lines: list[str]) -> list[str]:
-    """The lines but for headings, notes and margins."""
+    """Return the lines without headings, notes and margins."""
     bare = [line.strip() for line in lines if line.startswith(" ")]
     return sorted(line for line in bare if line)
 

@@ -1,4 +1,4 @@
-"""What a server wrote to stderr, shown with the messages that it quotes."""
+"""Lines of a server's stderr, shown with the messages that they quote."""
 
 import json
 from datetime import UTC
@@ -21,13 +21,13 @@ from tests.views.test_hostile import HOSTILE, dangerous
 
 
 def logged(words: str, value: Any) -> bytes:
-    """A line of the log: the words, and a value behind them as Java's libraries write it."""
+    """Make a line of the log: words, and a value as Java's libraries write it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return f"09:38:50.339 [main] DEBUG c.e.mcp.server.McpServer - {words}: {text}\n".encode("utf-8", "surrogatepass")
 
 
 def chatty_scene() -> Dialogue:
-    """A server that tells its log every message in Chinese: what it reads once it has read it, what it writes before it does."""
+    """Make a server that logs every message in Chinese: requests after it has read them, results before it writes them."""
     hello = request(0, "initialize", {"protocolVersion": "2025-06-18"})
     weather = call(1, "weather", city="北京")
     answer = result(1, {"content": [{"type": "text", "text": "城市: 北京\n天气: 小雨"}]})
@@ -43,7 +43,7 @@ def shown(width: int | None) -> list[str]:
 
 
 def row(number: int, width: int | None = 80) -> list[str]:
-    """The row with this number, whole."""
+    """Return the lines of the row with this number."""
     transcript = chatty_scene().transcript
     found = transcript.row(number)
     assert found is not None

@@ -1,4 +1,4 @@
-"""What a person reads of a miss."""
+"""The lines of a miss."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A model call as it is shown: in a row, whole, in numbers and in JSON; from the agents' runs of captures/."""
+"""Model calls: in a row, in full, in statistics and in JSON; from the agent runs of captures/."""
 
 import json
 from datetime import UTC

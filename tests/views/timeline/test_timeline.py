@@ -26,7 +26,7 @@ def shown(transcript: Transcript, **options: Any) -> list[str]:
 
 
 def rows_of(scene: Dialogue, **options: Any) -> list[str]:
-    """The lines below the names of the columns."""
+    """Return the lines below the column titles."""
     lines = shown(scene.transcript, **options)
     return lines[next(at for at, line in enumerate(lines) if line.startswith("row")) + 1 :]
 

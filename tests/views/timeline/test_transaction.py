@@ -1,4 +1,4 @@
-"""HTTP in the timeline, in one row shown whole, in diagrams and in JSON: what is said of transactions."""
+"""HTTP transactions in the timeline, in one row in full, in diagrams and in JSON."""
 
 import json
 from datetime import UTC
