@@ -1,4 +1,4 @@
-"""Hostile strings, in every field that others fill, are harmless wherever they are printed."""
+"""Hostile strings, in every field that others fill, are harmless wherever a view prints them. Views are discovered, not listed."""
 
 import json
 import unicodedata
@@ -9,24 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpspy.records import Header, Open, Record
-from mcpspy.transcript.model import Numbered, Transcript
+from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.json.messages import message_lines
-from mcpspy.views.json.rows import transcript_json
-from mcpspy.views.json.server_statistics import statistics_json
-from mcpspy.views.json.transactions import http_lines
-from mcpspy.views.sequence.ladder import ladder
-from mcpspy.views.sequence.layout import diagram
-from mcpspy.views.sequence.mermaid import mermaid
-from mcpspy.views.statistics import statistics_lines
-from mcpspy.views.text.hint import next_commands
-from mcpspy.views.text.line import Line, line_cells, plain
-from mcpspy.views.timeline.exchange import carrying_transactions, row_lines
+from mcpspy.views.text.line import line_cells, plain
+from mcpspy.views.timeline.exchange import carrying_transactions
 from mcpspy.views.timeline.http_wire import wire_lines
 from mcpspy.views.timeline.timeline import timeline
 from tests.capture import strategies
 from tests.tiers import current_tier, slow_examples
+from tests.transcript.llm.traffic import ModelTraffic, completion, delta, sse
 from tests.transcript.test_properties import RECORDS
+from tests.views.discovered import Subject, views
 from tests.views.http_scenes import hostile_traffic
 from tests.views.scenes import hostile_scene
 
@@ -60,24 +54,8 @@ def dangerous(text: str) -> set[str]:
 
 
 def printed(transcript: Transcript, width: int | None) -> list[str]:
-    """Yield everything that can be printed of a transcript, line by line."""
-    layout = diagram(transcript, transcript.rows)
-    lines: list[Line] = [
-        *timeline(transcript, width=width, zone=UTC),
-        *ladder(layout, width=width or 100),
-        *next_commands(transcript, ["@"], live=False),
-        *statistics_lines(transcript, width=width, zone=UTC),
-    ]
-    for row in transcript.rows:
-        if isinstance(row, Numbered):
-            lines += row_lines(transcript, row, width=width)
-    transactions = carrying_transactions(transcript, transcript.rows)
-    lines += wire_lines(transcript, transactions, width=width)
-    texts = [plain(line) for line in lines]
-    for is_whole in (False, True):
-        texts += "".join(transcript_json(transcript, transcript.rows, live=False, whole=is_whole)).split("\n")
-    texts += statistics_json(transcript, live=False).split("\n")
-    return [*texts, *mermaid(layout), *message_lines(transcript, transcript.rows), *http_lines(transcript, transactions)]
+    """Print everything that can be printed of a transcript, line by line."""
+    return list(Subject(transcript, width).printed())
 
 
 def hostile_transcript(text: str) -> Transcript:
@@ -86,16 +64,34 @@ def hostile_transcript(text: str) -> Transcript:
     return scene.transcript
 
 
-@pytest.mark.parametrize("width", [20, 80, None])
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_nothing_dangerous_is_printed(text: str, width: int | None) -> None:
-    assert [line for line in printed(hostile_transcript(text), width) if dangerous(line)] == []
+def hostile_model(text: str) -> Transcript:
+    """Make a conversation in which the model's API, its tools and its turns say this text."""
+    traffic = ModelTraffic(label=text.encode("utf-8", "replace").decode())
+    tools = [{"type": "function", "function": {"name": text, "description": text, "parameters": {text: text}}}]
+    use = {"id": text, "type": "function", "function": {"name": text, "arguments": json.dumps({text: text})}}
+    traffic.ask(f"user: {text}", model=text, tools=tools).answer(200, completion(text, tool_calls=[use]))
+    traffic.ask(f"user: {text}", f"assistant: {text}", model=text, tools=tools).answer(400, {"error": {"message": text}})
+    traffic.ask(f"user: {text}").stream().raw(sse(delta(text), text.encode("utf-8", "replace"))).close(how="reset")
+    return traffic.wire
+
+
+TRANSCRIPTS = {
+    "stdio": hostile_transcript,
+    "http": lambda text: hostile_traffic(text).wire,
+    "model": hostile_model,
+}
+
+
+def test_views_of_every_kind_are_discovered() -> None:
+    packages = {view.name.partition(".")[0] for view in views()}
+    assert packages >= {"check", "compare", "export", "json", "page", "pytest", "sequence", "statistics", "text", "timeline"}
 
 
 @pytest.mark.parametrize("width", [20, 80, None])
+@pytest.mark.parametrize("kind", TRANSCRIPTS)
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_nothing_dangerous_of_http_is_printed(text: str, width: int | None) -> None:
-    assert [line for line in printed(hostile_traffic(text).wire, width) if dangerous(line)] == []
+def test_nothing_dangerous_is_printed(text: str, kind: str, width: int | None) -> None:
+    assert [line for line in printed(TRANSCRIPTS[kind](text), width) if dangerous(line)] == []
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
@@ -108,8 +104,8 @@ def test_no_hostile_string_makes_a_line_of_http_wider_than_the_screen(text: str)
 @settings(max_examples=slow_examples(current_tier()))
 @given(st.text(st.characters(), max_size=20))
 def test_no_string_at_all_makes_anything_raise_or_prints_anything_dangerous(text: str) -> None:
-    assert not any(dangerous(line) for line in printed(hostile_transcript(text), 80))
-    assert not any(dangerous(line) for line in printed(hostile_traffic(text).wire, 80))
+    for make in TRANSCRIPTS.values():
+        assert not any(dangerous(line) for line in printed(make(text), 80))
 
 
 @settings(max_examples=slow_examples(current_tier()))

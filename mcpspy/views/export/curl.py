@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from ...transcript.http.head import read_head
 from ..text.escape import decoded, safe_text
@@ -93,11 +93,19 @@ def _head(transaction: Transaction) -> Head:
 
 def _url(head: Head, capture: CaptureInfo, transaction: Transaction) -> str:
     """Return the server's address with the target of this request."""
-    base = urlsplit(str(capture.header.tapped.get("url", ""))) if capture.header else urlsplit("")
+    base = split_url(str(capture.header.tapped.get("url", ""))) if capture.header else split_url("")
     target = head.target or transaction.target
     if target.startswith(("http://", "https://")):
         return target
     return f"{base.scheme or 'http'}://{base.netloc or head.get('host') or '127.0.0.1'}{target}"
+
+
+def split_url(text: str) -> SplitResult:
+    """Split a captured URL; give no parts where it is none, as `http://[`."""
+    try:
+        return urlsplit(text)
+    except ValueError:
+        return urlsplit("")
 
 
 def _word(text: str) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from base64 import b64encode
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from ...wire.encodings import decoded
 from ...wire.sse import parse
 from ..text.json_text import as_json
 from ..text.units import wall_time
+from .curl import split_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -75,7 +76,7 @@ def _request(transaction: Transaction, capture: CaptureInfo) -> dict[str, Any]:
         "cookies": [],
         "headers": _fields(head),
         "queryString": [
-            {"name": name, "value": value} for name, value in parse_qsl(urlsplit(url).query, keep_blank_values=True)
+            {"name": name, "value": value} for name, value in parse_qsl(split_url(url).query, keep_blank_values=True)
         ],
         "headersSize": _UNKNOWN if transaction.request is None else len(transaction.request.opened.head),
         "bodySize": 0 if transaction.request is None else transaction.request.body_bytes,
@@ -150,7 +151,7 @@ def _fields(head: Head | None) -> list[dict[str, str]]:
 def _url(head: Head | None, transaction: Transaction, capture: CaptureInfo) -> str:
     """Return the URL that the client requested."""
     listen = str(capture.header.tapped.get("listen", "")) if capture.header else ""
-    host = (head.get("host") if head else "") or urlsplit(listen).netloc or "127.0.0.1"
+    host = (head.get("host") if head else "") or split_url(listen).netloc or "127.0.0.1"
     return transaction.target if "://" in transaction.target else f"http://{host}{transaction.target}"
 
 

@@ -159,3 +159,10 @@ def test_bash_reads_back_words_with_control_characters() -> None:
     script = "printf '%s\\0' " + " ".join(map(_word, texts))
     done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=SCENE_S, check=True, env={"LC_ALL": "C.UTF-8"})
     assert done.stdout.decode().split("\0")[:-1] == texts
+
+
+def test_a_server_s_address_that_is_none_is_left_out() -> None:
+    traffic = Traffic(url="http://[")
+    traffic.get("/x", Host="127.0.0.1:3001").answer(200, b"")
+    capture = traffic.wire.captures[0]
+    assert "http://127.0.0.1:3001/x" in "\n".join(curl(next(iter(capture.transactions.values())), capture))

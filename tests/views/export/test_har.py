@@ -10,6 +10,7 @@ import pytest
 from mcpspy import read, transcribe
 from mcpspy.views.export.har import har
 from tests.conftest import FlowReader
+from tests.transcript.traffic import Traffic
 from tests.views.http_scenes import http_scene
 
 CAPTURES = Path(__file__).parents[3] / "captures"
@@ -93,3 +94,12 @@ def test_bodies_are_complete() -> None:
     call = written("stateless")["entries"][3]
     assert json.loads(call["request"]["postData"]["text"])["method"] == "tools/call"
     assert "result" in json.loads(call["response"]["content"]["text"])
+
+
+@pytest.mark.parametrize("host", ["[", "http://[", "a]:1"])
+def test_a_host_that_is_none_is_written_as_it_came(host: str) -> None:
+    traffic = Traffic()
+    traffic.get("/x", Host=host).answer(200, b"")
+    (transaction,) = traffic.wire.captures[0].transactions.values()
+    entry = valid(json.loads("\n".join(har(traffic.wire, [transaction], version="1"))))["entries"][0]
+    assert (entry["request"]["url"], entry["request"]["queryString"]) == (f"http://{host}/x", [])
