@@ -66,8 +66,7 @@ def transcript_of(paths: tuple[str, ...], *, keeps_frames: bool = False) -> tupl
     `keeps_frames` is for views of HTTP as it was on the wire.
     """
     if not any(path != STDIN and is_live(path) for path in paths):
-        captures = (_standard_input() if path == STDIN else read(path) for path in paths)
-        return transcribe(*captures, keep_frames=keeps_frames), False
+        return transcribe(*map(records_of, paths), keep_frames=keeps_frames), False
     growing = GrowingTranscript(keeps_frames=keeps_frames)
     for path in paths:
         growing.add(path)
@@ -86,7 +85,11 @@ def row_of(transcript: Transcript, what: str, number: int) -> Numbered:
     return row
 
 
-def _standard_input() -> Iterator[Record]:
+def records_of(path: str) -> Iterator[Record]:
+    """Read the records of a capture. Raises: CaptureError; OSError."""
+    if path != STDIN:
+        yield from read(path)
+        return
     reader = Reader("standard input")
     while data := sys.stdin.buffer.read(CHUNK_BYTES):
         yield from reader.feed(data)

@@ -1,4 +1,4 @@
-"""`mcpspy replay`: drives a live server with a recorded client, and compares what it says with what was recorded."""
+"""`mcpspy replay`: send the messages of a recorded client to a live server, and compare its answers with the capture."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from ...views.text.escape import safe_text
 from ..capture_options import NO_FILE
 from ..screen import Screen, say
 from ..transcripts import DEFAULT_WHAT, WhatCommand
-from .outcome import NOT_SENT, SAME, tell
-from .play import Manner, play
-from .selection import wanted as wanted_by
-from .target import AUTHORIZATION, confirm, fields_wanted, target_of, tls
+from .outcome import NOT_SENT, SAME, print_outcome
+from .play import PlaySettings, play
+from .selection import select_requests
+from .target import AUTHORIZATION, confirm, missing_fields, target_of, tls
 
 if TYPE_CHECKING:
     from ...replay.condition import Condition
     from ...wire.edits import ValueEdit
-    from .play import Drive
-    from .selection import Wanted
+    from .play import PlayResult
+    from .selection import ReplaySelection
     from .target import Target
 
 MAX_RUNS = 200
-"""So many servers are started by --until unless another number is given: 60 requests of which 10 matter take about 80."""
+"""The default number of servers that --until starts: to find 10 of 60 requests takes about 80."""
 
 SUFFIX = "-replay"
 NS = 1_000_000_000
 
 
 class ReplayCommand(WhatCommand):
-    """What stands behind `--` is a server's command, and no option of ours."""
+    """A command with a server's command after `--`, whose words are no options of ours."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put it aside, for `command`."""
+        """Store the server's command in the context."""
         at = args.index("--") if "--" in args else len(args)
         ctx.meta[__name__] = tuple(args[at + 1 :])
         if args[at:] == ["--"]:
-            raise click.UsageError("Behind -- the server's command is missing.")
+            raise click.UsageError("The server's command after -- is missing.")
         try:
             return super().parse_args(ctx, args[:at])
         except click.UsageError as error:
@@ -61,43 +61,53 @@ class ReplayCommand(WhatCommand):
 
 @click.command("replay", cls=ReplayCommand)
 @click.argument("what", default=DEFAULT_WHAT)
-@click.option("--url", metavar="URL", help="Drive the HTTP server at this URL.")
+@click.option("--url", metavar="URL", help="Send to the HTTP server at this URL.")
 @click.option(
     "--transport",
     type=click.Choice(["streamable", "sse"]),
-    help="What the URL speaks; by default what was recorded, else what it looks like.",
+    help="The transport of the URL. The default is the recorded one, else a guess from the URL.",
 )
 @click.option(
-    "--header", "headers", metavar="'NAME: VALUE'", multiple=True, help="Send this field with every HTTP request; repeatable."
+    "--header",
+    "headers",
+    metavar="'NAME: VALUE'",
+    multiple=True,
+    help="Send this header field with every HTTP request. Repeatable.",
 )
 @click.option("--insecure", is_flag=True, help="Do not check the certificate of an https server.")
 @click.option("--ca", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Trust the certificates in FILE.")
-@click.option("--only", metavar="EXPR", multiple=True, help="Send only the requests that match (`mcpspy help filter`).")
+@click.option("--only", metavar="EXPR", multiple=True, help="Send only requests that match (`mcpspy help filter`).")
 @click.option(
-    "--set", "settings", metavar="PATH=JSON", multiple=True, help="Send another value: '$.arguments.path=\"/srv\"'; repeatable."
+    "--set",
+    "overrides",
+    metavar="PATH=JSON",
+    multiple=True,
+    help="Send another value: '$.arguments.path=\"/srv\"'. Repeatable.",
 )
 @click.option(
     "--carry",
-    "handles",
-    metavar="HANDLE",
+    "carried",
+    metavar="VALUE",
     multiple=True,
-    help="Take this from the live server's answers into later requests: '$.structuredContent.id', a member's name, or a value as "
-    "'\"h1\"'; repeatable.",
+    help="A value that the server makes up, to be taken from its live answers into later requests: a path such as "
+    "'$.structuredContent.id', the name of a member, or the recorded value as '\"h1\"'. Repeatable.",
 )
 @click.option(
     "--until",
     metavar="CONDITION",
-    help="Look for the fewest requests with which this still happens: crash, timeout, error:-32603, rule:NAME, status:500, "
+    help="Find the fewest requests with which this still happens: crash, timeout, error:-32603, rule:NAME, status:500, "
     "'\"text\"', or a filter.",
 )
-@click.option("--max-runs", type=click.IntRange(min=1), metavar="N", help="With --until: start at most so many servers; 200.")
-@click.option("--dry-run", is_flag=True, help="Say what would be sent; send nothing, and start nothing.")
+@click.option(
+    "--max-runs", type=click.IntRange(min=1), metavar="N", help="With --until: start at most N servers, by default 200."
+)
+@click.option("--dry-run", is_flag=True, help="List what would be sent; send nothing, and start nothing.")
 @click.option(
     "--speed",
     type=click.FloatRange(min=0),
     default=0,
     metavar="X",
-    help="0, the default: as fast as answers come; 1: with the pauses of the recording; 2: with half of them.",
+    help="0, the default: as fast as answers come; 1: with the recorded pauses; 2: with half of them.",
 )
 @click.option(
     "--timeout",
@@ -105,22 +115,25 @@ class ReplayCommand(WhatCommand):
     default=TIMEOUT_NS / NS,
     metavar="SECONDS",
     show_default=True,
-    help="How long a request waits for its answer.",
+    help="How long to wait for an answer.",
 )
 @click.option(
     "--match",
-    type=click.Choice([one.value for one in Strictness]),
+    type=click.Choice([strictness.value for strictness in Strictness]),
     default=Strictness.DEFAULT.value,
     show_default=True,
-    help="How like a recorded question one of the server's has to be, to get its answer.",
+    help="How closely a request of the server must match a recorded one, to get its answer.",
 )
 @click.option(
-    "--ignore", multiple=True, metavar="PATH", help="Leave out these places: $.result.content[*].text, $..timestamp, …"
+    "--ignore",
+    multiple=True,
+    metavar="PATH",
+    help="Ignore these JSON paths: $.result.content[*].text, $..timestamp, … Repeatable.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Ask nothing; a recorded command or URL is taken as it is.")
-@click.option("--label", metavar="NAME", help="What to call the capture; by default the recorded server's label and `-replay`.")
-@click.option("--capture", metavar="FILE", help="Where to record; by default a new file in the store.")
-@click.option("--json", "as_json", is_flag=True, help="JSON for programs (docs/json.md).")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask; start the recorded command, or call the recorded URL.")
+@click.option("--label", metavar="NAME", help="A name for the capture. The default is the server's label and `-replay`.")
+@click.option("--capture", metavar="FILE", help="Where to record. The default is a new file in the store.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md).")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -131,8 +144,8 @@ def command(
     insecure: bool,
     ca: str | None,
     only: tuple[str, ...],
-    settings: tuple[str, ...],
-    handles: tuple[str, ...],
+    overrides: tuple[str, ...],
+    carried: tuple[str, ...],
     until: str | None,
     max_runs: int | None,
     dry_run: bool,
@@ -145,76 +158,72 @@ def command(
     capture: str | None,
     as_json: bool,
 ) -> int:
-    """Drive a live server with the recorded client of WHAT, and compare what it says with what was recorded.
+    """Send the messages of a recorded client to a live server, and compare its answers with the capture.
 
-    WHAT is as in `mcpspy show`; replays do not count for @. The server is the one whose command stands behind --, or that of --url.
-    What was recorded is sent byte for byte, but for ids, and for values that the live server gives out itself. The exit status is
-    0 if nothing differs, 1 if something does, 2 if something could not be sent, 4 if there is no server.
+    WHAT is as in `mcpspy show`, but @ skips replays. Name the server by its command after --, or by --url. Messages are sent as
+    they were recorded, byte for byte, except for ids and for values that the live server makes up. The exit status is 0 if nothing
+    differs, 1 if something does, 2 if a message could not be sent, 4 if there is no server.
 
     \b
-      mcpspy replay weather -- ./server --verbose           the newest capture of `weather`
+    Examples:
+      mcpspy replay weather -- ./server --verbose
       mcpspy replay @:7 --set '$.arguments.path="/srv"' -- ./server
-      mcpspy replay bug.mcpspy --url http://127.0.0.1:3001/mcp --only 'tool:search*'
+      mcpspy replay bug.mcpspy --url http://127.0.0.1:3001/mcp --only 'tool:x*'
       git bisect run mcpspy replay good.mcpspy -- ./server
-      mcpspy replay bug.mcpspy --until crash -- ./server    the fewest requests that still crash it
+      mcpspy replay bug.mcpspy --until crash -- ./server
     """
     Ignore.of(ignore)
     _check(speed, timeout, capture)
     condition = _condition(until, max_runs)
-    edits = [override_of(one) for one in settings]
-    wanted = wanted_by(what, only, handles)
-    target = target_of(wanted.source, ctx.meta[__name__], url, transport, headers, tls(insecure=insecure, ca=ca))
-    effects = Effects(wanted.transcript)
-    found = override_edits(edits, wanted.requests, wanted.asked_requests)
+    parsed_overrides = [override_of(text) for text in overrides]
+    selection = select_requests(what, only, carried)
+    target = target_of(selection.capture, ctx.meta[__name__], url, transport, headers, tls(insecure=insecure, ca=ca))
+    effects = Effects(selection.transcript)
+    edits = override_edits(parsed_overrides, selection.requests, selection.selected_requests)
     if dry_run:
-        return _rehearse(wanted, target, effects, found, as_json=as_json)
+        return _rehearse(selection, target, effects, edits, as_json=as_json)
     runs = (max_runs or MAX_RUNS) if condition else 0
-    _announce(what, wanted, target, effects, runs)
-    confirm(target, changing_calls(wanted.plans, effects), yes=yes)
+    _announce(what, selection, target, effects, runs)
+    confirm(target, changing_calls(selection.plans, effects), yes=yes)
     answers = RequestMatcher(
-        wanted.transcript.exchanges, side=SERVER, strictness=Strictness(match), ignore=(*VOLATILE, *ignore)
+        selection.transcript.exchanges, side=SERVER, strictness=Strictness(match), ignore=(*VOLATILE, *ignore)
     )
-    manner = _manner(wanted, target, answers, found, speed=speed, timeout=timeout, label=label, capture=capture)
-    if condition is not None:
-        from .until import until as shrunk
-
-        return shrunk(condition, wanted.transcript, wanted.plans, manner, handles=handles, max_runs=runs, as_json=as_json)
-    return tell(wanted, _drives(wanted, manner), (*ignore, *(one.path for one in edits)), as_json=as_json, target=target)
-
-
-def _drives(wanted: Wanted, manner: Manner) -> list[Drive]:
-    """Every client driven, one after the other, unless somebody stops it."""
-    made: list[Drive] = []
-    for number, plan in enumerate(wanted.plans):
-        made.append(play(plan, manner, number))
-        if made[-1].report.stopped is not None:
-            break
-    return made
-
-
-def _manner(
-    wanted: Wanted,
-    target: Target,
-    answers: RequestMatcher,
-    edits: dict[int, list[ValueEdit]],
-    *,
-    speed: float,
-    timeout: float,
-    label: str | None,
-    capture: str | None,
-) -> Manner:
-    return Manner(
+    settings = PlaySettings(
         target=target,
         answers=answers,
-        correlations=wanted.correlations,
+        correlations=selection.correlations,
         edits=edits,
         speed=speed,
         timeout_ns=int(timeout * NS),
-        label=label or f"{wanted.label.removesuffix(SUFFIX) or 'server'}{SUFFIX}",
-        redact="none" if wanted.is_verbatim else "credentials",
+        label=label or f"{selection.label.removesuffix(SUFFIX) or 'server'}{SUFFIX}",
+        redact="none" if selection.is_verbatim else "credentials",
         capture=os.path.abspath(capture) if capture else None,  # whatever folder a recorded server is started in
-        ids=wanted.ids,
+        ids=selection.ids,
     )
+    if condition is not None:
+        from .until import find_smallest
+
+        return find_smallest(
+            condition,
+            selection.transcript,
+            selection.plans,
+            settings,
+            carried=carried,
+            max_runs=runs,
+            as_json=as_json,
+        )
+    rules = (*ignore, *(override.path for override in parsed_overrides))
+    return print_outcome(selection, _play_all(selection, settings), rules, as_json=as_json, target=target)
+
+
+def _play_all(selection: ReplaySelection, settings: PlaySettings) -> list[PlayResult]:
+    """Play every client, one after the other, unless the user stops it."""
+    results: list[PlayResult] = []
+    for number, plan in enumerate(selection.plans):
+        results.append(play(plan, settings, number))
+        if results[-1].report.stopped is not None:
+            break
+    return results
 
 
 def _check(speed: float, timeout: float, capture: str | None) -> None:
@@ -225,7 +234,7 @@ def _check(speed: float, timeout: float, capture: str | None) -> None:
 
 
 def _condition(until: str | None, max_runs: int | None) -> Condition | None:
-    """What `--until` says. Raises: ReplayError: for what can be no such thing."""
+    """Read the condition of `--until`. Raises: ReplayError: if it is none."""
     if until is None:
         if max_runs is not None:
             raise click.UsageError("--max-runs is for --until; add that.")
@@ -235,27 +244,29 @@ def _condition(until: str | None, max_runs: int | None) -> Condition | None:
     return condition_of(until)
 
 
-def _announce(what: str, wanted: Wanted, target: Target, effects: Effects, runs: int) -> None:
-    """Say what is to be sent, before it is."""
-    if not what.startswith(wanted.path):
-        say(f"mcpspy: playing {safe_text(wanted.path)}")
-    often = f"; then less and less of it, {runs} times at most" if runs else ""
-    say(f"mcpspy: {intent(wanted.plans, effects, str(target))}{often}")
-    names = fields_wanted(wanted.source, target)
+def _announce(what: str, selection: ReplaySelection, target: Target, effects: Effects, runs: int) -> None:
+    """Say what will be sent."""
+    if not what.startswith(selection.path):
+        say(f"mcpspy: playing {safe_text(selection.path)}")
+    often = f"; then fewer of them, in at most {runs} replays" if runs else ""
+    say(f"mcpspy: {intent(selection.plans, effects, str(target))}{often}")
+    names = missing_fields(selection.capture, target)
     if names:
-        named = ", with --url" if target.is_recorded else ""
-        often = f", or {AUTHORIZATION} in the environment{named}" if "authorization" in map(str.lower, names) else ""
-        say(f"mcpspy: not sent, as the recorded client did: {safe_text(', '.join(names))}; --header gives such fields{often}")
+        with_url = ", with --url" if target.is_recorded else ""
+        variable = f", or set {AUTHORIZATION}{with_url}" if "authorization" in map(str.lower, names) else ""
+        say(f"mcpspy: header fields of the recorded client are not sent: {safe_text(', '.join(names))}; add --header{variable}")
 
 
-def _rehearse(wanted: Wanted, target: Target, effects: Effects, edits: dict[int, list[ValueEdit]], *, as_json: bool) -> int:
-    """Say what would be sent."""
-    found = planned_messages(wanted.plans, effects, wanted.correlations, edits)
-    left_out = [one for plan in wanted.plans for one in plan.left_out]
+def _rehearse(
+    selection: ReplaySelection, target: Target, effects: Effects, edits: dict[int, list[ValueEdit]], *, as_json: bool
+) -> int:
+    """List what would be sent."""
+    messages = planned_messages(selection.plans, effects, selection.correlations, edits)
+    unsent = [message for plan in selection.plans for message in plan.left_out]
     if as_json:
-        sys.stdout.write(plans_json(target.facts, found, left_out))
+        sys.stdout.write(plans_json(target.facts, messages, unsent))
     else:
         screen = Screen()
-        say(f"mcpspy: {intent(wanted.plans, effects, str(target))}")
-        screen.lines(plan_lines(found, left_out, screen.width))
-    return NOT_SENT if any(one.refused for one in found) else SAME
+        say(f"mcpspy: {intent(selection.plans, effects, str(target))}")
+        screen.lines(plan_lines(messages, unsent, screen.width))
+    return NOT_SENT if any(message.refused for message in messages) else SAME

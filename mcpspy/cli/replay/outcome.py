@@ -1,4 +1,4 @@
-"""What came of a replay: how it differs from the recording, what was not sent and why, and the exit status that says so."""
+"""The outcome of a replay: the differences from the capture, the messages that were not sent, and the exit status."""
 
 from __future__ import annotations
 
@@ -21,70 +21,75 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...replay.compare.compare import Comparison
-    from .play import Drive
-    from .selection import Wanted
+    from .play import PlayResult
+    from .selection import ReplaySelection
     from .target import Target
 
 SAME, DIFFERENT, NOT_SENT, NO_SERVER, STOPPED = 0, 1, 2, 4, 130
 
 
-def tell(wanted: Wanted, drives: Sequence[Drive], rules: tuple[str, ...], *, as_json: bool, target: Target) -> int:
-    """Print what came of each client's plan; `rules` are places to leave out. Returns the exit status."""
-    compared = [_compared(wanted, drive, rules) for drive in drives]
-    status = max(_status(drive, one) for drive, one in zip(drives, compared, strict=True))
-    for drive in drives:
-        if drive.failure is not None:
-            say(f"mcpspy: {safe_text(str(drive.failure))}")
-        for missing in drive.not_correlated:
+def print_outcome(
+    selection: ReplaySelection, results: Sequence[PlayResult], rules: tuple[str, ...], *, as_json: bool, target: Target
+) -> int:
+    """Print the outcome of each plan; `rules` are JSON paths to ignore. Returns the exit status."""
+    comparisons = [_comparison(selection, result, rules) for result in results]
+    status = max(_status(result, comparison) for result, comparison in zip(results, comparisons, strict=True))
+    for result in results:
+        if result.failure is not None:
+            say(f"mcpspy: {safe_text(str(result.failure))}")
+        for missing in result.not_correlated:
             say(f"mcpspy: {safe_text(missing)}; sent as it was recorded")
     if as_json:
-        clients = [replay_object(drive.report, drive.path, one) for drive, one in zip(drives, compared, strict=True)]
+        clients = [
+            replay_object(result.report, result.path, comparison)
+            for result, comparison in zip(results, comparisons, strict=True)
+        ]
         sys.stdout.write(replays_json(target.facts, clients, status))
         return status
     screen = Screen()
-    recorded = {one.row: one for one in wanted.transcript.exchanges}
-    for number, (drive, one) in enumerate(zip(drives, compared, strict=True)):
+    recorded = {exchange.row: exchange for exchange in selection.transcript.exchanges}
+    for number, (result, comparison) in enumerate(zip(results, comparisons, strict=True)):
         if number:
             screen.lines([[]])
-        if drive.failure is None:
-            screen.lines(end_lines(drive.report, len(drive.plan.sends), screen.width))
-        if _status(drive, one) == NO_SERVER:
+        if result.failure is None:
+            screen.lines(end_lines(result.report, len(result.plan.sends), screen.width))
+        if _status(result, comparison) == NO_SERVER:
             continue
-        if one.whole or one.servers:
-            screen.lines(comparison_lines(one, width=screen.width))
+        if comparison.whole or comparison.servers:
+            screen.lines(comparison_lines(comparison, width=screen.width))
         else:
-            say("mcpspy: it was sent, and there is nothing to compare: no request is among it.")
-        screen.lines(report_lines(drive.report, recorded, screen.width))
-        for line in next_lines(one, _address(wanted.path), _own_address(drives, number), screen.width):
+            say("mcpspy: the messages were sent. None of them is a request, so there is nothing to compare.")
+        screen.lines(report_lines(result.report, recorded, screen.width))
+        for line in next_lines(comparison, _quoted_path(selection.path), _replay_name(results, number), screen.width):
             screen.advise(line)
     return status
 
 
-def _address(path: str) -> str:
-    """What rows can be asked of; empty where it cannot be read twice."""
+def _quoted_path(path: str) -> str:
+    """Quote the path of the capture; empty for standard input, which cannot be read again."""
     return "" if path == STDIN else quote(path)
 
 
-def _own_address(drives: Sequence[Drive], number: int) -> str:
-    """What to call the capture of a drive: what was recorded last into the store is the newest recording."""
-    path = drives[number].path
-    is_newest = number == len(drives) - 1 and os.path.dirname(path) == os.path.abspath(captures_folder())
+def _replay_name(results: Sequence[PlayResult], number: int) -> str:
+    """Name the capture of a replay: `@` for the last one, if it is in the store, as it is the newest recording."""
+    path = results[number].path
+    is_newest = number == len(results) - 1 and os.path.dirname(path) == os.path.abspath(captures_folder())
     return "@" if is_newest else quote(path)
 
 
-def _compared(wanted: Wanted, drive: Drive, rules: tuple[str, ...]) -> Comparison:
-    played = PlayedPlan(plan=drive.plan, report=drive.report, selected=wanted.asked, restore=drive.run.as_recorded)
-    return compare(*compared_sides(wanted.transcript, drive.transcript, played), rules)
+def _comparison(selection: ReplaySelection, result: PlayResult, rules: tuple[str, ...]) -> Comparison:
+    played = PlayedPlan(plan=result.plan, report=result.report, selected=selection.selected, restore=result.run.as_recorded)
+    return compare(*compared_sides(selection.transcript, result.transcript, played), rules)
 
 
-def _status(drive: Drive, compared: Comparison) -> int:
-    """The worst wins: an interruption, no server, something not sent for want of a value, a difference."""
-    if drive.report.stopped is not None:
+def _status(result: PlayResult, comparison: Comparison) -> int:
+    """Choose the worst status: an interruption, no server, a message that lacked a value, a difference."""
+    if result.report.stopped is not None:
         return STOPPED
-    was_answered = any(one.response is not None for one in drive.plan.requests)
-    if drive.failure is not None or (drive.report.lost and not drive.report.heard and was_answered):
+    was_answered = any(request.response is not None for request in result.plan.requests)
+    if result.failure is not None or (result.report.lost and not result.report.heard and was_answered):
         return NO_SERVER
-    if drive.report.withheld:
+    if result.report.withheld:
         return NOT_SENT
-    is_cut_short = bool(drive.report.lost) and len(drive.report.unsent) > len(drive.plan.left_out)
-    return DIFFERENT if compared.different or is_cut_short else SAME
+    is_cut_short = bool(result.report.lost) and len(result.report.unsent) > len(result.plan.left_out)
+    return DIFFERENT if comparison.different or is_cut_short else SAME

@@ -1,4 +1,4 @@
-"""A plan played to a live server, in a capture of its own: what the verbs that play the client share."""
+"""Plays a plan to a live server, and records that in a capture of its own."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
-    """How plans are played: to which server, how fast, with which values. `answers` finds what was answered to a question."""
+class PlaySettings:
+    """The settings of a replay: the server, the speed, the values. `answers` finds recorded answers to the server's requests."""
 
     target: Target
     answers: RequestMatcher
@@ -50,14 +50,14 @@ class Manner:
     redact: str
     capture: str | None = None
     ids: tuple[str, ...] = ()
-    """The ids of the captures that are played."""
+    """The ids of the captures that are played, for the header of the new one."""
     stops_when_late: bool = False
-    """Whether a request that is not answered in time ends it all."""
+    """Whether a request that is not answered in time ends the replay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drive:
-    """One plan that was played: what became of it, and its capture, read. `failure` says why there was no server."""
+class PlayResult:
+    """A plan that was played, its report, and the transcript of its capture. `failure` says why there was no server."""
 
     plan: Plan
     report: Report
@@ -68,25 +68,25 @@ class Drive:
 
     @property
     def not_correlated(self) -> list[str]:
-        """The correlated values that were sent as recorded, and why; none of messages that were withheld."""
-        held = {one.row for one in self.report.withheld}
-        return list(dict.fromkeys(str(one) for one in self.run.missing if one.row not in held))
+        """The correlated values that were sent as recorded, and why; without those of messages that were withheld."""
+        withheld = {message.row for message in self.report.withheld}
+        return list(dict.fromkeys(str(missing) for missing in self.run.missing if missing.row not in withheld))
 
 
-def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
-    """Play one plan to a fresh server. It is the how many-th, counted from 0. Raises: ReplayError: where nothing can be recorded."""
+def play(plan: Plan, settings: PlaySettings, number: int = 0) -> PlayResult:
+    """Play one plan to a new server; `number` counts the plans, from 0. Raises: ReplayError: if nothing can be recorded."""
     begin_ns = monotonic_ns()
-    redactor = NoRedaction() if manner.redact == "none" else Redactor(key())
-    writer, path = _opened(manner, redactor, begin_ns)
-    run = CorrelationRun(manner.correlations)
-    driving = PlanPlayer(
+    redactor = NoRedaction() if settings.redact == "none" else Redactor(key())
+    writer, path = _open_capture(settings, redactor, begin_ns)
+    run = CorrelationRun(settings.correlations)
+    player = PlanPlayer(
         plan,
-        RecordedAnswers(manner.answers.cursor(number)),
+        RecordedAnswers(settings.answers.cursor(number)),
         live_values=run,
-        edits=manner.edits,
-        speed=manner.speed,
-        timeout_ns=manner.timeout_ns,
-        stops_when_late=manner.stops_when_late,
+        edits=settings.edits,
+        speed=settings.speed,
+        timeout_ns=settings.timeout_ns,
+        stops_when_late=settings.stops_when_late,
     )
 
     def now_ns() -> int:
@@ -97,81 +97,93 @@ def play(plan: Plan, manner: Manner, number: int = 0) -> Drive:
     why = "done"
     try:
         run_replay_client(
-            driving,
-            lambda driver: _peer(plan, manner.target, driver, sink, now_ns),
+            player,
+            lambda replay_client: _upstream_client(plan, settings.target, replay_client, sink, now_ns),
             sink=sink,
             now_ns=now_ns,
-            is_process=not manner.target.url,
+            is_process=not settings.target.url,
         )
     except UpstreamError as error:
         failure, why = error, "not started"
-        driving.lose(str(error))
+        player.lose(str(error))
     except KeyboardInterrupt:
-        driving.stop()
+        player.stop()
     except BaseException:
         why = "stopped"
         raise
     finally:
-        writer.close(now_ns(), "stopped" if driving.report.stopped is not None else driving.report.lost or why)
-    return Drive(
+        writer.close(now_ns(), "stopped" if player.report.stopped is not None else player.report.lost or why)
+    return PlayResult(
         plan=plan,
-        report=driving.report,
+        report=player.report,
         run=run,
         path=path,
-        transcript=transcribe(read(path)),  # with its calls joined, as the recording has them
+        transcript=transcribe(read(path)),  # which joins calls, as in the transcript of the capture
         failure=failure,
     )
 
 
-def _opened(manner: Manner, redactor: Redactor | NoRedaction, begin_ns: int) -> tuple[Writer, str]:
-    """The writer of a new capture, and its path. Raises: ReplayError: if none can be made."""
+def _open_capture(settings: PlaySettings, redactor: Redactor | NoRedaction, begin_ns: int) -> tuple[Writer, str]:
+    """Create the capture of a replay. Returns its writer and path. Raises: ReplayError: if that fails."""
     start = CaptureStart(
         wall_ns=time_ns(),
         begin_ns=begin_ns,
-        label=manner.label,
-        file=manner.capture,
-        redact=manner.redact,
+        label=settings.label,
+        file=settings.capture,
+        redact=settings.redact,
         max_bytes=0,
         quiet=True,
     )
-    writer, path = open_writer(start, _tapped(manner, redactor))
+    writer, path = open_writer(start, _tapped(settings, redactor))
     if writer is None:
-        reason = "nothing was sent: a replay is compared from its own capture; name a file with --capture"
-        raise ReplayError(manner.capture or manner.label, reason)
+        reason = "nothing was sent: a replay must be recorded to be compared; name a file with --capture"
+        raise ReplayError(settings.capture or settings.label, reason)
     return writer, os.path.abspath(path)
 
 
-def _peer(plan: Plan, target: Target, driver: ReplayClient, sink: Sink, now_ns: Callable[[], int]) -> UpstreamClient:
+def _upstream_client(
+    plan: Plan, target: Target, replay_client: ReplayClient, sink: Sink, now_ns: Callable[[], int]
+) -> UpstreamClient:
+    """Make the client of the server, which reports to `replay_client`."""
+    on_message, on_lost, on_failed = replay_client.on_message, replay_client.on_lost, replay_client.on_failed
     if target.transport == "stdio":
         if target.cwd:
-            os.chdir(target.cwd)  # of the recorded command: its words may mean nothing elsewhere
+            os.chdir(target.cwd)  # of the recorded command, whose words may be relative paths
         return StdioClient(
-            target.argv, sink=sink, now_ns=now_ns, on_message=driver.on_message,
-            on_lost=driver.on_lost, on_failed=driver.on_failed,
+            target.argv,
+            sink=sink,
+            now_ns=now_ns,
+            on_message=on_message,
+            on_lost=on_lost,
+            on_failed=on_failed,
             framing=target.framing,
-        )  # fmt: skip
+        )
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in target.fields]
     if target.transport == "sse":
         from ...live.upstream.sse import SseClient
 
         return SseClient(
-            target.url, sink=sink, now_ns=now_ns, on_message=driver.on_message,
-            on_lost=driver.on_lost, on_failed=driver.on_failed, headers=headers,
+            target.url,
+            sink=sink,
+            now_ns=now_ns,
+            on_message=on_message,
+            on_lost=on_lost,
+            on_failed=on_failed,
+            headers=headers,
             tls=target.tls,
-        )  # fmt: skip
+        )
     from ...live.upstream.streamable import StreamableClient
 
     return StreamableClient(
-        target.url, sink=sink, now_ns=now_ns, on_message=driver.on_message,
-            on_lost=driver.on_lost, on_failed=driver.on_failed, headers=headers,
-        listen=plan.listens, tls=target.tls,
+        target.url, sink=sink, now_ns=now_ns, on_message=on_message, on_lost=on_lost, on_failed=on_failed, headers=headers, listen=plan.listens,
+        tls=target.tls,
     )  # fmt: skip
 
 
-def _tapped(manner: Manner, redactor: Redactor | NoRedaction) -> dict[str, object]:
-    """What the header of the capture says of the server."""
-    target = manner.target
+def _tapped(settings: PlaySettings, redactor: Redactor | NoRedaction) -> dict[str, object]:
+    """Describe the server for the header of the capture."""
+    target = settings.target
     if target.url:
-        return {"transport": "http", "url": redactor.url(target.url), "listen": "", "replay": manner.ids}
+        return {"transport": "http", "url": redactor.url(target.url), "listen": "", "replay": settings.ids}
     argv = redactor.argv(list(target.argv))
-    return {"transport": "stdio", "argv": argv, "env": sorted(os.environ), "replay": manner.ids}
+    return {"transport": "stdio", "argv": argv, "env": sorted(os.environ), "replay": settings.ids}

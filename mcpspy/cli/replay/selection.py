@@ -1,4 +1,4 @@
-"""What a replay is to play: the capture that WHAT names, and of it the requests that rows and `--only` choose."""
+"""The selection of a replay: the capture that WHAT names, and the requests that rows and `--only` select from it."""
 
 from __future__ import annotations
 
@@ -21,94 +21,91 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What is to be played, from the capture at `path`: the plans, and of them the rows that were asked for (None: all)."""
+class ReplaySelection:
+    """The plans to play, from the capture at `path`, and their rows that were selected (None: all).
+
+    The plans also have the requests that the selected ones need.
+    """
 
     path: str
     transcript: Transcript
-    source: CaptureInfo
+    capture: CaptureInfo
     plans: list[Plan]
-    asked: frozenset[int] | None
+    selected: frozenset[int] | None
     correlations: Correlations
 
     @property
     def label(self) -> str:
-        """What its server is called."""
-        return self.source.header.label if self.source.header else ""
+        """The label of the recorded server."""
+        return self.capture.header.label if self.capture.header else ""
 
     @property
     def ids(self) -> tuple[str, ...]:
         """The id of the capture."""
-        return (self.source.header.capture_id,) if self.source.header else ()
+        return (self.capture.header.capture_id,) if self.capture.header else ()
 
     @property
     def is_verbatim(self) -> bool:
-        """Whether nothing was redacted in it, as somebody wanted it."""
-        return self.source.header is not None and self.source.header.redaction == "none"
+        """Whether the capture was recorded without redaction."""
+        return self.capture.header is not None and self.capture.header.redaction == "none"
 
     @property
     def requests(self) -> list[Exchange]:
-        """All that are sent."""
-        return [one for plan in self.plans for one in plan.requests]
+        """The requests to send."""
+        return [request for plan in self.plans for request in plan.requests]
 
     @property
-    def asked_requests(self) -> list[Exchange]:
-        """Those that were asked for."""
-        return [one for one in self.requests if self.asked is None or one.row in self.asked]
+    def selected_requests(self) -> list[Exchange]:
+        """The requests to send that were selected."""
+        return [request for request in self.requests if self.selected is None or request.row in self.selected]
 
 
-def wanted(what: str, only: tuple[str, ...], handles: tuple[str, ...]) -> Wanted:
-    """What a WHAT and `--only` name together. Raises: AddressError, ReplayError, FilterError."""
-    matching = combined_filter(only)
-    asked = select_captures((what,), skips_replays=True)
-    if len(asked.paths) > 1:
-        raise AddressError(what, f"a replay plays one capture, and these are {len(asked.paths)}: {', '.join(asked.paths)}")
-    transcript, _ = transcript_of(asked.paths)
-    correlations = read_correlations(transcript, handles)
-    every = read_plans(transcript)
-    everything = [plan for plan in every if plan.sends]
-    if not everything:
-        raise ReplayError(what, _why_nothing(every))
+def select_requests(what: str, only: tuple[str, ...], carried: tuple[str, ...]) -> ReplaySelection:
+    """Select what a WHAT and `--only` name together. Raises: AddressError, ReplayError, FilterError."""
+    condition = combined_filter(only)
+    captures = select_captures((what,), skips_replays=True)
+    if len(captures.paths) > 1:
+        count, paths = len(captures.paths), ", ".join(captures.paths)
+        raise AddressError(what, f"a replay plays one capture, and these are {count}: {paths}")
+    transcript, _ = transcript_of(captures.paths)
+    correlations = read_correlations(transcript, carried)
+    all_plans = read_plans(transcript)
+    plans = [plan for plan in all_plans if plan.sends]
+    if not plans:
+        raise ReplayError(what, _why_no_plan(all_plans))
     rows = None
-    if asked.rows is not None:
-        row_of(transcript, what, asked.rows[0])
-        rows = rows_between(transcript.rows, asked.rows)
-    if matching is not None:
-        rows = filter_rows(matching, transcript, transcript.rows if rows is None else rows).rows
-    if rows is None:
-        return Wanted(
-            path=asked.paths[0],
-            transcript=transcript,
-            source=transcript.captures[0],
-            plans=everything,
-            asked=None,
-            correlations=correlations,
-        )
-    numbers = frozenset(one.row for one in rows if isinstance(one, Numbered))
-    asked_rows = numbers & {send.row for plan in everything for send in plan.sends}
-    if not asked_rows:
-        raise ReplayError(what, _why_none(transcript, numbers, is_filtered=matching is not None))
-    parts = [plan.only(plan.rows & asked_rows, correlations.needs) for plan in everything if plan.rows & asked_rows]
-    return Wanted(
-        path=asked.paths[0],
+    if captures.rows is not None:
+        row_of(transcript, what, captures.rows[0])
+        rows = rows_between(transcript.rows, captures.rows)
+    if condition is not None:
+        rows = filter_rows(condition, transcript, transcript.rows if rows is None else rows).rows
+    selected = None
+    if rows is not None:
+        numbers = frozenset(row.row for row in rows if isinstance(row, Numbered))
+        selected = numbers & {send.row for plan in plans for send in plan.sends}
+        if not selected:
+            raise ReplayError(what, _why_no_row(transcript, numbers, is_filtered=condition is not None))
+        plans = [plan.only(plan.rows & selected, correlations.needs) for plan in plans if plan.rows & selected]
+    return ReplaySelection(
+        path=captures.paths[0],
         transcript=transcript,
-        source=transcript.captures[0],
-        plans=parts,
-        asked=asked_rows,
+        capture=transcript.captures[0],
+        plans=plans,
+        selected=selected,
         correlations=correlations,
     )
 
 
-def _why_nothing(every: list[Plan]) -> str:
-    left_out = next((one for plan in every for one in plan.left_out), None)
-    if left_out is None:
-        return "nobody asked a server anything in it, so there is nothing to send; mcpspy show says what happened"
-    return f"nothing of it can be sent again; row {left_out.row} not, since {left_out.why}"
+def _why_no_plan(plans: list[Plan]) -> str:
+    unsent = next((unsent for plan in plans for unsent in plan.left_out), None)
+    if unsent is None:
+        return "no client sent a request in it, so there is nothing to send; mcpspy show says what happened"
+    return f"nothing in it can be sent again; row {unsent.row} cannot, because {unsent.why}"
 
 
-def _why_none(transcript: Transcript, numbers: frozenset[int], *, is_filtered: bool) -> str:
-    asked = [one for one in transcript.exchanges if one.row in numbers]
-    if asked and all(one.sender != CLIENT for one in asked):
-        return f"row {asked[0].row} was asked by the server, and a replay plays the client"
-    none = f"there is nothing that a client sends {'and that matches --only' if is_filtered else 'among these rows'}"
-    return f"{none}; mcpspy replay --dry-run, without these, shows what there is"
+def _why_no_row(transcript: Transcript, numbers: frozenset[int], *, is_filtered: bool) -> str:
+    exchanges = [exchange for exchange in transcript.exchanges if exchange.row in numbers]
+    if exchanges and all(exchange.sender != CLIENT for exchange in exchanges):
+        return f"row {exchanges[0].row} is a request of the server, and a replay plays the client"
+    none = f"no message of a client {'matches --only' if is_filtered else 'is among these rows'}"
+    return f"{none}; mcpspy replay --dry-run, without these, lists all"

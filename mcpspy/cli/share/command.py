@@ -1,4 +1,4 @@
-"""`mcpspy export share`: a copy of a capture for an issue tracker, without what is secret, that can still be played."""
+"""`mcpspy export share`: a copy of a capture without secrets, for an issue tracker, that can still be replayed."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from ...views.text.units import counted
 from ...views.timeline.timeline import rows_between
 from ..screen import say
 from ..transcripts import CaptureSelection, WhatCommand, row_of, select_captures, transcript_of
-from .copy import Copier, Original, Pseudonyms, Shared, spooled
+from .copy import Copier, Original, Pseudonyms, ShareResult, spooled
 from .environment import named_values, people, secret_variables
 
 
@@ -31,29 +31,40 @@ class Pattern(click.ParamType[re.Pattern[str]]):
     name = "regex"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
-        """Compile it."""
+        """Compile the expression."""
         try:
             return re.compile(str(value))
         except re.error as error:
-            self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
+            self.fail(f"{value!r} is not a regular expression: {error}", param, ctx)
 
 
 @click.command("share", cls=WhatCommand)
 @click.argument("what", nargs=-1)
-@click.option("-o", "--output", metavar="OUT", help="The new capture; for several captures a folder. `-` is standard output.")
-@click.option("--key", "keys", metavar="NAME", multiple=True, help="Members of this name hold secrets too.")
-@click.option("--path", "paths", metavar="PATH", multiple=True, help="All that stands at this JSON path is secret.")
+@click.option("-o", "--output", metavar="OUT", help="The new capture, or a folder for several. `-` is standard output.")
+@click.option("--key", "keys", metavar="NAME", multiple=True, help="Members with this name are secret too.")
+@click.option("--path", "paths", metavar="PATH", multiple=True, help="The values at this JSON path are secret.")
 @click.option(
-    "--value", "values", metavar="REGEX", type=Pattern(), multiple=True, help="What this matches is secret, or its group."
+    "--value",
+    "values",
+    metavar="REGEX",
+    type=Pattern(),
+    multiple=True,
+    help="What this matches is secret, or only its group.",
 )
 @click.option("--env", "variables", metavar="NAME", multiple=True, help="The value of this environment variable is secret.")
-@click.option("--personal", is_flag=True, help="E-mail addresses, home folders, user and host names too.")
-@click.option("--keep", metavar="REGEX", type=Pattern(), multiple=True, help="A value that is this as a whole is no secret.")
-@click.option("--same-key", is_flag=True, help="The pseudonyms of the store, so that shares can be compared, and linked.")
+@click.option("--personal", is_flag=True, help="Replace e-mail addresses, home folders, user and host names too.")
 @click.option(
-    "--verify", is_flag=True, help="Look for what slipped through, in OUT, or without -o in WHAT; exit status 1 if any did."
+    "--keep",
+    metavar="REGEX",
+    type=Pattern(),
+    multiple=True,
+    help="A value that this matches as a whole is not secret.",
 )
-@click.option("--json", "as_json", is_flag=True, help="With --verify: one JSON document (docs/json.md).")
+@click.option("--same-key", is_flag=True, help="Keep the pseudonyms of the store, so that shares can be compared, and linked.")
+@click.option(
+    "--verify", is_flag=True, help="Search OUT, or WHAT without -o, for secrets that are left; exit status 1 if there are any."
+)
+@click.option("--json", "as_json", is_flag=True, help="With --verify: print one JSON document (docs/json.md).")
 def command(
     *,
     what: tuple[str, ...],
@@ -68,13 +79,13 @@ def command(
     verify: bool,
     as_json: bool,
 ) -> int:
-    """Copy a capture so that it can be shown to anybody, and still be played.
+    """Copy a capture without its secrets, so that you can show it to others, and it can still be replayed.
 
-    Secrets become pseudonyms, equal ones equal, wherever they stand: in payloads, header fields, URLs, logs and commands. Found are
-    members and parameters whose names say so, tokens by their looks, what the options name, and each value found once wherever
-    else it stands. docs/share.md says what is not looked into.
+    Secrets are replaced by pseudonyms in payloads, header fields, URLs, logs and commands. The same secret always gets the same
+    pseudonym. mcpspy finds values by the names of their members and parameters, tokens by their form, and what the options name;
+    a value that was found once is replaced everywhere. docs/share.md says what is not searched.
 
-    WHAT is as in `mcpspy show`; `:7..20` shares these rows alone, and the handshake.
+    WHAT is as in `mcpspy show`; `:7..20` copies only these rows and the handshake. Options that name a secret can be repeated.
 
     \b
       mcpspy export share @ -o bug.mcpspy --verify
@@ -82,25 +93,25 @@ def command(
       mcpspy export share --verify bug.mcpspy
     """
     if output is None and not verify:
-        raise click.UsageError("Name the new capture with -o OUT, or look for secrets with --verify.")
+        raise click.UsageError("Name the new capture with -o OUT, or search for secrets with --verify.")
     if output == STDIN and verify:
-        raise click.UsageError("--verify looks into a file; name one with -o.")
+        raise click.UsageError("--verify needs a file; name one with -o.")
     if as_json and not verify:
-        raise click.UsageError("--json is what --verify found; add --verify.")
-    asked = select_captures(what)
-    looked_into = asked.paths
+        raise click.UsageError("--json is for --verify; add that.")
+    selection = select_captures(what)
+    searched = selection.paths
     if output is not None:
-        wanted = _Asked(keys, paths, values, variables, keep, personal=personal)
-        looked_into = _share(asked, " ".join(what) or "@", output, wanted, same_key=same_key)
+        secrets = _SecretOptions(keys, paths, values, variables, keep, personal=personal)
+        searched = _share(selection, " ".join(what) or "@", output, secrets, same_key=same_key)
     if not verify:
         return 0
     from .verify import report
 
-    return report(looked_into, keep, as_json=as_json)
+    return report(searched, keep, as_json=as_json)
 
 
-class _Asked:
-    """What the options ask to be taken out."""
+class _SecretOptions:
+    """The options that say what is secret."""
 
     def __init__(
         self,
@@ -116,7 +127,8 @@ class _Asked:
         self._names, self._values, self._keep, self._personal = SecretNames(keys), values, keep, personal
         self._variables = named_values(variables)
 
-    def wanted(self, stand_in: Callable[[bytes], bytes]) -> FinderOptions:
+    def finder_options(self, stand_in: Callable[[bytes], bytes]) -> FinderOptions:
+        """Make the options of the finder."""
         return FinderOptions(
             stand_in=stand_in,
             names=self._names,
@@ -127,7 +139,7 @@ class _Asked:
         )
 
     def known(self, stand_in: Callable[[bytes], bytes]) -> KnownValues:
-        """What is known to be secret before anything was read."""
+        """Collect the values that are known to be secret before a capture is read."""
         known = KnownValues(stand_in)
         for _, value in secret_variables():
             known.add(value)
@@ -139,30 +151,31 @@ class _Asked:
         return known
 
 
-def _share(asked: CaptureSelection, what: str, output: str, wanted: _Asked, *, same_key: bool) -> tuple[str, ...]:
-    """Write the copies; their paths. Raises: ShareError, CaptureError, AddressError, OSError."""
+def _share(selection: CaptureSelection, what: str, output: str, secrets: _SecretOptions, *, same_key: bool) -> tuple[str, ...]:
+    """Write the copies. Returns their paths. Raises: ShareError, CaptureError, AddressError, OSError."""
     pseudonyms = Pseudonyms(key(), same_key=same_key)
-    known = wanted.known(pseudonyms)
-    copier = Copier(wanted.wanted(pseudonyms), known, pseudonyms)
+    known = secrets.known(pseudonyms)
+    copier = Copier(secrets.finder_options(pseudonyms), known, pseudonyms)
     with ExitStack() as files:
-        originals = [_original(path, files) for path in asked.paths]
-        excerpts = _excerpts(asked, what)
+        originals = [_original(path, files) for path in selection.paths]
+        excerpts = _excerpts(selection, what)
         for original, excerpt in zip(originals, excerpts, strict=True):
             copier.learn(original, excerpt)
         copier.learned()
         if known.left_out:
-            say(f"mcpspy: {counted(known.left_out, 'value')} more than can be sought are replaced only where they were found")
+            many = counted(known.left_out, "value")
+            say(f"mcpspy: too many secrets: {many} of them are replaced only where they were found")
         if output == STDIN:
             if len(originals) > 1:
-                raise ShareError(f"{what} is {len(originals)} captures, which need a folder: name one with -o")
-            _say(copier.copy(originals[0], sys.stdout.buffer, "standard output", excerpts[0]))
+                raise ShareError(f"{what} is {len(originals)} captures, which need a folder; name one with -o")
+            _report(copier.copy(originals[0], sys.stdout.buffer, "standard output", excerpts[0]))
             sys.stdout.buffer.flush()
             return ()
-        made: list[str] = []
+        copies: list[str] = []
         for original, excerpt, path in zip(originals, excerpts, _targets(originals, output), strict=True):
-            _say(_copied(copier, original, path, excerpt))
-            made.append(path)
-        return tuple(made)
+            _report(_copied(copier, original, path, excerpt))
+            copies.append(path)
+        return tuple(copies)
 
 
 def _original(path: str, files: ExitStack) -> Original:
@@ -171,20 +184,20 @@ def _original(path: str, files: ExitStack) -> Original:
     return Original(files.enter_context(open(path, "rb")), path)
 
 
-def _excerpts(asked: CaptureSelection, what: str) -> list[Excerpt | None]:
-    """For each capture the part of it that was asked for; None for all of it."""
-    if asked.rows is None:
-        return [None] * len(asked.paths)
-    if STDIN in asked.paths:
-        raise ShareError("rows of standard input cannot be shared: it is read only once. Write it to a file first")
-    transcript, _ = transcript_of(asked.paths)
-    row_of(transcript, what, asked.rows[0])
-    rows = rows_between(transcript.rows, asked.rows)
-    return [Excerpt(transcript, transcript.captures[at], rows) for at in range(len(asked.paths))]
+def _excerpts(selection: CaptureSelection, what: str) -> list[Excerpt | None]:
+    """Make the excerpt of each capture; None for all of it."""
+    if selection.rows is None:
+        return [None] * len(selection.paths)
+    if STDIN in selection.paths:
+        raise ShareError("rows of standard input cannot be copied, as it can be read only once. Write it to a file first")
+    transcript, _ = transcript_of(selection.paths)
+    row_of(transcript, what, selection.rows[0])
+    rows = rows_between(transcript.rows, selection.rows)
+    return [Excerpt(transcript, transcript.captures[at], rows) for at in range(len(selection.paths))]
 
 
 def _targets(originals: list[Original], output: str) -> Iterator[str]:
-    """Where the copies go. Raises: OSError: if the folder cannot be made."""
+    """Yield the path of each copy. Raises: OSError: if the folder cannot be created."""
     if len(originals) == 1 and not os.path.isdir(output):
         yield output
         return
@@ -194,8 +207,8 @@ def _targets(originals: list[Original], output: str) -> Iterator[str]:
         yield os.path.join(output, name if name.endswith(EXTENSION) else f"{name}{EXTENSION}")
 
 
-def _copied(copier: Copier, original: Original, path: str, excerpt: Excerpt | None) -> Shared:
-    """A new file with the copy; no file if that fails."""
+def _copied(copier: Copier, original: Original, path: str, excerpt: Excerpt | None) -> ShareResult:
+    """Write a copy to a new file, which is removed if that fails."""
     try:
         target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
@@ -211,11 +224,11 @@ def _copied(copier: Copier, original: Original, path: str, excerpt: Excerpt | No
     return shared
 
 
-def _say(shared: Shared) -> None:
-    """What was done, on stderr."""
+def _report(shared: ShareResult) -> None:
+    """Say on stderr what was replaced."""
     total = shared.counts.total()
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(shared.counts.items()))
-    said = f"{counted(total, 'pseudonym')} ({kinds})" if total else "nothing secret was found"
-    say(f"mcpspy: {shared.path}: {counted(shared.records, 'record')}, {said}")
+    replaced = f"{counted(total, 'pseudonym')} ({kinds})" if total else "no secret was found"
+    say(f"mcpspy: {shared.path}: {counted(shared.records, 'record')}, {replaced}")
     if shared.unread:
-        say(f"mcpspy: {counted(shared.unread, 'body', 'bodies')} could not be read, and kept by length alone")
+        say(f"mcpspy: {counted(shared.unread, 'body', 'bodies')} could not be read; only the length is kept")

@@ -1,4 +1,4 @@
-"""Captures into shared copies: each is read twice, as a stream, the first time only to learn what is secret in any of them."""
+"""Copies of captures without secrets. Each capture is read twice, as a stream: first to learn the secrets of all, then to copy."""
 
 import os
 import tempfile
@@ -21,10 +21,10 @@ FRESH_KEY_BYTES = 32
 
 
 class Pseudonyms:
-    """What stands for values: digests under the store's key, and unless `same_key` these again under one that is thrown away.
+    """Replacements of values: digests with the store's key, and unless `same_key`, digests of these with a key that is not kept.
 
-    So values that recording replaced and values found now are equal where they were, and shares of different days have nothing in
-    common. What was shared before `is_shared`: its pseudonyms stay.
+    So a value gets the same pseudonym whether it was replaced when it was recorded or now, and shares made at different times have no
+    pseudonym in common. The pseudonyms of a capture that `is_shared` already stay.
     """
 
     def __init__(self, store_key: bytes, *, same_key: bool) -> None:
@@ -39,13 +39,13 @@ class Pseudonyms:
         return self._outer.pseudonym(inner[len(PREFIX) :])
 
     def boot(self, value: bytes) -> bytes:
-        """What stands for the name of a boot."""
+        """Replace the id of a boot."""
         return value if self.is_shared else self(value)
 
 
 @dataclass(slots=True)
-class Shared:
-    """What became of one capture: how often something was replaced, by kind; `unread` is what keeps its length alone."""
+class ShareResult:
+    """The result of one copy: how many values were replaced, by kind; and how many bodies could not be read."""
 
     path: str
     counts: Counter[str] = field(default_factory=Counter)
@@ -55,7 +55,7 @@ class Shared:
 
 
 class Original:
-    """A capture to be shared: an open file, read as far as it went when it was opened."""
+    """A capture to be copied: an open file, read up to its size when it was opened."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file = file
@@ -63,7 +63,7 @@ class Original:
         self._size = os.fstat(file.fileno()).st_size
 
     def records(self) -> Iterator[Record]:
-        """Its records, from the first. Raises: CaptureError."""
+        """Read its records, from the first. Raises: CaptureError."""
         reader = Reader(self.name)
         self._file.seek(0)
         left = self._size
@@ -74,7 +74,7 @@ class Original:
 
 
 def spooled(file: BinaryIO, name: str) -> Original:
-    """A stream that can be read only once, as a file that has no name."""
+    """Store a stream, which can be read only once, in a temporary file."""
     copy = tempfile.TemporaryFile()  # noqa: SIM115 - for as long as we run
     while chunk := file.read(CHUNK_BYTES):
         copy.write(chunk)
@@ -83,15 +83,15 @@ def spooled(file: BinaryIO, name: str) -> Original:
 
 
 class Copier:
-    """Makes copies: `learn` every capture first, then `copy` each."""
+    """A copier of captures: first `learn` every capture and call `learned`, then `copy` each."""
 
-    def __init__(self, wanted: FinderOptions, known: KnownValues, pseudonyms: Pseudonyms) -> None:
-        self._finder = SecretFinder(wanted, known)
+    def __init__(self, options: FinderOptions, known: KnownValues, pseudonyms: Pseudonyms) -> None:
+        self._finder = SecretFinder(options, known)
         self._finder.learns = True
         self._pseudonyms = pseudonyms
 
     def learn(self, original: Original, excerpt: Excerpt | None = None) -> None:
-        """See what is secret in a capture. Raises: CaptureError."""
+        """Learn the secrets of a capture. Raises: CaptureError."""
         sharing = Sharing(self._finder, self._pseudonyms.boot)
         for record in original.records():
             if excerpt is not None:
@@ -102,11 +102,11 @@ class Copier:
         sharing.close()
 
     def learned(self) -> None:
-        """All captures were seen."""
+        """Finish learning."""
         self._finder.learned()
 
     def records(self, original: Original) -> Iterator[Record]:
-        """What a capture is without what is secret, as records. No other may be read meanwhile. Raises: CaptureError."""
+        """Yield the records of a capture without secrets. No other may be read at the same time. Raises: CaptureError."""
         sharing = Sharing(self._finder, self._pseudonyms.boot)
         for record in original.records():
             if isinstance(record, Header):
@@ -118,28 +118,28 @@ class Copier:
         self._pseudonyms.is_shared = header.redaction == SHARED
         self._finder.forget()
 
-    def copy(self, original: Original, file: BinaryIO, path: str, excerpt: Excerpt | None = None) -> Shared:
-        """Write a capture that can be shared. Raises: ShareError: if it has no header. CaptureError, OSError."""
+    def copy(self, original: Original, file: BinaryIO, path: str, excerpt: Excerpt | None = None) -> ShareResult:
+        """Write a copy of a capture without secrets. Raises: ShareError: if it has no header. CaptureError, OSError."""
         sharing = Sharing(self._finder, self._pseudonyms.boot)
-        made = _Made(file, original.name)
+        writer = _CopyWriter(file, original.name)
         for record in original.records():
             if isinstance(record, Header):
                 self._begin(record)
             if excerpt is None or excerpt.keeps(record):
-                made.write(sharing.feed(record))
-        made.write(sharing.close())
-        made.close()
-        return Shared(
+                writer.write(sharing.feed(record))
+        writer.write(sharing.close())
+        writer.close()
+        return ShareResult(
             path=path,
             counts=sharing.counts,
             unread=sharing.sealed + sharing.given_up,
-            records=made.number,
-            has_end=made.has_end,
+            records=writer.number,
+            has_end=writer.has_end,
         )
 
 
-class _Made:
-    """A new capture as it grows: records are numbered anew, and the `end` counts what is there."""
+class _CopyWriter:
+    """A writer of a new capture: it numbers records anew, and the `end` record has new counts."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file = file
@@ -164,7 +164,7 @@ class _Made:
 
     def close(self) -> None:
         if self._waiting is not None:
-            raise ShareError(f"{self._name} has no header that can be read; mcpspy verify --repair makes it one")
+            raise ShareError(f"{self._name} has no readable header; mcpspy verify --repair writes one")
 
     def _record(self, record: Record) -> None:
         match record:
@@ -175,7 +175,7 @@ class _Made:
                 self._logs.add(record.stream)
             case Gap():
                 self._gaps += 1
-                record.missing = 0  # no number is missing here
+                record.missing = 0  # as numbers are new, none is missing
             case End():
                 self.has_end = True
                 record = self._end(record)

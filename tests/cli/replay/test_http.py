@@ -71,7 +71,7 @@ def test_the_recorded_url_is_asked_where_none_is_named_and_that_is_meant(tmp_pat
         unasked = run("replay", kept)
         done = run("replay", kept, "--yes")
     assert (unasked.returncode, unasked.stdout) == (2, "")
-    assert f"asked only if that is meant: {url}\nAdd --yes to ask it, or name its URL with --url." in unasked.stderr
+    assert f"without your consent: {url}\nAdd --yes to call it, or name its URL with --url." in unasked.stderr
     assert f"to {url}" in done.stderr
     assert done.returncode == 0
 
@@ -82,7 +82,7 @@ def test_a_login_in_the_environment_goes_to_no_url_that_a_capture_names(guarded:
     assert run(*words, MCPSPY_AUTHORIZATION="Bearer good").returncode == 0
     done = run("replay", kept, "--yes", MCPSPY_AUTHORIZATION="Bearer good")
     assert "HTTP 401" in done.stdout
-    assert "or MCPSPY_AUTHORIZATION in the environment, with --url" in done.stderr
+    assert "or set MCPSPY_AUTHORIZATION, with --url" in done.stderr
 
 
 def test_what_is_sent_is_marked_as_ours_and_session_ids_reach_no_disk(tmp_path: Path) -> None:
@@ -116,7 +116,9 @@ def test_each_client_of_a_capture_is_played_for_itself(tmp_path: Path) -> None:
 
 def test_the_smallest_sequence_is_that_of_one_client(tmp_path: Path) -> None:
     done = run("replay", of_two_clients(tmp_path), "--url", "http://127.0.0.1:9/mcp", "--until", "crash")
-    assert "--until plays one client, and 2 are asked for; name rows of one of them, as in mcpspy replay @:7..20" in done.stderr
+    assert (
+        "--until plays one client, and 2 are selected; select rows of one of them, as in mcpspy replay @:7..20" in done.stderr
+    )
     assert done.returncode == 2
 
 
@@ -147,7 +149,7 @@ def test_without_it_nothing_is_sent_but_what_the_server_refuses(guarded: str) ->
     done = run("replay", capture("oauth"), "--url", guarded)
     assert done.returncode == 4
     assert "stopped after 1 of 4 messages: initialize was not answered: HTTP 401 Unauthorized" in done.stdout
-    assert "--header gives such fields, or MCPSPY_AUTHORIZATION in the environment" in done.stderr
+    assert "add --header, or set MCPSPY_AUTHORIZATION" in done.stderr
 
 
 def test_of_a_capture_in_which_all_was_refused_it_says_so(tmp_path: Path) -> None:
@@ -155,7 +157,7 @@ def test_of_a_capture_in_which_all_was_refused_it_says_so(tmp_path: Path) -> Non
     traffic.post(initialize(0)).answer(status=401)
     done = run("replay", written(traffic, tmp_path), "--url", "http://127.0.0.1:9")
     assert done.returncode == 2
-    assert "row 1 not, since it was refused with 401" in done.stderr
+    assert "row 1 cannot, because it was refused with 401" in done.stderr
 
 
 def test_of_a_redacted_value_that_is_held_back_nothing_says_that_it_was_sent(tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def test_a_recorded_command_is_started_where_that_is_said(visit: str) -> None:
 def test_on_a_terminal_calls_that_may_change_something_are_asked_for(tmp_path: Path, answer: bytes, status: int) -> None:
     capture = recorded(tmp_path, LIST, call("drop", table="a"), call("greet", name="Ada"))
     with on_terminal("replay", capture, "--", *SERVER, str(tmp_path / "log"), columns=200) as running:
-        asked = running.wait_for("Go on? [y/N]")
+        asked = running.wait_for("Continue? [y/N]")
         assert "  tools/call drop (destructive)\n" in asked
         assert "greet" not in asked
         running.type(answer)
@@ -251,8 +251,8 @@ def test_on_a_terminal_what_reads_alone_is_sent_unasked(visit: str) -> None:
 
 def test_the_credentials_of_a_login_are_asked_for() -> None:
     done = run("replay", str(CAPTURES / "oauth.mcpspy"), "--url", "http://127.0.0.1:9/mcp")
-    told = "mcpspy: not sent, as the recorded client did: Authorization; --header gives such fields"
-    assert f"{told}, or MCPSPY_AUTHORIZATION in the environment\n" in done.stderr
+    message = "mcpspy: header fields of the recorded client are not sent: Authorization; add --header"
+    assert f"{message}, or set MCPSPY_AUTHORIZATION\n" in done.stderr
 
 
 def test_on_a_terminal_the_first_difference_can_be_looked_at(visit: str) -> None:
@@ -266,7 +266,7 @@ def test_on_a_terminal_the_first_difference_can_be_looked_at(visit: str) -> None
 def test_nothing_that_was_captured_reaches_the_terminal_unescaped(tmp_path: Path) -> None:
     capture = recorded(tmp_path, call("evil\x1b]0;x\x07\u202e", name="\x1b[31m"))
     with on_terminal("replay", capture, "--", *SERVER, columns=200) as running:
-        asked = running.wait_for("Go on? [y/N]")
+        asked = running.wait_for("Continue? [y/N]")
         running.type(b"n\n")
         running.rest()
     told = asked + run("replay", capture, "--dry-run").stdout + replay(capture, faults=("dies",)).stdout
@@ -295,17 +295,17 @@ def test_json_has_what_was_sent_and_the_comparison(visit: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["{}", "--"], "the server's command is missing"),
+        (["{}", "--"], "server's command after -- is missing"),
         (["{}", "server"], "Put -- before the server's command"),
-        (["{}", "--url", "http://127.0.0.1:9", "--", "x"], "not both"),
+        (["{}", "--url", "http://127.0.0.1:9", "--", "x"], "not by both"),
         (["{}", "--url", "nowhere"], "is not the URL of a server"),
         (["{}", "--header", "X: 1", "--", "x"], "--header is for a server with a URL"),
         (["{}", "--url", "http://127.0.0.1:9", "--header", "Authorization: redacted-0123456789ab"], "a pseudonym"),
         (["{}:2..99", "--set", "$.x", "--", "x"], "there is no value"),
         (["{}", "--set", "$.nowhere=1", "--", "x"], "no request that is sent has this path"),
-        (["{}:8", "--", "x"], "row 8 was asked by the server"),
+        (["{}:8", "--", "x"], "row 8 is a request of the server"),
         (["{}:99", "--", "x"], "there is no row 99"),
-        (["{}", "--only", "tool:none", "--", "x"], "that matches --only"),
+        (["{}", "--only", "tool:none", "--", "x"], "no message of a client matches --only"),
         (["{}", "--only", "tool:", "--", "x"], "in the filter"),
         (["{}", "--ignore", "x", "--", "x"], "a path begins with $"),
         (["{}", "--timeout", "0", "--", "x"], "--timeout"),

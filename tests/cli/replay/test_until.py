@@ -145,7 +145,7 @@ def test_a_handle_that_looks_like_any_number_is_found_once_it_is_named(tmp_path:
     short = closed_twice(tmp_path, "short", calls=3)
     unnamed = until(short, "crash", server=("crash", "short"))
     assert unnamed.returncode == 1
-    assert "In the recording it does: what the server makes up may have to be named with --carry" in unnamed.stderr
+    assert "In the capture it does. Name values that the server makes up with --carry" in unnamed.stderr
     named = until(short, "crash", "--carry", "handle", server=("crash", "short"))
     assert named.stdout.startswith("✗ crash · 4 of 10 messages")
 
@@ -179,7 +179,7 @@ def test_what_happens_without_any_call_takes_none(few: str) -> None:
 def test_what_does_not_happen_any_more_is_exit_status_1(crash: str) -> None:
     done = until(crash, "crash", server=())
     assert done.returncode == 1
-    assert "crash does not happen with all 67 messages, so there is nothing smaller to find." in done.stderr
+    assert "crash does not happen with all 67 messages, so there is nothing to reduce." in done.stderr
 
 
 def test_no_more_servers_are_started_than_may_be(few: str) -> None:

@@ -1,7 +1,6 @@
 """`mcpspy show` of a server that logs what it reads and writes: captures/logs.mcpspy, whose log is Chinese."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ def test_every_message_is_quoted_by_a_line_of_the_log() -> None:
 def test_every_line_that_quotes_is_shown_with_what_it_quotes() -> None:
     lines = [line for line in run("show", CAPTURE).stdout.splitlines() if "收到请求" in line]
     assert len(lines) == 6
-    assert all(re.search(r"\{(request|notification) of row \d\} \+[\d.]+ [mµ]s$", line) for line in lines)
+    assert all(line.endswith(" after it arrived") for line in lines)
 
 
 @pytest.mark.parametrize("what", [CAPTURE, f"{CAPTURE}:5"])
