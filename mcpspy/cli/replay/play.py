@@ -175,9 +175,16 @@ def _upstream_client(
     from ...live.upstream.streamable import StreamableClient
 
     return StreamableClient(
-        target.url, sink=sink, now_ns=now_ns, on_message=on_message, on_lost=on_lost, on_failed=on_failed, headers=headers, listen=plan.listens,
+        target.url,
+        sink=sink,
+        now_ns=now_ns,
+        on_message=on_message,
+        on_lost=on_lost,
+        on_failed=on_failed,
+        headers=headers,
+        listen=plan.listens,
         tls=target.tls,
-    )  # fmt: skip
+    )
 
 
 def _tapped(settings: PlaySettings, redactor: Redactor | NoRedaction) -> dict[str, object]:
