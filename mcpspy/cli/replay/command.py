@@ -188,7 +188,28 @@ def command(
     answers = RequestMatcher(
         selection.transcript.exchanges, side=SERVER, strictness=Strictness(match), ignore=(*VOLATILE, *ignore)
     )
-    settings = PlaySettings(
+    settings = _settings(selection, target, answers, edits, speed=speed, timeout=timeout, label=label, capture=capture)
+    if condition is not None:
+        from .until import find_smallest
+
+        transcript, plans = selection.transcript, selection.plans
+        return find_smallest(condition, transcript, plans, settings, carried=carried, max_runs=runs, as_json=as_json)
+    rules = (*ignore, *(override.path for override in parsed_overrides))
+    return print_outcome(selection, _play_all(selection, settings), rules, as_json=as_json, target=target)
+
+
+def _settings(
+    selection: ReplaySelection,
+    target: Target,
+    answers: RequestMatcher,
+    edits: dict[int, list[ValueEdit]],
+    *,
+    speed: float,
+    timeout: float,
+    label: str | None,
+    capture: str | None,
+) -> PlaySettings:
+    return PlaySettings(
         target=target,
         answers=answers,
         correlations=selection.correlations,
@@ -200,20 +221,6 @@ def command(
         capture=os.path.abspath(capture) if capture else None,  # whatever folder a recorded server is started in
         ids=selection.ids,
     )
-    if condition is not None:
-        from .until import find_smallest
-
-        return find_smallest(
-            condition,
-            selection.transcript,
-            selection.plans,
-            settings,
-            carried=carried,
-            max_runs=runs,
-            as_json=as_json,
-        )
-    rules = (*ignore, *(override.path for override in parsed_overrides))
-    return print_outcome(selection, _play_all(selection, settings), rules, as_json=as_json, target=target)
 
 
 def _play_all(selection: ReplaySelection, settings: PlaySettings) -> list[PlayResult]:
