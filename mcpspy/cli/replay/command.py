@@ -185,17 +185,16 @@ def command(
     runs = (max_runs or MAX_RUNS) if condition else 0
     _announce(what, selection, target, effects, runs)
     confirm(target, changing_calls(selection.plans, effects), yes=yes)
-    answers = RequestMatcher(
-        selection.transcript.exchanges, side=SERVER, strictness=Strictness(match), ignore=(*VOLATILE, *ignore)
-    )
+    exchanges = selection.transcript.exchanges
+    answers = RequestMatcher(exchanges, side=SERVER, strictness=Strictness(match), ignore=(*VOLATILE, *ignore))
     settings = _settings(selection, target, answers, edits, speed=speed, timeout=timeout, label=label, capture=capture)
     if condition is not None:
         from .until import find_smallest
 
         transcript, plans = selection.transcript, selection.plans
         return find_smallest(condition, transcript, plans, settings, carried=carried, max_runs=runs, as_json=as_json)
-    rules = (*ignore, *(override.path for override in parsed_overrides))
-    return print_outcome(selection, _play_all(selection, settings), rules, as_json=as_json, target=target)
+    rules, results = (*ignore, *(override.path for override in parsed_overrides)), _play_all(selection, settings)
+    return print_outcome(selection, results, rules, as_json=as_json, target=target)
 
 
 def _settings(
