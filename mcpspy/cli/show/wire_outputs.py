@@ -1,8 +1,9 @@
 """The outputs of `show --http -f`: lines of the wire view, or JSON."""
 
 from ...transcript.model import Row
+from ...views.json.transactions import LiveWireJson
 from ...views.text.escape import safe_text
-from ...views.timeline.live_wire import LiveWire, LiveWireJson
+from ...views.timeline.live_wire import LiveWire
 from ..screen import Screen, say
 from .follow import FollowedRecording
 

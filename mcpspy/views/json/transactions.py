@@ -1,16 +1,17 @@
-"""HTTP transactions as JSON objects: the facts that stand in rows, and `show --http --json`, which has heads and frames too.
+"""HTTP transactions as JSON objects: the facts in rows, and the objects of `show --http --json`, which have heads and frames too.
 
 docs/json.md describes every field.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...records import Frame, Note
 from ...transcript.http.transaction import Stream, Transaction
-from ...transcript.model import CaptureInfo, Transcript
+from ...transcript.model import CaptureInfo, Row, Transcript
 from ...wire.sse import parse
 from ..text.json_text import SCHEMA, as_json, payload
+from ..timeline.live_wire import OngoingTransaction, OngoingTransactions
 
 
 def transaction_object(transaction: Transaction) -> dict[str, Any]:
@@ -70,6 +71,37 @@ def wire_state(transaction: Transaction, capture: CaptureInfo, rows: list[int], 
     """Return a transaction as it is now, as a line. `shown_frames` are the frames of each stream that are left out, by stream."""
     capture_id = capture.header.capture_id if capture.header else ""
     return as_json({"schema": SCHEMA, "capture_id": capture_id, **_on_wire(transaction, capture, rows, shown_frames)})
+
+
+class LiveWireJson:
+    """HTTP as it comes, as JSON: an object for each transaction that changed, with the frames that are new."""
+
+    __slots__ = ("_states", "_transactions")
+
+    def __init__(self, *, only_rows: bool = False) -> None:
+        self._transactions = OngoingTransactions(only_rows=only_rows)
+        self._states: dict[OngoingTransaction, tuple[dict[int, int], tuple[object, ...]]] = {}
+
+    def row(self, row: Row) -> None:
+        """Take a row that is new or has changed."""
+        self._transactions.row(row)
+
+    def feed(self, captures: Sequence[CaptureInfo]) -> list[str]:
+        """Return a line for each transaction that has changed since the last call."""
+        lines: list[str] = []
+        for going in self._transactions.feed(captures):
+            transaction = going.transaction
+            frames = {stream.opened.stream: len(stream.kept) for stream in going.streams}
+            closes = [stream.close is None for stream in going.streams]
+            state = frames, (closes, transaction.left_by, len(transaction.notes), going.rows)
+            before = self._states.get(going)
+            if state != before:
+                shown_frames = before[0] if before is not None else {}
+                lines.append(wire_state(transaction, going.capture, going.rows, shown_frames))
+                self._states[going] = state
+            if going.over:
+                del self._states[going]
+        return lines
 
 
 def _on_wire(

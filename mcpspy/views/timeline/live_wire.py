@@ -1,4 +1,4 @@
-"""HTTP of captures that still grow: each head, chunk, event and end once, as soon as it is there, as lines or as JSON.
+"""HTTP of captures that still grow: each head, chunk, event and end once, as soon as it is there.
 
 Does not wait: the caller follows the captures and feeds what is new.
 """
@@ -8,7 +8,6 @@ from itertools import islice
 
 from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.model import CaptureInfo, ModelCall, Numbered, Row, UnpairedMessage
-from ..json.transactions import wire_state
 from ..text.line import Line, fitted
 from ..text.units import SECOND_NS
 from .http_wire import CHUNK_NOTE, cut_note, heading, margin, note, room, timed_lines
@@ -51,7 +50,7 @@ class OngoingTransaction:
         self._rows[row] = None
 
 
-class _Transactions:
+class OngoingTransactions:
     """The transactions of captures that grow. `feed` returns each until it has ended, and once after that."""
 
     __slots__ = ("_going", "_only_rows", "_rows", "_seen")
@@ -96,7 +95,7 @@ class LiveWire:
     def __init__(self, width: int | None, *, only_rows: bool = False) -> None:
         self._width = width
         self._layout = WireLayout(room(width, margin(EXPECTED_NS)))
-        self._transactions = _Transactions(only_rows=only_rows)
+        self._transactions = OngoingTransactions(only_rows=only_rows)
         self._entries: dict[OngoingTransaction, TransactionEntries] = {}
         self._is_begun = False
         self._shown: Transaction | None = None
@@ -147,37 +146,6 @@ class LiveWire:
                 self._shown = None
                 yield []
                 yield from note(text, self._width)
-
-
-class LiveWireJson:
-    """HTTP as it comes, as JSON: an object for each transaction that changed, with the frames that are new."""
-
-    __slots__ = ("_states", "_transactions")
-
-    def __init__(self, *, only_rows: bool = False) -> None:
-        self._transactions = _Transactions(only_rows=only_rows)
-        self._states: dict[OngoingTransaction, tuple[dict[int, int], tuple[object, ...]]] = {}
-
-    def row(self, row: Row) -> None:
-        """Take a row that is new or has changed."""
-        self._transactions.row(row)
-
-    def feed(self, captures: Sequence[CaptureInfo]) -> list[str]:
-        """Return a line for each transaction that has changed since the last call."""
-        lines: list[str] = []
-        for going in self._transactions.feed(captures):
-            transaction = going.transaction
-            frames = {stream.opened.stream: len(stream.kept) for stream in going.streams}
-            closes = [stream.close is None for stream in going.streams]
-            state = frames, (closes, transaction.left_by, len(transaction.notes), going.rows)
-            before = self._states.get(going)
-            if state != before:
-                shown_frames = before[0] if before is not None else {}
-                lines.append(wire_state(transaction, going.capture, going.rows, shown_frames))
-                self._states[going] = state
-            if going.over:
-                del self._states[going]
-        return lines
 
 
 def _of_row(row: Numbered, capture: CaptureInfo) -> Iterable[Transaction]:

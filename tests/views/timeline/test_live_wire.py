@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from mcpspy.transcript.transcribe import Transcriber
-from mcpspy.views.json.transactions import http_lines
+from mcpspy.views.json.transactions import LiveWireJson, http_lines
 from mcpspy.views.text.line import plain
 from mcpspy.views.timeline.exchange import carrying_transactions
 from mcpspy.views.timeline.http_wire import wire_lines
-from mcpspy.views.timeline.live_wire import LiveWire, LiveWireJson
+from mcpspy.views.timeline.live_wire import LiveWire
 from tests.transcript.dialogue import request, result
 from tests.transcript.traffic import Traffic
 from tests.views.http_scenes import http_scene
