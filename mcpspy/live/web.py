@@ -1,4 +1,4 @@
-"""The server of `mcpspy web`: the page of a recording in the browser, updated live. Recordings are read by whoever passes them in.
+"""The server of `mcpspy web`: the page of a recording in the browser, updated live. The caller reads the recordings.
 
 Every path begins with a secret token, and only our own page may call: Host, Origin and Sec-Fetch are compared with our address,
 because another site's page could reach us under a name of its own (DNS rebinding). GET is the only method.

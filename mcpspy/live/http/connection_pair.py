@@ -112,7 +112,7 @@ class ConnectionPair:
         self._record(records)
         self._to_server(b"".join(out))
         if self._sending is not None and self._sending.request.waits_since_ns is not None:
-            self._stall_timer.holds(self._sending.request)
+            self._stall_timer.watch_frame(self._sending.request)
         if len(self._responses.waiting) >= MAX_PIPELINED:
             self._client.pause()
         self._watch_time()
@@ -217,7 +217,7 @@ class ConnectionPair:
         self._to_server(early)
         response = self._responses.current
         if response is not None and response.waits_since_ns is not None:
-            self._stall_timer.holds(response)
+            self._stall_timer.watch_frame(response)
         if not self._is_full and not self._unsent and len(self._responses.waiting) < MAX_PIPELINED:
             self._client.resume()
         self._refuse_in_turn()
@@ -330,22 +330,22 @@ class ConnectionPair:
         self._request_timer.watch(is_head=False, is_body=False)  # the client cannot go on, so its time does not run
         self._client.pause()
         if self._server is not None:
-            self._stall_timer.blocked(self._request, self._server)
+            self._stall_timer.watch_write(self._request, self._server)
 
     def resume_client(self) -> None:
         self._is_full = False
-        self._stall_timer.drained(self._request)
+        self._stall_timer.end_write(self._request)
         if len(self._responses.waiting) < MAX_PIPELINED:
             self._client.resume()
         self._watch_time()
 
     def pause_server(self) -> None:
-        self._stall_timer.blocked(self._stream, self._client)
+        self._stall_timer.watch_write(self._stream, self._client)
         if self._server is not None:
             self._server.pause()
 
     def resume_server(self) -> None:
-        self._stall_timer.drained(self._stream)
+        self._stall_timer.end_write(self._stream)
         if self._server is not None:
             self._server.resume()
 

@@ -95,20 +95,20 @@ class StallTimer:
         self._blocks: dict[int, _BlockedWrite] = {}  # by the stream whose bytes wait
         self._held: dict[int, StreamRecorder] = {}
 
-    def blocked(self, stream: int, channel: Channel) -> None:
+    def watch_write(self, stream: int, channel: Channel) -> None:
         """Note that bytes of this stream wait in `channel`, whose other end does not take them."""
         now_ns = self._now_ns()
         self._blocks[stream] = _BlockedWrite(channel, now_ns)
         self._wait(STALL_NS)
 
-    def drained(self, stream: int) -> None:
+    def end_write(self, stream: int) -> None:
         """Note that the bytes of this stream have been taken."""
         block = self._blocks.pop(stream, None)
         if block is not None and block.is_recorded:
             now_ns = self._now_ns()
             self._tap.sink((Stall(at_ns=now_ns, stream=stream, waiting_bytes=0, lasted_ns=now_ns - block.since_ns),))
 
-    def holds(self, stream: StreamRecorder) -> None:
+    def watch_frame(self, stream: StreamRecorder) -> None:
         """Note that a frame of this stream has begun and its end has not come."""
         self._held[stream.number] = stream
         self._wait(PARTIAL_NS)

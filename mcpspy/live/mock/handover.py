@@ -152,5 +152,5 @@ class Handover:
         self._sink((Note(at_ns=self._now_ns(), topic="pass-through", text=text),))
 
 
-def _ignore(cues: list[ScheduledSend]) -> None:
+def _ignore(sends: list[ScheduledSend]) -> None:
     """Do nothing: there is nobody to send it to."""

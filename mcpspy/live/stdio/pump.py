@@ -136,7 +136,7 @@ class Pump:
         if not self.over:
             self._end(monotonic_ns() - self._begin_ns, MCPSPY, "abort")
 
-    def reader_ended(self) -> None:
+    def on_reader_exit(self) -> None:
         """Record that the process that read the target has ended, unless the end of the stream is recorded already."""
         if not self.finished:
             self._break(monotonic_ns() - self._begin_ns)

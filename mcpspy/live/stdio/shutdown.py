@@ -38,19 +38,19 @@ class Shutdown:
     def under_way(self) -> bool:
         return self.stage != "calm"
 
-    def client_gone(self, now_ns: int) -> None:
+    def on_client_gone(self, now_ns: int) -> None:
         """Begin the end: nobody reads the server's stdout any more."""
         if self.stage == "calm":
             self._enter("grace", now_ns + GRACE_NS, "client gone")
 
-    def signalled(self, now_ns: int, name: str, *, again: bool) -> None:
+    def on_signal(self, now_ns: int, name: str, *, again: bool) -> None:
         """Take note of a signal to end, which was forwarded. The same one again means at once."""
         if again:
             self._enter("kill", now_ns, name)
         elif self.stage in ("calm", "grace"):
             self._enter("term", now_ns + TERM_NS, name)
 
-    def leftovers(self, now_ns: int) -> None:
+    def on_leftovers(self, now_ns: int) -> None:
         """Take note that the server has ended and processes that it started have not: they may not know yet."""
         if self.stage in ("calm", "grace"):
             self._enter("grace", now_ns, "processes left behind")

@@ -101,7 +101,7 @@ class StdioTap:
                 self._changed = False
                 self._review()
         if self._status is not None:
-            self._stdin.reader_ended()
+            self._stdin.on_reader_exit()
         for pump in self._pumps:
             pump.stop()
         return 128 + SIGKILL if self._status is None else self._status
@@ -148,11 +148,11 @@ class StdioTap:
             self._stdin.stop()  # the server closed its stdin: the client sees that as it would without us
         if self._stdout.broken:
             self._stdin.stop()
-            self._shutdown.client_gone(now_ns)
+            self._shutdown.on_client_gone(now_ns)
         if self._status is None and self._stdin.over and self._stdout.finished and not self._shutdown.under_way:
             self._parent_ns = now_ns + PARENT_CHECK_NS  # all is closed, the server lives: no descriptor shows the client
         if self._status is not None and self._wants_end() and self._leftovers():
-            self._shutdown.leftovers(now_ns)
+            self._shutdown.on_leftovers(now_ns)
 
     def _over(self) -> bool:
         """True once the server has ended, everything it sent is delivered, and no process is left that should end with it."""
@@ -219,7 +219,7 @@ class StdioTap:
         if self._parent_ns and now_ns >= self._parent_ns:
             self._parent_ns = now_ns + PARENT_CHECK_NS if os.getppid() == self._parent and self._status is None else 0
             if os.getppid() != self._parent:
-                self._shutdown.client_gone(now_ns)
+                self._shutdown.on_client_gone(now_ns)
         if self._put_off_ns and now_ns >= self._put_off_ns:
             self._put_off_ns = 0
             _in_a_thread(self._put_off)
@@ -291,7 +291,7 @@ class StdioTap:
             _kill(self._child.pid, number)
         self._sink((Note(at_ns=now_ns, topic="signal", text=f"{name} received and forwarded"),))
         if number in _ENDING:
-            self._shutdown.signalled(now_ns, name, again=number in self._met)
+            self._shutdown.on_signal(now_ns, name, again=number in self._met)
             self._met.add(number)
             self._stdin.stop()
             self._on_change()

@@ -61,5 +61,5 @@ class UpstreamClient(Protocol):
         """Leave the server; a process is ended. Afterwards everything is recorded. May be called again."""
 
 
-def ignored(_: object) -> None:
+def ignore(_: object) -> None:
     """Do nothing: a callback that is not needed."""

@@ -18,7 +18,7 @@ from ...wire.jsonrpc import cut, parse
 from ..http.listener import origin
 from .headers import UpstreamMessage
 from .http import HttpTransport, UnreachableError, target_of
-from .protocol import Failure, OnFailed, OnLost, OnMessage, ignored
+from .protocol import Failure, OnFailed, OnLost, OnMessage, ignore
 
 if TYPE_CHECKING:
     from ...records import Sink
@@ -51,7 +51,7 @@ class SseClient:
         now_ns: Callable[[], int],
         on_message: OnMessage,
         on_lost: OnLost,
-        on_failed: OnFailed = ignored,
+        on_failed: OnFailed = ignore,
         headers: Sequence[tuple[bytes, bytes]] = (),
         tls: ssl.SSLContext | None = None,
         numbers: Numbers | None = None,

@@ -23,7 +23,7 @@ from ..stdio import signals
 from ..stdio.process import in_session, process, restore_locale
 from ..stdio.tap import streams
 from .partials import Partials
-from .protocol import MAX_MESSAGE_BYTES, Failure, OnFailed, OnLost, OnMessage, ignored
+from .protocol import MAX_MESSAGE_BYTES, Failure, OnFailed, OnLost, OnMessage, ignore
 
 if TYPE_CHECKING:
     from ...records import Record, Sink
@@ -69,8 +69,8 @@ class StdioClient:
         now_ns: Callable[[], int],
         on_message: OnMessage,
         on_lost: OnLost,
-        on_failed: OnFailed = ignored,
-        on_stderr: Callable[[bytes], None] = ignored,
+        on_failed: OnFailed = ignore,
+        on_stderr: Callable[[bytes], None] = ignore,
         framing: type[StdioFraming] = Lines,
         patience_s: float = INPUT_S,
     ) -> None:
@@ -149,7 +149,7 @@ class StdioClient:
 
     # Called by the pipes
 
-    def started(self, transport: asyncio.SubprocessTransport) -> None:
+    def on_start(self, transport: asyncio.SubprocessTransport) -> None:
         """Record the start of the process."""
         self._transport = transport
         self.pid = transport.get_pid()
@@ -161,7 +161,7 @@ class StdioClient:
         ]
         self._sink([*records, Spawn(at_ns=now_ns, pid=self.pid, start=own.start if own else 0)])
 
-    def read(self, stream: int, data: bytes) -> None:
+    def on_data(self, stream: int, data: bytes) -> None:
         """Take bytes that the server wrote."""
         now_ns = self._now_ns()
         records = self._streams[stream].feed(Body(data, data), now_ns)
@@ -174,7 +174,7 @@ class StdioClient:
         else:
             self._receive(records)
 
-    def closed(self, stream: int) -> None:
+    def on_pipe_end(self, stream: int) -> None:
         """Record the end of one of the three pipes."""
         if not self._streams[stream].is_open:
             return
@@ -196,7 +196,7 @@ class StdioClient:
             if self._exited.is_set():
                 self._report_lost()
 
-    def exited(self, code: int) -> None:
+    def on_exit(self, code: int) -> None:
         """Record the end of the process: by signal -`code` if that is negative."""
         left = tuple({"pid": process.pid, "name": process.name} for process in in_session(self.pid))
         now_ns = self._now_ns()
@@ -212,9 +212,9 @@ class StdioClient:
         else:
             asyncio.get_running_loop().call_later(DRAIN_S, self._report_lost)
 
-    def may_write(self, *, may: bool) -> None:
+    def on_writable(self, *, is_writable: bool) -> None:
         """Take note of whether the server takes what is written to it."""
-        if may:
+        if is_writable:
             self._writable.set()
         else:
             self._writable.clear()
@@ -356,24 +356,24 @@ class _Pipes(asyncio.SubprocessProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.SubprocessTransport)
         self._transport = transport
-        self._client.started(transport)
+        self._client.on_start(transport)
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         assert isinstance(data, bytes)
-        self._client.read(fd, data)
+        self._client.on_data(fd, data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        self._client.closed(fd)
+        self._client.on_pipe_end(fd)
 
     def process_exited(self) -> None:
         code = self._transport.get_returncode() if self._transport is not None else None
-        self._client.exited(code or 0)
+        self._client.on_exit(code or 0)
 
     def pause_writing(self) -> None:
-        self._client.may_write(may=False)
+        self._client.on_writable(is_writable=False)
 
     def resume_writing(self) -> None:
-        self._client.may_write(may=True)
+        self._client.on_writable(is_writable=True)
 
 
 def _start_error(error: OSError | ValueError) -> str:

@@ -19,7 +19,7 @@ from ...wire.json_spans import members, string
 from ..http.listener import origin
 from .headers import TOOLS_LIST, MirroredArguments, UpstreamMessage
 from .http import HttpTransport, UnreachableError, target_of
-from .protocol import Failure, OnFailed, OnLost, OnMessage, ignored
+from .protocol import Failure, OnFailed, OnLost, OnMessage, ignore
 from .streams import DeleteResponse, GetStream, Post
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class StreamableClient:
         now_ns: Callable[[], int],
         on_message: OnMessage,
         on_lost: OnLost,
-        on_failed: OnFailed = ignored,
+        on_failed: OnFailed = ignore,
         headers: Sequence[tuple[bytes, bytes]] = (),
         listen: bool = True,
         tls: ssl.SSLContext | None = None,

@@ -25,63 +25,63 @@ def test_nothing_is_due_while_all_is_calm() -> None:
 
 def test_a_server_whose_client_is_gone_gets_time_then_term_then_kill() -> None:
     shutdown = Shutdown()
-    shutdown.client_gone(BEGIN_NS)
+    shutdown.on_client_gone(BEGIN_NS)
     term_ns, kill_ns = BEGIN_NS + GRACE_NS, BEGIN_NS + GRACE_NS + TERM_NS
     assert course(shutdown) == [(term_ns, "SIGTERM"), (kill_ns, "SIGKILL"), (kill_ns + LAST_NS, "")]
 
 
 def test_a_server_that_was_signalled_gets_time_then_kill() -> None:
     shutdown = Shutdown()
-    shutdown.signalled(BEGIN_NS, "SIGTERM", again=False)
+    shutdown.on_signal(BEGIN_NS, "SIGTERM", again=False)
     assert course(shutdown)[0] == (BEGIN_NS + TERM_NS, "SIGKILL")
 
 
 def test_the_same_signal_again_kills_at_once() -> None:
     shutdown = Shutdown()
-    shutdown.signalled(BEGIN_NS, "SIGINT", again=False)
-    shutdown.signalled(BEGIN_NS + 5, "SIGINT", again=True)
+    shutdown.on_signal(BEGIN_NS, "SIGINT", again=False)
+    shutdown.on_signal(BEGIN_NS + 5, "SIGINT", again=True)
     assert course(shutdown)[0] == (BEGIN_NS + 5, "SIGKILL")
 
 
 def test_another_signal_gives_no_more_time() -> None:
     shutdown = Shutdown()
-    shutdown.signalled(BEGIN_NS, "SIGINT", again=False)
-    shutdown.signalled(BEGIN_NS + 5, "SIGTERM", again=False)
+    shutdown.on_signal(BEGIN_NS, "SIGINT", again=False)
+    shutdown.on_signal(BEGIN_NS + 5, "SIGTERM", again=False)
     assert course(shutdown)[0] == (BEGIN_NS + TERM_NS, "SIGKILL")
 
 
 def test_what_a_server_leaves_behind_gets_term_at_once() -> None:
     shutdown = Shutdown()
-    shutdown.leftovers(BEGIN_NS)
+    shutdown.on_leftovers(BEGIN_NS)
     assert course(shutdown)[0] == (BEGIN_NS, "SIGTERM")
 
 
 def test_what_outlives_a_server_that_was_signalled_gets_term_too_and_no_more_time() -> None:
     shutdown = Shutdown()
-    shutdown.signalled(BEGIN_NS, "SIGTERM", again=False)
-    shutdown.leftovers(BEGIN_NS + 5)
-    shutdown.leftovers(BEGIN_NS + 6)
+    shutdown.on_signal(BEGIN_NS, "SIGTERM", again=False)
+    shutdown.on_leftovers(BEGIN_NS + 5)
+    shutdown.on_leftovers(BEGIN_NS + 6)
     assert course(shutdown)[:2] == [(BEGIN_NS + 5, "SIGTERM"), (BEGIN_NS + TERM_NS, "SIGKILL")]
 
 
 def test_what_got_term_gets_it_once() -> None:
     shutdown = Shutdown()
-    shutdown.client_gone(BEGIN_NS)
+    shutdown.on_client_gone(BEGIN_NS)
     shutdown.due(shutdown.due_ns)
-    shutdown.leftovers(BEGIN_NS + GRACE_NS + 5)
+    shutdown.on_leftovers(BEGIN_NS + GRACE_NS + 5)
     assert course(shutdown)[0] == (BEGIN_NS + GRACE_NS + TERM_NS, "SIGKILL")
 
 
 def test_nothing_comes_before_it_is_due() -> None:
     shutdown = Shutdown()
-    shutdown.client_gone(BEGIN_NS)
+    shutdown.on_client_gone(BEGIN_NS)
     assert shutdown.due(shutdown.due_ns - 1) == ""
 
 
 def test_the_first_reason_is_the_reason() -> None:
     shutdown = Shutdown()
-    shutdown.client_gone(BEGIN_NS)
-    shutdown.signalled(BEGIN_NS + 1, "SIGTERM", again=False)
+    shutdown.on_client_gone(BEGIN_NS)
+    shutdown.on_signal(BEGIN_NS + 1, "SIGTERM", again=False)
     assert shutdown.why == "client gone"
 
 
@@ -96,11 +96,11 @@ def test_whatever_happens_in_whatever_order_all_is_over_before_the_client_kills_
         while shutdown.due_ns and shutdown.due_ns <= at_ns:
             shutdown.due(shutdown.due_ns)
         if event == "gone":
-            shutdown.client_gone(at_ns)
+            shutdown.on_client_gone(at_ns)
         elif event == "left":
-            shutdown.leftovers(at_ns)
+            shutdown.on_leftovers(at_ns)
         else:
-            shutdown.signalled(at_ns, event, again=False)
+            shutdown.on_signal(at_ns, event, again=False)
     end_ns = max((at_ns for at_ns, _ in course(shutdown)), default=first_ns)
     assert shutdown.stage == "given up"
     assert end_ns - first_ns < CLIENT_LIMIT_NS

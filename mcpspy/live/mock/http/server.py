@@ -96,7 +96,7 @@ class ListeningMock:
         self._accept_loop = AcceptLoop(listener, partial(Connection, self))
 
     async def close(self) -> None:
-        """Let nobody in any more, and close the connections of whoever is there."""
+        """Let nobody in any more, and close all connections."""
         if self._accept_loop is not None:
             self._accept_loop.close()
         await self._stop_playing()
