@@ -1,4 +1,4 @@
-"""A client that a test plays: it starts a server under `mcpspy run`, over pipes as Python's clients do or sockets as Node's.
+"""A client played by a test: it starts a server under `mcpspy run`, over pipes like Python's clients or sockets like Node's.
 
 Its own ends never block, and whatever it waits for has the deadline of tests/deadlines.py. It ends what it started, and what that
 started in turn, by their ids, and fails if anything was left.
@@ -40,7 +40,7 @@ Second = TypeVar("Second")
 
 
 def puppet(*steps: str) -> list[str]:
-    """The argv of the server that takes these steps (tests/peers/puppet.py)."""
+    """Return the argv of a server that takes these steps (tests/peers/puppet.py)."""
     return [sys.executable, "-I", "-S", str(PEERS / "puppet.py"), *steps]
 
 
@@ -110,7 +110,7 @@ class Client:
         return self.process.pid
 
     def close(self, fd: int) -> None:
-        """Close one of our ends; what is closed already stays so."""
+        """Close one of our ends, unless it is closed already."""
         for name in ("stdin", "stdout", "stderr"):
             if fd >= 0 and getattr(self, name) == fd:
                 setattr(self, name, -1)
@@ -133,7 +133,7 @@ class Client:
                 rest = rest[os.write(self.stdin, rest) :]
 
     def fill(self, line: bytes) -> int:
-        """Write `line` until nothing is taken any more. Returns how many bytes were."""
+        """Write `line` until nothing is taken any more. Returns how many bytes were taken."""
         taken = 0
         rest = memoryview(line)
         while self._turn(QUIET_S, -1, writing=True):
@@ -143,7 +143,7 @@ class Client:
         return taken
 
     def chatter(self, line: bytes, seconds: float) -> None:
-        """Write `line` over and over for so long or until the tap is gone, and keep what comes on stdout meanwhile."""
+        """Write `line` over and over, for so long or until the tap is gone, and keep what comes on stdout meanwhile."""
         until = time.monotonic() + seconds
         rest = memoryview(line)
         while (left := until - time.monotonic()) > 0 and self.stdout not in self._ended:
@@ -153,24 +153,24 @@ class Client:
     # What it hears
 
     def line(self, fd: int | None = None) -> bytes:
-        """The next line of stdout (or of `fd`), its newline included; less at the end of the stream."""
+        """Read the next line of stdout (or of `fd`), including its newline; less at the end of the stream."""
         return self._take(self.stdout if fd is None else fd, lambda held: held.find(b"\n") + 1)
 
     def lines(self, count: int) -> list[bytes]:
-        """The next lines of stdout."""
+        """Read the next lines of stdout."""
         return [self.line() for _ in range(count)]
 
     def take(self, count: int, fd: int | None = None) -> bytes:
-        """The next `count` bytes; fewer at the end of the stream."""
+        """Read the next `count` bytes; fewer at the end of the stream."""
         return self._take(self.stdout if fd is None else fd, lambda held: count if len(held) >= count else 0)
 
     def rest(self, fd: int | None = None) -> bytes:
-        """All that still comes."""
+        """Read to the end."""
         return self._take(self.stdout if fd is None else fd, lambda held: 0)
 
     @property
     def received(self) -> bytes:
-        """What has come on stdout and was not asked for yet."""
+        """Return what came on stdout and was not read yet."""
         return bytes(self._held[self.stdout])
 
     def _take(self, fd: int, length: Callable[[bytearray], int]) -> bytes:
@@ -188,7 +188,7 @@ class Client:
         return data
 
     def _turn(self, timeout_s: float, fd: int, *, writing: bool = False) -> bool:
-        """Wait, and keep what `fd` has. True if something can be written."""
+        """Wait, and keep what `fd` has. Returns True if something can be written."""
         wanted = {} if fd < 0 or fd in self._ended else {fd: selectors.EVENT_READ}
         if writing:
             wanted[self.stdin] = selectors.EVENT_WRITE
@@ -206,26 +206,26 @@ class Client:
     # How it ends
 
     def wait(self) -> int:
-        """The exit status of `mcpspy run`; negative for a signal that ended it."""
+        """Return the exit status of `mcpspy run`; negative for a signal that ended it."""
         return self.process.wait(DEADLINE_S)
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
     def running(self) -> list[int]:
-        """The processes that this client started and that still run, whatever became of their parents."""
+        """Return the running processes that this client started, also those that lost their parents."""
         return [pid for pid in _pids() if pid != self.process.pid and _is_marked(pid, self._mark)]
 
     def gone(self) -> None:
-        """Wait until none is left."""
+        """Wait until none of them is left."""
         eventually(lambda: not self.running(), f"{self.running()} to end")
 
     def server_pid(self) -> int:
-        """The server's process."""
+        """Return the server's process."""
         return eventually(lambda: next((pid for pid in self.running() if _parent(pid) == self.pid), 0), "the server to start")
 
     def peak_kib(self) -> int:
-        """The most memory that mcpspy has had resident so far."""
+        """Return the peak of mcpspy's resident memory."""
         status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
         return int(status.partition("VmHWM:")[2].split()[0])
 
@@ -233,7 +233,7 @@ class Client:
 
     @property
     def capture(self) -> Path:
-        """The capture in the store that this tap writes, or a tap that it started."""
+        """Return the capture in the store that this tap writes, or a tap that it started."""
         folder = Path(os.environ["MCPSPY_HOME"]) / "captures"
 
         def found() -> Path | None:
@@ -249,7 +249,7 @@ class Client:
         return mcpspy.read(self.capture)
 
     def recorded(self, kind: type[Record], **facts: Any) -> Any:
-        """The first record of this kind with these facts, once it is there."""
+        """Wait for the first record of this kind with these facts."""
 
         def found() -> Record | None:
             records = (one for one in self.records() if isinstance(one, kind))
@@ -259,18 +259,18 @@ class Client:
 
 
 def stream(records: list[Record], number: int) -> bytes:
-    """The bytes of a stream, from its frames."""
+    """Join the frames of a stream."""
     return b"".join(one.data for one in records if isinstance(one, Frame) and one.stream == number)
 
 
 def closing(records: list[Record], number: int) -> tuple[str, str]:
-    """Who closed a stream, and how."""
+    """Return who closed a stream, and how."""
     (close,) = (one for one in records if isinstance(one, Close) and one.stream == number)
     return close.by, close.how
 
 
 def ending(records: list[Record]) -> tuple[Exit, End]:
-    """How the server ended, and the last record."""
+    """Return how the server ended, and the last record."""
     (exit,) = (one for one in records if isinstance(one, Exit))
     end = records[-1]
     assert isinstance(end, End)
@@ -278,7 +278,7 @@ def ending(records: list[Record]) -> tuple[Exit, End]:
 
 
 def _pair(over: Channels, number: int) -> tuple[int, int]:
-    """Our end and theirs."""
+    """Make a connection: our end and the other."""
     if over == "sockets":
         ours, theirs = (one.detach() for one in socket.socketpair())
     else:

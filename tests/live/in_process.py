@@ -1,4 +1,4 @@
-"""An HTTP tap at work in a thread of this process, so that a test may shorten its times and see its records."""
+"""An HTTP tap in a thread of this process, so that a test can shorten its times and see its records."""
 
 import socket
 import threading
@@ -14,7 +14,7 @@ from tests.live.http.ends import Upstream, Wire
 
 
 class Ends:
-    """An upstream, connections to a tap before it, and what the tap has recorded."""
+    """An upstream, connections to a tap in front of it, and the tap's records."""
 
     def __init__(self, upstream: Upstream, tap: HttpTap) -> None:
         self.upstream = upstream
@@ -33,7 +33,7 @@ class Ends:
 
 @contextmanager
 def tapped() -> Iterator[Ends]:
-    """A tap before an upstream that a test plays."""
+    """Run a tap in front of an upstream that a test plays."""
     upstream = Upstream()
     tap = HttpTap(HttpOrigin("http", Authority("127.0.0.1", upstream.port)), time.monotonic_ns())
     listener = tap.listen("127.0.0.1", 0)
@@ -48,7 +48,7 @@ def tapped() -> Iterator[Ends]:
 
 @contextmanager
 def serving(tap: HttpTap, listener: socket.socket) -> Iterator[None]:
-    """The tap, at work in a thread of its own."""
+    """Run a tap in a thread of its own."""
     ready = threading.Event()
     thread = threading.Thread(target=tap.serve, args=(listener, ready.set), daemon=True)
     thread.start()

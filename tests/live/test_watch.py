@@ -16,7 +16,7 @@ Maker = Callable[..., Watch]
 
 @pytest.fixture(params=[True, False], ids=["inotify", "polling"])
 def make_watch(request: pytest.FixtureRequest) -> Iterator[Maker]:
-    """`make_watch(…)` is a Watch of this kind, closed in the end."""
+    """Return a function that makes a Watch of this kind, which is closed in the end."""
     made: list[Watch] = []
 
     def make(**options: int) -> Watch:

@@ -1,4 +1,4 @@
-"""Both ends of a tap before an HTTP server, as raw sockets that a test plays, around a real `mcpspy proxy`.
+"""Both ends of an HTTP tap, as raw sockets that a test plays, around a real `mcpspy proxy`.
 
 Nothing here knows HTTP but for where a head ends: what is compared are bytes. Whatever is waited for has the deadline of
 tests/deadlines.py; leaving the `with` block ends what was started.
@@ -30,7 +30,7 @@ Kind = TypeVar("Kind", bound=Record)
 
 
 class Wire:
-    """One connection, of which a test holds one end."""
+    """One end of a connection."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.settimeout(DEADLINE_S)
@@ -41,19 +41,19 @@ class Wire:
         self.socket.sendall(data)
 
     def take(self, count: int) -> bytes:
-        """The next `count` bytes; fewer at the end."""
+        """Read the next `count` bytes; fewer at the end."""
         while len(self._held) < count and self._more():
             pass
         return self._taken(count)
 
     def head(self) -> bytes:
-        """The next bytes, up to and with the first empty line."""
+        """Read up to and including the first empty line."""
         while HEAD_END not in self._held:
             assert self._more(), f"no head came, only {bytes(self._held)!r}"
         return self._taken(self._held.index(HEAD_END) + len(HEAD_END))
 
     def rest(self) -> bytes:
-        """All that still comes.
+        """Read to the end.
 
         Raises:
             ConnectionResetError: if the other side ended it by a reset.
@@ -63,7 +63,7 @@ class Wire:
         return self.kept()
 
     def kept(self) -> bytes:
-        """What has come and was not asked for yet."""
+        """Return what came and was not read yet."""
         return self._taken(len(self._held))
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class Wire:
 
 
 class Upstream:
-    """A listening socket: the server before which the tap stands. Connections wait until they are accepted."""
+    """A listening socket: the tap's upstream. Connections wait until they are accepted."""
 
     def __init__(self) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
@@ -96,13 +96,13 @@ class Upstream:
         self._wires: list[Wire] = []
 
     def accept(self) -> Wire:
-        """The next connection."""
+        """Accept the next connection."""
         self._wires.append(Wire(self.listener.accept()[0]))
         return self._wires[-1]
 
     @property
     def was_called(self) -> bool:
-        """Whether there is a connection that was not accepted yet."""
+        """Return whether a connection waits to be accepted."""
         return bool(select.select([self.listener], [], [], 0)[0])
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class Upstream:
 
 
 class Proxy:
-    """A running `mcpspy proxy`, and what it records."""
+    """A running `mcpspy proxy` and its capture."""
 
     def __init__(self, url: str, capture: Path, *options: str) -> None:
         listen = () if "--listen" in options else ("--listen", "127.0.0.1:0")
@@ -132,7 +132,7 @@ class Proxy:
 
     @property
     def host(self) -> bytes:
-        """What a client writes into Host."""
+        """Return the value of a client's Host field."""
         return b"127.0.0.1:%d" % self.port
 
     def connect(self) -> Wire:
@@ -140,20 +140,20 @@ class Proxy:
         return self._wires[-1]
 
     def request(self, line: bytes = b"POST /mcp", *fields: bytes, body: bytes = b"{}") -> bytes:
-        """A request as a client of this proxy would send it."""
+        """Write a request as a client of this proxy would."""
         has_body = not line.startswith(b"GET ")
         own = (b"Content-Length: %d" % len(body),) if has_body else ()
         return b"\r\n".join((line + b" HTTP/1.1", b"Host: " + self.host, *fields, *own, b"", b"")) + (body if has_body else b"")
 
     def stop(self) -> str:
-        """End it as a user does, and return what it said on stderr: nothing, unless something was wrong."""
+        """End it as a user does, and return its stderr: nothing, unless something was wrong."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(DEADLINE_S) == 0
         return self._said()
 
     def end(self) -> None:
-        """End it whatever it is doing, and the connections to it."""
+        """End it at once, with the connections to it."""
         for wire in self._wires:
             wire.close()
         self.process.kill()
@@ -163,12 +163,12 @@ class Proxy:
                 pipe.close()
 
     def peak_kib(self) -> int:
-        """The most memory that it has had resident so far."""
+        """Return the peak of its resident memory."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(status.partition("VmHWM:")[2].split()[0])
 
     def open_sockets(self) -> int:
-        """How many sockets it has open, its listening one included."""
+        """Count its open sockets, including the listening one."""
         count = 0
         for name in os.listdir(f"/proc/{self.process.pid}/fd"):
             try:
@@ -190,16 +190,16 @@ class Proxy:
         return [one for one in self.records() if isinstance(one, kind)]
 
     def head(self, name: str, nth: int = 0) -> Open:
-        """The nth stream of this name: `request` or `response`."""
+        """Return the nth stream of this name: `request` or `response`."""
         return [one for one in self.found(Open) if one.name == name][nth]
 
     def body(self, name: str, nth: int = 0) -> bytes:
-        """The frames of the nth stream of this name, joined."""
+        """Join the frames of the nth stream of this name."""
         stream = self.head(name, nth).stream
         return b"".join(one.data for one in self.found(Frame) if one.stream == stream)
 
     def ending(self, name: str, nth: int = 0) -> tuple[str, str]:
-        """By whom and how the nth stream of this name was closed, once it is."""
+        """Wait until the nth stream of this name is closed, and return by whom and how."""
         stream = self.head(name, nth).stream
 
         def closed() -> Close | None:
@@ -214,7 +214,7 @@ class Proxy:
 
 @contextmanager
 def between(capture: Path, *options: str, redact: str = "none") -> Iterator[tuple[Upstream, Proxy]]:
-    """An upstream and a tap before it, which records into `capture`. It must have nothing to complain about."""
+    """Run an upstream and a tap in front of it, which records into `capture` and must print nothing on stderr."""
     upstream = Upstream()
     try:
         proxy = Proxy(upstream.url, capture, "--redact", redact, *options)
@@ -229,7 +229,7 @@ def between(capture: Path, *options: str, redact: str = "none") -> Iterator[tupl
 
 
 def asked(upstream: Upstream, proxy: Proxy, request: bytes) -> tuple[Wire, Wire]:
-    """A client that has sent this, and the upstream's connection to which it went."""
+    """Make a client that has sent this, and the upstream's connection that got it."""
     client = proxy.connect()
     client.send(request)
     return client, upstream.accept()

@@ -1,4 +1,4 @@
-"""A peer and what it tells, in order: messages parsed, with whose stream they came on; losses and failures as they are."""
+"""An upstream client under test, and what it reports, in order: messages, with the stream they came on, losses and failures."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ Params = ParamSpec("Params")
 
 
 def scene(play: Callable[Params, Coroutine[Any, Any, None]]) -> Callable[Params, None]:
-    """A test that awaits, in an event loop of its own."""
+    """Make an asynchronous test: it runs in an event loop of its own."""
 
     @wraps(play)
     def test(*args: Params.args, **kwargs: Params.kwargs) -> None:
@@ -29,7 +29,7 @@ def scene(play: Callable[Params, Coroutine[Any, Any, None]]) -> Callable[Params,
 
 
 class Meeting:
-    """What came of a peer. `abouts` are the ids on whose streams the messages came, `lost` is why the server is gone."""
+    """An upstream client and its reports. `abouts` are the ids on whose streams the messages came, `lost` why the server is gone."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -37,10 +37,10 @@ class Meeting:
         self.lost: list[str] = []
         self._told: asyncio.Queue[Told] = asyncio.Queue()
         self._begin_ns = monotonic_ns()
-        self.peer: UpstreamClient
+        self.client: UpstreamClient
 
     def callbacks(self) -> dict[str, Any]:
-        """What a peer is made with."""
+        """Return the keyword arguments to make an upstream client with."""
         return {
             "sink": self.records.extend,
             "now_ns": lambda: monotonic_ns() - self._begin_ns,
@@ -50,37 +50,37 @@ class Meeting:
         }
 
     async def told(self) -> Any:
-        """The next that the peer has to tell."""
+        """Wait for the client's next report."""
         return await asyncio.wait_for(self._told.get(), DEADLINE_S)
 
     @property
     def is_silent(self) -> bool:
-        """Whether all that was told has been asked for."""
+        """Return whether all reports have been read."""
         return self._told.empty()
 
     async def says(self, message: Any) -> None:
-        """Send this: bytes as they are, everything else as JSON."""
-        await self.peer.send(message if isinstance(message, bytes) else json.dumps(message).encode())
+        """Send a message: bytes unchanged, anything else as JSON."""
+        await self.client.send(message if isinstance(message, bytes) else json.dumps(message).encode())
 
     async def asks(self, message: Any) -> Any:
-        """Send this, and wait for what comes next."""
+        """Send a message, and wait for the next report."""
         await self.says(message)
         return await self.told()
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        """Wait until the records say so."""
+        """Wait until the records satisfy a condition."""
         deadline_ns = monotonic_ns() + int(DEADLINE_S * 1e9)
         while not condition():
             assert monotonic_ns() < deadline_ns, self.records
             await asyncio.sleep(POLL_S)
 
     def of(self, kind: type[Any]) -> list[Any]:
-        """The records of this kind."""
+        """Return the records of this kind."""
         return [record for record in self.records if isinstance(record, kind)]
 
     @property
     def ends(self) -> list[tuple[int, str, str]]:
-        """Stream, by whom and how, of each close."""
+        """Return stream, by whom and how of each close."""
         return [(one.stream, one.by, one.how) for one in self.of(Close)]
 
     @property
@@ -94,12 +94,12 @@ class Meeting:
         return [f"{note.topic}: {note.text}" for note in self.of(Note)]
 
     def stream(self, number: int) -> bytes:
-        """All bytes of a stream."""
+        """Join the frames of a stream."""
         return b"".join(frame.data for frame in self.of(Frame) if frame.stream == number)
 
     @property
     def transcript(self) -> Transcript:
-        """What a reader makes of the records."""
+        """Return the transcript of the records."""
         header = Header(capture_id="c", wall_ns=0, monotonic_ns=0, pid=1, tapped={"transport": "stdio"})
         for number, record in enumerate(self.records, 1):
             record.number = number
@@ -116,11 +116,11 @@ class Meeting:
 
 @asynccontextmanager
 async def meeting(make: Callable[..., UpstreamClient]) -> AsyncIterator[Meeting]:
-    """A peer that was started; leaving the block closes it."""
+    """Start an upstream client; leaving the block closes it."""
     met = Meeting()
-    met.peer = make(**met.callbacks())
-    await met.peer.start()
+    met.client = make(**met.callbacks())
+    await met.client.start()
     try:
         yield met
     finally:
-        await asyncio.wait_for(met.peer.close(), DEADLINE_S)
+        await asyncio.wait_for(met.client.close(), DEADLINE_S)

@@ -1,4 +1,4 @@
-"""A live HTTP server that does as each test says: it reads whole requests, keeps them, and answers each as it is told.
+"""A live HTTP server for tests: it reads and keeps whole requests, and answers each with the next reply.
 
 It runs in the test's event loop, on a real socket; a reply is bytes, or a coroutine function that writes and may wait.
 """
@@ -16,7 +16,7 @@ from tests.deadlines import DEADLINE_S
 
 @dataclass
 class Request:
-    """One that came: its first line, its fields with names in lower case, and its body; `reader` ends when the client leaves."""
+    """A request that came: its first line, its fields with names in lower case, its body; `reader` ends when the client leaves."""
 
     line: str
     fields: dict[str, str]
@@ -33,7 +33,7 @@ Reply = bytes | Callable[["Request", asyncio.StreamWriter], Awaitable[None]]
 
 @dataclass
 class Puppet:
-    """`replies` are given in their order, and then 500; `requests` are those that came."""
+    """A server that gives its `replies` in order, and then 500; `requests` are those that came."""
 
     replies: list[Reply]
     requests: list[Request] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Puppet:
         return [request.line.removesuffix(" HTTP/1.1") for request in self.requests]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
+        """Serve one connection."""
         try:
             request = await read(reader)
             self.requests.append(request)
@@ -79,7 +79,7 @@ async def read(reader: asyncio.StreamReader) -> Request:
 
 @asynccontextmanager
 async def puppet(*replies: Reply, tls: ssl.SSLContext | None = None) -> AsyncIterator[Puppet]:
-    """A server with these replies, for as long as the block lasts."""
+    """Run a server with these replies."""
     found = Puppet(list(replies))
     server = await asyncio.start_server(found.serve, "127.0.0.1", 0, ssl=tls)
     found.listener = server
@@ -91,7 +91,7 @@ async def puppet(*replies: Reply, tls: ssl.SSLContext | None = None) -> AsyncIte
 
 
 def answer(status: int, body: Any = b"", **fields: str) -> bytes:
-    """A whole response; what is no bytes is JSON."""
+    """Write a whole response; a body that is not bytes is written as JSON."""
     data: bytes = body if isinstance(body, bytes) else json.dumps(body).encode()
     if not isinstance(body, bytes):
         fields.setdefault("content_type", "application/json")
@@ -100,7 +100,7 @@ def answer(status: int, body: Any = b"", **fields: str) -> bytes:
 
 
 def event(data: Any, *before: str) -> bytes:
-    """An event with this message in it, behind these lines."""
+    """Write an event with a message, after these lines."""
     text = data if isinstance(data, str) else json.dumps(data)
     return "".join(f"{line}\n" for line in (*before, f"data: {text}", "")).encode()
 
@@ -114,12 +114,12 @@ def chunk(data: bytes) -> bytes:
 
 
 def stream(*events: bytes) -> bytes:
-    """A response of these events, each in a chunk, with its end."""
+    """Write a whole response of these events, each in a chunk."""
     return STREAM + b"".join(map(chunk, events)) + STREAM_END
 
 
 def held(*events: bytes) -> Callable[[Request, asyncio.StreamWriter], Awaitable[None]]:
-    """A stream with these events that stays open until the client leaves."""
+    """Make a stream with these events that stays open until the client leaves."""
 
     async def reply(request: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(STREAM + b"".join(map(chunk, events)))

@@ -13,7 +13,7 @@ from tests.live.http.ends import Proxy, Upstream, Wire
 
 
 class SecureUpstream(Upstream):
-    """`accept` shakes hands too; `ca` is a file with the certificate that vouches for it."""
+    """An upstream with TLS. `accept` shakes hands too; `ca` is a file with the certificate of its authority."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class SecureUpstream(Upstream):
 
 @contextmanager
 def securely_between(folder: Path, *options: str) -> Iterator[tuple[SecureUpstream, Proxy]]:
-    """An upstream that speaks TLS and a tap before it, which must have nothing to complain about."""
+    """Run an upstream with TLS and a tap in front of it, which must print nothing on stderr."""
     upstream = SecureUpstream(folder)
     try:
         proxy = Proxy(upstream.url, folder / "x.mcpspy", "--redact", "none", "--ca", str(upstream.ca), *options)

@@ -1,4 +1,4 @@
-"""Bodies with a name that must be mapped, however they are cut: the mapped name and nothing else differs, and no chunk breaks."""
+"""Bodies with a name that must be rewritten, however they are cut: only the name differs, and no chunk breaks."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ cuts = st.lists(st.integers(1, 40), min_size=1, max_size=8)
 
 
 def cut(data: bytes, sizes: list[int]) -> list[bytes]:
-    """`data` in pieces of these sizes, over and over."""
+    """Cut `data` into pieces of these sizes, over and over."""
     pieces: list[bytes] = []
     while data:
         size = sizes[len(pieces) % len(sizes)]
@@ -43,7 +43,7 @@ def chunked(body: bytes, sizes: list[int]) -> bytes:
 
 
 def watched(raw: bytes, reads: list[int]) -> tuple[bytes, EndpointWatch]:
-    """What is sent on of a chunked body that comes in such reads."""
+    """Return what is sent on for a chunked body that comes in these reads."""
     responses = Responses()
     responses.expect(b"GET")
     (head,) = responses.feed(HEAD)
@@ -61,7 +61,7 @@ def watched(raw: bytes, reads: list[int]) -> tuple[bytes, EndpointWatch]:
 
 
 def payload(raw: bytes) -> bytes:
-    """The payload of a whole chunked body, read by the parser of the wire."""
+    """Read the payload of a whole chunked body with the parser of the wire."""
     responses = Responses()
     responses.expect(b"GET")
     _, *pieces = responses.feed(HEAD + raw)

@@ -1,4 +1,4 @@
-"""What a tap before an HTTP server passes on is what came, byte for byte, both ways, and what it records is the same."""
+"""An HTTP tap passes on what came, byte for byte, both ways, and records the same bytes."""
 
 import gzip
 from pathlib import Path

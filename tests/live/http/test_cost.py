@@ -1,4 +1,4 @@
-"""What a tap before an HTTP server costs over time: nothing while nobody talks, and nothing is left of connections that are gone."""
+"""The cost of an HTTP tap over time: nothing while it is idle, and nothing is left of closed connections."""
 
 import os
 import resource
@@ -173,7 +173,7 @@ SERVERS = [vanish, break_off_a_head, break_off_an_event, answer_and_say_more]
 
 @contextmanager
 def serving(upstream: Upstream, serve: Callable[[Wire], None]) -> Iterator[None]:
-    """Treats each connection so, in a thread."""
+    """Handle each connection so, in a thread."""
 
     def run() -> None:
         while True:

@@ -1,4 +1,4 @@
-"""How a tap comes to its upstream connection, or says why not; the tap runs in this process, with times that a test can wait for."""
+"""How a tap gets its upstream connection, or says why not; the tap runs in this process, with short times."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ CONNECT_S = 0.3
 
 
 class Outcome:
-    """What an attempt told: connections and failures."""
+    """The result of an attempt: connections and failures."""
 
     def __init__(self, reactor: Reactor) -> None:
         self._reactor = reactor
@@ -51,7 +51,7 @@ def reactor() -> Iterator[Reactor]:
 
 
 def tried(reactor: Reactor, host: str, port: int, tls: ssl.SSLContext | None = None) -> Outcome:
-    """The outcome of one attempt."""
+    """Return the outcome of one attempt."""
     outcome = Outcome(reactor)
     to = HttpOrigin("https" if tls else "http", Authority(host, port))
     Dial(reactor, to, tls, on_connected=outcome.connected, on_failed=outcome.failed)

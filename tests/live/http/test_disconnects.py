@@ -1,4 +1,4 @@
-"""Whoever leaves, however it leaves: the other side sees it as if nobody stood between, and the capture says who it was."""
+"""However a side leaves: the other side sees it as without a tap, and the capture says who left."""
 
 import signal
 import time

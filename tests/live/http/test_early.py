@@ -1,4 +1,4 @@
-"""A server that answers before it has read the request, and goes: its answer still arrives, as it would without a tap."""
+"""A server that answers and leaves before it has read the request: its answer still arrives, as without a tap."""
 
 import socket
 import threading

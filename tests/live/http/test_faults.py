@@ -1,4 +1,4 @@
-"""A fault of mcpspy's own ends one connection and is told; the tap and its other connections go on. The tap runs in this process."""
+"""A fault of mcpspy's own ends one connection and is recorded; the tap goes on with the others. The tap runs in this process."""
 
 import gc
 import logging

@@ -1,4 +1,4 @@
-"""Who may use a tap before an HTTP server: what is refused is answered and recorded, and the upstream never hears of it."""
+"""The host check of an HTTP tap: a refused request is answered and recorded, and never reaches the upstream."""
 
 from pathlib import Path
 
@@ -54,7 +54,7 @@ REFUSED = {
 
 
 def refused(upstream: Upstream, proxy: Proxy, request: bytes) -> tuple[int, Wire]:
-    """The status of the answer that mcpspy gives to this request in the upstream's place, after which it closes."""
+    """Return the status of mcpspy's own answer to this request, after which it closes."""
     client = proxy.connect()
     client.send(request.replace(b"PORT", b"%d" % proxy.port))
     answer = client.rest()

@@ -1,4 +1,4 @@
-"""SIGKILL of the tap before an HTTP server, at any instant, and signals in every phase: nothing that was received is missing."""
+"""SIGKILL of an HTTP tap, at any instant, and signals in every phase: the capture lacks nothing that was received."""
 
 import signal
 import socket
@@ -40,7 +40,7 @@ def sent(wire: Wire, pieces: list[bytes]) -> None:
 
 
 def heard(wire: Wire) -> bytes:
-    """All that comes, however it ends."""
+    """Read to the end, however it ends."""
     try:
         return wire.rest()
     except ConnectionError:

@@ -1,4 +1,4 @@
-"""Events go out as they come: the kernel does not hold a small write back until the one before it is acknowledged."""
+"""Events go out as they come: the kernel does not delay a small write until the one before it is acknowledged."""
 
 import os
 import socket
@@ -11,7 +11,7 @@ from tests.deadlines import DEADLINE_S, eventually
 
 
 def accepted(client: socket.socket) -> socket.socket | None:
-    """The other end of a connection, where it is in this process and has been let in."""
+    """Find the other end of a connection, if it is in this process and accepted."""
     for name in os.listdir("/proc/self/fd"):
         try:
             if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
@@ -37,7 +37,7 @@ def test_small_writes_to_a_client_do_not_wait_and_a_client_that_vanishes_is_aske
     assert ready.wait(DEADLINE_S)
 
     def has(level: int, option: int) -> bool:
-        """Whether the tap's end of the connection has been let in, and has this option."""
+        """Return whether the tap's end of the connection is accepted and has this option."""
         end = accepted(client)
         if end is None:
             return False

@@ -1,4 +1,4 @@
-"""What JSON ought not to be, in bodies and events: it passes as it is, is kept as it is, and is paired by what it says."""
+"""Odd JSON in bodies and events: it passes unchanged, is recorded unchanged, and is paired as far as it can be read."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ VALUES = [
 
 
 def exchanged(upstream: Upstream, proxy: Proxy, request: bytes, response: bytes) -> None:
-    """One POST and its answer, which must arrive as they were sent."""
+    """Send one POST and its answer, which must arrive as they were sent."""
     client, server = asked(upstream, proxy, proxy.request(b"POST /mcp", b"Content-Type: application/json", body=request))
     server.head()
     assert server.take(len(request)) == request

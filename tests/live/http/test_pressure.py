@@ -1,4 +1,4 @@
-"""A side that does not read makes the other wait, large bodies pass through little memory, and a full disk is no reason to stop."""
+"""A side that does not read makes the other wait, large bodies pass through little memory, and a full disk stops nothing."""
 
 import os
 import resource

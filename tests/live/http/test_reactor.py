@@ -13,7 +13,7 @@ from tests.deadlines import DEADLINE_S
 
 
 class Loop(Reactor):
-    """A reactor that keeps the faults it was told of, and ends by itself."""
+    """A reactor that keeps its faults, and ends by itself."""
 
     def __init__(self) -> None:
         self.faults: list[Exception] = []

@@ -1,4 +1,4 @@
-"""The names that cross a tap: the address in an `endpoint` event, redirects, OAuth's metadata; and what of them stays as it is."""
+"""Names that a tap rewrites, and those that stay: in `endpoint` events, redirects and OAuth's metadata."""
 
 import json
 from pathlib import Path
@@ -14,12 +14,12 @@ TYPED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
 def named(text: bytes, upstream: Upstream, proxy: Proxy) -> bytes:
-    """`text` with the addresses of this test in it."""
+    """Put the addresses of this test into `text`."""
     return text.replace(b"UPSTREAM", b"%d" % upstream.port).replace(b"PORT", b"%d" % proxy.port)
 
 
 def opened(upstream: Upstream, proxy: Proxy, host: bytes = b"127.0.0.1:PORT") -> tuple[Wire, Wire]:
-    """A client that has asked for a stream of events under this name."""
+    """Make a client that has asked for a stream of events under this name."""
     own = named(host, upstream, proxy)
     client, server = asked(upstream, proxy, b"GET /sse HTTP/1.1\r\nHost: %b\r\n%b\r\n\r\n" % (own, SSE))
     server.head()
@@ -125,7 +125,7 @@ def test_an_endpoint_of_somebody_else_is_mapped_if_the_user_says_so(tmp_path: Pa
 
 
 def dechunked(body: bytes) -> bytes:
-    """The payload of a chunked body that ends with a last chunk."""
+    """Read the payload of a chunked body that ends with a last chunk."""
     payload = b""
     while True:
         size, _, body = body.partition(b"\r\n")

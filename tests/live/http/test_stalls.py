@@ -1,12 +1,11 @@
-"""What an HTTP tap tells of waiting, with times that a test can wait for; the tap runs in this process."""
+"""What an HTTP tap records of waiting; the tap runs in this process, with short times."""
 
 import select
 from collections.abc import Iterator
 
 import pytest
 
-from mcpspy.live.http import connection_pair as link
-from mcpspy.live.http import timers as slowness
+from mcpspy.live.http import connection_pair, timers
 from mcpspy.records import Frame, Open, Partial, Record, Stall
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import EVENTS, OK, Wire, chunk
@@ -19,8 +18,8 @@ MORE_THAN_SOCKETS_HOLD = 30_000_000
 
 @pytest.fixture
 def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ends]:
-    monkeypatch.setattr(slowness, "STALL_NS", WAIT_NS)
-    monkeypatch.setattr(slowness, "PARTIAL_NS", WAIT_NS)
+    monkeypatch.setattr(timers, "STALL_NS", WAIT_NS)
+    monkeypatch.setattr(timers, "PARTIAL_NS", WAIT_NS)
     with tapped() as both:
         yield both
 
@@ -30,7 +29,7 @@ def told(ends: Ends, kind: type[Record]) -> list[Record]:
 
 
 def sent_until_told(ends: Ends, wire: Wire) -> int:
-    """Send what is taken until a stall is told. Returns how many bytes were taken."""
+    """Send until a stall is recorded. Returns how many bytes were taken."""
     sent = 0
     wire.socket.setblocking(False)
 
@@ -113,7 +112,7 @@ def test_half_a_body_is_told(ends: Ends) -> None:
 
 
 def test_a_client_may_not_ask_without_end_while_nothing_is_answered(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link, "MAX_PIPELINED", 4)
+    monkeypatch.setattr(connection_pair, "MAX_PIPELINED", 4)
     client = ends.connect()
     request = HEAD % (ends.port, 1) + b"x"
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""How long a tap waits for a slow request: the tap runs in this process, with a patience that a test can wait for."""
+"""How long a tap waits for a slow request; the tap runs in this process, with short times."""
 
 import select
 import threading
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mcpspy.live.http import timers as patience
+from mcpspy.live.http import timers
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import EVENTS, OK, Wire, chunk
 from tests.live.in_process import Ends, tapped
@@ -19,13 +19,13 @@ HEAD = b"POST / HTTP/1.1\r\nHost: localhost:%d\r\nContent-Length: 5\r\n\r\n"
 
 @pytest.fixture
 def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ends]:
-    monkeypatch.setattr(patience, "REQUEST_S", PATIENCE_S)
+    monkeypatch.setattr(timers, "REQUEST_S", PATIENCE_S)
     with tapped() as both:
         yield both
 
 
 def dribbled(wire: Wire, data: bytes, seconds: float) -> None:
-    """Send byte after byte, evenly, over so long or until nobody takes them any more."""
+    """Send byte after byte, evenly, for so long or until they are not taken any more."""
     for byte in data:
         try:
             wire.send(bytes([byte]))
@@ -122,7 +122,7 @@ def test_a_slow_request_behind_a_stream_that_is_open_waits_for_its_end(ends: End
 
 
 def test_a_client_that_does_not_leave_behind_a_injected_answer_is_left(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "LINGER_S", PATIENCE_S)
+    monkeypatch.setattr(timers, "LINGER_S", PATIENCE_S)
     client = ends.connect()
     client.send(b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
     assert client.rest().startswith(b"HTTP/1.1 421 ")

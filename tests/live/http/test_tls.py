@@ -1,4 +1,4 @@
-"""Before an upstream that speaks TLS everything is as before one that does not: bytes, waiting, leaving."""
+"""With an upstream that speaks TLS everything is as with one that does not: bytes, waiting, leaving."""
 
 import os
 import socket

@@ -19,7 +19,7 @@ from tests.deadlines import DEADLINE_S
 
 
 def written(path: Path, records: Sequence[Record]) -> Path:
-    """The capture at `path` of these records, of which the first is its header."""
+    """Write a capture of these records to `path`; the first is its header."""
     header, *others = records
     assert isinstance(header, Header)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
@@ -45,19 +45,19 @@ class Mocking:
         self.process.communicate()
 
     def send(self, *lines: Any) -> None:
-        """Say lines: bytes as they are, everything else as JSON."""
+        """Send lines: bytes unchanged, anything else as JSON."""
         assert self.process.stdin is not None
         for line in lines:
             self.process.stdin.write(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n")
         self.process.stdin.flush()
 
     def told(self) -> Any:
-        """The next line, parsed."""
+        """Read and parse the next line."""
         assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())
 
     def ends(self) -> tuple[int, list[bytes], str]:
-        """Close its input: its exit status, the lines that it still says, and its stderr."""
+        """Close its input. Returns its exit status, the lines that it still writes, and its stderr."""
         stdout, stderr = self.process.communicate(timeout=DEADLINE_S)
         return self.process.returncode, stdout.splitlines(), stderr.decode()
 

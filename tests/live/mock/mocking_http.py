@@ -54,24 +54,24 @@ class HttpMocking:
         self._open.clear()
 
     def connect(self, session: str = "") -> Asking:
-        """A connection of a client, that has no session yet unless it is named."""
+        """Connect a client, which has no session yet unless one is named."""
         self._open.append(asking := Asking(self, session))
         return asking
 
     def wire(self) -> Wire:
-        """A connection on which bytes are sent as they are."""
+        """Connect a raw socket."""
         host, _, port = self.host.partition(":")
         self._open.append(wire := Wire(socket.create_connection((host, int(port)), DEADLINE_S)))
         return wire
 
     def ends(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
-        """End it by a signal: its exit status, its stdout, and the rest of its stderr."""
+        """End it by a signal. Returns its exit status, its stdout, and the rest of its stderr."""
         self.process.send_signal(number)
         stdout, stderr = self.process.communicate(timeout=DEADLINE_S)
         return self.process.returncode, stdout, stderr
 
     def peak_kib(self) -> int:
-        """The most memory that it had so far."""
+        """Return the peak of its memory."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
 
@@ -89,7 +89,7 @@ class HttpMocking:
 
 
 class Asking:
-    """One connection. Its requests are of `session`, which it learns when it is given one."""
+    """Serve one connection. Its requests are of `session`, which it learns when it is given one."""
 
     def __init__(self, mock: HttpMocking, session: str = "") -> None:
         self._mock = mock
@@ -99,11 +99,11 @@ class Asking:
         self.path = f"/{mock.path}"
 
     def again(self) -> Asking:
-        """Another connection of the same session."""
+        """Connect again in the same session."""
         return self._mock.connect(self.session)
 
     def ask(self, body: Any = None, method: str = "POST", path: str = "", **fields: str) -> Told:
-        """Send a request: bytes as they are, everything else as JSON. Returns when the head of the response is there."""
+        """Send a request: bytes unchanged, anything else as JSON. Returns when the head of the response is there."""
         self.send(body, method, path, **fields)
         return self.told()
 
@@ -116,7 +116,7 @@ class Asking:
         self._connection.request(method, path or self.path, data, {**ACCEPT, **named})
 
     def told(self) -> Told:
-        """The response to what was sent."""
+        """Read the response to what was sent."""
         response = self._connection.getresponse()
         self._responses.append(response)
         self.session = response.headers.get("Mcp-Session-Id", self.session)
@@ -143,11 +143,11 @@ class Told:
 
     @property
     def answer(self) -> Any:
-        """The one JSON value that this is."""
+        """Parse the body as one JSON value."""
         return json.loads(self.response.read())
 
     def event(self) -> dict[str, str]:
-        """The fields of the next event; empty at the end of the stream."""
+        """Read the fields of the next event; empty at the end of the stream."""
         fields: dict[str, str] = {}
         while (line := self.response.readline().decode().rstrip("\r\n")) or fields:
             if not line:
@@ -157,14 +157,14 @@ class Told:
         return fields
 
     def next(self) -> Any:
-        """The next message of the stream."""
+        """Read the next message of the stream."""
         while not (data := self.event()["data"].strip()):
             pass
         return json.loads(data)
 
     @property
     def messages(self) -> list[Any]:
-        """All that still come."""
+        """Read all messages to the end."""
         found = []
         while event := self.event():
             if event["data"].strip():

@@ -1,4 +1,4 @@
-"""A mock of a model's API in this process, on a thread of its own, and what it recorded; a test plays the client."""
+"""A mock of a model API in a thread of this process, and its records; a test plays the client."""
 
 from __future__ import annotations
 
@@ -85,17 +85,17 @@ class ModelMocking:
 
     @property
     def transcript(self) -> Transcript:
-        """What it recorded so far."""
+        """Return its records so far."""
         header = make_header(label="gpt-mock")
         header.tapped = {"transport": "http", "url": self._mock.url, "listen": self._mock.url, "leg": "model"}
         return transcribe([header, *self.records])
 
     def connect(self) -> HTTPConnection:
-        """A connection of a client."""
+        """Connect a client."""
         return HTTPConnection("127.0.0.1", self._mock.own.port, timeout=DEADLINE_S)
 
     def ask(self, body: Any, path: str = CHAT, method: str = "POST", **fields: str) -> Told:
-        """What it answers to a request on a connection of its own; bytes go as they are, everything else as JSON."""
+        """Send a request on a connection of its own, bytes unchanged, anything else as JSON. Returns the response."""
         connection = self.connect()
         data = body if isinstance(body, bytes) or body is None else dumps(body).encode()
         try:
@@ -114,7 +114,7 @@ class ModelMocking:
 
 
 def told(response: HTTPResponse) -> Told:
-    """A response, read to its end, or to where it breaks off."""
+    """Read a response to its end, or to where it breaks off."""
     try:
         body, is_whole = response.read(), True
     except IncompleteRead as error:

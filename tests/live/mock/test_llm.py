@@ -1,4 +1,4 @@
-"""A mock of a model's API, asked by hand: answers as they were recorded, misses in the words of the API, and what goes live."""
+"""A mock of a model API: replies as they were recorded, misses in the form of the API, and what is passed on to a live API."""
 
 import gzip
 import time

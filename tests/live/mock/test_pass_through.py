@@ -1,4 +1,4 @@
-"""`mcpspy mock --on-miss forward` on stdio, as a process: real servers go on where recordings end, and are ended."""
+"""`mcpspy mock --on-miss forward` on stdio, as a process: live servers continue where captures end, and are ended."""
 
 import json
 import signal
@@ -39,7 +39,7 @@ def capture(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """Where the live server writes what it reads."""
+    """Return the file to which the live server writes what it reads."""
     return tmp_path / "log"
 
 

@@ -1,4 +1,4 @@
-"""`mcpspy mock` on stdio, as a process: when it answers, what it survives, what it writes down, and how it ends."""
+"""`mcpspy mock` on stdio, as a process: when it answers, what it survives, what it records, and how it ends."""
 
 import signal
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A side that does not read makes the other wait, never the tap grow; and one stream that is stuck holds up none of the others."""
+"""A side that does not read makes the other wait and not the tap grow, and one blocked stream blocks no other."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -19,12 +19,12 @@ LINE_BYTES = 4096
 
 
 def flood(count: int) -> str:
-    """The step that writes so many lines on stdout."""
+    """Return the step that writes so many lines on stdout."""
     return f"flood=1:{count}"
 
 
 def written_bytes(pid: int) -> int:
-    """How much a process has written in all, to whatever."""
+    """Return how many bytes a process has written in all."""
     return int(Path(f"/proc/{pid}/io").read_text(encoding="utf-8").partition("wchar: ")[2].split()[0])
 
 

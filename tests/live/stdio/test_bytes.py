@@ -1,4 +1,4 @@
-"""Every byte passes as it is, when it comes, and is recorded as it is: whatever a client and a server send each other."""
+"""Every byte passes unchanged and at once, and is recorded unchanged, whatever client and server send."""
 
 import os
 from pathlib import Path
@@ -56,7 +56,7 @@ MAX_GROWTH_KIB = 8 << 10
 
 
 def echoed(data: bytes, *options: str, over: Channels = "pipes") -> tuple[bytes, list[Record]]:
-    """What comes back through a tap on a server that echoes `data`, and what was recorded."""
+    """Return what comes back through a tap on a server that echoes `data`, and what was recorded."""
     with Client(puppet("echo"), *options, over=over) as client:
         client.send(data)
         client.close(client.stdin)

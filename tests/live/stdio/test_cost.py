@@ -1,4 +1,4 @@
-"""What a tap costs over time: nothing while nobody talks, and no more memory after the millionth message than before."""
+"""The cost of a tap over time: nothing while it is idle, and no more memory after a million messages."""
 
 import os
 import time
@@ -21,7 +21,7 @@ MESSAGES_AT_ONCE = 500
 
 
 def effort(pid: int) -> tuple[int, int]:
-    """How often a process has gone to sleep so far, and the processor time it has taken, over all its threads."""
+    """Return how often a process has gone to sleep so far, and its processor time, over all its threads."""
     switches = ticks = 0
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():

@@ -1,4 +1,4 @@
-"""However the upstream's bytes come, the client gets the same bytes and the capture the same frames: a link without sockets."""
+"""However the upstream's bytes come, client and capture get the same bytes and frames: a connection pair without sockets."""
 
 import socket
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ BODIES = st.lists(st.lists(st.sampled_from(PIECES), min_size=1, max_size=2).map(
 
 
 class Sent:
-    """In a channel's place: keeps what is sent."""
+    """A stand-in for a channel: it keeps what is sent."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -38,13 +38,13 @@ class Sent:
         self.data += data
 
     def pause(self) -> None:
-        """Nothing is read here."""
+        """Do nothing: nothing is read here."""
 
     resume = pause
 
 
 class Relayed:
-    """What became of a response that came in these reads."""
+    """Return what the client got and what was recorded of a response that came in these reads."""
 
     def __init__(self, came: Sequence[bytes]) -> None:
         self.frames: list[Frame] = []
@@ -52,12 +52,12 @@ class Relayed:
         tap.record_to(self._record)
         tap.listen("127.0.0.1", 0).close()
         ours, theirs = socket.socketpair()
-        link = ConnectionPair(tap, ours)
+        pair = ConnectionPair(tap, ours)
         self._client, self._server = Sent(), Sent()
-        link._client, link._server = self._client, self._server  # type: ignore[assignment]  # in the place of sockets
-        link.on_client_data(b"GET /sse HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % tap.own.port)
+        pair._client, pair._server = self._client, self._server  # type: ignore[assignment]  # in the place of sockets
+        pair.on_client_data(b"GET /sse HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % tap.own.port)
         for data in came:
-            link.on_server_data(data)
+            pair.on_server_data(data)
         self.data = self._client.data
         tap.reactor.close()
         ours.close()

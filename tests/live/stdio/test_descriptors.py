@@ -1,4 +1,4 @@
-"""Whatever our standard streams are: pipes, sockets, files, devices, a terminal, or nothing at all. What is shared is left alone."""
+"""Whatever our standard streams are: pipes, sockets, files, devices, a terminal or nothing. What is shared is not changed."""
 
 import os
 import socket
@@ -147,7 +147,7 @@ def test_an_output_that_its_other_holders_do_not_block_on_is_waited_for() -> Non
 
 @pytest.fixture
 def shared_pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
-    """A blocking pipe of others that the system does not let us open anew, as where there is no /proc; reading end, writing end."""
+    """Make a blocking pipe that cannot be opened anew, as without /proc. Returns its reading end and its writing end."""
     monkeypatch.setattr(descriptors, "_open_anew", lambda fd: False)
     reading, writing = os.pipe()
     yield reading, writing
@@ -156,7 +156,7 @@ def shared_pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
 
 
 def taken_bytes(send: Callable[[bytes], int], data: bytes) -> Iterator[int]:
-    """How much is taken each time, until nothing is."""
+    """Send until nothing is taken. Returns how much was taken each time."""
     while True:
         try:
             count = send(data)

@@ -1,4 +1,4 @@
-"""Traffic comes first: whatever becomes of the capture, every byte passes; what was not recorded is said once, and counted."""
+"""Traffic comes first: whatever happens to the capture, every byte passes; what was not recorded is reported once, and counted."""
 
 import os
 import resource

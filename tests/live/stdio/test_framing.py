@@ -1,4 +1,4 @@
-"""A framing of stdio that nobody but a test knows: recorded, read and played by what asks the framing and not the bytes."""
+"""A framing of stdio that only a test knows is recorded, read and played, because everything asks the framing and not the bytes."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ print("done", file=sys.stderr)
 
 
 def answers(*words: str | Path, ids: tuple[int, ...] = (1, 2)) -> bytes:
-    """What the process says to requests with these ids, in the same framing."""
+    """Return what the process answers to requests with these ids, in the same framing."""
     sent = b"".join(Prefixed.frame_of(REQUEST % id) for id in ids)
     done = subprocess.run([*WITH_IT, *map(str, words)], input=sent, capture_output=True, timeout=DEADLINE_S, check=True)
     return done.stdout

@@ -1,4 +1,4 @@
-"""SIGKILL of one of the three, in every phase: nothing that was received is missing, nothing is left, and the others learn of it."""
+"""SIGKILL of client, tap or server, in every phase: the capture lacks nothing received, no process is left, and the others notice."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""One direction of a tap: the same bytes and frames however they are cut and taken, and what is reported where they are not."""
+"""One direction of a tap: the same bytes and frames however they are cut and taken, and records of what waits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STREAM = 1
 
 
 class Bench:
-    """A pump between two pipes of which a test has the outer ends; the second is small. Nothing moves but in `turn` and `read`."""
+    """A pump between two pipes, whose outer ends a test has; the second is small. Bytes move only in `turn` and `read`."""
 
     def __init__(self, sink: Sink | None = None) -> None:
         self.records: list[Record] = []
@@ -73,7 +73,7 @@ class Bench:
         return received
 
     def read(self) -> bytes:
-        """All that there is to read, now and once there is room."""
+        """Read all that there is, now and once there is room."""
         received = b""
         while True:
             self.turn()
@@ -142,7 +142,7 @@ def recorded(fd: int) -> Sequence[Record]:
 
 
 def lines_of(data: bytes) -> list[bytes]:
-    """Lines with their newlines; what follows the last newline is one too."""
+    """Cut into lines with their newlines; what follows the last newline is one too."""
     lines = [line + b"\n" for line in data.split(b"\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines
@@ -162,7 +162,7 @@ READS = st.lists(st.booleans(), min_size=1, max_size=8)
 
 
 def moved(made: Bench, whole: bytes, cuts: list[int], reads: list[bool]) -> bytes:
-    """What comes out where `whole` goes in, cut at `cuts`, and the reader reads after every cut for which `reads` says so."""
+    """Return what comes out for `whole`, cut at `cuts`, if the reader reads after the cuts that `reads` names."""
     bounds = sorted({0, len(whole), *(cut % (len(whole) + 1) for cut in cuts)})
     received = b""
     for number, (begin, end) in enumerate(pairwise(bounds)):

@@ -1,4 +1,4 @@
-"""How a tap ends when it is told to, or when its client is gone: with the server and what that started, inside the client's 2 s."""
+"""How a tap ends by a signal, or when its client is gone: with the server and what that started, within the client's 2 s."""
 
 import os
 import signal

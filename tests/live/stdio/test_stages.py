@@ -1,4 +1,4 @@
-"""The stages of a server's end: what is sent, when, and that all of it is over inside the 2 s that clients give."""
+"""The stages of a server's end: what is sent, when, and that everything is over within the 2 s that clients give."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ BEGIN_NS = 10**9
 
 
 def course(shutdown: Shutdown) -> list[tuple[int, str]]:
-    """What a stubborn server is sent from now on, each with its instant, up to where it is given up."""
+    """Return what a stubborn server is sent from now on, with the time of each, until it is given up."""
     sent = []
     while shutdown.due_ns:
         at_ns = shutdown.due_ns

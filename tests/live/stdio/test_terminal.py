@@ -77,7 +77,7 @@ class Terminal:
             self.shown += os.read(self.master, 4096)
 
     def all(self) -> bytes:
-        """What it has shown, after the last process on it has ended."""
+        """Return what it has shown, after its last process has ended."""
         while select.select([self.master], [], [], 0)[0]:
             self.shown += os.read(self.master, 4096)
         return self.shown
@@ -198,6 +198,6 @@ def test_a_signal_that_no_key_can_have_sent_is_passed_on(terminal: Terminal) -> 
 
 
 def tap_pid(terminal: Terminal) -> int:
-    """What the client said."""
+    """Return what the client wrote."""
     terminal.expect(b"tap ")
     return int(terminal.shown.partition(b"tap ")[2].split()[0])

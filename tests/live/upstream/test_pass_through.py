@@ -1,4 +1,4 @@
-"""The way to a live server, with real processes at its end."""
+"""Pass-through to a live server, with real processes."""
 
 import asyncio
 import sys
@@ -13,7 +13,7 @@ DEAF = (sys.executable, "-c", "import sys; sys.stdin.read()")
 
 
 class Waiting:
-    """Hears of a server, and has it left when it is late."""
+    """A listener that has a server left when it is late."""
 
     def __init__(self) -> None:
         self.told: list[object] = []

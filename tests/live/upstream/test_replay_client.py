@@ -1,4 +1,4 @@
-"""A driver between its machine and a live process: what overlapped overlaps, and what is given up is given up in time."""
+"""The replay client and a live process: what overlapped overlaps, and what is cancelled is cancelled in time."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ def hear(): return json.loads(sys.stdin.readline())
 
 
 class Driven:
-    """A recording driven to a server of a few lines of Python. `records` are what was recorded, `lines` what it said and heard."""
+    """A capture replayed to a small server. `records` are those of the replay, `lines` what the server wrote and read."""
 
     def __init__(self, recorded: Dialogue, server: str, **manner: Any) -> None:
         transcript = recorded.transcript
         (plan,) = read_plans(transcript)
-        driving = PlanPlayer(plan, RecordedAnswers(RequestMatcher(transcript.exchanges, side=SERVER).cursor()), **manner)
+        player = PlanPlayer(plan, RecordedAnswers(RequestMatcher(transcript.exchanges, side=SERVER).cursor()), **manner)
         self.records: list[Record] = []
         begin_ns = time.monotonic_ns()
 
         def now_ns() -> int:
             return time.monotonic_ns() - begin_ns
 
-        def peer(driver: ReplayClient) -> StdioClient:
+        def peer(replay_client: ReplayClient) -> StdioClient:
             words = [sys.executable, "-c", SERVER_OF_WORDS + server]
             return StdioClient(
                 words,
                 sink=self.records.extend,
                 now_ns=now_ns,
-                on_message=driver.on_message,
-                on_lost=driver.on_lost,
-                on_failed=driver.on_failed,
+                on_message=replay_client.on_message,
+                on_lost=replay_client.on_lost,
+                on_failed=replay_client.on_failed,
             )
 
-        run_replay_client(driving, peer, sink=self.records.extend, now_ns=now_ns, is_process=True)
-        self.report: Report = driving.report
+        run_replay_client(player, peer, sink=self.records.extend, now_ns=now_ns, is_process=True)
+        self.report: Report = player.report
 
     @property
     def data(self) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""A live server over HTTP+SSE as a peer: its endpoint, what is heard on its stream, and what servers do that should not be."""
+"""The client of a live server over HTTP+SSE: its endpoint, the messages on its stream, and servers that misbehave."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,8 +21,8 @@ BREAK = b"break"
 """What tells a stream to break off."""
 
 
-class Standing:
-    """The reply that is a stream: it names its endpoint, and says what it is told to until it is told to end."""
+class ServerStream:
+    """A reply that is a stream: it names its endpoint, and sends what a test puts into it until it has to end."""
 
     def __init__(self, endpoint: str = "/messages?session_id=abc") -> None:
         self.endpoint = endpoint
@@ -40,12 +40,12 @@ class Standing:
 
 
 @asynccontextmanager
-async def facing(standing: Standing, *replies: Any) -> AsyncIterator[tuple[Puppet, Meeting]]:
-    """A peer before a puppet with this stream, and these replies to what is POSTed."""
-    async with puppet(standing, *replies) as server:
+async def facing(server_stream: ServerStream, *replies: Any) -> AsyncIterator[tuple[Puppet, Meeting]]:
+    """Run a client of a puppet with this stream, and these replies to POSTs."""
+    async with puppet(server_stream, *replies) as server:
         async with meeting(partial(SseClient, server.url.replace("/mcp", "/v1/sse"))) as met:
             yield server, met
-        standing.said.put_nowait(b"")
+        server_stream.said.put_nowait(b"")
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ async def facing(standing: Standing, *replies: Any) -> AsyncIterator[tuple[Puppe
 )
 @scene
 async def test_messages_go_to_the_endpoint_that_the_stream_names(endpoint: str, target: str) -> None:
-    standing = Standing(endpoint)
-    async with facing(standing, TAKEN) as (server, met):
+    server_stream = ServerStream(endpoint)
+    async with facing(server_stream, TAKEN) as (server, met):
         await met.says(request(7))
-        standing.said.put_nowait(event(result(7)))
+        server_stream.said.put_nowait(event(result(7)))
         assert await met.told() == result(7)
     assert server.lines == ["GET /v1/sse", f"POST {target}"]
     assert server.requests[1].said == request(7)
@@ -74,7 +74,7 @@ async def test_messages_go_to_the_endpoint_that_the_stream_names(endpoint: str, 
 )
 @scene
 async def test_an_endpoint_of_another_origin_or_none_is_an_error(endpoint: str) -> None:
-    async with puppet(Standing(endpoint)) as server:
+    async with puppet(ServerStream(endpoint)) as server:
         with pytest.raises(UpstreamError, match="is of another origin, or none"):
             await SseClient(server.url, **Meeting().callbacks()).start()
     assert server.lines == ["GET /mcp"]
@@ -100,8 +100,8 @@ async def test_a_server_without_a_stream_is_an_error(reply: bytes, why: str) -> 
 @scene
 async def test_a_stream_that_names_no_endpoint_in_time_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcpspy.live.upstream.sse.ENDPOINT_S", 0.05)
-    standing = Standing()
-    standing.endpoint = ""
+    server_stream = ServerStream()
+    server_stream.endpoint = ""
 
     async def mute(asked: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(STREAM)
@@ -114,27 +114,27 @@ async def test_a_stream_that_names_no_endpoint_in_time_is_an_error(monkeypatch: 
 
 @scene
 async def test_a_message_that_is_refused_fails_its_request() -> None:
-    async with facing(Standing(), answer(404, b"no such session")) as (server, met):
+    async with facing(ServerStream(), answer(404, b"no such session")) as (server, met):
         assert await met.asks(request(7)) == Failure(id="7", method="tools/list", status=404, why="HTTP 404 Words")
     assert len(server.requests) == 2
 
 
 @scene
 async def test_a_message_whose_connection_breaks_is_not_sent_again() -> None:
-    async with facing(Standing(), b"") as (server, met):
+    async with facing(ServerStream(), b"") as (server, met):
         assert (await met.asks(request(7))).why == "it closed the connection before its response"
     assert len(server.requests) == 2
 
 
 @scene
 async def test_an_answer_that_came_before_its_post_broke_is_no_failure() -> None:
-    standing, heard = Standing(), asyncio.Event()
+    server_stream, heard = ServerStream(), asyncio.Event()
 
     async def late(asked: Request, writer: asyncio.StreamWriter) -> None:
-        standing.said.put_nowait(event(result(7)))
+        server_stream.said.put_nowait(event(result(7)))
         await asyncio.wait_for(heard.wait(), DEADLINE_S)
 
-    async with facing(standing, late) as (_, met):
+    async with facing(server_stream, late) as (_, met):
         sending = asyncio.create_task(met.says(request(7)))
         assert await met.told() == result(7)
         heard.set()
@@ -145,10 +145,10 @@ async def test_an_answer_that_came_before_its_post_broke_is_no_failure() -> None
 @pytest.mark.parametrize("ending", [b"", BREAK])
 @scene
 async def test_the_end_of_the_stream_loses_the_server(ending: bytes) -> None:
-    standing = Standing()
-    async with facing(standing, TAKEN) as (server, met):
+    server_stream = ServerStream()
+    async with facing(server_stream, TAKEN) as (server, met):
         await met.says(request(7))
-        standing.said.put_nowait(ending)
+        server_stream.said.put_nowait(ending)
         assert "stream" in await met.told()
         await met.says(request(8))
     assert (len(met.lost), len(server.requests)) == (1, 2)
@@ -156,15 +156,15 @@ async def test_the_end_of_the_stream_loses_the_server(ending: bytes) -> None:
 
 @scene
 async def test_what_is_no_message_is_recorded_and_not_heard() -> None:
-    standing = Standing()
-    async with facing(standing) as (_, met):
+    server_stream = ServerStream()
+    async with facing(server_stream) as (_, met):
         for one in (b": ping\n\n", event("[DONE]"), event("x", "event: other"), event(notification("notifications/message"))):
-            standing.said.put_nowait(one)
+            server_stream.said.put_nowait(one)
         assert (await met.told())["method"] == "notifications/message"
 
 
 @scene
 async def test_giving_a_request_up_is_a_notification() -> None:
-    async with facing(Standing(), TAKEN) as (server, met):
-        await met.peer.cancel("7")
+    async with facing(ServerStream(), TAKEN) as (server, met):
+        await met.client.cancel("7")
     assert server.requests[1].said == notification("notifications/cancelled", {"requestId": 7})

@@ -1,4 +1,4 @@
-"""A live stdio server as a peer: what it hears and records, how it ends, and what servers do that should not be."""
+"""The client of a live stdio server: what it reports and records, how it ends, and servers that misbehave."""
 
 import asyncio
 import os
@@ -125,7 +125,7 @@ async def test_stderr_is_recorded_and_handed_on() -> None:
 @scene
 async def test_giving_a_request_up_is_a_notification() -> None:
     async with meeting(puppet("echo")) as met:
-        await met.peer.cancel('"a"')
+        await met.client.cancel('"a"')
         assert (await met.told())["params"] == {"requestId": "a"}
 
 
@@ -214,7 +214,7 @@ async def test_a_server_that_we_leave_is_not_lost() -> None:
 async def test_its_status_is_kept() -> None:
     async with meeting(puppet("swallow", "die=KILL")) as met:
         pass
-    assert (met.peer.status, met.exit.signal) == (137, "SIGKILL")  # type: ignore[attr-defined]  # a StdioClient
+    assert (met.client.status, met.exit.signal) == (137, "SIGKILL")  # type: ignore[attr-defined]  # a StdioClient
 
 
 @scene
@@ -253,7 +253,7 @@ async def test_what_a_server_leaves_behind_is_ended() -> None:
 @scene
 async def test_it_may_be_closed_twice() -> None:
     async with meeting(puppet("swallow")) as met:
-        await met.peer.close()
+        await met.client.close()
     assert len(met.ends) == 3
 
 
@@ -261,7 +261,7 @@ async def test_it_may_be_closed_twice() -> None:
 async def test_closing_that_is_given_up_leaves_nothing_alive() -> None:
     async with meeting(puppet("ignore=TERM", "say={pid}", "linger")) as met:
         await met.until(lambda: met.stream(1).endswith(b"\n"))
-        closing = asyncio.create_task(met.peer.close())
+        closing = asyncio.create_task(met.client.close())
         await asyncio.wait([closing], timeout=0.05)
         closing.cancel()
         await asyncio.wait([closing])

@@ -1,4 +1,4 @@
-"""A live server over Streamable HTTP as a peer: what goes out, what is heard, and what servers do that should not be."""
+"""The client of a live server over Streamable HTTP: what it sends, what it reports, and servers that misbehave."""
 
 import asyncio
 import gzip
@@ -54,7 +54,7 @@ def modern(id: Any, method: str, params: dict[str, Any] | None = None) -> dict[s
 
 @asynccontextmanager
 async def facing(*replies: Any, **options: Any) -> AsyncIterator[tuple[Puppet, Meeting]]:
-    """A peer before a puppet with these replies."""
+    """Run a client of a puppet with these replies."""
     async with puppet(*replies) as server, meeting(partial(StreamableClient, server.url, **options)) as met:
         yield server, met
 
@@ -100,7 +100,7 @@ def test_a_server_on_the_sdk_takes_modern_requests_and_sees_them_cancelled(tmp_p
             call = modern(2, "tools/call", {"name": "slow", "arguments": {"n": 1000}})
             call["params"]["_meta"]["progressToken"] = 2
             assert (await met.asks(call))["method"] == "notifications/progress"
-            await met.peer.cancel("2")
+            await met.client.cancel("2")
         assert met.transcript.exchanges[-1].outcome is Outcome.CANCELLED
 
     words = [sys.executable, str(PEERS / "pyserver.py"), "http", "0"]
@@ -114,7 +114,7 @@ def test_a_server_on_the_sdk_takes_modern_requests_and_sees_them_cancelled(tmp_p
 @scene
 async def test_the_session_and_the_revision_go_with_every_message_after_the_first() -> None:
     async with facing(WELCOME, TAKEN, answer(200, result(2))) as (server, met):
-        met.peer._listens = False  # type: ignore[attr-defined]  # the standing stream is another test's
+        met.client._listens = False  # type: ignore[attr-defined]  # the server stream is another test's
         await met.asks(OPENING)
         await met.says(INITIALIZED)
         await met.asks(request(2))
@@ -179,10 +179,10 @@ async def test_secrets_are_redacted_on_their_way_to_the_capture() -> None:
     async with puppet(WELCOME) as server:
         met = Meeting()
         callbacks = {**met.callbacks(), "sink": RedactingSink(records.extend, Redactor(b"k" * 32))}
-        met.peer = StreamableClient(server.url, **callbacks, headers=[(b"Authorization", b"Bearer s3cr3t")])
-        await met.peer.start()
+        met.client = StreamableClient(server.url, **callbacks, headers=[(b"Authorization", b"Bearer s3cr3t")])
+        await met.client.start()
         await met.asks(OPENING)
-        await met.peer.close()
+        await met.client.close()
     said = b"".join(one.head for one in records if isinstance(one, Open))
     assert b"s3cr3t" not in said
     assert b"Session-Id: abc" not in said
@@ -214,7 +214,7 @@ async def test_a_request_is_not_waited_for() -> None:
 
 
 @scene
-async def test_the_standing_stream_is_opened_once_the_session_is_and_heard() -> None:
+async def test_the_server_stream_is_opened_once_the_session_is_and_read() -> None:
     news = event(notification("notifications/tools/list_changed"))
     async with facing(WELCOME, TAKEN, held(news)) as (server, met):
         await met.asks(OPENING)
@@ -224,7 +224,7 @@ async def test_the_standing_stream_is_opened_once_the_session_is_and_heard() -> 
 
 
 @scene
-async def test_a_server_without_a_standing_stream_is_not_asked_again() -> None:
+async def test_a_server_without_a_server_stream_is_not_asked_again() -> None:
     async with facing(WELCOME, TAKEN, NO_STREAM, answer(200, result(2))) as (server, met):
         await met.asks(OPENING)
         await met.says(INITIALIZED)
@@ -271,7 +271,7 @@ async def test_giving_up_a_modern_request_closes_its_stream() -> None:
     async with facing(held(event(notification("notifications/progress", {"progressToken": 1})))) as (server, met):
         await met.asks(modern(1, "tools/call", {"name": "t"}))
         server.left.clear()
-        await met.peer.cancel("1")
+        await met.client.cancel("1")
         await asyncio.wait_for(server.left.wait(), DEADLINE_S)
     assert (server.lines, met.is_silent) == (["POST /mcp"], True)
     assert [(one.by, one.how) for one in met.of(Close)][-1] == ("client", "broken")
@@ -292,7 +292,7 @@ async def test_giving_up_a_request_of_a_session_is_a_notification() -> None:
     async with facing(WELCOME, held(), TAKEN) as (server, met):
         await met.asks(OPENING)
         await met.says(request("a"))
-        await met.peer.cancel('"a"')
+        await met.client.cancel('"a"')
     assert server.requests[2].said == notification("notifications/cancelled", {"requestId": "a"})
 
 
@@ -444,10 +444,10 @@ class Nowhere(asyncio.Transport):
     """A connection on which nothing arrives."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """It goes nowhere."""
+        """Drop the data."""
 
     def abort(self) -> None:
-        """There is nothing to end."""
+        """Do nothing: there is nothing to end."""
 
     close = abort
 
@@ -460,10 +460,10 @@ REPLIES = st.binary(max_size=200) | st.lists(st.sampled_from(PIECES), max_size=6
 def test_whatever_a_server_sends_is_recorded_and_ends_in_an_answer_or_a_failure(data: bytes, size: int, breaks: bool) -> None:  # noqa: FBT001
     async def play() -> None:
         met = Meeting()
-        peer = met.peer = StreamableClient("http://127.0.0.1:1/", **met.callbacks())
-        post = Post(peer, UpstreamMessage(b'{"jsonrpc":"2.0","id":7,"method":"tools/list"}'))
-        peer._waiting["7"] = post
-        post.transaction = OutgoingRequest(peer._transport, "POST", b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"{}", post)
+        client = met.client = StreamableClient("http://127.0.0.1:1/", **met.callbacks())
+        post = Post(client, UpstreamMessage(b'{"jsonrpc":"2.0","id":7,"method":"tools/list"}'))
+        client._waiting["7"] = post
+        post.transaction = OutgoingRequest(client._transport, "POST", b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"{}", post)
         post.transaction.connection_made(Nowhere())
         for at in range(0, len(data), size):
             post.transaction.data_received(data[at : at + size])

@@ -16,7 +16,7 @@ SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 
 def named(id: Any, name: str = "forecast", client: str = "claude-code", token: Any = None) -> dict[str, Any]:
-    """A call of the modern era."""
+    """Write a call of the modern era."""
     found = modern(id, "tools/call", client, name=name)
     if token is not None:
         found["params"]["_meta"]["progressToken"] = token
@@ -24,7 +24,7 @@ def named(id: Any, name: str = "forecast", client: str = "claude-code", token: A
 
 
 def news(id: Any, uri: str) -> dict[str, Any]:
-    """News of a subscription."""
+    """Write a notification of a subscription."""
     return notification("notifications/resources/updated", {"uri": uri, "_meta": {SUBSCRIPTION: id}})
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Echo:
-    """Answers each request with its method and its body, and keeps what was recorded."""
+    """A mock that answers each request with its method and its body, and keeps its records."""
 
     def __init__(self) -> None:
         self.numbers = Numbers()
@@ -50,7 +50,7 @@ class Echo:
 
 
 class Written(asyncio.Transport):
-    """Keeps what is written."""
+    """A transport that keeps what is written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,14 +63,14 @@ class Written(asyncio.Transport):
         return False
 
     def resume_reading(self) -> None:
-        """As it is."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """As it is."""
+        """Do nothing."""
 
 
 def fed(pieces: Sequence[bytes]) -> tuple[bytes, list[Record]]:
-    """What is said to these pieces on one connection, and what is recorded."""
+    """Return what is written and recorded for these pieces on one connection."""
     echo, written = Echo(), Written()
 
     async def feed() -> None:
@@ -85,7 +85,7 @@ def fed(pieces: Sequence[bytes]) -> tuple[bytes, list[Record]]:
 
 
 def told(pieces: Sequence[bytes]) -> tuple[bytes, list[str]]:
-    """The same, of the records how streams open and close, and their joined frames."""
+    """Return the same with a short form of the records: how streams open and close, and their joined frames."""
     said, records = fed(pieces)
     frames: dict[int, bytes] = {}
     for one in records:
@@ -135,7 +135,7 @@ def test_what_is_no_request_is_refused_in_a_transaction_of_its_own() -> None:
 def served(
     break_it: Callable[[HttpMock], None], *messages: Any, until: bytes = b"", silent_s: float = 15.0
 ) -> tuple[list[bytes], list[Record]]:
-    """What a mock in this process says to messages, each on a connection of its own, and what it records.
+    """Return what a mock in this process answers to messages, each on a connection of its own, and its records.
 
     `until` is read what it says, or else to the end.
     """

@@ -1,4 +1,4 @@
-"""`mcpspy mock --listen`, as a process, before clients that are odd, hostile, slow or gone."""
+"""`mcpspy mock --listen`, as a process, with clients that are odd, hostile, slow or gone."""
 
 import json
 import os

@@ -45,7 +45,7 @@ def opened(mock: HttpMocking) -> Asking:
 
 
 def answered(asking: Asking, message: Any = DRAW) -> Any:
-    """What a live server answers, which comes on a stream."""
+    """Return what a live server answers on a stream."""
     (answer,) = asking.ask(message).messages
     return answer
 

@@ -1,4 +1,4 @@
-"""What HTTP alone said in a recording, said again by `mcpspy mock --listen`: logins, refusals, sessions that are lost, paths."""
+"""Answers that HTTP alone decided, played again by `mcpspy mock --listen`: logins, refusals, lost sessions, paths."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def serving(told: Traffic, folder: Path, *options: str) -> HttpMocking:
 
 
 def opened(mock: HttpMocking, *, times: int = 1) -> Asking:
-    """A client that has opened its session, at the how many-th try."""
+    """Make a client that has opened its session, after so many tries."""
     asking = mock.connect()
     statuses = [asking.ask(initialize(0)) for _ in range(times)]
     assert statuses[-1].status == 200

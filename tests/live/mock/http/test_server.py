@@ -1,4 +1,4 @@
-"""`mcpspy mock --listen` over Streamable HTTP, as a process: sessions, streams, what it writes down, how it ends."""
+"""`mcpspy mock --listen` over Streamable HTTP, as a process: sessions, streams, what it records, how it ends."""
 
 import json
 import signal
@@ -40,14 +40,14 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpMocking]:
 
 @pytest.fixture
 def mock(serving: HttpMocking) -> Iterator[HttpMocking]:
-    """The same, for one test."""
+    """Run the same mock for one test."""
     yield serving
     serving.hang_up()
 
 
 @pytest.fixture
 def client(mock: HttpMocking) -> Asking:
-    """A client that has opened its session."""
+    """Make a client that has opened its session."""
     return opened(mock)
 
 
