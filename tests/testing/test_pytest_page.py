@@ -15,7 +15,7 @@ pytest_plugins = ["pytester"]
 PAGE = ROOT / "docs" / "pytest.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 [EXAMPLE] = re.findall(r"^```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
-[FAILURE] = re.findall(r"pytest says:\n\n```\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+[FAILURE] = re.findall(r"pytest prints:\n\n```\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
 HELD = """\
     assert "小雨" in asyncio.run(forecast(server.stdio_parameters(), "北京"))
     assert server.tool_calls == [("weather", {"city": "北京"})]
