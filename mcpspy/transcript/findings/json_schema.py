@@ -36,7 +36,7 @@ class Validators:
 
     @property
     def are_exhausted(self) -> bool:
-        """Whether all steps are used up: later values are not checked."""
+        """True once all steps are used up: later values are not checked."""
         return self._steps[0] >= MAX_STEPS
 
     def mistake(self, schema: Any, value: Any) -> str:

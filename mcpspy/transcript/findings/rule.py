@@ -1,4 +1,4 @@
-"""What findings are made of: `Rule`, a kind of finding; `Finding`; and `Hit`, one that is not yet counted."""
+"""The classes of findings: `Rule`, a kind of finding; `Finding`; and `Hit`, a finding that is not yet counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _role = re.compile(r"^The (?:sender|receiver|reader|writer):")
 
 
 class Severity(StrEnum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
     ERROR = "error"
     WARNING = "warning"

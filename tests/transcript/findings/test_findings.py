@@ -1,4 +1,4 @@
-"""What is found, whom it blames, and that what nearly is one is not found."""
+"""Findings on stdio: what they are, whom they blame, and near misses."""
 
 import pytest
 
@@ -12,19 +12,19 @@ from mcpspy.transcript.transcribe import Transcriber, transcribe
 from tests.transcript.dialogue import Dialogue, cancelled, error, notification, progress, request, result, tool_call
 
 
-def only(told: Dialogue) -> Finding:
-    (finding,) = told.findings
+def only(dialogue: Dialogue) -> Finding:
+    (finding,) = dialogue.findings
     return finding
 
 
 def test_an_ordinary_dialogue_has_no_findings() -> None:
-    told = Dialogue().client(request(0, "initialize")).server(result(0)).client(notification())
-    told.stderr(b"ready\n").client(tool_call(1, token=1)).server(progress(1)).server(result(1, {"isError": True}))
-    told.server(request(0, "roots/list")).client(result(0)).client(tool_call(2)).client(cancelled(2))
-    assert told.closes().findings == []
+    dialogue = Dialogue().client(request(0, "initialize")).server(result(0)).client(notification())
+    dialogue.stderr(b"ready\n").client(tool_call(1, token=1)).server(progress(1)).server(result(1, {"isError": True}))
+    dialogue.server(request(0, "roots/list")).client(result(0)).client(tool_call(2)).client(cancelled(2))
+    assert dialogue.closes().findings == []
 
 
-# --- Lines that are no messages ---
+# --- Lines that are not messages ---
 
 
 def test_a_banner_on_stdout_is_noise() -> None:
@@ -69,7 +69,7 @@ def test_a_log_line_on_stderr_is_no_noise() -> None:
         (b"\xff\xfe", "a print to stdout"),
     ],
 )
-def test_noise_gives_away_where_it_comes_from(line: bytes, source: str) -> None:
+def test_the_source_of_noise_is_guessed_from_its_beginning(line: bytes, source: str) -> None:
     assert noise_source(line) == source
 
 
@@ -79,30 +79,30 @@ def test_broken_json_is_malformed_and_no_noise(line: bytes) -> None:
     assert (finding.rule, finding.severity, finding.culprit) == ("malformed-message", Severity.ERROR, "server")
 
 
-def test_whatever_the_client_writes_that_is_no_message_is_malformed() -> None:
+def test_everything_else_that_the_client_writes_is_malformed() -> None:
     finding = only(Dialogue().client(b"hello\n").closes())
     assert (finding.rule, finding.culprit) == ("malformed-message", "client")
 
 
 def test_pretty_printed_json_is_recognised() -> None:
-    told = Dialogue().server(b"{\n").server(b'  "id": 1\n').server(b"}\n").closes()
-    assert "pretty-printed" in told.findings[0].advice
+    dialogue = Dialogue().server(b"{\n").server(b'  "id": 1\n').server(b"}\n").closes()
+    assert "pretty-printed" in dialogue.findings[0].advice
 
 
-def test_a_line_that_the_end_of_the_stream_cut_says_so() -> None:
+def test_a_finding_says_that_the_stream_ended_within_a_line() -> None:
     assert "the stream ended within it" in only(Dialogue().server(b'{"jsonrpc":').closes()).what
 
 
-def test_a_blank_line_is_a_trifle() -> None:
+def test_a_blank_line_is_a_note() -> None:
     finding = only(Dialogue().server(b"\n").server(b" \r\n").closes())
     assert (finding.rule, finding.severity, finding.count) == ("blank-line", Severity.INFO, 2)
 
 
-def test_what_the_recording_broke_is_nobodys_fault() -> None:
+def test_a_line_that_the_capture_damaged_is_nobodys_fault() -> None:
     assert Dialogue().damage().server(b'0,"result":{}}\n').closes().rules == ["capture-damaged"]
 
 
-def test_what_was_not_recorded_is_nobodys_fault() -> None:
+def test_a_frame_that_was_not_recorded_is_nobodys_fault() -> None:
     assert Dialogue().add(Frame(1, 5, 5, b"", length=300, sha256="00")).closes().findings == []
 
 
@@ -123,10 +123,10 @@ def test_what_was_not_recorded_is_nobodys_fault() -> None:
         (b'{"jsonrpc":"2.0","method":"x","result":1}\n', "ambiguous"),
     ],
 )
-def test_a_flaw_is_a_finding_with_its_own_words(line: bytes, flaw: str) -> None:
+def test_a_flaw_is_a_finding_with_its_own_advice(line: bytes, flaw: str) -> None:
     rule = FLAWS[flaw]
-    found = [one for one in Dialogue().server(line).closes().findings if one.rule == rule.name]
-    assert [(one.severity, one.advice, one.culprit) for one in found] == [(rule.severity, rule.fix, "server")]
+    flaws = [finding for finding in Dialogue().server(line).closes().findings if finding.rule == rule.name]
+    assert [(finding.severity, finding.advice, finding.culprit) for finding in flaws] == [(rule.severity, rule.fix, "server")]
 
 
 def test_a_flaw_that_repeats_is_counted() -> None:
@@ -136,12 +136,12 @@ def test_a_flaw_that_repeats_is_counted() -> None:
 
 def test_the_same_flaw_on_both_sides_is_two_findings() -> None:
     line = b'{"jsonrpc":"2.0","method":"x"}\r\n'
-    assert [one.culprit for one in Dialogue().server(line).client(line).closes().findings] == ["server", "client"]
+    assert [finding.culprit for finding in Dialogue().server(line).client(line).closes().findings] == ["server", "client"]
 
 
-def test_an_id_in_use_is_the_askers_fault() -> None:
-    told = Dialogue().client(request(1)).client(request(1)).server(result(1)).server(result(1)).closes()
-    finding = only(told)
+def test_an_id_in_use_is_the_fault_of_its_sender() -> None:
+    dialogue = Dialogue().client(request(1)).client(request(1)).server(result(1)).server(result(1)).closes()
+    finding = only(dialogue)
     assert (finding.severity, finding.culprit, finding.row) == (Severity.ERROR, "client", 2)
 
 
@@ -193,18 +193,20 @@ def test_a_client_that_leaves_at_once_did_not_wait() -> None:
 
 
 def test_a_request_of_the_server_to_a_client_that_is_gone_is_the_servers_fault() -> None:
-    told = Dialogue().client_leaves().server(request(1, "roots/list")).server_closes_stdout().exits().ends()
-    assert [(one.rule, one.severity, one.culprit) for one in told.findings] == [("unanswered-request", Severity.INFO, "server")]
+    dialogue = Dialogue().client_leaves().server(request(1, "roots/list")).server_closes_stdout().exits().ends()
+    assert [(finding.rule, finding.severity, finding.culprit) for finding in dialogue.findings] == [
+        ("unanswered-request", Severity.INFO, "server")
+    ]
 
 
 def test_a_client_that_never_answers_is_to_blame() -> None:
-    told = Dialogue().server(request(1, "roots/list")).wait(9_000).exits().ends()
-    assert [(one.rule, one.culprit) for one in told.findings] == [("unanswered-request", "client")]
+    dialogue = Dialogue().server(request(1, "roots/list")).wait(9_000).exits().ends()
+    assert [(finding.rule, finding.culprit) for finding in dialogue.findings] == [("unanswered-request", "client")]
 
 
 def test_a_server_that_closes_stdout_and_lives_on_leaves_requests_unanswered() -> None:
-    told = Dialogue().client(tool_call(1)).server_closes_stdout().wait(3_000).client_leaves().exits().ends()
-    finding = only(told)
+    dialogue = Dialogue().client(tool_call(1)).server_closes_stdout().wait(3_000).client_leaves().exits().ends()
+    finding = only(dialogue)
     assert (finding.rule, finding.culprit, "closed its stdout" in finding.what) == ("unanswered-request", "server", True)
 
 
@@ -225,9 +227,9 @@ def test_a_gap_before_the_request_hides_no_answer() -> None:
 
 
 def test_a_request_recorded_right_after_a_gap_is_not_in_it() -> None:
-    told = Dialogue().gap()
-    told.at_ns -= 1_000_000  # a gap has the time of the record that follows it
-    assert "unanswered-request" in told.client(tool_call(1)).wait(9_000).closes().rules
+    dialogue = Dialogue().gap()
+    dialogue.at_ns -= 1_000_000  # a gap has the time of the record that follows it
+    assert "unanswered-request" in dialogue.client(tool_call(1)).wait(9_000).closes().rules
 
 
 def test_the_answer_may_have_come_after_the_capture_broke_off() -> None:
@@ -245,22 +247,22 @@ def test_a_pending_request_is_not_yet_unanswered() -> None:
 
 
 def test_a_server_that_dies_with_calls_pending_is_found() -> None:
-    told = Dialogue().client(tool_call(1)).stderr(b"Segmentation fault\n").server_closes_stdout().exits(None, "SIGSEGV")
-    finding = only(told.ends())
+    dialogue = Dialogue().client(tool_call(1)).stderr(b"Segmentation fault\n").server_closes_stdout().exits(None, "SIGSEGV")
+    finding = only(dialogue.ends())
     assert (finding.rule, finding.severity, finding.culprit) == ("server-died", Severity.ERROR, "server")
 
 
-def test_its_end_is_told_with_the_calls_and_its_last_words() -> None:
-    told = Dialogue().client(tool_call(1)).stderr(b"Segmentation fault\n").server_closes_stdout().exits(None, "SIGSEGV")
-    what = only(told.ends()).what
+def test_the_finding_names_the_pending_calls_and_quotes_the_last_lines() -> None:
+    dialogue = Dialogue().client(tool_call(1)).stderr(b"Segmentation fault\n").server_closes_stdout().exits(None, "SIGSEGV")
+    what = only(dialogue.ends()).what
     assert all(words in what for words in ("killed by SIGSEGV", "tools/call forecast", "“Segmentation fault”"))
 
 
-def test_only_the_last_words_are_quoted() -> None:
-    told = Dialogue().client(tool_call(1))
+def test_only_the_last_lines_are_quoted() -> None:
+    dialogue = Dialogue().client(tool_call(1))
     for count in range(9):
-        told.stderr(b"line %d\n" % count)
-    what = only(told.exits(1).ends()).what
+        dialogue.stderr(b"line %d\n" % count)
+    what = only(dialogue.exits(1).ends()).what
     assert [f"line {count}" in what for count in (0, 5, 6, 8)] == [False, False, True, True]
 
 
@@ -286,13 +288,13 @@ def test_a_server_that_a_signal_ended_did_not_die(topic: str) -> None:
 
 
 def test_a_signal_that_ends_nothing_is_no_leaving() -> None:
-    told = Dialogue().client(tool_call(1)).note("signal", "SIGUSR1").server_closes_stdout().exits(3).ends()
-    assert told.rules == ["server-died"]
+    dialogue = Dialogue().client(tool_call(1)).note("signal", "SIGUSR1").server_closes_stdout().exits(3).ends()
+    assert dialogue.rules == ["server-died"]
 
 
 def test_a_client_that_leaves_because_the_server_is_dying_did_not_leave_first() -> None:
-    told = Dialogue().client(tool_call(1)).server_closes_stdout().client_leaves().exits(None, "SIGKILL").ends()
-    assert told.rules == ["server-died"]
+    dialogue = Dialogue().client(tool_call(1)).server_closes_stdout().client_leaves().exits(None, "SIGKILL").ends()
+    assert dialogue.rules == ["server-died"]
 
 
 def test_a_server_that_could_not_be_started_is_found() -> None:
@@ -304,7 +306,7 @@ def test_a_server_that_could_not_be_started_is_found() -> None:
 
 
 @pytest.mark.parametrize(("stream", "reader"), [(0, "server"), (1, "client"), (2, "client")])
-def test_who_stops_reading_is_to_blame(stream: int, reader: str) -> None:
+def test_the_side_that_stops_reading_is_to_blame(stream: int, reader: str) -> None:
     finding = only(Dialogue().stall(stream).wait(2_000).stall(stream, 2_500_000_000).closes())
     assert (finding.rule, finding.culprit, "for 2.5 s" in finding.what) == ("reader-stalled", reader, True)
 
@@ -335,7 +337,7 @@ def test_damage_of_one_kind_is_counted() -> None:
     assert (finding.rule, finding.count) == ("capture-damaged", 2)
 
 
-def test_a_capture_edited_by_hand_is_a_trifle() -> None:
+def test_a_capture_edited_by_hand_is_a_note() -> None:
     finding = only(Dialogue().damage("edited").closes())
     assert (finding.rule, finding.severity) == ("capture-edited", Severity.INFO)
 
@@ -351,24 +353,26 @@ def test_a_capture_that_breaks_off_is_incomplete() -> None:
 # --- As a whole ---
 
 
-def test_findings_stand_in_the_order_of_time() -> None:
-    told = (
+def test_findings_are_in_the_order_of_time() -> None:
+    dialogue = (
         Dialogue()
         .client(tool_call(1))
         .server(b"noise\n")
         .server(result(9))
         .add(Close(at_ns=9**9, stream=1, by="client", how="broken"))
     )
-    assert told.wait(9_000).closes().rules == ["unanswered-request", "stdout-noise", "unpaired-response"]
+    assert dialogue.wait(9_000).closes().rules == ["unanswered-request", "stdout-noise", "unpaired-response"]
 
 
 def test_findings_of_two_captures_are_not_counted_together() -> None:
-    told = [Dialogue(label).server(b"noise\n").closes() for label in ("one", "other")]
-    assert [(one.capture, one.count) for one in transcribe(*(one.records for one in told)).findings] == [(0, 1), (1, 1)]
+    dialogues = [Dialogue(label).server(b"noise\n").closes() for label in ("one", "other")]
+    findings = transcribe(*(dialogue.records for dialogue in dialogues)).findings
+    assert [(finding.capture, finding.count) for finding in findings] == [(0, 1), (1, 1)]
 
 
 def test_every_rule_says_why_it_matters_and_what_to_do() -> None:
-    assert all(rule.what and rule.why and rule.blame and rule.fix and rule.example for rule in RULES.values())
+    texts = [(rule.title, rule.what, rule.why, rule.blame, rule.fix, rule.example) for rule in RULES.values()]
+    assert all(all(rule_texts) for rule_texts in texts)
 
 
 def test_every_rule_has_a_kebab_case_name() -> None:

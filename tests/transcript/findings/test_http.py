@@ -1,4 +1,4 @@
-"""Findings about HTTP: each is told by one dialogue, and none where nobody is certainly to blame."""
+"""Findings about HTTP, and traffic in which nobody is certainly to blame."""
 
 from base64 import b64encode
 from typing import Any
@@ -14,32 +14,32 @@ from tests.transcript.traffic import Traffic, initialize, modern, opened_session
 # --- Nothing to find ---
 
 
-def everyday(told: Traffic) -> None:
-    """A session as official SDKs have it: a probe, a handshake, calls, a question, a goodbye."""
-    told.post(modern(1, "server/discover")).answer(
+def everyday(traffic: Traffic) -> None:
+    """Play a session as official SDKs do: a probe, a handshake, calls, a question, a goodbye."""
+    traffic.post(modern(1, "server/discover")).answer(
         400, {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "no"}}
     )
-    opened_session(told, "s", "claude-code", "elicitation")
-    stream = told.get(session="s").stream()
-    call = told.post(tool_call(1), session="s").stream().event(request(1, "elicitation/create"))
-    told.post(result(1), session="s").answer(202)
+    opened_session(traffic, "s", "claude-code", "elicitation")
+    stream = traffic.get(session="s").stream()
+    call = traffic.post(tool_call(1), session="s").stream().event(request(1, "elicitation/create"))
+    traffic.post(result(1), session="s").answer(202)
     call.event(result(1)).close("client", "broken")
-    told.call("DELETE", fields={"Mcp_Session_Id": "s"}).answer(200)
+    traffic.call("DELETE", fields={"Mcp_Session_Id": "s"}).answer(200)
     stream.close("client", "broken")
-    told.get("/.well-known/oauth-protected-resource").answer(404)
+    traffic.get("/.well-known/oauth-protected-resource").answer(404)
 
 
 def test_an_everyday_session_has_no_findings() -> None:
-    told = Traffic()
-    everyday(told)
-    assert told.rules == []
+    traffic = Traffic()
+    everyday(traffic)
+    assert traffic.rules == []
 
 
 def test_a_status_of_the_server_is_no_finding() -> None:
-    told = Traffic()
+    traffic = Traffic()
     for status in (401, 404, 405, 500):
-        told.post(request(1)).answer(status)
-    assert told.rules == []
+        traffic.post(request(1)).answer(status)
+    assert traffic.rules == []
 
 
 # --- Endpoints ---
@@ -49,119 +49,119 @@ def test_a_status_of_the_server_is_no_finding() -> None:
     "uri", ["http://0.0.0.0:3001/messages?s=1", "http://localhost:3001/messages?s=1", "https://127.0.0.1:3001/m"]
 )
 def test_an_endpoint_of_another_origin_is_found(uri: str) -> None:
-    told = Traffic()
-    told.get("/sse").stream().event(uri, kind="endpoint").close("client", "broken")
-    found = told.finding
-    assert (found.rule, found.culprit, found.row) == ("foreign-endpoint", "server", 1)
-    assert uri in found.what
+    traffic = Traffic()
+    traffic.get("/sse").stream().event(uri, kind="endpoint").close("client", "broken")
+    finding = traffic.finding
+    assert (finding.rule, finding.culprit, finding.row) == ("foreign-endpoint", "server", 1)
+    assert uri in finding.what
 
 
 @pytest.mark.parametrize("uri", ["/messages?s=1", "messages", "http://127.0.0.1:3001/messages", "?s=1"])
 def test_an_endpoint_of_the_same_origin_is_well(uri: str) -> None:
-    told = Traffic()
-    told.get("/sse").stream().event(uri, kind="endpoint").close("client", "broken")
-    assert told.rules == []
+    traffic = Traffic()
+    traffic.get("/sse").stream().event(uri, kind="endpoint").close("client", "broken")
+    assert traffic.rules == []
 
 
 @pytest.mark.parametrize("user", ["ada:tea@", "ada@", "//ada:tea@", "@"])
-def test_an_endpoint_with_a_user_is_found_and_its_password_not_told(user: str) -> None:
-    told = Traffic()
+def test_an_endpoint_with_a_user_is_found_without_its_password(user: str) -> None:
+    traffic = Traffic()
     uri = f"{user}127.0.0.1:3001/messages" if user.startswith("//") else f"http://{user}127.0.0.1:3001/messages"
-    told.get("/sse").stream().event(uri, kind="endpoint").close("client", "broken")
-    found = told.finding
-    assert (found.rule, found.culprit, found.row) == ("endpoint-user", "server", 1)
-    assert "127.0.0.1:3001" in found.what
-    assert "tea" not in found.what
+    traffic.get("/sse").stream().event(uri, kind="endpoint").close("client", "broken")
+    finding = traffic.finding
+    assert (finding.rule, finding.culprit, finding.row) == ("endpoint-user", "server", 1)
+    assert "127.0.0.1:3001" in finding.what
+    assert "tea" not in finding.what
 
 
 def test_an_endpoint_as_json_is_found() -> None:
-    told = Traffic()
-    told.get("/sse").stream().event({"uri": "/messages?s=1"}, kind="endpoint").close("client", "broken")
-    assert (told.finding.rule, told.finding.culprit) == ("endpoint-dialect", "server")
+    traffic = Traffic()
+    traffic.get("/sse").stream().event({"uri": "/messages?s=1"}, kind="endpoint").close("client", "broken")
+    assert (traffic.finding.rule, traffic.finding.culprit) == ("endpoint-dialect", "server")
 
 
 def test_two_open_streams_with_one_endpoint_are_found() -> None:
-    told = Traffic()
+    traffic = Traffic()
     for _ in range(2):
-        told.get("/sse").stream().event("/messages", kind="endpoint")
-    assert (told.finding.rule, told.finding.row) == ("ambiguous-stream", 2)
+        traffic.get("/sse").stream().event("/messages", kind="endpoint")
+    assert (traffic.finding.rule, traffic.finding.row) == ("ambiguous-stream", 2)
 
 
 def test_an_answer_on_one_of_several_streams_without_an_endpoint_is_found() -> None:
-    told = Traffic()
-    stream, _ = told.get("/events").stream(), told.get("/events").stream()
-    told.post(request(1), "/request").answer(202)
+    traffic = Traffic()
+    stream, _ = traffic.get("/events").stream(), traffic.get("/events").stream()
+    traffic.post(request(1), "/request").answer(202)
     stream.event(result(1))
-    assert (told.finding.rule, told.finding.culprit, told.finding.row) == ("ambiguous-stream", "server", 3)
+    assert (traffic.finding.rule, traffic.finding.culprit, traffic.finding.row) == ("ambiguous-stream", "server", 3)
 
 
 def test_an_end_mark_of_another_protocol_is_found_once_and_counted() -> None:
-    told = Traffic()
+    traffic = Traffic()
     for id in (1, 2):
-        told.post(request(id)).stream().event(result(id)).event("[DONE]").close()
-    assert (told.finding.rule, told.finding.count, told.finding.row) == ("done-event", 2, 1)
+        traffic.post(request(id)).stream().event(result(id)).event("[DONE]").close()
+    assert (traffic.finding.rule, traffic.finding.count, traffic.finding.row) == ("done-event", 2, 1)
 
 
 # --- What mcpspy answered ---
 
 
 def test_a_failed_upstream_is_found_with_its_reason() -> None:
-    told = Traffic()
-    said = b"mcpspy: http://127.0.0.1:3001 cannot be reached: Connection refused\n"
+    traffic = Traffic()
+    body = b"mcpspy: http://127.0.0.1:3001 cannot be reached: Connection refused\n"
     for id in (1, 2):
-        told.post(request(id)).answer(502, said, injected=True, by="mcpspy", Content_Type="text/plain")
-    found = told.finding
-    assert (found.rule, found.culprit, found.count, found.row) == ("upstream-failed", "server", 2, 1)
-    assert "Connection refused" in found.what
+        traffic.post(request(id)).answer(502, body, injected=True, by="mcpspy", Content_Type="text/plain")
+    finding = traffic.finding
+    assert (finding.rule, finding.culprit, finding.count, finding.row) == ("upstream-failed", "server", 2, 1)
+    assert "Connection refused" in finding.what
 
 
 def test_a_502_of_the_server_is_its_own() -> None:
-    told = Traffic()
-    told.post(request(1)).answer(502, b"Bad Gateway", Content_Type="text/plain")
-    assert told.rules == []
+    traffic = Traffic()
+    traffic.post(request(1)).answer(502, b"Bad Gateway", Content_Type="text/plain")
+    assert traffic.rules == []
 
 
 @pytest.mark.parametrize("status", [400, 403, 408, 421])
 def test_a_refused_request_is_found(status: int) -> None:
-    told = Traffic()
-    told.get("/", Host="evil.example").answer(status, b"mcpspy: no\n", injected=True, by="mcpspy", Content_Type="text/plain")
-    assert (told.finding.rule, told.finding.culprit) == ("request-refused", "client")
+    traffic = Traffic()
+    traffic.get("/", Host="evil.example").answer(status, b"mcpspy: no\n", injected=True, by="mcpspy", Content_Type="text/plain")
+    assert (traffic.finding.rule, traffic.finding.culprit) == ("request-refused", "client")
 
 
 def test_a_dpop_proof_is_found() -> None:
-    told = Traffic()
-    told.post(request(1), DPoP="eyJ").answer(200, result(1))
-    assert (told.finding.rule, told.finding.culprit) == ("dpop-proof", "mcpspy")
+    traffic = Traffic()
+    traffic.post(request(1), DPoP="eyJ").answer(200, result(1))
+    assert (traffic.finding.rule, traffic.finding.culprit) == ("dpop-proof", "mcpspy")
 
 
 # --- Statuses and fields that contradict ---
 
 
 def test_a_result_with_an_error_status_is_found() -> None:
-    told = Traffic()
-    told.post(request(1)).answer(500, result(1))
-    assert (told.finding.rule, told.finding.culprit, told.finding.row) == ("status-contradicts", "server", 1)
+    traffic = Traffic()
+    traffic.post(request(1)).answer(500, result(1))
+    assert (traffic.finding.rule, traffic.finding.culprit, traffic.finding.row) == ("status-contradicts", "server", 1)
 
 
 def test_an_answer_that_the_server_refuses_is_no_contradiction_of_the_clients() -> None:
-    told = Traffic()
-    call = told.post(tool_call(1)).stream().event(request("q", "elicitation/create"))
-    told.post(result("q")).answer(404)
+    traffic = Traffic()
+    call = traffic.post(tool_call(1)).stream().event(request("q", "elicitation/create"))
+    traffic.post(result("q")).answer(404)
     call.event(result(1)).close()
-    assert told.rules == []
+    assert traffic.rules == []
 
 
 def mismatch(**fields: str) -> Traffic:
-    told = Traffic()
-    sent = {"Mcp_Method": "tools/call", "Mcp_Name": "add", "Mcp_Protocol_Version": "2026-07-28", **fields}
-    told.post(modern(1, "tools/call", name="add"), fields=sent).answer(200, result(1))
-    return told
+    traffic = Traffic()
+    header_fields = {"Mcp_Method": "tools/call", "Mcp_Name": "add", "Mcp_Protocol_Version": "2026-07-28", **fields}
+    traffic.post(modern(1, "tools/call", name="add"), fields=header_fields).answer(200, result(1))
+    return traffic
 
 
 @pytest.mark.parametrize("fields", [{"Mcp_Method": "tools/list"}, {"Mcp_Name": "Add"}, {"Mcp_Protocol_Version": "2025-11-25"}])
 def test_a_field_that_contradicts_the_body_is_found(fields: dict[str, str]) -> None:
-    (found,) = mismatch(**fields).findings
-    assert (found.rule, found.culprit) == ("header-contradicts", "client")
+    (finding,) = mismatch(**fields).findings
+    assert (finding.rule, finding.culprit) == ("header-contradicts", "client")
 
 
 def test_fields_that_mirror_the_body_are_well() -> None:
@@ -170,10 +170,10 @@ def test_fields_that_mirror_the_body_are_well() -> None:
 
 def test_a_field_in_base64_is_compared_by_what_it_means() -> None:
     encoded = b64encode("lab://café/x".encode()).decode()
-    told = Traffic()
+    traffic = Traffic()
     fields = {"Mcp_Method": "resources/read", "Mcp_Name": f"=?base64?{encoded}?="}
-    told.post(modern(1, "resources/read", uri="lab://café/x"), fields=fields).answer(200, result(1))
-    assert told.rules == []
+    traffic.post(modern(1, "resources/read", uri="lab://café/x"), fields=fields).answer(200, result(1))
+    assert traffic.rules == []
 
 
 @pytest.mark.parametrize("value", ["=?base64?%%?=", "=?base64?/w==?=", "=?base64?"])
@@ -184,135 +184,135 @@ def test_a_field_that_cannot_be_decoded_means_itself(value: str) -> None:
 # --- No answer ---
 
 
-def one(told: Traffic) -> tuple[str, str, Severity]:
-    found = told.finding
-    return found.rule, found.culprit, found.severity
+def blame(traffic: Traffic) -> tuple[str, str, Severity]:
+    finding = traffic.finding
+    return finding.rule, finding.culprit, finding.severity
 
 
 def test_202_for_a_request_is_found() -> None:
-    told = Traffic()
-    told.post(request(1)).answer(202)
-    assert one(told) == ("accepted-request", "server", Severity.ERROR)
+    traffic = Traffic()
+    traffic.post(request(1)).answer(202)
+    assert blame(traffic) == ("accepted-request", "server", Severity.ERROR)
 
 
 def test_202_is_what_http_sse_answers() -> None:
-    told = Traffic()
-    stream = told.get("/sse").stream().event("/m?s=1", kind="endpoint")
-    told.post(request(1), "/m?s=1").answer(202)
+    traffic = Traffic()
+    stream = traffic.get("/sse").stream().event("/m?s=1", kind="endpoint")
+    traffic.post(request(1), "/m?s=1").answer(202)
     stream.event(result(1)).close("client", "broken")
-    assert told.rules == []
+    assert traffic.rules == []
 
 
 def test_a_server_that_closes_the_stream_without_an_answer_is_found() -> None:
-    told = Traffic()
-    told.post(request(1)).stream().event(notification("notifications/message", {"level": "info"})).close()
-    assert one(told) == ("unanswered-request", "server", Severity.ERROR)
-    assert "the server closed the stream" in told.finding.what
+    traffic = Traffic()
+    traffic.post(request(1)).stream().event(notification("notifications/message", {"level": "info"})).close()
+    assert blame(traffic) == ("unanswered-request", "server", Severity.ERROR)
+    assert "the server closed the stream" in traffic.finding.what
 
 
 def test_a_server_that_breaks_off_is_found() -> None:
-    told = Traffic()
-    told.post(request(1)).stream().close("server", "reset")
-    assert "the server broke off its response" in told.finding.what
+    traffic = Traffic()
+    traffic.post(request(1)).stream().close("server", "reset")
+    assert "the server broke off its response" in traffic.finding.what
 
 
 def test_a_server_that_answers_with_a_page_is_found() -> None:
-    told = Traffic()
-    told.post(request(1)).answer(200, b"<html>", Content_Type="text/html; charset=utf-8")
-    assert "the response (HTTP 200, text/html) holds no message" in told.finding.what
+    traffic = Traffic()
+    traffic.post(request(1)).answer(200, b"<html>", Content_Type="text/html; charset=utf-8")
+    assert "the response (HTTP 200, text/html) holds no message" in traffic.finding.what
 
 
 def test_a_server_whose_sse_stream_ends_is_found() -> None:
-    told = Traffic()
-    stream = told.get("/sse").stream().event("/m?s=1", kind="endpoint")
-    told.post(request(1), "/m?s=1").answer(202)
+    traffic = Traffic()
+    stream = traffic.get("/sse").stream().event("/m?s=1", kind="endpoint")
+    traffic.post(request(1), "/m?s=1").answer(202)
     stream.close("server", "reset")
-    assert one(told) == ("unanswered-request", "server", Severity.ERROR)
+    assert blame(traffic) == ("unanswered-request", "server", Severity.ERROR)
 
 
 def test_a_client_that_leaves_soon_is_nobodys_fault() -> None:
-    told = Traffic()
-    told.post(request(1)).stream().close("client", "broken")
-    assert one(told) == ("unanswered-request", "client", Severity.INFO)
+    traffic = Traffic()
+    traffic.post(request(1)).stream().close("client", "broken")
+    assert blame(traffic) == ("unanswered-request", "client", Severity.INFO)
 
 
 def test_a_client_that_leaves_before_the_response_is_nobodys_fault() -> None:
-    told = Traffic()
-    told.post(request(1)).leave()
-    assert one(told) == ("unanswered-request", "client", Severity.INFO)
+    traffic = Traffic()
+    traffic.post(request(1)).leave()
+    assert blame(traffic) == ("unanswered-request", "client", Severity.INFO)
 
 
 def test_a_client_that_waited_long_was_kept_waiting() -> None:
-    told = Traffic()
-    call = told.post(request(1)).stream()
-    told.wait(60_000)
+    traffic = Traffic()
+    call = traffic.post(request(1)).stream()
+    traffic.wait(60_000)
     call.close("client", "broken")
-    assert one(told) == ("unanswered-request", "server", Severity.ERROR)
+    assert blame(traffic) == ("unanswered-request", "server", Severity.ERROR)
 
 
 def test_a_stream_that_was_open_when_recording_ended_blames_nobody() -> None:
-    told = Traffic()
-    told.post(request(1)).stream()
-    assert told.rules == []
+    traffic = Traffic()
+    traffic.post(request(1)).stream()
+    assert traffic.rules == []
 
 
 def test_a_stream_that_mcpspy_ended_blames_nobody() -> None:
-    told = Traffic()
-    told.post(request(1)).stream().close("mcpspy", "abort")
-    assert told.rules == []
+    traffic = Traffic()
+    traffic.post(request(1)).stream().close("mcpspy", "abort")
+    assert traffic.rules == []
 
 
 def test_a_client_that_closes_the_stream_instead_of_answering_is_found() -> None:
-    told = Traffic()
-    told.post(initialize()).answer(200, result(0), Mcp_Session_Id="s")
-    told.get(session="s").stream().event(request(1, "roots/list")).close("client", "broken")
-    assert one(told) == ("unanswered-request", "client", Severity.ERROR)
+    traffic = Traffic()
+    traffic.post(initialize()).answer(200, result(0), Mcp_Session_Id="s")
+    traffic.get(session="s").stream().event(request(1, "roots/list")).close("client", "broken")
+    assert blame(traffic) == ("unanswered-request", "client", Severity.ERROR)
 
 
 def test_a_subscription_that_ends_needs_no_answer() -> None:
-    told = Traffic()
-    told.post(modern(1, "subscriptions/listen")).stream().event(
+    traffic = Traffic()
+    traffic.post(modern(1, "subscriptions/listen")).stream().event(
         notification("notifications/subscriptions/acknowledged")
     ).close()
-    assert told.rules == []
+    assert traffic.rules == []
 
 
 def test_an_answer_on_a_later_stream_is_no_lost_one() -> None:
-    told = Traffic()
-    opened_session(told, "s")
-    told.post(tool_call(1), session="s").stream().event("", id="e1").close("server")
-    told.get(session="s", Last_Event_ID="e1").stream().event(result(1), id="e2").close()
-    assert told.rules == []
+    traffic = Traffic()
+    opened_session(traffic, "s")
+    traffic.post(tool_call(1), session="s").stream().event("", id="e1").close("server")
+    traffic.get(session="s", Last_Event_ID="e1").stream().event(result(1), id="e2").close()
+    assert traffic.rules == []
 
 
 # --- Slow ones ---
 
 
 def waiting(call: Any, stream: int) -> Traffic:
-    told: Traffic = call.traffic
-    return told.add(Partial(at_ns=told.tick(), stream=stream, first_ns=told.at_ns, data=b"data: {}"))
+    traffic: Traffic = call.traffic
+    return traffic.add(Partial(at_ns=traffic.tick(), stream=stream, first_ns=traffic.at_ns, data=b"data: {}"))
 
 
 def test_an_event_without_its_empty_line_is_found() -> None:
     call = Traffic().post(request(1)).stream()
-    told = waiting(call, call.response)
+    traffic = waiting(call, call.response)
     call.event(result(1)).close()
-    assert (told.finding.rule, told.finding.culprit) == ("half-line", "server")
-    assert "The end of an event on response did not come" in told.finding.what
+    assert (traffic.finding.rule, traffic.finding.culprit) == ("half-line", "server")
+    assert "The end of an event on response did not come" in traffic.finding.what
 
 
 def test_a_body_may_take_its_time() -> None:
     call = Traffic().post(request(1))
-    told = waiting(call, call.request)
+    traffic = waiting(call, call.request)
     call.answer(200, result(1))
-    assert told.rules == []
+    assert traffic.rules == []
 
 
 def test_the_reader_of_a_response_is_the_client() -> None:
     call = Traffic().post(request(1)).stream()
-    told = call.traffic.add(Stall(at_ns=call.traffic.tick(), stream=call.response, waiting_bytes=65536))
+    traffic = call.traffic.add(Stall(at_ns=call.traffic.tick(), stream=call.response, waiting_bytes=65536))
     call.event(result(1)).close()
-    assert (told.finding.rule, told.finding.culprit) == ("reader-stalled", "client")
+    assert (traffic.finding.rule, traffic.finding.culprit) == ("reader-stalled", "client")
 
 
 # --- Bodies ---
@@ -320,21 +320,21 @@ def test_the_reader_of_a_response_is_the_client() -> None:
 
 @pytest.mark.parametrize("body", [b'{"jsonrpc":"2.0",', b"{}{}"])
 def test_a_broken_body_is_malformed_and_its_advice_fits(body: bytes) -> None:
-    told = Traffic()
-    told.post(body).answer(400)
-    found = told.finding
-    assert (found.rule, found.culprit) == ("malformed-message", "client")
-    assert "line" not in found.advice
+    traffic = Traffic()
+    traffic.post(body).answer(400)
+    finding = traffic.finding
+    assert (finding.rule, finding.culprit) == ("malformed-message", "client")
+    assert "line" not in finding.advice
 
 
 def test_bare_results_in_events_are_flawed_and_unpaired() -> None:
-    told = Traffic()
-    stream: Any = told.post(request(1)).stream()
+    traffic = Traffic()
+    stream: Any = traffic.post(request(1)).stream()
     stream.event({"result": {"progress": 30}}).event(result(1)).close()
-    assert set(told.rules) == {"no-jsonrpc", "unpaired-response"}
+    assert set(traffic.rules) == {"no-jsonrpc", "unpaired-response"}
 
 
 def test_an_id_that_comes_back_as_a_string_is_found_over_http_too() -> None:
-    told = Traffic()
-    told.post(request(7)).answer(200, result("7"))
-    assert told.rules == ["id-type-mismatch"]
+    traffic = Traffic()
+    traffic.post(request(7)).answer(200, result("7"))
+    assert traffic.rules == ["id-type-mismatch"]

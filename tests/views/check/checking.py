@@ -11,13 +11,13 @@ EVIL = "\x1b]0;owned\x07\u202e\u200b<b>&\"']]>%0A::error::x,y:z\x00￾\ud800\r\n
 TOOL = {"name": "forecast", "description": "The weather of tomorrow.", "inputSchema": {"type": "object"}}
 
 
-def checked(told: Dialogue, *, fail_on: Severity = Severity.WARNING, path: str = "captures/weather.mcpspy") -> CheckResult:
+def checked(dialogue: Dialogue, *, fail_on: Severity = Severity.WARNING, path: str = "captures/weather.mcpspy") -> CheckResult:
     """A check of this dialogue by all rules."""
-    transcript = told.transcript
-    found = all_findings(transcript)
+    transcript = dialogue.transcript
+    findings = all_findings(transcript)
     return CheckResult(
         transcript=transcript,
-        findings=found,
+        findings=findings,
         rules=RULES,
         fail_on=fail_on,
         paths={0: path},
@@ -28,23 +28,23 @@ def checked(told: Dialogue, *, fail_on: Severity = Severity.WARNING, path: str =
 
 def busy() -> Dialogue:
     """Noise, an error of the client, a call left alone by a server that died, and a tool that nobody called."""
-    told = Dialogue().client(request(0, "initialize")).server(result(0)).client(notification())
-    told.client(request(1)).server(result(1, {"tools": [TOOL, {**TOOL, "name": "alerts"}]}))
-    told.server(b"INFO one\n").server(b"INFO two\n").client(b"hello\n")
-    told.client(tool_call(2)).server(result(2)).client(tool_call(3)).stderr(b"out of memory\n")
-    return told.exits(None, "SIGKILL").ends()
+    dialogue = Dialogue().client(request(0, "initialize")).server(result(0)).client(notification())
+    dialogue.client(request(1)).server(result(1, {"tools": [TOOL, {**TOOL, "name": "alerts"}]}))
+    dialogue.server(b"INFO one\n").server(b"INFO two\n").client(b"hello\n")
+    dialogue.client(tool_call(2)).server(result(2)).client(tool_call(3)).stderr(b"out of memory\n")
+    return dialogue.exits(None, "SIGKILL").ends()
 
 
 def hostile() -> Dialogue:
     """The same kinds of things, named so as to do harm."""
-    told = Dialogue(label=EVIL.replace("\ud800", ""))
-    told.client(request(0, "initialize", {"clientInfo": {"name": EVIL}})).server(result(0, {"instructions": EVIL}))
-    told.server(EVIL.encode("utf-8", "surrogatepass") + b"\n").client(request(1))
-    told.server(result(1, {"tools": [{"name": EVIL, "description": EVIL}, TOOL]}))
-    return told.client(tool_call(2, EVIL)).stderr(EVIL.encode("utf-8", "surrogatepass") + b"\n").exits(1).ends()
+    dialogue = Dialogue(label=EVIL.replace("\ud800", ""))
+    dialogue.client(request(0, "initialize", {"clientInfo": {"name": EVIL}})).server(result(0, {"instructions": EVIL}))
+    dialogue.server(EVIL.encode("utf-8", "surrogatepass") + b"\n").client(request(1))
+    dialogue.server(result(1, {"tools": [{"name": EVIL, "description": EVIL}, TOOL]}))
+    return dialogue.client(tool_call(2, EVIL)).stderr(EVIL.encode("utf-8", "surrogatepass") + b"\n").exits(1).ends()
 
 
 def quiet() -> Dialogue:
     """Nothing to find."""
-    told = Dialogue().client(request(1)).server(result(1, {"tools": [TOOL]})).client(tool_call(2)).server(result(2))
-    return told.closes()
+    dialogue = Dialogue().client(request(1)).server(result(1, {"tools": [TOOL]})).client(tool_call(2)).server(result(2))
+    return dialogue.closes()

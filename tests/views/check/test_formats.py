@@ -1,4 +1,4 @@
-"""A check for programs: each format is what its readers take, with every finding in it, whatever was captured."""
+"""Checks for programs: each format is valid and has every finding, whatever was captured."""
 
 import io
 import json
@@ -32,16 +32,16 @@ JUNIT_SCHEMA = xmlschema.XMLSchema(str(HERE / "junit.xsd"))
 each = pytest.mark.parametrize("told", [busy(), hostile(), quiet()], ids=["busy", "hostile", "quiet"])
 
 
-def junit(told: Dialogue, fail_on: Severity = Severity.WARNING) -> str:
-    return "\n".join(junit_lines(checked(told, fail_on=fail_on))) + "\n"
+def junit(dialogue: Dialogue, fail_on: Severity = Severity.WARNING) -> str:
+    return "\n".join(junit_lines(checked(dialogue, fail_on=fail_on))) + "\n"
 
 
-def sarif(told: Dialogue, **options: Any) -> Any:
-    return json.loads(check_sarif(checked(told, **options), "0.1.0"))
+def sarif(dialogue: Dialogue, **options: Any) -> Any:
+    return json.loads(check_sarif(checked(dialogue, **options), "0.1.0"))
 
 
-def commands(told: Dialogue) -> list[str]:
-    return list(github_lines(checked(told)))
+def commands(dialogue: Dialogue) -> list[str]:
+    return list(github_lines(checked(dialogue)))
 
 
 # --- JSON ---
@@ -49,13 +49,14 @@ def commands(told: Dialogue) -> list[str]:
 
 def test_json_has_every_finding_with_its_place() -> None:
     check = checked(busy())
-    made = json.loads(check_json(check))
-    assert made["schema"] == 1
-    assert [one["rule"] for one in made["findings"]] == [one.rule for one in check.findings]
-    noise = next(one for one in made["findings"] if one["rule"] == "stdout-noise")
+    document = json.loads(check_json(check))
+    assert document["schema"] == 1
+    assert [finding["rule"] for finding in document["findings"]] == [finding.rule for finding in check.findings]
+    noise = next(finding for finding in document["findings"] if finding["rule"] == "stdout-noise")
     assert (noise["path"], noise["row"], noise["count"]) == ("captures/weather.mcpspy", 4, 2)
     assert noise["line"] == noise["record"] + 1
     assert (noise["family"], noise["culprit"], noise["culprit_name"]) == ("transport", "server", "server weather")
+    assert noise["title"] == RULES["stdout-noise"].title
 
 
 def test_json_sums_up() -> None:
@@ -65,8 +66,8 @@ def test_json_sums_up() -> None:
 
 
 @each
-def test_json_is_one_finding_per_line_and_harmless(told: Dialogue) -> None:
-    text = check_json(checked(told))
+def test_json_is_one_finding_per_line_and_harmless(dialogue: Dialogue) -> None:
+    text = check_json(checked(dialogue))
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202e]", text)
     assert len(text.splitlines()) == 1 + len(json.loads(text)["findings"])
 
@@ -75,32 +76,32 @@ def test_json_is_one_finding_per_line_and_harmless(told: Dialogue) -> None:
 
 
 @each
-def test_junit_is_valid(told: Dialogue) -> None:
-    JUNIT_SCHEMA.validate(io.StringIO(junit(told)))
+def test_junit_is_valid(dialogue: Dialogue) -> None:
+    JUNIT_SCHEMA.validate(io.StringIO(junit(dialogue)))
 
 
-def test_a_suite_that_is_not_as_it_should_be_is_not_valid() -> None:
+def test_a_wrong_suite_is_not_valid() -> None:
     with pytest.raises(xmlschema.XMLSchemaException):
         JUNIT_SCHEMA.validate(io.StringIO(junit(busy()).replace(' failures="3"', ' failures="many"')))
 
 
 def test_junit_has_a_case_for_each_rule_and_a_failure_for_each_that_was_broken() -> None:
     (suite,) = JUnitXml.fromstring(junit(busy()).encode())
-    failed = [case.name for case in suite if any(isinstance(one, Failure) for one in case.result)]
+    failed = [case.name for case in suite if any(isinstance(result, Failure) for result in case.result)]
     assert (suite.name, suite.tests, suite.failures) == ("weather", len(RULES), 3)
     assert sorted(failed) == ["malformed-message", "server-died", "stdout-noise"]
 
 
-def test_a_finding_below_the_limit_is_told_by_a_case_that_passes() -> None:
+def test_a_finding_below_the_limit_is_in_the_output_of_a_case_that_passes() -> None:
     (suite,) = JUnitXml.fromstring(junit(busy()).encode())
-    (case,) = [one for one in suite if one.name == "unused-tools"]
+    (case,) = [case for case in suite if case.name == "unused-tools"]
     assert case.is_passed
     assert "1 of 2 tools were never called" in case.system_out
 
 
 def test_a_failure_says_where_and_why() -> None:
     (suite,) = JUnitXml.fromstring(junit(busy()).encode())
-    (failure,) = next(one for one in suite if one.name == "stdout-noise").result
+    (failure,) = next(case for case in suite if case.name == "stdout-noise").result
     assert "captures/weather.mcpspy:" in failure.text
     assert "row 4, 2 times" in failure.text
 
@@ -114,39 +115,39 @@ def test_text_that_would_end_an_element_stays_text() -> None:
 
 
 @each
-def test_sarif_is_valid(told: Dialogue) -> None:
-    made = sarif(told)
-    jsonschema.validate(made, SARIF_SCHEMA)
-    Sarif.model_validate(made)
+def test_sarif_is_valid(dialogue: Dialogue) -> None:
+    document = sarif(dialogue)
+    jsonschema.validate(document, SARIF_SCHEMA)
+    Sarif.model_validate(document)
 
 
 @pytest.mark.parametrize("member", ["level", "message", "locations"])
-def test_sarif_that_is_not_as_it_should_be_is_not_valid(member: str) -> None:
-    made = sarif(busy())
-    made["runs"][0]["results"][0][member] = 7
+def test_wrong_sarif_is_not_valid(member: str) -> None:
+    document = sarif(busy())
+    document["runs"][0]["results"][0][member] = 7
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(made, SARIF_SCHEMA)
+        jsonschema.validate(document, SARIF_SCHEMA)
 
 
 def test_sarif_explains_each_rule() -> None:
     rules = sarif(quiet())["runs"][0]["tool"]["driver"]["rules"]
-    assert [one["id"] for one in rules] == list(RULES)
-    assert all(RULES[one["id"]].why in one["help"]["markdown"] for one in rules)
+    assert [rule["id"] for rule in rules] == list(RULES)
+    assert all(RULES[rule["id"]].why in rule["help"]["markdown"] for rule in rules)
 
 
 def test_a_result_refers_to_its_rule_and_to_the_line_of_its_record() -> None:
     run = sarif(busy())["runs"][0]
-    for one in run["results"]:
-        assert run["tool"]["driver"]["rules"][one["ruleIndex"]]["id"] == one["ruleId"]
-    noise = next(one for one in run["results"] if one["ruleId"] == "stdout-noise")
+    for result in run["results"]:
+        assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+    noise = next(result for result in run["results"] if result["ruleId"] == "stdout-noise")
     place = noise["locations"][0]["physicalLocation"]
-    number = next(one.number for one in checked(busy()).findings if one.rule == "stdout-noise")
+    number = next(finding.number for finding in checked(busy()).findings if finding.rule == "stdout-noise")
     assert place["artifactLocation"] == {"uri": "captures/weather.mcpspy", "index": 0}
     assert place["region"]["startLine"] == number + 1
 
 
 def test_severities_are_levels() -> None:
-    levels = {one["ruleId"]: one["level"] for one in sarif(busy())["runs"][0]["results"]}
+    levels = {result["ruleId"]: result["level"] for result in sarif(busy())["runs"][0]["results"]}
     assert levels == {"stdout-noise": "warning", "malformed-message": "error", "server-died": "error", "unused-tools": "note"}
 
 
@@ -169,14 +170,14 @@ COMMAND = re.compile(r"::(error|warning|notice) file=[^,:\r\n]+,line=\d+,title=m
 
 
 @each
-def test_a_finding_is_one_workflow_command(told: Dialogue) -> None:
-    made = commands(told)
-    assert len(made) == len(checked(told).findings)
-    assert all(COMMAND.fullmatch(one) for one in made)
+def test_a_finding_is_one_workflow_command(dialogue: Dialogue) -> None:
+    lines = commands(dialogue)
+    assert len(lines) == len(checked(dialogue).findings)
+    assert all(COMMAND.fullmatch(line) for line in lines)
 
 
 def test_severities_are_commands_and_the_worst_come_first() -> None:
-    assert [one.split(" ")[0] for one in commands(busy())] == ["::error", "::error", "::warning", "::notice"]
+    assert [line.split(" ")[0] for line in commands(busy())] == ["::error", "::error", "::warning", "::notice"]
 
 
 def test_a_path_with_signs_of_the_commands_is_escaped() -> None:
@@ -189,22 +190,22 @@ def test_a_message_keeps_its_sentences_apart() -> None:
     assert first.count("%0A") == 2
 
 
-# --- Whatever was said ---
+# --- Any traffic ---
 
-SAID = st.lists(
+LINES = st.lists(
     st.tuples(st.integers(0, 2), st.text(max_size=30) | st.sampled_from([EVIL, '{"jsonrpc":"2.0","id":1}'])), max_size=8
 )
 
 
 @settings(max_examples=30, deadline=None)
-@given(SAID, st.text(max_size=8))
-def test_whatever_was_said_every_format_is_sound(said: list[tuple[int, str]], label: str) -> None:
-    told = Dialogue(label=label)
-    for stream, text in said:
-        told.line(stream, text.encode("utf-8", "surrogatepass") + b"\n")
-    check = checked(told.closes())
+@given(LINES, st.text(max_size=8))
+def test_every_format_is_valid_for_any_traffic(lines: list[tuple[int, str]], label: str) -> None:
+    dialogue = Dialogue(label=label)
+    for stream, text in lines:
+        dialogue.line(stream, text.encode("utf-8", "surrogatepass") + b"\n")
+    check = checked(dialogue.closes())
     JUNIT_SCHEMA.validate(io.StringIO("\n".join(junit_lines(check))))
     jsonschema.validate(json.loads(check_sarif(check, "0.1.0")), SARIF_SCHEMA)
     assert len(json.loads(check_json(check))["findings"]) == len(check.findings)
-    assert all(COMMAND.fullmatch(one) for one in github_lines(check))
+    assert all(COMMAND.fullmatch(line) for line in github_lines(check))
     assert max(line_cells(line) for line in check_lines(check, width=60)) <= 60

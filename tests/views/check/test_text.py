@@ -1,4 +1,4 @@
-"""A check for people: by culprit, the worst first, whole and harmless at every width."""
+"""Checks for people: by culprit, the worst first, complete and harmless at every width."""
 
 import re
 from dataclasses import replace
@@ -22,7 +22,7 @@ def test_a_check_looks_as_it_did(width: int) -> None:
     assert same_as_golden(f"check-{width}", check_lines(checked(busy()), width=width))
 
 
-def test_findings_stand_with_their_culprits_and_the_worst_culprit_first() -> None:
+def test_findings_are_grouped_by_culprit_with_the_worst_first() -> None:
     heads = [line for line in shown(checked(busy())) if line and not line.startswith((" ", "✗"))]
     assert heads == [
         "client claude: 1 error",
@@ -34,13 +34,14 @@ def test_findings_stand_with_their_culprits_and_the_worst_culprit_first() -> Non
 def test_each_finding_says_what_happened_whose_fault_it_is_and_what_to_do() -> None:
     check = checked(busy())
     text = "\n".join(shown(check))
-    for one in check.findings:
-        assert one.what in text
-        assert one.blame in text
-        assert f"→ {one.advice}" in text
+    for finding in check.findings:
+        assert check.rules[finding.rule].title in text
+        assert finding.what in text
+        assert finding.blame in text
+        assert f"→ {finding.advice}" in text
 
 
-def test_what_happened_often_says_how_often() -> None:
+def test_a_finding_says_how_often_it_was_met() -> None:
     assert "stdout-noise  @:4  0.006 s  ×2" in "\n".join(shown(checked(busy())))
 
 
@@ -66,21 +67,21 @@ def test_the_totals_come_last() -> None:
     assert shown(checked(busy()))[-1].startswith("✗ 2 errors · 1 warning · 1 note · in 4 calls of 1 capture")
 
 
-def test_nothing_found_is_said() -> None:
+def test_a_check_without_findings_says_so() -> None:
     (line,) = shown(checked(quiet()))
     assert line == "✓ nothing found in 2 calls of 1 capture"
 
 
 def test_findings_below_the_limit_are_shown_and_let_pass() -> None:
-    told = quiet().server(b"\n")
-    assert shown(checked(told))[-1].endswith("none is as bad as a warning")
-    assert shown(checked(told, fail_on=Severity.INFO))[-1].startswith("✗ 1 note")
+    dialogue = quiet().server(b"\n")
+    assert shown(checked(dialogue))[-1].endswith("none is as bad as a warning")
+    assert shown(checked(dialogue, fail_on=Severity.INFO))[-1].startswith("✗ 1 note")
 
 
 @pytest.mark.parametrize("width", [20, 80, 200])
 def test_no_line_is_wider_than_the_screen(width: int) -> None:
-    for told in (busy(), hostile()):
-        assert max(line_cells(line) for line in check_lines(checked(told), width=width)) <= width
+    for dialogue in (busy(), hostile()):
+        assert max(line_cells(line) for line in check_lines(checked(dialogue), width=width)) <= width
 
 
 @pytest.mark.parametrize("width", [None, 80])
