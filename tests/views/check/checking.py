@@ -12,7 +12,7 @@ TOOL = {"name": "forecast", "description": "The weather of tomorrow.", "inputSch
 
 
 def checked(dialogue: Dialogue, *, fail_on: Severity = Severity.WARNING, path: str = "captures/weather.mcpspy") -> CheckResult:
-    """A check of this dialogue by all rules."""
+    """Check this dialogue by all rules."""
     transcript = dialogue.transcript
     findings = all_findings(transcript)
     return CheckResult(
@@ -27,7 +27,7 @@ def checked(dialogue: Dialogue, *, fail_on: Severity = Severity.WARNING, path: s
 
 
 def busy() -> Dialogue:
-    """Noise, an error of the client, a call left alone by a server that died, and a tool that nobody called."""
+    """Make a dialogue with noise, a fault of the client, a call without an answer from a server that died, and an unused tool."""
     dialogue = Dialogue().client(request(0, "initialize")).server(result(0)).client(notification())
     dialogue.client(request(1)).server(result(1, {"tools": [TOOL, {**TOOL, "name": "alerts"}]}))
     dialogue.server(b"INFO one\n").server(b"INFO two\n").client(b"hello\n")
@@ -36,7 +36,7 @@ def busy() -> Dialogue:
 
 
 def hostile() -> Dialogue:
-    """The same kinds of things, named so as to do harm."""
+    """Make one with hostile names."""
     dialogue = Dialogue(label=EVIL.replace("\ud800", ""))
     dialogue.client(request(0, "initialize", {"clientInfo": {"name": EVIL}})).server(result(0, {"instructions": EVIL}))
     dialogue.server(EVIL.encode("utf-8", "surrogatepass") + b"\n").client(request(1))
@@ -45,6 +45,6 @@ def hostile() -> Dialogue:
 
 
 def quiet() -> Dialogue:
-    """Nothing to find."""
+    """Make one without findings."""
     dialogue = Dialogue().client(request(1)).server(result(1, {"tools": [TOOL]})).client(tool_call(2)).server(result(2))
     return dialogue.closes()

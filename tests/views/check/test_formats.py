@@ -29,7 +29,7 @@ HERE = Path(__file__).parents[1]
 SARIF_SCHEMA = json.loads((HERE / "sarif.schema.json").read_text(encoding="utf-8"))
 JUNIT_SCHEMA = xmlschema.XMLSchema(str(HERE / "junit.xsd"))
 
-each = pytest.mark.parametrize("told", [busy(), hostile(), quiet()], ids=["busy", "hostile", "quiet"])
+each = pytest.mark.parametrize("dialogue", [busy(), hostile(), quiet()], ids=["busy", "hostile", "quiet"])
 
 
 def junit(dialogue: Dialogue, fail_on: Severity = Severity.WARNING) -> str:
