@@ -81,7 +81,7 @@ ROOMS = {
     # What pytest loads: nothing of ours before a test asks for it.
     "pytest_plugin": room("testing", others={"pytest"}),
     # The two doors: the library's, whose names are resolved lazily, and the command line's.
-    "__init__": room("errors capture transcript"),
+    "__init__": room("errors records capture transcript"),
     "__main__": room("cli"),
 }
 

@@ -1,4 +1,4 @@
-"""Messages: JSON-RPC messages as a tap saw them, of which everything else in a transcript is made.
+"""Messages: JSON-RPC messages as a tap saw them. Everything else in a transcript is made of them.
 
 A message keeps its bytes and parses them on request; no parsed JSON is held. A struct, for the reasons that `model` gives.
 """

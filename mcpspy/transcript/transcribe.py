@@ -51,7 +51,7 @@ class Transcriber:
     `feed` and `close` return the rows that are new or changed; `transcript` has all of them at any time, and the findings after
     `close`. Of captures that grow, `findings(transcript)` returns the findings so far. With `keep_frames` the streams of HTTP
     transactions keep their frames, to show HTTP as it was on the wire. Without `with_findings` there are no findings and no
-    calls: whoever needs rows only need not wait for their imports.
+    calls, which also saves the time of their imports.
     """
 
     __slots__ = ("_captures", "_client_names", "_keep_frames", "_next_row", "_time_axis", "_with_findings", "transcript")
@@ -295,7 +295,7 @@ def _checked(records: Iterable[Record]) -> Iterator[Record]:
 
 
 def _path_words(path: object) -> str:
-    return repr(path if isinstance(path, str | bytes) else str(path))
+    return repr(path.decode("utf-8", "replace") if isinstance(path, bytes) else str(path))
 
 
 def _merged(captures: Sequence[Iterator[Record]], transcriber: Transcriber) -> Iterator[tuple[Record, int]]:

@@ -71,16 +71,17 @@ class Task:
     cancelled: bool = False
     """Whether its cancellation was acknowledged, which does not mean that it stopped."""
 
-    def note(self, status: str, at_ns: int) -> None:
-        """Take in a status that was reported at a time."""
-        if status and not self.over:
-            self.changes += status != self.status
-            self.status, self.at_ns = status, at_ns
-
     @property
     def over(self) -> bool:
         """True once its status is final."""
         return self.status in _ENDINGS
+
+
+def note_status(task: Task, status: str, at_ns: int) -> None:
+    """Take in a status of a task that was reported at a time."""
+    if status and not task.over:
+        task.changes += status != task.status
+        task.status, task.at_ns = status, at_ns
 
 
 @dataclass(slots=True, eq=False)

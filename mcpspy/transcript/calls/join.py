@@ -12,7 +12,7 @@ from ...records import CLIENT, SERVER
 from ..mcp.codes import INPUT_REQUIRED, TASK
 from ..mcp.methods import LISTEN, MAY_NEED_INPUT
 from ..model import CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
-from .call import ABOUT_TASKS, SUBSCRIBE, UNSUBSCRIBE, Call, CallPart, Task
+from .call import ABOUT_TASKS, SUBSCRIBE, UNSUBSCRIBE, Call, CallPart, Task, note_status
 from .candidates import NO_MATCH, CandidateMatch, Candidates, Name
 from .references import (
     TaskFacts,
@@ -342,7 +342,7 @@ class CallJoiner:
         if task is None:
             return
         was_over = task.over
-        task.note(facts.status, at_ns)
+        note_status(task, facts.status, at_ns)
         task.ttl_ms = task.ttl_ms if facts.ttl_ms is None else facts.ttl_ms
         task.poll_interval_ms = task.poll_interval_ms if facts.poll_interval_ms is None else facts.poll_interval_ms
         if task.over and not was_over:
