@@ -159,7 +159,7 @@ class BaselineError(McpspyError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"{self.file}: {self.reason}. Accept anew with mcpspy check --baseline DIR --accept, after moving it away."
+        return f"{self.file}: {self.reason}. Move it away, then accept again with mcpspy check --baseline DIR --accept."
 
 
 class SetupError(McpspyError):

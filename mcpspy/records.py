@@ -87,7 +87,7 @@ class Header:
 
 @_record
 class Open:
-    """A stream began. `stream` is its number in this capture; `sender` is the side whose bytes it carries.
+    """The start of a stream. `stream` is its number in this capture; `sender` is the side whose bytes it carries.
 
     stdio: `name` is `stdin`, `stdout` or `stderr`, framing `lines`. HTTP: `name` is `request` or `response`; `head` is the
     raw head including its empty line; `connection` and `transaction` count from 1; `forwarded` is the head that was sent on, if

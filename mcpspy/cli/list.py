@@ -8,8 +8,8 @@ import click
 from ..capture.store.address import addresses
 from ..capture.store.catalog import CatalogEntry, Count, Recording, count, entries, has_message, recordings
 from ..capture.store.folder import captures_folder
-from ..capture.store.pruning import empty_files, pruned
-from ..capture.store.quota import quota_bytes, taken
+from ..capture.store.pruning import empty_files, prune_totals
+from ..capture.store.quota import quota_bytes, store_size
 from ..views.store.listing import CaptureLine, CaptureState, RecordingLine, StoreUsage, UnreadableFile, listing, listing_json
 from ..views.store.usage import gone_line, keeping_line
 from ..views.text.escape import safe_text
@@ -55,19 +55,19 @@ def _say_store_usage() -> None:
     empty = len(empty_files(wall_ns=time.time_ns()))
     if empty:
         say(f"{counted(empty, 'empty file')}, left by mcpspy processes that were killed at once: mcpspy prune deletes them")
-    files, size_bytes = taken()
+    files, size_bytes = store_size()
     if files or quota_bytes() is not None:
         say(keeping_line(files, size_bytes, quota_bytes()))
     for by_quota in (False, True):
-        gone = pruned(by_quota=by_quota)
+        gone = prune_totals(by_quota=by_quota)
         if gone.captures:
             when = wall_time(gone.last_wall_ns).strftime("%Y-%m-%d %H:%M")
             say(gone_line(gone.recordings, gone.captures, gone.bytes, when=when, by_quota=by_quota))
 
 
 def _store_usage() -> StoreUsage:
-    files, size_bytes = taken()
-    by_hand, by_quota = pruned(), pruned(by_quota=True)
+    files, size_bytes = store_size()
+    by_hand, by_quota = prune_totals(), prune_totals(by_quota=True)
     return StoreUsage(
         captures=files,
         size_bytes=size_bytes,
@@ -106,10 +106,12 @@ def _find(limit: int | None, since: Since | None = None) -> tuple[list[Recording
     captures = entries()
     every = recordings(captures)
     if since is not None:
-        from ..capture.store.recent import is_touched
+        from ..capture.store.recent import has_grown_since
 
-        selected = [recording for recording in every if any(is_touched(capture, since.wall_ns) for capture in recording.own)]
-        captures = [capture for capture in captures if is_touched(capture, since.wall_ns)]
+        selected = [
+            recording for recording in every if any(has_grown_since(capture, since.wall_ns) for capture in recording.own)
+        ]
+        captures = [capture for capture in captures if has_grown_since(capture, since.wall_ns)]
     else:
         selected = every[:limit]
     shown = set(map(id, selected))

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from ..capture.store.catalog import Recording, entries, recordings
-from ..capture.store.pruning import Bounds, beyond, empty_files, last_ns, prune, remove_empty_files, size_bytes
-from ..capture.store.quota import quota_bytes, set_quota, taken
+from ..capture.store.pruning import Bounds, empty_files, last_ns, prune, recordings_beyond, remove_empty_files, size_bytes
+from ..capture.store.quota import quota_bytes, set_quota, store_size
 from ..views.store.usage import keeping_line
 from ..views.text.escape import safe_text
 from ..views.text.json_text import SCHEMA, as_json
@@ -73,7 +73,7 @@ def command(
         before_ns=None if age_ns is None else now_ns - age_ns, recordings=keep, max_bytes=min(limits) if limits else None
     )
     stored = recordings(entries(), shares_models=False)
-    old = beyond(stored, bounds)
+    old = recordings_beyond(stored, bounds)
     if as_json_:
         empty = len(empty_files(wall_ns=now_ns))
         if not dry_run:
@@ -110,7 +110,7 @@ def _prune(old: list[Recording], stored: list[Recording], now_ns: int, quota: in
         say(f"mcpspy: nothing to delete; the store has {_total(stored)}")
     _set_quota(quota)  # last: on a full disk it needs the space that was just freed
     if quota is not None:
-        say(f"mcpspy: {keeping_line(*taken(), quota_bytes())}")
+        say(f"mcpspy: {keeping_line(*store_size(), quota_bytes())}")
     return 0
 
 

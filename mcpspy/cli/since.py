@@ -135,9 +135,9 @@ def select_captures_since(whats: tuple[str, ...], since: Since) -> tuple[Capture
         if selection.rows is not None:
             raise click.UsageError("--since cannot be combined with rows; name a capture or a recording.")
         return selection, whats
-    from ..capture.store.recent import last_heard_ns, touched
+    from ..capture.store.recent import last_heard_ns, recordings_since
 
-    recordings, newest = touched(since.wall_ns)
+    recordings, newest = recordings_since(since.wall_ns)
     named = [(name, recording) for name, recording in recordings if name] or recordings
     if not named:
         last = (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from ..wire.edits import Edit, event_edits, shifted
+from ..wire.edits import Edit, event_edits, shift
 from ..wire.json_spans import JsonWalk
 from ..wire.jsonrpc import parse
 from .encodings import JSON
@@ -58,7 +58,7 @@ def delta_edits(events: Sequence[bytes], payload: _Find, text: _Find) -> list[Ed
     for number, event in enumerate(events):
         edits = sorted(by_event.get(number, ()))
         moved = event_edits(event, lambda _, edits=edits: edits, _no_edits) if edits else ()  # type: ignore[misc]
-        stream_edits += shifted(moved, begin)
+        stream_edits += shift(moved, begin)
         begin += len(event)
     return stream_edits
 

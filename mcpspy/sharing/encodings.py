@@ -13,7 +13,7 @@ from binascii import Error, a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ..wire.edits import Edit, edited
+from ..wire.edits import Edit, apply_edits
 
 SHORTEST_BASE64: Final = 16
 """Shorter runs of letters are not taken for base64; values that are known to be secret are sought in shorter ones too."""
@@ -143,7 +143,7 @@ class Base64Run(NamedTuple):
 
     def back(self, edits: Sequence[Edit]) -> Edit:
         """Turn edits of the text into one of the whole run: in base64, other bytes change the spelling of all that follows."""
-        new = b2a_base64(edited(self.text, edits), newline=False)
+        new = b2a_base64(apply_edits(self.text, edits), newline=False)
         if not self.is_padded:
             new = new.rstrip(b"=")
         return Edit(self.start, self.end, new.translate(_TO_URL) if self.is_for_urls else new, edits[0].kind)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ..wire.edits import Edit, settled, shifted
+from ..wire.edits import Edit, shift, without_overlaps
 from ..wire.json_spans import JsonWalk, Leaf, Position, looks_like_json
 from .encodings import JSON, PERCENT, runs
 from .names import SecretNames, is_scheme
@@ -93,7 +93,7 @@ class SecretFinder:
         self._is_harmless = Prefilter(options.names, known, personal=options.personal)
         self.learns = False
 
-    def learned(self) -> None:
+    def end_learning(self) -> None:
         """End learning: all texts have been seen once."""
         self.learns = False
         self.forget()
@@ -108,29 +108,29 @@ class SecretFinder:
         """Tell whether a member of this name holds a secret."""
         return self._member(name) is not None
 
-    def payload(self, data: bytes) -> list[Edit]:
+    def payload_edits(self, data: bytes) -> list[Edit]:
         """Return edits of the payload of a frame, which may be a message."""
         paths = self._options.paths
         return self._text(data, None if paths is None else MessagePaths(paths))
 
-    def text(self, data: bytes) -> list[Edit]:
+    def text_edits(self, data: bytes) -> list[Edit]:
         """Return edits of any other text."""
         return self._text(data)
 
-    def marked(self, spans: Iterable[Marked]) -> list[Edit]:
+    def span_edits(self, spans: Iterable[Marked]) -> list[Edit]:
         """Return edits of secrets that the caller has found. They may overlap other edits."""
         return list(self._edits(spans))
 
-    def settled(self, data: bytes, edits: Iterable[Edit]) -> list[Edit]:
+    def without_overlaps(self, data: bytes, edits: Iterable[Edit]) -> list[Edit]:
         """Put edits of one text in order, and resolve overlaps."""
-        return settled(data, edits, self._options.stand_in)
+        return without_overlaps(data, edits, self._options.stand_in)
 
     def cut_off(self, data: bytes, edits: list[Edit]) -> list[Edit]:
         """Add an edit to those of a text whose end is missing: the beginning of a secret at its end is secret too."""
         start = self._begun_at(data)
         if start is None:
             return edits
-        return self.settled(data, [*edits, Edit(start, len(data), self._options.stand_in(data[start:]), "value")])
+        return self.without_overlaps(data, [*edits, Edit(start, len(data), self._options.stand_in(data[start:]), "value")])
 
     def _begun_at(self, data: bytes, depth: int = 0) -> int | None:
         starts = [self._known.begun_at(data)]
@@ -142,9 +142,9 @@ class SecretFinder:
                     starts += (edit.start for edit in layer.back(data, [Edit(start, len(text), b"", "")]))
         return min((start for start in starts if start is not None), default=None)
 
-    def secret(self, data: bytes) -> list[Edit]:
+    def secret_edits(self, data: bytes) -> list[Edit]:
         """Return edits of a text that its name makes a secret."""
-        return self.settled(data, self._whole(data, 0, len(data), "key", lambda value: value))
+        return self.without_overlaps(data, self._whole(data, 0, len(data), "key", lambda value: value))
 
     def _text(self, data: bytes, position: Position | None = None, depth: int = 0, *, name: bytes = b"") -> list[Edit]:
         if len(data) < self._shortest and position is None:
@@ -161,8 +161,8 @@ class SecretFinder:
             walk = JsonWalk(data, position)
             edits = self._json(data, walk, position, depth)
             if walk.is_sound:
-                return self.settled(data, edits)
-        return self.settled(data, [*edits, *self._plain(data, depth, name)])
+                return self.without_overlaps(data, edits)
+        return self.without_overlaps(data, [*edits, *self._plain(data, depth, name)])
 
     def _note_words(self, data: bytes) -> None:
         """Remember words of the protocol in a text that is not taken apart."""
@@ -210,7 +210,7 @@ class SecretFinder:
             if len(raw) >= self._shortest:
                 text = JSON.read(raw)
                 edits = [*self._known.edits(text), *self._stand_in_edits(text), *self._tokens(text)]
-                yield from JSON.back(raw, self.settled(text, edits), start)
+                yield from JSON.back(raw, self.without_overlaps(text, edits), start)
             return
         kind = "json-path" if leaf.position is not None and leaf.position.taken else self._member(leaf.name) or kind
         if kind is not None:
@@ -219,7 +219,7 @@ class SecretFinder:
         if self.learns and leaf.name in PROTOCOL_WORDS:
             self._note(raw)
         if len(raw) >= MIN_REMEMBERED_BYTES and leaf.position is None and self._options.more is None:
-            yield from shifted(self._remembered_edits(raw, leaf, depth), start)
+            yield from shift(self._remembered_edits(raw, leaf, depth), start)
         elif len(raw) >= self._shortest or leaf.position is not None:
             yield from self._spelled(raw, leaf, depth, start)
 
@@ -293,7 +293,7 @@ class SecretFinder:
         edits = list(self._known.edits(data))
         for layer in (PERCENT, JSON):
             if depth < MAX_LAYERS and self._known and layer.sign in data and (meant := layer.read(data)) != data:
-                edits += layer.back(data, self.settled(meant, self._known_edits(meant, depth + 1)))
+                edits += layer.back(data, self.without_overlaps(meant, self._known_edits(meant, depth + 1)))
         return edits
 
     def _inside(self, data: bytes, depth: int) -> Iterator[tuple[int, int, list[Edit]]]:
@@ -320,7 +320,7 @@ class SecretFinder:
                 inner = self._text(run.text, None, depth + 1)
                 if inner:
                     edits.append(run.back(inner))
-        yield from shifted(edits, start)
+        yield from shift(edits, start)
 
     def _looks(self, data: bytes, name: bytes) -> Iterator[Edit]:
         yield from self._edits(url_spans(data, self._options.names))

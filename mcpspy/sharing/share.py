@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from ..capture.redaction.names import kind_of_option
 from ..capture.redaction.spans import endpoint_spans, head_spans
 from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Stall, Unknown
-from ..wire.edits import Edit, edited, edited_parts, event_edits, shifted, with_kinds
-from ..wire.encodings import decoded
+from ..wire.edits import Edit, apply_edits, edited_parts, event_edits, shift, with_kinds
+from ..wire.encodings import decode_body
 from ..wire.sse import SseEvents
 from .deltas import delta_edits
 from .reassembly import FrameParts, Reassembly, empty
@@ -42,19 +42,19 @@ _PLAIN: Final = _StreamFacts(is_events=False, coding="")
 class TextFinder(Protocol):
     """Finds secrets in texts: a `SecretFinder`, or a watcher of one."""
 
-    def payload(self, data: bytes) -> list[Edit]:
+    def payload_edits(self, data: bytes) -> list[Edit]:
         """Return edits of the payload of a frame, which may be a message."""
 
-    def text(self, data: bytes) -> list[Edit]:
+    def text_edits(self, data: bytes) -> list[Edit]:
         """Return edits of any other text."""
 
-    def marked(self, spans: Iterable[Marked]) -> list[Edit]:
+    def span_edits(self, spans: Iterable[Marked]) -> list[Edit]:
         """Return edits of values that are secret by their field of a head."""
 
-    def secret(self, data: bytes) -> list[Edit]:
+    def secret_edits(self, data: bytes) -> list[Edit]:
         """Return edits of a text that its name makes a secret."""
 
-    def settled(self, data: bytes, edits: Iterable[Edit]) -> list[Edit]:
+    def without_overlaps(self, data: bytes, edits: Iterable[Edit]) -> list[Edit]:
         """Put edits of one text in order, and resolve overlaps."""
 
     def cut_off(self, data: bytes, edits: list[Edit]) -> list[Edit]:
@@ -160,27 +160,31 @@ class Sharing:
         if frame.forwarded is not None:
             forwarded = frame.forwarded
             edits = self._sealed(forwarded, stream) if stream.coding else self._payload(forwarded, stream)
-            frame.rare["forwarded"] = b"" if edits is None else edited(forwarded, edits)
+            frame.rare["forwarded"] = b"" if edits is None else apply_edits(forwarded, edits)
 
     def _payload(self, data: bytes, stream: _StreamFacts, *, is_cut: bool = False) -> list[Edit]:
         if not stream.is_events:
-            return self._finder.payload(data)
+            return self._finder.payload_edits(data)
         if stream.has_deltas:
             return self._deltas(data, is_cut=is_cut)
-        endpoint = self._finder.marked(endpoint_spans(data)) if b"endpoint" in data else []
-        return self._finder.settled(data, [*endpoint, *event_edits(data, self._finder.payload, self._finder.text)])
+        endpoint = self._finder.span_edits(endpoint_spans(data)) if b"endpoint" in data else []
+        return self._finder.without_overlaps(
+            data, [*endpoint, *event_edits(data, self._finder.payload_edits, self._finder.text_edits)]
+        )
 
     def _deltas(self, data: bytes, *, is_cut: bool) -> list[Edit]:
         """Return edits of a whole stream of events: of each, and of the texts that they spell together."""
         pieces = SseEvents()
         events = [*pieces.feed(data), *pieces.close()]
         finder = self._finder
-        edits = delta_edits(events, self._ending(finder.payload, is_cut=is_cut), self._ending(finder.text, is_cut=is_cut))
+        edits = delta_edits(
+            events, self._ending(finder.payload_edits, is_cut=is_cut), self._ending(finder.text_edits, is_cut=is_cut)
+        )
         begin = 0
         for event in events:
-            edits += shifted(event_edits(event, finder.payload, finder.text), begin)
+            edits += shift(event_edits(event, finder.payload_edits, finder.text_edits), begin)
             begin += len(event)
-        return finder.settled(data, edits)
+        return finder.without_overlaps(data, edits)
 
     def _ending(self, find: Callable[[bytes], list[Edit]], *, is_cut: bool) -> Callable[[bytes], list[Edit]]:
         """Have `find` also find, if the end of texts is missing, a secret that begins there."""
@@ -189,7 +193,7 @@ class Sharing:
     def _sealed(self, data: bytes, stream: _StreamFacts, *, is_cut: bool = False) -> list[Edit] | None:
         """Return the one edit of a compressed body, if it needs any; None if its coding cannot be read or written."""
         try:
-            body = decoded(data, stream.coding.encode())
+            body = decode_body(data, stream.coding.encode())
         except ValueError:
             return None
         events = SseEvents()
@@ -199,7 +203,7 @@ class Sharing:
         kinds: list[str] = []
         for piece in pieces:
             edits = self._payload(piece, stream, is_cut=is_cut)
-            shared.append(edited(piece, edits))
+            shared.append(apply_edits(piece, edits))
             kinds += (edit.kind for edit in edits)
         if not kinds:
             return []
@@ -262,10 +266,10 @@ class Sharing:
             ((record.head, record.redacted),) = edited_parts([record.head], with_kinds(self._head(record.head), kinds))
             self._count(record.redacted)
         if record.forwarded is not None:
-            record.forwarded = edited(record.forwarded, self._head(record.forwarded))
+            record.forwarded = apply_edits(record.forwarded, self._head(record.forwarded))
 
     def _head(self, head: bytes) -> list[Edit]:
-        return self._finder.settled(head, [*self._finder.marked(head_spans(head)), *self._finder.text(head)])
+        return self._finder.without_overlaps(head, [*self._finder.span_edits(head_spans(head)), *self._finder.text_edits(head)])
 
     def _partial(self, record: Partial) -> None:
         stream = self._streams.get(record.stream, _PLAIN)
@@ -273,7 +277,7 @@ class Sharing:
             record.data = b""
         elif record.data:
             edits = self._finder.cut_off(record.data, self._payload(record.data, stream))
-            record.data = edited(record.data, edits)
+            record.data = apply_edits(record.data, edits)
 
     def _words(self, record: Any) -> None:
         """Remove secrets from the texts of a record, `why`, `text` and `error`, and from the names of descendants."""
@@ -297,13 +301,13 @@ class Sharing:
 
     def _text(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
-        edits = self._finder.text(data)
+        edits = self._finder.text_edits(data)
         self.counts.update(edit.kind for edit in edits)
-        return edited(data, edits).decode("utf-8", "surrogatepass") if edits else text
+        return apply_edits(data, edits).decode("utf-8", "surrogatepass") if edits else text
 
     def _whole_text(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
-        return edited(data, self._finder.secret(data)).decode("utf-8", "surrogatepass")
+        return apply_edits(data, self._finder.secret_edits(data)).decode("utf-8", "surrogatepass")
 
     def _count(self, ranges: tuple[tuple[int, int, str], ...]) -> None:
         self.counts.update(kind for _, _, kind in ranges)

@@ -115,30 +115,30 @@ class _LeakNotes:
         leaks, self._leaks = list(self._leaks.values()), {}
         return leaks
 
-    def payload(self, data: bytes) -> list[Edit]:
+    def payload_edits(self, data: bytes) -> list[Edit]:
         """Search bytes that may be a message."""
-        for edit in self._finder.payload(data):
+        for edit in self._finder.payload_edits(data):
             self._note(data[edit.start : edit.end], edit.kind, path_at(data, edit.start))
         return []
 
-    def text(self, data: bytes) -> list[Edit]:
+    def text_edits(self, data: bytes) -> list[Edit]:
         """Search any other text."""
-        for edit in self._finder.text(data):
+        for edit in self._finder.text_edits(data):
             self._note(data[edit.start : edit.end], edit.kind)
         return []
 
-    def marked(self, spans: Iterable[Marked]) -> list[Edit]:
+    def span_edits(self, spans: Iterable[Marked]) -> list[Edit]:
         """Take note of values that are secret by their field of a head."""
         for _, _, kind, value in spans:
             self._note(value, kind)
         return []
 
-    def secret(self, data: bytes) -> list[Edit]:
+    def secret_edits(self, data: bytes) -> list[Edit]:
         """Take note of a text that its name makes a secret."""
         self._note(data, "key")
         return []
 
-    def settled(self, data: bytes, edits: Iterable[Edit]) -> list[Edit]:
+    def without_overlaps(self, data: bytes, edits: Iterable[Edit]) -> list[Edit]:
         """Return no edits."""
         return []
 

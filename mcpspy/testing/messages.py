@@ -52,7 +52,7 @@ def unplayed_report(name: str, unplayed: Sequence[Exchange]) -> str:
 
 
 def timeline_text(transcript: Transcript, *, live: bool) -> str:
-    """Print the timeline, as `mcpspy show` does. `live` says that it goes on."""
+    """Return the timeline as `mcpspy show` prints it. `live` says that it goes on."""
     if live:
         findings = [finding for finding in transcript.findings if finding.rule != "capture-incomplete"]
         transcript = Transcript(transcript.captures, transcript.rows, findings)

@@ -63,7 +63,7 @@ class ListeningProcess:
 
     def close(self) -> None:
         """End it, and wait until it has recorded how it ended."""
-        assert self._process.stdin is not None  # it was asked for
+        assert self._process.stdin is not None  # it is a pipe
         self._process.stdin.close()
         try:
             self._process.wait(ENDS_S)

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from .encodings import MAX_DECODED_BYTES, MissingDecoderError, decoded, zstd_module
+from .encodings import MAX_DECODED_BYTES, MissingDecoderError, decode_body, zstd_module
 
 _Decode: TypeAlias = Callable[[bytes, int], bytes]
 """Decodes a piece, to one byte more than the second argument at most. Raises: ValueError."""
@@ -62,7 +62,7 @@ class Decompressor:
         if not data or self.flaw:
             return b""
         try:
-            return decoded(data, self._encoding.encode("utf-8", "replace"))
+            return decode_body(data, self._encoding.encode("utf-8", "replace"))
         except ValueError as error:
             return self._fail(str(error))
 

@@ -27,7 +27,7 @@ class Edit(NamedTuple):
     kind: str = ""
 
 
-def edited(data: bytes, edits: Iterable[Edit]) -> bytes:
+def apply_edits(data: bytes, edits: Iterable[Edit]) -> bytes:
     """Make these edits, which are in order and do not overlap."""
     pieces: list[bytes] = []
     done = 0
@@ -37,12 +37,12 @@ def edited(data: bytes, edits: Iterable[Edit]) -> bytes:
     return b"".join((*pieces, data[done:]))
 
 
-def shifted(edits: Iterable[Edit], offset: int) -> Iterator[Edit]:
+def shift(edits: Iterable[Edit], offset: int) -> Iterator[Edit]:
     """Move edits of a part to the whole that has this part at `offset`."""
     return (Edit(edit.start + offset, edit.end + offset, edit.new, edit.kind) for edit in edits)
 
 
-def settled(data: bytes, edits: Iterable[Edit], stand_in: Callable[[bytes], bytes]) -> list[Edit]:
+def without_overlaps(data: bytes, edits: Iterable[Edit], stand_in: Callable[[bytes], bytes]) -> list[Edit]:
     """Put edits in order and resolve overlaps: of two nested edits the outer counts, of equal spans the first edit.
 
     Edits that overlap in part become one, whose replacement `stand_in` makes of the bytes that they cover together.
@@ -110,7 +110,7 @@ def with_values(payload: bytes, edits: Iterable[ValueEdit]) -> bytes:
     for edit in edits:
         span = span_at(payload, edit.steps)
         if span is not None:
-            payload = edited(payload, [Edit(*span, edit.value)])
+            payload = apply_edits(payload, [Edit(*span, edit.value)])
         elif edit.adds:
             payload = _with_added(payload, edit)
     return payload
@@ -140,7 +140,7 @@ def _with_member(payload: bytes, span: Span, member: bytes) -> bytes:
         return payload
     inside = text[1:-1].rstrip()
     comma = b"," if inside.strip() else b""
-    return edited(payload, [Edit(begin, begin + len(text), b"{" + inside + comma + member + b"}")])
+    return apply_edits(payload, [Edit(begin, begin + len(text), b"{" + inside + comma + member + b"}")])
 
 
 # --- Events of SSE ---
@@ -158,7 +158,7 @@ def event_edits(event: bytes, in_data: Callable[[bytes], list[Edit]], in_line: C
     length = 0
     for start, line in _lines(event):
         if not line.startswith(_DATA):
-            edits += shifted(in_line(line), start)
+            edits += shift(in_line(line), start)
             continue
         value = line[len(_DATA) :].removeprefix(b" ")
         begins.append(length)

@@ -33,7 +33,7 @@ class _TooLargeError(ValueError):
         super().__init__(f"decodes to more than {MAX_DECODED_BYTES >> 20} MiB")
 
 
-def decoded(data: bytes, encoding: bytes) -> bytes:
+def decode_body(data: bytes, encoding: bytes) -> bytes:
     """Decode `data`, given its Content-Encoding: gzip, deflate, br, zstd, identity, or several in the order of the field.
 
     Data that was cut short is decoded as far as it goes. Bytes after the end are left out, as clients do, except in br.

@@ -38,7 +38,7 @@ def first_value(head: bytes, lowered: bytes, name: bytes) -> bytes | None:
     return head[begin : head.find(b"\r\n", begin)].strip(_SPACE)
 
 
-def mapped(head: bytes, name: bytes, change: Callable[[bytes], bytes]) -> bytes:
+def with_mapped_values(head: bytes, name: bytes, change: Callable[[bytes], bytes]) -> bytes:
     """Return the head with each value of this name put through `change`; the same object if that changes nothing.
 
     Raises:
@@ -65,7 +65,7 @@ def mapped(head: bytes, name: bytes, change: Callable[[bytes], bytes]) -> bytes:
 def with_value(head: bytes, name: bytes, value: bytes) -> bytes:
     """Return the head with this value for every field of this name, or with a new field if there is none.
 
-    Every request gets its Host this way: 1.6 µs for a head of 330 bytes, by way of `mapped` 2.5 (CPython 3.11).
+    Every request gets its Host this way: 1.6 µs for a head of 330 bytes, by way of `with_mapped_values` 2.5 (CPython 3.11).
 
     Raises:
         ValueError: if the value holds CR, LF or NUL, or the name is no field name.
@@ -74,16 +74,16 @@ def with_value(head: bytes, name: bytes, value: bytes) -> bytes:
     sought = b"\r\n%b:" % name.lower()
     at = lowered.find(sought)
     if at < 0:
-        return appended(head, name, value)
+        return with_field(head, name, value)
     begin = at + len(sought)
     if lowered.find(sought, begin) >= 0:
-        return mapped(head, name, lambda _: value)
+        return with_mapped_values(head, name, lambda _: value)
     old = head[begin : head.find(b"\r\n", begin)].strip(_SPACE)
     begin = head.find(old, begin)
     return head[:begin] + _sound(value) + head[begin + len(old) :]
 
 
-def appended(head: bytes, name: bytes, value: bytes) -> bytes:
+def with_field(head: bytes, name: bytes, value: bytes) -> bytes:
     """Return the head with one field more, after the others.
 
     Raises:
@@ -96,7 +96,7 @@ def appended(head: bytes, name: bytes, value: bytes) -> bytes:
     return b"%b%b: %b\r\n\r\n" % (head[:-2], name, _sound(value))
 
 
-def removed(head: bytes, name: bytes) -> bytes:
+def without_field(head: bytes, name: bytes) -> bytes:
     """Return the head without any field of this name; the same object if there is none."""
     lowered = head.lower()
     sought = b"\r\n%b:" % name.lower()

@@ -15,7 +15,7 @@ NEXT = {
     "show gone.mcpspy": "mcpspy list shows what has been recorded",
     "show time.mcpspy:99": "the last one is 6",
     "show time.mcpspy:7..2": "as :7 or :7..20",
-    "show time.mcpspy:x": "rows are asked for by their numbers, as :7 or :7..20",
+    "show time.mcpspy:x": "rows are named by their numbers, as :7 or :7..20",
     "show .": "name a capture in it",
     "show time.mcpspy:1 git.mcpspy": "name that one alone",
     "show -f time.mcpspy:3": "select rows with -F",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.capture.store.quota import set_quota, taken
+from mcpspy.capture.store.quota import set_quota, store_size
 from mcpspy.views.store.usage import keeping_line
 from tests.capture.making import stored
 from tests.deadlines import DEADLINE_S
@@ -50,7 +50,7 @@ def test_the_addresses_are_those_that_verbs_take(mcpspy: list[str]) -> None:
 def test_only_the_newest_recordings_are_listed_unless_all_are_asked_for(mcpspy: list[str]) -> None:
     for number in range(12):
         stored(f"s{number}", begin_s=60 * number)
-    kept = keeping_line(*taken(), None) + "\n"
+    kept = keeping_line(*store_size(), None) + "\n"
     some, everything = run([*mcpspy, "list"]), run([*mcpspy, "list", "--all"])
     assert (some.stdout.count(" client "), some.stderr) == (10, f"2 older recordings: mcpspy list --all\n{kept}")
     assert (everything.stdout.count(" client "), everything.stderr) == (12, kept)

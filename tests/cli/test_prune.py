@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.capture.store.catalog import CatalogEntry, Recording, entries, recordings
-from mcpspy.capture.store.pruning import Bounds, beyond, prune
+from mcpspy.capture.store.pruning import Bounds, prune, recordings_beyond
 from mcpspy.capture.store.quota import quota_bytes
 from tests.cli.terminal import run
 from tests.deadlines import DEADLINE_S
@@ -135,15 +135,15 @@ def test_a_dry_run_sets_no_quota(store: Path) -> None:
 
 def test_of_a_store_that_is_too_large_the_oldest_go_first() -> None:
     found = [recording(days) for days in (1, 2, 3, 4)]
-    assert beyond(found, Bounds(max_bytes=250)) == [found[3], found[2]]
+    assert recordings_beyond(found, Bounds(max_bytes=250)) == [found[3], found[2]]
 
 
 def test_a_live_recording_takes_room_and_stays() -> None:
     found = [recording(1), recording(2, live=True), recording(3)]
-    assert beyond(found, Bounds(max_bytes=100)) == [found[2]]
-    assert beyond(found, Bounds(recordings=0)) == [found[2], found[0]]
+    assert recordings_beyond(found, Bounds(max_bytes=100)) == [found[2]]
+    assert recordings_beyond(found, Bounds(recordings=0)) == [found[2], found[0]]
 
 
 def test_of_several_bounds_each_counts() -> None:
     found = [recording(1), recording(2), recording(30)]
-    assert beyond(found, Bounds(before_ns=NOW_NS - 7 * DAY_NS, recordings=1)) == [found[2], found[1]]
+    assert recordings_beyond(found, Bounds(before_ns=NOW_NS - 7 * DAY_NS, recordings=1)) == [found[2], found[1]]

@@ -12,7 +12,7 @@ import pytest
 import mcpspy
 from mcpspy.records import SERVER, Frame, Open
 from mcpspy.transcript.model import Outcome
-from mcpspy.wire.encodings import decoded
+from mcpspy.wire.encodings import decode_body
 from tests.cli.terminal import run
 from tests.deadlines import DEADLINE_S
 from tests.interop.scenes import PYSERVER
@@ -45,7 +45,7 @@ def test_a_compressed_answer_passes_as_it_is_and_is_read(coding: str, tmp_path: 
     with serving(SCENE, tmp_path / "x") as url, recorded(url, tmp_path) as tap:
         encoding, body = asked(tap, coding)
     assert encoding == coding
-    assert json.loads(decoded(body, coding.encode()))["result"]
+    assert json.loads(decode_body(body, coding.encode()))["result"]
     records = list(mcpspy.read(tmp_path / "a.mcpspy"))
     streams = {one.stream for one in records if isinstance(one, Open) and one.sender == SERVER}
     assert b"".join(one.data for one in records if isinstance(one, Frame) and one.stream in streams) == body

@@ -29,7 +29,7 @@ def finder(*known: bytes, **wanted: object) -> SecretFinder:
     for value in known:
         values.add(value, telling=True)
     made = SecretFinder(FinderOptions(stand_in=stand_in, **wanted), values)  # type: ignore[arg-type]  # whatever the test wants
-    made.learned()
+    made.end_learning()
     return made
 
 
@@ -42,7 +42,7 @@ def shared(records: Iterable[Record], *known: bytes, **wanted: object) -> list[R
     made.learns = True
     kept = list(records)
     _pass(made, kept)
-    made.learned()
+    made.end_learning()
     return _pass(made, kept)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.sharing.encodings import JSON, PERCENT, Layer, runs
-from mcpspy.wire.edits import Edit, edited
+from mcpspy.wire.edits import Edit, apply_edits
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
 
@@ -47,8 +47,8 @@ def test_an_edit_of_a_text_is_the_same_edit_of_its_json(data: st.DataObject) -> 
     text = data.draw(TEXTS)
     drawn = data.draw(edits(text))
     raw = spelled_in_json(text, is_ascii=data.draw(st.booleans()), escapes=data.draw(st.booleans()))
-    again = edited(raw, list(JSON.back(raw, drawn)))
-    assert json.loads(b'"%b"' % again) == edited(text.encode(), drawn).decode()
+    again = apply_edits(raw, list(JSON.back(raw, drawn)))
+    assert json.loads(b'"%b"' % again) == apply_edits(text.encode(), drawn).decode()
 
 
 @given(st.data())
@@ -56,7 +56,7 @@ def test_an_edit_of_a_text_is_the_same_edit_of_its_percent_signs(data: st.DataOb
     text = data.draw(TEXTS)
     drawn = data.draw(edits(text))
     raw = quote(text, safe=data.draw(st.sampled_from(["", "/", "abc"]))).encode()
-    assert unquote_to_bytes(edited(raw, list(PERCENT.back(raw, drawn)))) == edited(text.encode(), drawn)
+    assert unquote_to_bytes(apply_edits(raw, list(PERCENT.back(raw, drawn)))) == apply_edits(text.encode(), drawn)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_an_edit_of_a_text_is_the_same_edit_of_its_percent_signs(data: st.DataOb
     ],
 )
 def test_an_escape_is_replaced_whole(layer: Layer, raw: bytes, edit: Edit, made: bytes) -> None:
-    assert edited(raw, list(layer.back(raw, [edit]))) == made
+    assert apply_edits(raw, list(layer.back(raw, [edit]))) == made
 
 
 @given(

@@ -13,7 +13,7 @@ from mcpspy.sharing.finder import MIN_REMEMBERED_BYTES, FinderOptions, SecretFin
 from mcpspy.sharing.known import KnownValues
 from mcpspy.sharing.names import SecretNames
 from mcpspy.sharing.user_paths import UserPaths
-from mcpspy.wire.edits import edited
+from mcpspy.wire.edits import apply_edits
 from tests.sharing.hiding import finder, held, marked, stand_in
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.sflKxwRJ-SMeKKF2QT4"
@@ -21,7 +21,7 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.sflKxwRJ-SMeKKF2QT4"
 
 def made(text: str | bytes, *known: bytes, **wanted: Any) -> str:
     data = text.encode() if isinstance(text, str) else text
-    return marked(edited(data, finder(*known, **wanted).payload(data))).decode("utf-8", "surrogateescape")
+    return marked(apply_edits(data, finder(*known, **wanted).payload_edits(data))).decode("utf-8", "surrogateescape")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_base64_of_a_secret_becomes_base64_of_its_pseudonym() -> None:
 
     for text in (KNOWN, f"user:{KNOWN}", json.dumps({"password": "x", "n": 1})):
         data = json.dumps({"blob": b64encode(text.encode()).decode()}).encode()
-        again = json.loads(edited(data, finder(KNOWN.encode()).payload(data)))["blob"]
+        again = json.loads(apply_edits(data, finder(KNOWN.encode()).payload_edits(data)))["blob"]
         assert b"redacted-" in b64decode(again)
         assert held(b64decode(again), [KNOWN]) == []
 
@@ -165,16 +165,16 @@ def test_equal_secrets_have_equal_pseudonyms_everywhere() -> None:
     ]
     for text in texts:
         data = text.encode()
-        assert stand_in(value.encode()) in edited(data, finder().payload(data))
+        assert stand_in(value.encode()) in apply_edits(data, finder().payload_edits(data))
 
 
 @given(st.binary(max_size=80) | st.text('{}[]":,\\u=%?&/ tokenpassword', max_size=60).map(str.encode))
 def test_any_bytes_can_be_searched_and_only_secrets_change(data: bytes) -> None:
     searcher = finder(b"to", personal=True)
-    edits = searcher.payload(data)
-    again = edited(data, edits)
+    edits = searcher.payload_edits(data)
+    again = apply_edits(data, edits)
     assert [edit for edit in edits if not 0 <= edit.start <= edit.end <= len(data)] == []
-    assert edited(again, searcher.payload(again)) == again
+    assert apply_edits(again, searcher.payload_edits(again)) == again
 
 
 def shape(value: Any) -> Any:
@@ -199,7 +199,7 @@ TEXTS = st.text(max_size=8) | st.sampled_from(
 )
 def test_json_stays_json_of_the_same_shape(value: Any) -> None:
     data = json.dumps(value).encode()
-    assert shape(json.loads(edited(data, finder(b"hunter2hunter2").payload(data)))) == shape(value)
+    assert shape(json.loads(apply_edits(data, finder(b"hunter2hunter2").payload_edits(data)))) == shape(value)
 
 
 def test_a_text_that_is_repeated_is_not_searched_again() -> None:
@@ -212,9 +212,9 @@ def test_a_text_that_is_repeated_is_not_searched_again() -> None:
     text = json.dumps(f'杭州 {JWT} "' + "word " * MIN_REMEMBERED_BYTES)
     searcher = SecretFinder(FinderOptions(stand_in=counted), KnownValues(counted))
     first, second = f"[{text}]".encode(), f"[1, {text}, [{text}]]".encode()
-    once = edited(first, searcher.payload(first))
+    once = apply_edits(first, searcher.payload_edits(first))
     times = len(replaced)
-    assert edited(second, searcher.payload(second)) == b"[1, %b, [%b]]" % (once[1:-1], once[1:-1])
+    assert apply_edits(second, searcher.payload_edits(second)) == b"[1, %b, [%b]]" % (once[1:-1], once[1:-1])
     assert (len(replaced), JWT.encode() in once, b"redacted-" in once) == (times, False, True)
 
 
@@ -222,6 +222,6 @@ def test_a_value_may_have_another_pseudonym_after_forgetting() -> None:
     pseudonyms = iter([b"redacted-0123456789ab", b"redacted-ba9876543210"])
     searcher = SecretFinder(FinderOptions(stand_in=lambda _: next(pseudonyms)), KnownValues(stand_in))
     data = json.dumps([f"{JWT} " + "word " * MIN_REMEMBERED_BYTES]).encode()
-    first = edited(data, searcher.payload(data))
+    first = apply_edits(data, searcher.payload_edits(data))
     searcher.forget()
-    assert edited(data, searcher.payload(data)) == first.replace(b"0123456789ab", b"ba9876543210") != first
+    assert apply_edits(data, searcher.payload_edits(data)) == first.replace(b"0123456789ab", b"ba9876543210") != first

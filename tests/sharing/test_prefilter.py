@@ -95,8 +95,8 @@ PAYLOADS = VALUES.map(json.dumps) | VALUES.map(lambda value: json.dumps(value)[:
 def test_every_text_is_edited_as_if_it_were_taken_apart(texts: list[str], is_personal: object) -> None:
     quick = finder(KNOWN, b"4711471147", personal=is_personal)
     close = finder(KNOWN, b"4711471147", personal=is_personal, more=nothing_more)
-    for data in map(str.encode, (*texts, *texts)):  # what was seen once is remembered
-        assert quick.payload(data) == close.payload(data)
+    for data in map(str.encode, (*texts, *texts)):  # a text is remembered after the first time
+        assert quick.payload_edits(data) == close.payload_edits(data)
 
 
 def test_a_text_with_a_value_that_became_known_is_not_harmless_any_more() -> None:
@@ -104,10 +104,10 @@ def test_a_text_with_a_value_that_became_known_is_not_harmless_any_more() -> Non
     searcher = SecretFinder(FinderOptions(stand_in=stand_in), known)
     searcher.learns = True
     texts = [b'{"a":"say 123-456 \\n"}', b'{"password":"123-456"}']
-    assert searcher.payload(texts[0]) == []
-    searcher.payload(texts[1])
-    searcher.learned()
-    assert [len(searcher.payload(text)) for text in texts] == [1, 1]
+    assert searcher.payload_edits(texts[0]) == []
+    searcher.payload_edits(texts[1])
+    searcher.end_learning()
+    assert [len(searcher.payload_edits(text)) for text in texts] == [1, 1]
 
 
 @given(st.lists(PAYLOADS, max_size=3))
@@ -119,7 +119,7 @@ def test_the_same_is_learned_as_if_it_were_taken_apart(texts: list[str]) -> None
         searcher = SecretFinder(FinderOptions(stand_in=stand_in, more=more), known)
         searcher.learns = True
         for text in (*texts, '{"method":"hunter2/list"}', '{"password":"hunter2/list"}'):
-            searcher.payload(text.encode())
-        searcher.learned()
-        edits.append([searcher.payload(text.encode()) for text in (*texts, "hunter2/list", " ".join(PIECES))])
+            searcher.payload_edits(text.encode())
+        searcher.end_learning()
+        edits.append([searcher.payload_edits(text.encode()) for text in (*texts, "hunter2/list", " ".join(PIECES))])
     assert edits[0] == edits[1]

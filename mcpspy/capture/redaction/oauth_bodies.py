@@ -11,7 +11,7 @@ import re
 from hashlib import blake2b
 
 from .names import is_oauth_member, kind_of_parameter
-from .spans import percent_decoded, unescaped
+from .spans import decode_percent, unescape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,14 +111,14 @@ class JsonBody:
                 self._state = "text"
             else:
                 end += 1
-                self._state = "behind name" if self._name else "name"
+                self._state = "after name" if self._name else "name"
         out.put(data[at:end])
         return end
 
     def _between(self, data: bytes, at: int, out: _Output) -> int:
         """Take the bytes after a name: blanks, a colon, blanks, a quote; anything else, and it was no name."""
         end = _end(_BLANKS, data, at)
-        if self._state == "behind name" and end > at:
+        if self._state == "after name" and end > at:
             self._state = "before colon"
         if end < len(data):
             if data[end] == _COLON and self._state != "before value":
@@ -126,7 +126,7 @@ class JsonBody:
             elif data[end] == _QUOTE and self._state == "before value":
                 self._state, end = "value", end + 1
                 self._secret = bytearray() if is_oauth_member(self._name.decode("latin-1")) else None
-            elif self._state == "behind name":
+            elif self._state == "after name":
                 self._begin_name()  # with the quote that was to end one
             else:
                 self._state = "text"
@@ -153,7 +153,7 @@ class JsonBody:
 
     def _end_secret(self, out: _Output) -> None:
         if self._secret:
-            out.replace(self._pseudonym(unescaped(bytes(self._secret))), "token")
+            out.replace(self._pseudonym(unescape(bytes(self._secret))), "token")
         self._secret = None
 
 
@@ -199,12 +199,12 @@ class FormBody:
         if mark != _EQUALS:
             self._state, self._name = "name", b""
             return
-        kind = kind_of_parameter(percent_decoded(self._name).decode("latin-1"))
+        kind = kind_of_parameter(decode_percent(self._name).decode("latin-1"))
         self._state, self._kind = ("value", self._kind) if kind is None else ("secret", kind)
 
     def _end_secret(self, out: _Output) -> None:
         if self._secret:
-            value = percent_decoded(bytes(self._secret).replace(b"+", b" "))
+            value = decode_percent(bytes(self._secret).replace(b"+", b" "))
             out.replace(self._pseudonym(value), self._kind)
             self._secret.clear()
 

@@ -158,7 +158,7 @@ def _userinfo_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
     if at_sign >= 0:
         colon = data.find(b":", start, at_sign)
         first = start if colon < 0 else colon + 1
-        yield first, at_sign, "userinfo", percent_decoded(data[first:at_sign])
+        yield first, at_sign, "userinfo", decode_percent(data[first:at_sign])
 
 
 def _parameter_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
@@ -172,15 +172,15 @@ def _one_parameter_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
     """Yield the value of a secret parameter. `;` and `?` may separate parameters or be in a value: a secret goes to the end."""
     for part in data[start:end].replace(b"?", b";").split(b";"):
         name, equals, _ = part.partition(b"=")
-        kind = kind_of_parameter(percent_decoded(name).decode("latin-1")) if equals else None
+        kind = kind_of_parameter(decode_percent(name).decode("latin-1")) if equals else None
         if kind is not None:
             first = start + len(name) + 1
-            yield first, end, kind, percent_decoded(data[first:end])
+            yield first, end, kind, decode_percent(data[first:end])
             return
         start += len(part) + 1
 
 
-def percent_decoded(data: bytes) -> bytes:
+def decode_percent(data: bytes) -> bytes:
     """Decode percent signs as in `%41`; any other `%` means itself."""
     if b"%" not in data:
         return data
@@ -201,10 +201,10 @@ def member_spans(data: bytes, is_secret: Callable[[str], bool]) -> Iterator[Span
     """Yield the string values of secret members at any depth, also one that was cut off. A scan: nothing is parsed."""
     for match in _MEMBER.finditer(data):
         if is_secret(match[1].decode("latin-1")):
-            yield match.start(2), match.end(2), "token", unescaped(match[2])
+            yield match.start(2), match.end(2), "token", unescape(match[2])
 
 
-def unescaped(data: bytes) -> bytes:
+def unescape(data: bytes) -> bytes:
     """Return the text that the inside of a JSON string's quotes means; bytes that are no JSON mean themselves."""
     if b"\\" not in data:
         return data

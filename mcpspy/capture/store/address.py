@@ -121,7 +121,7 @@ def _labelled(what: str, name: str, known: list[CatalogEntry]) -> str:
         return path
     if os.sep in name or name.rpartition(":")[0].endswith(EXTENSION) or name.endswith(EXTENSION):
         if os.path.exists(what.rpartition(":")[0]):
-            raise AddressError(what, "rows are asked for by their numbers, as :7 or :7..20")
+            raise AddressError(what, "rows are named by their numbers, as :7 or :7..20")
         raise AddressError(what, "there is no such file; mcpspy list shows what has been recorded")
     if not known:
         raise _nothing_yet(what)

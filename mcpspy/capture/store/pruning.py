@@ -47,7 +47,7 @@ def last_ns(recording: Recording) -> int:
     return max(capture.begin_ns + capture.last_ns for capture in recording.entries)
 
 
-def beyond(newest_first: Sequence[Recording], bounds: Bounds) -> list[Recording]:
+def recordings_beyond(newest_first: Sequence[Recording], bounds: Bounds) -> list[Recording]:
     """Select the recordings for which the bounds leave no room, the oldest first. A live recording always stays."""
     to_remove: list[Recording] = []
     total = 0
@@ -109,7 +109,7 @@ def remove_empty_files(*, wall_ns: int) -> int:
     return sum(map(_unlinked, empty_files(wall_ns=wall_ns)))
 
 
-def pruned(*, by_quota: bool = False) -> PruneTotals:
+def prune_totals(*, by_quota: bool = False) -> PruneTotals:
     """Read the totals of what was removed, by hand or for the store's quota; zeros if they were never written, or not by us."""
     ledger = _ledger()
     try:
@@ -193,7 +193,7 @@ def _ledger() -> dict[str, Any]:
 
 def _add_to_totals(removed: PruneTotals, *, by_quota: bool) -> None:
     """Add to the totals. Of two prunings at one instant, one may be missing in the totals."""
-    before = pruned(by_quota=by_quota)
+    before = prune_totals(by_quota=by_quota)
     total = {
         "recordings": before.recordings + removed.recordings,
         "captures": before.captures + removed.captures,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...records import Header
 
 
-def touched(since_ns: int) -> tuple[list[tuple[str, Recording]], CatalogEntry | None]:
+def recordings_since(since_ns: int) -> tuple[list[tuple[str, Recording]], CatalogEntry | None]:
     """List the recordings that grew since that moment (Unix time), the newest first; and the capture with the latest record, if any.
 
     Each recording comes with its address, which is empty if it has no message.
@@ -26,7 +26,7 @@ def touched(since_ns: int) -> tuple[list[tuple[str, Recording]], CatalogEntry | 
     """
     known = entries()
     grouped = recordings(known)
-    wanted = [any(is_touched(capture, since_ns) for capture in recording.own) for recording in grouped]
+    wanted = [any(has_grown_since(capture, since_ns) for capture in recording.own) for recording in grouped]
     newest = max(known, key=last_heard_ns, default=None)
     if not any(wanted):
         return [], newest
@@ -37,7 +37,7 @@ def touched(since_ns: int) -> tuple[list[tuple[str, Recording]], CatalogEntry | 
     return [(name, recording) for name, recording, is_wanted in named if is_wanted], newest
 
 
-def is_touched(capture: CatalogEntry, since_ns: int) -> bool:
+def has_grown_since(capture: CatalogEntry, since_ns: int) -> bool:
     """Tell whether something was recorded into a capture since that moment, or a tap still runs."""
     return capture.live or last_heard_ns(capture) >= since_ns
 

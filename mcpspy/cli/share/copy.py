@@ -103,7 +103,7 @@ class Copier:
 
     def learned(self) -> None:
         """Finish learning."""
-        self._finder.learned()
+        self._finder.end_learning()
 
     def records(self, original: Original) -> Iterator[Record]:
         """Yield the records of a capture without secrets. No other may be read at the same time. Raises: CaptureError."""

@@ -304,9 +304,9 @@ def _without_repeats(some: list[Recording]) -> list[tuple[str, ...]]:
 
 
 def _is_touched(capture: CatalogEntry, since: Since | None) -> bool:
-    from ...capture.store.recent import is_touched
+    from ...capture.store.recent import has_grown_since
 
-    return since is not None and is_touched(capture, since.wall_ns)
+    return since is not None and has_grown_since(capture, since.wall_ns)
 
 
 def _wanted_captures(whats: tuple[str, ...]) -> Callable[[CatalogEntry], bool]:

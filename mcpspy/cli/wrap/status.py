@@ -9,8 +9,8 @@ from typing import Any
 from ...capture.file.reader import sound_record
 from ...capture.store.catalog import CatalogEntry, entries
 from ...capture.store.folder import captures_folder
-from ...capture.store.pruning import pruned
-from ...capture.store.quota import quota_bytes, taken
+from ...capture.store.pruning import prune_totals
+from ...capture.store.quota import quota_bytes, store_size
 from ...errors import CaptureError
 from ...records import Exit, Gap, Note, Record
 from ...setup.wrapping import port_of
@@ -54,7 +54,7 @@ def listening_ports() -> frozenset[int]:
 
 def store_usage() -> str:
     """Say how large the store is, and whether it has a quota."""
-    files, taken_bytes = taken()
+    files, taken_bytes = store_size()
     return keeping_line(files, taken_bytes, quota_bytes())
 
 
@@ -84,8 +84,8 @@ def status_lines() -> list[Line]:
 
 def captures_object() -> dict[str, Any]:
     """Describe the store and its quota for programs (docs/json.md)."""
-    files, taken_bytes = taken()
-    gone, by_quota = pruned(), pruned(by_quota=True)
+    files, taken_bytes = store_size()
+    gone, by_quota = prune_totals(), prune_totals(by_quota=True)
     return {
         "folder": captures_folder(),
         "files": files,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...wire.http_fields import removed, with_value
+from ...wire.http_fields import with_value, without_field
 from ...wire.sse import BOM, SseEvents, parse, with_data
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class MetadataHold:
             return self.release() + end.raw
         self._sent = True
         self.body = rewritten
-        self.head = with_value(removed(self._raw[0], b"transfer-encoding"), b"Content-Length", b"%d" % len(rewritten))
+        self.head = with_value(without_field(self._raw[0], b"transfer-encoding"), b"Content-Length", b"%d" % len(rewritten))
         return self.head + rewritten
 
     def release(self) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...wire.body import body_framing
-from ...wire.http_fields import mapped, with_value
+from ...wire.http_fields import with_mapped_values, with_value
 from .rewriting import METADATA_PREFIX, Rewriting
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ class RequestPlan:
         """Return the head for the upstream, with `extra_fields` in place of the client's, or after them."""
         raw = with_value(head.raw, b"Host", self.rewriting.upstream.host_field.encode())
         if b"\r\norigin:" in head.lowered:
-            raw = mapped(raw, b"origin", self.rewriting.origin_field)
+            raw = with_mapped_values(raw, b"origin", self.rewriting.origin_field)
         if self.wants_events or self.is_metadata:
-            raw = mapped(raw, b"accept-encoding", lambda _: b"identity")
+            raw = with_mapped_values(raw, b"accept-encoding", lambda _: b"identity")
         for name, value in extra_fields:
             raw = with_value(raw, name, value)
         return raw
@@ -72,9 +72,9 @@ class ResponsePlan:
         self.flows = self.framing == "body" and body_framing(head.value(b"content-type")) == "sse"
         raw = head.raw
         if b"\r\nlocation:" in head.lowered:
-            raw = mapped(raw, b"location", rewriting.location)
+            raw = with_mapped_values(raw, b"location", rewriting.location)
         if b"\r\nwww-authenticate:" in head.lowered:
-            raw = mapped(raw, b"www-authenticate", rewriting.challenge)
+            raw = with_mapped_values(raw, b"www-authenticate", rewriting.challenge)
         self.forwarded = raw
 
 

@@ -19,7 +19,7 @@ from ...replay.mock.recorded_prompts import api_error, prompt_exchange, scaled_d
 from ...replay.mock.scheduled_send import LiveServerBytes
 from ...transcript.http.head import EVENT_STREAM, read_head
 from ...transcript.model import Exchange
-from ...wire.encodings import decoded
+from ...wire.encodings import decode_body
 from ...wire.http import Responses
 from ...wire.http_body import Body, BodyEnd, OpaqueBytes, RefusedBytes
 from ...wire.http_head import ResponseHead
@@ -354,7 +354,7 @@ class LlmRelay(asyncio.Protocol):
         head = read_head(self._head.raw)
         body = b"".join(self._body)
         try:
-            body = decoded(body, head.get("content-encoding").encode("latin-1", "replace"))
+            body = decode_body(body, head.get("content-encoding").encode("latin-1", "replace"))
         except ValueError:
             self._response.cut_off()
             return
@@ -382,6 +382,6 @@ def _plain(request: Request) -> bytes:
     if not encoding:
         return request.body
     try:
-        return decoded(request.body, encoding)
+        return decode_body(request.body, encoding)
     except ValueError:
         return request.body

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...records import CLIENT, SERVER, Frame
 from ...wire.body import body_framing
-from ...wire.encodings import decoded
+from ...wire.encodings import decode_body
 from ...wire.http import Responses
 from ...wire.http_body import Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ...wire.http_head import ResponseHead
@@ -262,7 +262,7 @@ class OutgoingRequest(asyncio.Protocol):
             return f"its body is longer than {MAX_MESSAGE_BYTES} bytes"
         body = b"".join(self._parts)
         try:
-            body = decoded(body, self.head.value(b"content-encoding") or b"")
+            body = decode_body(body, self.head.value(b"content-encoding") or b"")
         except ValueError as error:  # we accept no encoding
             return f"its body cannot be read: {error}"
         if body:

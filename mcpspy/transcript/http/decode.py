@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from ...wire.encodings import MissingDecoderError, decoded
+from ...wire.encodings import MissingDecoderError, decode_body
 from ...wire.jsonrpc import Piece, cut, malformed
 from ...wire.sse import SseEvent, SseEvents, parse
 from ..decode import join_parts
@@ -145,7 +145,7 @@ def _read(data: bytes, encoding: str) -> bytes:
     if not encoding:
         return data
     try:
-        return decoded(data, encoding.encode("utf-8", "replace"))
+        return decode_body(data, encoding.encode("utf-8", "replace"))
     except MissingDecoderError:
         raise
     except ValueError:

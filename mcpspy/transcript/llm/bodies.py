@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ...wire.decompression import Decompressor
-from ...wire.encodings import MissingDecoderError, decoded
+from ...wire.encodings import MissingDecoderError, decode_body
 from ...wire.sse import SseEvent, SseEvents, parse
 from ..http.head import EVENT_STREAM
 from ..outcome import HTTP_ERRORS
@@ -48,7 +48,7 @@ class Payload:
             return b""
         data = b"".join(frame.data for frame in frames)
         try:
-            return decoded(data, self._encoding.encode("utf-8", "replace")) if self._encoding else data
+            return decode_body(data, self._encoding.encode("utf-8", "replace")) if self._encoding else data
         except MissingDecoderError as error:
             self.flaw = f"the body is compressed with {error.coding}, which cannot be decoded here"
         except ValueError as error:

@@ -11,7 +11,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
-from ...wire.encodings import decoded
+from ...wire.encodings import decode_body
 from ...wire.sse import parse
 from ..text.json_text import as_json
 from ..text.units import wall_time
@@ -116,7 +116,7 @@ def _body(stream: Stream, head: Head) -> tuple[str, str]:
     """Return the text of a body and "", or its Base64 and "base64". Content codings are decoded where possible."""
     data = b"".join(frame.data for frame in stream.kept)
     try:
-        data = decoded(data, head.get("content-encoding").encode())
+        data = decode_body(data, head.get("content-encoding").encode())
         return data.decode(), ""
     except ValueError:
         return b64encode(data).decode(), "base64"

@@ -11,7 +11,7 @@ from ...transcript.http.payloads import RecordedChunks
 from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.model import CaptureInfo
 from ...wire.encodings import EXTRA, MissingDecoderError
-from ...wire.encodings import decoded as decompressed
+from ...wire.encodings import decode_body as decompressed
 from ..text.cells import cells, chopped
 from ..text.escape import decoded, one_line, safe_text
 from ..text.line import Line, Piece

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mcpspy.capture.file.reader import read
-from mcpspy.capture.store.pruning import make_room, pruned
-from mcpspy.capture.store.quota import MIN_QUOTA_BYTES, QuotaGuard, quota_bytes, set_quota, taken
+from mcpspy.capture.store.pruning import make_room, prune_totals
+from mcpspy.capture.store.quota import MIN_QUOTA_BYTES, QuotaGuard, quota_bytes, set_quota, store_size
 from mcpspy.cli.new_capture import with_quota_guard
 from mcpspy.records import Frame, Note
 from tests.capture.making import stored
@@ -76,8 +76,8 @@ def test_the_oldest_recordings_are_removed_until_there_is_room() -> None:
     set_quota(QUOTA)
     look()
     assert names(oldest, old, young, newest) == [False, True, True, True]
-    gone = pruned(by_quota=True)
-    assert (gone.captures, gone.bytes, pruned().captures) == (1, SIZE, 0)
+    gone = prune_totals(by_quota=True)
+    assert (gone.captures, gone.bytes, prune_totals().captures) == (1, SIZE, 0)
 
 
 def test_the_ended_captures_of_a_live_recording_are_removed_last() -> None:
@@ -159,7 +159,7 @@ def test_twenty_taps_that_look_at_once_remove_no_more_than_one_would_and_count_i
     with ThreadPoolExecutor(20) as pool:
         list(pool.map(lambda guard: guard.look(), guards))
     assert names(*paths) == [False] * 5 + [True] * 3
-    assert (pruned(by_quota=True).captures, pruned(by_quota=True).bytes) == (5, 5 * SIZE)
+    assert (prune_totals(by_quota=True).captures, prune_totals(by_quota=True).bytes) == (5, 5 * SIZE)
 
 
 def test_if_files_cannot_be_locked_only_captures_with_an_end_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,14 +190,14 @@ def test_a_running_tap_makes_room_by_itself_and_stays(store: Path, verb: list[st
     words = [sys.executable, "-m", "mcpspy", *verb]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as tap:
         assert tap.stdin is not None
-        eventually(lambda: not paths[0].exists() and pruned(by_quota=True).captures, "the tap to make room")
+        eventually(lambda: not paths[0].exists() and prune_totals(by_quota=True).captures, "the tap to make room")
         tap.stdin.close()
         if verb[0] == "proxy":
             tap.terminate()
         tap.wait(DEADLINE_S)
     (own,) = [name for name in os.listdir(store / "captures") if "-live-" in name]
     assert names(*paths) == [False, True, True, True]
-    assert taken()[0] == 4
+    assert store_size()[0] == 4
     assert [record for record in read(store / "captures" / own) if isinstance(record, Note) and record.topic == "quota"] == []
 
 

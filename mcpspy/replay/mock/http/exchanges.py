@@ -9,7 +9,7 @@ from ....records import CLIENT
 from ....transcript.http.head import EVENT_STREAM, SESSION, Head, read_head
 from ....transcript.http.transaction import ScopeKind
 from ....transcript.model import HTTP_REDIRECTS, Kind
-from ....wire.encodings import decoded
+from ....wire.encodings import decode_body
 from ..content import params_value
 from ..match_key import match_key
 from ..replies import is_served
@@ -149,6 +149,6 @@ def whole_body(stream: Stream, head: Head, *, as_forwarded: bool = False) -> byt
     if not encoding or not data:
         return data
     try:
-        return decoded(data, encoding.encode("utf-8", "replace"))
+        return decode_body(data, encoding.encode("utf-8", "replace"))
     except ValueError:
         return None
