@@ -34,7 +34,7 @@ class Option:
 
     @property
     def is_switch(self) -> bool:
-        """Whether it takes no value."""
+        """True if it takes no value."""
         return not self.metavar and not self.choices
 
 

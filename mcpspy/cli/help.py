@@ -98,9 +98,9 @@ def command(ctx: click.Context, topic: str | None) -> None:
 
     \b
     Examples:
-      mcpspy help show              the same as mcpspy show --help
-      mcpspy help filter            a topic: filter, captures, replay, privacy, rules
-      mcpspy help stdout-noise      a rule of mcpspy check
+      mcpspy help show           the same as mcpspy show --help
+      mcpspy help filter         a topic: filter, captures, replay, privacy, rules
+      mcpspy help stdout-noise   a rule of mcpspy check
     """
     parent = ctx.find_root()
     if topic is None:

@@ -122,7 +122,7 @@ def _header(start: CaptureStart, tapped: dict[str, Any]) -> Header:
 
 
 def _is_a_stream_of_ours(path: str) -> bool:
-    """Whether bytes written to `path` would be mixed with messages, as with `--capture /dev/stdout`."""
+    """Return whether bytes written to `path` would be mixed with messages, as with `--capture /dev/stdout`."""
     try:
         named = os.stat(path)
     except OSError:

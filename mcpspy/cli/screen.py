@@ -38,7 +38,7 @@ class Screen:
 
     @property
     def redraws(self) -> bool:
-        """Whether printed lines can be overwritten, and coloured."""
+        """True if printed lines can be overwritten, and coloured."""
         return self.terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") not in ("dumb", "unknown", "")
 
     def measure(self) -> None:

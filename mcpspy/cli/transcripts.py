@@ -146,7 +146,7 @@ class GrowingTranscript:
 
     @property
     def live(self) -> bool:
-        """Whether it may still grow."""
+        """True if it may still grow."""
         return not all(tail.over for tail in self.tails)
 
     def add(self, path: str) -> None:

@@ -35,7 +35,7 @@ VERBS: Final = {
     "prune": Verb("prune", "delete old captures"),
     "demo": Verb("demo", "record a small server and client, and show the result"),
     "completion": Verb("completion", "print the shell's completion script"),
-    "help": Verb("help", "explain a verb, an option or a topic"),
+    "help": Verb("help", "explain a verb, a topic or a rule"),
 }
 """In the order that `mcpspy --help` shows."""
 

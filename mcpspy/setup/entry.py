@@ -31,7 +31,7 @@ class Syntax(StrEnum):
 
 
 class EntryLayout(StrEnum):
-    """How the members of an entry are separated: as in JSON, within the braces of TOML, or on lines of their own."""
+    """The separation of an entry's members: as in JSON, within the braces of TOML, or on lines of their own."""
 
     JSON = "json"
     BRACES = "braces"
@@ -77,7 +77,7 @@ class ConfigEntry:
 
     @property
     def is_http(self) -> bool:
-        """Whether it has a URL and no command."""
+        """True if it has a URL and no command."""
         return not self.command and bool(self._url)
 
     @property
@@ -98,7 +98,7 @@ class ConfigEntry:
 
     @property
     def has_unknown_original(self) -> bool:
-        """Whether mcpspy changed its URL, and neither the file nor the reserved ports have the original."""
+        """True if mcpspy changed its URL, and neither the file nor the reserved ports have the original."""
         return self.is_http and self.reserved_port is None and has_unknown_original(self.url)
 
     @property
@@ -109,7 +109,7 @@ class ConfigEntry:
 
     @property
     def may_log_in(self) -> bool:
-        """Whether the client may be logged in to its server, which binds it to its URL."""
+        """True if the client may be logged in to its server, which binds it to its URL."""
         return self.is_http and may_log_in(self.members, self.server_url)
 
     @property

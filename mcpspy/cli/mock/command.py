@@ -126,14 +126,15 @@ def __getattr__(name: str) -> click.Command:
         """Serve a capture as a server, on stdio or over HTTP: a client that sends the recorded requests gets the recorded answers.
 
         \b
-        Examples, in a client's configuration instead of the server's command; or for clients that want a URL:
+        Examples:
           mcpspy mock weather.mcpspy
           mcpspy mock weather.mcpspy --listen 127.0.0.1:8000
           mcpspy mock weather.mcpspy --ignore '$.arguments.units' --speed 1
           mcpspy mock weather.mcpspy --on-miss forward -- uvx weather-server
           mcpspy mock @ --listen 127.0.0.1:8000
 
-        The last one serves all servers of the newest recording, and the model API if that was recorded too. The URLs to use, and
+        Use such a command in a client's configuration instead of the server's; with --listen, use its URL. The last example
+        serves all servers of the newest recording, and the model API if that was recorded too. The URLs to use, and
         the variables to set, are printed on stderr.
 
         Notifications, progress and the server's own requests are sent where the capture has them. Message ids, progress tokens and

@@ -195,7 +195,7 @@ def _transport(transcript: Transcript, setting: MockSetting) -> Transport:
     """Choose the transport: the one asked for, else Streamable HTTP; of several servers each its recorded one."""
     transport = setting.options.transport
     if transport is None and setting.are_several:
-        transactions = (one for source in transcript.captures for one in source.transactions.values())
+        transactions = (transaction for capture in transcript.captures for transaction in capture.transactions.values())
         is_sse = any(transaction.scope.kind is ScopeKind.STREAM for transaction in transactions)
         transport = "sse" if is_sse else None
     return "sse" if transport == "sse" else "streamable"

@@ -58,7 +58,7 @@ class LiveServer:
 
     @property
     def has_streams(self) -> bool:
-        """Whether its messages belong to the stream of a request."""
+        """True if its messages belong to the stream of a request."""
         return self._target is not None and self._target.transport == "streamable"
 
     def make(self, courier: Courier) -> UpstreamClient:

@@ -46,7 +46,7 @@ class ReplaySelection:
 
     @property
     def is_verbatim(self) -> bool:
-        """Whether the capture was recorded without redaction."""
+        """True if the capture was recorded without redaction."""
         return self.capture.header is not None and self.capture.header.redaction == "none"
 
     @property

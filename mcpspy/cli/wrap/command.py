@@ -79,10 +79,10 @@ def command(wanted: WrapOptions) -> int:
     unwrap` restores it exactly. Each file is copied first.
 
     \b
-      mcpspy wrap --dry-run                        show what would change
-      mcpspy wrap --client cursor --server time    wrap one server of one client
-      mcpspy wrap --all --quota 2gb                wrap all, and keep at most 2 GB
-      mcpspy wrap --status                         show what is wrapped and recorded
+      mcpspy wrap --dry-run                       show what would change
+      mcpspy wrap --client cursor --server time   wrap one server of one client
+      mcpspy wrap --all --quota 2gb               wrap all, and keep at most 2 GB
+      mcpspy wrap --status                        show what is wrapped
     """
     return change_files(Aim.WRAP, wanted)
 

@@ -73,7 +73,7 @@ def status_lines() -> list[Line]:
                 (f"  {safe_text(listen)}" if listen else "", "dim"),
             ]
         )
-    lines.append([("captures", "strong"), (f"  {store_usage()}, in {safe_text(captures_folder())}", "dim")])
+    lines.append([("captures", "strong"), (f"  {safe_text(captures_folder())}: {store_usage()}", "dim")])
     errors = last_errors()
     lines.append([("last errors", "strong"), ("" if errors else "  none", "dim")])
     for error in errors:
