@@ -36,16 +36,16 @@ def command(*, as_json: bool, everything: bool, since: Since | None) -> None:
       mcpspy list --all --json
       mcpspy list --since 2d
     """
-    found, unreadable, left_out = _find(None if everything or since else SHOWN_RECORDINGS, since)
+    lines, unreadable, left_out = _find(None if everything or since else SHOWN_RECORDINGS, since)
     if as_json:
-        click.echo(listing_json(captures_folder(), found, unreadable, _store_usage()), nl=False)
-    elif found or unreadable:
-        show_lines(listing(found, unreadable, width=width()))
+        click.echo(listing_json(captures_folder(), lines, unreadable, _store_usage()), nl=False)
+    elif lines or unreadable:
+        show_lines(listing(lines, unreadable, width=width()))
     if left_out:
         say(f"{counted(left_out, 'older recording')}: mcpspy list --all")
-    elif not found and since is not None:
+    elif not lines and since is not None:
         say(f"Nothing was recorded {since.words}.")
-    elif not found:
+    elif not lines:
         _say_nothing_yet()
     _say_store_usage()
 
@@ -80,13 +80,13 @@ def _store_usage() -> StoreUsage:
 
 def overview() -> None:
     """Print the newest recordings and the next useful commands, for bare `mcpspy`."""
-    found, unreadable, _ = _find(OVERVIEW_RECORDINGS)
-    if not found:
+    lines, unreadable, _ = _find(OVERVIEW_RECORDINGS)
+    if not lines:
         _say_nothing_yet()
         say("mcpspy --help lists all commands.")
         return
-    show_lines(listing(found, unreadable, width=width()))
-    live = any(capture.state is CaptureState.LIVE for recording in found for capture in recording.captures)
+    show_lines(listing(lines, unreadable, width=width()))
+    live = any(capture.state is CaptureState.LIVE for recording in lines for capture in recording.captures)
     say("")
     say("mcpspy show -f shows its calls as they happen." if live else "mcpspy show shows the calls of the newest recording.")
     say("mcpspy --help lists all commands.")

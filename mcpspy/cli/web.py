@@ -113,7 +113,7 @@ class StoredRecordings:
 
 
 class GrowingRecording:
-    """A recording that may still be recorded, as rows of the page. The page knows each row by a number, its place."""
+    """A recording that may still be recorded, as rows of the page. The page knows each row by an index."""
 
     def __init__(self, name: str, store: CatalogCache) -> None:
         self._name = name
@@ -121,11 +121,11 @@ class GrowingRecording:
         self._growing = GrowingTranscript(keeps_frames=True)
         self._seen: set[str] = set()
         """The files of the store when it was last searched for captures of this recording."""
-        self._places: dict[int, int] = {}
-        """The place of each row on the page, by the row's identity: rows live as long as the transcript."""
+        self._indexes: dict[int, int] = {}
+        """The index of each row, by the row's identity: rows live as long as the transcript."""
 
     def take(self) -> dict[str, Any] | None:
-        """Read rows that are new or changed, each after its place, and the heading of the page; None if nothing happened."""
+        """Read rows that are new or changed, each after its index, and the heading of the page; None if nothing happened."""
         self._join()
         was_live = self._growing.live
         changed: dict[int, Row] = {id(row): row for row in self._growing.take()}
@@ -136,7 +136,7 @@ class GrowingRecording:
         for row in changed.values():
             line = page_row(row, transcript.captures[row.capture], flagged=())
             if line is not None:
-                lines.append([self._places.setdefault(id(row), len(self._places)), *line])
+                lines.append([self._indexes.setdefault(id(row), len(self._indexes)), *line])
         return {
             "rows": lines,
             "progress": progress(list(changed.values())),

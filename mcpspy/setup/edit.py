@@ -43,7 +43,7 @@ def wrapped(
     new_ports: Mapping[Path, int] | None = None,
     ports: PortsByNumber | None = None,
 ) -> str:
-    """Wrap the servers at `names`: commands with `program`, URLs with `new_ports`. Those that are wrapped are wrapped anew.
+    """Wrap the servers at `names`: commands with `program`, URLs with `new_ports`. Those that are wrapped are wrapped again.
 
     `ports` are the reserved ports of the file, with the new ones. Raises: Unreadable.
     """

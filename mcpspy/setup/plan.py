@@ -153,7 +153,7 @@ def matches(server: ConfiguredServer, patterns: Sequence[str]) -> bool:
 
 
 def needs_change(server: ConfiguredServer, settings: WrapSettings) -> bool:
-    """Return whether a server is to be changed. A wrapped one whose mcpspy or reserved port is missing is wrapped anew."""
+    """Return whether a server is to be changed. A wrapped one whose mcpspy or reserved port is missing is wrapped again."""
     if settings.aim is Aim.UNWRAP:
         return server.entry.state is EntryState.WRAPPED
     plain = (EntryState.PLAIN, EntryState.LOGIN) if settings.oauth else (EntryState.PLAIN,)

@@ -29,5 +29,5 @@ def unknown_options(words: list[str]) -> set[str]:
     """What looks like an option among the words behind `mcpspy` and is none of the command's; behind `--` nothing is looked at."""
     called = tuple(words[:2]) if tuple(words[:2]) in COMMANDS else tuple(words[:1])
     own = words[: words.index("--")] if "--" in words else words
-    known = {option for one in COMMANDS[called].params for option in (*one.opts, *one.secondary_opts)}
+    known = {option for param in COMMANDS[called].params for option in (*param.opts, *param.secondary_opts)}
     return {name for word in own if OPTION.fullmatch(name := word.partition("=")[0])} - known - {"--help", "-h"}

@@ -83,7 +83,7 @@ def test_a_label_that_a_shell_would_run_is_not_offered(store: Path, monkeypatch:
     assert not [one for one in offered("mcpspy show ", monkeypatch) if "touch" in one]
 
 
-def test_rules_are_offered_behind_each_comma(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_are_offered_after_each_comma(monkeypatch: pytest.MonkeyPatch) -> None:
     assert offered("mcpspy check --select server-die", monkeypatch) == ["server-died"]
     monkeypatch.delenv("_MCPSPY_COMPLETE")
 
@@ -102,7 +102,7 @@ def test_each_shell_gets_what_it_reads(shell: str) -> None:
         subprocess.run(["bash", "-n"], input=done.stdout.encode(), timeout=DEADLINE_S, check=True)
 
 
-def test_a_shell_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_shell_is_refused() -> None:
     done = run("completion", "tcsh")
     assert (done.returncode, done.stdout) == (2, "")
     assert "'tcsh' is not one of 'bash', 'zsh', 'fish'" in done.stderr

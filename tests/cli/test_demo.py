@@ -35,13 +35,13 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
 
 def outcomes(transcript: Transcript) -> dict[str, list[Outcome]]:
     found: dict[str, list[Outcome]] = {}
-    for one in transcript.exchanges:
-        found.setdefault(f"{one.method} {one.target or ''}".strip(), []).append(one.outcome)
+    for exchange in transcript.exchanges:
+        found.setdefault(f"{exchange.method} {exchange.target or ''}".strip(), []).append(exchange.outcome)
     return found
 
 
 def test_the_demo_shows_every_outcome(shown: Shown) -> None:
-    assert {one.outcome for one in shown.transcript.exchanges} == {
+    assert {exchange.outcome for exchange in shown.transcript.exchanges} == {
         Outcome.OK,
         Outcome.ERROR,
         Outcome.TOOL_ERROR,
@@ -50,15 +50,15 @@ def test_the_demo_shows_every_outcome(shown: Shown) -> None:
 
 
 def test_the_slow_call_reports_progress_and_the_next_one_is_cancelled(shown: Shown) -> None:
-    slow, cancelled = [one for one in shown.transcript.exchanges if one.target == "climate_report"]
+    slow, cancelled = [exchange for exchange in shown.transcript.exchanges if exchange.target == "climate_report"]
     assert (slow.outcome, slow.progress) == (Outcome.OK, 6)
     assert cancelled.outcome is Outcome.CANCELLED
 
 
 def test_the_servers_request_has_an_id_that_the_clients_requests_have_too(shown: Shown) -> None:
-    asked = next(one for one in shown.transcript.exchanges if one.sender == "server")
+    asked = next(exchange for exchange in shown.transcript.exchanges if exchange.sender == "server")
     assert asked.outcome is Outcome.OK
-    assert asked.request.id in [one.request.id for one in shown.transcript.exchanges if one.sender == "client"]
+    assert asked.request.id in [exchange.request.id for exchange in shown.transcript.exchanges if exchange.sender == "client"]
 
 
 def test_the_noise_on_stdout_is_a_finding_and_a_row(shown: Shown) -> None:
@@ -72,7 +72,7 @@ def test_the_capture_is_complete(shown: Shown) -> None:
     assert source.complete
 
 
-def test_timeline_and_diagram_are_data_and_the_rest_is_said(shown: Shown) -> None:
+def test_timeline_and_diagram_are_data_and_the_rest_goes_to_stderr(shown: Shown) -> None:
     assert "tools/call climate_report" in shown.stdout
     assert "\nsequenceDiagram\n" in shown.stdout
     assert str(shown.capture) in shown.stderr
@@ -85,7 +85,7 @@ def test_json_is_one_document(tmp_path: Path) -> None:
     assert run.stderr == b""
 
 
-def test_a_store_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / ".mcpspy").write_text("a file is in the way")
     run = subprocess.run(DEMO, env={"HOME": str(tmp_path)}, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     assert run.returncode == 2
@@ -96,4 +96,4 @@ def test_a_store_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 def test_the_scene_is_the_one_that_help_announces(shown: Shown) -> None:
     assert outcomes(shown.transcript)["tools/call forecast"] == [Outcome.OK, Outcome.TOOL_ERROR]
     assert outcomes(shown.transcript)["tools/call predict"] == [Outcome.ERROR]
-    assert all(isinstance(one, Exchange) for one in shown.transcript.exchanges)
+    assert all(isinstance(exchange, Exchange) for exchange in shown.transcript.exchanges)

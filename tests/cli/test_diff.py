@@ -54,7 +54,7 @@ def test_a_difference_is_exit_status_1() -> None:
         [FILES, FILES, "--slower", "1"], [FILES, FILES, "-F", "method:"],
     ],
 )  # fmt: skip
-def test_a_command_line_that_makes_no_sense_is_exit_status_2(words: list[str]) -> None:
+def test_a_wrong_command_line_is_exit_status_2(words: list[str]) -> None:
     done = run("diff", *words, stdin=b"")
     assert done.returncode == 2
     assert done.stderr
@@ -91,7 +91,7 @@ def test_recordings_of_the_store_are_compared() -> None:
 # --- What is left out ---
 
 
-def test_ignore_rules_leave_places_out() -> None:
+def test_ignore_rules_leave_out_json_paths() -> None:
     words = [STDIO, HTTP, "-F", "tool:trigger*"]
     assert summary(*words)["changed"] == 1
     assert summary(*words, "--ignore", "$.arguments.steps")["changed"] == 1
@@ -106,7 +106,7 @@ def test_with_a_filter_only_the_calls_that_match_are_compared() -> None:
     }  # fmt: skip
 
 
-def test_where_nothing_matches_on_either_side_that_is_said() -> None:
+def test_if_nothing_matches_on_either_side_that_is_reported() -> None:
     done = run("diff", FILES, FILES, "-F", "tool:nothing")
     assert (done.returncode, "no call to compare" in done.stderr) == (0, True)
 
@@ -185,14 +185,17 @@ def test_the_same_server_recorded_twice_differs_in_the_time_alone(tmp_path: Path
     assert set(places) <= {"$.result.content[0].text.datetime", "$.result.structuredContent.datetime"}  # or the same second
 
 
-def test_a_changed_server_is_told_field_by_field(tmp_path: Path) -> None:
+def test_a_changed_server_is_shown_field_by_field(tmp_path: Path) -> None:
     before = record(tmp_path, "before", SERVER, *STEPS)
     with changed_server(tmp_path) as command:
         after = record(tmp_path, "after", command, *STEPS)
     made = json.loads(run("diff", before, after, "--ignore", NOW, "--json").stdout)
     (server,) = made["servers"]
     assert server["identity"] == []
-    assert [(one["how"], one["name"], [place["path"] for place in one["fields"]]) for one in server["definitions"]] == [
+    assert [
+        (definition["how"], definition["name"], [place["path"] for place in definition["fields"]])
+        for definition in server["definitions"]
+    ] == [
         ("changed", "get_current_time", ["$.description"]),
         ("added", "turn_time", []),
         ("removed", "convert_time", []),

@@ -48,7 +48,7 @@ def test_a_filter_goes_with_a_range_of_rows() -> None:
     assert numbers(shown) == [6]
 
 
-def test_one_row_that_does_not_match_is_not_shown_whole() -> None:
+def test_one_row_that_does_not_match_is_not_shown_in_full() -> None:
     assert run("show", f"{FILES}:9", "-F", "status:tool-error").stdout.startswith("row 9 ·")
     done = run("show", f"{FILES}:9", "-F", "status:ok")
     assert done.stdout == ""
@@ -65,7 +65,7 @@ def test_without_a_filter_the_document_tells_none() -> None:
     assert "filter" not in json.loads(run("show", "--json", FILES).stdout)
 
 
-def test_findings_are_told_of_rows_that_match_alone() -> None:
+def test_only_findings_about_matching_rows_are_shown() -> None:
     told = [run("show", HTTP, "-F", expression).stdout for expression in ("rule:upstream-failed", "not rule:*")]
     assert ["upstream-failed  row 6" in one for one in told] == [True, False]
     assert numbers(told[0]) == [6]
@@ -122,7 +122,7 @@ def test_a_filter_that_cannot_be_read_is_pointed_at_before_anything_is_looked_fo
     assert said[1:] == ["  status:ok dur>2", " " * 16 + "^"]
 
 
-def test_a_terminal_is_told_the_next_command_with_the_filter() -> None:
+def test_a_terminal_shows_the_next_command_with_the_filter() -> None:
     with on_terminal("show", FILES, "-F", "tool:*text* dur>0ms", columns=200) as shown:
         assert shown.rest() == 0
     assert "-F 'tool:*text* dur>0ms'" in shown.words
@@ -181,7 +181,7 @@ def test_on_a_terminal_calls_that_match_are_pending_and_counted_alone() -> None:
     recording.end()
 
 
-def test_rules_cannot_be_asked_for_live() -> None:
+def test_rules_cannot_be_filtered_live() -> None:
     done = run("show", "-f", FILES, "-F", "rule:*")
     assert done.returncode == 2
     assert "leave out -f" in done.stderr

@@ -40,14 +40,14 @@ def test_the_addresses_are_those_that_verbs_take(mcpspy: list[str]) -> None:
     stored("silent", begin_s=60, messages=0)
     stored("new", begin_s=120)
     found = json.loads(run([*mcpspy, "list", "--json"]).stdout)
-    assert [(one["address"], one["captures"][0]["label"]) for one in found["recordings"]] == [
+    assert [(recording["address"], recording["captures"][0]["label"]) for recording in found["recordings"]] == [
         ("@", "new"),
         (None, "silent"),
         ("@1", "old"),
     ]
 
 
-def test_only_the_newest_recordings_are_listed_unless_all_are_asked_for(mcpspy: list[str]) -> None:
+def test_only_the_newest_recordings_are_listed_without_all(mcpspy: list[str]) -> None:
     for number in range(12):
         stored(f"s{number}", begin_s=60 * number)
     kept = keeping_line(*store_size(), None) + "\n"
@@ -78,7 +78,7 @@ def test_an_empty_store_is_an_empty_document(mcpspy: list[str], store: Path) -> 
     }
 
 
-def test_what_is_no_capture_is_named_and_does_no_harm(mcpspy: list[str]) -> None:
+def test_a_file_that_is_no_capture_is_named_and_does_no_harm(mcpspy: list[str]) -> None:
     Path(stored("weather")).with_name("junk.mcpspy").write_bytes(b"\x00junk")
     assert run([*mcpspy, "list"]).stdout.splitlines()[-2:] == [
         "unreadable",
@@ -114,7 +114,7 @@ def test_no_locale_makes_it_fail(environment: dict[str, str], mcpspy: list[str])
     assert (done.returncode, "1 capture, " in done.stderr, "Error" in done.stderr) == (0, True, False)
 
 
-def test_how_much_is_kept_is_said_and_that_nothing_goes_unasked(mcpspy: list[str]) -> None:
+def test_the_size_of_the_store_is_shown_and_that_nothing_is_deleted_by_itself(mcpspy: list[str]) -> None:
     stored("weather")
     assert "no quota: nothing is deleted until you run mcpspy prune" in run([*mcpspy, "list"]).stderr
     set_quota(2 * 10**9)

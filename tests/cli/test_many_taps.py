@@ -64,19 +64,19 @@ class Tap:
 def started(count: int, kept: int, number: int) -> Iterator[Tap]:
     """So many taps at once, of which the others are sent this signal 20 ms later, and the one that is kept answered."""
     taps = [Tap().ask("real" if at == kept else "dropped") for at in range(count)]
-    others = [one for one in taps if one is not taps[kept]]
+    others = [tap for tap in taps if tap is not taps[kept]]
     try:
         with suppress(subprocess.TimeoutExpired):
             others[0].process.wait(DEAD_MS / 1000)
-        for one in others:
-            one.process.send_signal(number)
-        for one in others:
-            one.process.wait(DEADLINE_S)
+        for other in others:
+            other.process.send_signal(number)
+        for other in others:
+            other.process.wait(DEADLINE_S)
         assert taps[kept].answer()
         yield taps[kept]
     finally:
-        for one in taps:
-            one.leave()
+        for tap in taps:
+            tap.leave()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -90,17 +90,17 @@ def test_those_that_a_client_drops_do_not_hide_the_one_it_keeps(count: int, plac
         found = json.loads(text)
         assert ("real", "ok") in [(row["target"], row["outcome"]) for row in found["rows"] if row["kind"] == "exchange"]
     newest = json.loads(run("list", "--json").stdout)["recordings"][0]
-    assert (newest["address"], max(one["messages"] for one in newest["captures"])) == ("@", 2)
+    assert (newest["address"], max(capture["messages"] for capture in newest["captures"])) == ("@", 2)
 
 
 def test_taps_that_start_in_one_second_have_a_capture_each(count: int, store: Path) -> None:
     taps = [Tap().ask(f"call{number}") for number in range(count)]
-    for one in taps:
-        assert one.answer()
+    for tap in taps:
+        assert tap.answer()
     headers = [next(iter(read(store / "captures" / file))) for file in os.listdir(store / "captures")]
-    ids = {one.capture_id for one in headers if isinstance(one, Header)}
-    for one in taps:
-        one.leave()
+    ids = {header.capture_id for header in headers if isinstance(header, Header)}
+    for tap in taps:
+        tap.leave()
     found = json.loads(run("show", "--json").stdout)
     assert len(ids) == len(found["captures"]) == count
     assert {row["target"] for row in found["rows"] if row["kind"] == "exchange"} == {f"call{number}" for number in range(count)}
@@ -108,8 +108,8 @@ def test_taps_that_start_in_one_second_have_a_capture_each(count: int, store: Pa
 
 def test_all_taps_of_a_client_are_followed_on_one_timeline_and_those_that_start_later_join(count: int) -> None:
     taps = [Tap(f"s{number}").ask(f"first{number}") for number in range(count)]
-    for one in taps:
-        assert one.answer()
+    for tap in taps:
+        assert tap.answer()
     with on_pipe("show", "-f") as shown:
         shown.wait_for(lambda words: all(f" first{number} " in words for number in range(count)))
         taps.append(Tap("late").ask("joined"))
@@ -117,15 +117,15 @@ def test_all_taps_of_a_client_are_followed_on_one_timeline_and_those_that_start_
         taps[0].ask("again")
         words = shown.wait_for(" again ")
         assert words.count("row id") == 2  # names of columns: once, and anew when a lane joins
-        for one in taps:
-            one.leave()
+        for tap in taps:
+            tap.leave()
         shown.wait_for(lambda words: words.count("server exited 0") == count + 1)
         next_one = Tap("next").ask("anew")
         shown.wait_for(" anew ")
         next_one.leave()
 
 
-def test_the_files_of_taps_that_were_killed_before_they_wrote_are_told_apart_and_removed(store: Path) -> None:
+def test_empty_files_of_killed_taps_are_counted_and_deleted(store: Path) -> None:
     stored("weather")
     for number in range(3):
         path = store / "captures" / f"20261121T000000Z-weather-{number}.mcpspy"

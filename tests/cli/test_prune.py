@@ -26,7 +26,7 @@ def recorded(store: Path, label: str, *, age_days: int = 0) -> Path:
         timeout=DEADLINE_S,
         check=True,
     )
-    (path,) = [one for one in (store / "captures").iterdir() if f"-{label}-" in one.name]
+    (path,) = [file for file in (store / "captures").iterdir() if f"-{label}-" in file.name]
     if age_days:
         first, rest = path.read_text(encoding="utf-8").split("\n", 1)
         header = json.loads(first)
@@ -102,7 +102,7 @@ def test_wrong_bounds_are_refused_with_what_is_right(store: Path, words: tuple[s
     assert said in done.stderr
 
 
-def test_a_quota_is_set_said_and_lifted(store: Path) -> None:
+def test_a_quota_is_set_shown_and_removed(store: Path) -> None:
     recorded(store, "young")
     done = run("prune", "--quota", "2gb")
     assert (done.returncode, quota_bytes()) == (0, 2 * 10**9)
@@ -112,7 +112,7 @@ def test_a_quota_is_set_said_and_lifted(store: Path) -> None:
     assert quota_bytes() is None
 
 
-def test_a_quota_that_cannot_be_kept_is_said_and_what_was_to_go_went_all_the_same(store: Path) -> None:
+def test_a_quota_that_cannot_be_stored_is_reported_and_recordings_are_deleted_anyway(store: Path) -> None:
     recorded(store, "old")
     (store / "quota").mkdir()
     done = run("prune", "--keep", "0", "--quota", "2gb")

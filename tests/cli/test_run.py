@@ -134,7 +134,7 @@ def test_a_command_that_cannot_be_run_leaves_a_capture_that_says_so() -> None:
         (["--capture=", "--", "true"], "--capture needs the name of a file; it is empty"),
     ],
 )
-def test_a_command_line_that_makes_no_sense_is_2_and_says_what_to_write(arguments: list[str], complaint: str) -> None:
+def test_a_wrong_command_line_is_2_and_says_what_to_write(arguments: list[str], complaint: str) -> None:
     done = run(*arguments)
     assert done.returncode == 2
     assert done.stderr.startswith(f"mcpspy run: {complaint}")
@@ -143,7 +143,7 @@ def test_a_command_line_that_makes_no_sense_is_2_and_says_what_to_write(argument
 
 
 @pytest.mark.parametrize("word", ["-h", "--help"])
-def test_help_is_given_where_an_option_of_ours_may_stand(word: str) -> None:
+def test_help_is_shown_among_our_options(word: str) -> None:
     done = run("--label", "x", word)
     assert done.returncode == 0
     assert all(f"--{option.name}" in done.stdout for option in RUN)
@@ -303,7 +303,7 @@ def test_of_the_environment_only_the_names_are_recorded() -> None:
 
 
 @pytest.mark.parametrize(("options", "kept"), [([], False), (["--redact", "none"], True)])
-def test_secrets_on_the_command_line_are_replaced_unless_told_otherwise(options: list[str], *, kept: bool) -> None:
+def test_secrets_on_the_command_line_are_replaced_unless_redaction_is_off(options: list[str], *, kept: bool) -> None:
     with Client(["sh", "-c", "true", "--api-key=hunter2-hunter2"], *options) as client:
         client.wait()
         assert (b"hunter2" in client.capture.read_bytes()) is kept
@@ -317,11 +317,11 @@ def test_past_the_largest_size_payloads_are_counted_and_not_kept() -> None:
         client.close(client.stdin)
         client.wait()
         records = client.records()
-        frames = [one for one in records if isinstance(one, Frame) and one.stream == 0]
-        assert sum(one.length for one in frames) == 20 * 201
+        frames = [record for record in records if isinstance(record, Frame) and record.stream == 0]
+        assert sum(frame.length for frame in frames) == 20 * 201
         assert frames[-1].data == b""
         assert frames[-1].sha256
-        assert [one.topic for one in records if isinstance(one, Note)] == ["max-size"]
+        assert [record.topic for record in records if isinstance(record, Note)] == ["max-size"]
 
 
 def test_the_last_record_counts() -> None:
@@ -333,12 +333,12 @@ def test_the_last_record_counts() -> None:
         assert end.why == "server exited"
 
 
-def test_a_name_for_the_capture_is_not_said_where_nobody_reads_it() -> None:
+def test_the_path_of_the_capture_is_not_printed_without_a_terminal() -> None:
     with Client(puppet("say=up")) as client:
         client.wait()
         assert client.rest(client.stderr) == b""
         assert stream(client.records(), 1) == b"up\n"
-        assert any(isinstance(one, Exit) for one in client.records())
+        assert any(isinstance(record, Exit) for record in client.records())
 
 
 @pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
@@ -357,7 +357,7 @@ def test_nor_to_a_neighbour_of_the_name_where_the_protocol_goes_to_a_file(path: 
     assert (tmp_path / "out").read_bytes() == b"hi\n"
 
 
-def test_what_is_no_file_is_refused_by_its_name(tmp_path: Path) -> None:
+def test_a_path_that_is_no_file_is_refused_by_its_name(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     path = str(folder / "x")

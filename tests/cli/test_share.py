@@ -97,7 +97,7 @@ def test_options_say_what_else_is_secret(tmp_path: Path) -> None:
     )
 
 
-def test_secret_variables_of_this_process_are_taken_out_unasked(tmp_path: Path) -> None:
+def test_secret_variables_of_this_process_are_replaced_without_an_option(tmp_path: Path) -> None:
     capture = recorded(tmp_path, {"a": f"with {SECRET}"})
     assert share(capture, "-o", tmp_path / "out", MY_API_KEY=SECRET).returncode == 0
     assert held((tmp_path / "out").read_bytes(), [SECRET]) == []
@@ -134,8 +134,8 @@ def test_a_part_of_any_capture_is_one_that_can_be_shown_and_served(name: str, ro
     for row in chosen:
         assert [one.method for one in shared if one.method == row.method and one.outcome == row.outcome], row.method
     records = list(read(out))
-    kept = {one.stream for one in records if isinstance(one, Open)}
-    assert {one.stream for one in records if isinstance(one, Frame)} <= kept
+    kept = {record.stream for record in records if isinstance(record, Open)}
+    assert {record.stream for record in records if isinstance(record, Frame)} <= kept
     assert len(records) < len(list(read(capture)))
 
 
@@ -147,11 +147,15 @@ def test_rows_left_out_leave_none_of_their_payloads(name: str, tmp_path: Path) -
     assert share(f"{capture}:{middle.row}", "-o", out, "--keep", ".*").returncode == 0
     assert run("verify", str(out)).returncode == 0
     said = b"\n".join(record.data for record in read(out) if isinstance(record, Frame))
-    chosen = {one.number for one in middle.messages}
-    others = [one for one in transcript.messages if one.number not in chosen and one.method not in HANDSHAKE and not one.batch]
-    opened = {one.number for row in transcript.exchanges if row.method in HANDSHAKE for one in row.messages}
-    assert [one.raw for one in others if one.number not in opened and one.raw.strip() in said] == []
-    assert all(one.raw.strip() in said for one in middle.messages)
+    chosen = {message.number for message in middle.messages}
+    others = [
+        message
+        for message in transcript.messages
+        if message.number not in chosen and message.method not in HANDSHAKE and not message.batch
+    ]
+    opened = {message.number for row in transcript.exchanges if row.method in HANDSHAKE for message in row.messages}
+    assert [other.raw for other in others if other.number not in opened and other.raw.strip() in said] == []
+    assert all(message.raw.strip() in said for message in middle.messages)
 
 
 def test_standard_input_and_output_will_do(tmp_path: Path) -> None:
@@ -240,7 +244,7 @@ def test_whatever_a_file_holds_it_is_shared_or_refused_and_what_is_shared_is_sou
         (("a.mcpspy", "-o", "no/such/folder"), 2, "No such file or directory"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_said_and_leaves_no_file(
+def test_wrong_options_are_reported_and_leave_no_file(
     words: tuple[str, ...], status: int, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded(tmp_path, {})
@@ -255,7 +259,7 @@ def test_what_makes_no_sense_is_said_and_leaves_no_file(
 # What slipped through
 
 
-def test_verify_says_what_slipped_through_and_how_to_take_it_out(tmp_path: Path) -> None:
+def test_verify_says_what_leaked_and_which_option_removes_it(tmp_path: Path) -> None:
     capture, out = recorded(tmp_path, {"note": SECRET}), tmp_path / "out.mcpspy"
     done = share(capture, "-o", out, "--verify")
     assert done.returncode == 1
@@ -277,14 +281,14 @@ def test_verify_looks_at_any_capture_and_for_what_this_process_knows(tmp_path: P
     done = share("--verify", capture, "--json", MY_OWN="left-handed", HOME="/home/alice")
     assert done.returncode == 1
     (found,) = json.loads(done.stdout)["captures"]
-    assert {(one["kind"], one["name"], one["option"]) for one in found["leaks"]} == {
+    assert {(leak["kind"], leak["name"], leak["option"]) for leak in found["leaks"]} == {
         ("environment", "MY_OWN", "--env MY_OWN"),
         ("personal", "home folder", "--personal"),
     }
-    assert {one["row"] for one in found["leaks"]} == {None, 3, 4}
+    assert {leak["row"] for leak in found["leaks"]} == {None, 3, 4}
 
 
-def test_what_is_to_be_kept_is_not_told(tmp_path: Path) -> None:
+def test_values_to_keep_are_not_reported(tmp_path: Path) -> None:
     assert share("--verify", recorded(tmp_path, {"note": SECRET}), "--keep", "Zq8.*").returncode == 0
 
 

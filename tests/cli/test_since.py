@@ -32,12 +32,12 @@ def aged(name: str, hours: float, **facts: Any) -> str:
 
 def labels(*words: str) -> list[str]:
     found = json.loads(run("show", "--json", *words).stdout)
-    return [one["label"] for one in found["captures"]]
+    return [capture["label"] for capture in found["captures"]]
 
 
 def rows(*words: str) -> list[tuple[int, int, str]]:
     found = json.loads(run("show", "--json", *words).stdout)["rows"]
-    return [(one["row"], one["id"], one["outcome"]) for one in found if one["kind"] == "exchange"]
+    return [(item["row"], item["id"], item["outcome"]) for item in found if item["kind"] == "exchange"]
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_a_time_that_a_clock_showed_twice_is_the_later_one_that_was(monkeypatch:
 @pytest.mark.parametrize(
     "text", ["", "soon", "90", "1x", "25:00", "2026-13-01", "-1h", "0s", "12", "9" * 300 + "d", "1h\x1b[2J"]
 )
-def test_what_is_no_moment_is_refused_with_what_is(text: str) -> None:
+def test_a_wrong_moment_is_refused_with_examples(text: str) -> None:
     with pytest.raises(UsageError, match=r"it takes an age like 90s, 1h or 2d, or a time like 09:30, 2026-11-21") as raised:
         moment_ns(text, now_ns=NOW_NS)
     assert "\x1b" not in str(raised.value)
 
 
-def test_a_moment_that_has_not_come_is_refused() -> None:
+def test_a_moment_in_the_future_is_refused() -> None:
     done = run("show", "--since", "2999-01-01")
     assert (done.returncode, "2999-01-01 is in the future" in done.stderr) == (2, True)
 
@@ -137,7 +137,7 @@ def test_the_json_says_since_when() -> None:
 def test_numbers_are_those_of_what_was_alive() -> None:
     live = Recording().ask(1).answer(1).ask(2, "ping")
     (server,) = json.loads(run("show", "--stats", "--json", "--since", LATE).stdout)["servers"]
-    assert [(one["method"], one["count"]) for one in server["calls"]] == [("ping", 1)]
+    assert [(call["method"], call["count"]) for call in server["calls"]] == [("ping", 1)]
     live.kill()
 
 
@@ -158,7 +158,7 @@ def test_of_one_recording_a_check_names_rows_as_show_takes_them() -> None:
 
 
 @pytest.mark.parametrize("verb", ["show", "check", "list"])
-def test_where_nothing_was_recorded_it_is_said_and_nothing_is_wrong(verb: str) -> None:
+def test_if_nothing_was_recorded_that_is_reported_and_no_error(verb: str) -> None:
     aged("old", 5)
     done = run(verb, "--since", "1h")
     assert (done.returncode, "othing was recorded since " in done.stderr) == (0, True)
@@ -171,18 +171,18 @@ def test_list_keeps_the_addresses_that_verbs_take() -> None:
     newest = aged("newest", 1)
     middle = aged("middle", 2, lasted_s=2 * HOUR_S)
     found = json.loads(run("list", "--since", "30m", "--json").stdout)
-    assert [(one["address"], one["captures"][0]["path"]) for one in found["recordings"]] == [("@1", middle)]
+    assert [(recording["address"], recording["captures"][0]["path"]) for recording in found["recordings"]] == [("@1", middle)]
     found = json.loads(run("list", "--since", "2h", "--json").stdout)
-    assert [one["captures"][0]["path"] for one in found["recordings"]] == [newest, middle]
+    assert [recording["captures"][0]["path"] for recording in found["recordings"]] == [newest, middle]
 
 
-def test_rows_by_number_are_refused_beside_it() -> None:
+def test_since_is_refused_with_row_numbers() -> None:
     aged("one", 1)
     done = run("show", "--since", "2h", "@:1")
     assert (done.returncode, "cannot be combined with rows" in done.stderr) == (2, True)
 
 
-def test_a_file_is_asked_about_as_well_and_so_is_standard_input() -> None:
+def test_since_works_with_a_file_and_with_standard_input() -> None:
     path = Path(aged("one", 1))
     assert rows("--since", "2h", str(path)) == [(1, 1, "unanswered")]
     assert rows("--since", "30m", str(path)) == []

@@ -96,7 +96,7 @@ def test_the_json_says_all_of_it(mcpspy: list[str], damaged: Path) -> None:
     found = json.loads(run([*mcpspy, "verify", "--json", str(damaged)]).stdout)
     (capture,) = found["captures"]
     assert (found["schema"], capture["status"], capture["complete"], capture["unusable_lines"]) == (1, "damaged", True, 1)
-    assert [(one["reason"], one["line"]) for one in capture["problems"]] == [("crc", 7), ("number", 8)]
+    assert [(problem["reason"], problem["line"]) for problem in capture["problems"]] == [("crc", 7), ("number", 8)]
 
 
 @pytest.mark.parametrize(

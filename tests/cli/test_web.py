@@ -82,7 +82,7 @@ def test_who_leaves_is_let_go_without_a_word(recording: Recording) -> None:
         recording.ask(3, name="unheard").answer(3)
         path = f"/proc/{served.running.process.pid}/fd"
         eventually(
-            lambda: recording.path not in {os.readlink(one) for one in Path(path).iterdir() if one.is_symlink()},
+            lambda: recording.path not in {os.readlink(file) for file in Path(path).iterdir() if file.is_symlink()},
             "the file to be let go",
         )
         assert served.running.end() == 0
@@ -90,14 +90,14 @@ def test_who_leaves_is_let_go_without_a_word(recording: Recording) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_while_somebody_looks(recording: Recording, number: signal.Signals) -> None:
+def test_a_signal_ends_it_while_a_page_is_open(recording: Recording, number: signal.Signals) -> None:
     with serving() as served, served.get(f"events?recording={name_of(recording)}") as stream:
         assert stream.readline().startswith(b"data: ")
         assert served.running.end(number) == 0
         assert "Traceback" not in served.running.text
 
 
-def test_a_busy_port_is_told_with_what_to_do() -> None:
+def test_a_port_in_use_is_reported_with_advice() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         done = run("web", "--port", str(port))

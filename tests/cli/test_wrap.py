@@ -51,7 +51,10 @@ LOCAL = '{"projects": {"/p": {"mcpServers": {"memory": {"command": "npx"}}}}, "m
 
 def states(*arguments: str) -> dict[str, str]:
     """Each server and its state."""
-    return {one["server"]: one["state"] for one in json.loads(run("wrap", "--status", "--json", *arguments).stdout)["servers"]}
+    return {
+        server["server"]: server["state"]
+        for server in json.loads(run("wrap", "--status", "--json", *arguments).stdout)["servers"]
+    }
 
 
 def test_all_servers_of_all_clients_are_wrapped_and_unwrapped(home: Path) -> None:
@@ -108,7 +111,7 @@ def test_reserved_ports_that_cannot_be_understood_hide_no_change(home: Path, sto
     assert re.search(r"- http://127.0.0.1:28\d+/mcp\n    \+ http://localhost:3001/mcp", run("unwrap", "--dry-run").stdout)
 
 
-def test_why_a_server_is_left_alone_is_said(home: Path) -> None:
+def test_the_reason_why_a_server_is_not_wrapped_is_shown(home: Path) -> None:
     write(home, ".cursor/mcp.json", CURSOR)
     words = run("wrap", "--dry-run").stdout
     assert "  mail\n    not wrapped: the client may be logged in to it (OAuth), and a login is for one URL" in words
@@ -123,7 +126,7 @@ def test_a_server_that_is_logged_in_to_is_wrapped_if_that_is_meant(home: Path) -
     assert file.read_text() == CURSOR
 
 
-def test_a_login_whose_url_nobody_remembers_is_an_error_that_says_so(home: Path) -> None:
+def test_a_login_whose_original_url_is_unknown_is_an_error(home: Path) -> None:
     text = '{"mcpServers": {"mail": {"url": "http://127.0.0.1:28777/mcp"}}}'
     file = write(home, ".cursor/mcp.json", text)
     done = run("unwrap", "--yes")
@@ -157,7 +160,7 @@ def test_a_copy_is_kept_and_the_client_to_restart_is_named(home: Path, store: Pa
     assert "MCPSPY_HOME is set in this shell, but a client passes it on only if" in done.stderr
 
 
-def test_what_serves_http_servers_is_named(home: Path) -> None:
+def test_wrapped_http_servers_are_named_with_the_command_that_serves_them(home: Path) -> None:
     write(home, ".cursor/mcp.json", CURSOR)
     assert "`docs` works only while `mcpspy proxy --all` is running." in run("wrap", "--yes").stderr
     assert "docs  wrapped, at port 28" in run("wrap", "--status").stdout
@@ -242,7 +245,7 @@ UNCHANGEABLE = [
 
 
 @pytest.mark.parametrize(("make", "words"), UNCHANGEABLE)
-def test_a_file_that_cannot_be_changed_is_said_and_the_others_are_changed(
+def test_a_file_that_cannot_be_changed_is_reported_and_the_others_are_changed(
     make: Callable[[Path], None], words: str, home: Path
 ) -> None:
     odd = write(home, ".cursor/mcp.json", CURSOR)
@@ -267,7 +270,7 @@ def test_a_file_that_is_a_link_into_a_repository_stays_one(home: Path) -> None:
     assert real.read_text() == CURSOR
 
 
-def test_a_server_whose_mcpspy_is_gone_is_said_and_mended(home: Path) -> None:
+def test_a_server_whose_mcpspy_is_gone_is_reported_and_repaired(home: Path) -> None:
     text = '{"mcpServers": {"x": {"command": "/gone/bin/mcpspy", "args": ["run", "--label", "x", "--", "npx", "-y"]}}}'
     file = write(home, ".cursor/mcp.json", text)
     assert "does not exist any more" in run("wrap", "--status").stdout
@@ -291,10 +294,10 @@ def test_several_that_wrap_at_once_wrap_everything_once(home: Path) -> None:
     names = ("time", "docs", "memory", "*", "time")
     codes: list[int] = []
     threads = [Thread(target=lambda name=name: codes.append(run("wrap", "--server", name).returncode)) for name in names]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(SCENE_S)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SCENE_S)
     assert codes == [0] * len(names)
     assert [states()[name] for name in ("time", "docs", "memory")] == ["wrapped"] * 3
     run("unwrap", "--all")
@@ -313,7 +316,7 @@ def test_a_virtual_environment_without_a_script_is_started_by_its_python(tmp_pat
     assert done.stdout == f"['{tmp_path / 'bin' / 'python'}', '-P', '-m', 'mcpspy']\n"
 
 
-def test_who_tries_mcpspy_from_a_cache_is_told_that_what_is_wrapped_will_not_start_for_ever(home: Path) -> None:
+def test_an_mcpspy_in_a_cache_warns_that_wrapped_servers_stop_working(home: Path) -> None:
     write(home, ".codex/config.toml", CODEX)
     python = str(home / ".cache" / "uv" / "archive-v0" / "x" / "bin" / "python")
     script = "import sys; _, sys.executable, *sys.argv[1:] = sys.argv; from mcpspy.__main__ import main; main()"
@@ -342,7 +345,7 @@ def test_a_terminal_is_shown_the_change_and_asked(answer: bytes, state: str, hom
     assert states() == {"git": state}
 
 
-def test_who_ends_it_at_the_second_question_is_told_what_was_changed_before(home: Path) -> None:
+def test_ended_at_the_second_question_it_reports_what_was_changed_before(home: Path) -> None:
     files = write(home, ".cursor/mcp.json", CURSOR), write(home, ".codex/config.toml", CODEX)
     with on_terminal("wrap", columns=200) as running:
         running.wait_for(f"Change {files[0]}? [Y/n]")
@@ -354,7 +357,7 @@ def test_who_ends_it_at_the_second_question_is_told_what_was_changed_before(home
     assert files[1].read_text() == CODEX
 
 
-def test_what_a_client_wrote_while_somebody_was_asked_stays(home: Path) -> None:
+def test_what_a_client_wrote_while_the_user_was_asked_stays(home: Path) -> None:
     file = write(home, ".claude.json", LOCAL)
     with on_terminal("wrap") as running:
         running.wait_for("[Y/n]")
@@ -365,7 +368,7 @@ def test_what_a_client_wrote_while_somebody_was_asked_stays(home: Path) -> None:
     assert states() == {"memory": "wrapped"}
 
 
-def test_a_server_that_became_another_while_somebody_was_asked_is_left_alone(home: Path) -> None:
+def test_a_server_that_changed_while_the_user_was_asked_is_not_wrapped(home: Path) -> None:
     file = write(home, ".codex/config.toml", CODEX)
     other = CODEX.replace("mcp-server-git", "mcp-server-evil")
     with on_terminal("wrap") as running:

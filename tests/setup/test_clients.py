@@ -45,9 +45,9 @@ def machine(
 def files(machine: Machine, below: Path, scope: str) -> list[str]:
     """McpClient and file of each configuration of a scope."""
     return [
-        f"{one.client.name} {one.path.relative_to(below).as_posix()}"
-        for one in client_files(machine)
-        if one.sections[0].scope == scope
+        f"{client_file.client.name} {client_file.path.relative_to(below).as_posix()}"
+        for client_file in client_files(machine)
+        if client_file.sections[0].scope == scope
     ]
 
 
@@ -63,7 +63,7 @@ def test_a_projects_files_are_at_its_root(tmp_path: Path) -> None:
 
 
 def test_in_the_home_folder_no_file_is_named_twice(tmp_path: Path) -> None:
-    found = [one.path for one in client_files(machine(tmp_path))]
+    found = [client_file.path for client_file in client_files(machine(tmp_path))]
     assert len(set(found)) == len(found)
 
 
@@ -80,7 +80,9 @@ def test_a_file_of_the_user_stays_theirs_in_the_home_folder(tmp_path: Path) -> N
     ],
 )
 def test_the_variables_of_the_clients_are_heeded(name: str, expected: str, tmp_path: Path) -> None:
-    found = [one.path for one in client_files(machine(tmp_path / "home", environ={name: str(tmp_path / "named")}))]
+    found = [
+        client_file.path for client_file in client_files(machine(tmp_path / "home", environ={name: str(tmp_path / "named")}))
+    ]
     assert tmp_path / "named" / expected in found
 
 
@@ -88,4 +90,4 @@ def test_profiles_of_vs_code_have_files_of_their_own(tmp_path: Path) -> None:
     profile = tmp_path / ".config" / "Code" / "User" / "profiles" / "1a2b" / "mcp.json"
     profile.parent.mkdir(parents=True)
     profile.touch()
-    assert profile in [one.path for one in client_files(machine(tmp_path))]
+    assert profile in [client_file.path for client_file in client_files(machine(tmp_path))]

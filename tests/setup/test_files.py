@@ -115,7 +115,7 @@ def test_what_one_that_was_killed_left_there_goes_and_what_another_does_now_stay
     assert (left.exists(), now.exists()) == (False, True)
 
 
-def test_a_file_that_nobody_may_write_is_left_alone_by_root_too(file: Path) -> None:
+def test_a_read_only_file_is_left_alone_by_root_too(file: Path) -> None:
     file.chmod(0o444)
     with pytest.raises(SetupError, match="read-only"):
         replace(snapshot(file), "new")
@@ -127,7 +127,7 @@ def test_a_folder_that_takes_no_file_is_named(file: Path, monkeypatch: pytest.Mo
         replace(snapshot(file), "new")
 
 
-def test_a_loop_of_links_is_said(tmp_path: Path) -> None:
+def test_a_loop_of_links_is_reported(tmp_path: Path) -> None:
     one, other = tmp_path / "a", tmp_path / "b"
     one.symlink_to(other)
     other.symlink_to(one)
@@ -142,7 +142,7 @@ def test_only_one_at_a_time_has_the_lock(tmp_path: Path) -> None:
         flock(other, LOCK_EX | LOCK_NB)
 
 
-def test_a_folder_of_ours_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_folder_of_ours_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SetupError, match="no backup can be kept there"), setup_lock(tmp_path / "file"):
         pass

@@ -62,7 +62,7 @@ def copied(system: str, folder: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {one.relative_to(folder).as_posix(): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -81,16 +81,16 @@ def test_the_files_become_what_they_should_and_then_what_they_were(system: str, 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_no_file_is_there_that_no_client_reads(system: str, tmp_path: Path) -> None:
     folder = copied(system, tmp_path)
-    read = {one.file.path.relative_to(folder).as_posix() for one in all_files(system, folder, ReservedPorts())}
+    read = {all_file.file.path.relative_to(folder).as_posix() for all_file in all_files(system, folder, ReservedPorts())}
     assert set(contents(folder)) == read
 
 
 def test_every_client_is_there_with_both_kinds_of_servers(tmp_path: Path) -> None:
     found = {
-        (one.file.client.name, server.entry.is_http)
+        (all_file.file.client.name, server.entry.is_http)
         for system in SYSTEMS
-        for one in all_files(system, copied(system, tmp_path / system), ReservedPorts())
-        for server in one.servers
+        for all_file in all_files(system, copied(system, tmp_path / system), ReservedPorts())
+        for server in all_file.servers
         if server.entry.state is EntryState.PLAIN
     }
     http = ("claude-code", "cursor", "vscode", "codex")
@@ -101,9 +101,9 @@ def value(found: Value) -> Any:
     """What a text of ours says, for comparing; numbers and words are nothing."""
     match found.kind:
         case "object":
-            return {one.key: value(one.value) for one in found.members}
+            return {member.key: value(member.value) for member in found.members}
         case "array":
-            return [value(one) for one in found.items]
+            return [value(item) for item in found.items]
     return found.string
 
 

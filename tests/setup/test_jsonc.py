@@ -36,10 +36,10 @@ def test_a_file_that_was_damaged_is_refused_in_the_same_words(named: dict[str, S
     assert refusal(damaged, WAY) == refusal(damaged, ())
 
 
-def test_what_no_server_can_stand_in_is_not_taken_apart() -> None:
+def test_values_that_contain_no_server_are_skipped() -> None:
     text = '{"projects": {"/p": {"history": [{"a": [1]}, 2], "mcpServers": {"x": {}}}}}'
     project = parse(text, ("projects", ANY, "mcpServers")).members[0].value.members[0].value
-    assert [(one.key, len(one.value.items), len(one.value.members)) for one in project.members] == [
+    assert [(member.key, len(member.value.items), len(member.value.members)) for member in project.members] == [
         ("history", 0, 0),
         ("mcpServers", 0, 1),
     ]

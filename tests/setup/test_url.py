@@ -51,7 +51,7 @@ def http_file(draw: DrawFn, suffix: str) -> str:
             spelt = draw(toml_string(url) | any_letters(url).filter(lambda text: "\\/" not in text))
             header = f"[mcp_servers.h{number}.http_headers]{newline}X-Api-Key = 'k'{newline}" if draw(st.booleans()) else ""
             parts.append(f"[mcp_servers.h{number}]{newline}url={spelt} # x{newline}{header}")
-        return "".join([*(one for one in parts if one[0] != "["), *(one for one in parts if one[0] == "[")])
+        return "".join([*(part for part in parts if part[0] != "["), *(part for part in parts if part[0] == "[")])
     entries = [
         draw(json_string(name)) + ":" + draw(json_entry(one, comments=True, newline=newline)) for name, one in programs.items()
     ]
@@ -74,12 +74,14 @@ def test_wrapped_and_unwrapped_a_file_is_what_it_was(suffix: str, data: DataObje
     named = config(folder / f"mcp{suffix}")
     before = data.draw(http_file(suffix)).encode()
     named.path.write_bytes(before)
-    was = {one.entry.path: one.entry.server_url for one in state_of(named).servers if one.entry.is_http}
-    usable = [one for one in state_of(named).servers if one.entry.state in (EntryState.PLAIN, EntryState.LOGIN)]
+    was = {server.entry.path: server.entry.server_url for server in state_of(named).servers if server.entry.is_http}
+    usable = [server for server in state_of(named).servers if server.entry.state in (EntryState.PLAIN, EntryState.LOGIN)]
     ports = changed(named, Aim.WRAP)
     entries = state_of(named, ports).servers
-    assert {one.entry.path: one.entry.server_url for one in entries if one.entry.is_http} == was
-    assert {one.entry.path for one in entries if one.entry.state is EntryState.WRAPPED} >= {one.entry.path for one in usable}
+    assert {entry.entry.path: entry.entry.server_url for entry in entries if entry.entry.is_http} == was
+    assert {entry.entry.path for entry in entries if entry.entry.state is EntryState.WRAPPED} >= {
+        one.entry.path for one in usable
+    }
     again = planned(named, Aim.WRAP, ports)  # the program of these tests is nowhere, so it is mended
     assert again is None or (again.text.encode(), again.ports) == (named.path.read_bytes(), ports)
     if all(one.entry.state is not EntryState.WRAPPED for one in usable) and len(usable) == len(entries):
@@ -95,7 +97,7 @@ def written(folder: Path, url: str, *members: str) -> ConfigEntry:
     return state_of(config(file)).servers[0].entry
 
 
-def test_path_and_query_stay_and_the_origin_is_remembered_behind_the_url(tmp_path: Path) -> None:
+def test_path_and_query_stay_and_the_fragment_has_the_origin(tmp_path: Path) -> None:
     written(tmp_path, "https://mcp.example.com/mcp?a=b&c=${D}", '"headers": {"Authorization": "x"}')
     changed(config(tmp_path / "one.json"), Aim.WRAP)
     url = json.loads((tmp_path / "one.json").read_text())["mcpServers"]["x"]["url"]
@@ -164,7 +166,7 @@ def test_the_url_of_a_login_comes_back_from_the_copy_where_the_reserved_ports_we
     changed(named, Aim.WRAP)
     found = read_state(named, ReservedPorts(), tmp_path / "backups")
     assert found is not None
-    assert [one.entry.server_url for one in found.servers] == ["https://mcp.example.com/mcp"]
+    assert [server.entry.server_url for server in found.servers] == ["https://mcp.example.com/mcp"]
 
 
 def test_a_copy_with_another_path_tells_nothing(tmp_path: Path) -> None:
@@ -178,13 +180,13 @@ def test_a_copy_with_another_path_tells_nothing(tmp_path: Path) -> None:
     assert found.servers[0].entry.has_unknown_original
 
 
-def test_what_nobody_remembers_is_said(tmp_path: Path) -> None:
+def test_an_unknown_original_is_reported(tmp_path: Path) -> None:
     entry = written(tmp_path, f"http://127.0.0.1:{PORTS[5]}/mcp")
     assert (entry.state, entry.has_unknown_original) == (EntryState.UNUSABLE, True)
     assert "the original URL is unknown" in entry.problem
 
 
-def test_a_url_that_nobody_remembers_does_not_become_that_of_another_server(tmp_path: Path) -> None:
+def test_a_port_with_an_unknown_original_does_not_become_that_of_another_server(tmp_path: Path) -> None:
     file = tmp_path / "two.json"
     lost = f'"lost": {{"url": "http://127.0.0.1:{PORTS[0]}/mcp"}}'
     file.write_text(f'{{"mcpServers": {{"x": {{"url": "http://h/1"}}, {lost}}}}}')
@@ -261,7 +263,7 @@ def test_all_ports_may_be_taken(tmp_path: Path) -> None:
         ReservedPorts().port("f", ("x",), None, is_free=lambda _: False)
 
 
-def test_a_port_where_somebody_listens_is_passed_by() -> None:
+def test_a_port_in_use_is_skipped() -> None:
     assert ReservedPorts().port("f", ("x",), None, is_free=lambda port: port > PORTS[2]) == PORTS[3]
 
 

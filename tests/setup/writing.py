@@ -49,7 +49,7 @@ def json_string(draw: DrawFn, text: str) -> str:
 def json_list(draw: DrawFn, items: list[str], signs: str, *, comments: bool, newline: str) -> str:
     """Items between brackets or braces."""
     blank = json_blank(comments, newline)
-    pieces = [draw(blank) + one + draw(blank) for one in items]
+    pieces = [draw(blank) + item + draw(blank) for item in items]
     trailing = "," + draw(blank) if comments and items and draw(st.booleans()) else ""
     return signs[0] + (",".join(pieces) + trailing if items else draw(blank)) + signs[1]
 
@@ -64,7 +64,7 @@ def json_entry(draw: DrawFn, server: Server, *, comments: bool, newline: str) ->
 
     members = [member("command", draw(json_string(server.command))), member("env", '{"A": "${B}"}')]
     if server.args is not None:
-        strings = [draw(json_string(one)) for one in server.args]
+        strings = [draw(json_string(arg)) for arg in server.args]
         members.append(member("args", draw(json_list(strings, "[]", comments=comments, newline=newline))))
     members = list(draw(st.permutations(members)))
     if draw(st.booleans()):
@@ -101,7 +101,7 @@ def toml_list(draw: DrawFn, items: list[str], newline: str) -> str:
     blank = st.sampled_from(["", " ", newline, f" # ], '{newline}  "])
     ends_in_comma = bool(items) and draw(st.booleans())
     trailing = "," + draw(blank) if ends_in_comma else ""
-    return "[" + (",".join(draw(blank) + one + draw(blank) for one in items) + trailing if items else draw(blank)) + "]"
+    return "[" + (",".join(draw(blank) + item + draw(blank) for item in items) + trailing if items else draw(blank)) + "]"
 
 
 @st.composite
@@ -110,7 +110,7 @@ def toml_entry(draw: DrawFn, name: str, server: Server, newline: str) -> str:
     key = draw(toml_string(name).filter(lambda text: not text.startswith(('"""', "'''"))))
     members = [("command", draw(toml_string(server.command))), ("cwd", '"${HOME}"')]
     if server.args is not None:
-        strings = [draw(toml_string(one)) for one in server.args]
+        strings = [draw(toml_string(arg)) for arg in server.args]
         members.append(("args", draw(toml_list(strings, newline))))
     members = draw(st.permutations(members))
     comment = st.sampled_from(["", " # [x]", "  "])

@@ -139,7 +139,7 @@ class Copier:
 
 
 class _CopyWriter:
-    """A writer of a new capture: it numbers records anew, and the `end` record has new counts."""
+    """A writer of a new capture: it renumbers the records, and the `end` record has new counts."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file = file

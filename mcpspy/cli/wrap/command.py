@@ -70,7 +70,7 @@ def _shared_options(verb: Callable[[WrapOptions], int]) -> Callable[..., int]:
     help="Keep the store below this size (2gb): the oldest recordings are deleted. `none` removes the quota. By default nothing is"
     " ever deleted.",
 )
-def command(wanted: WrapOptions) -> int:
+def command(options: WrapOptions) -> int:
     """Insert mcpspy between MCP clients and their servers: Claude Code, Claude Desktop, Cursor, VS Code, Codex.
 
     Shows what it would change and asks, file by file; with --all, --yes or without a terminal it does not ask. It changes the
@@ -84,12 +84,12 @@ def command(wanted: WrapOptions) -> int:
       mcpspy wrap --all --quota 2gb               wrap all, and keep at most 2 GB
       mcpspy wrap --status                        show what is wrapped
     """
-    return change_files(Aim.WRAP, wanted)
+    return change_files(Aim.WRAP, options)
 
 
 @click.command("unwrap")
 @_shared_options
-def unwrap(wanted: WrapOptions) -> int:
+def unwrap(options: WrapOptions) -> int:
     """Remove mcpspy from between MCP clients and their servers: undo `mcpspy wrap`, byte for byte.
 
     Other changes of a file since then are kept. A wrapped server is recognised by its command or URL, whichever mcpspy or person
@@ -99,4 +99,4 @@ def unwrap(wanted: WrapOptions) -> int:
       mcpspy unwrap                          unwrap all servers, after asking
       mcpspy unwrap --server time --yes      unwrap one server, without asking
     """
-    return change_files(Aim.UNWRAP, wanted)
+    return change_files(Aim.UNWRAP, options)

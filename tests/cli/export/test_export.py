@@ -51,12 +51,12 @@ def test_a_ladder_on_a_terminal_is_as_wide_as_that() -> None:
 def test_jsonl_has_every_message() -> None:
     found = [json.loads(line) for line in run("export", "jsonl", EVERYTHING).stdout.splitlines()]
     assert len(found) == len(transcribe(read(EVERYTHING)).messages)
-    assert all(one["schema"] == 1 for one in found)
+    assert all(item["schema"] == 1 for item in found)
 
 
 def test_rows_can_be_chosen() -> None:
     found = [json.loads(line) for line in run("export", "jsonl", f"{EVERYTHING}:2..4").stdout.splitlines()]
-    assert {one["row"] for one in found} == {2, 3, 4}
+    assert {item["row"] for item in found} == {2, 3, 4}
 
 
 def test_a_row_that_is_not_there_is_an_error() -> None:
@@ -108,7 +108,7 @@ def test_a_capture_without_messages_is_a_diagram_without_arrows(tmp_path: Path) 
         (["text", EVERYTHING, "--max-messages", "0"], "0 is not in the range"),
     ],
 )
-def test_what_cannot_be_drawn_is_said_with_what_can(arguments: list[str], said: str) -> None:
+def test_a_diagram_that_cannot_be_drawn_is_reported_with_those_that_can(arguments: list[str], said: str) -> None:
     done = run("export", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
@@ -147,7 +147,7 @@ def test_a_row_that_went_over_http_is_a_command() -> None:
     assert done.stdout.splitlines()[1].startswith("curl -sS -N -g -X POST http://127.0.0.1:8000/mcp")
 
 
-def test_the_stream_that_brought_an_answer_is_no_command_unless_it_is_asked_for() -> None:
+def test_the_stream_that_brought_an_answer_is_a_command_only_if_it_is_selected() -> None:
     sse = str(CAPTURES / "sse.mcpspy")
     assert [line.split()[5] for line in run("export", "curl", f"{sse}:5").stdout.splitlines() if line.startswith("curl")] == [
         "POST"
@@ -161,7 +161,7 @@ def test_a_har_has_the_transactions_of_the_rows() -> None:
 
 def test_a_trace_is_json_with_a_bar_for_each_call() -> None:
     found = json.loads(run("export", "perfetto", EVERYTHING).stdout)["traceEvents"]
-    assert len([one for one in found if one["ph"] == "X"]) == len(transcribe(read(EVERYTHING)).exchanges)
+    assert len([item for item in found if item["ph"] == "X"]) == len(transcribe(read(EVERYTHING)).exchanges)
 
 
 def test_a_report_holds_no_secrets(tmp_path: Path) -> None:

@@ -96,13 +96,13 @@ def test_another_capture_of_that_name_is_not_written_over(tmp_path: Path) -> Non
     assert not (tmp_path / "test_git.py").exists()
 
 
-def test_on_standard_output_it_is_said_where_the_capture_belongs() -> None:
+def test_on_standard_output_stderr_says_where_to_put_the_capture() -> None:
     ran = run("export", "pytest", str(CAPTURES / "git.mcpspy"))
     assert "def test_git(mcpspy):" in ran.stdout
     assert ran.stderr.startswith("mcpspy: the test reads captures/git.mcpspy beside it: copy ")
 
 
-def test_only_the_rows_that_are_asked_for_are_tested() -> None:
+def test_only_the_selected_rows_are_tested() -> None:
     module = run("export", "pytest", f"{CAPTURES / 'git.mcpspy'}:3..4").stdout
     assert [line.strip() for line in module.splitlines() if "# row" in line] == [
         "# row 3: tools/call git_status",
@@ -124,7 +124,7 @@ def test_several_captures_make_several_tests(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "captures").iterdir()) == ["git.mcpspy", "time.mcpspy"]
 
 
-def test_line_1_of_the_sdk_is_asked_what_it_can_ask() -> None:
+def test_version_1_of_the_sdk_sends_what_it_can_send() -> None:
     assert "ClientSession" in run("export", "pytest", "--sdk", "1", str(CAPTURES / "logs.mcpspy")).stdout
     ran = run("export", "pytest", "--sdk", "1", str(CAPTURES / "git.mcpspy"))
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -138,7 +138,7 @@ def test_line_1_of_the_sdk_is_asked_what_it_can_ask() -> None:
         ("-", "a test needs a file"),
     ],
 )
-def test_what_cannot_be_tested_is_told(what: str, sentence: str) -> None:
+def test_what_cannot_be_tested_is_reported(what: str, sentence: str) -> None:
     ran = run("export", "pytest", what)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert sentence in ran.stderr

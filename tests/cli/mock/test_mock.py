@@ -98,7 +98,7 @@ def test_a_file_that_is_no_capture_is_refused() -> None:
         ([TIME, "--capture="], "--capture needs the name of a file"),
     ],
 )
-def test_wrong_use_gets_a_sentence(arguments: list[str | Path], sentence: str) -> None:
+def test_a_wrong_command_line_gets_a_sentence(arguments: list[str | Path], sentence: str) -> None:
     done = mock(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
@@ -208,7 +208,7 @@ def test_rules_leave_out_what_differs() -> None:
     assert done.stderr == ""
 
 
-def test_what_comes_nearest_is_played_and_told(tmp_path: Path) -> None:
+def test_the_nearest_answer_is_played_and_reported(tmp_path: Path) -> None:
     capture = written(tmp_path / "a.mcpspy", Dialogue().client(tool_call(1, "weather", city="Oslo")).server(result(1)).records)
     with Mocking(capture, "--on-miss", "nearest") as mocking:
         mocking.send(tool_call(7, "weather", city="Rome"))
@@ -223,7 +223,7 @@ def test_what_comes_nearest_is_played_and_told(tmp_path: Path) -> None:
         "             or --match loose\n"
         "  played   row 1 anyway\n"
     )
-    (note,) = [one for one in mocking.records if isinstance(one, Note)]
+    (note,) = [record for record in mocking.records if isinstance(record, Note)]
     assert (note.topic, note.text.endswith("; row 1 was played all the same")) == ("miss", True)
 
 

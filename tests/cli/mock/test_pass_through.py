@@ -40,7 +40,9 @@ NOT_BOTH = "name the live server by its command after --, or by --url and --head
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("way", [(), ("--listen", "127.0.0.1:0")])
-def test_what_makes_no_sense_is_said(capture: Path, words: tuple[str, ...], why: str, way: tuple[str, ...]) -> None:
+def test_options_that_cannot_be_combined_are_reported(
+    capture: Path, words: tuple[str, ...], why: str, way: tuple[str, ...]
+) -> None:
     told = mock(capture, *way, *words)
     assert (told.returncode, told.stdout) == (2, "")
     assert told.stderr.startswith(f"mcpspy mock: {why}")

@@ -38,8 +38,8 @@ def upstreams() -> Iterator[dict[str, Upstream]]:
     """Two servers."""
     found = {name: Upstream() for name in ("one", "two")}
     yield found
-    for one in found.values():
-        one.end()
+    for value in found.values():
+        value.end()
 
 
 class All:
@@ -116,7 +116,7 @@ def asked(port: int, upstream: Upstream) -> None:
 def captures() -> dict[str, int]:
     """How many captures there are under each label."""
     recordings = json.loads(run("list", "--json", "--all").stdout)["recordings"]
-    labels = [capture["label"] for one in recordings for capture in one["captures"]]
+    labels = [capture["label"] for recording in recordings for capture in recording["captures"]]
     return {label: labels.count(label) for label in labels}
 
 
@@ -133,7 +133,7 @@ def test_each_server_has_its_port_its_label_and_its_capture(file: Path, upstream
     assert "where nothing listens" in run("wrap", "--status").stdout
 
 
-def test_a_port_that_is_taken_is_said_the_others_are_served_and_it_is_tried_again(
+def test_a_port_in_use_is_reported_and_tried_again_while_the_others_are_served(
     file: Path, upstreams: dict[str, Upstream]
 ) -> None:
     wrapped(file, upstreams)
@@ -146,7 +146,7 @@ def test_a_port_that_is_taken_is_said_the_others_are_served_and_it_is_tried_agai
         asked(proxy.port("one"), upstreams["one"])
 
 
-def test_where_all_ports_are_taken_it_ends(file: Path, upstreams: dict[str, Upstream]) -> None:
+def test_if_all_ports_are_in_use_it_ends(file: Path, upstreams: dict[str, Upstream]) -> None:
     wrapped(file, upstreams)
     with All(2):
         done = subprocess.run(
@@ -155,7 +155,7 @@ def test_where_all_ports_are_taken_it_ends(file: Path, upstreams: dict[str, Upst
     assert (done.returncode, done.stdout, done.stderr.count(b"another mcpspy proxy?")) == (4, b"", 2)
 
 
-def test_one_tap_that_ends_is_told_and_the_others_go_on(file: Path, upstreams: dict[str, Upstream]) -> None:
+def test_a_tap_that_ends_is_reported_and_the_others_go_on(file: Path, upstreams: dict[str, Upstream]) -> None:
     wrapped(file, upstreams)
     with All(2) as proxy:
         os.kill(proxy.children()[0], signal.SIGKILL)
@@ -164,7 +164,7 @@ def test_one_tap_that_ends_is_told_and_the_others_go_on(file: Path, upstreams: d
         assert proxy.stop() == ""
 
 
-def test_what_is_wrapped_meanwhile_is_served_and_what_is_unwrapped_goes_on(file: Path, upstreams: dict[str, Upstream]) -> None:
+def test_servers_wrapped_later_are_served_and_unwrapped_ones_go_on(file: Path, upstreams: dict[str, Upstream]) -> None:
     file.write_text(json.dumps({"mcpServers": {name: {"url": one.url} for name, one in upstreams.items()}}))
     run("wrap", "--server", "one", "--yes")
     with All(1) as proxy:
@@ -199,7 +199,7 @@ def test_nothing_wrapped_is_nothing_to_serve() -> None:
 
 
 @pytest.mark.parametrize("option", [("--label", "x"), ("--listen", "127.0.0.1:0"), ("--header", "A: b"), ("http://h/",)])
-def test_what_is_about_one_server_is_refused_beside_all(option: tuple[str, ...]) -> None:
+def test_options_for_one_server_are_refused_with_all(option: tuple[str, ...]) -> None:
     done = run("proxy", "--all", *option)
     assert (done.returncode, "is for one server, and --all is for many" in done.stderr) == (2, True)
 

@@ -33,7 +33,7 @@ def test_the_variables_have_the_prefix_of_the_apis_paths(url: str, expected: lis
     assert api_variables(OWN, base_url(url)) == [one.replace("=", f"={OWN}", 1) for one in expected]
 
 
-def test_the_lines_behind_the_address_say_what_to_set(tmp_path: Path) -> None:
+def test_the_lines_after_the_url_name_the_variables_to_set(tmp_path: Path) -> None:
     upstream = Upstream()
     argv = [
         sys.executable,
@@ -106,13 +106,13 @@ def test_nothing_of_mcps_is_mapped(tmp_path: Path) -> None:
 
 
 def has_parts(proxy: Proxy, count: int) -> bool:
-    return len([one for one in proxy.found(Frame) if one.part]) == count
+    return len([item for item in proxy.found(Frame) if item.part]) == count
 
 
 def test_a_compressed_stream_is_recorded_as_it_comes(tmp_path: Path) -> None:
     events = [b"data: %d\n\n" % number for number in range(3)]
     packer = zlib.compressobj(wbits=31)
-    packed = [packer.compress(one) + packer.flush(zlib.Z_SYNC_FLUSH) for one in events]
+    packed = [packer.compress(event) + packer.flush(zlib.Z_SYNC_FLUSH) for event in events]
     head = EVENTS.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n")
     with between(tmp_path / "x.mcpspy", "--model") as (upstream, proxy):
         client, server = asked(upstream, proxy, proxy.request(b"POST /v1/messages"))

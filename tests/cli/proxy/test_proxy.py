@@ -90,7 +90,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("arguments", "words"), WRONG)
-def test_what_cannot_be_meant_is_a_usage_error(arguments: list[str], words: str, mcpspy: list[str]) -> None:
+def test_a_wrong_command_line_is_a_usage_error(arguments: list[str], words: str, mcpspy: list[str]) -> None:
     status, text = said(mcpspy, *arguments)
     assert status == 2
     assert words in re.sub(r"\s+", " ", text)
@@ -116,7 +116,7 @@ def test_other_machines_may_be_let_in_by_a_name(tmp_path: Path) -> None:
 
 def spoken(upstream: Upstream, proxy: Proxy) -> None:
     """A dialogue with a secret in every place that a tap knows of."""
-    name = [one.encode() for one in SECRETS]
+    name = [secret.encode() for secret in SECRETS]
     client, server = asked(
         upstream,
         proxy,
@@ -201,7 +201,7 @@ def test_an_upstream_that_speaks_tls_is_reached_and_that_is_noted(trust: str, se
         proxy.end()
 
 
-def test_an_upstream_whose_certificate_nobody_vouches_for_is_a_502_that_says_so(secure: SecureUpstream, tmp_path: Path) -> None:
+def test_an_upstream_with_an_untrusted_certificate_is_a_502_that_says_so(secure: SecureUpstream, tmp_path: Path) -> None:
     proxy = Proxy(secure.url, tmp_path / "x.mcpspy")
 
     def refused() -> None:

@@ -60,11 +60,11 @@ def test_the_smallest_sequence_is_found_over_http_with_what_gives_out_its_state(
             "replay", capture("stateless"), "--url", url, "--until", "tool:greet status:ok not status:needs-input", "--json"
         )
     found = json.loads(done.stdout)
-    assert [(one["row"], one["outcome"]) for one in found["rows"]] == [(4, "ok"), (5, "ok")]
+    assert [(row["row"], row["outcome"]) for row in found["rows"]] == [(4, "ok"), (5, "ok")]
     assert (found["minimal"], found["unresolved"]) == (True, 0)
 
 
-def test_the_recorded_url_is_asked_where_none_is_named_and_that_is_meant(tmp_path: Path) -> None:
+def test_the_recorded_url_is_called_only_with_consent(tmp_path: Path) -> None:
     kept = str(tmp_path / "x.mcpspy")
     with served(capture("streamable"), "streamable") as url:
         run("replay", capture("streamable"), "--url", url, "--capture", kept)
@@ -94,7 +94,7 @@ def test_what_is_sent_is_marked_as_ours_and_session_ids_reach_no_disk(tmp_path: 
     assert {one.sender for one in opened if one.injected} == {"client"}
     sessions = {field for one in opened for field in one.head.lower().split(b"\r\n") if field.startswith(b"mcp-session-id")}
     assert sessions
-    assert all(b"redacted-" in one for one in sessions)
+    assert all(b"redacted-" in session for session in sessions)
 
 
 def of_two_clients(folder: Path) -> str:
@@ -111,7 +111,10 @@ def test_each_client_of_a_capture_is_played_for_itself(tmp_path: Path) -> None:
     path = of_two_clients(tmp_path)
     with served(path, "streamable") as url:
         told = json.loads(run("replay", path, "--url", url, "--json").stdout)
-    assert [(one["requests"], one["comparison"]["summary"]["different"]) for one in told["clients"]] == [(2, False), (2, False)]
+    assert [(client["requests"], client["comparison"]["summary"]["different"]) for client in told["clients"]] == [
+        (2, False),
+        (2, False),
+    ]
 
 
 def test_the_smallest_sequence_is_that_of_one_client(tmp_path: Path) -> None:
@@ -141,7 +144,7 @@ def test_a_login_that_is_given_is_shown_to_the_server_and_reaches_no_disk(guarde
     assert b"Bearer good" not in kept.read_bytes()
 
 
-def test_a_login_may_stand_in_the_environment(guarded: str) -> None:
+def test_a_login_may_be_in_the_environment(guarded: str) -> None:
     assert run("replay", capture("oauth"), "--url", guarded, MCPSPY_AUTHORIZATION="Bearer good").returncode == 0
 
 

@@ -58,7 +58,7 @@ def test_a_difference_that_is_ignored_is_none(visit: str) -> None:
     assert replay(visit, "--ignore", "$.result.content[*].text", faults=("rude",)).returncode == 0
 
 
-def test_what_the_server_never_asked_before_is_told_and_refused(visit: str, tmp_path: Path) -> None:
+def test_a_request_that_the_server_never_sent_before_is_reported_and_refused(visit: str, tmp_path: Path) -> None:
     kept = str(tmp_path / "x.mcpspy")
     done = replay(visit, "--capture", kept, faults=("curious",), log=tmp_path / "log")
     assert done.returncode == 1
@@ -123,11 +123,19 @@ def test_a_dry_run_says_what_is_carried(visit: str) -> None:
 
 def test_a_dry_run_is_json_for_programs(visit: str) -> None:
     told = json.loads(run("replay", visit, "--dry-run", "--json").stdout)
-    assert [one["effect"] for one in told["sends"] if one["kind"] == "request"] == [
+    assert [send["effect"] for send in told["sends"] if send["kind"] == "request"] == [
         "none", "none", "reads", "changes", "changes", "changes",
     ]  # fmt: skip
     assert json.loads(told["sends"][0]["text"])["method"] == "initialize"
-    assert [[each["from_row"] for each in one.get("correlated", [])] for one in told["sends"]] == [[], [], [], [], [], [5], []]
+    assert [[each["from_row"] for each in send.get("correlated", [])] for send in told["sends"]] == [
+        [],
+        [],
+        [],
+        [],
+        [],
+        [5],
+        [],
+    ]
 
 
 # --- What is not sent ---
@@ -160,7 +168,7 @@ def test_a_dry_run_says_what_would_not_be_sent(secret: str) -> None:
 # --- Servers that die, or were never there ---
 
 
-def test_what_was_compared_before_the_server_died_is_kept_and_what_remains_is_told(visit: str, tmp_path: Path) -> None:
+def test_what_was_compared_before_the_server_died_is_kept_and_the_rest_is_reported(visit: str, tmp_path: Path) -> None:
     done = replay(visit, "--capture", str(tmp_path / "x.mcpspy"), faults=("dies",))
     assert done.returncode == 1
     first, *others = done.stdout.splitlines()
@@ -188,7 +196,7 @@ def test_a_url_that_cannot_be_reached_is_exit_status_4_and_what_to_do_next(visit
     assert "cannot be reached: Connection refused. Is the server running, and is this its address?\n" in done.stderr
 
 
-def test_a_server_that_says_nothing_is_given_up(visit: str) -> None:
+def test_a_silent_server_is_given_up(visit: str) -> None:
     done = replay(visit, "--timeout", "0.2", faults=("mute",))
     assert done.returncode == 4
     assert "initialize was not answered in time" in done.stdout
@@ -215,19 +223,19 @@ def test_a_file_that_is_no_capture_is_exit_status_3(tmp_path: Path) -> None:
 # --- Asking before anything is done ---
 
 
-def test_a_recorded_command_is_not_started_unasked(visit: str) -> None:
+def test_a_recorded_command_is_not_started_without_consent(visit: str) -> None:
     done = run("replay", visit)
     assert done.returncode == 2
     assert "Add --yes to start it" in done.stderr
     assert "tickets.py" in done.stderr
 
 
-def test_a_recorded_command_is_started_where_that_is_said(visit: str) -> None:
+def test_a_recorded_command_is_started_with_yes(visit: str) -> None:
     assert run("replay", visit, "--yes").returncode == 0
 
 
 @pytest.mark.parametrize(("answer", "status"), [(b"n\n", 130), (b"y\n", 0)])
-def test_on_a_terminal_calls_that_may_change_something_are_asked_for(tmp_path: Path, answer: bytes, status: int) -> None:
+def test_on_a_terminal_calls_that_may_change_something_need_consent(tmp_path: Path, answer: bytes, status: int) -> None:
     capture = recorded(tmp_path, LIST, call("drop", table="a"), call("greet", name="Ada"))
     with on_terminal("replay", capture, "--", *SERVER, str(tmp_path / "log"), columns=200) as running:
         asked = running.wait_for("Continue? [y/N]")
@@ -238,18 +246,18 @@ def test_on_a_terminal_calls_that_may_change_something_are_asked_for(tmp_path: P
     assert said(tmp_path / "log") == ([] if status else [*HANDSHAKE, "tools/list", "drop", "greet"])
 
 
-def test_beneath_git_nobody_is_asked(visit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_below_git_nobody_is_asked(visit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_PREFIX", "")
     with on_terminal("replay", visit, "--", *SERVER) as running:
         assert running.rest() == 0
 
 
-def test_on_a_terminal_what_reads_alone_is_sent_unasked(visit: str) -> None:
+def test_on_a_terminal_calls_that_only_read_are_sent_without_asking(visit: str) -> None:
     with on_terminal("replay", f"{visit}:4", "--", *SERVER) as running:
         assert running.rest() == 0
 
 
-def test_the_credentials_of_a_login_are_asked_for() -> None:
+def test_missing_credentials_of_a_login_are_named() -> None:
     done = run("replay", str(CAPTURES / "oauth.mcpspy"), "--url", "http://127.0.0.1:9/mcp")
     message = "mcpspy: header fields of the recorded client are not sent: Authorization; add --header"
     assert f"{message}, or set MCPSPY_AUTHORIZATION\n" in done.stderr
@@ -314,13 +322,13 @@ def test_json_has_what_was_sent_and_the_comparison(visit: str, tmp_path: Path) -
         (["{}", "--capture", "/nowhere/x", "--", "x"], "nothing was sent"),
     ],
 )  # fmt: skip
-def test_a_command_line_that_makes_no_sense_is_exit_status_2(visit: str, words: list[str], told: str) -> None:
+def test_a_wrong_command_line_is_exit_status_2(visit: str, words: list[str], told: str) -> None:
     done = run("replay", *[word.format(visit) for word in words])
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr
 
 
-def test_a_capture_in_which_nobody_asked_anything_is_exit_status_2(tmp_path: Path) -> None:
+def test_a_capture_without_a_request_is_exit_status_2(tmp_path: Path) -> None:
     subprocess.run(
         [*MCPSPY, "run", "--capture", str(tmp_path / "x.mcpspy"), "--quiet", "--", "true"],
         stdin=subprocess.DEVNULL, timeout=DEADLINE_S, check=True,
@@ -382,7 +390,7 @@ def test_a_replay_that_is_stopped_ends_its_server_and_keeps_what_it_heard(visit:
         eventually(lambda: "greet" in said(log), "a call that is not answered")
         assert running.end(number) == 130
     exits = [one for one in read(str(kept)) if isinstance(one, Exit)]
-    assert [one.code for one in exits] == [0]
+    assert [exit.code for exit in exits] == [0]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -42,7 +42,9 @@ def on(nth: int, tool: str, **arguments: Any) -> Any:
 
     def asks(answers: list[Any]) -> Any:
         opened = [
-            one["result"]["structuredContent"]["handle"] for one in answers if "structuredContent" in one.get("result", {})
+            answer["result"]["structuredContent"]["handle"]
+            for answer in answers
+            if "structuredContent" in answer.get("result", {})
         ]
         return call(tool, handle=opened[nth], **arguments)
 
@@ -85,7 +87,7 @@ def until(capture: str, condition: str, *words: str, server: tuple[str, ...] = (
 
 def test_the_calls_that_a_crash_takes_are_found_in_few_runs(least: Least) -> None:
     found = least.found
-    assert [one["target"] for one in found["rows"]] == CULPRITS
+    assert [row["target"] for row in found["rows"]] == CULPRITS
     assert (found["of"], found["minimal"], found["what"]) == (67, True, "the server was killed by SIGSEGV")
     assert found["runs"] <= MOST_RUNS
     assert (found["capture"], found["again"]) == (str(least.path), f"mcpspy replay {least.path} -- {' '.join(SERVER)} crash")
@@ -96,21 +98,21 @@ def test_the_capture_is_what_passed_when_it_happened(least: Least) -> None:
     opened = live.exchanges[1].response
     assert opened is not None
     handle = opened.result["structuredContent"]["handle"]
-    assert [one.target for one in live.exchanges[1:]] == CULPRITS
-    assert {one.request.params["arguments"]["handle"] for one in live.exchanges[2:]} == {handle}
+    assert [exchange.target for exchange in live.exchanges[1:]] == CULPRITS
+    assert {exchange.request.params["arguments"]["handle"] for exchange in live.exchanges[2:]} == {handle}
     assert live.captures[0].exit is not None
     assert live.captures[0].exit.signal == "SIGSEGV"
     assert live.captures[0].complete
 
 
-def test_it_is_told_with_its_rows_and_where_it_was_recorded(few: str, tmp_path: Path) -> None:
+def test_the_result_is_shown_with_its_rows_and_its_capture(few: str, tmp_path: Path) -> None:
     path = tmp_path / "least.mcpspy"
     done = until(few, "crash", "--capture", str(path))
     lines = done.stdout.splitlines()
     assert lines[0] == "✗ crash · 4 of 10 messages · the server was killed by SIGSEGV"
     assert lines[1].endswith("every one of these is needed")
     assert [line.split("→")[1].split("{")[0].strip() for line in lines if "→" in line] == [
-        f"tools/call {one}" for one in CULPRITS
+        f"tools/call {culprit}" for culprit in CULPRITS
     ]
     assert "mcpspy: 10 messages → " in done.stderr
     assert done.stderr.endswith(f"mcpspy: recorded to {path}\n")
@@ -121,7 +123,7 @@ def test_what_was_found_can_be_looked_for_again(least: Least) -> None:
     assert until(str(least.path), "crash").stdout.startswith("✗ crash · 4 of 4 messages")
 
 
-def test_on_a_terminal_the_next_commands_are_told(few: str, tmp_path: Path) -> None:
+def test_on_a_terminal_the_next_commands_are_shown(few: str, tmp_path: Path) -> None:
     path = tmp_path / "least.mcpspy"
     words = ("replay", few, "--until", "crash", "--capture", str(path), "--yes", "--", *SERVER, "crash")
     with on_terminal(*words, columns=200) as running:
@@ -131,7 +133,7 @@ def test_on_a_terminal_the_next_commands_are_told(few: str, tmp_path: Path) -> N
         assert "10 messages → " in running.words
 
 
-def test_who_interrupts_it_is_told_what_was_found_so_far(crash: str, tmp_path: Path) -> None:
+def test_interrupted_it_shows_the_result_so_far(crash: str, tmp_path: Path) -> None:
     path = tmp_path / "least.mcpspy"
     with on_pipe("replay", crash, "--until", "crash", "--capture", str(path), "--", *SERVER, "crash") as running:
         running.wait_for("67 messages → ")
@@ -155,19 +157,19 @@ def test_an_error_is_found_by_its_code_and_by_its_text(tmp_path: Path) -> None:
     capture = recorded(tmp_path, *noise(2), call("open"), *noise(2), *writes, *noise(2), server=[*SERVER, "third"])
     for condition in ("error:-32603", '"one too many"', "tool:write status:error"):
         found = json.loads(until(capture, condition, "--json", server=("third",)).stdout)
-        assert [one["target"] for one in found["rows"]] == ["open", "write", "write", "write"]
+        assert [row["target"] for row in found["rows"]] == ["open", "write", "write", "write"]
 
 
 def test_a_call_that_hangs_is_found(tmp_path: Path) -> None:
     calls = [*noise(2), call("open"), *noise(2), on(0, "close"), *noise(2), on(0, "write", text="wait")]
     capture = recorded(tmp_path, *calls, server=[*SERVER, "hang"])
     done = until(capture, "timeout", "--timeout", "0.3", "--json", server=("hang",))
-    assert [one["target"] for one in json.loads(done.stdout)["rows"]] == ["open", "close", "write"]
+    assert [row["target"] for row in json.loads(done.stdout)["rows"]] == ["open", "close", "write"]
 
 
 def test_a_finding_is_looked_for_by_its_rule(few: str) -> None:
     found = json.loads(until(few, "rule:server-died", "--json").stdout)
-    assert [one["target"] for one in found["rows"]] == CULPRITS
+    assert [row["target"] for row in found["rows"]] == CULPRITS
 
 
 def test_what_happens_without_any_call_takes_none(few: str) -> None:

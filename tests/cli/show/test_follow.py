@@ -105,13 +105,13 @@ def test_json_is_an_object_for_each_change_of_state_keyed_by_row() -> None:
         shown.wait_for('"pending"')
         recording.answer(1)
         shown.wait_for('"ok"')
-        found = [one for one in states(shown) if one["kind"] == "exchange"]
-        assert [(one["row"], one["outcome"]) for one in found] == [(1, "pending"), (1, "ok")]
-        assert {one["capture_id"] for one in found} == {os.path.basename(recording.path)}
+        found = [state for state in states(shown) if state["kind"] == "exchange"]
+        assert [(item["row"], item["outcome"]) for item in found] == [(1, "pending"), (1, "ok")]
+        assert {item["capture_id"] for item in found} == {os.path.basename(recording.path)}
         recording.end()
 
 
-def test_a_streamed_answer_is_told_when_it_is_asked_at_its_first_token_and_at_its_end(tmp_path: Path) -> None:
+def test_a_streamed_answer_is_shown_when_it_is_requested_at_its_first_token_and_at_its_end(tmp_path: Path) -> None:
     traffic = ModelTraffic()
     pieces = [sse(delta(text)) for text in ("Good", " day", " to", " you")]
     call = traffic.ask("user: hello", stream=True).stream()
@@ -132,7 +132,7 @@ def test_a_streamed_answer_is_told_when_it_is_asked_at_its_first_token_and_at_it
             shown.wait_for('"is_whole":false,"deltas":')
             file.write(lines[-1])
             shown.wait_for('"is_whole":true')
-            told = [(one["outcome"], one["duration_ns"] is not None) for one in states(shown)]
+            told = [(state["outcome"], state["duration_ns"] is not None) for state in states(shown)]
     assert told[0] == ("pending", False)
     assert told[-1] == ("ok", True)
     assert len(told) <= 3, "one of each delta"
@@ -331,8 +331,8 @@ def test_where_many_servers_run_the_status_line_counts_them_and_says_what_is_pen
     with on_terminal("show", "-f", columns=80) as shown:
         words = shown.wait_for("6 pending")
         shown.end()
-    for one in taps:
-        one.end()
+    for tap in taps:
+        tap.end()
     assert "recording 6 servers · 6 calls · 6 pending · Ctrl-C ends" in words
 
 

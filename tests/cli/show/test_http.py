@@ -58,7 +58,7 @@ def test_a_row_without_a_message_is_found_by_its_number() -> None:
     assert done.stdout.startswith("row 7 · GET /.well-known/oauth-protected-resource · 200")
 
 
-def test_an_exchange_shown_whole_says_in_which_chunks_its_messages_came() -> None:
+def test_an_exchange_in_full_says_in_which_chunks_its_messages_came() -> None:
     assert "in 0x40 64, 0x2e 46" in run("show", f"{GOLDEN}:2").stdout
 
 
@@ -73,7 +73,7 @@ def test_the_wire_view_does_not_go_with_raw_bytes() -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
-def test_a_long_line_is_cut_among_all_rows_and_whole_in_its_own() -> None:
+def test_a_long_line_is_cut_among_all_rows_and_full_in_its_own() -> None:
     live = Live()
     live.told.post(request(1)).answer(200, result(1, "x" * 9_000))
     live.flush()
@@ -141,7 +141,7 @@ def test_each_change_of_a_transaction_is_an_object() -> None:
         live.flush()
         shown.wait_for('"status":404')
         states = [json.loads(line) for line in shown.words.splitlines() if line.endswith("}")]
-        assert {(one["kind"], one["row"], one["method"]) for one in states} == {("transaction", 1, "GET")}
+        assert {(state["kind"], state["row"], state["method"]) for state in states} == {("transaction", 1, "GET")}
     live.recording.close()
 
 

@@ -15,7 +15,7 @@ def test_both_legs_are_one_timeline() -> None:
     assert [text.count(words) for words in ("→ chat.completions gpt-4o-mini", "→ tools/call get_weather")] == [2, 1]
 
 
-def test_a_row_of_a_model_s_leg_is_shown_whole() -> None:
+def test_a_model_call_is_shown_in_full() -> None:
     text = run("show", f"{MODEL}:1").stdout
     assert all(words in text for words in ("row 1 · chat.completions gpt-4o-mini · ok", "2 tools offered", "no call recorded"))
 
@@ -34,14 +34,14 @@ def test_the_numbers_of_both_legs_are_in_one_object() -> None:
 def test_a_check_holds_both_legs_against_each_other() -> None:
     done = run("check", SERVER, MODEL, "--select", "model", "--json")
     assert done.returncode == 1
-    assert [(one["rule"], one["culprit_name"]) for one in json.loads(done.stdout)["findings"]] == [
+    assert [(finding["rule"], finding["culprit_name"]) for finding in json.loads(done.stdout)["findings"]] == [
         ("use-id-mismatch", "client agent")
     ]
 
 
 def test_a_filter_finds_who_wanted_a_tool_and_the_call() -> None:
     rows = json.loads(run("show", SERVER, MODEL, "-F", "tool:get_weather", "--json").stdout)["rows"]
-    assert [one["kind"] for one in rows] == ["model_call", "exchange"]
+    assert [row["kind"] for row in rows] == ["model_call", "exchange"]
 
 
 def test_diff_says_that_it_does_not_compare_calls_of_models() -> None:

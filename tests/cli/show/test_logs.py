@@ -40,7 +40,7 @@ def test_the_numbers_tell_how_long_it_took_to_start() -> None:
 
 def test_the_numbers_are_json_too() -> None:
     (server,) = json.loads(run("show", "--stats", "--json", CAPTURE).stdout)["servers"]
-    assert [one["method"] for one in server["calls"]] == ["initialize", "tools/call", "tools/list"]
+    assert [call["method"] for call in server["calls"]] == ["initialize", "tools/call", "tools/list"]
 
 
 @pytest.mark.parametrize("other", ["-f", "--raw", "--http"])
@@ -50,4 +50,4 @@ def test_the_numbers_go_with_no_other_view(other: str) -> None:
 
 def test_the_numbers_of_rows_count_these_alone() -> None:
     (server,) = json.loads(run("show", "--stats", "--json", f"{CAPTURE}:4..5").stdout)["servers"]
-    assert [(one["method"], one["count"]) for one in server["calls"]] == [("tools/call", 2)]
+    assert [(call["method"], call["count"]) for call in server["calls"]] == [("tools/call", 2)]

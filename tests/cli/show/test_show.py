@@ -65,7 +65,7 @@ def test_captures_named_together_are_merged() -> None:
     assert "server" in shown
 
 
-def test_one_row_is_shown_whole() -> None:
+def test_one_row_is_shown_in_full() -> None:
     shown = run("show", f"{TIME}:1").stdout
     assert shown.startswith("row 1 · initialize ")
     assert '"method": "initialize"' in shown
@@ -212,7 +212,7 @@ def test_a_terminal_gets_colours_within_its_width_and_the_next_command(columns: 
 
 @pytest.mark.parametrize(("term", "no_color"), [("xterm", "1"), ("dumb", "")], ids=["NO_COLOR", "TERM=dumb"])
 @pytest.mark.parametrize("words", [("show",), ("export", "text")], ids=" ".join)
-def test_a_terminal_that_wants_none_gets_no_escape_bytes(
+def test_a_terminal_without_colours_gets_no_escape_bytes(
     words: tuple[str, ...], term: str, no_color: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", no_color)

@@ -24,13 +24,13 @@ SECTION = {Syntax.JSON: ("mcpServers",), Syntax.TOML: ("mcp_servers",)}
 def wrap(text: str, syntax: Syntax = Syntax.JSON, program: list[str] = PROGRAM) -> str:
     """All servers of it wrapped."""
     section = SECTION[syntax]
-    return wrapped(text, syntax, section, {one.path for one in entries(text, syntax, section)}, program)
+    return wrapped(text, syntax, section, {entry.path for entry in entries(text, syntax, section)}, program)
 
 
 def unwrap(text: str, syntax: Syntax = Syntax.JSON) -> str:
     """All servers of it unwrapped."""
     section = SECTION[syntax]
-    return unwrapped(text, syntax, section, {one.path for one in entries(text, syntax, section)})
+    return unwrapped(text, syntax, section, {entry.path for entry in entries(text, syntax, section)})
 
 
 def servers(names: list[str], said: list[Server]) -> dict[str, Server]:
@@ -57,20 +57,18 @@ def test_unwrapping_gives_back_every_byte(named: dict[str, Server], syntax: str,
 
 
 @given(named=FILES, syntax=SYNTAXES, program=st.sampled_from([PROGRAM, PYTHON]), data=st.data())
-def test_a_wrapped_server_gets_its_own_command_behind_ours(
-    named: dict[str, Server], syntax: str, program: list[str], data: DataObject
-) -> None:
+def test_a_wrapped_command_follows_ours(named: dict[str, Server], syntax: str, program: list[str], data: DataObject) -> None:
     text, kind = text_of(data, named, syntax)
-    for one in entries(wrap(text, kind, program), kind, SECTION[kind]):
-        said = named[one.name]
-        assert one.state is EntryState.WRAPPED
+    for entry in entries(wrap(text, kind, program), kind, SECTION[kind]):
+        said = named[entry.name]
+        assert entry.state is EntryState.WRAPPED
         if server_command_at([said.command, *(said.args or [])]) is None:
-            assert one.server_argv == [said.command, *(said.args or [])]
-            assert one.argv[: len(program) + 1] == [*program, "run"]
+            assert entry.server_argv == [said.command, *(said.args or [])]
+            assert entry.argv[: len(program) + 1] == [*program, "run"]
 
 
 @given(named=FILES, syntax=st.sampled_from(["json", "toml"]), data=st.data())
-def test_the_rest_says_what_it_said(named: dict[str, Server], syntax: str, data: DataObject) -> None:
+def test_the_rest_stays_the_same(named: dict[str, Server], syntax: str, data: DataObject) -> None:
     text, kind = text_of(data, named, syntax)
     load = tomllib.loads if kind is Syntax.TOML else json.loads
     before, after = load(text.removeprefix("\ufeff")), load(wrap(text, kind).removeprefix("\ufeff"))
@@ -91,7 +89,7 @@ def test_wrapping_twice_is_wrapping_once(named: dict[str, Server], syntax: str, 
 @given(named=FILES, syntax=SYNTAXES, data=st.data())
 def test_what_is_edited_elsewhere_in_between_stays(named: dict[str, Server], syntax: str, data: DataObject) -> None:
     text, kind = text_of(data, named, syntax)
-    if any(one.state is not EntryState.PLAIN for one in entries(text, kind, SECTION[kind])):
+    if any(entry.state is not EntryState.PLAIN for entry in entries(text, kind, SECTION[kind])):
         return
     tail = "\n# later\n[later]\nx = 1\n" if kind is Syntax.TOML else "\n\t"
     assert unwrap(wrap(text, kind) + tail, kind) == text + tail
@@ -176,7 +174,7 @@ def test_a_command_that_was_wrapped_by_hand_is_unwrapped() -> None:
     assert unwrap(text) == '{"mcpServers":{"x":{"command":"npx","args":["-y"]}}}'
 
 
-def test_arguments_added_behind_a_wrapped_command_stay() -> None:
+def test_arguments_added_after_a_wrapped_command_stay() -> None:
     text = wrap('{"mcpServers":{"x":{"command":"npx"}}}')
     assert unwrap(text.replace('"npx"', '"npx", "-y"')) == '{"mcpServers":{"x":{"command":"npx", "args": ["-y"]}}}'
 
@@ -193,7 +191,7 @@ def test_arguments_added_behind_a_wrapped_command_stay() -> None:
         (["npx", "--", "mcpspy", "run", "x"], None),
     ],
 )
-def test_our_prefix_is_known_by_its_form(argv: list[str], behind: int | None) -> None:
+def test_our_prefix_is_recognised_by_its_form(argv: list[str], behind: int | None) -> None:
     assert server_command_at(argv) == behind
 
 
