@@ -52,16 +52,16 @@ class ShareError(McpspyError):
 
 
 class AddressError(McpspyError):
-    """A WHAT that names no capture or no row; `looked` says where it was looked for."""
+    """A WHAT that names no capture or no row; `searched_folder` says where it was looked for."""
 
-    def __init__(self, what: str, reason: str, *, looked: str = "") -> None:
+    def __init__(self, what: str, reason: str, *, searched_folder: str = "") -> None:
         super().__init__(what, reason)
         self.what = what
         self.reason = reason
-        self.looked = looked
+        self.searched_folder = searched_folder
 
     def __str__(self) -> str:
-        where = f" Looked in {self.looked}." if self.looked else ""
+        where = f" Looked in {self.searched_folder}." if self.searched_folder else ""
         return f"{self.what}: {self.reason}.{where}"
 
 

@@ -9,7 +9,7 @@ from math import log2
 from typing import Final
 
 from .encodings import runs
-from .patterns import STAND_IN, SecretSpan
+from .patterns import PSEUDONYM, SecretSpan
 
 SHORTEST: Final = 20
 LONGEST: Final = 512
@@ -50,12 +50,12 @@ def random_spans(data: bytes, name: bytes) -> Iterator[SecretSpan]:
     for run in _runs(data):
         if run.end() - run.start() > LONGEST:
             continue
-        if any(STAND_IN.search(base64.text) for base64 in runs(run[0])):
+        if any(PSEUDONYM.search(base64.text) for base64 in runs(run[0])):
             continue
         for match in _words(data[run.start() : run.end()]):
             start = run.start() + match.start()
             bare = match[0].rstrip(b"=")
-            if _is_random(bare) and not STAND_IN.search(bare) and not _named(data[max(start - _BEFORE, 0) : start]):
+            if _is_random(bare) and not PSEUDONYM.search(bare) and not _named(data[max(start - _BEFORE, 0) : start]):
                 yield SecretSpan(start, start + len(match[0]), "entropy", match[0])
 
 

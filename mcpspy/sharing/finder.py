@@ -17,7 +17,7 @@ from ..wire.edits import Edit, shift, without_overlaps
 from ..wire.json_spans import JsonWalk, Leaf, Position, looks_like_json
 from .encodings import JSON, PERCENT, runs
 from .names import SecretNames, is_scheme
-from .patterns import STAND_IN, SecretSpan, assigned_spans, is_plain, may_assign, personal_spans, token_spans, url_spans
+from .patterns import PSEUDONYM, SecretSpan, assigned_spans, is_plain, may_assign, personal_spans, token_spans, url_spans
 from .prefilter import Prefilter
 from .user_paths import MessagePaths, UserPaths
 
@@ -62,19 +62,19 @@ _members_inside = re.compile(rb"\{\s*[\"{]|\[\s*[\"{]").search
 class FinderOptions:
     """Options of what is secret: `names` tells secret members, `paths` and `values` are the user's, `keep` spares values.
 
-    `stand_in` makes a pseudonym of a value, and another one of an earlier pseudonym. `more` finds further secrets in a text, given
-    the name of the member whose value it is. `spares_stand_ins` leaves earlier pseudonyms as they are; `takes_numbers` includes
+    `pseudonym` makes a pseudonym of a value, and another one of an earlier pseudonym. `more` finds further secrets in a text, given
+    the name of the member whose value it is. `spares_pseudonyms` leaves earlier pseudonyms as they are; `takes_numbers` includes
     long numbers under secret names.
     """
 
-    stand_in: Callable[[bytes], bytes]
+    pseudonym: Callable[[bytes], bytes]
     names: SecretNames = field(default_factory=SecretNames)
     paths: UserPaths | None = None
     values: tuple[re.Pattern[str], ...] = ()
     keep: tuple[re.Pattern[str], ...] = ()
     personal: bool = False
     more: Callable[[bytes, bytes], Iterator[SecretSpan]] | None = None
-    spares_stand_ins: bool = False
+    spares_pseudonyms: bool = False
     takes_numbers: bool = False
 
 
@@ -123,14 +123,14 @@ class SecretFinder:
 
     def without_overlaps(self, data: bytes, edits: Iterable[Edit]) -> list[Edit]:
         """Put edits of one text in order, and resolve overlaps."""
-        return without_overlaps(data, edits, self._options.stand_in)
+        return without_overlaps(data, edits, self._options.pseudonym)
 
     def cut_off(self, data: bytes, edits: list[Edit]) -> list[Edit]:
         """Add an edit to those of a text whose end is missing: the beginning of a secret at its end is secret too."""
         start = self._begun_at(data)
         if start is None:
             return edits
-        return self.without_overlaps(data, [*edits, Edit(start, len(data), self._options.stand_in(data[start:]), "value")])
+        return self.without_overlaps(data, [*edits, Edit(start, len(data), self._options.pseudonym(data[start:]), "value")])
 
     def _begun_at(self, data: bytes, depth: int = 0) -> int | None:
         starts = [self._known.begun_at(data)]
@@ -209,7 +209,7 @@ class SecretFinder:
         if leaf.is_name:
             if len(raw) >= self._shortest:
                 text = JSON.read(raw)
-                edits = [*self._known.edits(text), *self._stand_in_edits(text), *self._tokens(text)]
+                edits = [*self._known.edits(text), *self._pseudonym_edits(text), *self._tokens(text)]
                 yield from JSON.back(raw, self.without_overlaps(text, edits), start)
             return
         kind = "json-path" if leaf.position is not None and leaf.position.taken else self._member(leaf.name) or kind
@@ -268,7 +268,7 @@ class SecretFinder:
 
     def _plain(self, data: bytes, depth: int, name: bytes) -> list[Edit]:
         """Return edits of a text that is no JSON as a whole: of values in all of it, of JSON in it, and of what is around that."""
-        edits = [*self._known_edits(data, depth), *self._stand_in_edits(data)]
+        edits = [*self._known_edits(data, depth), *self._pseudonym_edits(data)]
         for pattern in self._options.values:
             edits += self._edits(_matches(pattern, data))
         around: list[tuple[int, int]] = []
@@ -338,24 +338,24 @@ class SecretFinder:
         if self._options.names.has_more or may_assign(data):
             yield from self._edits(assigned_spans(data, self._options.names))
 
-    def _stand_in_edits(self, data: bytes) -> Iterator[Edit]:
+    def _pseudonym_edits(self, data: bytes) -> Iterator[Edit]:
         """Yield edits that replace earlier pseudonyms by others."""
-        if b"redacted-" not in data or self._options.spares_stand_ins:
+        if b"redacted-" not in data or self._options.spares_pseudonyms:
             return
-        for match in STAND_IN.finditer(data):
-            yield Edit(*match.span(), self._options.stand_in(match[0]), "value")
+        for match in PSEUDONYM.finditer(data):
+            yield Edit(*match.span(), self._options.pseudonym(match[0]), "value")
 
     def _edits(self, spans: Iterable[Marked]) -> Iterator[Edit]:
         keep = self._options.keep
         for start, end, kind, value in spans:
             if start >= end or (keep and any(pattern.fullmatch(value.decode("utf-8", "replace")) for pattern in keep)):
                 continue
-            if STAND_IN.fullmatch(value):
-                if self._options.spares_stand_ins:
+            if PSEUDONYM.fullmatch(value):
+                if self._options.spares_pseudonyms:
                     continue
             elif self.learns:
                 self._known.add(value)
-            yield Edit(start, end, self._options.stand_in(value), kind)
+            yield Edit(start, end, self._options.pseudonym(value), kind)
 
 
 _unfinished_escape = re.compile(rb"\\(?:u[0-9a-fA-F]{0,3})?\Z")

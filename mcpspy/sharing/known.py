@@ -49,8 +49,8 @@ _is_number = re.compile(rb"-?[0-9][0-9.eE+-]*").fullmatch
 class KnownValues:
     """The values: `add` them, then `close`, then call `edits`."""
 
-    def __init__(self, stand_in: Callable[[bytes], bytes]) -> None:
-        self._stand_in = stand_in
+    def __init__(self, pseudonym: Callable[[bytes], bytes]) -> None:
+        self._make_pseudonym = pseudonym
         self._values: dict[bytes, str] = {}
         self._bytes = 0
         self._words: set[bytes] = set()
@@ -91,10 +91,10 @@ class KnownValues:
         for value, kind in self._values.items():
             for spelling, new in self._spelled(value):
                 spellings.setdefault(spelling[:_BEGINNING], []).append((spelling, new, kind))
-        for some in spellings.values():
-            some.sort(key=lambda spelling: -len(spelling[0]))
+        for group in spellings.values():
+            group.sort(key=lambda spelling: -len(spelling[0]))
         self._spellings = spellings
-        self._longest = max((len(some[0][0]) for some in spellings.values()), default=0)
+        self._longest = max((len(group[0][0]) for group in spellings.values()), default=0)
         self._search = re.compile(_tree(sorted(spellings)), re.DOTALL).search if spellings else None
 
     def edits(self, data: bytes) -> Iterator[Edit]:
@@ -128,7 +128,7 @@ class KnownValues:
         return None
 
     def _spelled(self, value: bytes) -> Iterator[tuple[bytes, bytes]]:
-        new = self._stand_in(value)
+        new = self._make_pseudonym(value)
         yield value, new
         if b" " in value:  # in a query and a form
             yield value.replace(b" ", b"+"), new

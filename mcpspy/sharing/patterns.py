@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from .encodings import JSON, PERCENT
 from .names import SecretNames, is_scheme
 
-STAND_IN: Final = re.compile(rb"redacted-[0-9a-f]{12}")
+PSEUDONYM: Final = re.compile(rb"redacted-[0-9a-f]{12}")
 """A pseudonym that replaced a secret earlier."""
 
 _plain = re.compile(
@@ -77,7 +77,7 @@ def token_spans(data: bytes) -> Iterator[SecretSpan]:
         for match in _private_keys.finditer(data):
             yield SecretSpan(match.start(), match.end(), "key", match[0])
     for match in _bearers.finditer(data):
-        if has_digit(match[1]) and not STAND_IN.fullmatch(match[1]):
+        if has_digit(match[1]) and not PSEUDONYM.fullmatch(match[1]):
             yield SecretSpan(match.start(1), match.end(1), "authorization", match[1])
 
 

@@ -15,7 +15,7 @@ from ..wire.json_spans import JsonWalk, looks_like_json
 from .entropy import random_spans
 from .finder import FinderOptions, Marked, SecretFinder
 from .known import KnownValues
-from .patterns import STAND_IN
+from .patterns import PSEUDONYM
 from .reassembly import FrameParts
 from .share import Sharing
 
@@ -68,7 +68,7 @@ class LeakFinder:
         for name, value in people:
             known.add(value, f"{_PERSON}{name}", telling=True)
         known.close()
-        options = FinderOptions(stand_in=_as_it_is, keep=keep, more=random_spans, spares_stand_ins=True, takes_numbers=True)
+        options = FinderOptions(pseudonym=_as_it_is, keep=keep, more=random_spans, spares_pseudonyms=True, takes_numbers=True)
         self._notes = _LeakNotes(SecretFinder(options, known))
         self._sharing = Sharing(self._notes, _as_it_is, self._notes.enter)
         self._reported = 0
@@ -151,7 +151,7 @@ class _LeakNotes:
         return self._finder.is_secret(name)
 
     def _note(self, value: bytes, kind: str, path: str = "") -> None:
-        if not value or STAND_IN.fullmatch(value):
+        if not value or PSEUDONYM.fullmatch(value):
             return
         here = self._here
         record = here.frames[-1] if isinstance(here, FrameParts) else here

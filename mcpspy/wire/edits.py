@@ -42,10 +42,10 @@ def shift(edits: Iterable[Edit], offset: int) -> Iterator[Edit]:
     return (Edit(edit.start + offset, edit.end + offset, edit.new, edit.kind) for edit in edits)
 
 
-def without_overlaps(data: bytes, edits: Iterable[Edit], stand_in: Callable[[bytes], bytes]) -> list[Edit]:
+def without_overlaps(data: bytes, edits: Iterable[Edit], replace: Callable[[bytes], bytes]) -> list[Edit]:
     """Put edits in order and resolve overlaps: of two nested edits the outer counts, of equal spans the first edit.
 
-    Edits that overlap in part become one, whose replacement `stand_in` makes of the bytes that they cover together.
+    Edits that overlap in part become one, whose replacement `replace` makes of the bytes that they cover together.
     """
     ordered: list[Edit] = []
     for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
@@ -53,7 +53,7 @@ def without_overlaps(data: bytes, edits: Iterable[Edit], stand_in: Callable[[byt
         if last is None or edit.start >= last.end:
             ordered.append(edit)
         elif edit.end > last.end:
-            ordered[-1] = Edit(last.start, edit.end, stand_in(data[last.start : edit.end]), last.kind)
+            ordered[-1] = Edit(last.start, edit.end, replace(data[last.start : edit.end]), last.kind)
     return ordered
 
 

@@ -210,7 +210,7 @@ def test_whatever_a_file_holds_it_is_shared_or_refused_and_what_is_shared_is_sou
     path.write_bytes(data)
     out = io.BytesIO()
     pseudonyms = Pseudonyms(b"key", same_key=False)
-    copier = Copier(FinderOptions(stand_in=pseudonyms), KnownValues(pseudonyms), pseudonyms)
+    copier = Copier(FinderOptions(pseudonym=pseudonyms), KnownValues(pseudonyms), pseudonyms)
     try:
         with path.open("rb") as file:
             original = Original(file, "fuzzed")

@@ -73,9 +73,9 @@ def test_repair_into_a_file_that_exists_is_refused(mcpspy: list[str], damaged: P
 def test_a_capture_that_is_being_written_is_not_repaired(mcpspy: list[str], tmp_path: Path) -> None:
     fd, path = stores.create(None, "x", wall_ns=WALL_NS)
     os.write(fd, lines(opens(), end_ns=None))
-    looked, done = run([*mcpspy, "verify", path]), run([*mcpspy, "verify", path, "--repair", str(tmp_path / "out")])
+    searched_folder, done = run([*mcpspy, "verify", path]), run([*mcpspy, "verify", path, "--repair", str(tmp_path / "out")])
     os.close(fd)
-    assert (looked.returncode, "a tap still records into it" in looked.stdout) == (1, True)
+    assert (searched_folder.returncode, "a tap still records into it" in searched_folder.stdout) == (1, True)
     assert (done.returncode, (tmp_path / "out").exists()) == (2, False)
 
 

@@ -12,33 +12,33 @@ from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.records import Header, Record
 from mcpspy.sharing.finder import FinderOptions, SecretFinder
 from mcpspy.sharing.known import KnownValues
-from mcpspy.sharing.patterns import STAND_IN
+from mcpspy.sharing.patterns import PSEUDONYM
 from mcpspy.sharing.share import Sharing
 
 KEY = b"of the tests"
 
 
-def stand_in(value: bytes) -> bytes:
+def pseudonym(value: bytes) -> bytes:
     """Make a pseudonym that looks like those of mcpspy."""
-    return value if STAND_IN.fullmatch(value) else b"redacted-" + blake2b(value, key=KEY, digest_size=6).hexdigest().encode()
+    return value if PSEUDONYM.fullmatch(value) else b"redacted-" + blake2b(value, key=KEY, digest_size=6).hexdigest().encode()
 
 
 def finder(*known: bytes, **wanted: object) -> SecretFinder:
     """Make a finder that knows these values, and has ended learning."""
-    values = KnownValues(stand_in)
+    values = KnownValues(pseudonym)
     for value in known:
         values.add(value, telling=True)
-    made = SecretFinder(FinderOptions(stand_in=stand_in, **wanted), values)  # type: ignore[arg-type]  # whatever the test wants
+    made = SecretFinder(FinderOptions(pseudonym=pseudonym, **wanted), values)  # type: ignore[arg-type]  # whatever the test wants
     made.end_learning()
     return made
 
 
 def shared(records: Iterable[Record], *known: bytes, **wanted: object) -> list[Record]:
     """Share records, in two passes. They are copied first, by way of the file format."""
-    values = KnownValues(stand_in)
+    values = KnownValues(pseudonym)
     for value in known:
         values.add(value, telling=True)
-    made = SecretFinder(FinderOptions(stand_in=stand_in, **wanted), values)  # type: ignore[arg-type]
+    made = SecretFinder(FinderOptions(pseudonym=pseudonym, **wanted), values)  # type: ignore[arg-type]
     made.learns = True
     kept = list(records)
     _pass(made, kept)
@@ -47,7 +47,7 @@ def shared(records: Iterable[Record], *known: bytes, **wanted: object) -> list[R
 
 
 def _pass(made: SecretFinder, records: list[Record]) -> list[Record]:
-    sharing = Sharing(made, stand_in)
+    sharing = Sharing(made, pseudonym)
     passed: list[Record] = []
     for record in records:
         passed += sharing.feed(deepcopy(record))

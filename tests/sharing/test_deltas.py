@@ -13,7 +13,7 @@ from mcpspy.transcript.llm.prompt import Api
 from mcpspy.transcript.model import ModelCall
 from mcpspy.transcript.transcribe import transcribe
 from tests.peers.modelspelling import Said
-from tests.sharing.hiding import lines, shared, stand_in
+from tests.sharing.hiding import lines, pseudonym, shared
 from tests.transcript.llm.test_answers import EVENTS, said
 from tests.transcript.llm.traffic import CHAT, MESSAGES, RESPONSES, ModelTraffic
 
@@ -52,8 +52,8 @@ def test_a_secret_is_replaced_however_deltas_cut_it(api: Api, pieces: int) -> No
     text = lines(made)
     call = answer_of(made)
     assert call.answer is not None
-    password = stand_in(PASSWORD.encode()).decode()
-    assert call.answer.turn.text == f"Your token is {stand_in(TOKEN.encode()).decode()}, mind “{password}”."
+    password = pseudonym(PASSWORD.encode()).decode()
+    assert call.answer.turn.text == f"Your token is {pseudonym(TOKEN.encode()).decode()}, mind “{password}”."
     assert [json.loads(use.arguments) for use in call.answer.turn.uses] == [{"password": password, "city": "杭州"}, {"a": 1}]
     assert b"Ab1Cd2" not in text
     assert call.answer.flaws == ()

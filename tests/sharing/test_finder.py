@@ -14,7 +14,7 @@ from mcpspy.sharing.known import KnownValues
 from mcpspy.sharing.names import SecretNames
 from mcpspy.sharing.user_paths import UserPaths
 from mcpspy.wire.edits import apply_edits
-from tests.sharing.hiding import finder, held, marked, stand_in
+from tests.sharing.hiding import finder, held, marked, pseudonym
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.sflKxwRJ-SMeKKF2QT4"
 
@@ -165,7 +165,7 @@ def test_equal_secrets_have_equal_pseudonyms_everywhere() -> None:
     ]
     for text in texts:
         data = text.encode()
-        assert stand_in(value.encode()) in apply_edits(data, finder().payload_edits(data))
+        assert pseudonym(value.encode()) in apply_edits(data, finder().payload_edits(data))
 
 
 @given(st.binary(max_size=80) | st.text('{}[]":,\\u=%?&/ tokenpassword', max_size=60).map(str.encode))
@@ -207,10 +207,10 @@ def test_a_text_that_is_repeated_is_not_searched_again() -> None:
 
     def counted(value: bytes) -> bytes:
         replaced.append(value)
-        return stand_in(value)
+        return pseudonym(value)
 
     text = json.dumps(f'杭州 {JWT} "' + "word " * MIN_REMEMBERED_BYTES)
-    searcher = SecretFinder(FinderOptions(stand_in=counted), KnownValues(counted))
+    searcher = SecretFinder(FinderOptions(pseudonym=counted), KnownValues(counted))
     first, second = f"[{text}]".encode(), f"[1, {text}, [{text}]]".encode()
     once = apply_edits(first, searcher.payload_edits(first))
     times = len(replaced)
@@ -220,7 +220,7 @@ def test_a_text_that_is_repeated_is_not_searched_again() -> None:
 
 def test_a_value_may_have_another_pseudonym_after_forgetting() -> None:
     pseudonyms = iter([b"redacted-0123456789ab", b"redacted-ba9876543210"])
-    searcher = SecretFinder(FinderOptions(stand_in=lambda _: next(pseudonyms)), KnownValues(stand_in))
+    searcher = SecretFinder(FinderOptions(pseudonym=lambda _: next(pseudonyms)), KnownValues(pseudonym))
     data = json.dumps([f"{JWT} " + "word " * MIN_REMEMBERED_BYTES]).encode()
     first = apply_edits(data, searcher.payload_edits(data))
     searcher.forget()

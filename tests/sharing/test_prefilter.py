@@ -13,13 +13,13 @@ from mcpspy.sharing.known import KnownValues
 from mcpspy.sharing.names import SecretNames
 from mcpspy.sharing.patterns import SecretSpan
 from mcpspy.sharing.prefilter import Prefilter
-from tests.sharing.hiding import finder, stand_in
+from tests.sharing.hiding import finder, pseudonym
 
 KNOWN = b"hunter2 hunter2"
 
 
 def harmless(data: bytes, *known: bytes) -> bool:
-    values = KnownValues(stand_in)
+    values = KnownValues(pseudonym)
     for value in known:
         values.add(value)
     values.close()
@@ -100,8 +100,8 @@ def test_every_text_is_edited_as_if_it_were_taken_apart(texts: list[str], is_per
 
 
 def test_a_text_with_a_value_that_became_known_is_not_harmless_any_more() -> None:
-    known = KnownValues(stand_in)
-    searcher = SecretFinder(FinderOptions(stand_in=stand_in), known)
+    known = KnownValues(pseudonym)
+    searcher = SecretFinder(FinderOptions(pseudonym=pseudonym), known)
     searcher.learns = True
     texts = [b'{"a":"say 123-456 \\n"}', b'{"password":"123-456"}']
     assert searcher.payload_edits(texts[0]) == []
@@ -115,8 +115,8 @@ def test_a_text_with_a_value_that_became_known_is_not_harmless_any_more() -> Non
 def test_the_same_is_learned_as_if_it_were_taken_apart(texts: list[str]) -> None:
     edits = []
     for more in (None, nothing_more):
-        known = KnownValues(stand_in)
-        searcher = SecretFinder(FinderOptions(stand_in=stand_in, more=more), known)
+        known = KnownValues(pseudonym)
+        searcher = SecretFinder(FinderOptions(pseudonym=pseudonym, more=more), known)
         searcher.learns = True
         for text in (*texts, '{"method":"hunter2/list"}', '{"password":"hunter2/list"}'):
             searcher.payload_edits(text.encode())

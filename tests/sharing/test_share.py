@@ -18,10 +18,10 @@ from mcpspy.records import CLIENT, SERVER, Damage, End, Exit, Frame, Gap, Header
 from mcpspy.sharing import reassembly as whole
 from tests.capture.strategies import HEADERS, RECORDS
 from tests.conftest import ROOT
-from tests.sharing.hiding import held, lines, marked, shared, stand_in
+from tests.sharing.hiding import held, lines, marked, pseudonym, shared
 
 SECRET = 'Tr0ub4dor "&" 3'
-STAND_IN = stand_in(SECRET.encode())
+PSEUDONYM = pseudonym(SECRET.encode())
 
 
 def header(**members: Any) -> Header:
@@ -68,15 +68,15 @@ def test_a_secret_that_is_recognized_in_one_place_is_replaced_in_every_other() -
     capture.append(Exit(at_ns=2, pid=1, error=SECRET, descendants=({"pid": 2, "name": SECRET},)))
     assert held(lines(capture), [SECRET]) == [SECRET]
     assert held(lines(shared(capture)), [SECRET]) == []
-    assert lines(shared(capture)).count(STAND_IN) == 10
+    assert lines(shared(capture)).count(PSEUDONYM) == 10
 
 
 def test_replacements_are_listed_with_their_offsets() -> None:
     (_, _, _, _, frame) = shared(stdio((0, message(a="ü", password="x", token=["y"]))))
     assert isinstance(frame, Frame)
     assert [(frame.data[at : at + length], kind) for at, length, kind in frame.redacted] == [
-        (stand_in(b"x"), "key"),
-        (stand_in(b"y"), "key"),
+        (pseudonym(b"x"), "key"),
+        (pseudonym(b"y"), "key"),
     ]
 
 
@@ -110,7 +110,7 @@ def test_heads_are_shared_as_they_are_redacted_and_copies_of_arguments_too() -> 
     assert isinstance(made, Open)
     assert marked(made.head) == (
         b"POST /mcp?api_key=R&x=1 HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer R\r\nCookie: sid=R\r\n"
-        b"Mcp-Param-Note: =?base64?%b?=\r\nMcp-Name: R\r\nContent-Length: 5\r\n\r\n" % b64encode(stand_in(b"tok-123456"))
+        b"Mcp-Param-Note: =?base64?%b?=\r\nMcp-Name: R\r\nContent-Length: 5\r\n\r\n" % b64encode(pseudonym(b"tok-123456"))
     )  # fmt: skip
     assert made.forwarded == made.head
     assert {kind for _, _, kind in made.redacted} == {"key", "authorization", "cookie", "value"}
@@ -152,10 +152,10 @@ def test_the_pseudonym_of_a_secret_across_parts_is_in_the_part_in_which_it_ends(
         capture += [Frame(0, at, at, part, at < len(parts)), Note(at_ns=at, topic="left", text="between")]
     made = shared(capture)
     joined = b"".join(frame.data for frame in frames(made))
-    assert joined == message(a="b" * 30, password=STAND_IN.decode(), c="d" * 30)
+    assert joined == message(a="b" * 30, password=PSEUDONYM.decode(), c="d" * 30)
     assert [frame for frame in frames(made) if not frame.data] == []
     assert [(frame.data[at : at + length], kind) for frame in frames(made) for at, length, kind in frame.redacted] == [
-        (STAND_IN, "key")
+        (PSEUDONYM, "key")
     ]
     assert [record.at_ns for record in made] == sorted(record.at_ns for record in made)
 
@@ -179,7 +179,7 @@ def test_only_the_length_is_kept_of_a_frame_that_is_too_long(monkeypatch: pytest
 def test_a_compressed_body_is_compressed_again(coding: str, pack: Any, unpack: Any) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %b\r\n\r\n" % coding.encode()
     made = frames(shared(event_stream(pack(message(password=SECRET)), pack(message(a="b")), framing="body", head=head)))
-    assert unpack(made[0].data) == message(password=STAND_IN.decode())
+    assert unpack(made[0].data) == message(password=PSEUDONYM.decode())
     assert made[1].data == pack(message(a="b"))
 
 
@@ -291,7 +291,7 @@ def test_a_secret_is_replaced_in_every_spelling_of_every_spelling_and_nothing_el
     text = json.loads(made)["params"]["note"]
     for name in reversed(spellings):
         text = SPELLINGS[name][1](text)
-    assert text == stand_in(secret.encode()).decode()
+    assert text == pseudonym(secret.encode()).decode()
 
 
 @given(SECRETS, st.lists(st.sampled_from(sorted(SPELLINGS)), max_size=3))

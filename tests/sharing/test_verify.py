@@ -17,7 +17,7 @@ from mcpspy.sharing.entropy import random_spans
 from mcpspy.sharing.user_paths import UserPaths
 from mcpspy.sharing.verify import Leak, LeakFinder, path_at, pattern_for
 from tests.capture.strategies import HEADERS, RECORDS
-from tests.sharing.hiding import shared, stand_in
+from tests.sharing.hiding import pseudonym, shared
 from tests.sharing.test_share import message, stdio
 
 VALUE = "Zq8-fjW2kLp0Xv6TnB3r"
@@ -116,7 +116,7 @@ def test_all_that_sharing_removes_is_found_and_nothing_is_found_afterwards() -> 
         ("listToolsRequestSchemaWithPagination2025", ""),
         ("a-very-long-kebab-case-name-2-of-something", ""),
         ("THE_NAME_OF_A_VARIABLE_2_IN_A_FILE", ""),
-        (stand_in(b"x").decode(), ""),
+        (pseudonym(b"x").decode(), ""),
         ("0b1e2f3a-4c5d-6e7f-8091-a2b3c4d5e6f7", "taskId"),
         ("d670460b4b4aece5915caf5c68d12f560a9fe3e4", "commit"),
         ("commit d670460b4b4aece5915caf5c68d12f560a9fe3e4", ""),

@@ -405,17 +405,17 @@ def test_a_close_between_messages_adds_nothing(data: bytes) -> None:
 
 
 def test_a_head_that_comes_byte_by_byte_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[int] = []
+    searched_folder: list[int] = []
 
     def objection(begun: bytes) -> str:
-        looked.append(len(begun))
+        searched_folder.append(len(begun))
         return ""
 
     machine = Requests()
     monkeypatch.setattr(machine._messages, "_objection", objection)
     for read in reads(GET, [1]):
         machine.feed(read)
-    assert looked == [1]
+    assert searched_folder == [1]
 
 
 def test_a_read_within_a_body_is_returned_as_the_same_object() -> None:

@@ -202,16 +202,16 @@ def test_no_more_than_the_bound_and_one_read_is_held() -> None:
 
 
 def test_of_the_bytes_that_wait_only_the_last_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[int] = []
+    searched_folder: list[int] = []
 
     def count(whole: bytes, *, begun: bool) -> list[bytes]:
-        looked.append(len(whole))
+        searched_folder.append(len(whole))
         return _cut(whole, begun=begun)
 
     monkeypatch.setattr(sse, "_cut", count)
     data = b"data: a\r" * 50 + b"\r"
     assert cut(reads(data, [1])) == [data]
-    assert looked == [1, 4]  # a whole event would be 401: so the work is linear
+    assert searched_folder == [1, 4]  # a whole event would be 401: so the work is linear
 
 
 # --- An event ---

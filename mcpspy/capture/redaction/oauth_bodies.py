@@ -50,9 +50,9 @@ class _Output:
         self._pieces.append(data)
         self._length += len(data)
 
-    def replace(self, stand_in: bytes, kind: Kind) -> None:
-        self._ranges.append((self._length, len(stand_in), kind))
-        self.put(stand_in)
+    def replace(self, pseudonym: bytes, kind: Kind) -> None:
+        self._ranges.append((self._length, len(pseudonym), kind))
+        self.put(pseudonym)
 
     def redacted(self) -> Redacted:
         return b"".join(self._pieces), tuple(self._ranges)
@@ -230,9 +230,9 @@ class SealedBody:
         """Return the pseudonym of the body. The next bytes begin another body."""
         if self._is_empty:
             return b"", ()
-        stand_in = self._word + self._digest.hexdigest().encode()
+        pseudonym = self._word + self._digest.hexdigest().encode()
         self._digest, self._is_empty = self._begin.copy(), True
-        return stand_in, ((0, len(stand_in), "token"),)
+        return pseudonym, ((0, len(pseudonym), "token"),)
 
 
 class UndecidedBody:

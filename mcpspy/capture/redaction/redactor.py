@@ -159,11 +159,11 @@ class Redactor:
         for start, end, kind, secret in spans:
             if start >= end:
                 continue
-            stand_in = self.pseudonym(secret)
-            pieces += (data[done:start], stand_in)
+            pseudonym = self.pseudonym(secret)
+            pieces += (data[done:start], pseudonym)
             length += start - done
-            ranges.append((length, len(stand_in), kind))
-            length += len(stand_in)
+            ranges.append((length, len(pseudonym), kind))
+            length += len(pseudonym)
             done = end
         if not ranges:
             return data, ()

@@ -57,7 +57,7 @@ def resolve(what: str = "@", *, skips_replays: bool = False, skips_mocks: bool =
         played = [(skips_replays and capture.is_replay) or (skips_mocks and capture.is_mock) for capture in known]
         counted = known if back else [capture for capture, is_played in zip(known, played, strict=True) if not is_played]
         if known and not counted:
-            raise AddressError(what, _ONLY_PLAYED, looked=captures_folder())
+            raise AddressError(what, _ONLY_PLAYED, searched_folder=captures_folder())
         return Address(captures=_recording(what, back, counted), rows=rows)
     return Address(captures=(_labelled(what, name, known),), rows=rows)
 
@@ -107,7 +107,7 @@ def _recording(what: str, back: int, known: list[CatalogEntry]) -> tuple[str, ..
     candidates = counted or others
     if back >= len(candidates):
         there = "is only one recording" if len(candidates) == 1 else f"are only {len(candidates)} recordings"
-        raise AddressError(what, f"there {there}", looked=captures_folder())
+        raise AddressError(what, f"there {there}", searched_folder=captures_folder())
     return tuple(capture.path for capture in candidates[back].entries)
 
 
@@ -127,7 +127,7 @@ def _labelled(what: str, name: str, known: list[CatalogEntry]) -> str:
         raise _nothing_yet(what)
     close = get_close_matches(name, {capture.label for capture in known}, n=1)
     hint = f"; is it {close[0]}?" if close else "; mcpspy list shows what there is"
-    raise AddressError(what, f"there is no such file, and no capture has this label{hint}", looked=captures_folder())
+    raise AddressError(what, f"there is no such file, and no capture has this label{hint}", searched_folder=captures_folder())
 
 
 def _newest(candidates: list[CatalogEntry]) -> CatalogEntry:
@@ -171,4 +171,4 @@ def _has_answer(capture: CatalogEntry) -> bool:
 def _nothing_yet(what: str) -> AddressError:
     advice = "mcpspy wrap inserts mcpspy between your clients and their servers, and mcpspy demo shows a small example"
     reason = f"nothing has been recorded yet; {advice}"
-    return AddressError(what, reason, looked=captures_folder())
+    return AddressError(what, reason, searched_folder=captures_folder())

@@ -47,7 +47,7 @@ def _masked(paths: tuple[str, ...]) -> Transcript:
         known.add(value)
     for _, value in people():
         known.add(value, "personal", telling=True)
-    copier = Copier(FinderOptions(stand_in=pseudonyms, personal=True), known, pseudonyms)
+    copier = Copier(FinderOptions(pseudonym=pseudonyms, personal=True), known, pseudonyms)
     with ExitStack() as files:
         originals = [Original(files.enter_context(open(path, "rb")), path) for path in paths]
         for original in originals:

@@ -127,10 +127,10 @@ class _SecretOptions:
         self._names, self._values, self._keep, self._personal = SecretNames(keys), values, keep, personal
         self._variables = named_values(variables)
 
-    def finder_options(self, stand_in: Callable[[bytes], bytes]) -> FinderOptions:
+    def finder_options(self, pseudonym: Callable[[bytes], bytes]) -> FinderOptions:
         """Make the options of the finder."""
         return FinderOptions(
-            stand_in=stand_in,
+            pseudonym=pseudonym,
             names=self._names,
             paths=self._paths,
             values=self._values,
@@ -138,9 +138,9 @@ class _SecretOptions:
             personal=self._personal,
         )
 
-    def known(self, stand_in: Callable[[bytes], bytes]) -> KnownValues:
+    def known(self, pseudonym: Callable[[bytes], bytes]) -> KnownValues:
         """Collect the values that are known to be secret before a capture is read."""
-        known = KnownValues(stand_in)
+        known = KnownValues(pseudonym)
         for _, value in secret_variables():
             known.add(value)
         for value in self._variables:

@@ -12,21 +12,21 @@ from tests.deadlines import DEADLINE_S
 
 REDACT = Redactor(b"k" * 32)
 SECRET = "s3cret-Value"
-STAND_IN = REDACT.pseudonym(SECRET.encode()).decode()
+PSEUDONYM = REDACT.pseudonym(SECRET.encode()).decode()
 UUID = "6f1c2d0e-1b2a-4c3d-8e9f-0a1b2c3d4e5f"
 
 
 def test_a_pseudonym_is_a_word_and_twelve_hex_digits() -> None:
-    assert STAND_IN.startswith(PREFIX)
-    assert len(bytes.fromhex(STAND_IN.removeprefix(PREFIX))) == 6
+    assert PSEUDONYM.startswith(PREFIX)
+    assert len(bytes.fromhex(PSEUDONYM.removeprefix(PREFIX))) == 6
 
 
 def test_a_pseudonym_depends_on_the_key() -> None:
-    assert Redactor(b"other").pseudonym(SECRET.encode()).decode() != STAND_IN
+    assert Redactor(b"other").pseudonym(SECRET.encode()).decode() != PSEUDONYM
 
 
 def test_a_pseudonym_is_its_own_pseudonym() -> None:
-    assert REDACT.pseudonym(STAND_IN.encode()).decode() == STAND_IN
+    assert REDACT.pseudonym(PSEUDONYM.encode()).decode() == PSEUDONYM
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_pseudonym_is_its_own_pseudonym() -> None:
 )
 def test_a_command_keeps_no_secret(arguments: list[str]) -> None:
     redacted = REDACT.argv([argument.format(SECRET) for argument in arguments])
-    assert redacted == [argument.format(STAND_IN) for argument in arguments]
+    assert redacted == [argument.format(PSEUDONYM) for argument in arguments]
 
 
 def test_a_key_is_known_by_its_looks() -> None:
@@ -123,7 +123,7 @@ def test_a_command_without_secrets_is_kept_as_it_is(command: str) -> None:
     ],
 )
 def test_a_url_keeps_no_secret(url: str, redacted: str) -> None:
-    assert REDACT.url(url.format(SECRET)) == redacted.format(STAND_IN)
+    assert REDACT.url(url.format(SECRET)) == redacted.format(PSEUDONYM)
 
 
 def test_after_a_secret_name_all_is_secret_up_to_the_next_parameter() -> None:
@@ -173,13 +173,13 @@ def field(name: str, value: str) -> bytes:
 )
 def test_a_head_keeps_no_secret_of_a_field(name: str, value: str, kind: str) -> None:
     redacted, ranges = REDACT.head(field(name, value.format(SECRET, SECRET)))
-    assert redacted == field(name, value.format(STAND_IN, STAND_IN))
+    assert redacted == field(name, value.format(PSEUDONYM, PSEUDONYM))
     assert {range_kind for *_, range_kind in ranges} == {kind}
 
 
 def test_a_head_keeps_no_secret_of_its_request_line() -> None:
     head = "GET http://h/messages?sessionId={}&x=1 HTTP/1.1\r\nHost: h\r\n\r\n"
-    assert REDACT.head(head.format(SECRET).encode())[0] == head.format(STAND_IN).encode()
+    assert REDACT.head(head.format(SECRET).encode())[0] == head.format(PSEUDONYM).encode()
 
 
 def test_a_folded_value_is_redacted_with_its_folds() -> None:
@@ -223,7 +223,7 @@ def test_the_ranges_are_those_of_the_pseudonyms() -> None:
 )
 def test_an_endpoint_event_keeps_no_session_id(event: str) -> None:
     redacted, ranges = REDACT.endpoint(event.format(SECRET).encode())
-    assert redacted == event.format(STAND_IN).encode()
+    assert redacted == event.format(PSEUDONYM).encode()
     assert [kind for *_, kind in ranges] == ["session"]
 
 
@@ -242,7 +242,7 @@ def test_an_endpoint_event_keeps_no_session_id(event: str) -> None:
 def test_an_endpoint_event_keeps_no_password(address: str) -> None:
     event = f"event: endpoint\ndata: {address}\n\n"
     redacted, ranges = REDACT.endpoint(event.format(SECRET).encode())
-    assert redacted == event.format(STAND_IN).encode()
+    assert redacted == event.format(PSEUDONYM).encode()
     assert [kind for *_, kind in ranges] == ["userinfo"]
 
 
@@ -263,7 +263,7 @@ def test_other_events_are_not_searched() -> None:
     ],
 )
 def test_an_oauth_body_keeps_no_secret(content_type: str, body: str) -> None:
-    assert REDACT.body(body.format(SECRET).encode(), content_type)[0] == body.format(STAND_IN).encode()
+    assert REDACT.body(body.format(SECRET).encode(), content_type)[0] == body.format(PSEUDONYM).encode()
 
 
 @pytest.mark.parametrize(
