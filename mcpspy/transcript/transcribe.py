@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from ..records import CLIENT, Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Record
 from .captures import TimeAxis, name_lanes
-from .correlate import Correlator
-from .decode import Decoded, Decoder
+from .correlator import Correlator
+from .decoder import Decoded, Decoder
 from .mcp.fields import client_name
 from .mcp.negotiation import ProbeDetector
 from .model import CaptureInfo, ChannelEvent, Exchange, Kind, Message, Row, Transcript
@@ -22,7 +22,7 @@ from .model import CaptureInfo, ChannelEvent, Exchange, Kind, Message, Row, Tran
 if TYPE_CHECKING:
     from .calls.join import CallJoiner
     from .http.assemble import TransactionAssembler
-    from .llm.assemble import ModelLeg
+    from .llm.model_traffic import ModelTrafficAssembler
 
 _ERROR: Final = Kind.ERROR
 
@@ -132,12 +132,12 @@ class _CaptureReader:
         rows: list[Row],
         next_row: Callable[[], int],
         on_client_name: Callable[[CaptureInfo, str], None],
-        make_http: Callable[[], TransactionAssembler | ModelLeg],
+        make_http: Callable[[], TransactionAssembler | ModelTrafficAssembler],
         *,
         joins: bool,
     ) -> None:
         self.info = info
-        self._http: TransactionAssembler | ModelLeg | None = None
+        self._http: TransactionAssembler | ModelTrafficAssembler | None = None
         self._make_http = make_http
         self._rows = rows
         self._on_client_name = on_client_name
@@ -262,12 +262,12 @@ def _assembler(
     *,
     keep_frames: bool,
     joins: bool,
-) -> TransactionAssembler | ModelLeg:
+) -> TransactionAssembler | ModelTrafficAssembler:
     """Return what reads HTTP. Its import takes 9 of 89 ms, for which a mock of stdio need not wait."""
     if info.is_model:
-        from .llm.assemble import ModelLeg
+        from .llm.model_traffic import ModelTrafficAssembler
 
-        return ModelLeg(info, rows, next_row, keeps_frames=keep_frames)
+        return ModelTrafficAssembler(info, rows, next_row, keeps_frames=keep_frames)
     from .http.assemble import TransactionAssembler
 
     return TransactionAssembler(info, rows, next_row, on_client_name, keeps_frames=keep_frames, joins=joins)

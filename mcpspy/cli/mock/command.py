@@ -64,7 +64,7 @@ def _serve_stdio(options: MockOptions) -> int:
         return refused(error)
     writer = _writer(options, transcript, wall_ns, begin_ns)
     from ...replay.mock.script import Script
-    from ...transcript.decode import stdio_framing
+    from ...transcript.decoder import stdio_framing
 
     framing = stdio_framing(transcript.captures)
     make_script = partial(Script, replies, requests.cursor(), wall_ns=wall_ns)

@@ -12,7 +12,7 @@ from click import UsageError as ClickUsageError
 from ...live.mock.handover import Handover
 from ...live.upstream.pass_through import PassThroughThread
 from ...replay.mock.pass_through import PassThrough
-from ...transcript.decode import stdio_framing
+from ...transcript.decoder import stdio_framing
 from ...transcript.mcp.methods import INITIALIZE
 from ...wire.lines import Lines
 from ..capture_options import UsageError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...capture.file.writer import Writer
-    from ...live.mock.http.pass_through import ClientPassThroughs
+    from ...live.mock.http.client_pass_through import ClientPassThroughs
     from ...live.upstream.pass_through import Courier
     from ...live.upstream.protocol import UpstreamClient
     from ...replay.mock.on_miss import MissPolicy
@@ -146,7 +146,7 @@ def stdio_handover(
 
 def http_pass_through(server: LiveServer, replies: RecordedReplies) -> ClientPassThroughs:
     """Connect the clients of a mock over HTTP to the server, each with a session of its own."""
-    from ...live.mock.http.pass_through import ClientPassThroughs
+    from ...live.mock.http.client_pass_through import ClientPassThroughs
 
     return ClientPassThroughs(
         lambda make_script: _forwarding(server, make_script, replies),

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from ...transcript.decode import stdio_framing
+from ...transcript.decoder import stdio_framing
 from ...transcript.http.transaction import ScopeKind
 from ...views.text.escape import safe_text
 from ...wire.lines import Lines

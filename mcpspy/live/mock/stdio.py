@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open
 from ...replay.mock.batches import Batches
 from ...replay.mock.scheduled_send import LiveServerBytes
-from ...transcript.decode import Decoder
+from ...transcript.decoder import Decoder
 from ...transcript.message import Message
 from ...transcript.model import CaptureInfo, Kind
 from ...wire.lines import Lines
 from ..stdio.descriptors import enlarge, sender
 from ..stdio.signals import name
-from .schedule import PutOffSends
+from .put_off import PutOffSends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from ...records import SERVER, Frame, Note
-from ...transcript.decode import message_of
+from ...transcript.decoder import message_of
 from ...transcript.model import CaptureInfo
 from ...wire.jsonrpc import cut
 

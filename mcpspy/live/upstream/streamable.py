@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from ...transcript.correlate import spellings
+from ...transcript.correlator import spellings
 from ...transcript.model import HTTP_REDIRECTS
 from ...wire.json_spans import members, string
 from ..http.listener import origin

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, Frame
-from ...transcript.decode import message_of
+from ...transcript.decoder import message_of
 from ...transcript.model import CaptureInfo
 from ...transcript.offers.definitions import DefinitionKind, offers
 from ...wire.edits import ValueEdit, with_values

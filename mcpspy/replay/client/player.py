@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ...transcript.correlate import known_spelling
+from ...transcript.correlator import known_spelling
 from ...transcript.mcp.fields import PARTIAL
 from ...transcript.mcp.methods import CANCELLED, INITIALIZE, PROGRESS
 from ...transcript.model import Kind, Message

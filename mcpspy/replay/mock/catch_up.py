@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from ...transcript.correlate import spellings
+from ...transcript.correlator import spellings
 from ...transcript.mcp.codes import INTERNAL_ERROR
 from ...transcript.mcp.methods import CANCELLED
 from ...transcript.model import Kind

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ...transcript.correlate import known_spelling, spellings
+from ...transcript.correlator import known_spelling, spellings
 from ...transcript.mcp.codes import INTERNAL_ERROR
 from ...transcript.mcp.fields import notification_facts
 from ...transcript.mcp.methods import CANCELLED, DISCOVER, INITIALIZE, OPENINGS, PROGRESS

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, Close, Exit, Note
-from ...transcript.correlate import spellings
+from ...transcript.correlator import spellings
 from ...transcript.mcp.codes import INPUT_REQUIRED, TASK
 from ...transcript.mcp.methods import CANCELLED, LISTEN
 from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, ChannelEvent, Exchange, Kind, Message, Transcript, UnpairedMessage

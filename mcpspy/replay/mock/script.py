@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...transcript.correlate import known_spelling
+from ...transcript.correlator import known_spelling
 from ...transcript.mcp.codes import TASK
 from ...transcript.mcp.methods import CANCELLED, LISTEN
 from ...transcript.model import Exchange, Kind

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from ...records import CLIENT, SERVER, Close, Damage, End, Exit, Gap, Note, Partial, Spawn, Stall
 from ..calls.call import Call
-from ..correlate import spellings
+from ..correlator import spellings
 from ..http.decode import SEALED
 from ..http.transaction import Transaction
 from ..mcp.methods import CANCELLED, PROGRESS

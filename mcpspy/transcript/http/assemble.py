@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from ...records import CLIENT, SERVER
 from ...wire.json_spans import members, string
 from ...wire.sse import SseEvent, parse
-from ..correlate import appended
-from ..decode import message_of
+from ..correlator import appended
+from ..decoder import message_of
 from ..model import CaptureInfo, Exchange, Kind, Row, UnpairedMessage
 from .correlate import HttpCorrelator, OpenTransaction
 from .decode import BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit

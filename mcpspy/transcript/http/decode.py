@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from ...wire.encodings import MissingDecoderError, decode_body
 from ...wire.jsonrpc import Piece, cut, malformed
 from ...wire.sse import SseEvent, SseEvents, parse
-from ..decode import join_parts
+from ..decoder import join_parts
 from .payloads import DONE, body_pieces
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import msgspec
 
 from ...records import CLIENT, SERVER
 from ...wire.json_spans import members, string
-from ..correlate import Correlator
+from ..correlator import Correlator
 from ..mcp.negotiation import ProbeDetector
 from ..message import Kind, Message
 from .head import SESSION, Head

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mcpspy.records import CLIENT, Frame
 from mcpspy.replay.client.correlate.reader import read_correlations
 from mcpspy.replay.client.correlate.run import CorrelationRun
-from mcpspy.transcript.decode import Decoder
+from mcpspy.transcript.decoder import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo, Exchange, UnpairedMessage
 from mcpspy.wire.edits import with_values

@@ -12,7 +12,7 @@ from mcpspy.replay.mock.matching import RequestMatcher, Reuse
 from mcpspy.replay.mock.on_miss import ERROR, MissPolicy
 from mcpspy.replay.mock.replies import read_replies
 from mcpspy.replay.mock.script import Script
-from mcpspy.transcript.decode import Decoder
+from mcpspy.transcript.decoder import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo
 from mcpspy.transcript.transcribe import transcribe

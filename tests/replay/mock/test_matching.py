@@ -16,7 +16,7 @@ from mcpspy.replay.mock.matching import MAX_CONSIDERED, MatchCursor, MatchReason
 from mcpspy.replay.mock.miss import Miss
 from mcpspy.replay.mock.replies import read_replies
 from mcpspy.replay.mock.script import Script
-from mcpspy.transcript.decode import Decoder
+from mcpspy.transcript.decoder import Decoder
 from mcpspy.transcript.model import CaptureInfo, Exchange, Message
 from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.dialogue import Dialogue, make_header, request, result

@@ -14,7 +14,7 @@ from mcpspy.replay.mock.pass_through import CancelRequest, PassThrough
 from mcpspy.replay.mock.replies import read_replies
 from mcpspy.replay.mock.scheduled_send import LiveServerBytes, ScheduledSend
 from mcpspy.replay.mock.script import Script
-from mcpspy.transcript.decode import Decoder
+from mcpspy.transcript.decoder import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo
 from mcpspy.transcript.transcribe import transcribe

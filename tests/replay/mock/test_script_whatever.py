@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.records import Frame
-from mcpspy.transcript.decode import Decoder
+from mcpspy.transcript.decoder import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo
 from mcpspy.wire.lines import Lines

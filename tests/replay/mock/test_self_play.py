@@ -11,7 +11,7 @@ from mcpspy.replay.mock.matching import RequestMatcher
 from mcpspy.replay.mock.replies import is_served, read_replies
 from mcpspy.replay.mock.scheduled_send import ScheduledSend
 from mcpspy.replay.mock.script import Script
-from mcpspy.transcript.decode import Decoder
+from mcpspy.transcript.decoder import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo, Exchange, Kind, Transcript, UnpairedMessage
 from mcpspy.transcript.transcribe import transcribe

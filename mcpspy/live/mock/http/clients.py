@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ....replay.mock.replies import RecordedReplies
     from ....transcript.model import Message
     from .client import MockContext
-    from .pass_through import ClientPassThroughs
+    from .client_pass_through import ClientPassThroughs
     from .response import ClientConnection
 
 MAX_CLIENTS: Final = 10_000

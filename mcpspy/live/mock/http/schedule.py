@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ..schedule import PutOffSends
+from ..put_off import PutOffSends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

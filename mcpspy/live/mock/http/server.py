@@ -21,7 +21,7 @@ from ....replay.mock.http.answer import HttpRequest, MockAddress
 from ....replay.mock.http.routing import endpoint_event
 from ....replay.mock.http.session import HttpCursor, session_endpoint
 from ....replay.mock.on_miss import ERROR
-from ....transcript.decode import message_of
+from ....transcript.decoder import message_of
 from ....transcript.model import CaptureInfo, Kind
 from ....wire.jsonrpc import cut
 from ...http.host_check import HostCheck
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ....replay.mock.replies import RecordedReplies
     from ....replay.mock.scheduled_send import ScheduledSend
     from ....transcript.model import Message
-    from .pass_through import ClientPassThroughs
+    from .client_pass_through import ClientPassThroughs
     from .response import Fields, Request, Response
 
 _log = logging.getLogger("mcpspy.live")

@@ -12,7 +12,7 @@ from mcpspy.records import Frame
 from mcpspy.replay.mock.matching import RequestMatcher
 from mcpspy.replay.mock.replies import read_replies
 from mcpspy.replay.mock.script import Script
-from mcpspy.transcript.decode import Decoder
+from mcpspy.transcript.decoder import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo
 from tests.replay.client.plan_playing import Player

@@ -6,7 +6,7 @@ from typing import Any
 from mcpspy.records import Frame
 from mcpspy.replay.mock.http.answer import HttpRequest, MockAddress, Transport
 from mcpspy.replay.mock.http.recorded_http import HttpFacts
-from mcpspy.transcript.decode import Decoder
+from mcpspy.transcript.decoder import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo
 from tests.transcript.traffic import Traffic

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mcpspy.transcript.correlate import spellings
+from mcpspy.transcript.correlator import spellings
 from mcpspy.transcript.model import Kind, Outcome
 from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.dialogue import Dialogue, cancelled, error, notification, progress, request, result, tool_call

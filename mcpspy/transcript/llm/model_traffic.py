@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT
-from ..correlate import appended
+from ..correlator import appended
 from ..http.head import Head, read_head
 from ..http.payloads import RecordedChunks
 from ..http.transaction import MAX_INJECTED_BYTES, Anomaly, Scope, ScopeKind, Stream, Transaction
@@ -27,7 +27,7 @@ _HTTP_OK: Final = 200
 _SWITCHING_PROTOCOLS: Final = 101
 
 
-class _OpenTransaction:
+class _OpenModelTransaction:
     """A transaction that is not over: the payload of its request, and the decoder of its answer."""
 
     __slots__ = ("call", "decoder", "head", "request_payload", "transaction")
@@ -47,18 +47,18 @@ class _OpenTransaction:
         return [self.transaction] if self.transaction.row else []
 
 
-class _OpenStream:
+class _OpenModelStream:
     """A stream that is not over."""
 
     __slots__ = ("chunks", "owner", "stream")
 
-    def __init__(self, stream: Stream, owner: _OpenTransaction) -> None:
+    def __init__(self, stream: Stream, owner: _OpenModelTransaction) -> None:
         self.stream = stream
         self.owner = owner
         self.chunks = RecordedChunks()
 
 
-class ModelLeg:
+class ModelTrafficAssembler:
     """The traffic of one capture of a model API. New rows are appended to `rows`, numbered by `next_row`.
 
     `frame`, `close` and `note` return None for records that are not HTTP's. With `keeps_frames` each stream keeps its frames.
@@ -72,8 +72,8 @@ class ModelLeg:
         self._next_row = next_row
         self._keeps_frames = keeps_frames
         self._conversations = Conversations()
-        self._streams: dict[int, _OpenStream] = {}
-        self._transactions: dict[int, _OpenTransaction] = {}
+        self._streams: dict[int, _OpenModelStream] = {}
+        self._transactions: dict[int, _OpenModelTransaction] = {}
 
     def open(self, record: Open) -> Sequence[Row]:
         """Begin a stream: a request or a response."""
@@ -83,7 +83,7 @@ class ModelLeg:
         if record.sender == CLIENT:
             owner = self._begin(record, stream, head)
             owner.transaction.request = stream
-            self._streams[record.stream] = _OpenStream(stream, owner)
+            self._streams[record.stream] = _OpenModelStream(stream, owner)
             return ()
         return self._response(record, stream, head)
 
@@ -164,18 +164,18 @@ class ModelLeg:
 
     # Steps
 
-    def _begin(self, record: Open, stream: Stream, head: Head) -> _OpenTransaction:
+    def _begin(self, record: Open, stream: Stream, head: Head) -> _OpenModelTransaction:
         number = record.transaction
         scope = Scope(ScopeKind.TRANSACTION)
         transaction = Transaction(self._capture.index, number, record.connection, scope, stream.at_ns, head.method, head.target)
         self._capture.transactions[number] = transaction
-        owner = self._transactions[number] = _OpenTransaction(transaction, head)
+        owner = self._transactions[number] = _OpenModelTransaction(transaction, head)
         return owner
 
     def _response(self, record: Open, stream: Stream, head: Head) -> Sequence[Row]:
         owner = self._transactions.get(record.transaction) or self._begin(record, stream, Head(""))
         transaction, status = owner.transaction, head.status
-        self._streams[record.stream] = _OpenStream(stream, owner)
+        self._streams[record.stream] = _OpenModelStream(stream, owner)
         if 0 < status < _HTTP_OK and status != _SWITCHING_PROTOCOLS:
             transaction.interim = appended(transaction.interim, stream)
             return ()
@@ -186,7 +186,7 @@ class ModelLeg:
             owner.call.assembly = owner.decoder
         return owner.rows
 
-    def _add_row(self, owner: _OpenTransaction) -> None:
+    def _add_row(self, owner: _OpenModelTransaction) -> None:
         """Give a transaction its row, when its request has ended or is answered before that."""
         transaction = owner.transaction
         if transaction.row:
@@ -203,7 +203,7 @@ class ModelLeg:
         call.model = call_prompt.model
         self._conversations.feed(call, call_prompt)
 
-    def _update(self, owner: _OpenTransaction, stream: Stream) -> Sequence[Row]:
+    def _update(self, owner: _OpenModelTransaction, stream: Stream) -> Sequence[Row]:
         """Copy to a call the figures of its decoder."""
         decoder, call = owner.decoder, owner.call
         if decoder is None or call is None:
@@ -214,7 +214,7 @@ class ModelLeg:
             self._conversations.add_answer(call, decoder.id)
         return [call]
 
-    def _measure(self, body: _OpenStream, frame: Frame) -> None:
+    def _measure(self, body: _OpenModelStream, frame: Frame) -> None:
         stream, shift_ns = body.stream, self._capture.shift_ns
         if stream.first_ns is None:
             stream.first_ns = frame.first_ns + shift_ns
@@ -224,7 +224,7 @@ class ModelLeg:
         if self._keeps_frames:
             stream.kept = appended(stream.kept, frame)
 
-    def _end_transaction(self, owner: _OpenTransaction) -> Sequence[Row]:
+    def _end_transaction(self, owner: _OpenModelTransaction) -> Sequence[Row]:
         self._transactions.pop(owner.transaction.number, None)
         self._add_row(owner)
         return owner.rows
