@@ -125,7 +125,7 @@ class Dialogue:
 
     @property
     def rules(self) -> list[str]:
-        return [one.rule for one in self.findings]
+        return [finding.rule for finding in self.findings]
 
 
 def make_header(
@@ -175,11 +175,11 @@ def cancelled(id: Any) -> dict[str, Any]:
 def spelled(value: Any) -> Any:
     """Everything a transcript holds, as plain values that can be compared."""
     if is_dataclass(value):
-        return (type(value).__name__, *(spelled(getattr(value, one.name)) for one in fields(value)))
+        return (type(value).__name__, *(spelled(getattr(value, field.name)) for field in fields(value)))
     if hasattr(value, "__struct_fields__"):
         return (type(value).__name__, *(spelled(getattr(value, name)) for name in value.__struct_fields__))
     if isinstance(value, list | tuple):
-        return [spelled(one) for one in value]
+        return [spelled(item) for item in value]
     if isinstance(value, dict):
         return {key: spelled(one) for key, one in value.items()}
     return value

@@ -48,7 +48,7 @@ def record_greeting(transport: str, mode: str, capture: Path) -> None:
 
 def main(names: list[str]) -> int:
     """Record the captures named. Returns the exit status."""
-    known = [*SCENES, *(f"greet-{one}" for one in GREETINGS)]
+    known = [*SCENES, *(f"greet-{greeting}" for greeting in GREETINGS)]
     wanted = known if names == ["all"] else names
     if not wanted or not set(wanted) <= set(known):
         sys.stderr.write(f"usage: python -m tests.transcript.record_calls all | NAME…, of: {' '.join(known)}\n")

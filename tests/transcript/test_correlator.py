@@ -18,8 +18,8 @@ def test_a_result_belongs_to_the_request_with_its_id() -> None:
 
 
 def test_answers_out_of_order_find_their_requests() -> None:
-    told = Dialogue().client(request(1, "a")).client(request(2, "b")).server(result(2, "B")).server(result(1, "A"))
-    assert [one.response and one.response.result for one in told.exchanges] == ["A", "B"]
+    dialogue = Dialogue().client(request(1, "a")).client(request(2, "b")).server(result(2, "B")).server(result(1, "A"))
+    assert [exchange.response and exchange.response.result for exchange in dialogue.exchanges] == ["A", "B"]
 
 
 def test_an_error_is_an_answer() -> None:
@@ -36,9 +36,9 @@ def test_only_true_makes_a_tool_error(value: object) -> None:
 
 
 def test_both_sides_may_use_the_same_id_at_once() -> None:
-    told = Dialogue().client(request(1, "tools/call")).server(request(1, "elicitation/create"))
-    told.client(result(1, "from the client")).server(result(1, "from the server"))
-    asked = {one.method: one.response and one.response.result for one in told.exchanges}
+    dialogue = Dialogue().client(request(1, "tools/call")).server(request(1, "elicitation/create"))
+    dialogue.client(result(1, "from the client")).server(result(1, "from the server"))
+    asked = {exchange.method: exchange.response and exchange.response.result for exchange in dialogue.exchanges}
     assert asked == {"tools/call": "from the server", "elicitation/create": "from the client"}
 
 
@@ -47,39 +47,39 @@ def test_zero_is_an_id() -> None:
 
 
 def test_7_and_quoted_7_are_two_ids() -> None:
-    told = Dialogue().client(request(7, "a")).client(request("7", "b")).server(result("7", "B")).server(result(7, "A"))
-    assert [one.response and one.response.result for one in told.exchanges] == ["A", "B"]
+    dialogue = Dialogue().client(request(7, "a")).client(request("7", "b")).server(result("7", "B")).server(result(7, "A"))
+    assert [exchange.response and exchange.response.result for exchange in dialogue.exchanges] == ["A", "B"]
 
 
 def test_7_and_7_point_0_are_two_ids() -> None:
-    told = Dialogue().client(request(7, "a")).client(request(7.0, "b")).server(result(7.0, "B")).server(result(7, "A"))
-    assert [one.response and one.response.result for one in told.exchanges] == ["A", "B"]
+    dialogue = Dialogue().client(request(7, "a")).client(request(7.0, "b")).server(result(7.0, "B")).server(result(7, "A"))
+    assert [exchange.response and exchange.response.result for exchange in dialogue.exchanges] == ["A", "B"]
 
 
 def test_thirty_digits_are_not_rounded() -> None:
     one, other = 123456789012345678901234567890, 123456789012345678901234567891
-    told = Dialogue().client(request(one)).client(request(other)).server(result(other))
-    assert [exchange.outcome for exchange in told.exchanges] == [Outcome.UNANSWERED, Outcome.OK]
+    dialogue = Dialogue().client(request(one)).client(request(other)).server(result(other))
+    assert [exchange.outcome for exchange in dialogue.exchanges] == [Outcome.UNANSWERED, Outcome.OK]
 
 
 def test_an_id_spelled_with_escapes_is_the_same_string() -> None:
-    told = Dialogue().client(b'{"jsonrpc":"2.0","id":"\\u0061","method":"x"}\n').server(result("a"))
-    assert told.exchange.outcome is Outcome.OK
+    dialogue = Dialogue().client(b'{"jsonrpc":"2.0","id":"\\u0061","method":"x"}\n').server(result("a"))
+    assert dialogue.exchange.outcome is Outcome.OK
 
 
 def test_an_id_can_be_used_again_after_its_answer() -> None:
-    told = Dialogue().client(request(1, "a")).server(result(1, "A")).client(request(1, "b")).server(result(1, "B"))
-    assert [one.response and one.response.result for one in told.exchanges] == ["A", "B"]
+    dialogue = Dialogue().client(request(1, "a")).server(result(1, "A")).client(request(1, "b")).server(result(1, "B"))
+    assert [exchange.response and exchange.response.result for exchange in dialogue.exchanges] == ["A", "B"]
 
 
 def test_requests_that_share_an_id_are_answered_in_their_order() -> None:
-    told = Dialogue().client(request(1, "a")).client(request(1, "b")).server(result(1, "A")).server(result(1, "B"))
-    assert [one.response and one.response.result for one in told.exchanges] == ["A", "B"]
+    dialogue = Dialogue().client(request(1, "a")).client(request(1, "b")).server(result(1, "A")).server(result(1, "B"))
+    assert [exchange.response and exchange.response.result for exchange in dialogue.exchanges] == ["A", "B"]
 
 
 def test_a_batch_is_answered_by_a_batch() -> None:
-    told = Dialogue().client([request(1, "a"), notification(), request(2, "b")]).server([result(2, "B"), result(1, "A")])
-    assert [one.response and one.response.result for one in told.exchanges] == ["A", "B"]
+    dialogue = Dialogue().client([request(1, "a"), notification(), request(2, "b")]).server([result(2, "B"), result(1, "A")])
+    assert [exchange.response and exchange.response.result for exchange in dialogue.exchanges] == ["A", "B"]
 
 
 def test_each_capture_is_a_scope_of_its_own() -> None:
@@ -95,23 +95,23 @@ def test_a_response_nobody_asked_for_stands_alone() -> None:
 
 
 def test_a_response_does_not_answer_a_request_of_its_own_side() -> None:
-    told = Dialogue().client(request(1)).client(result(1))
-    assert (told.exchange.outcome, told.unpaired.kind) == (Outcome.UNANSWERED, Kind.RESULT)
+    dialogue = Dialogue().client(request(1)).client(result(1))
+    assert (dialogue.exchange.outcome, dialogue.unpaired.kind) == (Outcome.UNANSWERED, Kind.RESULT)
 
 
 def test_an_error_with_a_null_id_answers_nothing() -> None:
-    told = Dialogue().client(request(None)).server(error(None))
-    assert (told.exchange.response, told.unpaired.kind) == (None, Kind.ERROR)
+    dialogue = Dialogue().client(request(None)).server(error(None))
+    assert (dialogue.exchange.response, dialogue.unpaired.kind) == (None, Kind.ERROR)
 
 
 def test_a_result_without_id_answers_nothing() -> None:
-    told = Dialogue().client(request(1)).server(b'{"result":{"progress":30}}\n')
-    assert (told.unpaired.id, told.unpaired.flaws) == (None, ("no-jsonrpc", "no-id"))
+    dialogue = Dialogue().client(request(1)).server(b'{"result":{"progress":30}}\n')
+    assert (dialogue.unpaired.id, dialogue.unpaired.flaws) == (None, ("no-jsonrpc", "no-id"))
 
 
 def test_a_second_answer_is_kept_beside_the_first() -> None:
     exchange = Dialogue().client(request(1)).server(result(1, "first")).server(result(1, "second")).exchange
-    assert (exchange.response and exchange.response.result, [one.result for one in exchange.more_responses]) == (
+    assert (exchange.response and exchange.response.result, [message.result for message in exchange.more_responses]) == (
         "first",
         ["second"],
     )
@@ -124,13 +124,15 @@ def test_a_second_answer_is_kept_beside_the_first() -> None:
     ("asked", "answered"), [("7", '"7"'), ('"7"', "7"), ("7", "7.0"), ("7.0", "7"), ('"7"', "7.0"), ("7", "7e0")]
 )
 def test_another_spelling_of_a_number_pairs_where_no_exact_id_waits(asked: str, answered: str) -> None:
-    told = Dialogue().client(b'{"id":%s,"method":"x"}\n' % asked.encode()).server(b'{"id":%s,"result":1}\n' % answered.encode())
-    assert told.exchange.outcome is Outcome.OK
+    dialogue = (
+        Dialogue().client(b'{"id":%s,"method":"x"}\n' % asked.encode()).server(b'{"id":%s,"result":1}\n' % answered.encode())
+    )
+    assert dialogue.exchange.outcome is Outcome.OK
 
 
 def test_the_exact_id_is_preferred_to_another_spelling() -> None:
-    told = Dialogue().client(request("7", "a")).client(request(7, "b")).server(result(7, "B"))
-    assert [one.outcome for one in told.exchanges] == [Outcome.UNANSWERED, Outcome.OK]
+    dialogue = Dialogue().client(request("7", "a")).client(request(7, "b")).server(result(7, "B"))
+    assert [exchange.outcome for exchange in dialogue.exchanges] == [Outcome.UNANSWERED, Outcome.OK]
 
 
 def test_both_ids_of_a_lenient_pair_keep_their_spelling() -> None:
@@ -163,13 +165,13 @@ def test_progress_belongs_to_the_request_that_gave_its_token() -> None:
 
 
 def test_a_progress_token_is_no_request_id() -> None:
-    told = Dialogue().client(tool_call(1, token=5)).client(request(5)).server(progress(5))
-    assert [one.progress for one in told.exchanges] == [1, 0]
+    dialogue = Dialogue().client(tool_call(1, token=5)).client(request(5)).server(progress(5))
+    assert [exchange.progress for exchange in dialogue.exchanges] == [1, 0]
 
 
 def test_progress_on_a_request_of_the_server_comes_from_the_client() -> None:
-    told = Dialogue().server(request(1, "sampling/createMessage", {"_meta": {"progressToken": 1}})).client(progress(1))
-    assert told.exchange.progress == 1
+    dialogue = Dialogue().server(request(1, "sampling/createMessage", {"_meta": {"progressToken": 1}})).client(progress(1))
+    assert dialogue.exchange.progress == 1
 
 
 def test_progress_in_the_wrong_direction_stands_alone() -> None:
@@ -181,8 +183,8 @@ def test_progress_after_the_answer_still_belongs_to_it() -> None:
 
 
 def test_a_token_used_again_belongs_to_the_newest_request() -> None:
-    told = Dialogue().client(tool_call(1, token=9)).server(result(1)).client(tool_call(2, token=9)).server(progress(9))
-    assert [one.progress for one in told.exchanges] == [0, 1]
+    dialogue = Dialogue().client(tool_call(1, token=9)).server(result(1)).client(tool_call(2, token=9)).server(progress(9))
+    assert [exchange.progress for exchange in dialogue.exchanges] == [0, 1]
 
 
 def test_a_progress_token_in_another_spelling_is_found() -> None:
@@ -191,8 +193,8 @@ def test_a_progress_token_in_another_spelling_is_found() -> None:
 
 @pytest.mark.parametrize("params", [None, {}, [], "x", {"progressToken": None}, {"progressToken": {"a": 1}}])
 def test_progress_that_names_nothing_stands_alone(params: object) -> None:
-    told = Dialogue().client(tool_call(1, token=1)).server(notification("notifications/progress", params))
-    assert told.unpaired.method == "notifications/progress"
+    dialogue = Dialogue().client(tool_call(1, token=1)).server(notification("notifications/progress", params))
+    assert dialogue.unpaired.method == "notifications/progress"
 
 
 # --- Cancellation ---
@@ -218,18 +220,18 @@ def test_a_cancellation_after_the_answer_comes_too_late() -> None:
 
 
 def test_a_side_cancels_its_own_requests_only() -> None:
-    told = Dialogue().client(tool_call(1)).server(cancelled(1))
-    assert (told.exchange.cancelled, told.unpaired.method) == (None, "notifications/cancelled")
+    dialogue = Dialogue().client(tool_call(1)).server(cancelled(1))
+    assert (dialogue.exchange.cancelled, dialogue.unpaired.method) == (None, "notifications/cancelled")
 
 
 def test_the_server_can_cancel_what_it_asked() -> None:
-    told = Dialogue().client(request(1)).server(request(1, "roots/list")).server(cancelled(1))
-    assert [one.outcome for one in told.exchanges] == [Outcome.UNANSWERED, Outcome.CANCELLED]
+    dialogue = Dialogue().client(request(1)).server(request(1, "roots/list")).server(cancelled(1))
+    assert [exchange.outcome for exchange in dialogue.exchanges] == [Outcome.UNANSWERED, Outcome.CANCELLED]
 
 
 def test_an_id_can_be_used_again_after_its_cancellation() -> None:
-    told = Dialogue().client(tool_call(1)).client(cancelled(1)).client(tool_call(1)).server(result(1))
-    assert [one.outcome for one in told.exchanges] == [Outcome.CANCELLED, Outcome.OK]
+    dialogue = Dialogue().client(tool_call(1)).client(cancelled(1)).client(tool_call(1)).server(result(1))
+    assert [exchange.outcome for exchange in dialogue.exchanges] == [Outcome.CANCELLED, Outcome.OK]
 
 
 def test_the_second_cancellation_does_not_replace_the_first() -> None:
@@ -241,65 +243,73 @@ def test_the_second_cancellation_does_not_replace_the_first() -> None:
 
 
 def test_a_long_run_of_progress_takes_time_in_proportion() -> None:
-    told = Dialogue().client(tool_call(1, token=1))
+    dialogue = Dialogue().client(tool_call(1, token=1))
     line = json.dumps(progress(1)).encode() + b"\n"
     for _ in range(20_000):
-        told.server(line)
-    assert told.exchange.progress == 20_000
+        dialogue.server(line)
+    assert dialogue.exchange.progress == 20_000
 
 
 # --- What cannot be told, and is not guessed ---
 
 
-def flaws(told: Dialogue) -> list[str]:
+def flaws(dialogue: Dialogue) -> list[str]:
     """The flaws of all messages."""
-    return [flaw for message in told.transcript.messages for flaw in message.flaws]
+    return [flaw for message in dialogue.transcript.messages for flaw in message.flaws]
 
 
 def test_a_response_that_two_spellings_of_its_id_wait_for_answers_neither() -> None:
-    told = Dialogue().client(request("7", "a")).client(request(7.0, "b")).server(result(7))
-    assert ([one.response for one in told.exchanges], told.unpaired.flaws) == ([None, None], ("ambiguous-id",))
+    dialogue = Dialogue().client(request("7", "a")).client(request(7.0, "b")).server(result(7))
+    assert ([exchange.response for exchange in dialogue.exchanges], dialogue.unpaired.flaws) == (
+        [None, None],
+        ("ambiguous-id",),
+    )
 
 
 def test_progress_with_a_token_that_two_requests_gave_out_belongs_to_neither() -> None:
-    told = Dialogue().client(tool_call(1, token="t")).client(tool_call(2, token="t")).server(progress("t"))
-    assert ([one.progress for one in told.exchanges], flaws(told)) == ([0, 0], ["token-in-use", "ambiguous-progress"])
+    dialogue = Dialogue().client(tool_call(1, token="t")).client(tool_call(2, token="t")).server(progress("t"))
+    assert ([exchange.progress for exchange in dialogue.exchanges], flaws(dialogue)) == (
+        [0, 0],
+        ["token-in-use", "ambiguous-progress"],
+    )
 
 
 def test_progress_is_no_longer_ambiguous_once_all_but_one_are_answered() -> None:
-    told = Dialogue().client(tool_call(1, token="t")).client(tool_call(2, token="t")).client(tool_call(3, token="t"))
-    told.server(result(1)).server(result(3)).server(progress("t")).server(result(2)).server(progress("t"))
-    assert [one.progress for one in told.exchanges] == [0, 2, 0]
-    assert flaws(told) == ["token-in-use", "token-in-use", "late-progress"]
+    dialogue = Dialogue().client(tool_call(1, token="t")).client(tool_call(2, token="t")).client(tool_call(3, token="t"))
+    dialogue.server(result(1)).server(result(3)).server(progress("t")).server(result(2)).server(progress("t"))
+    assert [exchange.progress for exchange in dialogue.exchanges] == [0, 2, 0]
+    assert flaws(dialogue) == ["token-in-use", "token-in-use", "late-progress"]
 
 
 def test_the_tokens_1_and_quoted_1_are_two() -> None:
-    told = Dialogue().client(tool_call(1, token=1)).client(tool_call(2, token="1")).server(progress("1"))
-    assert ([one.progress for one in told.exchanges], flaws(told)) == ([0, 1], [])
+    dialogue = Dialogue().client(tool_call(1, token=1)).client(tool_call(2, token="1")).server(progress("1"))
+    assert ([exchange.progress for exchange in dialogue.exchanges], flaws(dialogue)) == ([0, 1], [])
 
 
 def test_progress_with_a_token_that_two_requests_spelled_otherwise_belongs_to_neither() -> None:
-    told = Dialogue().client(tool_call(1, token="7")).client(tool_call(2, token=7.0)).server(progress(7))
-    assert ([one.progress for one in told.exchanges], flaws(told)) == ([0, 0], ["ambiguous-progress"])
+    dialogue = Dialogue().client(tool_call(1, token="7")).client(tool_call(2, token=7.0)).server(progress(7))
+    assert ([exchange.progress for exchange in dialogue.exchanges], flaws(dialogue)) == ([0, 0], ["ambiguous-progress"])
 
 
 def test_a_token_may_be_used_again_after_the_answer() -> None:
-    told = Dialogue().client(tool_call(1, token="t")).server(result(1)).client(tool_call(2, token="t")).server(progress("t"))
-    assert ([one.progress for one in told.exchanges], flaws(told)) == ([0, 1], [])
+    dialogue = (
+        Dialogue().client(tool_call(1, token="t")).server(result(1)).client(tool_call(2, token="t")).server(progress("t"))
+    )
+    assert ([exchange.progress for exchange in dialogue.exchanges], flaws(dialogue)) == ([0, 1], [])
 
 
 def test_progress_after_the_answer_is_late() -> None:
-    told = Dialogue().client(tool_call(1, token="t")).server(result(1)).server(progress("t"))
-    assert (told.exchange.progress, flaws(told)) == (1, ["late-progress"])
+    dialogue = Dialogue().client(tool_call(1, token="t")).server(result(1)).server(progress("t"))
+    assert (dialogue.exchange.progress, flaws(dialogue)) == (1, ["late-progress"])
 
 
 def test_a_crowd_with_one_token_takes_time_in_proportion() -> None:
-    told = Dialogue()
+    dialogue = Dialogue()
     for id in range(3_000):
-        told.client(tool_call(id, token="t"))
+        dialogue.client(tool_call(id, token="t"))
     for id in range(3_000):
-        told.server(progress("t")).server(result(id))
-    assert [one.progress for one in told.exchanges] == [0] * 2_999 + [1]  # by then it is the only one
+        dialogue.server(progress("t")).server(result(id))
+    assert [exchange.progress for exchange in dialogue.exchanges] == [0] * 2_999 + [1]  # by then it is the only one
 
 
 # --- Answers in parts ---
@@ -311,17 +321,21 @@ def part(id: int, text: str, *, complete: bool) -> dict[str, object]:
 
 
 def test_results_that_say_that_more_follows_come_before_the_answer() -> None:
-    told = Dialogue().client(request(1)).server(part(1, "a", complete=False)).server(part(1, "b", complete=False))
-    exchange = told.server(part(1, "c", complete=True)).exchange
-    assert ([one.number for one in exchange.partials], exchange.more_responses, exchange.duration_ns) == ([6, 7], (), 3_000_000)
+    dialogue = Dialogue().client(request(1)).server(part(1, "a", complete=False)).server(part(1, "b", complete=False))
+    exchange = dialogue.server(part(1, "c", complete=True)).exchange
+    assert ([message.number for message in exchange.partials], exchange.more_responses, exchange.duration_ns) == (
+        [6, 7],
+        (),
+        3_000_000,
+    )
 
 
 def test_an_exchange_is_pending_until_its_answer_is_complete() -> None:
-    told = Dialogue().client(request(1)).server(part(1, "a", complete=False))
-    assert told.exchange.outcome is Outcome.UNANSWERED  # the capture ends here
-    assert told.server(part(1, "b", complete=True)).exchange.outcome is Outcome.OK
+    dialogue = Dialogue().client(request(1)).server(part(1, "a", complete=False))
+    assert dialogue.exchange.outcome is Outcome.UNANSWERED  # the capture ends here
+    assert dialogue.server(part(1, "b", complete=True)).exchange.outcome is Outcome.OK
 
 
 def test_partial_results_are_among_the_messages() -> None:
-    told = Dialogue().client(request(1)).server(part(1, "a", complete=False)).server(part(1, "b", complete=True))
-    assert len(told.transcript.messages) == 3
+    dialogue = Dialogue().client(request(1)).server(part(1, "a", complete=False)).server(part(1, "b", complete=True))
+    assert len(dialogue.transcript.messages) == 3

@@ -10,32 +10,32 @@ from tests.transcript.dialogue import Dialogue, notification, progress, request,
 
 
 def test_stdin_is_the_clients_and_stdout_the_servers() -> None:
-    told = Dialogue().client(notification("a")).server(notification("b"))
-    assert [(one.sender, one.stream) for one in told.unpaired_messages] == [("client", 0), ("server", 1)]
+    dialogue = Dialogue().client(notification("a")).server(notification("b"))
+    assert [(message.sender, message.stream) for message in dialogue.unpaired_messages] == [("client", 0), ("server", 1)]
 
 
 def test_a_line_on_stderr_is_a_log_line_whatever_it_says() -> None:
     line = b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
-    told = Dialogue().stderr(line)
-    assert [row.raw for row in told.transcript.rows if isinstance(row, Log)] == [line]
+    dialogue = Dialogue().stderr(line)
+    assert [row.raw for row in dialogue.transcript.rows if isinstance(row, Log)] == [line]
 
 
 def test_streams_whose_opening_is_lost_are_those_of_every_stdio_tap() -> None:
-    told = Dialogue().client(request(1)).server(result(1))
-    told.records = [record for record in told.records if not isinstance(record, Open)]
-    assert told.exchange.outcome is Outcome.OK
+    dialogue = Dialogue().client(request(1)).server(result(1))
+    dialogue.records = [record for record in dialogue.records if not isinstance(record, Open)]
+    assert dialogue.exchange.outcome is Outcome.OK
 
 
 def test_a_frame_of_a_stream_nobody_opened_is_an_event() -> None:
-    told = Dialogue().line(9, b"{}\n")
-    event = told.transcript.rows[-1]
+    dialogue = Dialogue().line(9, b"{}\n")
+    event = dialogue.transcript.rows[-1]
     assert isinstance(event, ChannelEvent)
     assert isinstance(event.record, Frame)
 
 
 def test_a_frame_in_a_framing_not_yet_understood_is_an_event() -> None:
-    told = Dialogue().add(Open(at_ns=0, stream=3, sender="server", name="response", framing="sse")).line(3, b"data: {}\n\n")
-    assert isinstance(told.transcript.rows[-1], ChannelEvent)
+    dialogue = Dialogue().add(Open(at_ns=0, stream=3, sender="server", name="response", framing="sse")).line(3, b"data: {}\n\n")
+    assert isinstance(dialogue.transcript.rows[-1], ChannelEvent)
 
 
 # --- Flaws of the framing ---
@@ -55,8 +55,8 @@ def test_a_last_line_without_end_is_a_flaw() -> None:
 
 
 def test_u2028_in_a_string_is_none() -> None:
-    told = Dialogue().client('{"jsonrpc":"2.0","method":"x","params":{"a":"\u2028"}}\n'.encode())
-    assert (told.unpaired.flaws, told.unpaired.params) == ((), {"a": "\u2028"})
+    dialogue = Dialogue().client('{"jsonrpc":"2.0","method":"x","params":{"a":"\u2028"}}\n'.encode())
+    assert (dialogue.unpaired.flaws, dialogue.unpaired.params) == ((), {"a": "\u2028"})
 
 
 def test_a_malformed_line_keeps_its_bytes() -> None:
@@ -69,48 +69,52 @@ LINE = b'{"jsonrpc":"2.0","id":1,"result":{"text":"0123456789"}}\n'
 
 
 def test_a_frame_in_parts_is_one_message() -> None:
-    told = Dialogue().client(request(1)).parts(1, LINE[:20], LINE[20:30], LINE[30:])
-    response = told.exchange.response
+    dialogue = Dialogue().client(request(1)).parts(1, LINE[:20], LINE[20:30], LINE[30:])
+    response = dialogue.exchange.response
     assert response is not None
-    assert (response.raw, response.number, response.at_ns - response.first_ns) == (LINE, len(told.records) - 1, 2_000_000)
+    assert (response.raw, response.number, response.at_ns - response.first_ns) == (LINE, len(dialogue.records) - 1, 2_000_000)
 
 
 def test_parts_of_two_streams_do_not_mix() -> None:
-    told = Dialogue().client(request(1)).parts(1, LINE[:20], LINE[20:])
-    first = told.records[-2]
-    told.records.insert(-1, Frame(0, first.at_ns, first.at_ns, b'{"jsonrpc":"2.0","method":"x"}\n'))
-    assert (told.exchange.outcome, told.unpaired.method) == (Outcome.OK, "x")
+    dialogue = Dialogue().client(request(1)).parts(1, LINE[:20], LINE[20:])
+    first = dialogue.records[-2]
+    dialogue.records.insert(-1, Frame(0, first.at_ns, first.at_ns, b'{"jsonrpc":"2.0","method":"x"}\n'))
+    assert (dialogue.exchange.outcome, dialogue.unpaired.method) == (Outcome.OK, "x")
 
 
 def test_a_frame_whose_end_never_came_is_cut_short() -> None:
-    told = Dialogue().client(request(1)).parts(1, LINE[:20], LINE[20:])
-    told.records.pop()
-    assert (told.unpaired.reason, told.unpaired.raw) == ("cut short", LINE[:20])
+    dialogue = Dialogue().client(request(1)).parts(1, LINE[:20], LINE[20:])
+    dialogue.records.pop()
+    assert (dialogue.unpaired.reason, dialogue.unpaired.raw) == ("cut short", LINE[:20])
 
 
 def test_a_line_of_stderr_whose_end_never_came_is_a_log_line() -> None:
-    told = Dialogue().parts(2, b"some", b"thing\n")
-    told.records.pop()
-    assert [row.raw for row in told.transcript.rows if isinstance(row, Log)] == [b"some"]
+    dialogue = Dialogue().parts(2, b"some", b"thing\n")
+    dialogue.records.pop()
+    assert [row.raw for row in dialogue.transcript.rows if isinstance(row, Log)] == [b"some"]
 
 
 def test_a_log_line_in_parts_is_one_line() -> None:
-    told = Dialogue().parts(2, b"some", b"thing\n")
-    assert [row.raw for row in told.transcript.rows if isinstance(row, Log)] == [b"something\n"]
+    dialogue = Dialogue().parts(2, b"some", b"thing\n")
+    assert [row.raw for row in dialogue.transcript.rows if isinstance(row, Log)] == [b"something\n"]
 
 
 def test_where_the_end_of_parts_was_lost_the_next_message_is_saved() -> None:
-    told = Dialogue().client(request(1)).parts(1, LINE[:20], b"")
-    told.records.pop()
-    told.damage().server(result(1, "saved"))
-    assert (told.exchange.outcome, told.unpaired.reason, told.transcript.captures[0].messages) == (Outcome.OK, "cut short", 3)
+    dialogue = Dialogue().client(request(1)).parts(1, LINE[:20], b"")
+    dialogue.records.pop()
+    dialogue.damage().server(result(1, "saved"))
+    assert (dialogue.exchange.outcome, dialogue.unpaired.reason, dialogue.transcript.captures[0].messages) == (
+        Outcome.OK,
+        "cut short",
+        3,
+    )
 
 
 def test_a_message_that_may_lack_a_part_says_so() -> None:
-    told = Dialogue().client(request(1)).parts(1, LINE[:45], b"lost", LINE[45:])
-    told.records.pop(-2)
-    told.records.insert(-1, Dialogue().damage("number").records[-1])
-    response = told.exchange.response
+    dialogue = Dialogue().client(request(1)).parts(1, LINE[:45], b"lost", LINE[45:])
+    dialogue.records.pop(-2)
+    dialogue.records.insert(-1, Dialogue().damage("number").records[-1])
+    response = dialogue.exchange.response
     assert response is not None
     assert response.flaws == ("damaged",)
 
@@ -124,8 +128,8 @@ def test_a_sound_message_after_lost_records_is_sound() -> None:
 
 
 def test_a_frame_past_the_size_bound_was_not_recorded() -> None:
-    told = Dialogue().add(Frame(1, 5, 5, b"", length=300, sha256="00"))
-    assert (told.unpaired.kind, told.unpaired.reason, told.unpaired.raw) == (Kind.MALFORMED, "not recorded", b"")
+    dialogue = Dialogue().add(Frame(1, 5, 5, b"", length=300, sha256="00"))
+    assert (dialogue.unpaired.kind, dialogue.unpaired.reason, dialogue.unpaired.raw) == (Kind.MALFORMED, "not recorded", b"")
 
 
 def test_a_frame_past_the_size_bound_has_the_size_that_it_had_on_the_wire() -> None:
@@ -133,13 +137,13 @@ def test_a_frame_past_the_size_bound_has_the_size_that_it_had_on_the_wire() -> N
 
 
 def test_a_frame_with_a_part_past_the_size_bound_has_the_size_of_all_its_parts() -> None:
-    told = Dialogue().add(Frame(1, 5, 5, LINE[:20], True)).add(Frame(1, 6, 6, b"", length=300, sha256="00"))
-    assert told.unpaired.size == 320
+    dialogue = Dialogue().add(Frame(1, 5, 5, LINE[:20], True)).add(Frame(1, 6, 6, b"", length=300, sha256="00"))
+    assert dialogue.unpaired.size == 320
 
 
 def test_a_frame_with_a_part_past_the_size_bound_was_not_recorded() -> None:
-    told = Dialogue().add(Frame(1, 5, 5, LINE[:20], True)).add(Frame(1, 6, 6, b"", length=300, sha256="00"))
-    assert told.unpaired.reason == "not recorded"
+    dialogue = Dialogue().add(Frame(1, 5, 5, LINE[:20], True)).add(Frame(1, 6, 6, b"", length=300, sha256="00"))
+    assert dialogue.unpaired.reason == "not recorded"
 
 
 # --- What a message is about ---
@@ -174,8 +178,8 @@ def test_a_notification_is_about_its_resource() -> None:
 
 
 def test_a_target_with_a_lone_surrogate_is_kept() -> None:
-    told = Dialogue().client(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\\ud800"}}\n')
-    assert told.exchange.target == "\ud800"
+    dialogue = Dialogue().client(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\\ud800"}}\n')
+    assert dialogue.exchange.target == "\ud800"
 
 
 def test_a_request_gives_out_its_progress_token() -> None:
@@ -206,6 +210,6 @@ def test_a_malformed_message_has_no_body() -> None:
 
 
 def test_rows_are_numbered_from_one_and_log_lines_and_events_are_not() -> None:
-    told = Dialogue().stderr(b"x\n").client(request(1)).server(notification()).server(result(1)).server(b"junk\n")
-    numbers = [row.row for row in told.transcript.rows if not isinstance(row, Log | ChannelEvent)]
-    assert (numbers, [type(row) for row in told.transcript.rows][-1]) == ([1, 2, 3], UnpairedMessage)
+    dialogue = Dialogue().stderr(b"x\n").client(request(1)).server(notification()).server(result(1)).server(b"junk\n")
+    numbers = [row.row for row in dialogue.transcript.rows if not isinstance(row, Log | ChannelEvent)]
+    assert (numbers, [type(row) for row in dialogue.transcript.rows][-1]) == ([1, 2, 3], UnpairedMessage)

@@ -18,13 +18,13 @@ def part(id: int | None, text: str, *, complete: bool) -> dict[str, Any]:
 
 
 @pytest.fixture
-def told() -> Traffic:
+def traffic() -> Traffic:
     """A whole session over HTTP+SSE in a dialect: an endpoint in JSON, a dotted revision, a session in the query and in a field."""
-    told = Traffic()
-    stream = told.get("/sse").stream().event({"uri": ENDPOINT, "protocol": "ssE"}, kind="endpoint")
+    traffic = Traffic()
+    stream = traffic.get("/sse").stream().event({"uri": ENDPOINT, "protocol": "ssE"}, kind="endpoint")
 
     def post(message: Any) -> Call:
-        return told.post(message, ENDPOINT, session="szN2CtIyxmYqjDAAAAAF").answer(202, b"Accepted")
+        return traffic.post(message, ENDPOINT, session="szN2CtIyxmYqjDAAAAAF").answer(202, b"Accepted")
 
     post(request(1, "initialize", {"protocolVersion": "2024.11.05", "capabilities": {"tools": {}}}))
     stream.event(result(1, {"protocolVersion": "2024.11.05", "capabilities": {}}), kind="message")
@@ -39,87 +39,90 @@ def told() -> Traffic:
         stream.event(part(None, text, complete=complete))
     stream.event({"result": {"progress": 30, "status": "processing"}})
     stream.close("client")
-    return told
+    return traffic
 
 
-def test_every_request_of_a_dialect_has_its_answer(told: Traffic) -> None:
-    assert [(one.method, one.outcome) for one in told.exchanges] == [
+def test_every_request_of_a_dialect_has_its_answer(traffic: Traffic) -> None:
+    assert [(exchange.method, exchange.outcome) for exchange in traffic.exchanges] == [
         ("initialize", Outcome.OK),
         ("tools/list", Outcome.OK),
         ("tools/call", Outcome.OK),
     ]
 
 
-def test_the_parts_of_an_answer_are_one_exchange_in_their_order(told: Traffic) -> None:
-    exchange = told.exchanges[2]
+def test_the_parts_of_an_answer_are_one_exchange_in_their_order(traffic: Traffic) -> None:
+    exchange = traffic.exchanges[2]
     assert exchange.response is not None
-    texts = [one.result["content"][0]["text"] for one in (*exchange.partials, exchange.response)]
+    texts = [message.result["content"][0]["text"] for message in (*exchange.partials, exchange.response)]
     assert (texts, exchange.more_responses) == (["a", "b"], ())
 
 
-def test_ping_and_pong_as_notifications_are_both_shown(told: Traffic) -> None:
-    assert [(one.sender, one.method) for one in told.unpaired_messages if one.kind is Kind.NOTIFICATION] == [
+def test_ping_and_pong_as_notifications_are_both_shown(traffic: Traffic) -> None:
+    assert [(message.sender, message.method) for message in traffic.unpaired_messages if message.kind is Kind.NOTIFICATION] == [
         ("client", "ping"),
         ("server", "pong"),
     ]
 
 
-def test_results_that_answer_nobody_are_shown_and_paired_with_nothing(told: Traffic) -> None:
-    bare = [one for one in told.unpaired_messages if one.kind is Kind.RESULT]
-    assert [(one.id, one.flaws) for one in bare] == [(None, ("no-jsonrpc", "no-id"))] * 3
+def test_results_that_answer_nobody_are_shown_and_paired_with_nothing(traffic: Traffic) -> None:
+    bare = [message for message in traffic.unpaired_messages if message.kind is Kind.RESULT]
+    assert [(message.id, message.flaws) for message in bare] == [(None, ("no-jsonrpc", "no-id"))] * 3
 
 
-def test_the_end_mark_of_another_protocol_is_an_anomaly_of_the_stream(told: Traffic) -> None:
-    (get,) = told.transactions
-    assert [one.name for one in get.anomalies] == ["endpoint-dialect", "done-event"]
+def test_the_end_mark_of_another_protocol_is_an_anomaly_of_the_stream(traffic: Traffic) -> None:
+    (get,) = traffic.transactions
+    assert [anomaly.name for anomaly in get.anomalies] == ["endpoint-dialect", "done-event"]
 
 
-def test_the_query_decides_whose_request_it_is_though_a_field_names_a_session_too(told: Traffic) -> None:
-    scopes = {one.transaction.scope.kind.value for one in told.exchanges if one.transaction}
+def test_the_query_decides_whose_request_it_is_though_a_field_names_a_session_too(traffic: Traffic) -> None:
+    scopes = {exchange.transaction.scope.kind.value for exchange in traffic.exchanges if exchange.transaction}
     assert scopes == {"stream"}
 
 
 def test_without_an_endpoint_two_paths_make_one_session() -> None:
-    told = Traffic()
-    stream = told.get("/mcp/events").stream()
-    told.post(request(1, "prompts/list"), "/mcp/request").answer(202)
+    traffic = Traffic()
+    stream = traffic.get("/mcp/events").stream()
+    traffic.post(request(1, "prompts/list"), "/mcp/request").answer(202)
     stream.event(result(1, {"prompts": []}))
-    told.post(request(2, "prompts/get", {"name": "x"}), "/mcp/request").answer(202)
+    traffic.post(request(2, "prompts/get", {"name": "x"}), "/mcp/request").answer(202)
     stream.event(result(2, {"messages": []}))
-    assert [one.outcome for one in told.exchanges] == [Outcome.OK, Outcome.OK]
+    assert [exchange.outcome for exchange in traffic.exchanges] == [Outcome.OK, Outcome.OK]
 
 
 def test_progress_without_an_endpoint_finds_the_one_request_that_gave_its_token() -> None:
-    told = Traffic()
-    stream = told.get("/mcp/events").stream()
-    told.post(request(1, "tools/call", {"name": "x", "_meta": {"progressToken": "t"}}), "/mcp/request").answer(202)
+    traffic = Traffic()
+    stream = traffic.get("/mcp/events").stream()
+    traffic.post(request(1, "tools/call", {"name": "x", "_meta": {"progressToken": "t"}}), "/mcp/request").answer(202)
     stream.event(notification("notifications/progress", {"progressToken": "t", "progress": 1})).event(result(1))
-    assert (told.exchange.progress, told.exchange.outcome) == (1, Outcome.OK)
+    assert (traffic.exchange.progress, traffic.exchange.outcome) == (1, Outcome.OK)
 
 
 def test_two_requests_with_one_id_and_one_stream_are_not_guessed() -> None:
-    told = Traffic()
-    stream = told.get("/mcp/events").stream()
+    traffic = Traffic()
+    stream = traffic.get("/mcp/events").stream()
     for _ in range(2):
-        told.post(request(1), "/mcp/request").answer(202)
+        traffic.post(request(1), "/mcp/request").answer(202)
     stream.event(result(1))
-    (answer,) = told.unpaired_messages
-    assert ([one.response for one in told.exchanges], answer.flaws) == ([None, None], ("ambiguous-stream",))
+    (answer,) = traffic.unpaired_messages
+    assert ([exchange.response for exchange in traffic.exchanges], answer.flaws) == ([None, None], ("ambiguous-stream",))
 
 
 def test_plain_text_that_is_json_by_the_line_is_read_by_the_line() -> None:
-    told = Traffic()
+    traffic = Traffic()
     lines = (
         b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}\n{"jsonrpc":"2.0","id":1,"result":{}}\n'
     )
-    told.post(request(1), fields={"Accept": "text/plain"}).answer(200, lines, Content_Type="text/plain")
-    assert (told.exchange.outcome, [one.method for one in told.unpaired_messages]) == (Outcome.OK, ["notifications/message"])
+    traffic.post(request(1), fields={"Accept": "text/plain"}).answer(200, lines, Content_Type="text/plain")
+    assert (traffic.exchange.outcome, [message.method for message in traffic.unpaired_messages]) == (
+        Outcome.OK,
+        ["notifications/message"],
+    )
 
 
 def test_thousands_of_streams_that_break_off_take_time_in_proportion() -> None:
-    told = Traffic()
+    traffic = Traffic()
     for _ in range(5_000):
-        told.post(request(1)).stream().event("", id="e").close("server")
+        traffic.post(request(1)).stream().event("", id="e").close("server")
     for _ in range(5_000):
-        told.get(Last_Event_ID="e").stream().event(result(1), id="x").close()
-    assert {one.outcome for one in told.exchanges} == {Outcome.UNANSWERED}
+        traffic.get(Last_Event_ID="e").stream().event(result(1), id="x").close()
+    assert {exchange.outcome for exchange in traffic.exchanges} == {Outcome.UNANSWERED}

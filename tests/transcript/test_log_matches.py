@@ -152,7 +152,7 @@ def test_no_line_and_no_message_raises(text: str) -> None:
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(), lambda one: st.lists(one) | st.dictionaries(st.text(), one)
+        st.none() | st.booleans() | st.integers() | st.text(), lambda value: st.lists(value) | st.dictionaries(st.text(), value)
     )
 )
 def test_every_value_is_found_in_json_and_as_python_prints_it(value: Any) -> None:
@@ -160,7 +160,7 @@ def test_every_value_is_found_in_json_and_as_python_prints_it(value: Any) -> Non
     scene = Dialogue().client(message)
     for text in (json.dumps(message), json.dumps(message, ensure_ascii=False), repr(message)):
         scene.stderr(text.encode("utf-8", "surrogatepass").replace(b"\n", b" ") + b"\n")
-    assert [one.row for one in found(scene)] == [1, 1, 1]
+    assert [match.row for match in found(scene)] == [1, 1, 1]
 
 
 def test_nesting_without_end_is_no_quote() -> None:

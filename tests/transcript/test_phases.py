@@ -23,7 +23,7 @@ def course(made: Dialogue) -> Lifecycle:
 
 def milliseconds(made: Dialogue) -> dict[str, float | None]:
     """How long each phase took."""
-    return {str(one.name): None if one.duration_ns is None else one.duration_ns / MS for one in course(made).phases}
+    return {str(phase.name): None if phase.duration_ns is None else phase.duration_ns / MS for phase in course(made).phases}
 
 
 def test_there_are_five_phases() -> None:
@@ -64,7 +64,7 @@ def test_what_has_not_ended_has_no_duration() -> None:
 
 
 def test_a_phase_counts_the_requests_in_it() -> None:
-    counts = {one.name: one.exchanges for one in course(scene().closes()).phases}
+    counts = {phase.name: phase.exchanges for phase in course(scene().closes()).phases}
     assert counts == {
         PhaseName.START: 0, PhaseName.HANDSHAKE: 1, PhaseName.DISCOVERY: 1, PhaseName.CALLS: 1, PhaseName.SHUTDOWN: 0,
     }  # fmt: skip
@@ -82,7 +82,7 @@ def test_a_probe_that_fails_belongs_to_the_handshake() -> None:
 
 def test_a_list_that_is_asked_for_after_calls_belongs_to_the_calls() -> None:
     made = scene().client(request(3, "tools/list")).server(result(3))
-    assert {one.name: one.exchanges for one in course(made).phases}[PhaseName.CALLS] == 2
+    assert {phase.name: phase.exchanges for phase in course(made).phases}[PhaseName.CALLS] == 2
 
 
 def test_a_server_that_dies_has_no_shutdown() -> None:
@@ -111,4 +111,4 @@ def test_over_http_there_are_no_phases() -> None:
 
 def test_servers_have_phases_of_their_own() -> None:
     records = [Dialogue(header=make_header(label=name)).client(request(0, "initialize")).records for name in "ab"]
-    assert [len(one.phases) for one in lifecycles(transcribe(*records))] == [2, 2]
+    assert [len(lifecycle.phases) for lifecycle in lifecycles(transcribe(*records))] == [2, 2]

@@ -156,7 +156,7 @@ def told(lines: list[tuple[int, bytes]]) -> Dialogue:
 def everything_said(transcript: Transcript) -> list[tuple[int, bytes]]:
     """Stream and bytes of all messages and log lines, as they came."""
     logs = [(row.number, 2, row.raw) for row in transcript.rows if isinstance(row, Log)]
-    messages = [(one.number, one.stream, one.raw) for one in transcript.messages]
+    messages = [(message.number, message.stream, message.raw) for message in transcript.messages]
     return [(stream, raw) for _, stream, raw in sorted(logs + messages)]
 
 
@@ -232,7 +232,9 @@ def test_recording_in_parts_makes_no_difference(lines: list[tuple[int, bytes]], 
         cut = min(sizes[index % len(sizes)], len(data) - 1)
         whole.line(stream, data)
         parted.parts(stream, *(part for part in (data[:cut], data[cut:]) if part))
-    assert [plain(one) for one in parted.transcript.messages] == [plain(one) for one in whole.transcript.messages]
+    assert [plain(message) for message in parted.transcript.messages] == [
+        plain(message) for message in whole.transcript.messages
+    ]
 
 
 def plain(message: Message) -> tuple[Any, ...]:

@@ -110,9 +110,9 @@ def test_a_capture_for_which_no_moment_is_named_is_there_with_all_its_rows() -> 
 def test_what_repeats_is_counted_from_then_on_and_points_at_the_first_since() -> None:
     noise = [said(1, second, b"Debug: loaded\n") for second in (1, 2, 30, 40)]
     found = growing(*noise)
-    (whole,) = [one for one in findings(found) if one.rule == "stdout-noise"]
+    (whole,) = [finding for finding in findings(found) if finding.rule == "stdout-noise"]
     kept = RecentRows(found, {0: 20 * SECOND_NS})
-    (late,) = [one for one in findings(found, kept.is_about) if one.rule == "stdout-noise"]
+    (late,) = [finding for finding in findings(found, kept.is_about) if finding.rule == "stdout-noise"]
     assert ((whole.count, whole.at_ns), (late.count, late.at_ns)) == ((4, SECOND_NS), (2, 30 * SECOND_NS))
 
 

@@ -30,30 +30,30 @@ def initialize(name: str = "claude-ai") -> dict[str, Any]:
 
 
 def test_what_happens_to_the_channel_is_an_event() -> None:
-    told = Dialogue().note("signal").closes()
-    kinds = [type(row.record) for row in told.transcript.rows if isinstance(row, ChannelEvent)]
+    dialogue = Dialogue().note("signal").closes()
+    kinds = [type(row.record) for row in dialogue.transcript.rows if isinstance(row, ChannelEvent)]
     assert kinds == [Spawn, Note, Close, Close, Exit, End]
 
 
 def test_a_record_of_an_unknown_kind_is_an_event() -> None:
-    told = Dialogue().add(Unknown(at_ns=5, kind="weather"))
-    event = told.transcript.rows[-1]
+    dialogue = Dialogue().add(Unknown(at_ns=5, kind="weather"))
+    event = dialogue.transcript.rows[-1]
     assert isinstance(event, ChannelEvent)
     assert isinstance(event.record, Unknown)
 
 
 def test_stderr_stands_in_its_place_in_time() -> None:
-    told = Dialogue().client(request(1)).stderr(b"working\n").client(request(2))
-    assert [type(row) for row in told.transcript.rows[1:]] == [Exchange, Log, Exchange]
+    dialogue = Dialogue().client(request(1)).stderr(b"working\n").client(request(2))
+    assert [type(row) for row in dialogue.transcript.rows[1:]] == [Exchange, Log, Exchange]
 
 
 # --- What a feed returns ---
 
 
-def fed(transcriber: Transcriber, told: Dialogue, capture: int = 0) -> list[Row]:
+def fed(transcriber: Transcriber, dialogue: Dialogue, capture: int = 0) -> list[Row]:
     """What the last record brings, after all others."""
     rows: list[Row] = []
-    for record in told.records:
+    for record in dialogue.records:
         rows = list(transcriber.feed(record, capture))
     return rows
 
@@ -108,7 +108,7 @@ def test_one_capture_can_be_closed_while_the_other_goes_on() -> None:
     fed(transcriber, Dialogue("one").client(request(1)), capture=0)
     fed(transcriber, Dialogue("other").client(request(1)), capture=1)
     transcriber.close(capture=0)
-    assert [one.outcome for one in transcriber.transcript.exchanges] == [Outcome.UNANSWERED, Outcome.PENDING]
+    assert [exchange.outcome for exchange in transcriber.transcript.exchanges] == [Outcome.UNANSWERED, Outcome.PENDING]
 
 
 # --- Ends ---
@@ -123,19 +123,19 @@ def test_while_a_capture_grows_a_request_is_pending() -> None:
 def test_when_the_server_closes_stdout_the_client_is_not_answered() -> None:
     transcriber = Transcriber()
     fed(transcriber, Dialogue().client(request(1)).server(request(1)).server_closes_stdout())
-    assert [one.outcome for one in transcriber.transcript.exchanges] == [Outcome.UNANSWERED, Outcome.PENDING]
+    assert [exchange.outcome for exchange in transcriber.transcript.exchanges] == [Outcome.UNANSWERED, Outcome.PENDING]
 
 
 def test_when_the_client_closes_stdin_the_server_is_not_answered() -> None:
     transcriber = Transcriber()
     fed(transcriber, Dialogue().client(request(1)).server(request(1)).client_leaves())
-    assert [one.outcome for one in transcriber.transcript.exchanges] == [Outcome.PENDING, Outcome.UNANSWERED]
+    assert [exchange.outcome for exchange in transcriber.transcript.exchanges] == [Outcome.PENDING, Outcome.UNANSWERED]
 
 
 def test_a_stream_without_a_reader_may_still_bring_answers() -> None:
-    told = Dialogue().client(request(1)).add(Close(at_ns=9, stream=1, by="client", how="broken"))
+    dialogue = Dialogue().client(request(1)).add(Close(at_ns=9, stream=1, by="client", how="broken"))
     transcriber = Transcriber()
-    fed(transcriber, told)
+    fed(transcriber, dialogue)
     assert transcriber.transcript.exchanges[0].outcome is Outcome.PENDING
 
 
@@ -159,10 +159,10 @@ def test_with_its_end_a_capture_is_complete() -> None:
 
 
 @pytest.mark.parametrize(
-    "told", [Dialogue(), Dialogue().gap().closes(), Dialogue().damage().closes(), Dialogue().closes().damage()]
+    "dialogue", [Dialogue(), Dialogue().gap().closes(), Dialogue().damage().closes(), Dialogue().closes().damage()]
 )
-def test_without_its_end_or_with_a_loss_it_is_not(told: Dialogue) -> None:
-    assert not told.transcript.captures[0].complete
+def test_without_its_end_or_with_a_loss_it_is_not(dialogue: Dialogue) -> None:
+    assert not dialogue.transcript.captures[0].complete
 
 
 def test_a_line_edited_by_hand_loses_nothing() -> None:
@@ -183,7 +183,7 @@ def test_no_records_make_an_empty_transcript() -> None:
 
 
 def lanes(*told: Dialogue) -> list[tuple[str, str]]:
-    return [(lane.name, lane.role) for lane in transcribe(*(one.records for one in told)).lanes]
+    return [(lane.name, lane.role) for lane in transcribe(*(dialogue.records for dialogue in told)).lanes]
 
 
 def test_a_server_is_named_by_its_label() -> None:
@@ -260,14 +260,14 @@ def test_captures_of_different_boots_are_compared_by_wall_time() -> None:
 
 def test_captures_that_name_no_boot_are_compared_by_wall_time() -> None:
     told = [Dialogue(header=make_header(boot_id="", wall_ns=10**18 + at_ns)) for at_ns in (0, 70)]
-    assert [source.shift_ns for source in transcribe(*(one.records for one in told)).captures] == [0, 70]
+    assert [source.shift_ns for source in transcribe(*(dialogue.records for dialogue in told)).captures] == [0, 70]
 
 
 def test_rows_of_several_captures_are_numbered_by_the_common_clock() -> None:
     early = Dialogue(header=make_header(label="early")).client(request(1, "a")).wait(100).client(request(2, "d"))
     late = Dialogue(header=make_header(label="late", monotonic_ns=20 * MS)).client(request(1, "b")).client(request(2, "c"))
     transcript = transcribe(late.records, early.records)
-    assert [(one.row, one.method, one.at_ns // MS) for one in transcript.exchanges] == [
+    assert [(exchange.row, exchange.method, exchange.at_ns // MS) for exchange in transcript.exchanges] == [
         (1, "a", 1),
         (2, "b", 21),
         (3, "c", 22),
@@ -277,12 +277,12 @@ def test_rows_of_several_captures_are_numbered_by_the_common_clock() -> None:
 
 def test_sources_stand_in_the_order_in_which_they_began() -> None:
     told = [Dialogue(header=make_header(label=label, monotonic_ns=at)) for label, at in (("late", 5), ("early", 0))]
-    assert [source.server for source in transcribe(*(one.records for one in told)).captures] == ["early", "late"]
+    assert [source.server for source in transcribe(*(dialogue.records for dialogue in told)).captures] == ["early", "late"]
 
 
 def test_the_rows_of_one_capture_keep_their_own_order() -> None:
-    told = Dialogue().client(request(1, "a")).wait(-5).client(request(2, "b"))
-    assert [one.method for one in told.exchanges] == ["a", "b"]
+    dialogue = Dialogue().client(request(1, "a")).wait(-5).client(request(2, "b"))
+    assert [exchange.method for exchange in dialogue.exchanges] == ["a", "b"]
 
 
 # --- Live and offline ---
@@ -321,16 +321,18 @@ def test_two_captures_fed_in_turns_pair_as_each_does_alone() -> None:
     turns = zip_longest(STORY.records, STORY.records)
     for record, capture in chain.from_iterable(((one, 0), (other, 1)) for one, other in turns):
         transcriber.feed(record, capture)
-    alone = [(one.method, one.outcome) for one in STORY.exchanges]
+    alone = [(exchange.method, exchange.outcome) for exchange in STORY.exchanges]
     for capture in (0, 1):
-        assert [(one.method, one.outcome) for one in transcriber.transcript.exchanges if one.capture == capture] == alone
+        assert [
+            (exchange.method, exchange.outcome) for exchange in transcriber.transcript.exchanges if exchange.capture == capture
+        ] == alone
 
 
 def test_every_row_is_returned_by_the_feed_that_made_it() -> None:
     transcriber = Transcriber()
     returned: list[Row] = []
     for record in STORY.records:
-        returned += [row for row in transcriber.feed(record) if not any(row is one for one in returned)]
+        returned += [row for row in transcriber.feed(record) if not any(row is other for other in returned)]
     assert [id(row) for row in returned] == [id(row) for row in transcriber.transcript.rows]
 
 

@@ -191,7 +191,7 @@ class Traffic:
 
     @property
     def rules(self) -> list[str]:
-        return [one.rule for one in self.findings]
+        return [finding.rule for finding in self.findings]
 
 
 class Call:
@@ -262,7 +262,7 @@ def initialize(id: Any = 0, name: str = "claude-code", *capabilities: str) -> di
     """How a client of the legacy era begins."""
     params = {
         "protocolVersion": "2025-11-25",
-        "capabilities": {one: {} for one in capabilities},
+        "capabilities": {capability: {} for capability in capabilities},
         "clientInfo": {"name": name, "version": "1"},
     }
     return {"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}

@@ -28,20 +28,20 @@ def again(id: Any, tool: str = "greet", state: Any = None, **params: Any) -> dic
     return ask(id, tool, inputResponses=BOB, **({} if state is None else {"requestState": state}), **params)
 
 
-def calls(told: Dialogue) -> list[list[int]]:
+def calls(dialogue: Dialogue) -> list[list[int]]:
     """The rows of the exchanges of each call."""
-    return [[one.row for one in call.exchanges] for call in told.transcript.calls]
+    return [[exchange.row for exchange in call.exchanges] for call in dialogue.transcript.calls]
 
 
-def only(told: Dialogue) -> Call:
+def only(dialogue: Dialogue) -> Call:
     """The only call."""
-    (call,) = told.transcript.calls
+    (call,) = dialogue.transcript.calls
     return call
 
 
-def flaws(told: Dialogue) -> list[tuple[int, str]]:
+def flaws(dialogue: Dialogue) -> list[tuple[int, str]]:
     """Rows and flaws of all requests and unpaired messages."""
-    rows = [row for row in told.transcript.rows if isinstance(row, Exchange | UnpairedMessage)]
+    rows = [row for row in dialogue.transcript.rows if isinstance(row, Exchange | UnpairedMessage)]
     messages = [(row.row, row.request if isinstance(row, Exchange) else row.message) for row in rows]
     return [(row, flaw) for row, message in messages for flaw in message.flaws]
 
@@ -54,8 +54,8 @@ def test_an_exchange_that_needs_no_other_is_no_call() -> None:
 
 
 def test_a_retry_with_the_state_is_the_next_round() -> None:
-    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(result(2))
-    assert calls(told) == [[1, 2]]
+    dialogue = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(result(2))
+    assert calls(dialogue) == [[1, 2]]
 
 
 def test_both_rounds_know_their_call() -> None:
@@ -64,24 +64,24 @@ def test_both_rounds_know_their_call() -> None:
 
 
 def test_a_retry_without_a_state_is_found_by_what_it_asks_and_brings() -> None:
-    told = Dialogue().client(ask(1)).server(required(1)).client(again(2)).server(result(2))
-    assert calls(told) == [[1, 2]]
+    dialogue = Dialogue().client(ask(1)).server(required(1)).client(again(2)).server(result(2))
+    assert calls(dialogue) == [[1, 2]]
 
 
 def test_a_retry_may_bring_the_state_alone() -> None:
-    told = Dialogue().client(ask(1)).server(required(1, "s", {})).client(ask(2, requestState="s")).server(result(2))
-    assert calls(told) == [[1, 2]]
+    dialogue = Dialogue().client(ask(1)).server(required(1, "s", {})).client(ask(2, requestState="s")).server(result(2))
+    assert calls(dialogue) == [[1, 2]]
 
 
 def test_a_call_takes_as_many_rounds_as_the_server_wants() -> None:
-    told = Dialogue().client(ask(1)).server(required(1, "a"))
-    told.client(again(2, state="a")).server(required(2, "b")).client(again(3, state="b")).server(result(3))
-    assert (calls(told), len(only(told).rounds)) == ([[1, 2, 3]], 3)
+    dialogue = Dialogue().client(ask(1)).server(required(1, "a"))
+    dialogue.client(again(2, state="a")).server(required(2, "b")).client(again(3, state="b")).server(result(3))
+    assert (calls(dialogue), len(only(dialogue).rounds)) == ([[1, 2, 3]], 3)
 
 
 def test_the_time_on_the_wire_and_the_time_it_took_are_two() -> None:
-    told = Dialogue().client(ask(1)).server(required(1, "s")).wait(3000).client(again(2, state="s")).server(result(2))
-    call = only(told)
+    dialogue = Dialogue().client(ask(1)).server(required(1, "s")).wait(3000).client(again(2, state="s")).server(result(2))
+    call = only(dialogue)
     assert (call.wire_ns, call.duration_ns) == (2 * MS, 3003 * MS)
 
 
@@ -100,110 +100,114 @@ def test_a_call_is_pending_while_input_is_required() -> None:
     ],
 )
 def test_what_became_of_a_call_is_what_became_of_its_last_round(answer: Any, outcome: Outcome) -> None:
-    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(answer)
-    found = only(told).outcome
+    dialogue = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(answer)
+    found = only(dialogue).outcome
     assert found is (Outcome.UNANSWERED if outcome is Outcome.PENDING else outcome)  # the capture ends here
 
 
 def test_a_cancelled_retry_cancels_the_call() -> None:
-    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).client(cancelled(2))
-    assert (only(told).outcome, only(told).duration_ns) == (Outcome.CANCELLED, 3 * MS)
+    dialogue = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).client(cancelled(2))
+    assert (only(dialogue).outcome, only(dialogue).duration_ns) == (Outcome.CANCELLED, 3 * MS)
 
 
 @pytest.mark.parametrize("method", ["prompts/get", "resources/read"])
 def test_prompts_and_resources_may_need_input_too(method: str) -> None:
     params = {"name": "x", "uri": "x"}
-    told = Dialogue().client(request(1, method, params)).server(required(1, "s"))
-    told.client(request(2, method, {**params, "inputResponses": BOB, "requestState": "s"})).server(result(2))
-    assert calls(told) == [[1, 2]]
+    dialogue = Dialogue().client(request(1, method, params)).server(required(1, "s"))
+    dialogue.client(request(2, method, {**params, "inputResponses": BOB, "requestState": "s"})).server(result(2))
+    assert calls(dialogue) == [[1, 2]]
 
 
 def test_other_requests_need_no_input() -> None:
-    told = Dialogue().client(request(1, "tools/list")).server(required(1, "s"))
-    assert calls(told) == []
+    dialogue = Dialogue().client(request(1, "tools/list")).server(required(1, "s"))
+    assert calls(dialogue) == []
 
 
 def test_equal_calls_at_once_are_told_apart_by_their_states() -> None:
-    told = Dialogue().client(ask(1)).client(ask(2)).server(required(1, "a")).server(required(2, "b"))
-    told.client(again(3, state="b")).client(again(4, state="a")).server(result(3)).server(result(4))
-    assert (calls(told), flaws(told)) == ([[1, 4], [2, 3]], [])
+    dialogue = Dialogue().client(ask(1)).client(ask(2)).server(required(1, "a")).server(required(2, "b"))
+    dialogue.client(again(3, state="b")).client(again(4, state="a")).server(result(3)).server(result(4))
+    assert (calls(dialogue), flaws(dialogue)) == ([[1, 4], [2, 3]], [])
 
 
 def test_equal_calls_at_once_without_a_state_are_ambiguous() -> None:
-    told = Dialogue().client(ask(1)).client(ask(2)).server(required(1)).server(required(2)).client(again(3)).client(again(4))
-    assert (calls(told), flaws(told)) == ([[1], [2]], [(3, "ambiguous-call"), (4, "ambiguous-call")])
+    dialogue = (
+        Dialogue().client(ask(1)).client(ask(2)).server(required(1)).server(required(2)).client(again(3)).client(again(4))
+    )
+    assert (calls(dialogue), flaws(dialogue)) == ([[1], [2]], [(3, "ambiguous-call"), (4, "ambiguous-call")])
 
 
 def test_one_state_for_all_tells_calls_apart_by_what_they_ask() -> None:
-    told = Dialogue().client(ask(1, "a")).client(ask(2, "b")).server(required(1, "s")).server(required(2, "s"))
-    told.client(again(3, "b", "s")).client(again(4, "a", "s"))
-    assert calls(told) == [[1, 4], [2, 3]]
+    dialogue = Dialogue().client(ask(1, "a")).client(ask(2, "b")).server(required(1, "s")).server(required(2, "s"))
+    dialogue.client(again(3, "b", "s")).client(again(4, "a", "s"))
+    assert calls(dialogue) == [[1, 4], [2, 3]]
 
 
 def test_one_state_for_equal_calls_is_ambiguous() -> None:
-    told = (
+    dialogue = (
         Dialogue().client(ask(1)).client(ask(2)).server(required(1, "s")).server(required(2, "s")).client(again(3, state="s"))
     )
-    assert (calls(told), flaws(told)) == ([[1], [2]], [(3, "ambiguous-call")])
+    assert (calls(dialogue), flaws(dialogue)) == ([[1], [2]], [(3, "ambiguous-call")])
 
 
 def test_a_state_finds_its_call_though_the_retry_asks_for_something_else() -> None:
-    told = Dialogue().client(ask(1, city="Rome")).server(required(1, "s")).client(again(2, state="s", city="Oslo"))
-    assert calls(told) == [[1, 2]]
+    dialogue = Dialogue().client(ask(1, city="Rome")).server(required(1, "s")).client(again(2, state="s", city="Oslo"))
+    assert calls(dialogue) == [[1, 2]]
 
 
 def test_a_state_that_nobody_gave_out_joins_nothing() -> None:
-    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="S"))
-    assert calls(told) == [[1]]
+    dialogue = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="S"))
+    assert calls(dialogue) == [[1]]
 
 
 def test_a_state_may_be_any_json_and_is_compared_as_it_stands() -> None:
-    told = Dialogue().client(ask(1)).server(required(1, 7)).client(again(2, state="7")).client(again(3, state=7))
-    assert calls(told) == [[1, 3]]
+    dialogue = Dialogue().client(ask(1)).server(required(1, 7)).client(again(2, state="7")).client(again(3, state=7))
+    assert calls(dialogue) == [[1, 3]]
 
 
 def test_a_retry_for_other_input_joins_nothing() -> None:
-    told = Dialogue().client(ask(1)).server(required(1)).client(ask(2, inputResponses={"age": {}}))
-    assert calls(told) == [[1]]
+    dialogue = Dialogue().client(ask(1)).server(required(1)).client(ask(2, inputResponses={"age": {}}))
+    assert calls(dialogue) == [[1]]
 
 
 def test_what_a_request_asks_is_the_same_in_any_order_and_with_other_meta() -> None:
-    told = Dialogue().client(ask(1, arguments={"a": 1, "b": 2}, _meta={"progressToken": 1})).server(required(1))
-    told.client(again(2, arguments={"b": 2, "a": 1}, _meta={"progressToken": 2}))
-    assert calls(told) == [[1, 2]]
+    dialogue = Dialogue().client(ask(1, arguments={"a": 1, "b": 2}, _meta={"progressToken": 1})).server(required(1))
+    dialogue.client(again(2, arguments={"b": 2, "a": 1}, _meta={"progressToken": 2}))
+    assert calls(dialogue) == [[1, 2]]
 
 
 def test_arguments_that_speak_of_input_are_no_retry() -> None:
-    told = Dialogue().client(ask(1)).server(required(1)).client(ask(2, arguments={"inputResponses": BOB, "requestState": "s"}))
-    assert calls(told) == [[1]]
+    dialogue = (
+        Dialogue().client(ask(1)).server(required(1)).client(ask(2, arguments={"inputResponses": BOB, "requestState": "s"}))
+    )
+    assert calls(dialogue) == [[1]]
 
 
 def test_a_round_that_failed_may_be_tried_again_with_the_same_state() -> None:
-    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(error(2))
-    told.client(again(3, state="s")).server(result(3))
-    assert (calls(told), only(told).outcome) == ([[1, 2, 3]], Outcome.OK)
+    dialogue = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(error(2))
+    dialogue.client(again(3, state="s")).server(result(3))
+    assert (calls(dialogue), only(dialogue).outcome) == ([[1, 2, 3]], Outcome.OK)
 
 
 def test_a_state_that_has_served_its_call_joins_no_other() -> None:
-    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(result(2))
-    assert calls(told.client(again(3, state="s"))) == [[1, 2]]
+    dialogue = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(result(2))
+    assert calls(dialogue.client(again(3, state="s"))) == [[1, 2]]
 
 
 def test_the_same_call_made_later_is_another_one() -> None:
-    told = Dialogue().client(ask(1)).server(required(1)).client(again(2)).server(result(2))
-    told.client(ask(3)).server(required(3)).client(again(4)).server(result(4))
-    assert calls(told) == [[1, 2], [3, 4]]
+    dialogue = Dialogue().client(ask(1)).server(required(1)).client(again(2)).server(result(2))
+    dialogue.client(ask(3)).server(required(3)).client(again(4)).server(result(4))
+    assert calls(dialogue) == [[1, 2], [3, 4]]
 
 
 def test_progress_of_each_round_stays_with_it() -> None:
-    told = Dialogue().client(ask(1, _meta={"progressToken": 1})).server(progress(1)).server(required(1, "s"))
-    told.client(again(2, state="s", _meta={"progressToken": 2})).server(progress(2)).server(progress(2)).server(result(2))
-    assert [one.progress for one in told.exchanges] == [1, 2]
+    dialogue = Dialogue().client(ask(1, _meta={"progressToken": 1})).server(progress(1)).server(required(1, "s"))
+    dialogue.client(again(2, state="s", _meta={"progressToken": 2})).server(progress(2)).server(progress(2)).server(result(2))
+    assert [exchange.progress for exchange in dialogue.exchanges] == [1, 2]
 
 
 def test_a_result_that_says_it_is_complete_is_complete() -> None:
-    told = Dialogue().client(ask(1)).server(result(1, {"resultType": "complete"}))
-    assert (told.exchange.response and told.exchange.response.result_type, told.transcript.calls) == (None, [])
+    dialogue = Dialogue().client(ask(1)).server(result(1, {"resultType": "complete"}))
+    assert (dialogue.exchange.response and dialogue.exchange.response.result_type, dialogue.transcript.calls) == (None, [])
 
 
 # --- URL elicitation ---
@@ -211,7 +215,7 @@ def test_a_result_that_says_it_is_complete_is_complete() -> None:
 
 def to_urls(id: Any, *named: str) -> dict[str, Any]:
     """The error that sends the user to URLs first."""
-    listed = [{"mode": "url", "elicitationId": one, "url": f"https://example.org/{one}", "message": "Log in"} for one in named]
+    listed = [{"mode": "url", "elicitationId": id, "url": f"https://example.org/{id}", "message": "Log in"} for id in named]
     data = {"elicitations": listed}
     return {"jsonrpc": "2.0", "id": id, "error": {"code": -32042, "message": "URL elicitation required", "data": data}}
 
@@ -227,20 +231,27 @@ def done(named: str) -> dict[str, Any]:
 
 
 def test_the_end_of_an_elicitation_belongs_to_the_request_that_began_it() -> None:
-    told = Dialogue().server(url_elicitation(1, "e")).client(result(1, {"action": "accept"})).wait(5000).server(done("e"))
-    call = only(told)
-    assert (call.completed_elicitations, [one.row for one in call.notifications], call.duration_ns) == (1, [2], 5002 * MS)
+    dialogue = Dialogue().server(url_elicitation(1, "e")).client(result(1, {"action": "accept"})).wait(5000).server(done("e"))
+    call = only(dialogue)
+    assert (call.completed_elicitations, [notification.row for notification in call.notifications], call.duration_ns) == (
+        1,
+        [2],
+        5002 * MS,
+    )
 
 
 def test_elicitations_end_in_any_order() -> None:
-    told = Dialogue().server(url_elicitation(1, "a")).server(url_elicitation(2, "b"))
-    told.server(done("b")).client(result(1)).client(result(2)).server(done("a"))
-    assert [(call.row, [one.row for one in call.notifications]) for call in told.transcript.calls] == [(1, [4]), (2, [3])]
+    dialogue = Dialogue().server(url_elicitation(1, "a")).server(url_elicitation(2, "b"))
+    dialogue.server(done("b")).client(result(1)).client(result(2)).server(done("a"))
+    assert [(call.row, [notification.row for notification in call.notifications]) for call in dialogue.transcript.calls] == [
+        (1, [4]),
+        (2, [3]),
+    ]
 
 
 def test_the_end_of_an_elicitation_that_nobody_began_stands_alone() -> None:
-    told = Dialogue().server(url_elicitation(1, "a")).server(done("b"))
-    assert only(told).notifications == []
+    dialogue = Dialogue().server(url_elicitation(1, "a")).server(done("b"))
+    assert only(dialogue).notifications == []
 
 
 def test_a_form_is_no_call_of_more_than_an_exchange() -> None:
@@ -248,10 +259,10 @@ def test_a_form_is_no_call_of_more_than_an_exchange() -> None:
 
 
 def test_a_request_that_was_sent_to_urls_is_tried_again() -> None:
-    told = Dialogue().client(ask(1)).server(to_urls(1, "e", "f")).server(done("e")).server(done("f"))
-    told.client(ask(2)).server(result(2))
-    call = only(told)
-    assert (calls(told), call.completed_elicitations, call.elicitations, call.outcome) == ([[1, 4]], 2, 2, Outcome.OK)
+    dialogue = Dialogue().client(ask(1)).server(to_urls(1, "e", "f")).server(done("e")).server(done("f"))
+    dialogue.client(ask(2)).server(result(2))
+    call = only(dialogue)
+    assert (calls(dialogue), call.completed_elicitations, call.elicitations, call.outcome) == ([[1, 4]], 2, 2, Outcome.OK)
 
 
 def test_another_request_is_no_retry() -> None:
@@ -259,13 +270,13 @@ def test_another_request_is_no_retry() -> None:
 
 
 def test_equal_requests_that_were_both_sent_to_urls_are_ambiguous() -> None:
-    told = Dialogue().client(ask(1)).client(ask(2)).server(to_urls(1, "e")).server(to_urls(2, "f")).client(ask(3))
-    assert (calls(told), flaws(told)) == ([[1], [2]], [(3, "ambiguous-call")])
+    dialogue = Dialogue().client(ask(1)).client(ask(2)).server(to_urls(1, "e")).server(to_urls(2, "f")).client(ask(3))
+    assert (calls(dialogue), flaws(dialogue)) == ([[1], [2]], [(3, "ambiguous-call")])
 
 
 def test_an_error_that_only_looks_like_it_sends_nobody_anywhere() -> None:
-    told = Dialogue().client(ask(1)).server({**error(1), "error": {"code": 5, "message": "elicitationId -32042"}})
-    assert told.transcript.calls == []
+    dialogue = Dialogue().client(ask(1)).server({**error(1), "error": {"code": 5, "message": "elicitationId -32042"}})
+    assert dialogue.transcript.calls == []
 
 
 # --- Tasks ---
@@ -290,12 +301,12 @@ def poll(id: Any, name: str = "t", method: str = "tasks/get") -> dict[str, Any]:
     return request(id, method, {"taskId": name})
 
 
-def polled(told: Dialogue, count: int, revision: str = LEGACY) -> Dialogue:
+def polled(dialogue: Dialogue, count: int, revision: str = LEGACY) -> Dialogue:
     """A task that was polled so often, and works."""
-    told.client(ask(0)).server(created(0, revision=revision))
+    dialogue.client(ask(0)).server(created(0, revision=revision))
     for id in range(1, count + 1):
-        told.wait(998).client(poll(id)).server(result(id, task("t", revision=revision)))
-    return told
+        dialogue.wait(998).client(poll(id)).server(result(id, task("t", revision=revision)))
+    return dialogue
 
 
 def status_told(name: str, status: str, revision: str = LEGACY, **more: Any) -> dict[str, Any]:
@@ -318,15 +329,15 @@ def test_a_task_says_how_often_to_poll_it(revision: str) -> None:
 
 
 def test_a_call_lasts_until_the_result_of_its_task() -> None:
-    told = polled(Dialogue(), 3).client(poll(4)).server(result(4, task("t", "completed")))
-    told.client(poll(5, method="tasks/result")).server(result(5, {"content": []}))
-    call = only(told)
+    dialogue = polled(Dialogue(), 3).client(poll(4)).server(result(4, task("t", "completed")))
+    dialogue.client(poll(5, method="tasks/result")).server(result(5, {"content": []}))
+    call = only(dialogue)
     assert (call.outcome, call.duration_ns, call.wire_ns) == (Outcome.OK, 3005 * MS, 6 * MS)
 
 
 def test_a_result_within_the_answer_to_a_poll_ends_the_call() -> None:
-    told = polled(Dialogue(), 3, EXTENSION).client(poll(4)).server(result(4, task("t", "completed", EXTENSION, result={})))
-    call = only(told)
+    dialogue = polled(Dialogue(), 3, EXTENSION).client(poll(4)).server(result(4, task("t", "completed", EXTENSION, result={})))
+    call = only(dialogue)
     assert (call.outcome, call.duration_ns, call.task and call.task.over) == (Outcome.OK, 3003 * MS, True)
 
 
@@ -343,8 +354,8 @@ def test_a_result_within_the_answer_to_a_poll_ends_the_call() -> None:
     ],
 )
 def test_what_became_of_a_task_is_what_became_of_its_call(status: str, more: Any, outcome: Outcome) -> None:
-    told = polled(Dialogue(), 1, EXTENSION).client(poll(4)).server(result(4, task("t", status, EXTENSION, **more)))
-    assert only(told).outcome is outcome
+    dialogue = polled(Dialogue(), 1, EXTENSION).client(poll(4)).server(result(4, task("t", status, EXTENSION, **more)))
+    assert only(dialogue).outcome is outcome
 
 
 @pytest.mark.parametrize(
@@ -352,56 +363,58 @@ def test_what_became_of_a_task_is_what_became_of_its_call(status: str, more: Any
     [(result(5, {"isError": True}), Outcome.TOOL_ERROR), (error(5), Outcome.ERROR), (result(5), Outcome.OK)],
 )
 def test_the_result_of_a_task_is_that_of_its_call(answer: Any, outcome: Outcome) -> None:
-    told = polled(Dialogue(), 1).server(status_told("t", "failed")).client(poll(5, method="tasks/result")).server(answer)
-    assert only(told).outcome is outcome
+    dialogue = polled(Dialogue(), 1).server(status_told("t", "failed")).client(poll(5, method="tasks/result")).server(answer)
+    assert only(dialogue).outcome is outcome
 
 
 def test_a_task_that_has_no_result_yet_goes_on() -> None:
-    told = polled(Dialogue(), 1).client(poll(5, method="tasks/result")).server(error(5, -32602))
-    assert only(told).outcome is Outcome.PENDING
+    dialogue = polled(Dialogue(), 1).client(poll(5, method="tasks/result")).server(error(5, -32602))
+    assert only(dialogue).outcome is Outcome.PENDING
 
 
 @pytest.mark.parametrize("revision", [LEGACY, EXTENSION])
 def test_the_server_may_tell_how_a_task_stands(revision: str) -> None:
-    told = polled(Dialogue(), 0, revision).server(status_told("t", "completed", revision))
-    call = only(told)
+    dialogue = polled(Dialogue(), 0, revision).server(status_told("t", "completed", revision))
+    call = only(dialogue)
     assert (len(call.notifications), call.outcome, call.duration_ns) == (1, Outcome.OK, 2 * MS)
 
 
 def test_what_is_told_of_a_task_before_the_answer_that_makes_it_belongs_to_its_call() -> None:
-    told = Dialogue().client(ask(1)).server(status_told("t", "working")).server(created(1))
-    assert [one.row for one in only(told).notifications] == [2]
+    dialogue = Dialogue().client(ask(1)).server(status_told("t", "working")).server(created(1))
+    assert [notification.row for notification in only(dialogue).notifications] == [2]
 
 
 def test_what_is_told_after_the_end_of_a_task_changes_nothing() -> None:
-    told = polled(Dialogue(), 0).server(status_told("t", "completed")).server(status_told("t", "working"))
-    assert only(told).outcome is Outcome.OK
+    dialogue = polled(Dialogue(), 0).server(status_told("t", "completed")).server(status_told("t", "working"))
+    assert only(dialogue).outcome is Outcome.OK
 
 
 def test_a_task_is_cancelled_by_a_request_of_its_own() -> None:
-    told = polled(Dialogue(), 1).client(poll(5, method="tasks/cancel")).server(result(5, task("t", "cancelled")))
-    assert (only(told).outcome, only(told).duration_ns) == (Outcome.CANCELLED, 1003 * MS)
+    dialogue = polled(Dialogue(), 1).client(poll(5, method="tasks/cancel")).server(result(5, task("t", "cancelled")))
+    assert (only(dialogue).outcome, only(dialogue).duration_ns) == (Outcome.CANCELLED, 1003 * MS)
 
 
 def test_a_cancellation_that_was_acknowledged_need_not_have_stopped_the_task() -> None:
-    told = polled(Dialogue(), 0, EXTENSION).client(poll(5, method="tasks/cancel")).server(result(5, {"resultType": "complete"}))
-    assert only(told).outcome is Outcome.CANCELLED
-    told.client(poll(6)).server(result(6, task("t", "completed", EXTENSION, result={})))
-    assert only(told).outcome is Outcome.OK
+    dialogue = (
+        polled(Dialogue(), 0, EXTENSION).client(poll(5, method="tasks/cancel")).server(result(5, {"resultType": "complete"}))
+    )
+    assert only(dialogue).outcome is Outcome.CANCELLED
+    dialogue.client(poll(6)).server(result(6, task("t", "completed", EXTENSION, result={})))
+    assert only(dialogue).outcome is Outcome.OK
 
 
 def test_input_for_a_task_is_a_part_of_the_call() -> None:
-    told = polled(Dialogue(), 1, EXTENSION).client(poll(5, method="tasks/update")).server(result(5))
-    call = only(told)
-    assert [call.part(one) for one in call.exchanges] == [CallPart.ROUND, CallPart.POLL, CallPart.INPUT]
+    dialogue = polled(Dialogue(), 1, EXTENSION).client(poll(5, method="tasks/update")).server(result(5))
+    call = only(dialogue)
+    assert [call.part(exchange) for exchange in call.exchanges] == [CallPart.ROUND, CallPart.POLL, CallPart.INPUT]
 
 
 def test_what_the_server_asks_for_a_task_is_a_part_of_the_call() -> None:
     related = {"_meta": {"io.modelcontextprotocol/related-task": {"taskId": "t"}}}
-    told = polled(Dialogue(), 0).server(request(1, "elicitation/create", related)).client(result(1))
-    told.server(request(2, "sampling/createMessage", related)).server(request(3, "roots/list"))
-    call = only(told)
-    assert ([call.part(one) for one in call.exchanges], call.wire_ns) == (
+    dialogue = polled(Dialogue(), 0).server(request(1, "elicitation/create", related)).client(result(1))
+    dialogue.server(request(2, "sampling/createMessage", related)).server(request(3, "roots/list"))
+    call = only(dialogue)
+    assert ([call.part(exchange) for exchange in call.exchanges], call.wire_ns) == (
         [CallPart.ROUND, CallPart.QUESTION, CallPart.QUESTION],
         MS,
     )
@@ -409,55 +422,57 @@ def test_what_the_server_asks_for_a_task_is_a_part_of_the_call() -> None:
 
 def test_what_is_told_for_a_task_belongs_to_the_call() -> None:
     related = {"_meta": {"io.modelcontextprotocol/related-task": {"taskId": "t"}}, "level": "info"}
-    told = (
+    dialogue = (
         polled(Dialogue(), 0)
         .server(notification("notifications/message", related))
         .server(notification("notifications/message"))
     )
-    assert [one.row for one in only(told).notifications] == [2]
+    assert [notification.row for notification in only(dialogue).notifications] == [2]
 
 
 def test_progress_of_a_task_goes_on_after_the_answer_that_made_it() -> None:
-    told = Dialogue().client(ask(1, _meta={"progressToken": 7})).server(created(1)).server(progress(7)).server(progress(7))
-    assert (told.exchange.progress, flaws(told)) == (2, [])
+    dialogue = Dialogue().client(ask(1, _meta={"progressToken": 7})).server(created(1)).server(progress(7)).server(progress(7))
+    assert (dialogue.exchange.progress, flaws(dialogue)) == (2, [])
 
 
 def test_the_client_may_run_a_task_for_the_server() -> None:
-    told = Dialogue().server(request(1, "sampling/createMessage", {"task": {}})).client(created(1))
-    told.server(poll(2)).client(result(2, task("t", "completed"))).server(poll(3, method="tasks/result")).client(result(3))
-    assert (calls(told), only(told).sender, only(told).outcome) == ([[1, 2, 3]], "server", Outcome.OK)
+    dialogue = Dialogue().server(request(1, "sampling/createMessage", {"task": {}})).client(created(1))
+    dialogue.server(poll(2)).client(result(2, task("t", "completed"))).server(poll(3, method="tasks/result")).client(result(3))
+    assert (calls(dialogue), only(dialogue).sender, only(dialogue).outcome) == ([[1, 2, 3]], "server", Outcome.OK)
 
 
 def test_both_sides_may_run_a_task_of_the_same_name() -> None:
-    told = Dialogue().client(ask(1)).server(created(1)).server(request(1, "sampling/createMessage")).client(created(1))
-    told.client(poll(2)).server(result(2, task("t"))).server(poll(2)).client(result(2, task("t", "failed")))
-    told.server(status_told("t", "completed"))
-    assert [(call.sender, call.outcome) for call in told.transcript.calls] == [
+    dialogue = Dialogue().client(ask(1)).server(created(1)).server(request(1, "sampling/createMessage")).client(created(1))
+    dialogue.client(poll(2)).server(result(2, task("t"))).server(poll(2)).client(result(2, task("t", "failed")))
+    dialogue.server(status_told("t", "completed"))
+    assert [(call.sender, call.outcome) for call in dialogue.transcript.calls] == [
         ("client", Outcome.OK),
         ("server", Outcome.ERROR),
     ]
 
 
 def test_a_task_from_before_the_capture_is_a_call_of_polls() -> None:
-    told = Dialogue().client(poll(1)).server(result(1, task("t"))).client(poll(2)).server(result(2, task("t", "completed")))
-    call = only(told)
-    assert (calls(told), len(call.rounds), len(call.polls), call.outcome) == ([[1, 2]], 0, 2, Outcome.OK)
+    dialogue = Dialogue().client(poll(1)).server(result(1, task("t"))).client(poll(2)).server(result(2, task("t", "completed")))
+    call = only(dialogue)
+    assert (calls(dialogue), len(call.rounds), len(call.polls), call.outcome) == ([[1, 2]], 0, 2, Outcome.OK)
 
 
 def test_a_name_may_be_used_again_after_the_end_of_its_task() -> None:
-    told = polled(Dialogue(), 0).server(status_told("t", "completed")).client(ask(8)).server(created(8)).client(poll(9))
-    assert calls(told) == [[1], [3, 4]]
+    dialogue = polled(Dialogue(), 0).server(status_told("t", "completed")).client(ask(8)).server(created(8)).client(poll(9))
+    assert calls(dialogue) == [[1], [3, 4]]
 
 
 def test_a_name_that_two_tasks_have_is_ambiguous() -> None:
-    told = polled(Dialogue(), 0).client(ask(8)).server(created(8)).client(poll(9)).server(status_told("t", "completed"))
-    assert (calls(told), flaws(told)) == ([[1], [2]], [(3, "ambiguous-call"), (4, "ambiguous-call")])
+    dialogue = polled(Dialogue(), 0).client(ask(8)).server(created(8)).client(poll(9)).server(status_told("t", "completed"))
+    assert (calls(dialogue), flaws(dialogue)) == ([[1], [2]], [(3, "ambiguous-call"), (4, "ambiguous-call")])
 
 
 def test_input_may_be_required_before_there_is_a_task() -> None:
-    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(created(2, revision=EXTENSION))
-    told.client(poll(3)).server(result(3, task("t", "completed", EXTENSION, result={})))
-    assert (calls(told), len(only(told).rounds), len(only(told).polls)) == ([[1, 2, 3]], 2, 1)
+    dialogue = (
+        Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(created(2, revision=EXTENSION))
+    )
+    dialogue.client(poll(3)).server(result(3, task("t", "completed", EXTENSION, result={})))
+    assert (calls(dialogue), len(only(dialogue).rounds), len(only(dialogue).polls)) == ([[1, 2, 3]], 2, 1)
 
 
 # --- Subscriptions ---
@@ -474,13 +489,13 @@ def on(id: Any, method: str = "tools/list_changed") -> dict[str, Any]:
 
 
 def test_what_a_subscription_brings_belongs_to_it() -> None:
-    told = Dialogue().client(listen(1)).server(on(1, "subscriptions/acknowledged")).server(on(1)).server(on(2))
-    assert [one.row for one in only(told).notifications] == [2, 3]
+    dialogue = Dialogue().client(listen(1)).server(on(1, "subscriptions/acknowledged")).server(on(1)).server(on(2))
+    assert [notification.row for notification in only(dialogue).notifications] == [2, 3]
 
 
 def test_subscriptions_interleave() -> None:
-    told = Dialogue().client(listen(1)).client(listen("1")).server(on("1")).server(on(1)).server(on("1"))
-    assert [[one.row for one in call.notifications] for call in told.transcript.calls] == [[4], [3, 5]]
+    dialogue = Dialogue().client(listen(1)).client(listen("1")).server(on("1")).server(on(1)).server(on("1"))
+    assert [[notification.row for notification in call.notifications] for call in dialogue.transcript.calls] == [[4], [3, 5]]
 
 
 @pytest.mark.parametrize(
@@ -499,8 +514,8 @@ def test_a_subscription_ends_in_several_ways(end: Any, outcome: Outcome) -> None
 
 
 def test_a_server_cancels_no_other_request_of_the_client() -> None:
-    told = Dialogue().client(ask(1)).server(cancelled(1)).server(result(1))
-    assert (told.exchange.outcome, told.unpaired.method) == (Outcome.OK, "notifications/cancelled")
+    dialogue = Dialogue().client(ask(1)).server(cancelled(1)).server(result(1))
+    assert (dialogue.exchange.outcome, dialogue.unpaired.method) == (Outcome.OK, "notifications/cancelled")
 
 
 def subscribe(id: Any, uri: str = "x:1", method: str = "subscribe") -> dict[str, Any]:
@@ -514,26 +529,29 @@ def updated(uri: str = "x:1") -> dict[str, Any]:
 
 
 def test_the_news_of_a_resource_belong_to_its_subscription() -> None:
-    told = Dialogue().client(subscribe(1)).server(result(1)).server(updated()).server(updated("x:2")).server(updated())
-    assert ([one.row for one in only(told).notifications], only(told).outcome) == ([2, 4], Outcome.PENDING)
+    dialogue = Dialogue().client(subscribe(1)).server(result(1)).server(updated()).server(updated("x:2")).server(updated())
+    assert ([notification.row for notification in only(dialogue).notifications], only(dialogue).outcome) == (
+        [2, 4],
+        Outcome.PENDING,
+    )
 
 
 def test_unsubscribing_ends_a_subscription() -> None:
-    told = Dialogue().client(subscribe(1)).server(result(1)).client(subscribe(2, method="unsubscribe")).server(result(2))
-    told.server(updated())
-    call = only(told)
-    assert (calls(told), call.outcome, call.duration_ns, call.notifications) == ([[1, 2]], Outcome.OK, 3 * MS, [])
+    dialogue = Dialogue().client(subscribe(1)).server(result(1)).client(subscribe(2, method="unsubscribe")).server(result(2))
+    dialogue.server(updated())
+    call = only(dialogue)
+    assert (calls(dialogue), call.outcome, call.duration_ns, call.notifications) == ([[1, 2]], Outcome.OK, 3 * MS, [])
 
 
 def test_subscribing_twice_is_one_subscription() -> None:
-    told = Dialogue().client(subscribe(1)).server(result(1)).client(subscribe(2)).server(result(2)).server(updated())
-    assert (calls(told), len(only(told).notifications)) == ([[1, 2]], 1)
+    dialogue = Dialogue().client(subscribe(1)).server(result(1)).client(subscribe(2)).server(result(2)).server(updated())
+    assert (calls(dialogue), len(only(dialogue).notifications)) == ([[1, 2]], 1)
 
 
 def test_a_resource_can_be_subscribed_to_again() -> None:
-    told = Dialogue().client(subscribe(1)).server(result(1)).client(subscribe(2, method="unsubscribe")).server(result(2))
-    told.client(subscribe(3)).server(result(3)).server(updated())
-    assert (calls(told), [len(call.notifications) for call in told.transcript.calls]) == ([[1, 2], [3]], [0, 1])
+    dialogue = Dialogue().client(subscribe(1)).server(result(1)).client(subscribe(2, method="unsubscribe")).server(result(2))
+    dialogue.client(subscribe(3)).server(result(3)).server(updated())
+    assert (calls(dialogue), [len(call.notifications) for call in dialogue.transcript.calls]) == ([[1, 2], [3]], [0, 1])
 
 
 def test_a_subscription_that_was_refused_has_failed() -> None:

@@ -20,12 +20,12 @@ def transcript(name: str) -> Transcript:
 
 def parts(call: Call) -> list[CallPart]:
     """What its exchanges are to it."""
-    return [call.part(one) for one in call.exchanges]
+    return [call.part(exchange) for exchange in call.exchanges]
 
 
 def told(call: Call) -> set[str | None]:
     """The notifications about it."""
-    return {one.message.method for one in call.notifications}
+    return {notification.message.method for notification in call.notifications}
 
 
 @pytest.mark.parametrize("name", ["greet-stdio-auto", "greet-sse-auto", "greet-http-auto"])
@@ -38,8 +38,8 @@ def test_a_question_of_the_modern_era_makes_two_rounds_on_every_transport(name: 
 
 def test_a_question_of_the_legacy_era_is_a_request_of_the_server() -> None:
     found = transcript("greet-http-legacy")
-    assert (found.calls, [one.sender for one in found.exchanges]) == ([], ["client", "client", "server"])
-    assert all(one.outcome is Outcome.OK for one in found.exchanges)
+    assert (found.calls, [exchange.sender for exchange in found.exchanges]) == ([], ["client", "client", "server"])
+    assert all(exchange.outcome is Outcome.OK for exchange in found.exchanges)
 
 
 def test_a_tool_that_runs_as_a_task_is_one_call() -> None:
@@ -90,8 +90,8 @@ def test_calls_are_the_same_live_offline_and_among_others(name: str) -> None:
     for record in read(RECORDED / f"{name}.mcpspy"):
         live.feed(record)
     live.close()
-    others = transcribe(*(read(RECORDED / f"{one}.mcpspy") for one in NAMES))
+    others = transcribe(*(read(RECORDED / f"{name}.mcpspy") for name in NAMES))
     alone = [(len(call.exchanges), len(call.notifications), call.wire_ns) for call in transcript(name).calls]
     assert [(len(call.exchanges), len(call.notifications), call.wire_ns) for call in live.transcript.calls] == alone
     among = [(len(call.exchanges), len(call.notifications), call.wire_ns) for call in others.calls]
-    assert all(one in among for one in alone)
+    assert all(call in among for call in alone)

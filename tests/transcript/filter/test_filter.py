@@ -43,7 +43,7 @@ def told(lines: list[str]) -> Transcript:
 @cache
 def transcript(name: str) -> Transcript:
     made = VECTORS["transcripts"][name]
-    return told(made["lines"]) if "lines" in made else transcribe(*(read(str(ROOT / one)) for one in made["captures"]))
+    return told(made["lines"]) if "lines" in made else transcribe(*(read(str(ROOT / path)) for path in made["captures"]))
 
 
 def matching(expression: str, on: Transcript) -> list[Any]:
@@ -61,7 +61,7 @@ def test_a_filter_lets_these_rows_through(name: str, expression: str, rows: list
     assert numbers(expression, transcript(name)) == rows
 
 
-@pytest.mark.parametrize(("name", "expression", "logs", "events"), OTHERS, ids=[one[1] for one in OTHERS])
+@pytest.mark.parametrize(("name", "expression", "logs", "events"), OTHERS, ids=[case[1] for case in OTHERS])
 def test_rows_without_numbers_are_filtered_too(name: str, expression: str, logs: int, events: int) -> None:
     found = matching(expression, transcript(name))
     counts = [sum(isinstance(row, kind) for row in found) for kind in (Log, ChannelEvent)]

@@ -36,11 +36,11 @@ LEAVES = st.one_of(
 EXPRESSIONS = st.recursive(
     LEAVES,
     lambda parts: st.one_of(
-        parts.map(lambda one: f"not {one}"),
-        parts.map(lambda one: f"({one})"),
-        st.builds(lambda one, other: f"{one} {other}", parts, parts),
-        st.builds(lambda one, other: f"{one} and {other}", parts, parts),
-        st.builds(lambda one, other: f"{one} or {other}", parts, parts),
+        parts.map(lambda part: f"not {part}"),
+        parts.map(lambda part: f"({part})"),
+        st.builds(lambda part, other: f"{part} {other}", parts, parts),
+        st.builds(lambda part, other: f"{part} and {other}", parts, parts),
+        st.builds(lambda part, other: f"{part} or {other}", parts, parts),
     ),
     max_leaves=6,
 )
@@ -53,7 +53,7 @@ TERM_LEAVES = st.sampled_from(
 
 def joined(kind: type[AllOf | AnyOf], parts: list[Node]) -> Node:
     """The parts in a tree as it is parsed: none of the same kind directly within it."""
-    return kind(parts=tuple(one for part in parts for one in (part.parts if isinstance(part, kind) else (part,))))
+    return kind(parts=tuple(inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,))))
 
 
 TREES: st.SearchStrategy[Node] = st.recursive(
@@ -115,7 +115,7 @@ def test_a_row_without_exchange_matches_a_term_or_its_negation_and_never_both(ex
     assert plain is not None
     assert negated is not None
     transcript = transcribe(records)
-    matchers = [FilterMatcher(one, transcript, UTC) for one in (plain, negated)]
+    matchers = [FilterMatcher(chosen, transcript, UTC) for chosen in (plain, negated)]
     for row in transcript.rows:
         said = [matcher.matches(row) for matcher in matchers]
         assert any(said)

@@ -36,9 +36,13 @@ TASKS_OF_2025 = {"tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "not
 def ours(kind: MethodKind, sender: "Side", revision: str) -> set[str]:
     """The names of what `sender` may send as a message under `revision`, extensions and tasks of 2025 left aside."""
     found = {
-        one.name
-        for one in METHODS
-        if one.kind == kind and one.sender == sender and one.is_in(revision) and not one.extension and not one.inside
+        method.name
+        for method in METHODS
+        if method.kind == kind
+        and method.sender == sender
+        and method.is_in(revision)
+        and not method.extension
+        and not method.inside
     }
     return found - TASKS_OF_2025
 
@@ -107,7 +111,7 @@ def test_codes_reserved_by_the_specification_are_no_implementation_s() -> None:
     assert set(HTTP_STATUSES) < set(ERROR_CODES)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda one: f"{one.sender} {one.name} {one.first}")
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: f"{method.sender} {method.name} {method.first}")
 def test_a_row_names_revisions_in_their_order_and_a_capability_of_a_side(method: Method) -> None:
     assert position(method.first) <= position(method.last)
     assert not method.needs or (method.needs[0] in (CLIENT, SERVER) and len(method.needs) > 1)
@@ -116,14 +120,16 @@ def test_a_row_names_revisions_in_their_order_and_a_capability_of_a_side(method:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_no_two_rows_hold_for_the_same_message(revision: str) -> None:
-    found = [(one.name, one.sender) for one in METHODS if one.is_in(revision)]
+    found = [(method.name, method.sender) for method in METHODS if method.is_in(revision)]
     assert sorted(found) == sorted(set(found))
 
 
 def _fields(model: Any) -> set[str]:
     params = model.model_fields["params"].annotation
     found = [params] if hasattr(params, "model_fields") else list(params.__args__)
-    return {field.alias or name for one in found if hasattr(one, "model_fields") for name, field in one.model_fields.items()}
+    return {
+        field.alias or name for model in found if hasattr(model, "model_fields") for name, field in model.model_fields.items()
+    }
 
 
 @pytest.mark.parametrize("name", [name for name in TARGETS if name in methods.MONOLITH_REQUESTS])

@@ -10,25 +10,25 @@ def tool(name: str, description: str = "Does it.") -> dict[str, Any]:
     return {"name": name, "description": description, "inputSchema": {"type": "object"}}
 
 
-def fetched(told: Dialogue, id: int, names: list[str], *, cursor: str | None = None, next_cursor: Any = None) -> Dialogue:
+def fetched(dialogue: Dialogue, id: int, names: list[str], *, cursor: str | None = None, next_cursor: Any = None) -> Dialogue:
     """A page of the tools, asked for and answered."""
     params = None if cursor is None else {"cursor": cursor}
     page = {"tools": [tool(name) for name in names], **({} if next_cursor is None else {"nextCursor": next_cursor})}
-    return told.client(request(id, "tools/list", params)).server(result(id, page))
+    return dialogue.client(request(id, "tools/list", params)).server(result(id, page))
 
 
-def offer(told: Dialogue) -> Offer:
-    (found,) = offers(told.transcript)
+def offer(dialogue: Dialogue) -> Offer:
+    (found,) = offers(dialogue.transcript)
     return found
 
 
-def names(told: Dialogue) -> list[str]:
-    return [one.name for one in offer(told).definitions(DefinitionKind.TOOL)]
+def names(dialogue: Dialogue) -> list[str]:
+    return [definition.name for definition in offer(dialogue).definitions(DefinitionKind.TOOL)]
 
 
 def test_pages_of_a_list_are_joined_in_order() -> None:
-    told = fetched(Dialogue(), 1, ["b"], next_cursor="x")
-    assert names(fetched(told, 2, ["a"], cursor="x")) == ["b", "a"]
+    dialogue = fetched(Dialogue(), 1, ["b"], next_cursor="x")
+    assert names(fetched(dialogue, 2, ["a"], cursor="x")) == ["b", "a"]
 
 
 def test_the_list_that_was_fetched_last_counts() -> None:
@@ -36,13 +36,13 @@ def test_the_list_that_was_fetched_last_counts() -> None:
 
 
 def test_a_list_that_is_being_fetched_again_does_not_count_before_its_last_page() -> None:
-    told = fetched(fetched(Dialogue(), 1, ["a", "b"]), 2, ["b"], next_cursor="x")
-    assert names(told) == ["a", "b"]
+    dialogue = fetched(fetched(Dialogue(), 1, ["a", "b"]), 2, ["b"], next_cursor="x")
+    assert names(dialogue) == ["a", "b"]
 
 
 def test_a_list_without_its_last_page_is_not_complete_and_yet_there() -> None:
-    told = fetched(Dialogue(), 1, ["a"], next_cursor="x")
-    assert (names(told), DefinitionKind.TOOL in offer(told).complete) == (["a"], False)
+    dialogue = fetched(Dialogue(), 1, ["a"], next_cursor="x")
+    assert (names(dialogue), DefinitionKind.TOOL in offer(dialogue).complete) == (["a"], False)
 
 
 def test_a_list_without_its_first_page_is_not_complete() -> None:
@@ -50,8 +50,8 @@ def test_a_list_without_its_first_page_is_not_complete() -> None:
 
 
 def test_two_clients_may_go_through_the_pages_side_by_side() -> None:
-    told = fetched(fetched(Dialogue(), 1, ["a"], next_cursor="x"), 2, ["a"], next_cursor="x")
-    assert names(fetched(fetched(told, 3, ["b"], cursor="x"), 4, ["b"], cursor="x")) == ["a", "b"]
+    dialogue = fetched(fetched(Dialogue(), 1, ["a"], next_cursor="x"), 2, ["a"], next_cursor="x")
+    assert names(fetched(fetched(dialogue, 3, ["b"], cursor="x"), 4, ["b"], cursor="x")) == ["a", "b"]
 
 
 def test_an_empty_cursor_ends_a_list() -> None:
@@ -59,28 +59,28 @@ def test_an_empty_cursor_ends_a_list() -> None:
 
 
 def test_a_definition_that_came_twice_is_one_and_one_that_changed_is_two() -> None:
-    told = fetched(fetched(Dialogue(), 1, ["a", "b"]), 2, ["a", "b"])
-    told.client(request(3)).server(result(3, {"tools": [tool("a", "Does more.")]}))
-    assert [one.name for one in offer(told).ever.values()] == ["a", "b", "a"]
+    dialogue = fetched(fetched(Dialogue(), 1, ["a", "b"]), 2, ["a", "b"])
+    dialogue.client(request(3)).server(result(3, {"tools": [tool("a", "Does more.")]}))
+    assert [definition.name for definition in offer(dialogue).ever.values()] == ["a", "b", "a"]
 
 
 def test_a_definition_is_the_bytes_that_came() -> None:
     raw = b'{"name" : "a", "n": 1.0e5}'
-    told = Dialogue().client(request(1)).server(b'{"jsonrpc":"2.0","id":1,"result":{"tools":[' + raw + b"]}}\n")
-    assert [one.raw for one in offer(told).definitions(DefinitionKind.TOOL)] == [raw]
+    dialogue = Dialogue().client(request(1)).server(b'{"jsonrpc":"2.0","id":1,"result":{"tools":[' + raw + b"]}}\n")
+    assert [definition.raw for definition in offer(dialogue).definitions(DefinitionKind.TOOL)] == [raw]
 
 
 def test_instructions_come_with_the_greeting_of_either_era() -> None:
     for method in ("initialize", "server/discover"):
-        told = Dialogue().client(request(1, method)).server(result(1, {"instructions": "Be quick."}))
-        assert [one.raw for one in offer(told).definitions(DefinitionKind.INSTRUCTIONS)] == [b'"Be quick."']
+        dialogue = Dialogue().client(request(1, method)).server(result(1, {"instructions": "Be quick."}))
+        assert [definition.raw for definition in offer(dialogue).definitions(DefinitionKind.INSTRUCTIONS)] == [b'"Be quick."']
 
 
 def test_prompts_resources_and_templates_are_known_by_their_names() -> None:
-    told = Dialogue().client(request(1, "prompts/list")).server(result(1, {"prompts": [{"name": "p"}]}))
-    told.client(request(2, "resources/list")).server(result(2, {"resources": [{"uri": "file:///r"}]}))
-    told.client(request(3, "resources/templates/list")).server(result(3, {"resourceTemplates": [{"uriTemplate": "t"}]}))
-    found = offer(told)
+    dialogue = Dialogue().client(request(1, "prompts/list")).server(result(1, {"prompts": [{"name": "p"}]}))
+    dialogue.client(request(2, "resources/list")).server(result(2, {"resources": [{"uri": "file:///r"}]}))
+    dialogue.client(request(3, "resources/templates/list")).server(result(3, {"resourceTemplates": [{"uriTemplate": "t"}]}))
+    found = offer(dialogue)
     assert [
         name
         for part in (DefinitionKind.PROMPT, DefinitionKind.RESOURCE, DefinitionKind.TEMPLATE)

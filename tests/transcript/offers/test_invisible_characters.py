@@ -72,18 +72,18 @@ def test_text_that_tags_spell_is_read() -> None:
 
 @given(st.text())
 def test_no_text_raises_and_what_is_found_stands_there(text: str) -> None:
-    for one in hidden_characters(text):
-        assert text[one.first - 1] == one.character
-        assert one.name.startswith("U+")
+    for hidden_character in hidden_characters(text):
+        assert text[hidden_character.first - 1] == hidden_character.character
+        assert hidden_character.name.startswith("U+")
 
 
 @given(st.text(st.characters(categories=["Cc"], exclude_characters="\t\n\r"), min_size=1))
 def test_every_control_is_hidden(text: str) -> None:
-    assert sum(one.count for one in hidden_characters(text)) == len(text)
+    assert sum(hidden_character.count for hidden_character in hidden_characters(text)) == len(text)
 
 
 def test_what_is_of_no_width_by_its_category_is_known() -> None:
     """All format characters but those that can be seen: number signs of Arabic and the like, joiners of hieroglyphs."""
     visible = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, *range(0x13430, 0x13440)}
     formats = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) == "Cf" and code not in visible]
-    assert [f"U+{ord(one):04X}" for one in formats if not hidden_characters(f"a{one}b")] == []
+    assert [f"U+{ord(format):04X}" for format in formats if not hidden_characters(f"a{format}b")] == []

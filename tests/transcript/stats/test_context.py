@@ -9,17 +9,17 @@ from tests.transcript.dialogue import Dialogue, error, request, result, tool_cal
 FORECAST = {"name": "forecast", "description": "The weather of tomorrow.", "inputSchema": {"type": "object"}}
 
 
-def listed(told: Dialogue, *tools: dict[str, Any]) -> Dialogue:
-    return told.client(request(900, "tools/list")).server(result(900, {"tools": list(tools)}))
+def listed(dialogue: Dialogue, *tools: dict[str, Any]) -> Dialogue:
+    return dialogue.client(request(900, "tools/list")).server(result(900, {"tools": list(tools)}))
 
 
-def cost(told: Dialogue) -> ServerCost:
-    (found,) = costs(told.transcript)
+def cost(dialogue: Dialogue) -> ServerCost:
+    (found,) = costs(dialogue.transcript)
     return found
 
 
-def tool(told: Dialogue) -> ToolCost:
-    (found,) = cost(told).tools
+def tool(dialogue: Dialogue) -> ToolCost:
+    (found,) = cost(dialogue).tools
     return found
 
 
@@ -29,8 +29,8 @@ def text(words: str) -> dict[str, Any]:
 
 def test_a_definition_has_its_bytes_on_the_wire() -> None:
     raw = b'{"name": "a",  "title":"A"}'
-    told = Dialogue().client(request(1)).server(b'{"jsonrpc":"2.0","id":1,"result":{"tools":[' + raw + b"]}}\n")
-    assert tool(told).definition_bytes == len(raw)
+    dialogue = Dialogue().client(request(1)).server(b'{"jsonrpc":"2.0","id":1,"result":{"tools":[' + raw + b"]}}\n")
+    assert tool(dialogue).definition_bytes == len(raw)
 
 
 def test_the_model_is_told_name_description_and_schema_and_not_the_rest() -> None:
@@ -46,16 +46,16 @@ def test_a_list_that_is_fetched_twice_counts_once() -> None:
 
 
 def test_results_are_added_up() -> None:
-    told = listed(Dialogue(), FORECAST)
+    dialogue = listed(Dialogue(), FORECAST)
     for id in (1, 2):
-        told.client(tool_call(id)).server(result(id, text("Sun. " * 200)))
-    found = tool(told)
+        dialogue.client(tool_call(id)).server(result(id, text("Sun. " * 200)))
+    found = tool(dialogue)
     assert (found.calls, found.result_tokens) == (2, estimated_tokens(b"Sun. " * 400))
 
 
 def test_result_bytes_are_those_on_the_wire() -> None:
-    told = Dialogue().client(tool_call(1)).server(b'{"jsonrpc":"2.0","id":1,"result":{}}\n')
-    assert tool(told).result_bytes == 37
+    dialogue = Dialogue().client(tool_call(1)).server(b'{"jsonrpc":"2.0","id":1,"result":{}}\n')
+    assert tool(dialogue).result_bytes == 37
 
 
 def test_an_error_has_bytes_and_no_result_for_the_model() -> None:
@@ -64,8 +64,8 @@ def test_an_error_has_bytes_and_no_result_for_the_model() -> None:
 
 
 def test_the_largest_result_is_known_by_its_exchange() -> None:
-    told = Dialogue().client(tool_call(1)).server(result(1, text("ab"))).client(tool_call(2)).server(result(2, text("abc")))
-    largest = tool(told).largest
+    dialogue = Dialogue().client(tool_call(1)).server(result(1, text("ab"))).client(tool_call(2)).server(result(2, text("abc")))
+    largest = tool(dialogue).largest
     assert largest is not None
     assert largest.request.id == "2"
 
@@ -76,13 +76,13 @@ def test_a_tool_that_was_called_and_never_listed_has_no_definition() -> None:
 
 
 def test_tools_that_nobody_called_are_unused() -> None:
-    told = listed(Dialogue(), FORECAST, FORECAST | {"name": "alerts"}).client(tool_call(1)).server(result(1))
-    assert [one.name for one in cost(told).unused] == ["alerts"]
+    dialogue = listed(Dialogue(), FORECAST, FORECAST | {"name": "alerts"}).client(tool_call(1)).server(result(1))
+    assert [tool.name for tool in cost(dialogue).unused] == ["alerts"]
 
 
 def test_instructions_stand_beside_the_tools() -> None:
-    told = Dialogue().client(request(0, "initialize")).server(result(0, {"instructions": "Be quick."}))
-    found = cost(told)
+    dialogue = Dialogue().client(request(0, "initialize")).server(result(0, {"instructions": "Be quick."}))
+    found = cost(dialogue)
     assert (found.instructions_bytes, found.definition_bytes, found.listed) == (11, 0, False)
 
 

@@ -29,7 +29,7 @@ def so_far(scene: Dialogue) -> Transcript:
 def counted(scene: Dialogue | Traffic | Transcript, *rows: int) -> ServerNumbers:
     """The numbers of a scene with one capture; `rows` are those to count, all without any."""
     transcript = scene if isinstance(scene, Transcript) else scene.transcript
-    chosen = [one for one in transcript.rows if getattr(one, "row", 0) in rows] if rows else None
+    chosen = [row for row in transcript.rows if getattr(row, "row", 0) in rows] if rows else None
     (found,) = numbers(transcript, chosen)
     return found
 
@@ -37,7 +37,7 @@ def counted(scene: Dialogue | Traffic | Transcript, *rows: int) -> ServerNumbers
 def calls(scene: Dialogue | Traffic | Transcript) -> dict[str, CallNumbers]:
     """The client's requests by method, and those with parts by target too."""
     found = counted(scene).calls
-    return {one.method: one for one in found} | {part.target or "": part for one in found for part in one.by_target}
+    return {calls.method: calls for calls in found} | {part.target or "": part for calls in found for part in calls.by_target}
 
 
 def timed(*took_ms: int) -> Dialogue:
@@ -58,27 +58,33 @@ def test_resources_are_counted_by_method_alone() -> None:
     scene = Dialogue()
     for id in range(5):
         scene.client(request(id, "resources/read", {"uri": f"file:///{id}"}))
-    assert [(one.count, one.by_target) for one in counted(scene).calls] == [(5, ())]
+    assert [(call.count, call.by_target) for call in counted(scene).calls] == [(5, ())]
 
 
 def test_percentiles_are_by_nearest_rank() -> None:
     took = calls(timed(*range(1, 101)))["forecast"].latency
     assert took is not None
-    assert [one // MS for one in (took.min_ns, took.p50_ns, took.p90_ns, took.p99_ns, took.max_ns)] == [1, 50, 90, 99, 100]
+    assert [time_ns // MS for time_ns in (took.min_ns, took.p50_ns, took.p90_ns, took.p99_ns, took.max_ns)] == [
+        1,
+        50,
+        90,
+        99,
+        100,
+    ]
 
 
 def test_of_few_calls_a_percentile_is_one_that_was_measured() -> None:
     took = calls(timed(10, 20, 400))["forecast"].latency
     assert took is not None
-    assert [one // MS for one in (took.p50_ns, took.p90_ns, took.p99_ns)] == [20, 400, 400]
+    assert [time_ns // MS for time_ns in (took.p50_ns, took.p90_ns, took.p99_ns)] == [20, 400, 400]
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=1), st.sampled_from([50, 90, 99]))
 def test_the_nearest_rank_is_the_least_that_so_many_do_not_exceed(durations_ns: list[int], percent: int) -> None:
     found = nearest_rank(sorted(durations_ns), percent)
     needed = math.ceil(len(durations_ns) * percent / 100)
-    assert sum(1 for one in durations_ns if one <= found) >= needed
-    assert sum(1 for one in durations_ns if one < found) < needed
+    assert sum(1 for duration_ns in durations_ns if duration_ns <= found) >= needed
+    assert sum(1 for duration_ns in durations_ns if duration_ns < found) < needed
 
 
 def test_of_nothing_there_is_no_latency() -> None:
@@ -114,8 +120,8 @@ def test_a_call_that_was_given_up_and_then_answered_with_an_error_is_cancelled_a
 def test_a_call_in_two_rounds_is_one_that_took_as_long_as_both() -> None:
     """The capture `question`: `greet` asks for more input, and is called again with it."""
     (found,) = numbers(transcribe(read(CAPTURES / "question.mcpspy")))
-    (tools,) = [one for one in found.calls if one.method == "tools/call"]
-    (greet,) = [one for one in tools.by_target if one.target == "greet"]
+    (tools,) = [call for call in found.calls if call.method == "tools/call"]
+    (greet,) = [target for target in tools.by_target if target.target == "greet"]
     assert (greet.count, greet.exchanges, greet.outcomes) == (1, 2, {Outcome.OK: 1})
     assert greet.latency is not None
     assert greet.exchange_latency is not None
@@ -131,13 +137,16 @@ def test_where_every_call_is_one_exchange_nothing_is_said_of_the_wire() -> None:
 def test_requests_of_the_server_are_apart() -> None:
     scene = Dialogue().client(tool_call(1)).server(request(1, "roots/list")).client(result(1)).server(result(1))
     found = counted(scene)
-    assert ([one.method for one in found.calls], [one.method for one in found.requests]) == (["tools/call"], ["roots/list"])
+    assert ([call.method for call in found.calls], [request.method for request in found.requests]) == (
+        ["tools/call"],
+        ["roots/list"],
+    )
 
 
 def test_notifications_are_counted_by_method_and_sender() -> None:
     scene = Dialogue().client(notification()).client(tool_call(1, token=9)).server(progress(9)).server(progress(9, 2))
     found = counted(scene)
-    assert [(one.sender, one.method, one.count) for one in found.notifications] == [
+    assert [(notification.sender, notification.method, notification.count) for notification in found.notifications] == [
         ("client", "notifications/initialized", 1),
         ("server", "notifications/progress", 2),
     ]
@@ -175,17 +184,17 @@ def test_the_tokens_of_results_stand_with_their_tools() -> None:
 
 
 def test_only_the_rows_that_are_asked_for_are_counted() -> None:
-    assert [one.count for one in counted(timed(1, 2, 3), 2).calls] == [1]
+    assert [call.count for call in counted(timed(1, 2, 3), 2).calls] == [1]
 
 
 def test_each_capture_has_its_own_numbers() -> None:
     scenes = [timed(1).records, timed(1, 2).records]
-    assert [one.calls[0].count for one in numbers(transcribe(*scenes))] == [1, 2]
+    assert [number.calls[0].count for number in numbers(transcribe(*scenes))] == [1, 2]
 
 
 def test_the_phases_of_a_server_that_was_started_are_told() -> None:
     found = counted(Dialogue().client(request(0, "initialize")).server(result(0)).closes())
-    assert [one.name for one in found.lifecycle.phases] == ["start", "handshake", "shutdown"]
+    assert [phase.name for phase in found.lifecycle.phases] == ["start", "handshake", "shutdown"]
 
 
 def http_scene() -> Traffic:
@@ -208,7 +217,10 @@ def test_what_http_carried_is_counted() -> None:
 
 
 def test_each_client_of_an_http_server_is_counted() -> None:
-    assert [(one.name, one.calls, one.failed) for one in counted(http_scene()).clients] == [("alpha", 2, 0), ("beta", 2, 1)]
+    assert [(client.name, client.calls, client.failed) for client in counted(http_scene()).clients] == [
+        ("alpha", 2, 0),
+        ("beta", 2, 1),
+    ]
 
 
 def test_a_transaction_without_a_response_has_no_status() -> None:
@@ -252,11 +264,11 @@ def test_the_numbers_add_up_whatever_is_said(lines: list[tuple[int, Any]]) -> No
     found = counted(transcript)
     exchanges = [row for row in transcript.rows if isinstance(row, Exchange)]
     all_calls = [*found.calls, *found.requests]
-    assert sum(one.count for one in all_calls) == len(exchanges)
-    assert sum(one.pending for one in all_calls) == sum(1 for one in exchanges if one.outcome is Outcome.PENDING)
+    assert sum(call.count for call in all_calls) == len(exchanges)
+    assert sum(call.pending for call in all_calls) == sum(1 for exchange in exchanges if exchange.outcome is Outcome.PENDING)
     assert found.messages == len(transcript.messages)
-    assert sum(found.sent_bytes.values()) == sum(one.size for one in transcript.messages)
-    assert all(sum(part.count for part in one.by_target) == one.count for one in all_calls if one.by_target)
+    assert sum(found.sent_bytes.values()) == sum(message.size for message in transcript.messages)
+    assert all(sum(part.count for part in call.by_target) == call.count for call in all_calls if call.by_target)
 
 
 @pytest.mark.parametrize("side", ["calls", "requests"])
@@ -264,4 +276,4 @@ def test_methods_are_in_order(side: str) -> None:
     scene = Dialogue()
     for id, method in enumerate(("b", "c", "a")):
         scene.client(request(id, method)).server(request(id, method))
-    assert [one.method for one in getattr(counted(scene), side)] == ["a", "b", "c"]
+    assert [calls.method for calls in getattr(counted(scene), side)] == ["a", "b", "c"]

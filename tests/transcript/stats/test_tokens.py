@@ -20,7 +20,7 @@ def estimated(sample: dict[str, Any]) -> int:
     return estimated_tokens(sample["text"].encode())
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda one: one["kind"])
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["kind"])
 def test_an_estimate_is_within_a_fifth_of_what_one_of_two_tokenizers_counts_or_between_them(sample: dict[str, Any]) -> None:
     low, high = sorted((sample["o200k_base"], sample["cl100k_base"]))
     assert 0.8 * low <= estimated(sample) <= 1.2 * high
@@ -28,8 +28,8 @@ def test_an_estimate_is_within_a_fifth_of_what_one_of_two_tokenizers_counts_or_b
 
 @pytest.mark.parametrize("vocabulary", ["o200k_base", "cl100k_base"])
 def test_tool_definitions_together_are_estimated_within_a_tenth(vocabulary: str) -> None:
-    definitions = [one for one in SAMPLES if one["kind"] == "definition"]
-    counted = sum(one[vocabulary] for one in definitions)
+    definitions = [sample for sample in SAMPLES if sample["kind"] == "definition"]
+    counted = sum(definition[vocabulary] for definition in definitions)
     assert 0.9 * counted <= sum(map(estimated, definitions)) <= 1.1 * counted
 
 
@@ -37,8 +37,8 @@ def test_bytes_by_four_would_be_further_off() -> None:
     def error(sample: dict[str, Any], guess: float) -> float:
         return float(abs(guess / sample["o200k_base"] - 1))
 
-    ours = sum(error(one, estimated(one)) for one in SAMPLES)
-    assert ours < 0.7 * sum(error(one, len(one["text"].encode()) / 4) for one in SAMPLES)
+    ours = sum(error(sample, estimated(sample)) for sample in SAMPLES)
+    assert ours < 0.7 * sum(error(sample, len(sample["text"].encode()) / 4) for sample in SAMPLES)
 
 
 def test_nothing_takes_no_tokens() -> None:
