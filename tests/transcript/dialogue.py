@@ -1,4 +1,4 @@
-"""Dialogues between a client and a server, told line by line, as the records a stdio tap would have made of them."""
+"""Dialogues between a client and a server, line by line, as the records that a stdio tap makes of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STREAMS: tuple[tuple[Side, str], ...] = (("client", "stdin"), ("server", "stdout
 
 
 class Dialogue:
-    """Each line comes 1 ms after the one before. `records` is what the tap saw so far."""
+    """A dialogue over stdio. Each line comes 1 ms after the one before; `records` are the records so far."""
 
     def __init__(self, label: str = "weather", *, header: Header | None = None) -> None:
         self.records: list[Record] = [header or make_header(label=label)]
@@ -47,13 +47,13 @@ class Dialogue:
         return self.line(2, line)
 
     def line(self, stream: int, line: Any) -> Dialogue:
-        """A frame: bytes as they are, everything else as JSON on a line."""
+        """Add a frame: bytes as they are, everything else as JSON on a line."""
         data = line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"
         self.at_ns += MS
         return self.add(Frame(stream, self.at_ns, self.at_ns, data))
 
     def parts(self, stream: int, *data: bytes) -> Dialogue:
-        """A frame recorded in parts."""
+        """Add a frame that is recorded in parts."""
         first_ns = self.at_ns + MS
         for index, part in enumerate(data):
             self.at_ns += MS
@@ -73,7 +73,7 @@ class Dialogue:
         return self.add(End(at_ns=self.tick(), frames=0, bytes=0))
 
     def closes(self) -> Dialogue:
-        """The usual end: the client closes stdin, the server ends, the capture is complete."""
+        """End as usual: the client closes stdin, the server exits, the capture is complete."""
         return self.client_leaves().server_closes_stdout().exits().ends()
 
     def gap(self) -> Dialogue:
@@ -115,7 +115,7 @@ class Dialogue:
 
     @property
     def unpaired(self) -> Message:
-        """The only message that belongs to no exchange."""
+        """The only unpaired message."""
         (message,) = self.unpaired_messages
         return message
 
@@ -173,7 +173,7 @@ def cancelled(id: Any) -> dict[str, Any]:
 
 
 def spelled(value: Any) -> Any:
-    """Everything a transcript holds, as plain values that can be compared."""
+    """Return everything that a transcript holds, as plain values that can be compared."""
     if is_dataclass(value):
         return (type(value).__name__, *(spelled(getattr(value, field.name)) for field in fields(value)))
     if hasattr(value, "__struct_fields__"):

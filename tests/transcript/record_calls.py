@@ -1,4 +1,4 @@
-"""Records the captures of tests/transcript/recorded anew: calls of more than one exchange, between real clients and servers.
+"""Recorder of tests/transcript/recorded: calls of several exchanges between real clients and servers.
 
     python -m tests.transcript.record_calls all | NAME…
 
@@ -26,13 +26,13 @@ PATHS = {"sse": "/sse", "http": "/mcp"}
 
 
 def record_scene(scene: str, capture: Path) -> None:
-    """A scene of the client on the TypeScript SDK."""
+    """Record a scene of the client on the TypeScript SDK."""
     words = ["node", str(ROOT / "tests" / "npm" / "task_client.mjs"), str(MODULES), scene]
     play([*words, "mcpspy", "run", "--capture", str(capture), "--", "mcp-server-everything", "stdio"], FOLDER, {})
 
 
 def record_greeting(transport: str, mode: str, capture: Path) -> None:
-    """A tool that asks its user's name."""
+    """Record a call of a tool that asks its user's name."""
     shutil.copy(PEERS / "pyserver.py", FOLDER / "labserver.py")
     steps: list[Step] = [{"known": ["greet", "slow"]}, {"call": "greet", "arguments": {}}]
     if transport == "stdio":
@@ -47,7 +47,7 @@ def record_greeting(transport: str, mode: str, capture: Path) -> None:
 
 
 def main(names: list[str]) -> int:
-    """Record the captures named. Returns the exit status."""
+    """Record the captures that are named, and return the exit status."""
     known = [*SCENES, *(f"greet-{greeting}" for greeting in GREETINGS)]
     wanted = known if names == ["all"] else names
     if not wanted or not set(wanted) <= set(known):

@@ -1,4 +1,4 @@
-"""Who answers whom. Each dialogue is told as it happened; the test says one thing about what is made of it."""
+"""Requests and their answers. Each test plays a dialogue and checks one fact about the exchanges."""
 
 import json
 
@@ -254,7 +254,7 @@ def test_a_long_run_of_progress_takes_time_in_proportion() -> None:
 
 
 def flaws(dialogue: Dialogue) -> list[str]:
-    """The flaws of all messages."""
+    """Return the flaws of all messages."""
     return [flaw for message in dialogue.transcript.messages for flaw in message.flaws]
 
 
@@ -316,7 +316,7 @@ def test_a_crowd_with_one_token_takes_time_in_proportion() -> None:
 
 
 def part(id: int, text: str, *, complete: bool) -> dict[str, object]:
-    """A result as some servers cut it."""
+    """Return a part of a result, as some servers cut it."""
     return result(id, {"content": [{"type": "text", "text": text}], "isComplete": complete})
 
 

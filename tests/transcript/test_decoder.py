@@ -1,4 +1,4 @@
-"""Frames to messages: what a line was, what was odd about it, what it was about, and what becomes of parts."""
+"""Frames to messages: kinds, flaws, targets, and frames in parts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What servers of third parties say that no specification has, told as they are seen to say it: shown, paired where that is sure."""
+"""Dialects of third-party servers that no specification has: their messages are shown, and paired where that is certain."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ ENDPOINT = "/messages?sessionId=szN2CtIyxmYqjDAAAAAF"
 
 
 def part(id: int | None, text: str, *, complete: bool) -> dict[str, Any]:
-    """A result cut as some servers cut it; without an id also without the version."""
+    """Return a part of a result, as some servers cut it; without an id it has no version either."""
     said = {"content": [{"type": "text", "text": text}], "isComplete": complete}
     return {"result": said} if id is None else result(id, said)
 
 
 @pytest.fixture
 def traffic() -> Traffic:
-    """A whole session over HTTP+SSE in a dialect: an endpoint in JSON, a dotted revision, a session in the query and in a field."""
+    """Return a session over HTTP+SSE in a dialect: an endpoint in JSON, a dotted revision, a session in query and header."""
     traffic = Traffic()
     stream = traffic.get("/sse").stream().event({"uri": ENDPOINT, "protocol": "ssE"}, kind="endpoint")
 

@@ -1,4 +1,4 @@
-"""Lines of a log that quote a message: which one, and how long after it. Everything else quotes nothing."""
+"""Lines of a log and the messages that they quote."""
 
 import json
 from typing import Any
@@ -15,13 +15,13 @@ CALL = request(0, "tools/call", {"name": "天気", "arguments": {"city": "北京
 
 
 def logged(words: str, value: Any = None) -> bytes:
-    """A line of the log: the words, and a value behind them as Java's libraries write it."""
+    """Add a line of the log: words, then a value as Java's libraries write it."""
     text = "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return f"[main] DEBUG c.e.McpServer - {words}{text}\n".encode()
 
 
 def found(scene: Dialogue) -> list[LogMatch]:
-    """The quotes of a scene, in the order of their lines."""
+    """Return the log matches of a scene, in the order of their lines."""
     return list(log_matches(scene.transcript.rows).values())
 
 
@@ -169,7 +169,7 @@ def test_nesting_without_end_is_no_quote() -> None:
 
 
 def test_a_line_that_is_no_value_of_python_is_read_as_one_but_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each reading may go to the end of the line: eight of a million letters took two seconds."""
+    """Each reading may go to the end of the line: eight readings of a million letters took two seconds."""
     read: list[int] = []
 
     def failing(_: str, at: int) -> None:

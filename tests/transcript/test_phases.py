@@ -1,4 +1,4 @@
-"""The phases of a server that a tap started, and how it came up."""
+"""The phases of a server that a tap started, and its start."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.transcript.traffic import Traffic, opened_session
 
 
 def scene() -> Dialogue:
-    """A server that takes 3 s to say anything, of a client that asks at once; each line takes 1 ms."""
+    """Return a dialogue with a server that is silent for 3 s, and a client that asks at once; each line takes 1 ms."""
     made = Dialogue().client(request(0, "initialize")).wait(2998)
     made.stderr(b"=== MCP Demo Server ===\n").wait(199).server(result(0)).client(notification())
     made.client(request(1, "tools/list")).server(result(1)).client(tool_call(2)).wait(10).server(result(2))
@@ -22,7 +22,7 @@ def course(made: Dialogue) -> Lifecycle:
 
 
 def milliseconds(made: Dialogue) -> dict[str, float | None]:
-    """How long each phase took."""
+    """Return the duration of each phase."""
     return {str(phase.name): None if phase.duration_ns is None else phase.duration_ns / MS for phase in course(made).phases}
 
 

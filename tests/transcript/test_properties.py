@@ -1,4 +1,4 @@
-"""What holds whatever two peers say to each other, and however the records of it were cut: tested with made-up dialogues."""
+"""Properties of all transcripts, however their records are cut, tested with generated dialogues."""
 
 import json
 from typing import Any
@@ -128,7 +128,7 @@ RECORDS: st.SearchStrategy[Record] = st.one_of(
 
 
 def numbered(records: list[Record]) -> list[Record]:
-    """`records` one after the other in number and in time."""
+    """Number `records`, and put them in order of time."""
     for number, record in enumerate(records):
         record.number = number
         if not isinstance(record, Header):
@@ -154,7 +154,7 @@ def told(lines: list[tuple[int, bytes]]) -> Dialogue:
 
 
 def everything_said(transcript: Transcript) -> list[tuple[int, bytes]]:
-    """Stream and bytes of all messages and log lines, as they came."""
+    """Return stream and bytes of all messages and log lines, as they came."""
     logs = [(row.number, 2, row.raw) for row in transcript.rows if isinstance(row, Log)]
     messages = [(message.number, message.stream, message.raw) for message in transcript.messages]
     return [(stream, raw) for _, stream, raw in sorted(logs + messages)]

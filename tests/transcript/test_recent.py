@@ -1,4 +1,4 @@
-"""What was alive since a moment: which rows, and which findings about them."""
+"""Rows since a time, and the findings about them."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def opened() -> list[Record]:
 
 
 def growing(*records: Record) -> Transcript:
-    """The transcript of a capture that a tap still writes."""
+    """Return the transcript of a capture that a tap still writes."""
     transcriber = Transcriber()
     for record in (*opened(), *records):
         transcriber.feed(record)
@@ -44,7 +44,7 @@ def growing(*records: Record) -> Transcript:
 
 
 def numbers(transcript: Transcript, second: float) -> list[int]:
-    """The numbers of the rows that were alive since then."""
+    """Return the numbers of the rows since a time."""
     rows = RecentRows(transcript, {0: int(second * SECOND_NS)}).rows
     return [row.row for row in rows if isinstance(row, Numbered)]
 

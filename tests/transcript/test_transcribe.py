@@ -1,4 +1,4 @@
-"""The fold as a whole: lanes, clocks, ends, and the same transcript however the records come."""
+"""Transcripts as a whole: lanes, clocks, ends, and the same result however the records come."""
 
 from itertools import chain, zip_longest
 from typing import Any
@@ -51,7 +51,7 @@ def test_stderr_stands_in_its_place_in_time() -> None:
 
 
 def fed(transcriber: Transcriber, dialogue: Dialogue, capture: int = 0) -> list[Row]:
-    """What the last record brings, after all others."""
+    """Return the rows that the last record changes."""
     rows: list[Row] = []
     for record in dialogue.records:
         rows = list(transcriber.feed(record, capture))

@@ -1,4 +1,4 @@
-"""HTTP traffic told transaction by transaction, as the records an HTTP tap would have made of it."""
+"""HTTP traffic transaction by transaction, as the records that an HTTP tap makes of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REASONS = {200: "OK", 202: "Accepted", 307: "Temporary Redirect", 400: "Bad Requ
 
 
 class Traffic:
-    """Each record comes 1 ms after the one before; `records` is what the tap saw so far."""
+    """HTTP traffic of one capture. Each record comes 1 ms after the one before; `records` are the records so far."""
 
     def __init__(self, label: str = "weather", *, url: str = SERVER_URL, header: Header | None = None) -> None:
         made = header or make_header(label=label)
@@ -55,7 +55,7 @@ class Traffic:
         whole: bool = True,
         fields: dict[str, str] | None = None,
     ) -> Call:
-        """A request whole; `fields` are header fields, with _ for -. Not `whole`: its end is yet to come."""
+        """Make a request. `fields` are header fields, with _ for -. If it is not `whole`, its end is yet to come."""
         self.calls += 1
         call = Call(self, self.calls, connection or self.calls, method)
         named = {"Host": "127.0.0.1:7777", **_spelled(fields or {})}
@@ -79,7 +79,7 @@ class Traffic:
         fields: dict[str, str] | None = None,
         **more: str,
     ) -> Call:
-        """A POST of JSON; bytes go as they are. `fields` and `more` are header fields; what the revision requires is there."""
+        """POST JSON, or bytes as they are. `fields` and `more` are header fields; those that the revision requires are added."""
         named = {"Content_Type": "application/json", **(fields or {}), **more}
         if session:
             named["Mcp_Session_Id"] = session
@@ -92,7 +92,7 @@ class Traffic:
         return self.call("POST", target, body, connection=connection, fields=named)
 
     def get(self, target: str = "/mcp", *, session: str = "", **fields: str) -> Call:
-        """A GET that wants a stream of events."""
+        """Make a GET for a stream of events."""
         if session:
             fields["Mcp_Session_Id"] = session
         fields.setdefault("Accept", "text/event-stream")
@@ -173,12 +173,12 @@ class Traffic:
 
     @property
     def transactions(self) -> list[Transaction]:
-        """Those with a row of their own."""
+        """The transactions with a row of their own."""
         return [row for row in self.transcript.rows if isinstance(row, Transaction)]
 
     @property
     def findings(self) -> list[Finding]:
-        """Those of the capture if it ends here."""
+        """The findings of the capture if it ends here."""
         is_over = isinstance(self.records[-1], End)
         end = End(at_ns=self.at_ns + MS, frames=0, bytes=0, number=len(self.records))
         return transcribe(self.records if is_over else [*self.records, end]).findings
@@ -195,7 +195,7 @@ class Traffic:
 
 
 class Call:
-    """One transaction, whose request was made."""
+    """One transaction, from its request on."""
 
     def __init__(self, traffic: Traffic, number: int, connection: int, method: str) -> None:
         self.traffic, self.number, self.connection, self.method = traffic, number, connection, method
@@ -204,7 +204,7 @@ class Call:
     def answer(
         self, status: int = 200, body: Any = b"", *, by: str = "server", how: str = "eof", injected: bool = False, **fields: str
     ) -> Call:
-        """A response whole: JSON, or bytes as they are."""
+        """Send a response: JSON, or bytes as they are."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         named = _spelled(fields)
         if not isinstance(body, bytes):
@@ -217,7 +217,7 @@ class Call:
         return self.close(by, how)
 
     def stream(self, status: int = 200, **fields: str) -> Call:
-        """The head of a response that is a stream of events."""
+        """Send the head of a response that is a stream of events."""
         named = {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked", **_spelled(fields)}
         self.response = self.traffic.open(self, "response", _head(f"HTTP/1.1 {status} OK", named), "sse")
         return self
@@ -225,7 +225,7 @@ class Call:
     def event(
         self, data: Any = None, *, kind: str = "", id: str = "", chunks: tuple[int, ...] | None = None, forwarded: bytes = b""
     ) -> Call:
-        """An event: text and bytes as they are, everything else as JSON. It comes in one chunk if no others are named."""
+        """Send an event: text and bytes as they are, everything else as JSON; in one chunk if no other `chunks` are given."""
         lines = [f"event: {kind}"] if kind else []
         lines += [f"id: {id}"] if id else []
         if data is not None:
@@ -237,29 +237,29 @@ class Call:
         )
 
     def raw(self, data: bytes, **rare: Any) -> Call:
-        """A frame of the response."""
+        """Send a frame of the response."""
         self.traffic.frame(self.response, data, **rare)
         return self
 
     def close(self, by: str = "server", how: str = "eof") -> Call:
-        """The end of the response."""
+        """End the response."""
         self.traffic.close(self.response, by, how)
         return self
 
     def note(self, topic: str, text: str) -> Call:
-        """A word of the tap about this transaction."""
+        """Add the tap's note about this transaction."""
         self.traffic.add(Note(at_ns=self.traffic.tick(), topic=topic, text=text, extra={"transaction": self.number}))
         return self
 
     def leave(self) -> Call:
-        """The client leaves before there is a response."""
+        """Let the client leave before there is a response."""
         text, extra = "client closed the connection before the response came", {"transaction": self.number, "by": "client"}
         self.traffic.add(Note(at_ns=self.traffic.tick(), topic="left", text=text, extra=extra))
         return self
 
 
 def initialize(id: Any = 0, name: str = "claude-code", *capabilities: str) -> dict[str, Any]:
-    """How a client of the legacy era begins."""
+    """Return the `initialize` of a legacy client."""
     params = {
         "protocolVersion": "2025-11-25",
         "capabilities": {capability: {} for capability in capabilities},
@@ -269,7 +269,7 @@ def initialize(id: Any = 0, name: str = "claude-code", *capabilities: str) -> di
 
 
 def modern(id: Any, method: str = "tools/list", client: str = "claude-code", **params: Any) -> dict[str, Any]:
-    """A request of the modern era."""
+    """Return a request of the modern era."""
     meta = {
         **MODERN,
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -279,7 +279,7 @@ def modern(id: Any, method: str = "tools/list", client: str = "claude-code", **p
 
 
 def opened_session(traffic: Traffic, session: str, name: str = "claude-code", *capabilities: str) -> None:
-    """A session of Streamable HTTP begins: initialize and its notification."""
+    """Begin a session of Streamable HTTP, with `initialize` and its notification."""
     traffic.post(initialize(0, name, *capabilities)).answer(
         200, {"jsonrpc": "2.0", "id": 0, "result": {}}, Mcp_Session_Id=session
     )

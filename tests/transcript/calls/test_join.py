@@ -1,4 +1,4 @@
-"""What one side wanted once, in as many exchanges as it took: rounds, tasks, subscriptions, elicitations. Told over stdio."""
+"""Calls of several exchanges over stdio: rounds, tasks, subscriptions, elicitations."""
 
 from typing import Any
 
@@ -13,34 +13,34 @@ BOB = {"name": {"action": "accept", "content": {"name": "Bob"}}}
 
 
 def ask(id: Any, tool: str = "greet", **params: Any) -> dict[str, Any]:
-    """A call of a tool; `params` are members beside its name."""
+    """Return a call of a tool; `params` are further members."""
     return request(id, "tools/call", {"name": tool, **params})
 
 
 def required(id: Any, state: Any = None, requests: Any = None) -> dict[str, Any]:
-    """The answer that input is required first."""
+    """Return the answer that input is required."""
     said = {"resultType": "input_required", "inputRequests": NAME if requests is None else requests}
     return result(id, said if state is None else {**said, "requestState": state})
 
 
 def again(id: Any, tool: str = "greet", state: Any = None, **params: Any) -> dict[str, Any]:
-    """The same request with the input that was required."""
+    """Return the same request with the required input."""
     return ask(id, tool, inputResponses=BOB, **({} if state is None else {"requestState": state}), **params)
 
 
 def calls(dialogue: Dialogue) -> list[list[int]]:
-    """The rows of the exchanges of each call."""
+    """Return the rows of the exchanges of each call."""
     return [[exchange.row for exchange in call.exchanges] for call in dialogue.transcript.calls]
 
 
 def only(dialogue: Dialogue) -> Call:
-    """The only call."""
+    """Return the only call."""
     (call,) = dialogue.transcript.calls
     return call
 
 
 def flaws(dialogue: Dialogue) -> list[tuple[int, str]]:
-    """Rows and flaws of all requests and unpaired messages."""
+    """Return rows and flaws of all requests and unpaired messages."""
     rows = [row for row in dialogue.transcript.rows if isinstance(row, Exchange | UnpairedMessage)]
     messages = [(row.row, row.request if isinstance(row, Exchange) else row.message) for row in rows]
     return [(row, flaw) for row, message in messages for flaw in message.flaws]
@@ -214,19 +214,19 @@ def test_a_result_that_says_it_is_complete_is_complete() -> None:
 
 
 def to_urls(id: Any, *named: str) -> dict[str, Any]:
-    """The error that sends the user to URLs first."""
+    """Return the error that sends the user to URLs."""
     listed = [{"mode": "url", "elicitationId": id, "url": f"https://example.org/{id}", "message": "Log in"} for id in named]
     data = {"elicitations": listed}
     return {"jsonrpc": "2.0", "id": id, "error": {"code": -32042, "message": "URL elicitation required", "data": data}}
 
 
 def url_elicitation(id: Any, named: str) -> dict[str, Any]:
-    """The server sends the user to a URL."""
+    """Return a request of the server that sends the user to a URL."""
     return request(id, "elicitation/create", {"mode": "url", "elicitationId": named, "url": "https://x", "message": "Log in"})
 
 
 def done(named: str) -> dict[str, Any]:
-    """The server says that an elicitation has ended."""
+    """Return the notification that an elicitation is complete."""
     return notification("notifications/elicitation/complete", {"elicitationId": named})
 
 
@@ -285,24 +285,24 @@ LEGACY, EXTENSION = "2025-11-25", "2026-07-28"
 
 
 def task(id: str, status: str = "working", revision: str = LEGACY, **more: Any) -> dict[str, Any]:
-    """A task as both generations of tasks spell it."""
+    """Return a task, as both generations of tasks spell it."""
     names = ("ttl", "pollInterval") if revision == LEGACY else ("ttlMs", "pollIntervalMs")
     return {"taskId": id, "status": status, "createdAt": "x", "lastUpdatedAt": "x", names[0]: 60_000, names[1]: 1000, **more}
 
 
 def created(id: Any, name: str = "t", revision: str = LEGACY) -> dict[str, Any]:
-    """The answer that a task was made of a request."""
+    """Return the answer that a request runs as a task."""
     made = task(name, revision=revision)
     return result(id, {"task": made} if revision == LEGACY else {"resultType": "task", **made})
 
 
 def poll(id: Any, name: str = "t", method: str = "tasks/get") -> dict[str, Any]:
-    """A request about a task."""
+    """Return a request about a task."""
     return request(id, method, {"taskId": name})
 
 
 def polled(dialogue: Dialogue, count: int, revision: str = LEGACY) -> Dialogue:
-    """A task that was polled so often, and works."""
+    """Return a task that was polled so often and still works."""
     dialogue.client(ask(0)).server(created(0, revision=revision))
     for id in range(1, count + 1):
         dialogue.wait(998).client(poll(id)).server(result(id, task("t", revision=revision)))
@@ -310,7 +310,7 @@ def polled(dialogue: Dialogue, count: int, revision: str = LEGACY) -> Dialogue:
 
 
 def status_told(name: str, status: str, revision: str = LEGACY, **more: Any) -> dict[str, Any]:
-    """A notification about a task."""
+    """Return a notification about a task."""
     method = "notifications/tasks/status" if revision == LEGACY else "notifications/tasks"
     return notification(method, task(name, status, revision, **more))
 
@@ -479,12 +479,12 @@ def test_input_may_be_required_before_there_is_a_task() -> None:
 
 
 def listen(id: Any) -> dict[str, Any]:
-    """The request for notifications, which lasts as long as it is wanted."""
+    """Return the request that subscribes to notifications."""
     return request(id, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
 
 
 def on(id: Any, method: str = "tools/list_changed") -> dict[str, Any]:
-    """A notification of a subscription."""
+    """Return a notification of a subscription."""
     return notification(f"notifications/{method}", {"_meta": {"io.modelcontextprotocol/subscriptionId": id}})
 
 
@@ -519,12 +519,12 @@ def test_a_server_cancels_no_other_request_of_the_client() -> None:
 
 
 def subscribe(id: Any, uri: str = "x:1", method: str = "subscribe") -> dict[str, Any]:
-    """A request of the legacy era for the news of a resource, or for no more of it."""
+    """Return a legacy request that begins or ends a subscription to a resource."""
     return request(id, f"resources/{method}", {"uri": uri})
 
 
 def updated(uri: str = "x:1") -> dict[str, Any]:
-    """The news."""
+    """Return the notification that a resource changed."""
     return notification("notifications/resources/updated", {"uri": uri})
 
 

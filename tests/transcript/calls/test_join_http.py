@@ -1,4 +1,4 @@
-"""Calls over HTTP: whose round it is where each transaction is a scope of its own, and a hundred clients who say the same."""
+"""Calls over HTTP: rounds in transactions that are scopes of their own, and a hundred clients with the same requests."""
 
 import random
 from typing import Any
@@ -17,12 +17,12 @@ NAMES = st.integers(0, 4)
 
 
 def round_one(traffic: Traffic, client: str, state: Any = "s", **params: Any) -> Call:
-    """The first round of a modern client, answered that input is required."""
+    """Make the first round of a modern client; the answer requires input."""
     return traffic.post(modern(1, "tools/call", client, name="greet", **params)).answer(200, required(1, state))
 
 
 def round_two(traffic: Traffic, client: str, state: Any = "s", **params: Any) -> Call:
-    """The second round, answered whole."""
+    """Make the second round, with its final answer."""
     retry = modern(
         2, "tools/call", client, name="greet", inputResponses=BOB, **({"requestState": state} if state else {}), **params
     )
@@ -30,12 +30,12 @@ def round_two(traffic: Traffic, client: str, state: Any = "s", **params: Any) ->
 
 
 def rows(traffic: Traffic) -> list[list[int]]:
-    """The rows of the exchanges of each call."""
+    """Return the rows of the exchanges of each call."""
     return [[exchange.row for exchange in call.exchanges] for call in traffic.transcript.calls]
 
 
 def flagged(traffic: Traffic) -> list[int]:
-    """The rows whose requests could belong to several calls."""
+    """Return the rows whose requests could belong to several calls."""
     return [exchange.row for exchange in traffic.exchanges if "ambiguous-call" in exchange.request.flaws]
 
 
@@ -112,12 +112,12 @@ def test_the_modern_era_takes_rounds_over_http_sse_too() -> None:
 
 
 def legacy_task(traffic: Traffic, session: str, name: str = "t") -> Call:
-    """A task of a session."""
+    """Begin a task in a session."""
     return traffic.post(ask(1), session=session).answer(200, created(1, name))
 
 
 def polled(traffic: Traffic, session: str, status: str = "working", name: str = "t") -> Call:
-    """It is asked for."""
+    """Ask for its status."""
     return traffic.post(poll(2, name), session=session).answer(200, result(2, task(name, status)))
 
 
@@ -173,7 +173,7 @@ def test_a_subscription_is_that_of_its_own_stream() -> None:
 
 
 def whose(exchange: Exchange) -> Any:
-    """The client that a request names in its arguments, or the name of its task."""
+    """Return the client that a request names in its arguments, or the name of its task."""
     params = exchange.request.params
     return params["arguments"]["client"] if "arguments" in params else params["taskId"]
 
@@ -267,7 +267,7 @@ DIALOGUES = st.lists(st.tuples(st.booleans(), STEPS), max_size=25)
 
 
 def dialogue(steps: list[tuple[bool, Any]], label: str = "weather") -> Dialogue:
-    """It is told by both sides."""
+    """Return a dialogue in which both sides report the status."""
     dialogue = Dialogue(label)
     for is_client, line in steps:
         (dialogue.client if is_client else dialogue.server)(line)
@@ -334,7 +334,7 @@ def test_over_http_too_who_follows_the_changes_knows_all_calls(steps: list[tuple
 
 
 def _stood(transcriber: Transcriber, changed: Any) -> dict[int, Any]:
-    """How the calls stand whose first rows changed."""
+    """Return the state of the calls whose first rows changed."""
     found = [call for row in changed if (call := transcriber.transcript.call_of(row)) is not None and call.first is row]
     return {call.row: _standing(call) for call in found}
 

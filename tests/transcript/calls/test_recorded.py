@@ -1,4 +1,4 @@
-"""Calls of more than one exchange as real clients and servers make them. `record_calls` records the captures anew."""
+"""Calls of several exchanges between real clients and servers. `record_calls` records the captures again."""
 
 from pathlib import Path
 
@@ -14,17 +14,17 @@ NAMES = sorted(path.stem for path in RECORDED.glob("*.mcpspy"))
 
 
 def transcript(name: str) -> Transcript:
-    """What is made of one of them."""
+    """Return the transcript of a capture."""
     return transcribe(read(RECORDED / f"{name}.mcpspy"))
 
 
 def parts(call: Call) -> list[CallPart]:
-    """What its exchanges are to it."""
+    """Return the parts of its exchanges."""
     return [call.part(exchange) for exchange in call.exchanges]
 
 
 def told(call: Call) -> set[str | None]:
-    """The notifications about it."""
+    """Return the methods of its notifications."""
     return {notification.message.method for notification in call.notifications}
 
 

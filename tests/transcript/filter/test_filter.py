@@ -1,4 +1,4 @@
-"""What filters mean, by the vectors of filter_vectors.toml, and what they cost."""
+"""The meaning of filters, by the vectors of filter_vectors.toml, and their cost."""
 
 import contextlib
 import json
@@ -206,7 +206,7 @@ def seconds(glob: str, letters: int) -> float:
 
 @pytest.mark.parametrize("glob", HOSTILE, ids=list(map(str, range(len(HOSTILE)))))
 def test_a_hostile_glob_costs_time_in_proportion_to_the_text(glob: str) -> None:
-    """Ten times the text takes about ten times as long; quadratic would be a hundred times, exponential for ever."""
+    """Ten times the text takes about ten times as long; quadratic work would take a hundred times as long."""
     short_s, long_s = seconds(glob, 50_000), seconds(glob, 500_000)
     assert long_s < 40 * max(short_s, 0.0005)
 

@@ -1,4 +1,4 @@
-"""What holds of every filter and every transcript: tested with made-up ones."""
+"""Properties of all filters and transcripts, tested with generated ones."""
 
 import contextlib
 import fnmatch
@@ -52,7 +52,7 @@ TERM_LEAVES = st.sampled_from(
 
 
 def joined(kind: type[AllOf | AnyOf], parts: list[Node]) -> Node:
-    """The parts in a tree as it is parsed: none of the same kind directly within it."""
+    """Return the parts as a parsed tree has them: none of the same kind directly within it."""
     return kind(parts=tuple(inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,))))
 
 

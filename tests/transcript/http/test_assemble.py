@@ -1,4 +1,4 @@
-"""HTTP told transaction by transaction: which of them are rows, what they carried, and how they ended."""
+"""HTTP transaction by transaction: the rows, the messages in them, and their ends."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""HTTP heads, read as they were recorded, and the chunks that begin in frames."""
+"""Recorded HTTP heads, and the chunks that begin in frames."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Whose answer it is over HTTP: sessions, endpoints, streams, and a hundred clients with the same ids."""
+"""Answers and their requests over HTTP: sessions, endpoints, streams, and a hundred clients with the same ids."""
 
 import random
 from typing import Any
@@ -18,12 +18,12 @@ ENDPOINT = "/messages?sessionId=redacted-8eecc9a3d0d7"
 
 
 def answers(traffic: Traffic) -> list[Any]:
-    """What the exchanges were answered with, by row."""
+    """Return the results of the exchanges, by row."""
     return [exchange.response and exchange.response.result for exchange in traffic.exchanges]
 
 
 def sse(traffic: Traffic, uri: Any = ENDPOINT, **fields: Any) -> Call:
-    """A stream of HTTP+SSE that has announced where to POST."""
+    """Open a stream of HTTP+SSE that has announced its endpoint."""
     return traffic.get("/sse").stream().event(uri, kind="endpoint", **fields)
 
 
@@ -374,7 +374,7 @@ def test_a_session_that_is_named_again_stays_the_first() -> None:
 
 
 def redelivered(traffic: Traffic) -> list[int]:
-    """How many events each transaction brought again."""
+    """Return the number of redelivered events of each transaction."""
     return [len(transaction.redelivered) for transaction in traffic.transcript.captures[0].transactions.values()]
 
 
@@ -444,7 +444,7 @@ def test_a_stream_without_event_ids_that_ends_early_leaves_its_request_unanswere
 
 
 def growing(traffic: Traffic) -> Transcript:
-    """The transcript of a capture that goes on."""
+    """Return the transcript of a capture that goes on."""
     transcriber = Transcriber()
     for record in traffic.records:
         transcriber.feed(record)
@@ -455,7 +455,7 @@ def growing(traffic: Traffic) -> Transcript:
 
 
 def whose(exchange: Exchange) -> tuple[Any, Any]:
-    """Who asked, and who was answered."""
+    """Return the clients of the request and of its answer."""
     asked = exchange.request.params["arguments"]["client"]
     return asked, exchange.response and exchange.response.result
 
@@ -580,12 +580,12 @@ def test_whatever_is_announced_nothing_raises(uri: str) -> None:
 
 
 def broken_off(traffic: Traffic, client: str, last: str = "e1") -> Call:
-    """A call whose stream ends before the answer."""
+    """Make a call whose stream ends before the answer."""
     return traffic.post(tool_call(1, client)).stream().event("", id=last).close("server")
 
 
 def resumed(traffic: Traffic, last: str = "e1") -> Call:
-    """A stream that goes on after an event."""
+    """Open a stream that resumes another after an event."""
     return traffic.get(Last_Event_ID=last).stream()
 
 
@@ -649,12 +649,12 @@ def test_the_modern_era_resumes_nothing() -> None:
 
 
 def forgotten(traffic: Traffic, session: str, connection: int = 0) -> Call:
-    """A request whose session the server knows no more."""
+    """Make a request whose session is unknown to the server."""
     return traffic.post(request(7), session=session, connection=connection).answer(404, error(None, -32001))
 
 
 def scopes(traffic: Traffic) -> dict[str, str]:
-    """Of each session that took the place of another, which."""
+    """Return for each session the one that it replaces."""
     found = {
         transaction.scope.session: transaction.scope for transaction in traffic.transcript.captures[0].transactions.values()
     }

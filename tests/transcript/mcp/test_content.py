@@ -1,4 +1,4 @@
-"""Contents become facts that are small whatever they hold."""
+"""Contents as facts, which are small whatever the contents hold."""
 
 from base64 import b64encode
 from hashlib import sha256

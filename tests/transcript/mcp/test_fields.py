@@ -1,4 +1,4 @@
-"""What mcpspy knows of MCP as data, held against the official types; and what it makes of revisions nobody released."""
+"""The tables of MCP compared with the official types, and the rules for revisions that were never released."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ TASKS_OF_2025 = {"tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "not
 
 
 def ours(kind: MethodKind, sender: "Side", revision: str) -> set[str]:
-    """The names of what `sender` may send as a message under `revision`, extensions and tasks of 2025 left aside."""
+    """Return the methods that `sender` may send in `revision`, without extensions and tasks of 2025."""
     found = {
         method.name
         for method in METHODS

@@ -1,4 +1,4 @@
-"""Which revision a message is of, and which first tries were probes: decided message by message, whatever carries them."""
+"""The revision of each message, and first tries that were probes, over every transport."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ SUB = "/messages?s=1"
 
 
 def enveloped(id: Any, method: str = "tools/list", revision: str = MODERN, **params: Any) -> dict[str, Any]:
-    """A request of the modern era, or one that says it is."""
+    """Return a request of the modern era, or one that claims to be."""
     of = "io.modelcontextprotocol/"
     meta = {ENVELOPE: revision, f"{of}clientInfo": {"name": "tester", "version": "1"}, f"{of}clientCapabilities": {}}
     return request(id, method, {**params, "_meta": meta})
@@ -36,7 +36,7 @@ def agreed(id: Any, revision: str = "2025-11-25") -> dict[str, Any]:
 
 
 def revisions(told: Dialogue | Traffic) -> list[str | None]:
-    """Of each message, by time."""
+    """Return the revision of each message, by time."""
     return [message.revision for message in told.transcript.messages]
 
 

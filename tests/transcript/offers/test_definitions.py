@@ -1,4 +1,4 @@
-"""What a server offers, from the lists that a client fetched: pages are joined, what is fetched again counts once."""
+"""A server's offer, from the lists that a client fetched: pages are joined, and a list that is fetched again counts once."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ def tool(name: str, description: str = "Does it.") -> dict[str, Any]:
 
 
 def fetched(dialogue: Dialogue, id: int, names: list[str], *, cursor: str | None = None, next_cursor: Any = None) -> Dialogue:
-    """A page of the tools, asked for and answered."""
+    """Fetch a page of the tools."""
     params = None if cursor is None else {"cursor": cursor}
     page = {"tools": [tool(name) for name in names], **({} if next_cursor is None else {"nextCursor": next_cursor})}
     return dialogue.client(request(id, "tools/list", params)).server(result(id, page))

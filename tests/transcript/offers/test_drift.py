@@ -1,4 +1,4 @@
-"""What changed since it was accepted: which definition, and where in it."""
+"""Changes since a baseline: the definitions, and the paths in them."""
 
 import json
 from typing import Any

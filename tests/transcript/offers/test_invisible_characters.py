@@ -1,4 +1,4 @@
-"""Characters that nobody sees are named, and those that scripts and emoji need are left alone."""
+"""Invisible characters, and those that scripts and emoji need."""
 
 import unicodedata
 
@@ -83,7 +83,7 @@ def test_every_control_is_hidden(text: str) -> None:
 
 
 def test_what_is_of_no_width_by_its_category_is_known() -> None:
-    """All format characters but those that can be seen: number signs of Arabic and the like, joiners of hieroglyphs."""
+    """Check all format characters but visible ones, such as number signs of Arabic and joiners of hieroglyphs."""
     visible = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, *range(0x13430, 0x13440)}
     formats = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) == "Cf" and code not in visible]
     assert [f"U+{ord(format):04X}" for format in formats if not hidden_characters(f"a{format}b")] == []

@@ -1,4 +1,4 @@
-"""What tools cost: of each its definition, its calls and its results, in bytes and in estimated tokens."""
+"""The context that tools take: definitions, calls and results, in bytes and in estimated tokens."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One count of calls: the summary, the numbers and a check say the same of every capture."""
+"""One count of calls for the summary, the statistics and a check."""
 
 import json
 from pathlib import Path

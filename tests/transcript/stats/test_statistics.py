@@ -1,4 +1,4 @@
-"""A transcript in numbers: each is what a person would count in the scene."""
+"""A transcript in numbers, each as a person would count it."""
 
 import math
 from pathlib import Path
@@ -19,7 +19,7 @@ CAPTURES = Path(__file__).parents[3] / "captures"
 
 
 def so_far(scene: Dialogue) -> Transcript:
-    """The transcript of a scene that goes on."""
+    """Return the transcript of a scene that goes on."""
     transcriber = Transcriber()
     for record in scene.records:
         transcriber.feed(record)
@@ -27,7 +27,7 @@ def so_far(scene: Dialogue) -> Transcript:
 
 
 def counted(scene: Dialogue | Traffic | Transcript, *rows: int) -> ServerNumbers:
-    """The numbers of a scene with one capture; `rows` are those to count, all without any."""
+    """Return the numbers of a scene with one capture. `rows` are those to count; without any, all."""
     transcript = scene if isinstance(scene, Transcript) else scene.transcript
     chosen = [row for row in transcript.rows if getattr(row, "row", 0) in rows] if rows else None
     (found,) = numbers(transcript, chosen)
@@ -35,13 +35,13 @@ def counted(scene: Dialogue | Traffic | Transcript, *rows: int) -> ServerNumbers
 
 
 def calls(scene: Dialogue | Traffic | Transcript) -> dict[str, CallNumbers]:
-    """The client's requests by method, and those with parts by target too."""
+    """Return the client's calls by method and by target."""
     found = counted(scene).calls
     return {calls.method: calls for calls in found} | {part.target or "": part for calls in found for part in calls.by_target}
 
 
 def timed(*took_ms: int) -> Dialogue:
-    """Calls that took so long."""
+    """Make calls that take so long."""
     scene = Dialogue()
     for id, ms in enumerate(took_ms):
         scene.client(tool_call(id)).wait(ms - 1).server(result(id))
@@ -118,7 +118,7 @@ def test_a_call_that_was_given_up_and_then_answered_with_an_error_is_cancelled_a
 
 
 def test_a_call_in_two_rounds_is_one_that_took_as_long_as_both() -> None:
-    """The capture `question`: `greet` asks for more input, and is called again with it."""
+    """In the capture `question`, `greet` requires input, and is called again with it."""
     (found,) = numbers(transcribe(read(CAPTURES / "question.mcpspy")))
     (tools,) = [call for call in found.calls if call.method == "tools/call"]
     (greet,) = [target for target in tools.by_target if target.target == "greet"]
@@ -198,7 +198,7 @@ def test_the_phases_of_a_server_that_was_started_are_told() -> None:
 
 
 def http_scene() -> Traffic:
-    """Two clients, one session each, one of them with a stream of events that stays open."""
+    """Return two clients with one session each; one of them has a stream of events that stays open."""
     traffic = Traffic()
     opened_session(traffic, "one", "alpha")
     opened_session(traffic, "two", "beta")

@@ -1,6 +1,6 @@
 """Estimated tokens against two public tokenizers.
 
-tokens.json has texts with what o200k_base and cl100k_base make of them, counted once with gpt-tokenizer 4.0.0 (npm).
+tokens.json has texts with their tokens in o200k_base and cl100k_base, counted once with gpt-tokenizer 4.0.0 (npm).
 """
 
 import json
