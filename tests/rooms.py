@@ -4,8 +4,9 @@ tests/test_rooms.py applies them to the package. A new room gets its row here in
 """
 
 import ast
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,6 +94,7 @@ FORBIDDEN_FILE_NAMES = {"utils", "util", "common", "base", "helpers", "helper", 
 MAX_FILE_LINES = 600
 MAX_PACKAGE_MODULES = 25
 MAX_FUNCTION_LINES = 60
+NOUN_CLAUSE = re.compile(r"(What|Whose|Where|Which|How|Whether|Who)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,12 @@ class Module:
     path: Path
     source: str
     tree: ast.Module
+
+    @property
+    def name(self) -> str:
+        """The dotted name, as in `mcpspy.wire.lines`; that of a package is its folder's."""
+        parts = ("mcpspy", *self.path.with_suffix("").parts)
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     @property
     def room(self) -> str:
@@ -258,6 +266,83 @@ def furnished_init(module: Module) -> Iterator[str]:
         yield "1: the __init__.py of a room is empty"
 
 
+def nameless_loops(module: Module) -> Iterator[str]:
+    """Find loops and comprehensions whose variable is called `one`, which does not say what it holds."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+            for name in ast.walk(node.target):
+                if isinstance(name, ast.Name) and name.id == "one":
+                    yield f"{name.lineno}: a loop variable says what it holds, not `one`"
+
+
+def noun_clauses(module: Module) -> Iterator[str]:
+    """Find docstrings that begin with a question word, as in "What of an exchange …"."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node) or ""
+            if NOUN_CLAUSE.match(docstring):
+                line = getattr(node, "lineno", 1)
+                yield f"{line}: a docstring begins with a noun phrase or an imperative: {docstring[:40]!r}"
+
+
+def import_graph(modules: Iterable[Module]) -> dict[str, set[str]]:
+    """Build the graph of imports, by dotted names without packages. Imports for types and within functions count."""
+    names = {module.name: module for module in modules if module.path.name != "__init__.py"}
+    graph: dict[str, set[str]] = {}
+    for name, module in names.items():
+        targets = {target for node in ast.walk(module.tree) for target in _targets(module, node)}
+        graph[name] = {target for target in targets if target in names and target != name}
+    return graph
+
+
+def _targets(module: Module, node: ast.AST) -> Iterator[str]:
+    """Yield the dotted names that an import can mean: the module it names, and each name as a module in it."""
+    if isinstance(node, ast.ImportFrom) and node.level:
+        package = ("mcpspy", *module.path.parts[:-1])
+        base = ".".join((*package[: len(package) - node.level + 1], *filter(None, [node.module])))
+        yield from (base, *(f"{base}.{alias.name}" for alias in node.names))
+
+
+def rings(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Find the groups of modules that import each other, directly or through others."""
+    reached = {name: _reachable(graph, name) for name in graph}
+    members = [sorted({name, *(other for other in reached[name] if name in reached[other])}) for name in graph]
+    return [list(ring) for ring in sorted({tuple(ring) for ring in members if len(ring) > 1})]
+
+
+def _reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    seen: set[str] = set()
+    waiting = [start]
+    while waiting:
+        for name in graph[waiting.pop()]:
+            if name not in seen:
+                seen.add(name)
+                waiting.append(name)
+    return seen
+
+
+def shared_class_names(modules: Iterable[Module]) -> dict[str, list[str]]:
+    """Find the names that two or more classes have, and where."""
+    places: dict[str, list[str]] = {}
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{module.path}:{node.lineno}")
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def namesakes(graph: dict[str, set[str]]) -> list[str]:
+    """Find modules that meet namesakes of one room: their own name, or two among their imports."""
+    wrong = []
+    for name, imported in graph.items():
+        groups: dict[tuple[str, str], set[str]] = {}
+        for other in {name, *imported}:
+            parts = other.split(".")
+            groups.setdefault((parts[1] if len(parts) > 2 else "", parts[-1]), set()).add(other)
+        wrong += [f"{name}: {', '.join(sorted(group))}" for group in groups.values() if len(group) > 1]
+    return wrong
+
+
 RULES = (
     wrong_rooms,
     wrong_others,
@@ -269,4 +354,6 @@ RULES = (
     too_long,
     bad_name,
     furnished_init,
+    nameless_loops,
+    noun_clauses,
 )

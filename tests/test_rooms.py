@@ -39,6 +39,46 @@ def test_nobody_imports_the_command_line_but_its_entry() -> None:
     assert [name for name, row in ROOMS.items() if "cli" in row.ours] == ["__main__"]
 
 
+def test_no_modules_import_each_other() -> None:
+    assert not rooms.rings(rooms.import_graph(MODULES))
+
+
+def test_no_two_classes_have_one_name() -> None:
+    assert not rooms.shared_class_names(MODULES)
+
+
+def test_no_module_meets_two_of_one_name() -> None:
+    assert not rooms.namesakes(rooms.import_graph(MODULES))
+
+
+def test_a_ring_is_seen_whatever_the_import_is_for() -> None:
+    graph = rooms.import_graph(
+        [
+            parse(Path("wire/a.py"), "if TYPE_CHECKING:\n    from .b import B"),
+            parse(Path("wire/b.py"), "from . import c"),
+            parse(Path("wire/c.py"), "def f():\n    from .a import A"),
+            parse(Path("wire/d.py"), "from .a import A"),
+        ]
+    )
+    assert rooms.rings(graph) == [["mcpspy.wire.a", "mcpspy.wire.b", "mcpspy.wire.c"]]
+
+
+def test_namesakes_are_seen_where_they_meet() -> None:
+    graph = rooms.import_graph(
+        [
+            parse(Path("views/json/rows.py"), "from ..text.rows import Row"),
+            parse(Path("views/text/rows.py"), ""),
+            parse(Path("views/sequence/rows.py"), ""),
+        ]
+    )
+    assert rooms.namesakes(graph) == ["mcpspy.views.json.rows: mcpspy.views.json.rows, mcpspy.views.text.rows"]
+
+
+def test_classes_of_one_name_are_seen() -> None:
+    modules = [parse(Path("wire/a.py"), "class Answer: ..."), parse(Path("views/b.py"), "class Answer: ...")]
+    assert list(rooms.shared_class_names(modules)) == ["Answer"]
+
+
 TRESPASSES = [
     ("wire/x.py", "from ..records import Frame", rooms.wrong_rooms, "wire may not import records"),
     ("wire/x.py", "from .. import records", rooms.wrong_rooms, "wire may not import records"),
@@ -61,6 +101,8 @@ TRESPASSES = [
     ("cli/x.py", "def f():\n" + "    x = 1\n" * MAX_FUNCTION_LINES, rooms.too_long, "f has 61 lines"),
     ("wire/utils.py", "", rooms.bad_name, "utils.py says nothing"),
     ("wire/__init__.py", "x = 1", rooms.furnished_init, "is empty"),
+    ("wire/x.py", "[one for one in rows]", rooms.nameless_loops, "not `one`"),
+    ("wire/x.py", '"""What of an exchange counts."""', rooms.noun_clauses, "begins with"),
 ]
 
 
