@@ -1,4 +1,4 @@
-"""Response bodies in which a name may have to be rewritten, held back only until that is known.
+"""Response bodies in which a name may have to be rewritten, kept only until that is known.
 
 There are two kinds: the `endpoint` event at the beginning of an HTTP+SSE stream, and OAuth's protected-resource metadata. Each class
 takes pieces of a body and returns the bytes to send on, which are the same bytes if nothing is rewritten.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .rewriting import Rewriting
 
 MAX_HELD_BYTES = 1 << 20
-"""A body is held back up to this size; a larger one passes unchanged."""
+"""A body is kept up to this size; a larger one passes unchanged."""
 
 
 class EndpointWatch:
@@ -75,7 +75,7 @@ class EndpointWatch:
         return self._is_over and not self._rechunks and not self._raw
 
     def release(self) -> bytes:
-        """Return what is held back, rewritten."""
+        """Return what is kept, rewritten."""
         raw, payload = b"".join(self._raw), b"".join(self._body)
         self._raw, self._body, self._held_bytes = [], [], 0
         if not self.rewritten or not raw:
@@ -127,7 +127,7 @@ class _Chunks:
 
 
 class MetadataHold:
-    """The response with protected-resource metadata, held back whole: rewriting changes its length, which its head says.
+    """The response with protected-resource metadata, kept whole: rewriting changes its length, which its head says.
 
     `opening`, the record of its head, waits too: `release_opening` returns it once the head that was sent on is known.
     """
@@ -168,7 +168,7 @@ class MetadataHold:
         return self.head + rewritten
 
     def release(self) -> bytes:
-        """Return what is held back, unchanged."""
+        """Return what is kept, unchanged."""
         self._sent = True
         raw = b"".join(self._raw)
         self._raw, self._body = [], []

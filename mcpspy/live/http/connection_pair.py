@@ -135,7 +135,7 @@ class ConnectionPair:
         self._responses.expect(self._sending)
         out.append(plan.forwarded)
         if plan.proves_address:
-            text = "a DPoP proof is bound to the address that the client dialled, which is ours"
+            text = "a DPoP proof is bound to the address that the client dialled, which is mcpspy's"
             records.append(note(now_ns, "dpop", text, self.number, number))
 
     def on_client_lost(self, error: Exception | None) -> None:

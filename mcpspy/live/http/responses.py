@@ -71,7 +71,7 @@ class ResponseRelay:
         if len(pieces) == 1 and isinstance(pieces[0], Body) and self._body_rewriting is None:
             response = self.waiting[0].response
             records += response.feed(pieces[0], now_ns, run) if response is not None else ()
-            out.append(pieces[0].raw)  # begins with what was held back of the size of its first chunk
+            out.append(pieces[0].raw)  # begins with what was kept of the size of its first chunk
             return run
         for piece in pieces:
             match piece:
@@ -198,7 +198,7 @@ class ResponseRelay:
         return records
 
     def _release_body(self, records: list[Record], out: list[bytes]) -> None:
-        """Send on what is held back of a body that will not become whole."""
+        """Send on what is kept of a body that will not become whole."""
         watch, self._body_rewriting = self._body_rewriting, None
         if watch is not None:
             out.append(watch.release())

@@ -87,7 +87,7 @@ def state_line(row: Row, captures: list[CaptureInfo]) -> str:
 
 
 def capture_object(capture: CaptureInfo) -> dict[str, Any]:
-    """Return a capture: what was recorded of whom, when, and whether it is complete."""
+    """Return a capture: its client and server, its time, and whether it is complete."""
     header = capture.header
     members: dict[str, Any] = {
         "capture": capture.index,

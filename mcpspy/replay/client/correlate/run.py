@@ -217,7 +217,7 @@ def _name_in(origin: ValueOrigin, recorded: Any, live: Any) -> _Value | None:
 
 
 def _rename(raw: bytes, edits: Iterable[ValueEdit], names: dict[str, str]) -> Iterable[ValueEdit]:
-    """Yield the edit that gives the members of `inputResponses` their live names. It includes the other edits inside."""
+    """Yield the edit that gives the members of `inputResponses` their generated ids. It includes the other edits inside."""
     if not names:
         return
     steps = ("params", "inputResponses")
