@@ -90,7 +90,7 @@ def test_each_capture_is_a_scope_of_its_own() -> None:
 # --- What is left over ---
 
 
-def test_a_response_nobody_asked_for_stands_alone() -> None:
+def test_a_response_to_no_request_is_unpaired() -> None:
     assert Dialogue().client(request(1)).server(result(2)).unpaired.id == "2"
 
 
@@ -174,7 +174,7 @@ def test_progress_on_a_request_of_the_server_comes_from_the_client() -> None:
     assert dialogue.exchange.progress == 1
 
 
-def test_progress_in_the_wrong_direction_stands_alone() -> None:
+def test_progress_in_the_wrong_direction_is_unpaired() -> None:
     assert Dialogue().client(tool_call(1, token=1)).client(progress(1)).unpaired.method == "notifications/progress"
 
 
@@ -192,7 +192,7 @@ def test_a_progress_token_in_another_spelling_is_found() -> None:
 
 
 @pytest.mark.parametrize("params", [None, {}, [], "x", {"progressToken": None}, {"progressToken": {"a": 1}}])
-def test_progress_that_names_nothing_stands_alone(params: object) -> None:
+def test_progress_that_names_no_request_is_unpaired(params: object) -> None:
     dialogue = Dialogue().client(tool_call(1, token=1)).server(notification("notifications/progress", params))
     assert dialogue.unpaired.method == "notifications/progress"
 
@@ -224,7 +224,7 @@ def test_a_side_cancels_its_own_requests_only() -> None:
     assert (dialogue.exchange.cancelled, dialogue.unpaired.method) == (None, "notifications/cancelled")
 
 
-def test_the_server_can_cancel_what_it_asked() -> None:
+def test_the_server_can_cancel_its_own_request() -> None:
     dialogue = Dialogue().client(request(1)).server(request(1, "roots/list")).server(cancelled(1))
     assert [exchange.outcome for exchange in dialogue.exchanges] == [Outcome.UNANSWERED, Outcome.CANCELLED]
 

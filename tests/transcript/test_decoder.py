@@ -20,13 +20,13 @@ def test_a_line_on_stderr_is_a_log_line_whatever_it_says() -> None:
     assert [row.raw for row in dialogue.transcript.rows if isinstance(row, Log)] == [line]
 
 
-def test_streams_whose_opening_is_lost_are_those_of_every_stdio_tap() -> None:
+def test_streams_without_an_open_record_are_those_of_every_stdio_tap() -> None:
     dialogue = Dialogue().client(request(1)).server(result(1))
     dialogue.records = [record for record in dialogue.records if not isinstance(record, Open)]
     assert dialogue.exchange.outcome is Outcome.OK
 
 
-def test_a_frame_of_a_stream_nobody_opened_is_an_event() -> None:
+def test_a_frame_of_an_unknown_stream_is_a_channel_event() -> None:
     dialogue = Dialogue().line(9, b"{}\n")
     event = dialogue.transcript.rows[-1]
     assert isinstance(event, ChannelEvent)
@@ -99,7 +99,7 @@ def test_a_log_line_in_parts_is_one_line() -> None:
     assert [row.raw for row in dialogue.transcript.rows if isinstance(row, Log)] == [b"something\n"]
 
 
-def test_where_the_end_of_parts_was_lost_the_next_message_is_saved() -> None:
+def test_a_message_after_parts_without_an_end_is_read() -> None:
     dialogue = Dialogue().client(request(1)).parts(1, LINE[:20], b"")
     dialogue.records.pop()
     dialogue.damage().server(result(1, "saved"))
@@ -119,11 +119,11 @@ def test_a_message_that_may_lack_a_part_says_so() -> None:
     assert response.flaws == ("damaged",)
 
 
-def test_broken_json_after_lost_records_is_not_the_senders_doing() -> None:
+def test_broken_json_after_missing_records_is_damaged() -> None:
     assert Dialogue().damage("number").server(LINE[20:]).unpaired.flaws == ("damaged",)
 
 
-def test_a_sound_message_after_lost_records_is_sound() -> None:
+def test_a_whole_message_after_missing_records_is_whole() -> None:
     assert Dialogue().damage().server(notification()).unpaired.flaws == ()
 
 

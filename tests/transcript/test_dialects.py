@@ -64,7 +64,7 @@ def test_ping_and_pong_as_notifications_are_both_shown(traffic: Traffic) -> None
     ]
 
 
-def test_results_that_answer_nobody_are_shown_and_paired_with_nothing(traffic: Traffic) -> None:
+def test_results_that_answer_no_request_are_unpaired(traffic: Traffic) -> None:
     bare = [message for message in traffic.unpaired_messages if message.kind is Kind.RESULT]
     assert [(message.id, message.flaws) for message in bare] == [(None, ("no-jsonrpc", "no-id"))] * 3
 
@@ -97,7 +97,7 @@ def test_progress_without_an_endpoint_finds_the_one_request_that_gave_its_token(
     assert (traffic.exchange.progress, traffic.exchange.outcome) == (1, Outcome.OK)
 
 
-def test_two_requests_with_one_id_and_one_stream_are_not_guessed() -> None:
+def test_an_answer_to_one_of_two_requests_with_the_same_id_is_ambiguous() -> None:
     traffic = Traffic()
     stream = traffic.get("/mcp/events").stream()
     for _ in range(2):

@@ -35,7 +35,7 @@ def test_a_line_quotes_the_request_that_it_holds() -> None:
     assert (quote.row, quote.message.kind, quote.gap_ns) == (1, "request", MS)
 
 
-def test_a_response_that_is_logged_before_it_is_sent_is_quoted_all_the_same() -> None:
+def test_a_response_that_is_logged_before_it_is_sent_matches_too() -> None:
     scene = (
         Dialogue().client(CALL).stderr(logged("发送响应: ", result(0, {"text": "小雨"}))).server(result(0, {"text": "小雨"}))
     )
@@ -43,11 +43,11 @@ def test_a_response_that_is_logged_before_it_is_sent_is_quoted_all_the_same() ->
     assert (quote.message.kind, quote.gap_ns) == ("result", -MS)
 
 
-def test_what_the_client_sends_later_is_not_quoted() -> None:
+def test_a_later_message_of_the_client_does_not_match() -> None:
     assert not found(Dialogue().stderr(logged("收到请求: ", CALL)).client(CALL))
 
 
-def test_a_notification_is_quoted_too() -> None:
+def test_a_notification_matches_too() -> None:
     assert only(Dialogue().client(notification()).stderr(logged("收到请求: ", notification()))).row == 1
 
 
@@ -70,7 +70,7 @@ def test_the_order_of_members_and_the_spelling_of_strings_make_no_difference() -
         ),
     ],
 )
-def test_a_value_as_python_prints_it_is_a_quote(printed: str) -> None:
+def test_a_value_that_python_printed_matches(printed: str) -> None:
     assert only(Dialogue().client(CALL).stderr(f"DEBUG received {printed} from stdin\n".encode())).row == 1
 
 
@@ -79,17 +79,17 @@ def test_pythons_words_for_true_false_and_none_are_read() -> None:
     assert only(Dialogue().client(call).stderr(f"{call}\n".encode())).row == 1
 
 
-def test_braces_before_the_quote_do_not_hide_it() -> None:
+def test_braces_before_a_quotation_do_not_hide_it() -> None:
     assert only(Dialogue().client(CALL).stderr(b"{main} {} " + logged("", CALL))).row == 1
 
 
-def test_words_behind_the_quote_do_not_hide_it() -> None:
+def test_words_after_a_quotation_do_not_hide_it() -> None:
     line = logged("收到请求: ", CALL).rstrip() + " (134 字节)\n".encode()
     quote = only(Dialogue().client(CALL).stderr(line))
     assert line_text(line)[quote.end :] == " (134 字节)"
 
 
-def test_of_equal_messages_the_nearest_in_time_is_quoted() -> None:
+def test_of_equal_messages_the_nearest_in_time_matches() -> None:
     scene = Dialogue().client(notification()).wait(500).client(notification()).stderr(logged("", notification()))
     assert only(scene).row == 2
 
@@ -113,7 +113,7 @@ def test_equal_messages_of_two_captures_are_told_apart() -> None:
     ],
     ids=["another id", "an id of another type", "a part of it", "cut short", "cut with dots", "printed and cut", "words alone"],
 )
-def test_what_is_not_the_whole_value_quotes_nothing(line: bytes) -> None:
+def test_a_part_of_a_value_matches_nothing(line: bytes) -> None:
     assert not found(Dialogue().client(CALL).stderr(line))
 
 
@@ -163,12 +163,12 @@ def test_every_value_is_found_in_json_and_as_python_prints_it(value: Any) -> Non
     assert [match.row for match in found(scene)] == [1, 1, 1]
 
 
-def test_nesting_without_end_is_no_quote() -> None:
+def test_nesting_without_end_matches_nothing() -> None:
     deep = b'{"a":' * 50_000
     assert not found(Dialogue().client(CALL).stderr(deep + b"\n").stderr(deep.replace(b'"', b"'") + b"\n"))
 
 
-def test_a_line_that_is_no_value_of_python_is_read_as_one_but_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_without_a_python_value_is_tried_as_one_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each reading may go to the end of the line: eight readings of a million letters took two seconds."""
     read: list[int] = []
 

@@ -35,7 +35,7 @@ def test_each_phase_lasts_as_long_as_it_took() -> None:
     assert milliseconds(made) == {"start": 3000, "handshake": 201, "discovery": 1, "calls": 11, "shutdown": 81}
 
 
-def test_the_start_up_is_told_from_the_spawn_to_the_first_answer() -> None:
+def test_the_start_up_lasts_from_the_spawn_to_the_first_answer() -> None:
     start_up = course(scene()).start_up
     assert start_up is not None
     assert (start_up.first_request_ns, start_up.first_log_ns, start_up.duration_ns) == (MS, 3000 * MS, 3200 * MS)
@@ -55,7 +55,7 @@ def test_a_server_that_is_up_before_it_is_asked_has_started_by_then() -> None:
     assert milliseconds(made) == {"start": 1, "handshake": 3}
 
 
-def test_a_server_that_has_not_said_anything_yet_is_starting() -> None:
+def test_a_server_that_is_still_silent_is_starting() -> None:
     assert milliseconds(Dialogue().client(request(0, "initialize"))) == {"start": None, "handshake": None}
 
 

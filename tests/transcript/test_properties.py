@@ -188,7 +188,7 @@ def test_record_by_record_gives_what_all_at_once_gives(records: list[Record]) ->
 
 
 @given(CAPTURES)
-def test_who_follows_the_changes_knows_the_whole(records: list[Record]) -> None:
+def test_the_changed_rows_are_the_whole_transcript(records: list[Record]) -> None:
     transcriber = Transcriber()
     known: dict[int, Any] = {}
     for record in records:

@@ -116,7 +116,7 @@ def test_what_repeats_is_counted_from_then_on_and_points_at_the_first_since() ->
     assert ((whole.count, whole.at_ns), (late.count, late.at_ns)) == ((4, SECOND_NS), (2, 30 * SECOND_NS))
 
 
-def test_a_capture_that_is_cut_off_is_told_if_it_was_then() -> None:
+def test_the_finding_about_a_cut_off_capture_counts_by_its_time() -> None:
     found = transcribe([*opened(), *TALK])
     told = [RecentRows(found, {0: second * SECOND_NS}).is_about(found.findings[-1]) for second in (29, 31)]
     assert (found.findings[-1].rule, told) == ("capture-incomplete", [True, False])

@@ -42,7 +42,7 @@ def test_a_record_of_an_unknown_kind_is_an_event() -> None:
     assert isinstance(event.record, Unknown)
 
 
-def test_stderr_stands_in_its_place_in_time() -> None:
+def test_stderr_is_in_the_order_of_time() -> None:
     dialogue = Dialogue().client(request(1)).stderr(b"working\n").client(request(2))
     assert [type(row) for row in dialogue.transcript.rows[1:]] == [Exchange, Log, Exchange]
 
@@ -170,7 +170,7 @@ def test_a_line_edited_by_hand_loses_nothing() -> None:
     assert (source.complete, source.damages) == (True, 0)
 
 
-def test_a_capture_that_is_damage_alone_has_a_source() -> None:
+def test_a_capture_of_damage_only_is_a_capture_of_the_transcript() -> None:
     transcript = transcribe([Damage(at_ns=0, line=1, offset=0, reason="torn", text="the file is empty")])
     assert (len(transcript.captures), transcript.captures[0].header, transcript.exchanges) == (1, None, [])
 

@@ -154,7 +154,7 @@ def test_a_state_finds_its_call_though_the_retry_asks_for_something_else() -> No
     assert calls(dialogue) == [[1, 2]]
 
 
-def test_a_state_that_nobody_gave_out_joins_nothing() -> None:
+def test_an_unknown_state_joins_nothing() -> None:
     dialogue = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="S"))
     assert calls(dialogue) == [[1]]
 
@@ -249,7 +249,7 @@ def test_elicitations_end_in_any_order() -> None:
     ]
 
 
-def test_the_end_of_an_elicitation_that_nobody_began_stands_alone() -> None:
+def test_the_end_of_an_unknown_elicitation_is_in_no_call() -> None:
     dialogue = Dialogue().server(url_elicitation(1, "a")).server(done("b"))
     assert only(dialogue).notifications == []
 
@@ -373,18 +373,18 @@ def test_a_task_that_has_no_result_yet_goes_on() -> None:
 
 
 @pytest.mark.parametrize("revision", [LEGACY, EXTENSION])
-def test_the_server_may_tell_how_a_task_stands(revision: str) -> None:
+def test_the_server_may_report_the_status_of_a_task(revision: str) -> None:
     dialogue = polled(Dialogue(), 0, revision).server(status_told("t", "completed", revision))
     call = only(dialogue)
     assert (len(call.notifications), call.outcome, call.duration_ns) == (1, Outcome.OK, 2 * MS)
 
 
-def test_what_is_told_of_a_task_before_the_answer_that_makes_it_belongs_to_its_call() -> None:
+def test_a_status_before_the_answer_that_begins_the_task_belongs_to_its_call() -> None:
     dialogue = Dialogue().client(ask(1)).server(status_told("t", "working")).server(created(1))
     assert [notification.row for notification in only(dialogue).notifications] == [2]
 
 
-def test_what_is_told_after_the_end_of_a_task_changes_nothing() -> None:
+def test_a_status_after_the_end_of_a_task_changes_nothing() -> None:
     dialogue = polled(Dialogue(), 0).server(status_told("t", "completed")).server(status_told("t", "working"))
     assert only(dialogue).outcome is Outcome.OK
 
@@ -420,7 +420,7 @@ def test_what_the_server_asks_for_a_task_is_a_part_of_the_call() -> None:
     )
 
 
-def test_what_is_told_for_a_task_belongs_to_the_call() -> None:
+def test_a_notification_about_a_task_belongs_to_the_call() -> None:
     related = {"_meta": {"io.modelcontextprotocol/related-task": {"taskId": "t"}}, "level": "info"}
     dialogue = (
         polled(Dialogue(), 0)
@@ -528,7 +528,7 @@ def updated(uri: str = "x:1") -> dict[str, Any]:
     return notification("notifications/resources/updated", {"uri": uri})
 
 
-def test_the_news_of_a_resource_belong_to_its_subscription() -> None:
+def test_the_updates_of_a_resource_belong_to_its_subscription() -> None:
     dialogue = Dialogue().client(subscribe(1)).server(result(1)).server(updated()).server(updated("x:2")).server(updated())
     assert ([notification.row for notification in only(dialogue).notifications], only(dialogue).outcome) == (
         [2, 4],

@@ -296,7 +296,7 @@ def test_captures_together_have_the_calls_that_they_have_alone(
 
 
 @given(DIALOGUES)
-def test_who_follows_the_changes_knows_all_calls(steps: list[tuple[bool, Any]]) -> None:
+def test_the_changed_rows_have_all_calls(steps: list[tuple[bool, Any]]) -> None:
     transcriber = Transcriber()
     known: dict[int, Any] = {}
     for record in dialogue(steps).records:
@@ -311,7 +311,7 @@ HTTP_STEPS = st.lists(
 
 
 @given(HTTP_STEPS)
-def test_over_http_too_who_follows_the_changes_knows_all_calls(steps: list[tuple[int, Any, Any, str]]) -> None:
+def test_the_changed_rows_over_http_have_all_calls(steps: list[tuple[int, Any, Any, str]]) -> None:
     traffic = Traffic()
     opened_session(traffic, "s0")
     for session, line, answer, how in steps:

@@ -69,7 +69,7 @@ def test_a_request_that_was_never_finished_is_a_row_when_all_is_over() -> None:
     assert [row.method for row in traffic.transactions] == ["POST"]
 
 
-def test_a_response_whose_request_is_lost_is_a_transaction() -> None:
+def test_a_response_without_its_request_is_a_transaction() -> None:
     traffic = Traffic()
     call = traffic.get("/x").answer(404)
     traffic.records = [traffic.records[0], *traffic.records[3:]]
@@ -386,7 +386,7 @@ def test_a_note_about_a_transaction_is_kept_with_it() -> None:
     assert not any(isinstance(row, ChannelEvent) for row in traffic.transcript.rows)
 
 
-def test_an_interim_response_stands_beside_the_final_one() -> None:
+def test_an_interim_response_is_kept_beside_the_final_one() -> None:
     traffic = Traffic()
     call = traffic.get()
     traffic.close(traffic.open(call, "response", b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"), "server")
@@ -428,7 +428,7 @@ def test_every_client_has_the_lane_of_its_name() -> None:
     ]
 
 
-def test_one_client_that_said_its_name_has_the_lane_for_all() -> None:
+def test_one_client_with_a_name_has_the_lane_of_the_capture() -> None:
     traffic = Traffic()
     traffic.get("/favicon.ico").answer(404)
     traffic.post(initialize(0, "inspector")).answer(200, result(0))
@@ -454,7 +454,7 @@ def test_the_process_that_started_the_tap_is_no_client() -> None:
 # --- What is lost ---
 
 
-def test_messages_broken_by_lost_records_are_nobodys_fault() -> None:
+def test_messages_with_missing_records_are_damaged() -> None:
     traffic = Traffic()
     call = traffic.post(request(1)).stream()
     traffic.damage()
@@ -463,7 +463,7 @@ def test_messages_broken_by_lost_records_are_nobodys_fault() -> None:
     assert traffic.rules == ["capture-damaged"]
 
 
-def test_a_response_that_is_lost_leaves_the_exchange_unanswered_and_blames_nobody() -> None:
+def test_an_exchange_whose_response_is_missing_is_unanswered_without_a_finding() -> None:
     traffic = Traffic()
     traffic.post(request(1))
     traffic.gap().ends()

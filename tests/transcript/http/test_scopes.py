@@ -222,7 +222,7 @@ def test_without_an_endpoint_and_with_several_streams_only_one_request_with_the_
     assert "ambiguous-stream" in traffic.rules
 
 
-def test_without_an_endpoint_and_with_several_streams_nobody_guesses() -> None:
+def test_without_an_endpoint_and_with_several_streams_answers_are_ambiguous() -> None:
     traffic = Traffic()
     stream, _other = traffic.get("/mcp/events").stream(), traffic.get("/mcp/events").stream()
     traffic.post(request(1), "/mcp/request").answer(202)
@@ -325,7 +325,7 @@ def test_without_a_session_a_client_answers_what_one_stream_asked() -> None:
     assert answers(traffic) == [{}, "from the client"]
 
 
-def test_without_a_session_nobody_guesses_which_stream_is_answered() -> None:
+def test_without_a_session_the_answer_to_one_of_two_streams_is_ambiguous() -> None:
     traffic = Traffic()
     for id in (5, 6):
         traffic.post(tool_call(id)).stream().event(request(1, "elicitation/create"))
@@ -403,7 +403,7 @@ def test_what_comes_again_is_not_counted_again() -> None:
     assert traffic.rules == []
 
 
-def test_event_ids_that_start_anew_on_each_stream_repeat_nothing() -> None:
+def test_event_ids_that_restart_on_each_stream_repeat_nothing() -> None:
     traffic = Traffic()
     opened_session(traffic, "s")
     for id in (1, 2):
@@ -411,7 +411,7 @@ def test_event_ids_that_start_anew_on_each_stream_repeat_nothing() -> None:
     assert answers(traffic)[1:] == [1, 2]
 
 
-def test_a_resumed_stream_whose_event_ids_start_anew_repeats_nothing() -> None:
+def test_a_resumed_stream_whose_event_ids_restart_repeats_nothing() -> None:
     traffic = Traffic()
     opened_session(traffic, "s")
     traffic.post(tool_call(1), session="s").stream().event(notification(), id="1").close("server")
@@ -552,7 +552,7 @@ def test_no_answer_is_paired_with_the_request_of_another_client(data: st.DataObj
         ("http://[::1", ""),
     ],
 )
-def test_what_of_a_url_stands_in_a_request_line(url: str, target: str) -> None:
+def test_the_target_of_a_url_is_its_path_and_query(url: str, target: str) -> None:
     assert path_and_query(url) == target
 
 
@@ -628,7 +628,7 @@ def test_without_a_session_a_call_that_may_be_resumed_is_pending_until_the_captu
     assert traffic.exchange.outcome is Outcome.UNANSWERED
 
 
-def test_without_a_session_nobody_guesses_whose_stream_is_resumed() -> None:
+def test_without_a_session_the_resumption_of_one_of_two_streams_is_ambiguous() -> None:
     traffic = Traffic()
     broken_off(traffic, "a", "1")
     broken_off(traffic, "b", "1")
@@ -661,7 +661,7 @@ def scopes(traffic: Traffic) -> dict[str, str]:
     return {session: scope.replaces.session for session, scope in found.items() if scope.replaces is not None}
 
 
-def test_a_session_that_is_opened_after_a_404_takes_the_place_of_the_one_that_was_lost() -> None:
+def test_a_session_that_is_opened_after_a_404_replaces_the_unknown_one() -> None:
     traffic = Traffic()
     opened_session(traffic, "s1")
     forgotten(traffic, "s1")
@@ -670,7 +670,7 @@ def test_a_session_that_is_opened_after_a_404_takes_the_place_of_the_one_that_wa
     assert scopes(traffic) == {"s2": "s1"}
 
 
-def test_a_session_says_which_transaction_was_told_that_it_is_lost() -> None:
+def test_a_session_has_the_first_transaction_that_was_answered_with_404() -> None:
     traffic = Traffic()
     opened_session(traffic, "s")
     first = forgotten(traffic, "s")
@@ -680,7 +680,7 @@ def test_a_session_says_which_transaction_was_told_that_it_is_lost() -> None:
     }
 
 
-def test_lost_sessions_are_told_apart_by_their_clients() -> None:
+def test_unknown_sessions_are_told_apart_by_their_clients() -> None:
     traffic = Traffic()
     for name in ("ada", "bob"):
         opened_session(traffic, f"{name}1", name)
@@ -691,7 +691,7 @@ def test_lost_sessions_are_told_apart_by_their_clients() -> None:
     assert scopes(traffic) == {"bob2": "bob1", "ada2": "ada1"}
 
 
-def test_lost_sessions_of_equal_clients_are_told_apart_by_their_connections_and_else_not_at_all() -> None:
+def test_unknown_sessions_of_equal_clients_are_told_apart_by_their_connections_only() -> None:
     traffic = Traffic()
     for session in ("a1", "b1", "c1"):
         opened_session(traffic, session)

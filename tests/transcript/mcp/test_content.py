@@ -35,7 +35,7 @@ def test_what_should_be_base64_and_is_not_is_counted(data: str) -> None:
         (None, {"type": "unknown"}),
     ],
 )
-def test_a_block_is_told_by_its_type(value: Any, facts: dict[str, Any]) -> None:
+def test_the_facts_of_a_block_follow_its_type(value: Any, facts: dict[str, Any]) -> None:
     assert block(value).items() >= facts.items()
 
 

@@ -76,7 +76,7 @@ def test_results_that_may_need_input_are_the_official_ones() -> None:
     assert MAY_NEED_INPUT == methods.INPUT_REQUIRED_METHODS
 
 
-def test_what_a_result_may_ask_for_is_what_servers_asked_for_before() -> None:
+def test_input_requests_are_the_former_requests_of_servers() -> None:
     before = {name for name, of in methods.SERVER_REQUESTS if of == "2025-11-25"}
     assert before - {"ping"} == INPUT_REQUESTS
 
@@ -155,7 +155,7 @@ def test_what_a_notification_is_about_is_a_member_of_its_official_params(name: s
         ("draft", Era.MODERN),
     ],
 )
-def test_a_revision_nobody_released_has_an_era(revision: str, expected: Era) -> None:
+def test_an_unreleased_revision_has_an_era(revision: str, expected: Era) -> None:
     assert era(revision) is expected
 
 
@@ -172,7 +172,7 @@ def test_a_revision_nobody_released_has_an_era(revision: str, expected: Era) -> 
         ("draft", LATEST),
     ],
 )
-def test_a_revision_nobody_released_is_held_to_the_rules_of_its_neighbour(revision: str, expected: str) -> None:
+def test_an_unreleased_revision_follows_the_rules_of_its_neighbour(revision: str, expected: str) -> None:
     assert nearest(revision) == expected
 
 
@@ -213,6 +213,6 @@ def test_a_method_of_2025_needs_other_capabilities_than_its_namesake_of_the_exte
     assert of_extension.needs == ("server", "extensions", "io.modelcontextprotocol/tasks")
 
 
-def test_a_method_nobody_knows_has_no_rows() -> None:
+def test_an_unknown_method_has_no_rows() -> None:
     assert method_rows("acme/anything") == ()
     assert method_row("acme/anything", CLIENT, LATEST) is None

@@ -47,7 +47,7 @@ def outcomes(told: Dialogue | Traffic) -> list[Outcome]:
 # --- Revisions ---
 
 
-def test_before_the_answer_holds_what_is_asked_for_and_then_what_the_server_says() -> None:
+def test_the_requested_revision_holds_until_the_answer_names_one() -> None:
     dialogue = Dialogue().client(initialize(1, "2025-11-25")).server(notification("notifications/message"))
     dialogue.server(agreed(1, "2025-03-26")).client(notification()).client(request(2)).server(result(2))
     assert revisions(dialogue) == ["2025-11-25", "2025-11-25", *["2025-03-26"] * 4]
@@ -91,7 +91,7 @@ def test_an_initialize_that_fails_leaves_what_was_agreed_on() -> None:
 
 
 @pytest.mark.parametrize(("revision", "era"), [("2024.11.05", Era.LEGACY), ("2031-01-01", Era.MODERN)])
-def test_a_revision_nobody_released_keeps_its_spelling(revision: str, era: Era) -> None:
+def test_an_unreleased_revision_keeps_its_spelling(revision: str, era: Era) -> None:
     dialogue = Dialogue().client(initialize(1, revision)).server(agreed(1, revision)).client(request(2))
     assert revisions(dialogue) == [revision] * 3
     assert dialogue.exchanges[-1].era is era
@@ -108,7 +108,7 @@ def test_an_envelope_of_another_shape_says_nothing(meta: Any) -> None:
 
 
 @pytest.mark.parametrize("said", [None, 3, {}, "no", {"protocolVersion": 3}, {"protocolVersion": ""}])
-def test_where_the_result_names_no_revision_the_one_asked_for_holds(said: Any) -> None:
+def test_the_requested_revision_holds_if_the_result_names_none(said: Any) -> None:
     dialogue = Dialogue().client(initialize(1, "2025-06-18")).server({"jsonrpc": "2.0", "id": 1, "result": said})
     assert revisions(dialogue) == ["2025-06-18", "2025-06-18"]
 
@@ -172,7 +172,7 @@ def test_a_status_that_says_nothing_of_eras_makes_no_probe(status: int) -> None:
     assert outcomes(traffic) == [Outcome.HTTP_ERROR]
 
 
-def test_a_discover_nobody_answers_is_a_probe_once_the_client_is_gone() -> None:
+def test_an_unanswered_discover_is_a_probe_once_the_client_is_gone() -> None:
     dialogue = Dialogue().client(enveloped("server-discover-probe-1", "server/discover")).wait(500).note("signal")
     dialogue.client_leaves().exits(signal="SIGTERM").ends()
     assert outcomes(dialogue) == [Outcome.PROBE]
