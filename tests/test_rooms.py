@@ -6,7 +6,18 @@ from pathlib import Path
 import pytest
 
 from tests import rooms
-from tests.rooms import MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_PACKAGE_MODULES, PACKAGE, ROOMS, RULES, Module, modules, parse
+from tests.rooms import (
+    MAX_FILE_LINES,
+    MAX_FUNCTION_LINES,
+    MAX_PACKAGE_MODULES,
+    MIN_PACKAGE_MODULES,
+    PACKAGE,
+    ROOMS,
+    RULES,
+    Module,
+    modules,
+    parse,
+)
 
 MODULES = modules()
 
@@ -29,6 +40,12 @@ def test_every_room_is_a_package() -> None:
 def test_a_package_has_no_more_modules_than_a_reader_can_look_over() -> None:
     sizes = Counter(module.path.parent for module in MODULES if module.path.name != "__init__.py")
     assert not {str(folder): count for folder, count in sizes.items() if count > MAX_PACKAGE_MODULES}
+
+
+def test_a_package_within_a_room_is_worth_opening_and_lies_at_most_two_levels_down() -> None:
+    sizes = Counter(module.path.parent for module in MODULES if module.path.name != "__init__.py")
+    small = {str(folder): count for folder, count in sizes.items() if len(folder.parts) > 1 and count < MIN_PACKAGE_MODULES}
+    assert (small, [str(folder) for folder in sizes if len(folder.parts) > 3]) == ({}, [])
 
 
 def test_the_table_names_no_room_that_the_plan_does_not_have() -> None:
