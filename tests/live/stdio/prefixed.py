@@ -4,8 +4,10 @@ python -m tests.live.stdio.prefixed run --capture FILE -- COMMAND
 """
 
 import sys
+from typing import Any
 
 from mcpspy.__main__ import main
+from mcpspy.live.stdio import tap
 from mcpspy.live.stdio.tap import StdioTap
 from mcpspy.wire.framing import STDIO_FRAMINGS
 
@@ -58,9 +60,12 @@ class Prefixed:
         return "" if frame[:DIGITS].isalnum() else "no-length"
 
 
+def prefixed_tap(*arguments: Any, **options: Any) -> StdioTap:
+    """Make a tap of this framing, whichever one it would have had."""
+    return StdioTap(*arguments, **options | {"framing": Prefixed})
+
+
 if __name__ == "__main__":
     STDIO_FRAMINGS[Prefixed.name] = Prefixed
-    defaults = StdioTap.__init__.__kwdefaults__
-    assert defaults is not None
-    defaults["framing"] = Prefixed
+    tap.StdioTap = prefixed_tap  # type: ignore[misc,assignment]  # `run` imports it from there when it starts
     sys.exit(main())

@@ -18,7 +18,7 @@ _USES: Final = "⇐ uses c1 forecast {}\n⇒ returns c1 Sunny.\n⇐ says It is s
 
 UNUSED_OFFERS: Final = Rule(
     name="unused-offers",
-    title="OfferedTool tools never used",
+    title="Offered tools never used",
     family=Family.COST,
     severity=Severity.INFO,
     what="Prompts offer tools that the model never used, though it used others.",

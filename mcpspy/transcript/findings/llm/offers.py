@@ -36,7 +36,7 @@ TOOL_NOT_OFFERED: Final = Rule(
 
 OFFER_WITHOUT_SERVER: Final = Rule(
     name="offer-without-server",
-    title="OfferedTool tool of no recorded server",
+    title="Offered tool of no recorded server",
     family=Family.MODEL,
     severity=Severity.INFO,
     what="A prompt offers a tool that no recorded server has.",
