@@ -15,7 +15,7 @@ SUBJECTS: Final = {
     Family.BEHAVIOUR: "Traffic that is allowed, but slow or wasteful.",
     Family.COST: (
         "How much of a model's context tools and results take.\n"
-        "Tokens are estimated from the bytes of a text: within a fifth of what the vocabularies o200k_base and cl100k_base give,\n"
+        "Tokens are estimated from the bytes of a text: mostly within 15 % of the vocabularies o200k_base and cl100k_base,\n"
         "and within a tenth for the definitions of tools together."
     ),
     Family.TRUST: "What a server hides from the user, or has changed since somebody accepted it.",
@@ -28,16 +28,16 @@ INDEX: Final = """\
 
 A finding is something in a capture that somebody should look at.
 Findings are shown below the timeline of [`mcpspy show`](start.md#look) and in [its JSON](json.md#mcpspy-show---json).
-[`mcpspy check`](check.md) lists them by culprit, and alone finds those about cost, about trust, and about schemas and types.
+[`mcpspy check`](check.md) groups them by culprit. Only it reports findings about cost, trust, schemas and types.
 
 Each finding follows a rule.
-The rule's name is stable, and its severity is the usual one: a finding may be milder where it does no harm.
+The rule's name is stable, and its severity is the default: a harmless case gets a lower one.
 Where records are missing, nobody is blamed for what was not seen.
 [Known problems](known-problems.md) lists what users of MCP complain about, with the rules that find it.
 
 ## How to read the examples
 
-Each rule has an example, and the same without the fault.
+Each rule has an example with the problem, and the same traffic without it.
 In them `→` is sent by the client, `←` by the server, `!` is what the server writes to stderr, and `·` is anything else that happens.
 
 - `…` at the end of a line means that it has no line feed.
