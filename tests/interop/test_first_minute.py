@@ -1,4 +1,4 @@
-"""The first minute, typed: from a client's file with five servers to a call on the screen, in the steps that the README counts."""
+"""The first minute, typed: from a configuration file with five servers to a call on the screen, in the steps that the docs count."""
 
 import re
 from pathlib import Path
@@ -10,14 +10,15 @@ SERVERS = ["git", "lab", "remote", "time", "weather"]
 WORDS = ["no", "one", "two", "three"]
 
 
-def test_the_first_call_is_on_the_screen_after_as_many_steps_as_the_readme_says(
+def test_the_first_call_is_on_the_screen_after_as_many_steps_as_the_page_says(
     debian_program: DebianProgram, tmp_path: Path
 ) -> None:
     assert debian_program("git")
     found = first_minute(tmp_path)
     steps = (len(found["commands"]), found["choices"], found["restarts"])  # type: ignore[arg-type]
     said = re.search(
-        r"(\w+) commands, (\w+) choice and (\w+) restart", (ROOT / "README.md").read_text(encoding="utf-8").replace("\n", " ")
+        r"(\w+) commands, (\w+) choice and (\w+) restart",
+        (ROOT / "docs" / "start.md").read_text(encoding="utf-8").replace("\n", " "),
     )
     assert said
     assert tuple(WORDS.index(word) for word in said.groups()) == steps
