@@ -27,7 +27,7 @@ def effort(pid: int) -> tuple[int, int]:
         for task in Path(f"/proc/{pid}/task").iterdir():
             switches += int((task / "status").read_text(encoding="utf-8").partition("\nvoluntary_ctxt_switches:")[2].split()[0])
             ticks += sum(map(int, (task / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]))
-    except FileNotFoundError:  # a thread has ended meanwhile
+    except (FileNotFoundError, ProcessLookupError):  # a thread has ended
         return effort(pid)
     return switches, ticks
 
