@@ -6,9 +6,15 @@
 import os
 import sys
 
+PIPES = 8
+"""How many pipes can be opened where there are enough descriptors: `run` needs 14 for a moment, more than any other verb."""
+
 
 def main() -> int:
     """Run one command line. Return the exit status."""
+    if not _has_descriptors():
+        os.write(2, b"mcpspy: too few files may be open at once; allow at least 64: ulimit -n 64\n")
+        return 127 if sys.argv[1:2] == ["run"] else 2
     if sys.argv[1:2] == ["run"]:
         from .cli.run import main as run
 
@@ -21,6 +27,20 @@ def main() -> int:
     from .cli.main import main as others
 
     return others()
+
+
+def _has_descriptors() -> bool:
+    """Return whether this process may open as many descriptors as mcpspy needs."""
+    opened: list[int] = []
+    try:
+        for _ in range(PIPES):
+            opened += os.pipe()
+    except OSError:
+        return False
+    finally:
+        for fd in opened:
+            os.close(fd)
+    return True
 
 
 if __name__ == "__main__":

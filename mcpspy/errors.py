@@ -25,6 +25,37 @@ class McpspyError(Exception):
     exit_status = 2
 
 
+class _AboutError(McpspyError):
+    """A failure of something that has a name: `what` names it, and `reason` says what is wrong."""
+
+    sentences = "{what}: {reason}"
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(what, reason)
+        self.what = what
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.sentences.format(what=self.what, reason=self.reason)
+
+
+class _ExpressionError(McpspyError):
+    """A text that cannot be read; `column` is where, the first being 1, and `advice` what to write instead."""
+
+    sentences: str
+
+    def __init__(self, expression: str, column: int, reason: str, advice: str = "") -> None:
+        super().__init__(expression, column, reason, advice)
+        self.expression = expression
+        self.column = column
+        self.reason = reason
+        self.advice = advice
+
+    def __str__(self) -> str:
+        where = self.sentences.format(expression=self.expression, column=self.column)
+        return f"{where}: {self.reason}. {self.advice}".rstrip()
+
+
 class CaptureError(McpspyError):
     """A capture whose header is whole but unusable, or newer than this mcpspy; or a file that is no capture.
 
@@ -51,13 +82,11 @@ class ShareError(McpspyError):
     """A capture without a header, or a file to share into that exists. Nothing was written."""
 
 
-class AddressError(McpspyError):
+class AddressError(_AboutError):
     """A WHAT that names no capture or no row; `searched_folder` says where it was looked for."""
 
     def __init__(self, what: str, reason: str, *, searched_folder: str = "") -> None:
         super().__init__(what, reason)
-        self.what = what
-        self.reason = reason
         self.searched_folder = searched_folder
 
     def __str__(self) -> str:
@@ -65,30 +94,17 @@ class AddressError(McpspyError):
         return f"{self.what}: {self.reason}.{where}"
 
 
-class ReplayError(McpspyError):
+class ReplayError(_AboutError):
     """A capture that cannot be played: `what` names it, `reason` says what it lacks."""
 
-    def __init__(self, what: str, reason: str) -> None:
-        super().__init__(what, reason)
-        self.what = what
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.what}: {self.reason}."
+    sentences = "{what}: {reason}."
 
 
-class TapError(McpspyError):
-    """One end of a tap failed before traffic could flow; `end` is `client` or `server`."""
+class TapError(_AboutError):
+    """One end of a tap failed before traffic could flow; `what` is `client` or `server`."""
 
     exit_status = 4
-
-    def __init__(self, end: str, reason: str) -> None:
-        super().__init__(end, reason)
-        self.end = end
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return self.reason
+    sentences = "{reason}"
 
 
 class UpstreamError(McpspyError):
@@ -106,33 +122,16 @@ class UpstreamError(McpspyError):
         return f"{self.server}: {self.reason}. {self.advice}".rstrip()
 
 
-class FilterError(McpspyError):
-    """A filter that cannot be read; `column` is where, the first being 1, and `advice` what to write instead."""
+class FilterError(_ExpressionError):
+    """A filter that cannot be read."""
 
-    def __init__(self, expression: str, column: int, reason: str, advice: str = "") -> None:
-        super().__init__(expression, column, reason, advice)
-        self.expression = expression
-        self.column = column
-        self.reason = reason
-        self.advice = advice
-
-    def __str__(self) -> str:
-        sentences = f"in the filter, column {self.column}: {self.reason}. {self.advice}"
-        return sentences.rstrip()
+    sentences = "in the filter, column {column}"
 
 
-class PathError(McpspyError):
-    """A JSON path that cannot be read; `column` is where, the first being 1, and `advice` what to write instead."""
+class PathError(_ExpressionError):
+    """A JSON path that cannot be read."""
 
-    def __init__(self, path: str, column: int, reason: str, advice: str = "") -> None:
-        super().__init__(path, column, reason, advice)
-        self.path = path
-        self.column = column
-        self.reason = reason
-        self.advice = advice
-
-    def __str__(self) -> str:
-        return f"the path {self.path}, column {self.column}: {self.reason}. {self.advice}".rstrip()
+    sentences = "the path {expression}, column {column}"
 
 
 class RuleError(McpspyError):
@@ -148,27 +147,12 @@ class RuleError(McpspyError):
         return f"there is no rule {self.name!r}.{meant} mcpspy check --rules lists them."
 
 
-class BaselineError(McpspyError):
+class BaselineError(_AboutError):
     """A file in a baseline's folder that holds no accepted definitions, or those of a newer mcpspy."""
 
     exit_status = 3
-
-    def __init__(self, file: str, reason: str) -> None:
-        super().__init__(file, reason)
-        self.file = file
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.file}: {self.reason}. Move it away, then accept again with mcpspy check --baseline DIR --accept."
+    sentences = "{what}: {reason}. Move it away, then accept again with mcpspy check --baseline DIR --accept."
 
 
-class SetupError(McpspyError):
-    """A client's configuration file that cannot be read, or was not changed; nothing of it was lost."""
-
-    def __init__(self, file: str, reason: str) -> None:
-        super().__init__(file, reason)
-        self.file = file
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.file}: {self.reason}"
+class SetupError(_AboutError):
+    """A client's configuration file that cannot be read, or was not changed; nothing of it was lost. `what` is its path."""

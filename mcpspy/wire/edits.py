@@ -65,6 +65,7 @@ def with_kinds(edits: Iterable[Edit], kinds: Mapping[tuple[int, int], str]) -> l
 def edited_parts(parts: Sequence[bytes], edits: Sequence[Edit]) -> list[tuple[bytes, tuple[tuple[int, int, str], ...]]]:
     """Make edits of the joined parts in each part. Return each part with `(offset, length, kind)` of its replacements.
 
+    An edit without a kind is not listed.
     A replacement that begins in one part and ends in another is put whole into the part in which it ends.
     """
     made: list[tuple[bytes, tuple[tuple[int, int, str], ...]]] = []
@@ -80,7 +81,8 @@ def edited_parts(parts: Sequence[bytes], edits: Sequence[Edit]) -> list[tuple[by
             before = part[max(at, begin) - begin : max(edit.start - begin, 0)]
             pieces += (before, edit.new)
             bare = edit.new.strip(_QUOTES)  # without the quotes of a number that has become a text
-            ranges.append((length + len(before) + edit.new.find(bare), len(bare), edit.kind))
+            if edit.kind:
+                ranges.append((length + len(before) + edit.new.find(bare), len(bare), edit.kind))
             length += len(before) + len(edit.new)
             at = edit.end
         stop = end if not waiting else min(max(waiting[-1].start, begin), end)

@@ -4,8 +4,8 @@ Decoding is bounded, for 64 KiB in any of these codings can stand for any size.
 """
 
 import zlib
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
 MAX_DECODED_BYTES: Final = 1 << 26
 """A body that decodes to more is not decoded."""
@@ -16,6 +16,11 @@ EXTRA: Final = "mcpspy[encodings]"
 _MAX_CODINGS: Final = 3
 _INPUT_BYTES: Final = 1 << 14
 _GZIP: Final = 16 + zlib.MAX_WBITS
+_ZLIB_HEAD_BYTES: Final = 2
+_DEFLATED: Final = 8
+
+Decode: TypeAlias = Callable[[bytes, int], bytes]
+"""Decodes a piece, to one byte more than the second argument at most. Raises: ValueError."""
 
 
 class MissingDecoderError(ValueError):
@@ -24,13 +29,6 @@ class MissingDecoderError(ValueError):
     def __init__(self, coding: str) -> None:
         super().__init__(f"no decoder for the content coding {coding}")
         self.coding = coding
-
-
-class _TooLargeError(ValueError):
-    """A body that would decode to more than `MAX_DECODED_BYTES`."""
-
-    def __init__(self) -> None:
-        super().__init__(f"decodes to more than {MAX_DECODED_BYTES >> 20} MiB")
 
 
 def decode_body(data: bytes, encoding: bytes) -> bytes:
@@ -49,107 +47,97 @@ def decode_body(data: bytes, encoding: bytes) -> bytes:
     for coding in reversed(codings):
         if coding in (b"", b"identity"):
             continue
-        decode = _DECODERS.get(coding)
-        if decode is None:
+        make = DECODERS.get(coding)
+        if make is None:
             raise ValueError(f"no decoder for the content coding {coding.decode('latin-1')}")
-        data = decode(data)
+        data = _decoded(data, make())
     return data
 
 
-def _gunzipped(data: bytes) -> bytes:
-    return _inflated(data, _GZIP)
+def _decoded(data: bytes, decode: Decode) -> bytes:
+    room = MAX_DECODED_BYTES
+    pieces: list[bytes] = []
+    for at in range(0, len(data), _INPUT_BYTES):  # little at a time: the rest after the end is copied for every member
+        pieces.append(decode(data[at : at + _INPUT_BYTES], room))
+        room -= len(pieces[-1])
+        if room < 0:
+            raise ValueError(f"decodes to more than {MAX_DECODED_BYTES >> 20} MiB")
+    return b"".join(pieces)
 
 
-def _deflated(data: bytes) -> bytes:
-    """`deflate` is zlib's format by RFC 9110, and raw deflate by some servers."""
-    try:
-        return _inflated(data, zlib.MAX_WBITS)
-    except _TooLargeError:
-        raise
-    except ValueError:
-        return _inflated(data, -zlib.MAX_WBITS)
+def _members(make: Callable[[], Any], error_type: type[Exception], begin: bytes = b"") -> Decode:
+    """Decode members, one after the other, each of which begins with these bytes; other bytes after the end are left out."""
+    member = make()
+    is_over = False
+
+    def decode(data: bytes, room: int) -> bytes:
+        nonlocal member, is_over
+        made: list[bytes] = []
+        while data and room >= 0 and not is_over:
+            if member.eof:
+                is_over = not begin or not data.startswith(begin[: len(data)])
+                member = make()
+                continue
+            try:
+                made.append(member.decompress(data, room + 1))
+            except error_type as error:
+                raise ValueError(str(error)) from error
+            room -= len(made[-1])
+            data = member.unused_data
+        return b"".join(made)
+
+    return decode
 
 
-class _DecodedBytes:
-    """The bytes that were decoded so far; `add` raises once they are too many."""
-
-    __slots__ = ("_pieces", "room")
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self.room = MAX_DECODED_BYTES
-
-    def add(self, piece: bytes) -> None:
-        self._pieces.append(piece)
-        self.room -= len(piece)
-        if self.room < 0:
-            raise _TooLargeError
-
-    @property
-    def data(self) -> bytes:
-        return b"".join(self._pieces)
+def _gzip() -> Decode:
+    """RFC 1952, section 2.2."""
+    return _members(lambda: zlib.decompressobj(_GZIP), zlib.error, b"\x1f\x8b")
 
 
-def _inflated(data: bytes, window_bits: int) -> bytes:
-    out = _DecodedBytes()
-    at = 0
-    while at < len(data):
-        inflater = zlib.decompressobj(window_bits)
-        while at < len(data) and not inflater.eof:
-            waiting = data[at : at + _INPUT_BYTES]  # little at a time: the rest after the end is copied for every member
-            at += len(waiting)
-            while waiting:
-                try:
-                    out.add(inflater.decompress(waiting, out.room + 1))
-                except zlib.error as error:
-                    raise ValueError(str(error)) from error
-                waiting = inflater.unconsumed_tail
-        at -= len(inflater.unused_data)
-        if window_bits != _GZIP or data[at : at + 2] != b"\x1f\x8b":
-            break  # only gzip has members (RFC 1952, section 2.2)
-    return out.data
+def _deflate() -> Decode:
+    """Decode `deflate`, zlib's format by RFC 9110 and raw deflate by some servers: two bytes tell (RFC 1950, section 2.2)."""
+    held = b""
+    inflate: Decode | None = None
+
+    def decode(data: bytes, room: int) -> bytes:
+        nonlocal held, inflate
+        if inflate is None:
+            data = held = held + data
+            if len(held) < _ZLIB_HEAD_BYTES:
+                return b""
+            is_zlib = held[0] & 0x0F == _DEFLATED and int.from_bytes(held[:_ZLIB_HEAD_BYTES], "big") % 31 == 0
+            window_bits = zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS
+            inflate = _members(lambda: zlib.decompressobj(window_bits), zlib.error)
+        return inflate(data, room)
+
+    return decode
 
 
-def _unbrotlied(data: bytes) -> bytes:
+def _brotli() -> Decode:
     """RFC 7932."""
     try:
         import brotli  # type: ignore[import-untyped]  # it comes without types
     except ImportError as error:
         raise MissingDecoderError("br") from error
-    out, decoder = _DecodedBytes(), brotli.Decompressor()
-    try:
-        for piece in _slices(data):
-            out.add(decoder.process(piece, output_buffer_limit=out.room + 1))
-            while not decoder.can_accept_more_data():
-                out.add(decoder.process(b"", output_buffer_limit=out.room + 1))
-    except brotli.error as error:
-        raise ValueError(str(error)) from error
-    return out.data
+    decoder: Any = brotli.Decompressor()
 
-
-def _unzstd(data: bytes) -> bytes:
-    """RFC 8878: frames, one after the other."""
-    zstd = zstd_module()
-    out, at = _DecodedBytes(), 0
-    while at < len(data):
-        decoder = zstd.ZstdDecompressor()
+    def decode(data: bytes, room: int) -> bytes:
+        if decoder.is_finished():
+            return b""
+        made = []
         try:
-            while at < len(data) and not decoder.eof:
-                piece = data[at : at + _INPUT_BYTES]
-                at += len(piece)
-                out.add(decoder.decompress(piece, out.room + 1))
-                while not decoder.eof and not decoder.needs_input:
-                    out.add(decoder.decompress(b"", out.room + 1))
-        except zstd.ZstdError as error:
+            made.append(decoder.process(data, output_buffer_limit=room + 1))
+            while not decoder.can_accept_more_data() and sum(map(len, made)) <= room:
+                made.append(decoder.process(b"", output_buffer_limit=room + 1))
+        except brotli.error as error:
             raise ValueError(str(error)) from error
-        at -= len(decoder.unused_data)
-        if data[at : at + 4] != b"\x28\xb5\x2f\xfd":
-            break
-    return out.data
+        return b"".join(made)
+
+    return decode
 
 
-def zstd_module() -> Any:
-    """Import the standard library's module, or its backport for Python before 3.14. Raises: MissingDecoderError."""
+def _zstd() -> Decode:
+    """RFC 8878: frames, one after the other. By the standard library, or its backport for Python before 3.14."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]  # from Python 3.14 on
     except ImportError:
@@ -157,17 +145,14 @@ def zstd_module() -> Any:
             from backports import zstd
         except ImportError as error:
             raise MissingDecoderError("zstd") from error
-    return zstd
+    return _members(zstd.ZstdDecompressor, zstd.ZstdError, b"\x28\xb5\x2f\xfd")
 
 
-def _slices(data: bytes) -> Iterator[bytes]:
-    return (data[at : at + _INPUT_BYTES] for at in range(0, len(data), _INPUT_BYTES))
-
-
-_DECODERS: Final[dict[bytes, Callable[[bytes], bytes]]] = {
-    b"gzip": _gunzipped,
-    b"x-gzip": _gunzipped,
-    b"deflate": _deflated,
-    b"br": _unbrotlied,
-    b"zstd": _unzstd,
+DECODERS: Final[dict[bytes, Callable[[], Decode]]] = {
+    b"gzip": _gzip,
+    b"x-gzip": _gzip,
+    b"deflate": _deflate,
+    b"br": _brotli,
+    b"zstd": _zstd,
 }
+"""For each coding, what makes a decoder of one stream. Raises: MissingDecoderError."""

@@ -53,7 +53,10 @@ class StdioFraming(Framing, Protocol):
 
     @staticmethod
     def payload_of(frame: bytes) -> bytes:
-        """Return the payload of a whole frame; white space around it may stay. Bytes that are no frame are their own payload."""
+        """Return the payload of a whole frame, as it is there; white space around it may stay.
+
+        Bytes that are no frame are their own payload.
+        """
 
     @staticmethod
     def frame_of(payload: bytes) -> bytes:

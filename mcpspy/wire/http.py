@@ -12,6 +12,8 @@ A read that is a request of 530 bytes takes 3.2 µs, 0.6 of them in llhttp; a re
 event 1.2 (CPython 3.11, timeit).
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -53,87 +55,43 @@ _BETWEEN: Final = -1
 """Instead of the number of bytes that a chunk lacks: a chunk size comes next. 0: the CRLF after a chunk's data comes next."""
 
 
-class Requests:
-    """The client's direction: reads in, pieces out. After a `RefusedBytes` everything is opaque."""
+class HttpMessages:
+    """The messages of one direction: reads in, pieces out.
 
-    __slots__ = ("_messages",)
-
-    def __init__(self) -> None:
-        self._messages = _Messages(request_head, request_objection)
-
-    def feed(self, data: bytes) -> list[Piece]:
-        return self._messages.feed(data)
-
-    def close(self) -> list[Piece]:
-        return self._messages.close()
-
-    @property
-    def is_within_head(self) -> bool:
-        """True while a head has begun and is not complete."""
-        return self._messages.is_within_head
-
-    def switch(self) -> list[Piece]:
-        """Take note that the response has switched protocols: what waits is opaque, and so is all that comes."""
-        return self._messages.switch()
-
-
-class Responses:
-    """The server's direction: reads in, pieces out. `expect` has to come before a response; otherwise its bytes are refused.
-
-    After a `RefusedBytes`, and after a head that ends by an upgrade, everything is opaque.
+    `read_head` makes a head of its bytes, or says why not; `objection` says why not sooner. After a `RefusedBytes`, and after a head
+    that ends by an upgrade, everything is opaque.
     """
 
-    __slots__ = ("_messages", "_methods")
-
-    def __init__(self) -> None:
-        self._methods: deque[bytes] = deque()
-        self._messages = _Messages(partial(_response_head, self._methods), partial(_response_objection, self._methods))
-
-    def expect(self, method: bytes) -> None:
-        """Take note of a request that was sent, with this method; responses come in the order of the requests."""
-        self._methods.append(method)
-
-    def feed(self, data: bytes) -> list[Piece]:
-        return self._messages.feed(data)
-
-    def close(self) -> list[Piece]:
-        return self._messages.close()
-
-    @property
-    def is_between_chunks(self) -> bool:
-        """True while the next bytes begin a chunk. Then a chunk that comes whole and alone need not be fed."""
-        return self._messages.is_between_chunks
-
-
-def _response_head(methods: deque[bytes], raw: bytes) -> ResponseHead | str:
-    if not methods:
-        return _UNEXPECTED
-    head = response_head(raw, methods[0])
-    if isinstance(head, ResponseHead) and not head.is_interim:
-        methods.popleft()
-    return head
-
-
-def _response_objection(methods: deque[bytes], begun: bytes) -> str:
-    return response_objection(begun) if methods else _UNEXPECTED
-
-
-class _Messages:
-    """The states of one direction. `read_head` makes a head of its bytes, or says why not; `objection` says why not sooner."""
-
-    __slots__ = ("_left", "_objection", "_read_head", "_step", "_waiting")
+    __slots__ = ("_left", "_methods", "_objection", "_read_head", "_step", "_waiting")
 
     def __init__(
         self,
         read_head: Callable[[bytes], RequestHead | ResponseHead | str],
         objection: Callable[[bytes], str],
+        methods: deque[bytes],
     ) -> None:
         self._read_head = read_head
         self._objection = objection
+        self._methods = methods
         # plain functions: bound methods would be cycles, which only the garbage collector removes
-        self._step: Callable[[_Messages, bytes, int, list[Piece]], int] = _Messages._head
+        self._step: Callable[[HttpMessages, bytes, int, list[Piece]], int] = HttpMessages._head
         self._waiting: _Waiting | None = None
         self._left = 0
+
+    @classmethod
+    def of_requests(cls) -> HttpMessages:
+        """Cut the client's direction."""
+        return cls(request_head, request_objection, deque())
+
+    @classmethod
+    def of_responses(cls) -> HttpMessages:
+        """Cut the server's direction. `expect` has to come before a response; otherwise its bytes are refused."""
+        methods: deque[bytes] = deque()
+        return cls(partial(_response_head, methods), partial(_response_objection, methods), methods)
+
+    def expect(self, method: bytes) -> None:
+        """Take note of a request that was sent, with this method; responses come in the order of the requests."""
+        self._methods.append(method)
 
     def feed(self, data: bytes) -> list[Piece]:
         if self._waiting is not None:
@@ -150,27 +108,30 @@ class _Messages:
 
     def close(self) -> list[Piece]:
         step, left, held = self._step, self._left, self._take_waiting()
-        self._step = _Messages._opaque
-        if step == _Messages._until_close:
+        self._step = HttpMessages._opaque
+        if step == HttpMessages._until_close:
             return [END]
-        if step == _Messages._opaque or (step == _Messages._head and not held):
+        if step == HttpMessages._opaque or (step == HttpMessages._head and not held):
             return []
-        if step == _Messages._head and (reason := self._objection(held)):
+        if step == HttpMessages._head and (reason := self._objection(held)):
             return [RefusedBytes(held, reason)]
-        missing_bytes = left if step in (_Messages._length, _Messages._chunks) and left > 0 else None
+        missing_bytes = left if step in (HttpMessages._length, HttpMessages._chunks) and left > 0 else None
         return [IncompleteMessage(held, missing_bytes)]
 
     @property
     def is_between_chunks(self) -> bool:
-        return self._left == _BETWEEN and self._waiting is None and self._step is _Messages._chunks
+        """True while the next bytes begin a chunk. Then a chunk that comes whole and alone need not be fed."""
+        return self._left == _BETWEEN and self._waiting is None and self._step is HttpMessages._chunks
 
     @property
     def is_within_head(self) -> bool:
-        return self._waiting is not None and self._step == _Messages._head
+        """True while a head has begun and is not complete."""
+        return self._waiting is not None and self._step == HttpMessages._head
 
     def switch(self) -> list[Piece]:
+        """Take note that the response has switched protocols: what waits is opaque, and so is all that comes."""
         held = self._take_waiting()
-        self._step = _Messages._opaque
+        self._step = HttpMessages._opaque
         return [OpaqueBytes(held)] if held else []
 
     def _head(self, data: bytes, at: int, pieces: list[Piece]) -> int:
@@ -189,14 +150,14 @@ class _Messages:
         ends_by = head.ends_by
         if ends_by == "length" and head.length:
             self._left = head.length
-            self._step = _Messages._length
+            self._step = HttpMessages._length
         elif ends_by == "chunks":
             self._left = _BETWEEN
-            self._step = _Messages._chunks
+            self._step = HttpMessages._chunks
         elif ends_by == "close":
-            self._step = _Messages._until_close
+            self._step = HttpMessages._until_close
         elif ends_by == "upgrade":
-            self._step = _Messages._opaque
+            self._step = HttpMessages._opaque
         else:
             pieces.append(END)
         return end
@@ -222,7 +183,7 @@ class _Messages:
             return len(data)
         raw = data[at:end]
         pieces += (Body(raw, raw), END)
-        self._step = _Messages._head
+        self._step = HttpMessages._head
         return end
 
     def _until_close(self, data: bytes, at: int, pieces: list[Piece]) -> int:
@@ -292,7 +253,7 @@ class _Messages:
         end = data.find(_EMPTY_LINE, line_end - 2, at + MAX_HEAD_BYTES) + 4
         if end >= 4 and is_trailers(data, line_end, end - 2):
             pieces.append(BodyEnd(data[at:end], data[line_end : end - 2]))
-            self._step = _Messages._head
+            self._step = HttpMessages._head
             return end
         section = data[at : end if end >= 4 else at + MAX_HEAD_BYTES]
         if has_bare_lf(section):
@@ -303,7 +264,7 @@ class _Messages:
 
     def _refuse(self, data: bytes, at: int, pieces: list[Piece], reason: str) -> int:
         pieces.append(RefusedBytes(data[at:], reason))
-        self._step = _Messages._opaque
+        self._step = HttpMessages._opaque
         return len(data)
 
     def _wait(self, data: bytes, at: int, terminator: bytes, limit_bytes: int) -> int:
@@ -315,6 +276,19 @@ class _Messages:
         held = self._waiting.held if self._waiting is not None else b""
         self._waiting = None
         return bytes(held)
+
+
+def _response_head(methods: deque[bytes], raw: bytes) -> ResponseHead | str:
+    if not methods:
+        return _UNEXPECTED
+    head = response_head(raw, methods[0])
+    if isinstance(head, ResponseHead) and not head.is_interim:
+        methods.popleft()
+    return head
+
+
+def _response_objection(methods: deque[bytes], begun: bytes) -> str:
+    return response_objection(begun) if methods else _UNEXPECTED
 
 
 class _Waiting:

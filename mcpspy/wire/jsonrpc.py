@@ -25,6 +25,9 @@ from .json_spans import (
 
 PieceKind: TypeAlias = Literal["request", "notification", "result", "error", "malformed"]
 
+_TOKEN_LETTERS: Final = 16
+"""More letters than a token has that looks wrong when it is cut: a string that is cut gets an error of its own."""
+
 _ABSENT: Final = msgspec.Raw(b"")
 
 
@@ -68,6 +71,20 @@ def cut(payload: bytes) -> list[Piece]:
     except UNREADABLE:
         return _cut_rare(payload)
     return [_piece(payload, envelope)]
+
+
+def may_begin(data: bytes) -> bool:
+    """Return whether `data`, more than a token long, may begin a message. False if no reader could read it, whatever follows."""
+    text = data.decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
+    if text[:1] not in ("{", "["):
+        return not text
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return not error.msg.startswith(("Expecting", "Extra data")) or error.pos > len(text) - _TOKEN_LETTERS
+    except UNREADABLE:
+        pass
+    return True
 
 
 def parse(payload: bytes) -> Any:

@@ -1,18 +1,18 @@
 """Helpers of the tests of the HTTP framing: they feed a whole direction, and merge pieces."""
 
-from mcpspy.wire.http import Piece, Requests, Responses
+from mcpspy.wire.http import HttpMessages, Piece
 from mcpspy.wire.http_body import BlankLines, Body, OpaqueBytes, RefusedBytes
 
 
 def of_requests(data: list[bytes]) -> list[Piece]:
     """Return the pieces of these reads from a client, and of its close."""
-    machine = Requests()
+    machine = HttpMessages.of_requests()
     return [piece for read in data for piece in machine.feed(read)] + machine.close()
 
 
 def of_responses(data: list[bytes], *methods: bytes) -> list[Piece]:
     """Return the pieces of these reads from a server that got requests with these methods, and of its close."""
-    machine = Responses()
+    machine = HttpMessages.of_responses()
     for method in methods:
         machine.expect(method)
     return [piece for read in data for piece in machine.feed(read)] + machine.close()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from mcpspy.wire.http import Piece, Requests, Responses
+from mcpspy.wire.http import HttpMessages, Piece
 from mcpspy.wire.http_body import (
     END,
     MAX_CHUNK_LINE_BYTES,
@@ -89,7 +89,7 @@ CHUNKS = [b"%x\r\n%b\r\n" % (len(event), event) for event in EVENTS]
 @example(before=CHUNKED_OK + b"5\r\nhel", data=CHUNKS[0])
 @example(before=CHUNKED_OK + b"5\r\nhello", data=CHUNKS[0])
 def test_a_chunk_that_is_recognized_as_one_event_is_one_when_it_is_fed(before: bytes, data: bytes) -> None:
-    cut = Responses()
+    cut = HttpMessages.of_responses()
     cut.expect(b"GET")
     cut.feed(before)
     event = event_of_chunk(data)
@@ -102,7 +102,7 @@ def test_a_chunk_that_is_recognized_as_one_event_is_one_when_it_is_fed(before: b
 
 @pytest.mark.parametrize("event", EVENTS[:3])
 def test_events_as_servers_send_them_are_recognized(event: bytes) -> None:
-    cut = Responses()
+    cut = HttpMessages.of_responses()
     cut.expect(b"GET")
     cut.feed(CHUNKED_OK)
     assert cut.is_between_chunks
@@ -197,7 +197,7 @@ def payload(pieces: list[Piece]) -> bytes:
 
 
 def test_a_request_and_its_body_in_one_read_are_a_head_a_body_and_an_end() -> None:
-    head, body, end = Requests().feed(POST)
+    head, body, end = HttpMessages.of_requests().feed(POST)
     assert (head.raw, body, end) == (POST[:-5], Body(b"hello", b"hello"), END)
 
 
@@ -206,11 +206,11 @@ def test_a_request_without_framing_has_no_body() -> None:
 
 
 def test_a_content_length_of_zero_is_an_end_at_once() -> None:
-    assert kinds(Requests().feed(POST.replace(b"5", b"0", 1)[:-5])) == ["RequestHead", "BodyEnd"]
+    assert kinds(HttpMessages.of_requests().feed(POST.replace(b"5", b"0", 1)[:-5])) == ["RequestHead", "BodyEnd"]
 
 
 def test_a_chunk_is_reported_where_it_begins_and_its_payload_as_it_comes() -> None:
-    machine = Requests()
+    machine = HttpMessages.of_requests()
     machine.feed(CHUNKED_POST)
     assert machine.feed(b"a\r\n01") == [Body(b"a\r\n01", b"01", (10,))]
     assert machine.feed(b"23456789\r\n2\r\nab\r\n3") == [Body(b"23456789\r\n2\r\nab\r\n", b"23456789ab", (2,))]
@@ -218,7 +218,7 @@ def test_a_chunk_is_reported_where_it_begins_and_its_payload_as_it_comes() -> No
 
 
 def test_all_but_half_a_chunk_size_is_returned_at_once() -> None:
-    machine = Requests()
+    machine = HttpMessages.of_requests()
     machine.feed(CHUNKED_POST)
     assert raw(machine.feed(b"5\r\nhello\r\n5\r")) == b"5\r\nhello\r\n"
 
@@ -275,7 +275,7 @@ def test_malformed_trailers_are_refused(trailers: bytes) -> None:
 
 
 def test_trailers_that_end_in_lf_are_refused_before_more_comes() -> None:
-    machine = Requests()
+    machine = HttpMessages.of_requests()
     assert kinds(machine.feed(CHUNKED_POST + b"0\r\nA: b\n\n")) == ["RequestHead", "RefusedBytes"]
 
 
@@ -290,11 +290,11 @@ def test_empty_lines_before_a_request_belong_to_no_message() -> None:
 
 @pytest.mark.parametrize("junk", [b"\rX", b"\n", b"\x16\x03\x01"])
 def test_bytes_that_begin_no_request_are_refused_before_more_comes(junk: bytes) -> None:
-    assert kinds(Requests().feed(junk)) == ["RefusedBytes"]
+    assert kinds(HttpMessages.of_requests().feed(junk)) == ["RefusedBytes"]
 
 
 def test_a_head_that_ends_in_lf_is_refused_before_more_comes() -> None:
-    machine = Requests()
+    machine = HttpMessages.of_requests()
     assert machine.feed(b"GET / HTTP/1.1\r\nHost: a") == []
     assert kinds(machine.feed(b"\n\n")) == ["RefusedBytes"]
 
@@ -351,7 +351,7 @@ def test_after_an_upgrade_everything_is_opaque() -> None:
 
 
 def test_the_client_goes_on_in_the_other_protocol_after_switch() -> None:
-    machine = Requests()
+    machine = HttpMessages.of_requests()
     head, end = machine.feed(b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n")
     assert isinstance(head, RequestHead)
     assert end == END
@@ -395,7 +395,7 @@ def test_the_close_ends_a_body_that_lasts_until_then() -> None:
 
 @pytest.mark.parametrize("data", [b"", OK, SWITCHING + b"\x81", b"junk"])
 def test_a_close_between_messages_adds_nothing(data: bytes) -> None:
-    machine = Responses()
+    machine = HttpMessages.of_responses()
     machine.expect(b"GET")
     machine.feed(data)
     assert machine.close() == []
@@ -411,15 +411,15 @@ def test_a_head_that_comes_byte_by_byte_is_looked_at_once(monkeypatch: pytest.Mo
         searched_folder.append(len(begun))
         return ""
 
-    machine = Requests()
-    monkeypatch.setattr(machine._messages, "_objection", objection)
+    machine = HttpMessages.of_requests()
+    monkeypatch.setattr(machine, "_objection", objection)
     for read in reads(GET, [1]):
         machine.feed(read)
     assert searched_folder == [1]
 
 
 def test_a_read_within_a_body_is_returned_as_the_same_object() -> None:
-    machine = Requests()
+    machine = HttpMessages.of_requests()
     machine.feed(POST.replace(b"5", b"500")[:-5])
     read = b"x" * 100
     (body,) = machine.feed(read)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.wire.jsonrpc import Piece, cut, parse
+from mcpspy.wire.jsonrpc import Piece, cut, may_begin, parse
 
 DEEP = b"[" * 100_000
 
@@ -218,3 +218,28 @@ def test_parsing_values_that_are_nested_too_deep_raises_nothing() -> None:
 def test_every_payload_that_can_be_cut_can_be_parsed_however_deep(depth: int) -> None:
     payload = b'{"id":1,"result":' + b"[" * depth + b"]" * depth + b"}"
     assert (only(payload).kind == "malformed") or parse(payload) is not None
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(
+    st.dictionaries(st.text(), VALUES) | st.lists(VALUES, min_size=1),
+    st.sampled_from(["ascii", "utf-8"]),
+    st.sampled_from(["", "\ufeff", " \r\n"]),
+    st.data(),
+)
+def test_every_beginning_of_a_message_may_begin_one(value: Any, letters: str, before: str, data: st.DataObject) -> None:
+    payload = (before + json.dumps(value, ensure_ascii=letters == "ascii")).encode("utf-8", "surrogatepass")
+    assert may_begin(payload[: data.draw(st.integers(len(before.encode()), len(payload)))])
+
+
+@pytest.mark.parametrize(
+    "data", [b"garbage", b"\xff\x00", b'"text"', b"{{{{", b'{"a":1}{"b":2}', b"[1 2", b"{a:1}", b'{"a" "b"']
+)
+def test_what_no_reader_can_read_begins_no_message(data: bytes) -> None:
+    assert not may_begin(data + b"," * 20)

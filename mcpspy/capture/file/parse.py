@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 
 from ...records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall, Unknown
 
+_PIECE_BYTES = 1 << 16
+
 _number = re.compile(rb'\s*\{\s*"n"\s*:\s*(\d{1,18})\b').match
 
 
@@ -21,11 +23,14 @@ def lines_of(path: str | PathLike[str], numbers: Container[int]) -> dict[int, in
     Record 7 is on line 8, unless lines were lost or added. The lines are not checked: the reader does that.
     """
     lines: dict[int, int] = {}
+    line_number, is_begin = 0, True
     with open(fspath(path), "rb") as file:
-        for line_number, line in enumerate(file, 1):
-            match = _number(line, 0, 64)
+        while piece := file.readline(_PIECE_BYTES):  # a damaged line may be of any length
+            line_number += is_begin
+            match = _number(piece, 0, 64) if is_begin else None
             if match is not None and (number := int(match[1])) in numbers:
                 lines.setdefault(number, line_number)
+            is_begin = piece.endswith(b"\n")
     return lines
 
 

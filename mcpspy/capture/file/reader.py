@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from ...errors import CaptureError
-from ...records import Damage, Frame, Gap, Record
+from ...records import Damage, Frame, Gap, Open, Record
 from .format import FORMAT
 from .parse import header_from, record_from
 
@@ -141,7 +141,7 @@ class Reader:
             self._skipping = True
             self._line += 1
             text = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"
-            records.append(self._damage("json", text, b"".join(self._held)[:LONG_LINE_KEPT_BYTES]))
+            records.append(self._damage("json", text, b"".join(self._held[:2])[:LONG_LINE_KEPT_BYTES]))
             self._line -= 1
         self._offset += self._held_bytes + len(rest)
         self._held, self._held_bytes = [], 0
@@ -265,3 +265,24 @@ def _object(line: bytes) -> dict[str, Any]:
 
 def _refused(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
+
+
+class RecordCounts:
+    """Counts of records, as an `end` record has them. `messages` are complete frames, but for the server's stderr."""
+
+    __slots__ = ("_logs", "frames", "gaps", "messages")
+
+    def __init__(self) -> None:
+        self.frames = self.messages = self.gaps = 0
+        self._logs: set[int] = set()
+
+    def feed(self, record: Record) -> None:
+        """Take the next record."""
+        match record:
+            case Frame():
+                self.frames += 1
+                self.messages += not record.part and record.stream not in self._logs
+            case Open(name="stderr"):
+                self._logs.add(record.stream)
+            case Gap():
+                self.gaps += 1

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from ...errors import RepairError
-from ...records import End, Frame, Gap, Header, Open, Record
+from ...records import End, Gap, Header, Record
 from ..store.catalog import entry
 from ..store.folder import EXTENSION
 from .format import header_line, record_line
-from .reader import CHUNK_BYTES, seal_holds
+from .reader import CHUNK_BYTES, RecordCounts, seal_holds
 from .verify import Inspector, UsableLine, usable_lines
 
 WHY = "repaired"
@@ -69,10 +69,7 @@ class _Copy:
         self._headed = False
         self._number = 0
         self._at_ns = 0
-        self._frames = 0
-        self._messages = 0
-        self._gaps = 0
-        self._silent: set[int] = set()
+        self._counts = RecordCounts()
         self.lines = 0
         self.missing = 0
 
@@ -103,7 +100,7 @@ class _Copy:
             self._mark(self._number + lost, lost, self._inspector.lost_bytes, self._at_ns)
 
     def _miscounts(self, end: End) -> bool:
-        return self._inspector.as_written and end.frames != self._frames
+        return self._inspector.as_written and end.frames != self._counts.frames
 
     def _copy(self, line: UsableLine) -> None:
         self._source.seek(line.offset)
@@ -149,22 +146,16 @@ class _Copy:
         gap = Gap(at_ns=at_ns, since_ns=self._at_ns, frames=lost, bytes=lost_bytes, why=why, missing=lost - 1)
         self._file.write(record_line(number, gap))
         self._changed = True
-        self._gaps += 1
+        self._counts.gaps += 1
         self.missing += lost
 
     def _end(self, old: End) -> End:
         self._file.flush()
         size_bytes = os.fstat(self._file.fileno()).st_size
-        return End(at_ns=old.at_ns, frames=self._frames, bytes=size_bytes, messages=self._messages, gaps=self._gaps, why=WHY)
+        counts = self._counts
+        return End(at_ns=old.at_ns, frames=counts.frames, bytes=size_bytes, messages=counts.messages, gaps=counts.gaps, why=WHY)
 
     def _count(self, record: Record) -> None:
         self._number = record.number
         self._at_ns = record.at_ns
-        match record:
-            case Frame():
-                self._frames += 1
-                self._messages += not record.part and record.stream not in self._silent
-            case Open(name="stderr"):
-                self._silent.add(record.stream)
-            case Gap():
-                self._gaps += 1
+        self._counts.feed(record)

@@ -1,6 +1,6 @@
 """Names that carry secrets, of headers, query parameters, options, variables and members: a name in, the kind of secret out.
 
-Values are not looked at, except for a few that are known by their beginning. Nothing is imported: this is on the tap's start-up path.
+Values are not looked at, except for those that are known by their beginning. Nothing is imported: this is on the tap's start-up path.
 """
 
 from __future__ import annotations
@@ -16,19 +16,23 @@ if TYPE_CHECKING:
     Redacted: TypeAlias = tuple[bytes, tuple[Redaction, ...]]
     """Bytes with pseudonyms in them, and where: `(offset, length, kind)` in these bytes."""
 
+FORM_TYPE = "application/x-www-form-urlencoded"
+
 SCHEMES = {
     "apikey", "aws4-hmac-sha256", "basic", "bearer", "digest", "dpop", "hawk", "key", "negotiate", "ntlm", "oauth", "token",
 }  # fmt: skip
 """Words that come before a credential and are no part of it."""
 
 SECRET_PREFIXES = (
-    "-----BEGIN ", "AIza", "AKIA", "eyJ", "gho_", "ghp_", "ghs_", "ghu_", "github_pat_", "glpat-", "hf_", "npm_", "pypi-",
-    "sk-", "sk_live_", "sk_test_", "xapp-", "xoxb-", "xoxp-",
+    "-----BEGIN ", "AIza", "AKIA", "AROA", "ASIA", "GOCSPX-", "SG.", "dop_v1_", "eyJ", "figd_", "gho_", "ghp_", "ghr_", "ghs_",
+    "ghu_", "github_pat_", "gldt-", "glpat-", "glptt-", "glrt-", "gsk_", "hf_", "hvb.", "hvr.", "hvs.", "lin_api_", "npm_", "ntn_",
+    "pplx-", "pypi-", "r8_", "rk_live_", "shpat_", "shpca_", "shppa_", "shpss_", "sk-", "sk_live_", "sk_test_", "tvly-", "xapp-",
+    "xoxa-", "xoxb-", "xoxe.", "xoxp-", "xoxs-", "ya29.",
 )  # fmt: skip
-"""Beginnings of the tokens of well-known services: an argument that begins so is a secret, whatever comes before it."""
+"""Beginnings of the tokens of well-known services: an argument or a field's value that begins so is a secret."""
 
 SECRET_PREFIX_BYTES = 20
-"""Shorter arguments with such a beginning are ordinary words."""
+"""Shorter texts with such a beginning are ordinary words."""
 
 _SECRET_ENDS = (
     "accesskey", "apikey", "assertion", "authkey", "clientsecret", "credential", "credentials", "jwt", "passphrase", "passwd",
@@ -46,17 +50,61 @@ _PARAMETERS: dict[str, Kind] = {
 }  # fmt: skip
 """Names that mean a secret as a parameter of a URL or a form, and too little in other places."""
 
-_MEMBERS = {
-    "access_token", "actor_token", "assertion", "client_assertion", "client_secret", "code_verifier", "device_code", "id_token",
-    "password", "refresh_token", "registration_access_token", "subject_token", "user_code",
+_MEMBERS = {"codeverifier", "devicecode", "usercode"}
+"""Secret members of OAuth's JSON bodies with names that mean too little in other places (RFC 7636 §4.5, RFC 8628 §3.2)."""
+
+_PUBLIC_FIELDS = {
+    "accept-signature", "authentication-info", "last-event-id", "proxy-authenticate", "proxy-authentication-info",
+    "www-authenticate", "x-oauth-client-id",
 }  # fmt: skip
-"""Secret members of OAuth's JSON bodies (RFC 6749 §5.1, RFC 7591 §3.2.1, RFC 8628 §3.2, RFC 8693 §2.2)."""
+_PUBLIC_BEGINNINGS = ("access-control-", "mcp-", "sec-")
+"""Header fields that carry no secret. `Mcp-Param-…` repeats arguments, which are kept in bodies too."""
+
+_FIELD_WORDS: dict[str, Kind] = {
+    "auth": "authorization", "authentication": "authorization", "authn": "authorization", "authorisation": "authorization",
+    "authorization": "authorization", "oauth": "authorization", "xauth": "authorization",
+    "cookie": "cookie", "dpop": "dpop", "session": "session", "sid": "session",
+    "bearer": "key", "cred": "key", "hmac": "key", "key": "key", "otp": "key", "pass": "key", "passcode": "key", "pat": "key",
+    "pwd": "key", "sig": "key", "sign": "key", "totp": "key",
+}  # fmt: skip
+"""Words of a field's name that mean a secret, besides those that end in one of `_SECRET_ENDS`."""
+
+_PUBLIC_KEYS = {
+    "cache", "foreign", "group", "idempotency", "message", "object", "ordering", "partition", "primary", "public", "routing",
+    "row", "sort", "surrogate",
+}  # fmt: skip
+"""Words before `key` that make it no secret."""
+
+_COUNTS = {"count", "input", "limit", "max", "output", "prompt", "ratelimit", "remaining", "total", "usage", "used"}
+"""Words beside `tokens` that make them those of a model."""
+
+_FACTS = _COUNTS | {
+    "age", "alg", "algorithm", "consent", "control", "duration", "email", "enabled", "endpoint", "exp", "expire", "expiration",
+    "expiry", "file", "format", "group", "issuer", "length", "level", "lifetime", "method", "mode", "name", "policy", "provider",
+    "realm", "redirect", "required", "result", "role", "scheme", "scope", "status", "through", "timeout", "timestamp", "ttl",
+    "type", "uri", "url", "user", "username", "version",
+}  # fmt: skip
+"""Words after a secret word that make the value a fact about the secret."""
+
+_DIGESTS = {"fingerprint", "id", "md", "sha", "thumbprint"}
+"""Words after `key` that name a key without giving it away."""
+
+_PATH_WORDS = {
+    "auth", "authorization", "authorize", "dcr", "device", "introspect", "introspection", "login", "logout", "oauth", "oidc",
+    "openid", "par", "register", "registration", "revocation", "revoke", "signin", "signup", "sso", "userinfo",
+}  # fmt: skip
+_PATH_ENDS = ("token", "devicecode", "deviceauthorization", "registration")
+"""Words, and ends of words, in the paths of authorization servers (RFC 6749, 7009, 7591, 7662, 8628, 9126)."""
+
+_SHORTEST_CREDENTIAL = 6
+_TOKEN68 = {ord(letter): None for letter in "-._~+/"}
+"""Characters of a credential besides letters, digits and `=` at its end (RFC 9110 §11.2)."""
 
 _ID_BYTES = 32
 
 
 def kind_of(name: str) -> Kind | None:
-    """Return the kind of secret that a header, option, variable or member called `name` carries; None if it carries none."""
+    """Return the kind of secret that an option, variable or member called `name` carries; None if it carries none."""
     squashed = "".join(letter for letter in name.lower() if letter.isalnum()).rstrip("0123456789")
     if squashed.endswith(_SESSION_ENDS):
         return "session"
@@ -71,6 +119,44 @@ def kind_of(name: str) -> Kind | None:
     if squashed.endswith(_SECRET_ENDS) or _ends_in_key(name):
         return "key"
     return None
+
+
+def kind_of_field(name: str) -> Kind | None:
+    """Return the same for an HTTP header field, by the words of its name: `X-Secret-Id`, `X-Api-Keys`, `X-Registry-Auth`."""
+    if is_public_field(name):
+        return "session" if name.lower() == "mcp-session-id" else None
+    words = _words(name)
+    bare = [_bare(word) for word in words]
+    kinds = [_kind_of_word(word) for word in bare]
+    if not any(kinds):
+        return kind_of(name)  # by its capitals: `X-MapKey`
+    last = max(at for at, kind in enumerate(kinds) if kind is not None)
+    facts = _FACTS | _DIGESTS if bare[last] == "key" else _FACTS
+    is_public = (
+        not facts.isdisjoint((*words[last + 1 :], *bare[last + 1 :]))
+        or (words[last] == "tokens" and not _COUNTS.isdisjoint(words))
+        or (bare[last] == "key" and last > 0 and words[last - 1] in _PUBLIC_KEYS)
+    )
+    return None if is_public else kinds[last]
+
+
+def is_public_field(name: str) -> bool:
+    """Tell whether a header field carries no secret, whatever its name and its value look like; or the session id of MCP."""
+    return name.lower().startswith(_PUBLIC_BEGINNINGS) or name.lower() in _PUBLIC_FIELDS
+
+
+def is_credential(value: str) -> bool:
+    """Tell whether a value is secret under any name: by a scheme with one word after it, or as a well-known service's token."""
+    scheme, blank, secret = value.partition(" ")
+    if blank and scheme.lower() in SCHEMES:
+        secret = secret.strip()
+        is_word = secret.isalpha() and len(secret) < SECRET_PREFIX_BYTES and (secret.islower() or secret.istitle())
+        bare = secret.rstrip("=").translate(_TOKEN68)
+        return scheme.upper() == "AWS4-HMAC-SHA256" or (
+            len(secret) >= _SHORTEST_CREDENTIAL and bare.isalnum() and bare.isascii() and not is_word
+        )
+    # base64 of JSON begins as a JWT, which has dots (RFC 7519 §3)
+    return len(value) >= SECRET_PREFIX_BYTES and value.startswith(SECRET_PREFIXES) and ("." in value or value[:3] != "eyJ")
 
 
 def kind_of_parameter(name: str) -> Kind | None:
@@ -88,8 +174,13 @@ def kind_of_option(name: str) -> Kind | None:
 
 
 def is_oauth_member(name: str) -> bool:
-    """Tell whether this is a secret member of OAuth's JSON bodies."""
-    return name in _MEMBERS
+    """Tell whether this is a secret member of OAuth's JSON bodies, in any spelling: `access_token`, `accessToken`."""
+    return kind_of(name) is not None or name.replace("_", "").lower() in _MEMBERS
+
+
+def is_oauth_path(path: str) -> bool:
+    """Tell whether an authorization server's endpoint may have this path, by the words of its segments: `/api/oauth.v2.access`."""
+    return any(word in _PATH_WORDS or word.endswith(_PATH_ENDS) for word in map(_bare, _words(path)))
 
 
 def is_identifier(segment: bytes) -> bool:
@@ -108,3 +199,23 @@ def is_identifier(segment: bytes) -> bool:
 def _ends_in_key(name: str) -> bool:
     """Tell whether a name means a key of something, as `OPENAI_KEY`, `x-functions-key`, `mapKey`; a plain `key` may be anything."""
     return name.lower().endswith(("_key", "-key")) or (name.endswith("Key") and name != "Key")
+
+
+def _words(text: str) -> list[str]:
+    return "".join(letter if letter.isalnum() else " " for letter in text.lower()).split()
+
+
+def _bare(word: str) -> str:
+    """Return a word without a number at its end, in the singular."""
+    word = word.rstrip("0123456789")
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+def _kind_of_word(word: str) -> Kind | None:
+    if word in _FIELD_WORDS:
+        return _FIELD_WORDS[word]
+    if word.endswith(_SESSION_ENDS):
+        return "session"
+    if word.endswith(("authorization", "cookie")):
+        return "cookie" if word.endswith("cookie") else "authorization"
+    return "key" if word.endswith(_SECRET_ENDS) else None

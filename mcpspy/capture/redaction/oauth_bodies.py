@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from hashlib import blake2b
 
-from .names import is_oauth_member, kind_of_parameter
+from .names import FORM_TYPE, is_oauth_member, kind_of_parameter
 from .spans import decode_percent, unescape
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .names import Kind, Redacted
 
-    BodyFilter: TypeAlias = "FormBody | JsonBody | SealedBody | UndecidedBody"
+    BodyFilter: TypeAlias = "FormBody | SealedBody | TextBody"
 
 MAX_SECRET_BYTES = 1 << 16
 """A longer secret is left out as a whole too; its pseudonym is made of so many of its bytes."""
@@ -32,8 +32,6 @@ _MAX_NAME_BYTES = 256
 """So much is remembered of a parameter's name: its end, by which it is recognized."""
 
 _MAX_MEMBER_BYTES = 64
-_FORM_TYPE = "application/x-www-form-urlencoded"
-_JSON_RPC = b'"jsonrpc"'
 
 
 class _Output:
@@ -161,6 +159,7 @@ class FormBody:
     """A filter for a form: replaces the values of secret parameters. `;` and `?` separate parameters too, but not in a secret."""
 
     __slots__ = ("_kind", "_name", "_pseudonym", "_secret", "_state")
+    is_rpc = False
 
     def __init__(self, pseudonym: Callable[[bytes], bytes]) -> None:
         self._pseudonym = pseudonym
@@ -213,6 +212,7 @@ class SealedBody:
     """A filter for a compressed body: where its secrets are is unknown, so the whole body becomes one pseudonym."""
 
     __slots__ = ("_begin", "_digest", "_is_empty", "_word")
+    is_rpc = False
 
     def __init__(self, key: bytes, word: bytes, digest_bytes: int) -> None:
         self._begin = blake2b(key=key, digest_size=digest_bytes)
@@ -235,48 +235,58 @@ class SealedBody:
         return pseudonym, ((0, len(pseudonym), "token"),)
 
 
-class UndecidedBody:
-    """A filter for a body that may be OAuth's JSON or JSON-RPC, which its bytes have to show. Other bodies pass as they are."""
+class TextBody:
+    """A filter for a body that may be OAuth's JSON, a form or, if it `may_be_rpc`, JSON-RPC, which its bytes have to show."""
 
-    __slots__ = ("_held", "_is_decided", "_json", "_pseudonym")
+    __slots__ = ("_filter", "_held", "_is_decided", "_may_be_rpc", "_pseudonym", "is_rpc")
 
-    def __init__(self, pseudonym: Callable[[bytes], bytes]) -> None:
+    def __init__(self, pseudonym: Callable[[bytes], bytes], *, may_be_rpc: bool) -> None:
         self._pseudonym = pseudonym
+        self._may_be_rpc = may_be_rpc
         self._held = b""
         self._is_decided = False
-        self._json: JsonBody | None = None
+        self._filter: JsonBody | FormBody | None = None
+        self.is_rpc = False
+        """True once it turned out to be JSON-RPC."""
 
     def feed(self, data: bytes) -> Redacted:
         """Take the body's next bytes, and return those to pass on."""
         if self._is_decided:
-            return (data, ()) if self._json is None else self._json.feed(data)
+            return (data, ()) if self._filter is None else self._filter.feed(data)
         self._held += data
-        if len(self._held) < MAX_UNDECIDED_BYTES and self._held.lstrip()[:1] in (b"", b"{"):
+        is_json = self._held.lstrip(_BEFORE_JSON)[:1] in (b"", b"{", b"[")
+        if len(self._held) < (MAX_UNDECIDED_BYTES if is_json and self._may_be_rpc else _MAX_NAME_BYTES):
             return b"", ()
         return self._decide()
 
     def close(self) -> Redacted:
         """End the body. The next bytes begin another body."""
         data, ranges = (b"", ()) if self._is_decided else self._decide()
-        if self._json is not None:
-            rest, more = self._json.close()
+        if self._filter is not None:
+            rest, more = self._filter.close()
             data, ranges = data + rest, (*ranges, *((len(data) + at, length, kind) for at, length, kind in more))
-        self._is_decided, self._json = False, None
+        self._is_decided, self._filter = False, None
         return data, ranges
 
     def _decide(self) -> Redacted:
         held, self._held, self._is_decided = self._held, b"", True
-        if held.lstrip()[:1] == b"{" and _JSON_RPC not in held[:MAX_UNDECIDED_BYTES]:
-            self._json = JsonBody(self._pseudonym)
-            return self._json.feed(held)
-        return held, ()
+        self.is_rpc = self._may_be_rpc and _JSON_RPC(held, 0, MAX_UNDECIDED_BYTES) is not None
+        if self.is_rpc:
+            return held, ()
+        self._filter = (FormBody if _FORM(held) else JsonBody)(self._pseudonym)
+        return self._filter.feed(held)
 
 
-def filter_for(content_type: str, pseudonym: Callable[[bytes], bytes]) -> FormBody | UndecidedBody:
+def filter_for(content_type: str, pseudonym: Callable[[bytes], bytes], *, may_be_rpc: bool) -> FormBody | TextBody:
     """Make the filter for a body of this type that is not compressed."""
-    return (FormBody if content_type.partition(";")[0].strip().lower() == _FORM_TYPE else UndecidedBody)(pseudonym)
+    if content_type.startswith(FORM_TYPE):
+        return FormBody(pseudonym)
+    return TextBody(pseudonym, may_be_rpc=may_be_rpc)
 
 
+_BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
+_JSON_RPC = re.compile(rb'"jsonrpc"[ \t\r\n]*+:').search
+_FORM = re.compile(rb"[\w.%-]{1,64}=").match
 _QUOTE, _COLON, _BACKSLASH, _EQUALS = b'":\\='
 _NAME = re.compile(rb"[\w.-]*+")
 _BLANKS = re.compile(rb"[ \t\r\n]*+")

@@ -9,7 +9,8 @@ Nothing is imported before there is something to redact: this is on the tap's st
 
 from __future__ import annotations
 
-from .names import SCHEMES, SECRET_PREFIX_BYTES, SECRET_PREFIXES, is_identifier, kind_of, kind_of_option
+from .arguments import BLANKS, is_option, password_starts
+from .names import SCHEMES, SECRET_PREFIX_BYTES, SECRET_PREFIXES, is_identifier, kind_of, kind_of_field, kind_of_option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +54,14 @@ class Redactor:
         """Redact a command: options, `NAME=value`, headers, URLs, JSON, tokens that are known by their beginning."""
         redacted: list[str] = []
         announced: Announced = None
-        for argument in arguments:
-            if announced is None or _is_option(argument):
+        starts = password_starts(arguments)
+        for at, argument in enumerate(arguments):
+            if at in starts:
+                redacted.append(argument[: starts[at]] + self._value(argument[starts[at] :]))
+                announced = None
+            elif argument in BLANKS:
+                redacted.append(argument)
+            elif announced is None or is_option(argument):
                 redacted.append(self._argument(argument))
                 announced = _announced(argument)
             elif announced == "credential" and _is_scheme(argument):
@@ -80,6 +87,10 @@ class Redactor:
 
         return self._replaced(data, head_spans(data))
 
+    def trailers(self, text: str) -> str:
+        """Redact trailers, which are fields without a request line before them."""
+        return self.head(b"\n" + text.encode("latin-1"))[0][1:].decode("latin-1")
+
     def endpoint(self, data: bytes) -> Redacted:
         """Redact the session id of an SSE event, if it is an `endpoint` event (HTTP+SSE, 2024-11-05), also in its JSON dialect."""
         if b"endpoint" not in data:
@@ -90,18 +101,18 @@ class Redactor:
 
     def body(self, data: bytes, content_type: str) -> Redacted:
         """Redact the tokens, codes and secrets of an OAuth form or JSON body. JSON-RPC passes untouched."""
-        body_filter = self.body_filter(content_type, is_compressed=False)
+        body_filter = self.body_filter(content_type.lower())
         redacted, ranges = body_filter.feed(data)
         rest, more = body_filter.close()
         return redacted + rest, (*ranges, *((len(redacted) + at, length, kind) for at, length, kind in more))
 
-    def body_filter(self, content_type: str, *, is_compressed: bool) -> BodyFilter:
-        """Make a filter for the pieces of an OAuth body."""
+    def body_filter(self, content_type: str, *, is_sealed: bool = False, may_be_rpc: bool = True) -> BodyFilter:
+        """Make a filter for the pieces of an OAuth body. One that `is_sealed` cannot be searched; the type is in lower case."""
         from . import oauth_bodies as bodies
 
-        if is_compressed:
+        if is_sealed:
             return bodies.SealedBody(self._key, PREFIX.encode(), DIGITS // 2)
-        return bodies.filter_for(content_type, self.pseudonym)
+        return bodies.filter_for(content_type, self.pseudonym, may_be_rpc=may_be_rpc)
 
     def _argument(self, text: str, *, nested: bool = False) -> str:
         """Redact an argument that no earlier one announced as a secret; or, `nested`, what follows its `=`."""
@@ -117,12 +128,17 @@ class Redactor:
         ):
             return f"{name}={self._value(value)}"
         field, colon, credential = text.partition(":")
-        if colon and not credential.startswith("//") and _is_name(field) and kind_of(field.lstrip("-H'\"")):
+        if (
+            colon
+            and not credential.startswith("//")
+            and _is_name(field)
+            and _is_secret_field(field.lstrip("-H'\""), credential)
+        ):
             return f"{field}:{self._credential(credential)}"
         if text.startswith("-") and equals and not nested:
             return f"{name}={self._argument(value, nested=True)}"
         if " " in text.strip():
-            return " ".join(self.argv(text.split(" ")))
+            return " ".join(self.argv(text.replace("\n", " \n ").split(" "))).replace(" \n ", "\n")
         if "?" in text or "://" in text:
             return self.url(text)
         if ";" in text and equals and not nested:  # a connection string
@@ -212,9 +228,10 @@ def _is_name(text: str) -> bool:
     return text.lstrip("-'\"").replace("-", "").replace("_", "").replace(".", "").isalnum()
 
 
-def _is_option(text: str) -> bool:
-    """Tell whether a text is no value of the option before it. A secret may begin with one hyphen, and is longer than `-v`."""
-    return text.startswith("--") or (text.startswith("-") and len(text) == len("-v"))
+def _is_secret_field(name: str, value: str) -> bool:
+    """Tell whether this is a secret header field. Only the blank or the `X-` tells it from a name and a tag, as in `auth-proxy:2`."""
+    is_field = value.startswith(" ") or name[:2] in ("X-", "x-")
+    return kind_of(name) is not None or (is_field and kind_of_field(name) is not None)
 
 
 def _is_scheme(text: str) -> bool:
@@ -222,9 +239,9 @@ def _is_scheme(text: str) -> bool:
 
 
 def _announced(text: str) -> Announced:
-    """Return what the next argument is, after one like `--token`, `Authorization:` or `Bearer`."""
+    """Return what the next argument is, after one like `--token`, `-token`, `Authorization:` or `Bearer`."""
     bare = text.lstrip("'\"")
-    if bare.startswith("--") and "=" not in bare and kind_of_option(bare[2:]):
+    if bare.startswith("-") and "=" not in bare and kind_of_option(bare.lstrip("-")):
         return "value"
     if bare == KEY:
         return "identifier"

@@ -1,24 +1,28 @@
 """A sink that takes secrets out of HTTP records on their way to the disk: out of heads, `endpoint` events and OAuth's bodies.
 
-JSON-RPC is not looked into: the type and the path of a body say whether it is OAuth's.
+JSON-RPC is not looked into. A body is searched if it is a form, answers a form, or has a path like an authorization server's.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ...records import Close, Frame, Open, Partial, Record
+from .names import FORM_TYPE, is_oauth_path
+from .redactor import Redactor
+from .spans import decode_percent
 
 if TYPE_CHECKING:
     from .oauth_bodies import BodyFilter
-    from .redactor import Redactor
 
 MAX_HEADS = 512
 """So many heads are remembered with their redaction: a client sends the same head often, and redacting one takes 15 µs."""
 
-OAUTH_PATHS = (b"/token", b"/register", b"/authorize", b"/revoke", b"/introspect", b"/device")
+MAX_PATHS = 512
+"""So many paths are remembered, with whether they are OAuth's."""
 
 MAX_LINE_BYTES = 1 << 13
 """Limit of a line of a refused head that comes in pieces; after a longer line, or after the head, the search for secrets ends."""
@@ -41,10 +45,12 @@ class RedactingSink:
         self._redactor = redactor
         self._heads: dict[bytes, tuple[bytes, tuple[tuple[int, int, str], ...]]] = {}
         self._sse: set[int] = set()  # streams of events, which may announce an endpoint
-        self._bodies: dict[int, BodyFilter] = {}  # the filters of streams with OAuth bodies
+        # the filters of streams with OAuth bodies, and their transactions
+        self._bodies: dict[int, tuple[BodyFilter, int]] = {}
         # streams without a head, which may begin with a head that was refused: the last line of that so far
         self._opaque: dict[int, bytes] = {}
-        self._oauth: set[int] = set()  # transactions at OAuth's paths
+        # transactions at OAuth's paths, and those with a form, whose response is never JSON-RPC: whether it may be
+        self._oauth: dict[int, bool] = {}
 
     def __call__(self, records: Sequence[Record]) -> None:
         self._sink(self._redacted(records))
@@ -85,7 +91,7 @@ class RedactingSink:
         if stream in self._sse:
             self._endpoint(record)
         elif stream in self._bodies:
-            self._body(record, self._bodies[stream])
+            self._body(record, *self._bodies[stream])
         elif stream in self._opaque:
             self._refused_head(record, self._opaque.pop(stream))
 
@@ -116,16 +122,24 @@ class RedactingSink:
 
     def _open(self, record: Open) -> None:
         content_type = _value(record.head, b"content-type")
-        path = record.head.split(b" ", 2)[1].partition(b"?")[0].rstrip(b"/") if record.name == "request" else b""
-        if path.endswith(OAUTH_PATHS):
-            self._oauth.add(record.transaction)
+        is_form = content_type.startswith(FORM_TYPE)
+        if record.name == "request":
+            if is_form:
+                self._oauth[record.transaction] = False
+            elif _is_oauth_path(record.head.split(b" ", 2)[1].partition(b"?")[0]):
+                self._oauth[record.transaction] = True
+        may_be_rpc = self._oauth.get(record.transaction)
         if record.framing == "sse":
             self._sse.add(record.stream)
-        elif record.transaction in self._oauth or content_type.startswith("application/x-www-form-urlencoded"):
-            is_compressed = _value(record.head, b"content-encoding") not in ("", "identity")
-            self._bodies[record.stream] = self._redactor.body_filter(content_type, is_compressed=is_compressed)
+        elif is_form or may_be_rpc is not None:
+            # a part of a multipart form is named in a line before it
+            is_sealed = _value(record.head, b"content-encoding") not in ("", "identity") or content_type.startswith(
+                "multipart/"
+            )
+            body = self._redactor.body_filter(content_type, is_sealed=is_sealed, may_be_rpc=may_be_rpc is not False)
+            self._bodies[record.stream] = body, record.transaction
         if record.name == "response" and not record.head.startswith((b"HTTP/1.1 1", b"HTTP/1.0 1")):
-            self._oauth.discard(record.transaction)
+            self._oauth.pop(record.transaction, None)
         record.head, record.redacted = self._head(record.head)
         if record.forwarded is not None:
             record.forwarded, _ = self._head(record.forwarded)
@@ -142,19 +156,23 @@ class RedactingSink:
         """End a stream. Return the rest of a body that did not come to its end."""
         self._sse.discard(record.stream)
         self._opaque.pop(record.stream, None)
-        body = self._bodies.pop(record.stream, None)
+        body, _ = self._bodies.pop(record.stream, (None, 0))
         data, redacted = (b"", ()) if body is None else body.close()
+        if trailers := record.extra.get("trailers"):
+            record.extra["trailers"] = self._redactor.trailers(trailers)
         rest = Frame(record.stream, record.at_ns, record.at_ns, data)
         _mark(rest, redacted)
         return [rest] if data else []
 
-    def _body(self, record: Frame, body: BodyFilter) -> None:
+    def _body(self, record: Frame, body: BodyFilter, transaction: int) -> None:
         """Redact a body, or a part of one: a secret may begin in one part and end in the next, where its pseudonym goes."""
         data, redacted = body.feed(record.data)
         if not record.part:
             rest, more = body.close()
             redacted = (*redacted, *((len(data) + at, length, kind) for at, length, kind in more))
             data += rest
+        if body.is_rpc:  # and so is its response, even where that is compressed
+            self._oauth.pop(transaction, None)
         record.data = data
         _mark(record, redacted)
 
@@ -165,6 +183,11 @@ class RedactingSink:
         _mark(record, redacted)
         if record.forwarded is not None:
             record.rare["forwarded"], _ = self._redactor.endpoint(record.forwarded)
+
+
+@lru_cache(MAX_PATHS)
+def _is_oauth_path(path: bytes) -> bool:
+    return is_oauth_path(decode_percent(path).decode("latin-1"))
 
 
 def _mark(record: Frame, redacted: tuple[tuple[int, int, str], ...]) -> None:

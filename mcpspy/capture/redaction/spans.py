@@ -9,7 +9,7 @@ import json
 import re
 from functools import lru_cache
 
-from .names import SCHEMES, is_identifier, kind_of, kind_of_parameter
+from .names import SCHEMES, is_credential, is_identifier, is_public_field, kind_of_field, kind_of_parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ _SLASHES = re.compile(rb"(?:\\?/){2,}+")
 _SCHEME_END = re.compile(rb":(?:\\?/){2,}+")
 """The mark before a host: two slashes, which JSON may spell with a backslash each."""
 
+MAX_REMEMBERED_BYTES = 1 << 10
+"""Longer lines of heads are searched each time; of shorter ones the result is remembered, as most heads differ in one line only."""
+
 _URL_FIELDS = {b"location", b"content-location", b"referer"}
 _HEX = b"0123456789abcdefABCDEF"
 _MEMBER = re.compile(rb'"([\w.-]{1,64})"[ \t\r\n]*+:[ \t\r\n]*+"((?:[^"\\]|\\.)*+)', re.DOTALL)
@@ -41,12 +44,12 @@ def head_spans(data: bytes) -> Iterator[Span]:
     first, last = request_line.find(b" "), request_line.rfind(b" ")
     if 0 <= first < last and not data.startswith(b"HTTP/"):
         yield from url_spans(data, first + 1, last)
-    start = len(request_line) + 1
+    at = len(request_line) + 1
     for line in lines:
-        name, _, value = line.partition(b":")
-        if _kind_of_field(name) is not None or b"?" in value or b"://" in value:
-            yield from _field_spans(data, name, start + len(name) + 1, start + len(line))
-        start += len(line) + 1
+        spans = _remembered_line_spans(line) if len(line) <= MAX_REMEMBERED_BYTES else _line_spans(line)
+        for start, end, kind, secret in spans:
+            yield at + start, at + end, kind, secret
+        at += len(line) + 1
 
 
 def _unfolded_lines(data: bytes) -> list[bytes]:
@@ -58,20 +61,30 @@ def _unfolded_lines(data: bytes) -> list[bytes]:
     return [b"\n".join(lines[start:end]) for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
 
 
-def _field_spans(data: bytes, name: bytes, start: int, end: int) -> Iterator[Span]:
-    start, end = _stripped(data, start, end)
+def _line_spans(line: bytes) -> tuple[Span, ...]:
+    """Return the secrets of a header field."""
+    name, _, value = line.partition(b":")
+    start, end = _stripped(line, len(name) + 1, len(line))
+    name = name.strip()
+    field = name.lower()
     kind = _kind_of_field(name)
-    if kind is None:
-        yield from (url_spans if name.lower() in _URL_FIELDS else text_spans)(data, start, end)
-    elif kind == "cookie":
-        yield from _cookie_spans(data, start, end, every=name.strip().lower() == b"cookie")
-    else:
-        yield from _credential_spans(data, start, end, kind)
+    if kind == "cookie":
+        return tuple(_cookie_spans(line, start, end, every=not field.startswith(b"set-cookie")))
+    if kind is not None:
+        return tuple(_credential_spans(line, start, end, kind))
+    if is_credential(line[start:end].decode("latin-1")) and not is_public_field(name.decode("latin-1")):
+        return tuple(_credential_spans(line, start, end, "authorization"))
+    if b"?" in value or b"://" in value:
+        return tuple((url_spans if field in _URL_FIELDS else text_spans)(line, start, end))
+    return ()
+
+
+_remembered_line_spans = lru_cache(1_000)(_line_spans)
 
 
 @lru_cache(1_000)
 def _kind_of_field(name: bytes) -> Kind | None:
-    return kind_of(name.strip().decode("latin-1"))
+    return kind_of_field(name.decode("latin-1"))
 
 
 def _stripped(data: bytes, start: int, end: int) -> tuple[int, int]:
@@ -82,7 +95,7 @@ def _stripped(data: bytes, start: int, end: int) -> tuple[int, int]:
 def _credential_spans(data: bytes, start: int, end: int, kind: Kind) -> Iterator[Span]:
     """Yield the value without its scheme: a token is the same in `Authorization: Bearer` and in the body that granted it."""
     blank = data.find(b" ", start, end)
-    if kind == "authorization" and blank >= 0 and data[start:blank].strip(b"'\"").lower().decode("latin-1") in SCHEMES:
+    if blank >= 0 and data[start:blank].strip(b"'\"").lower().decode("latin-1") in SCHEMES:
         start, end = _stripped(data, blank, end)
     if start < end:
         yield start, end, kind, data[start:end]

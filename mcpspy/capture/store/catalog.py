@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...errors import CaptureError
-from ...records import End, Frame, Gap, Header, Open
-from ..file.reader import CHUNK_BYTES, Reader, read, sound_record
+from ...records import End, Frame, Header, Open
+from ..file.reader import CHUNK_BYTES, Reader, RecordCounts, read, sound_record
 from .folder import EXTENSION, captures_folder, is_live
 
 TAIL_BYTES = (1 << 16, 1 << 24)
@@ -112,16 +112,17 @@ class Recording:
 
 
 def entries(folder: str | None = None) -> list[CatalogEntry]:
-    """List the captures in `folder` (the store's by default), the newest first. Empty if there is no such folder.
+    """List the captures in `folder` (the store's by default), the newest first. Links are left out. Empty if there is no such folder.
 
     Raises: OSError: if the folder cannot be read.
     """
     folder = captures_folder() if folder is None else folder
     try:
-        names = os.listdir(folder)
+        with os.scandir(folder) as files:
+            paths = [file.path for file in files if file.name.endswith(EXTENSION) and not file.is_symlink()]
     except FileNotFoundError:
         return []
-    captures = [entry(os.path.join(folder, name)) for name in names if name.endswith(EXTENSION)]
+    captures = map(entry, paths)
     readable = (capture for capture in captures if capture is not None)
     return sorted(readable, key=lambda capture: (capture.begin_ns, capture.path), reverse=True)
 
@@ -172,22 +173,15 @@ def count(capture: CatalogEntry) -> Count:
     """Count the messages and gaps of a capture: from its `end` record, or by reading it."""
     if capture.end:
         return Count(messages=capture.end.messages, gaps=capture.end.gaps)
-    messages = gaps = 0
-    reader, silent = Reader(capture.path), set()
+    reader, counts = Reader(capture.path), RecordCounts()
     try:
         with open(capture.path, "rb") as file:
             while file.tell() < COUNTED_BYTES and (chunk := file.read(CHUNK_BYTES)):
                 for record in reader.feed(chunk):
-                    match record:
-                        case Frame():
-                            messages += not record.part and record.stream not in silent
-                        case Open(name="stderr"):
-                            silent.add(record.stream)
-                        case Gap():
-                            gaps += 1
+                    counts.feed(record)
     except (OSError, CaptureError):
         pass  # it went away, or is no capture
-    return Count(messages=messages, gaps=gaps, whole=capture.size_bytes <= COUNTED_BYTES)
+    return Count(messages=counts.messages, gaps=counts.gaps, whole=capture.size_bytes <= COUNTED_BYTES)
 
 
 def has_message(capture: CatalogEntry) -> bool:

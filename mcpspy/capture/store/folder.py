@@ -13,6 +13,10 @@ import time
 
 from .label import default_label
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["EXTENSION", "captures_folder", "create", "default_label", "home_folder", "is_live", "key", "lock"]
 
 EXTENSION = ".mcpspy"
@@ -26,6 +30,9 @@ LOCK_ATTEMPTS = 50
 """How often the writer of a new capture tries to lock it, 1 ms apart: `is_live` holds the lock for microseconds."""
 
 _LABEL_LETTERS = 48
+
+_OTHERS = 0o077
+"""The rights of everybody but the owner."""
 
 # Python opens descriptors close-on-exec by itself. Windows has no O_NONBLOCK, the others have no O_BINARY.
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
@@ -55,17 +62,23 @@ def key() -> bytes:
         return os.urandom(KEY_BYTES)
 
 
-def create(path: str | None, label: str, *, wall_ns: int) -> tuple[int, str]:
+def create(
+    path: str | None, label: str, *, wall_ns: int, complain: Callable[[str], None] = lambda line: None
+) -> tuple[int, str]:
     """Open a new capture for appending and lock it. Return the descriptor and the path of the capture.
 
     Without `path` the capture goes into the store, named by its start time in UTC, `label` and our pid. A file `path` that exists is
     left alone, and the capture gets the next free name of `FILE-2`, `FILE-3`, …; a device or a FIFO is opened as it is.
+    `complain` is called with one line if others can reach a folder of the store that is not ours to change.
     Raises: OSError: if no file can be made there, or another mcpspy records into that FIFO.
     """
     if path is None:
         folder = captures_folder()
         _make_private(home_folder())
         _make_private(folder)
+        exposed = _exposed(home_folder(), is_ours=not os.environ.get("MCPSPY_HOME")), _exposed(folder, is_ours=True)
+        if any(exposed):
+            complain(exposed[0] or exposed[1])
         moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(wall_ns // 1_000_000_000))
         path = os.path.join(folder, f"{moment}-{_file_part(label)}-{os.getpid()}{EXTENSION}")
     elif _is_channel(path):
@@ -91,10 +104,15 @@ def lock(fd: int) -> None:
 
 
 def is_live(path: str) -> bool:
-    """Tell whether a tap records into the capture at `path` now. False too if it cannot be opened."""
+    """Tell whether a tap records into the capture at `path` now. False too if it cannot be opened, and for a FIFO.
+
+    A FIFO is not opened: its writer, who waits for a reader, would write what nobody reads.
+    """
     from fcntl import LOCK_NB, LOCK_SH, flock
 
     try:
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            return False
         fd = os.open(path, os.O_RDONLY | _NONBLOCK)
     except OSError:
         return False
@@ -123,21 +141,35 @@ def _user_home() -> str:
 
 def _kept_key(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            kept = file.read(KEY_BYTES)
-        if len(kept) == KEY_BYTES:
-            return kept
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | _BINARY)
     except FileNotFoundError:
         _make_private(os.path.dirname(path))
-    return _made_key(path)
+        return _made_key(path)
+    try:
+        _check_owner(fd, path)
+        kept = os.read(fd, KEY_BYTES)
+    finally:
+        os.close(fd)
+    return kept if len(kept) == KEY_BYTES else _made_key(path)
+
+
+def _check_owner(fd: int, path: str) -> None:
+    """Make the key private. Raises: PermissionError: if another user has made it, who could check guesses of secrets with it."""
+    facts = os.fstat(fd)
+    if facts.st_uid == os.geteuid():
+        if facts.st_mode & _OTHERS:
+            os.fchmod(fd, 0o600)
+    elif os.geteuid():
+        raise PermissionError(errno.EPERM, "the key belongs to another user", path)
 
 
 def _made_key(path: str) -> bytes:
     """Read the key in the file at `path`, or write a new one: taps that start together take turns, and the first key counts."""
     from fcntl import LOCK_EX, flock
 
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | _BINARY, 0o600)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | _BINARY, 0o600)
     try:
+        _check_owner(fd, path)
         flock(fd, LOCK_EX)
         kept = os.read(fd, KEY_BYTES)
         if len(kept) == KEY_BYTES:
@@ -160,6 +192,22 @@ def _make_private(folder: str) -> None:
         os.makedirs(folder, 0o700, exist_ok=True)
 
 
+def _exposed(folder: str, *, is_ours: bool) -> str:
+    """Make a folder that `is_ours` private again. Return one line if others can reach another folder, or a link's; else nothing."""
+    try:
+        facts = os.stat(folder)
+        if facts.st_uid != os.geteuid():
+            return f"mcpspy: {folder} belongs to another user, who can read and change what is recorded there"
+        if not facts.st_mode & _OTHERS:
+            return ""
+        if is_ours and not os.path.islink(folder):
+            os.chmod(folder, 0o700)
+            return ""
+    except OSError:
+        return ""  # no capture can be made there, which is reported
+    return f"mcpspy: other users can open {folder}, where mcpspy records; if only you need it: chmod 700 {folder}"
+
+
 def _file_part(label: str) -> str:
     """Make `label` a part of a file's name: letters, digits, `.`, `_` and `-`, and never empty."""
     safe = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in label[:_LABEL_LETTERS])
@@ -168,7 +216,7 @@ def _file_part(label: str) -> str:
 
 def _open_new(path: str) -> tuple[int, str]:
     stem, extension = os.path.splitext(path)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | _BINARY
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | _BINARY
     for count in range(1, MAX_NAMES):
         name = path if count == 1 else f"{stem}-{count}{extension}"
         try:

@@ -151,7 +151,7 @@ def _is_live(recording: Recording) -> bool:
 def _remove(capture: CatalogEntry) -> bool:
     """Remove a capture unless a tap may record into it, and tell whether that was done. The capture's lock is held meanwhile."""
     try:
-        fd = os.open(capture.path, os.O_RDONLY)
+        fd = os.open(capture.path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return False
     try:
@@ -203,6 +203,6 @@ def _add_to_totals(removed: PruneTotals, *, by_quota: bool) -> None:
     ledger = _ledger()
     path = os.path.join(home_folder(), LEDGER)
     temporary = f"{path}.{os.getpid()}"
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w", encoding="utf-8") as file:
         json.dump({**ledger, _BY_QUOTA: total} if by_quota else {**ledger, **total}, file)
     os.replace(temporary, path)

@@ -64,7 +64,7 @@ def set_quota(max_bytes: int | None) -> None:
         return
     os.makedirs(home_folder(), 0o700, exist_ok=True)
     temporary = f"{path}.{os.getpid()}"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
         os.write(fd, b"%d\n" % max_bytes)
         os.replace(temporary, path)
@@ -128,7 +128,7 @@ def _has_room(max_bytes: int) -> bool:
         return True
     from fcntl import LOCK_EX, LOCK_NB, flock
 
-    fd = os.open(os.path.join(home_folder(), _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+    fd = os.open(os.path.join(home_folder(), _LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         flock(fd, LOCK_EX | LOCK_NB)
         _make_room(max_bytes - max_bytes // SHARES)

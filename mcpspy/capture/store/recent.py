@@ -9,13 +9,10 @@ from __future__ import annotations
 import os
 import time
 from functools import cache
-from typing import TYPE_CHECKING
 
+from ...records import Header
 from .address import addresses
 from .catalog import CatalogEntry, Recording, entries, has_message, recordings
-
-if TYPE_CHECKING:
-    from ...records import Header
 
 
 def recordings_since(since_ns: int) -> tuple[list[tuple[str, Recording]], CatalogEntry | None]:

@@ -52,7 +52,7 @@ FORM_TEXT = st.lists(
 
 def passed(pieces: list[bytes], content_type: str, *, sealed: bool = False) -> tuple[bytes, list[tuple[int, int, str]]]:
     """Return the bytes that are passed on of a body in these pieces, and the ranges of its pseudonyms."""
-    body_filter = REDACTOR.body_filter(content_type, is_compressed=sealed)
+    body_filter = REDACTOR.body_filter(content_type, is_sealed=sealed)
     data, ranges = b"", []
     for piece, piece_ranges in (*map(body_filter.feed, pieces), body_filter.close()):
         ranges += [(len(data) + at, length, kind) for at, length, kind in piece_ranges]
@@ -114,7 +114,7 @@ def test_a_secret_after_a_mebibyte_is_a_pseudonym() -> None:
 
 
 def test_bytes_that_are_no_secret_are_passed_on_at_once() -> None:
-    body_filter = REDACTOR.body_filter(JSON, is_compressed=False)
+    body_filter = REDACTOR.body_filter(JSON, may_be_rpc=True)
     data, _ = body_filter.feed(b'{"x":"' + ENOUGH)
     assert len(data) > MAX_UNDECIDED_BYTES
     assert body_filter.feed(b"y" * 1_000)[0] == b"y" * 1_000
@@ -129,13 +129,13 @@ def test_a_bounded_number_of_bytes_is_held_of_a_secret_without_an_end(content_ty
 
 
 def test_a_body_after_the_first_is_redacted_as_the_first() -> None:
-    body_filter = REDACTOR.body_filter(JSON, is_compressed=False)
+    body_filter = REDACTOR.body_filter(JSON, may_be_rpc=True)
     for data in (b'{"jsonrpc":"2.0"}', json.dumps({"access_token": SECRET.decode()}).encode()):
         redacted = body_filter.feed(data)[0] + body_filter.close()[0]
     assert redacted == b'{"access_token": "%b"}' % NAME
 
 
 def test_a_compressed_body_is_not_passed_on_before_its_end() -> None:
-    body_filter = REDACTOR.body_filter(JSON, is_compressed=True)
+    body_filter = REDACTOR.body_filter(JSON, is_sealed=True)
     assert body_filter.feed(zlib.compress(SECRET)) == (b"", ())
     assert body_filter.close()[0].startswith(PREFIX.encode())

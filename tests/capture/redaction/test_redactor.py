@@ -69,6 +69,27 @@ def test_a_pseudonym_is_its_own_pseudonym() -> None:
         ["sh", "-c", "cd /tmp && API_KEY={} exec server --flag"],
         ["sh", "-c", "exec server --token {} --flag"],
         ["sh", "-c", "curl -H 'Authorization: Bearer {}' https://h/"],
+        ["server", "--password", "{}"],
+        ["server", "-password", "{}", "-port", "8080"],
+        ["server", "-token", "{}"],
+        ["mysql", "-u", "root", "-p{}", "db"],
+        ["docker", "exec", "-i", "db", "/usr/bin/mysqldump", "-p{}"],
+        ["C:\\bin\\mariadb.exe", "-p{}"],
+        ["7z", "x", "-p{}", "a.7z"],
+        ["sshpass", "-p", "{}", "ssh", "-p", "22", "host", "server"],
+        ["sshpass", "-p{}", "ssh", "-p22", "host", "server", "-p8080"],
+        ["mongosh", "-u", "me", "-p", "{}"],
+        ["docker", "login", "-u", "me", "-p", "{}", "registry"],
+        ["helm", "registry", "login", "-p", "{}"],
+        ["redis-cli", "-h", "localhost", "-p", "6379", "-a", "{}", "ping"],
+        ["ldapsearch", "-x", "-w", "{}"],
+        ["sqlcmd", "-S", "h", "-P", "{}"],
+        ["curl", "-u", "user:{}", "https://h/"],
+        ["curl", "-uuser:{}", "-U", "user:{}", "--user", "user:{}", "https://h/"],
+        ["smbclient", "-U", "user%{}", "//h/share"],
+        ["sh", "-c", "mysql -u root -p'{}' db; docker run -p 8080:80 -p80 image"],
+        ["sh", "-c", "set -e\ncurl -u 'user:{}' https://h/ | server -p80"],
+        ["sh", "-c", "mysql -p{0}\necho -p80; server --token  {0} --api-key \\\n  {0} && exit"],
     ],
 )
 def test_a_command_keeps_no_secret(arguments: list[str]) -> None:
@@ -101,6 +122,14 @@ def test_a_token_that_is_known_by_its_beginning_is_redacted(token: str) -> None:
         "server --token --verbose",
         "server https://example.org/mcp?page=2#top http://127.0.0.1:8080/",
         "sh -c",
+        "server -p 8080 -p8080 -port 80 -print -pthread -pipe -P 80 -a x -u user:group -w 3",
+        "docker run -p 8080:80 -p80:80 -u 1000:1000 mysql -p 3306",
+        "uvx mysql-mcp-server -port 80 -p8080",
+        "mysql -u root -p db",
+        "curl -u user https://h:80/ -p",
+        "redis-cli -p 6379 ping",
+        "ssh -p 2222 user@host server",
+        "docker login ; server -p 80",
         "server a=b c:d = : -- - --= -=",
     ],
 )
@@ -326,4 +355,9 @@ def test_a_command_without_secrets_needs_no_import() -> None:
         "Redactor(b'k').argv(['npx', '-y', 'x', '/tmp']); print(*sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=DEADLINE_S)
-    assert done.stdout.split() == ["__future__", "mcpspy.capture.redaction.names", "mcpspy.capture.redaction.redactor"]
+    assert done.stdout.split() == [
+        "__future__",
+        "mcpspy.capture.redaction.arguments",
+        "mcpspy.capture.redaction.names",
+        "mcpspy.capture.redaction.redactor",
+    ]

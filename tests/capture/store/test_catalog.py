@@ -59,6 +59,9 @@ def test_other_files_and_unreadable_names_are_ignored() -> None:
     (folder / "folder.mcpspy").mkdir()
     os.mkfifo(folder / "fifo.mcpspy")
     (folder / "gone.mcpspy").symlink_to("nowhere")
+    other = folder.parent / "other.mcpspy"
+    other.write_bytes(next(folder.glob("*weather*")).read_bytes())
+    (folder / "link.mcpspy").symlink_to(other)
     assert [capture.label for capture in entries()] == ["weather"]
 
 

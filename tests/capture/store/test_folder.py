@@ -185,6 +185,84 @@ def test_a_store_that_cannot_keep_a_key_still_yields_one(store: Path) -> None:
     assert len(stores.key()) == stores.KEY_BYTES
 
 
+def test_a_key_that_others_could_read_is_made_private(store: Path) -> None:
+    first = stores.key()
+    (store / "key").chmod(0o644)
+    assert (stores.key(), mode(store / "key")) == (first, 0o600)
+
+
+@pytest.mark.parametrize("content", [b"k" * stores.KEY_BYTES, b"short"])
+def test_a_link_is_no_key(store: Path, tmp_path: Path, content: bytes) -> None:
+    planted = tmp_path / "planted"
+    planted.write_bytes(content)
+    store.mkdir()
+    (store / "key").symlink_to(planted)
+    assert stores.key() != content
+    assert planted.read_bytes() == content
+
+
+def test_a_key_of_another_user_is_not_used(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = stores.key()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert stores.key() != first
+    assert (store / "key").read_bytes() == first
+
+
+def complaints(path: str | None = None) -> list[str]:
+    """Make a capture, and return the lines about its folders."""
+    lines: list[str] = []
+    fd, _ = stores.create(path, "x", wall_ns=WALL_NS, complain=lines.append)
+    os.close(fd)
+    return lines
+
+
+@pytest.mark.parametrize("rights", [0o777, 0o755, 0o710, 0o701])
+def test_folders_that_mcpspy_made_are_made_private_again(rights: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MCPSPY_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folders = [tmp_path / ".mcpspy", tmp_path / ".mcpspy" / "captures"]
+    for folder in folders:
+        folder.mkdir()
+        folder.chmod(rights)
+    assert complaints() == []
+    assert [mode(folder) for folder in folders] == [0o700, 0o700]
+
+
+def test_a_folder_that_the_user_named_is_left_as_it_is_and_reported(store: Path) -> None:
+    (store / "captures").mkdir(parents=True)
+    store.chmod(0o755)
+    (store / "captures").chmod(0o777)
+    (line,) = complaints()
+    assert line.endswith(f"chmod 700 {store}")
+    assert (mode(store), mode(store / "captures")) == (0o755, 0o700)
+    store.chmod(0o700)
+    assert complaints() == []
+
+
+def test_a_folder_behind_a_link_is_left_as_it_is_and_reported(store: Path, tmp_path: Path) -> None:
+    store.mkdir(0o700)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    elsewhere.chmod(0o750)
+    (store / "captures").symlink_to(elsewhere)
+    (line,) = complaints()
+    assert line.endswith(f"chmod 700 {store / 'captures'}")
+    assert mode(elsewhere) == 0o750
+
+
+def test_a_folder_of_another_user_is_reported(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.mkdir(0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    (line,) = complaints()
+    assert f"{store} belongs to another user" in line
+
+
+def test_a_private_store_and_a_named_file_are_no_reason_to_complain(store: Path, tmp_path: Path) -> None:
+    assert complaints() == []
+    store.chmod(0o777)
+    assert complaints(str(tmp_path / "x.mcpspy")) == []
+
+
 def test_processes_that_start_together_agree_on_the_key() -> None:
     code = "import sys; sys.stdin.read(1); from mcpspy.capture.store import folder; sys.stdout.buffer.write(folder.key())"
     racers = [subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(6)]

@@ -1,0 +1,242 @@
+"""Real names of header fields that carry secrets and that do not, and real endpoints of authorization servers."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from mcpspy.capture.redaction.redactor import Redactor
+from mcpspy.capture.redaction.sink import RedactingSink
+from mcpspy.records import CLIENT, SERVER, Close, Frame, Open, Record
+from mcpspy.sharing.share import Sharing
+from tests.sharing.hiding import finder, pseudonym
+
+REDACTOR = Redactor(b"k" * 32)
+SECRET = "s3cret-Value"
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+SECRET_FIELDS = words("""
+    Authorization Proxy-Authorization Authentication X-Authentication X-Forwarded-Authorization X-Original-Authorization
+    X-Amzn-Remapped-Authorization X-Serverless-Authorization X-Ms-Copy-Source-Authorization X-Authorization Auth X-Auth
+    X-Registry-Auth X-Sentry-Auth X-OAuth Cookie Cookie2 Set-Cookie Set-Cookie2 X-Cookie X-Forwarded-Cookie DPoP
+    DPoP-Nonce Mcp-Session-Id X-Session X-Session-Id X-SessionId session_id X-Claude-Code-Session-Id X-Session-Key
+    X-Metabase-Session X-Parse-Session-Token X-Sid X-Secret-Value X-Secret-Id X-Token-Id X-Api-Keys X-Password-Hash
+    X-Pass X-Pat X-Github-Pat Api-Key ApiKey X-Api-Key X-ApiKey X-API-Key-2 X-Api-Key-Value x-goog-api-key X-N8N-API-KEY
+    X-MBX-APIKEY X-RapidAPI-Key X-RapidAPI-Proxy-Secret X-Cisco-Meraki-API-Key X-Redmine-API-Key X-Parse-REST-API-Key
+    X-Parse-Master-Key DD-API-KEY DD-APPLICATION-KEY Ocp-Apim-Subscription-Key X-Functions-Key aeg-sas-key aeg-sas-token
+    X-Ms-Encryption-Key X-Auth-Key X-Auth-Token X-AuthToken X-Access-Token X-Amz-Security-Token X-Amz-Signature
+    X-Amz-Credential X-Refresh-Token X-Reset-Token X-Vault-Token X-Consul-Token X-Nomad-Token X-Plex-Token X-Figma-Token
+    X-GitLab-Token X-TrackerToken X-Auth-Request-Access-Token X-Forwarded-Access-Token X-Ms-Token-AAD-Id-Token
+    X-Shopify-Access-Token Private-Token Job-Token Deploy-Token X-CSRF-Token X-XSRF-TOKEN X-Goog-IAP-JWT-Assertion
+    Cf-Access-Jwt-Assertion CF-Access-Client-Secret X-JWT X-GitHub-OTP X-Hub-Signature-256 Stripe-Signature
+    X-Slack-Signature X-Signature-Ed25519 X-Shopify-Hmac-Sha256 Signature CB-ACCESS-SIGN CB-ACCESS-PASSPHRASE
+    X-Client-Credentials X-Passwd X-MapKey Cookie-Secret X-Bearer
+""")
+
+PUBLIC_FIELDS = words("""
+    WWW-Authenticate Proxy-Authenticate X-Amzn-Remapped-WWW-Authenticate Sec-WebSocket-Key Sec-WebSocket-Accept
+    Sec-WebSocket-Protocol Sec-Fetch-Site Sec-CH-UA Access-Control-Allow-Credentials Access-Control-Allow-Headers
+    Access-Control-Request-Headers Idempotency-Key X-Idempotency-Key Mcp-Protocol-Version Mcp-Method Mcp-Name
+    Mcp-Param-Token Mcp-Param-Api-Key Last-Event-ID Accept Accept-Encoding Cache-Control Connection Content-Length
+    Content-Type Content-Security-Policy Date ETag Host Keep-Alive Link Location Origin Referer Retry-After Server
+    Transfer-Encoding User-Agent Vary Via X-Request-Id X-Correlation-Id Traceparent X-Amz-Request-Id X-Ratelimit-Tokens
+    X-RateLimit-Remaining-Tokens anthropic-ratelimit-input-tokens-limit X-Input-Tokens X-Max-Tokens X-Token-Type
+    X-Token-Expires X-Ms-Token-AAD-Expires-On X-Session-Timeout X-Auth-Method X-Auth-Request-Email X-OAuth-Scopes
+    X-Accepted-OAuth-Scopes X-OAuth-Client-Id Signature-Input Accept-Signature Authentication-Info Surrogate-Key
+    X-Cache-Key X-Public-Key Public-Key-Pins X-Key-Id X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id
+    X-Goog-Encryption-Key-Sha256 CF-Access-Client-Id Author X-Author X-Monkey X-Compass X-Bypass X-Signature-Timestamp
+    X-Pass-Through Ping-From
+""")
+
+TOKEN_PATHS = words("""
+    /token /TOKEN /oauth/token /oauth/token.json /oauth2/tokens /oauth2/v2.0/token /common/oauth2/v2.0/devicecode
+    /login/oauth/access_token /login/device/code /device_authorization /device/code /register /register/client123
+    /api/oauth.v2.access /api/openid.connect.token /api/token/refresh /api/v1/access_token /oauth/v2/accessToken
+    /realms/x/protocol/openid-connect/token /realms/x/clients-registrations/openid-connect/7 /connect/token
+    /connect/deviceauthorization /oauth2/v1/clients /-/oauth_token /oauth2/get_token /services/oauth2/token
+    /v1/oauth/token/ /oidc/register /client/register /oauth/introspect /%74oken http://h/token
+""")
+
+PUBLIC_PATHS = ["/mcp", "/sse", "/messages/", "/v1/chat/completions", "/v1/messages/count", "/", "*", "/parse", "/authors"]
+
+
+def head(name: str, value: str) -> bytes:
+    return f"POST /mcp HTTP/1.1\r\nHost: h\r\n{name}: {value}\r\n\r\n".encode()
+
+
+def shared_head(head: bytes) -> bytes:
+    """Share one head that was recorded without redaction."""
+    sharing = Sharing(finder(), pseudonym)
+    opened = Open(at_ns=0, stream=0, sender=CLIENT, name="request", framing="body", connection=1, transaction=1, head=head)
+    return b"".join(record.head for record in (*sharing.feed(opened), *sharing.close()) if isinstance(record, Open))
+
+
+def test_the_tables_are_long_enough() -> None:
+    assert (len(set(SECRET_FIELDS)) >= 80, len(set(PUBLIC_FIELDS)) >= 40, len(set(TOKEN_PATHS)) >= 20) == (True,) * 3
+
+
+@pytest.mark.parametrize("name", SECRET_FIELDS)
+def test_a_field_with_a_secret_is_recorded_and_shared_without_it(name: str) -> None:
+    for spelled in (name, name.lower() if name != "X-MapKey" else name):
+        raw = head(spelled, SECRET)
+        assert SECRET.encode() not in REDACTOR.head(raw)[0]
+        assert SECRET.encode() not in shared_head(raw)
+
+
+@pytest.mark.parametrize("name", PUBLIC_FIELDS)
+def test_a_field_without_a_secret_is_kept(name: str) -> None:
+    raw = head(name, SECRET)
+    assert (REDACTOR.head(raw)[0], shared_head(raw)) == (raw, raw)
+
+
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
+
+
+@pytest.mark.parametrize(
+    ("value", "secret"),
+    [
+        ("Bearer s3cret-Value", "s3cret-Value"),
+        ("bearer SECRETVALUE", "SECRETVALUE"),
+        ("Basic dXNlcjpodW50ZXIy==", "dXNlcjpodW50ZXIy=="),
+        ("Token abc123def456", "abc123def456"),
+        ("AWS4-HMAC-SHA256 Credential=AK/x, Signature=0f", "Credential=AK/x, Signature=0f"),
+        ("hvs.CAESIJ0123456789abcdefgh", "hvs.CAESIJ0123456789abcdefgh"),
+        ("ghp_0123456789abcdefghij", "ghp_0123456789abcdefghij"),
+        ("sk-ant-0123456789abcdef", "sk-ant-0123456789abcdef"),
+        *(
+            (prefix + "0123456789abcdefghij", prefix + "0123456789abcdefghij")
+            for prefix in ("glptt-", "pplx-", "r8_", "shpca_", "tvly-")
+        ),
+        (JWT, JWT),
+    ],
+)
+def test_a_credential_is_redacted_under_any_name(value: str, secret: str) -> None:
+    raw = head("X-Custom", value)
+    assert REDACTOR.head(raw)[0] == raw.replace(secret.encode(), REDACTOR.pseudonym(secret.encode()))
+    assert secret.encode() not in shared_head(raw)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Bearer authentication",
+        "Basic Plan",
+        'Bearer realm="x", error="invalid_token"',
+        "Digest of the day",
+        "key",
+        "sk-1",
+        "eyJjdXJzb3IiOjEyMzQ1Njc4fQ",
+        "application/json; charset=utf-8",
+    ],
+)
+def test_a_value_that_is_no_credential_is_kept(value: str) -> None:
+    raw = head("X-Custom", value)
+    assert REDACTOR.head(raw)[0] == raw
+
+
+@pytest.mark.parametrize(
+    "name", ["WWW-Authenticate", "Mcp-Param-Note", "Sec-WebSocket-Protocol", "Access-Control-Allow-Headers"]
+)
+def test_a_field_that_never_carries_a_secret_is_not_looked_into(name: str) -> None:
+    raw = head(name, f"Bearer {SECRET}")
+    assert REDACTOR.head(raw)[0] == raw
+
+
+def test_a_scheme_is_no_part_of_the_secret_under_any_name() -> None:
+    names = [
+        REDACTOR.pseudonym(SECRET.encode()) in REDACTOR.head(head(name, f"Bearer {SECRET}"))[0] for name in SECRET_FIELDS[:6]
+    ]
+    assert names == [True] * 6
+
+
+class Disk:
+    """One exchange on its way to the disk."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self._sink = RedactingSink(self.records.extend, REDACTOR)
+
+    def recorded(self, request: bytes, sent: bytes, response: bytes, answered: bytes) -> bytes:
+        """Record a request and its response; return what reaches the disk of their bodies."""
+        for stream, (side, head, data) in enumerate([(CLIENT, request, sent), (SERVER, response, answered)]):
+            name = "request" if side == CLIENT else "response"
+            opened = Open(
+                at_ns=0, stream=stream, sender=side, name=name, framing="body", connection=1, transaction=1, head=head
+            )
+            self._sink((opened, Frame(stream, 0, 0, data), Close(at_ns=0, stream=stream, by=side, how="eof")))
+        return b"\n".join(record.data for record in self.records if isinstance(record, Frame))
+
+
+JSON_TYPE = b"Content-Type: application/json\r\n"
+FORM_TYPE = b"Content-Type: application/x-www-form-urlencoded\r\n"
+OK = b"HTTP/1.1 200 OK\r\n"
+GRANT = b'{"access_token":"%b","refreshToken":"%b","token_type":"Bearer"}' % (SECRET.encode(), SECRET.encode())
+RPC = b'{"id":1,"result":{"access_token":"%b"},"jsonrpc" : "2.0"}' % SECRET.encode()
+RPC_BATCH = b"[%b]" % RPC
+
+
+@pytest.mark.parametrize("path", TOKEN_PATHS)
+@pytest.mark.parametrize("coding", ["", "gzip"])
+def test_a_token_endpoint_is_known_by_its_path(path: str, coding: str) -> None:
+    field = f"Content-Encoding: {coding}\r\n".encode() if coding else b""
+    data = gzip.compress(GRANT) if coding else GRANT
+    kept = Disk().recorded(
+        b"POST %b?x=1 HTTP/1.1\r\n%b\r\n" % (path.encode(), JSON_TYPE), b'{"code":"x"}', OK + field + b"\r\n", data
+    )
+    assert SECRET.encode() not in kept
+    assert data not in kept
+
+
+@pytest.mark.parametrize("path", [*PUBLIC_PATHS, *TOKEN_PATHS[:3]])
+@pytest.mark.parametrize(
+    "answer",
+    [GRANT, b"\xef\xbb\xbf" + GRANT, b"[%b]" % GRANT, b")]}'\n" + GRANT, b"access_token=%b&x=1" % SECRET.encode(), RPC],
+)
+def test_the_answer_to_a_form_is_searched_at_every_path(path: str, answer: bytes) -> None:
+    request = b"POST %b HTTP/1.1\r\n%b\r\n" % (path.encode(), FORM_TYPE)
+    assert SECRET.encode() not in Disk().recorded(request, b"grant_type=x", OK + b"\r\n", answer)
+
+
+@pytest.mark.parametrize("path", PUBLIC_PATHS)
+def test_other_json_at_other_paths_is_kept(path: str) -> None:
+    request = b"POST %b HTTP/1.1\r\n%b\r\n" % (path.encode(), JSON_TYPE)
+    assert Disk().recorded(request, b"{}", OK + b"\r\n", GRANT) == b"{}\n" + GRANT
+
+
+@pytest.mark.parametrize("path", [*TOKEN_PATHS, *PUBLIC_PATHS])
+@pytest.mark.parametrize("data", [RPC, RPC_BATCH])
+def test_json_rpc_is_kept_at_every_path(path: str, data: bytes) -> None:
+    request = b"POST %b HTTP/1.1\r\n%b\r\n" % (path.encode(), JSON_TYPE)
+    assert Disk().recorded(request, data, OK + JSON_TYPE + b"\r\n", data) == b"\n".join((data, data))
+    sealed = gzip.compress(data)
+    assert Disk().recorded(request, data, OK + b"Content-Encoding: gzip\r\n\r\n", sealed) == b"\n".join((data, sealed))
+
+
+def test_a_multipart_form_at_a_token_endpoint_is_one_pseudonym() -> None:
+    request = b"POST /oauth/access_token HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b\r\n\r\n"
+    form = b'--b\r\nContent-Disposition: form-data; name="client_secret"\r\n\r\n%b\r\n--b--' % SECRET.encode()
+    assert SECRET.encode() not in Disk().recorded(request, form, OK + b"\r\n", GRANT)
+
+
+def test_trailers_are_redacted_as_heads_are() -> None:
+    trailers = "X-Took: 33\r\nX-Auth-Token: {}\r\nX-Custom: Bearer {}\r\n"
+    close = Close(at_ns=0, stream=0, by=SERVER, how="eof", extra={"trailers": trailers.format(SECRET, SECRET)})
+    records: list[Record] = []
+    RedactingSink(records.extend, REDACTOR)((close,))
+    name = REDACTOR.pseudonym(SECRET.encode()).decode()
+    assert [record.extra["trailers"] for record in records if isinstance(record, Close)] == [trailers.format(name, name)]
+
+
+def test_trailers_are_shared_as_heads_are() -> None:
+    trailers = f"X-Took: 33\r\nX-Secret-Id: {SECRET}\r\n"
+    close = Close(at_ns=0, stream=0, by=SERVER, how="eof", extra={"trailers": trailers})
+    sharing = Sharing(finder(), pseudonym)
+    (shared,) = (*sharing.feed(close), *sharing.close())
+    assert isinstance(shared, Close)
+    assert SECRET not in shared.extra["trailers"]
+    assert shared.extra["trailers"].startswith("X-Took: 33\r\nX-Secret-Id: redacted-")
