@@ -2,7 +2,17 @@
 
 An id means something in one scope and one direction only. Exact ids pair first: `7`, `"7"` and `7.0` are three ids. Where no
 request with the exact id waits, spellings of the same number pair too, as in both official SDKs. What is odd becomes a flaw of
-the message. Source: JSON-RPC 2.0, sections 4 to 6; MCP specification, basic/utilities (cancellation, progress).
+the message.
+
+A result without an id belongs to the one request that waits; then it has the flaw `by-order`. If several wait it stays unpaired, and
+they are its candidates. Progress in place of a result is a part, like `isComplete: false`:
+
+    → tools/call 4, tools/list 5
+    ← result 5
+    ← {"result":{"progress":30,"status":"processing"}}          a part of 4
+    ← {"result":{"progress":100,"status":"completed"}}          the answer to 4, by order
+
+Source: JSON-RPC 2.0, sections 4 to 6; MCP specification, basic/utilities (cancellation, progress).
 """
 
 from __future__ import annotations
@@ -11,23 +21,24 @@ import re
 from collections import deque
 from collections.abc import Callable, Container, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
-from ..records import CLIENT, SERVER
+from ..records import CLIENT, OTHER_SIDE, SERVER, Side
 from .exchange import Exchange, UnpairedMessage
 from .mcp.codes import TASK
-from .mcp.fields import PARTIAL
-from .mcp.methods import CANCELLED, LISTEN, OPENINGS, PROGRESS
+from .mcp.fields import PARTIAL, is_progress
+from .mcp.methods import CANCELLED, LISTEN, OPENINGS, PING, PROGRESS
 from .mcp.negotiation import Negotiation, ProbeDetector
 from .message import Kind, Message
 
-if TYPE_CHECKING:
-    from ..records import Side
-
 T = TypeVar("T")
 
+BY_ORDER: Final = "by-order"
+"""The flaw of a result without an id that was paired with the one request that waited."""
+
+PONG: Final = "pong"
+
 _NUMBER: Final = re.compile(r"-?\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,2})?", re.ASCII)
-_OTHER: Final[dict[Side, Side]] = {CLIENT: SERVER, SERVER: CLIENT}
 
 
 def spellings(key: str) -> list[str]:
@@ -113,6 +124,20 @@ class _Requests:
             self._promote(id)
         return exchange
 
+    def candidates(self) -> list[Exchange]:
+        """Return the requests that an answer without an id may be meant for: those that were given up only if no other waits."""
+        queued = (exchange for queue in self.queued.values() for exchange in queue)
+        waiting = [exchange for exchange in (*self.waiting.values(), *queued) if exchange.method != LISTEN]
+        return [exchange for exchange in waiting if exchange.cancelled is None and not exchange.over] or waiting
+
+    def take_by_order(self, exchange: Exchange, message: Message) -> None:
+        """Take a result without an id as the answer to `exchange`, or as a part of it."""
+        message.flaws = (*message.flaws, BY_ORDER)
+        if message.result_type == PARTIAL or is_progress(message):
+            exchange.partials = appended(exchange.partials, message)
+        else:
+            self.settle(exchange, message)
+
     def settle(self, exchange: Exchange, message: Message) -> None:
         """Take `message` as the answer to `exchange`, whatever its id."""
         id = exchange.request.id or ""
@@ -187,7 +212,11 @@ class _Requests:
     def _answer_again(self, id: str, message: Message) -> Exchange | None:
         alike = (id, *spellings(id))
         exchange = next((self.answered[spelling] for spelling in alike if spelling in self.answered), None)
-        if exchange is not None:
+        if exchange is None:
+            return None
+        if exchange.response is not None and BY_ORDER in exchange.response.flaws:  # that was a part, as it turns out
+            exchange.partials, exchange.response = appended(exchange.partials, exchange.response), message
+        else:
             exchange.more_responses = appended(exchange.more_responses, message)
         return exchange
 
@@ -206,12 +235,14 @@ class Correlator:
     `probes` is shared by all scopes of a capture.
     """
 
-    __slots__ = ("_next_row", "_requests", "negotiation")
+    __slots__ = ("_next_row", "_pings", "_requests", "negotiation")
 
     def __init__(self, next_row: Callable[[], int], probes: ProbeDetector | None = None) -> None:
         self._next_row = next_row
         self.negotiation = Negotiation(probes or ProbeDetector())
         self._requests: dict[Side, _Requests] = {CLIENT: _Requests(), SERVER: _Requests()}
+        self._pings: dict[Side, deque[UnpairedMessage]] = {}
+        """Notifications `ping`, which some clients send in place of requests, without their `pong`."""
 
     def feed(self, message: Message) -> Exchange | UnpairedMessage:
         kind = message.kind
@@ -235,7 +266,13 @@ class Correlator:
             return owner
         if message.revision is None:
             message.revision = self.negotiation.revision or self.negotiation.last_named
-        return UnpairedMessage(self._next_row(), message)
+        unpaired = UnpairedMessage(self._next_row(), message)
+        if kind is Kind.RESULT and message.id is None:
+            candidates = self._requests[OTHER_SIDE[message.sender]].candidates()
+            unpaired.candidates = tuple(exchange.row for exchange in candidates)
+        elif kind is Kind.NOTIFICATION and message.method in (PING, PONG):
+            self._beat(unpaired)
+        return unpaired
 
     def waits(self, sender: Side, id: str) -> bool:
         """Return whether a request of `sender` with exactly this id waits for its answer."""
@@ -246,16 +283,37 @@ class Correlator:
         self._requests[exchange.sender].settle(exchange, message)
         self._set_revision(exchange, message)
 
+    def take_by_order(self, exchange: Exchange, message: Message) -> None:
+        """Take a result without an id as the answer to `exchange`, or as a part of it."""
+        self._requests[exchange.sender].take_by_order(exchange, message)
+        self._set_revision(exchange, message)
+
     def close(self, silent: Side | None = None) -> list[Exchange]:
         """End the exchanges that wait for answers of `silent`, the side that sends no more; None: of both sides."""
-        sides = (CLIENT, SERVER) if silent is None else (_OTHER[silent],)
+        sides = (CLIENT, SERVER) if silent is None else (OTHER_SIDE[silent],)
         return [exchange for side in sides for exchange in self._requests[side].close()]
 
     def _answered(self, message: Message) -> Exchange | None:
         # An error with a null id says that its sender could not read some id (JSON-RPC 2.0, section 5): it answers none.
+        if message.id is None and message.kind is Kind.RESULT:
+            requests = self._requests[OTHER_SIDE[message.sender]]
+            candidates = requests.candidates()
+            if len(candidates) != 1:
+                return None
+            requests.take_by_order(candidates[0], message)
+            return candidates[0]
         if message.id is None or (message.id == "null" and message.kind is Kind.ERROR):
             return None
-        return self._requests[_OTHER[message.sender]].answer(message.id, message)
+        return self._requests[OTHER_SIDE[message.sender]].answer(message.id, message)
+
+    def _beat(self, row: UnpairedMessage) -> None:
+        """Pair a `pong` without an id with the oldest `ping` without one that waits for it."""
+        message = row.message
+        if message.method == PING:
+            self._pings.setdefault(message.sender, deque()).append(row)
+        elif pings := self._pings.get(OTHER_SIDE[message.sender]):
+            ping = pings.popleft()
+            row.candidates, ping.candidates = (ping.row,), (row.row,)
 
     def _set_revision(self, exchange: Exchange, message: Message) -> None:
         """Give `message` the revision of its exchange; the answer to an opening has its own, and sets it for what follows."""
@@ -271,11 +329,11 @@ class Correlator:
         if key is None:
             return None
         if message.method == PROGRESS:
-            exchange = self._requests[_OTHER[message.sender]].with_token_of(message)
+            exchange = self._requests[OTHER_SIDE[message.sender]].with_token_of(message)
         elif message.method == CANCELLED:
             exchange = self._requests[message.sender].with_id(key)
             if exchange is None:  # a server may end a subscription of its client so (2026-07-28, basic/patterns/cancellation)
-                exchange = self._requests[_OTHER[message.sender]].subscription(key)
+                exchange = self._requests[OTHER_SIDE[message.sender]].subscription(key)
             if exchange is not None and exchange.cancelled is None:
                 exchange.cancelled = message
         else:

@@ -4,21 +4,15 @@ A frame of stdin or stdout is a payload, a line on stderr is a line of the serve
 Nothing is paired here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from ..records import CLIENT, SERVER, Frame, Open
-from ..wire.framing import STDIO_FRAMINGS
-from ..wire.jsonrpc import Piece, cut, malformed
+from ..records import CLIENT, SERVER, Frame, Open, Side
+from ..wire.framing import STDIO_FRAMINGS, StdioFraming
+from ..wire.jsonrpc import Piece, cut, malformed, may_begin
 from ..wire.lines import Lines
 from .mcp.fields import notification_facts, request_facts, result_facts
 from .model import CaptureInfo, ChannelEvent, Kind, Log, Message
-
-if TYPE_CHECKING:
-    from ..records import Side
-    from ..wire.framing import StdioFraming
 
 Decoded: TypeAlias = Message | Log | ChannelEvent
 
@@ -29,9 +23,12 @@ _STDIO: Final[tuple[tuple[Side, str], ...]] = ((CLIENT, "stdin"), (SERVER, "stdo
 
 
 class _StdioStream:
-    """One stream: the parts of an unfinished frame, and whether records are missing since the last whole frame."""
+    """One stream: the parts of an unfinished frame, and whether records are missing since the last whole frame.
 
-    __slots__ = ("damaged", "flaw_of", "held", "is_log", "payload_of", "sender")
+    `left_out_bytes` is the size of parts that are not held, after the first part of a frame that `is_noise`.
+    """
+
+    __slots__ = ("damaged", "flaw_of", "held", "is_log", "is_noise", "left_out_bytes", "payload_of", "sender")
 
     def __init__(self, sender: Side, name: str, framing: type[StdioFraming] = Lines) -> None:
         self.sender: Side = sender
@@ -39,26 +36,42 @@ class _StdioStream:
         self.payload_of = framing.payload_of
         self.flaw_of = framing.flaw_of
         self.held: list[Frame] = []
+        self.is_noise = False
+        self.left_out_bytes = 0
         self.damaged = False
 
-    def take(self) -> Frame:
-        """Return the held parts as one frame, and hold nothing any more."""
-        frame = join_parts(self.held)
+    def hold(self, part: Frame, *, keeps_noise: bool) -> None:
+        """Hold a part until the frame is whole."""
+        if self.is_noise and self.held:
+            self.left_out_bytes += part.length
+            return
+        if not self.held:
+            self.is_noise = not keeps_noise and (self.is_log or not may_begin(self.payload_of(part.data)))
+        self.held.append(part)
+
+    def take(self, *last: Frame) -> Frame:
+        """Return the held parts and the last one as one frame."""
+        return join_parts([*self.held, *last])
+
+    def forget(self) -> None:
+        """Hold nothing any more."""
         self.held = []
+        self.left_out_bytes = 0
         self.damaged = False
-        return frame
 
 
 class Decoder:
     """Messages and log lines from the frames of one capture; a channel event for a frame of an unknown stream.
 
     `open` makes a stream known, `damage` says that records are missing here, `close` returns the frames that were cut short.
+    Unless it `keeps_noise`, it reads only the first and the last part of a frame that is a line of a log, or cannot be a message.
     """
 
-    __slots__ = ("_info", "_streams")
+    __slots__ = ("_info", "_keeps_noise", "_streams")
 
-    def __init__(self, info: CaptureInfo) -> None:
+    def __init__(self, info: CaptureInfo, *, keeps_noise: bool = True) -> None:
         self._info = info
+        self._keeps_noise = keeps_noise
         self._streams: dict[int, _StdioStream] = {}
 
     def open(self, record: Open) -> None:
@@ -79,7 +92,7 @@ class Decoder:
         if stream is None:
             return [ChannelEvent(self._info.index, frame.at_ns + self._info.shift_ns, frame)]
         if frame.part:
-            stream.held.append(frame)
+            stream.hold(frame, keeps_noise=self._keeps_noise)
             return []
         if stream.held or stream.damaged:
             return self._doubtful(stream, frame)
@@ -102,23 +115,29 @@ class Decoder:
         """Return the messages of the last part of a frame, or of a frame before which records are missing."""
         damaged, has_parts = stream.damaged, bool(stream.held)
         if stream.is_log:
-            stream.held.append(frame)
-            return [self._log(stream.take())]
-        messages = self._messages(stream, join_parts([*stream.held, frame]))
+            log = self._log(stream.take(frame))
+            stream.forget()
+            return [log]
+        messages = self._messages(stream, stream.take(frame))
         if damaged and has_parts and messages[0].kind is Kind.MALFORMED:
             # The end of the held frame is missing, or its middle: `frame` is read better by itself.
             self._info.messages -= len(messages)
             return [self._cut_short(stream), *self._messages(stream, frame)]
-        stream.held = []
-        stream.damaged = False
+        messages[0].unkept_bytes += stream.left_out_bytes
+        stream.forget()
         for message in messages:
             if damaged and (has_parts or message.kind is Kind.MALFORMED):
                 message.flaws = (*message.flaws, "damaged")
         return messages
 
     def _cut_short(self, stream: _StdioStream) -> Message | Log:
-        frame = stream.take()
-        return self._log(frame) if stream.is_log else self._message(stream, frame, malformed(frame.data, "cut short"))
+        frame, left_out_bytes = stream.take(), stream.left_out_bytes
+        stream.forget()
+        if stream.is_log:
+            return self._log(frame)
+        message = self._message(stream, frame, malformed(frame.data, "cut short"))
+        message.unkept_bytes += left_out_bytes
+        return message
 
     def _log(self, frame: Frame) -> Log:
         return Log(self._info.index, frame.number, frame.at_ns + self._info.shift_ns, frame.data)

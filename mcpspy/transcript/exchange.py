@@ -3,20 +3,16 @@
 Structs without garbage collection and not frozen, for the reasons that `model` gives. Only `transcript/` assigns to them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..records import Side
+from .http.transaction import Transaction
+from .mcp.methods import LISTEN
+from .mcp.revisions import Era
 from .message import Kind, Message
 from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
-
-if TYPE_CHECKING:
-    from ..records import Side
-    from .http.transaction import Transaction
-    from .mcp.revisions import Era
 
 __all__ = ["Exchange", "UnpairedMessage"]
 
@@ -44,7 +40,7 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
     left_ns: int | None = None
     """When the client closed the stream on which the answer was due, which cancels a request of the modern era."""
     is_probe: bool = False
-    """Whether a failure only shows that the server speaks something else: the client was opening, and can go on."""
+    """Whether the client tries with it what the server speaks: if it is refused, the client goes on in another way."""
 
     @property
     def capture(self) -> int:
@@ -95,7 +91,7 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
     @property
     def outcome(self) -> Outcome:
         """The outcome so far."""
-        if self.is_probe and self.has_failed:
+        if self.is_probe and was_refused(self):
             return Outcome.PROBE
         if self.response is None:
             if self.cancelled is not None or self.left_ns is not None:
@@ -109,22 +105,26 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
         return Outcome.TOOL_ERROR if self.response.is_error else Outcome.OK
 
     @property
-    def has_failed(self) -> bool:
-        """True if it brought no result, in a way in which servers refuse what they do not speak."""
-        status = 0 if self.transaction is None else self.transaction.status
-        if status in NO_ANSWERS or status >= HTTP_FAILURES or HTTP_REDIRECTS <= status < HTTP_ERRORS:
-            return False
-        if self.response is None:
-            return self.over or self.cancelled is not None or self.left_ns is not None
-        return self.response.kind is Kind.ERROR
-
-    @property
     def duration_ns(self) -> int | None:
         """From the request's last byte to the answer's last byte, or to the cancellation; None while neither came."""
         end = self.response or self.cancelled
         if end is not None:
             return end.at_ns - self.request.at_ns
         return None if self.left_ns is None else self.left_ns - self.request.at_ns
+
+    @property
+    def given_up_ns(self) -> int | None:
+        """The time at which its sender gave it up: by a cancellation, or by closing the stream.
+
+        None if it did not, or if it had the answer by then. A subscription lasts until it is cancelled, which is no giving up.
+        """
+        cancelled, response = self.cancelled, self.response
+        if (cancelled is None and self.left_ns is None) or self.method == LISTEN:
+            return None
+        if cancelled is None:
+            return self.left_ns if response is None else None
+        is_late = response is not None and response.at_ns < cancelled.at_ns
+        return None if is_late or cancelled.sender != self.sender else cancelled.at_ns
 
     @property
     def _unanswered(self) -> Outcome:
@@ -135,11 +135,23 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
         return Outcome.REDIRECTED if status < HTTP_ERRORS else Outcome.HTTP_ERROR
 
 
+def was_refused(exchange: Exchange) -> bool:
+    """Return whether a request brought no result, in a way in which servers refuse what they do not speak."""
+    status = 0 if exchange.transaction is None else exchange.transaction.status
+    if status in NO_ANSWERS or status >= HTTP_FAILURES or HTTP_REDIRECTS <= status < HTTP_ERRORS:
+        return False
+    if exchange.response is None:
+        return exchange.over or exchange.cancelled is not None or exchange.left_ns is not None
+    return exchange.response.kind is Kind.ERROR
+
+
 class UnpairedMessage(msgspec.Struct, eq=False, gc=False):
     """A message in no exchange, with a row of its own: a notification, an answer to no request, a malformed payload."""
 
     row: int
     message: Message
+    candidates: tuple[int, ...] = ()
+    """The rows of the requests that a result without an id may answer; of a `ping` or `pong` without an id, the other one."""
 
     @property
     def capture(self) -> int:

@@ -3,21 +3,17 @@
 A message keeps its bytes and parses them on request; no parsed JSON is held. A struct, for the reasons that `model` gives.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ..records import Side
 from .mcp.revisions import Era, era
-
-if TYPE_CHECKING:
-    from ..records import Side
 
 
 class Kind(StrEnum):
-    """The kind of a payload in JSON-RPC 2.0; `malformed` if it is no message."""
+    """The kind of a payload in JSON-RPC 2.0; `malformed` if it is not a message."""
 
     REQUEST = "request"
     NOTIFICATION = "notification"

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
+from ..records import Exit, Header, Open, Record
 from .exchange import Exchange, UnpairedMessage
 from .http.transaction import Transaction
 from .llm.model_call import ModelCall
 from .message import Kind, Message
 from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
 
-if TYPE_CHECKING:
-    from ..records import Exit, Header, Open, Record
+if TYPE_CHECKING:  # dataclasses, which a mock does not wait for
     from .calls.call import Call
     from .findings.rule import Finding
 
@@ -90,10 +90,14 @@ class CaptureInfo(msgspec.Struct, eq=False):
     """Whether its `end` record was read and no record before it is missing."""
     gaps: int = 0
     damages: int = 0
+    escalations: int = 0
+    """The number of times that mcpspy ended the server's processes by force."""
     unkept: int = 0
-    """Frames, or parts of frames, larger than `--max-size`: only their length and digest were kept."""
+    """The number of frames, or parts of frames, of which only length and digest were recorded, and not their bytes."""
     last_ns: int = 0
     """The time of its last record, on the capture's own clock: add `shift_ns`."""
+    now_ns: int | None = None
+    """The present, on the transcript's clock, for a capture that is still being recorded; None if nobody said so."""
     closed: bool = False
     """Whether no more records will come: its `end` was read, or the reader reached the end of the file."""
     streams: dict[int, Open] = {}
@@ -104,6 +108,16 @@ class CaptureInfo(msgspec.Struct, eq=False):
     """The names that HTTP clients gave themselves, each once."""
     calls: dict[int, Call] = {}
     """Calls of more than one exchange, and calls with a task, a subscription or notifications: by the numbers of all their rows."""
+
+    @property
+    def label(self) -> str:
+        """The name by which a user knows its server."""
+        return (self.header.label if self.header else "") or "server"
+
+    @property
+    def baseline(self) -> str:
+        """The name of its server's baseline: the label, or that of the capture which a replay played."""
+        return str(self.header.tapped.get("replayed_label") or "" if self.header else "") or self.label
 
     @property
     def is_model(self) -> bool:

@@ -1,7 +1,5 @@
 """Outcomes of exchanges and of model calls, and the HTTP statuses that decide them."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Final
 

@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import Final
 
 from ..records import CLIENT, Close, Exit, Note, Record, Spawn
+from .mcp.methods import INITIALIZED
 from .model import CaptureInfo, ChannelEvent, Exchange, Log, Row, Transcript, UnpairedMessage
 
 HANDSHAKE: Final = {"initialize", "server/discover"}
-INITIALIZED: Final = "notifications/initialized"
 DISCOVERY: Final = {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
 ANY_TIME: Final = {"ping", "logging/setLevel"}
 """Methods of requests that belong to no phase."""

@@ -3,18 +3,13 @@
 A row counts if anything of it came since then, or if it still waits for something. The caller gives the time; no clock is read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from .findings.rule import Finding
 from .http.transaction import Transaction
 from .llm.model_call import ModelCall
-from .model import CaptureInfo, Exchange, Outcome, Row
-
-if TYPE_CHECKING:
-    from .findings.rule import Finding
-    from .model import Transcript
+from .model import CaptureInfo, Exchange, Outcome, Row, Transcript
 
 EVER: Final = 1 << 80
 """A time later than any other."""

@@ -1,39 +1,41 @@
 """Records to a transcript: a pure fold, the same for a capture that is read whole and for one that grows.
 
-No clock and no file is read. Records of unknown kinds and of unknown streams become channel events.
+No clock and no file is read: headers say when captures began. Records of unknown kinds and of unknown streams become channel events.
+
+Captures of several servers share one time axis, and lanes with unique names. A client of stdio is known by its process, because one
+client talks to many servers; its name comes from its own messages. An HTTP tap is started by somebody else, and has any number of
+clients. A model is named as a server is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from heapq import merge
 from itertools import chain, count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ..records import CLIENT, Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Record
-from .captures import TimeAxis, name_lanes
 from .correlator import Correlator
 from .decoder import Decoded, Decoder
 from .mcp.fields import client_name
 from .mcp.negotiation import ProbeDetector
-from .model import CaptureInfo, ChannelEvent, Exchange, Kind, Message, Row, Transcript
+from .model import CaptureInfo, ChannelEvent, Exchange, Kind, Message, Row, Transcript, UnpairedMessage
 
 if TYPE_CHECKING:
     from .calls.join import CallJoiner
     from .http.assemble import TransactionAssembler
     from .llm.model_traffic import ModelTrafficAssembler
 
-_ERROR: Final = Kind.ERROR
 
-
-def transcribe(*captures: Iterable[Record], keep_frames: bool = False, with_findings: bool = True) -> Transcript:
+def transcribe(
+    *captures: Iterable[Record], keep_frames: bool = False, keep_noise: bool = True, with_findings: bool = True
+) -> Transcript:
     """Return the transcript of captures that do not grow any more: of each the records, as `mcpspy.read` returns them.
 
     `Transcript.captures` has them in the order in which they began; rows are numbered by time. For the options see `Transcriber`.
     Raises: TypeError: if a capture is not an iterable of records, such as the path of a file.
     """
-    transcriber = Transcriber(keep_frames=keep_frames, with_findings=with_findings)
+    transcriber = Transcriber(keep_frames=keep_frames, keep_noise=keep_noise, with_findings=with_findings)
     feed = transcriber.feed
     if len(captures) == 1:
         for record in _checked(captures[0]):
@@ -50,16 +52,27 @@ class Transcriber:
 
     `feed` and `close` return the rows that are new or changed; `transcript` has all of them at any time, and the findings after
     `close`. Of captures that grow, `findings(transcript)` returns the findings so far. With `keep_frames` the streams of HTTP
-    transactions keep their frames, to show HTTP as it was on the wire. Without `with_findings` there are no findings and no
-    calls, which also saves the time of their imports.
+    transactions keep their frames, to show HTTP as it was on the wire. Without `keep_noise` only the first and the last part of a
+    frame of stdio are kept that comes in parts (1 MiB each) and cannot be a message. Without `with_findings` there are no
+    findings and no calls, which also saves the time of their imports.
     """
 
-    __slots__ = ("_captures", "_client_names", "_keep_frames", "_next_row", "_time_axis", "_with_findings", "transcript")
+    __slots__ = (
+        "_captures",
+        "_client_names",
+        "_keep_frames",
+        "_keep_noise",
+        "_next_row",
+        "_time_axis",
+        "_with_findings",
+        "transcript",
+    )
 
-    def __init__(self, *, keep_frames: bool = False, with_findings: bool = True) -> None:
+    def __init__(self, *, keep_frames: bool = False, keep_noise: bool = True, with_findings: bool = True) -> None:
         self.transcript = Transcript()
         self._with_findings = with_findings
         self._keep_frames = keep_frames
+        self._keep_noise = keep_noise
         self._captures: list[_CaptureReader] = []
         self._time_axis = TimeAxis()
         self._client_names: dict[int, str] = {}
@@ -87,12 +100,17 @@ class Transcriber:
     def _begin(self, capture: int) -> None:
         while len(self._captures) <= capture:
             info = CaptureInfo(len(self._captures))
-            rows, next_row, on_client_name = self.transcript.rows, self._next_row, self._learn_client_name
-            make_http = partial(
-                _assembler, info, rows, next_row, on_client_name, keep_frames=self._keep_frames, joins=self._with_findings
-            )
             self.transcript.captures.append(info)
-            self._captures.append(_CaptureReader(info, rows, next_row, on_client_name, make_http, joins=self._with_findings))
+            reader = _CaptureReader(
+                info,
+                self.transcript.rows,
+                self._next_row,
+                self._learn_client_name,
+                keep_frames=self._keep_frames,
+                keep_noise=self._keep_noise,
+                joins=self._with_findings,
+            )
+            self._captures.append(reader)
         self._name_lanes()
 
     def _header(self, info: CaptureInfo, header: Header) -> None:
@@ -117,9 +135,9 @@ class _CaptureReader:
         "_correlator",
         "_decoder",
         "_http",
-        "_joined",
+        "_keep_frames",
         "_knows_client",
-        "_make_http",
+        "_next_row",
         "_on_client_name",
         "_probes",
         "_rows",
@@ -132,22 +150,23 @@ class _CaptureReader:
         rows: list[Row],
         next_row: Callable[[], int],
         on_client_name: Callable[[CaptureInfo, str], None],
-        make_http: Callable[[], TransactionAssembler | ModelTrafficAssembler],
         *,
+        keep_frames: bool,
+        keep_noise: bool,
         joins: bool,
     ) -> None:
         self.info = info
         self._http: TransactionAssembler | ModelTrafficAssembler | None = None
-        self._make_http = make_http
+        self._keep_frames = keep_frames
         self._rows = rows
+        self._next_row = next_row
         self._on_client_name = on_client_name
-        self._decoder = Decoder(info)
+        self._decoder = Decoder(info, keeps_noise=keep_noise)
         self._calls: CallJoiner | None = None
-        self._joined: frozenset[str] = frozenset()
         if joins:
-            from .calls.join import JOINED, CallJoiner
+            from .calls.join import CallJoiner
 
-            self._calls, self._joined = CallJoiner(info), JOINED
+            self._calls = CallJoiner(info)
         self._probes = ProbeDetector()
         self._correlator = Correlator(next_row, self._probes)
         self._knows_client = False
@@ -165,7 +184,7 @@ class _CaptureReader:
         if isinstance(record, Open):
             if record.transaction:
                 if self._http is None:
-                    self._http = self._make_http()
+                    self._http = self._assembler()
                 return self._http.open(record)
             self._decoder.open(record)
             return ()
@@ -180,6 +199,18 @@ class _CaptureReader:
         self.info.closed = True
         of_http = self._http.end() if self._http is not None else ()
         return (*rows, *of_http, *self._over(self._correlator.close()))
+
+    def _assembler(self) -> TransactionAssembler | ModelTrafficAssembler:
+        """Return what reads HTTP. Its import takes 9 of 89 ms, for which a mock of stdio need not wait."""
+        if self.info.is_model:
+            from .llm.model_traffic import ModelTrafficAssembler
+
+            return ModelTrafficAssembler(self.info, self._rows, self._next_row, keeps_frames=self._keep_frames)
+        from .http.assemble import TransactionAssembler
+
+        return TransactionAssembler(
+            self.info, self._rows, self._next_row, self._on_client_name, self._calls, keeps_frames=self._keep_frames
+        )
 
     def _in_transaction(self, record: Record) -> Sequence[Row] | None:
         """Return the rows that a record of a transaction changes; None for other records."""
@@ -206,6 +237,9 @@ class _CaptureReader:
             case End():
                 info.complete = not (info.gaps or info.damages)
                 return self.close()
+            case Note(topic="escalation"):
+                info.escalations += 1
+                return ()
             case Gap():
                 info.gaps += 1
             case Damage(reason=reason) if reason != "edited":  # an edited line is damaged and not missing
@@ -232,13 +266,10 @@ class _CaptureReader:
                     rows += self._probes.take_changed()
                 if not self._knows_client:
                     self._look_for_name(item)
-                if isinstance(row, Exchange) and row.request is not item:
-                    is_joined = item.result_type is not None or item.kind is _ERROR
-                else:
+                if isinstance(row, UnpairedMessage) or row.request is item:
                     self._rows.append(row)
-                    is_joined = item.method in self._joined
                 rows.append(row)
-                if (is_joined or calls) and joiner is not None and (first := joiner.feed(row, item)) is not None:
+                if joiner is not None and (calls or joiner.may_begin(item)) and (first := joiner.feed(row, item)) is not None:
                     rows.append(first)
             else:
                 self._rows.append(item)
@@ -252,25 +283,6 @@ class _CaptureReader:
             if name is not None:
                 self._knows_client = True
                 self._on_client_name(self.info, name)
-
-
-def _assembler(
-    info: CaptureInfo,
-    rows: list[Row],
-    next_row: Callable[[], int],
-    on_client_name: Callable[[CaptureInfo, str], None],
-    *,
-    keep_frames: bool,
-    joins: bool,
-) -> TransactionAssembler | ModelTrafficAssembler:
-    """Return what reads HTTP. Its import takes 9 of 89 ms, for which a mock of stdio need not wait."""
-    if info.is_model:
-        from .llm.model_traffic import ModelTrafficAssembler
-
-        return ModelTrafficAssembler(info, rows, next_row, keeps_frames=keep_frames)
-    from .http.assemble import TransactionAssembler
-
-    return TransactionAssembler(info, rows, next_row, on_client_name, keeps_frames=keep_frames, joins=joins)
 
 
 def _checked(records: Iterable[Record]) -> Iterator[Record]:
@@ -321,3 +333,88 @@ def _merged(captures: Sequence[Iterator[Record]], transcriber: Transcriber) -> I
 def _timed(records: Iterator[Record], capture: int, shift_ns: int) -> Iterator[tuple[int, int, Record]]:
     for record in records:
         yield record.at_ns + shift_ns, capture, record
+
+
+class TimeAxis:
+    """The common axis of several captures, which begins with the first one asked about.
+
+    Captures of one boot are compared by the monotonic clock, which nobody sets; others by wall time.
+    """
+
+    __slots__ = ("_boots", "_wall_ns")
+
+    def __init__(self) -> None:
+        self._wall_ns: int | None = None
+        self._boots: dict[str, int] = {}
+
+    def shift_ns(self, header: Header) -> int:
+        """Return the time to add to the times of this capture's records."""
+        if self._wall_ns is None:
+            self._wall_ns = header.wall_ns
+        shift_ns = header.wall_ns - self._wall_ns
+        if not header.boot_id:
+            return shift_ns
+        began_ns = self._boots.setdefault(header.boot_id, header.monotonic_ns - shift_ns)
+        return header.monotonic_ns - began_ns
+
+
+def name_lanes(captures: list[CaptureInfo], client_names: dict[int, str]) -> None:
+    """Set the lanes of `captures`: a name for every server, and one name for a client in all captures that it started.
+
+    `client_names` are the names that clients gave themselves, by the index of the capture. If an HTTP capture has several
+    clients, its own lane is for those without a name.
+    """
+    for info, name in zip(captures, _unique(info.label for info in captures), strict=True):
+        info.server = name
+    clients: dict[tuple[str, ...], list[CaptureInfo]] = {}
+    for info in captures:
+        if not _is_http(info):
+            clients.setdefault(_client(info), []).append(info)
+    names = _unique(_client_name(group, client_names) for group in clients.values())
+    for group, name in zip(clients.values(), names, strict=True):
+        for info in group:
+            info.client = name
+    for info in filter(_is_http, captures):
+        info.client = next(iter(info.client_names)) if len(info.client_names) == 1 else "client"
+    _name_model_clients([info for info in captures if info.is_model], [info for info in captures if not info.is_model])
+
+
+def _name_model_clients(models: list[CaptureInfo], others: list[CaptureInfo]) -> None:
+    """Name the client of model APIs, which carry no name: it is the client of the other captures, if these have only one."""
+    known = {name for info in others for name in (*info.client_names, info.client)}
+    if len(known) > 1:
+        known.discard("client")
+    if len(known) == 1:
+        (name,) = known
+        for info in models:
+            info.client = name
+
+
+def _client(info: CaptureInfo) -> tuple[str, ...]:
+    """Return a key that is equal for captures with the same parent process."""
+    header = info.header
+    if header is None or "pid" not in header.parent:
+        return (str(info.index),)
+    return (header.boot_id, str(header.parent["pid"]), str(header.parent.get("start")))
+
+
+def _is_http(info: CaptureInfo) -> bool:
+    return info.header is not None and info.header.tapped.get("transport") == "http"
+
+
+def _client_name(group: list[CaptureInfo], client_names: dict[int, str]) -> str:
+    own = next((client_names[info.index] for info in group if info.index in client_names), None)
+    header = group[0].header
+    return own or (str(header.parent.get("name") or "") if header else "") or "client"
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    """Return `names` with a number after those that are taken: `weather`, `weather 2`."""
+    unique: dict[str, None] = {}
+    for name in names:
+        free, count = name, 1
+        while free in unique:
+            count += 1
+            free = f"{name} {count}"
+        unique[free] = None
+    return list(unique)

@@ -318,6 +318,8 @@ class Account:
         descendants = tuple({"pid": 200 + at, "name": name} for at, name in enumerate((left or "").split(", ")) if name)
         status = None if code is None else int(code)
         self.add(Exit(at_ns=self.tick(), pid=101, code=status, signal=signal, descendants=descendants))
+        if descendants:
+            self.add(Note(at_ns=self.tick(), topic="descendants-running", text="processes that the server left still run"))
 
     def signals(self, name: str) -> None:
         self.add(Note(at_ns=self.tick(), topic="signal", text=f"{name} received and forwarded"))

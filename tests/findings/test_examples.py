@@ -6,6 +6,8 @@ After a change of a rule: `python -m tests.findings.make`.
 import pytest
 
 from mcpspy.capture.file.reader import Reader
+from mcpspy.sharing.credentials import shown_credentials
+from mcpspy.transcript.findings.credentials import CREDENTIAL_SHOWN
 from mcpspy.transcript.findings.invisible_text import HIDDEN_CHARACTERS
 from mcpspy.transcript.findings.llm.arguments import RULES as USE_RULES
 from mcpspy.transcript.findings.llm.costs import RULES as OFFER_RULES
@@ -16,7 +18,7 @@ from mcpspy.transcript.findings.rule import Family, Finding, Rule
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.findings.trust import NOT_ACCEPTED, SHARED_TOOL_NAME, TOOL_REDEFINED
 from mcpspy.transcript.model import Transcript
-from mcpspy.transcript.offers.baseline import Baseline, label_of
+from mcpspy.transcript.offers.baseline import Baseline
 from mcpspy.transcript.offers.definitions import offers
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.make import FOLDER, captures, files
@@ -28,7 +30,7 @@ ALSO: dict[str, set[str]] = {
 }
 """Other rules that the example of a rule breaks, because one fault brings another."""
 
-UNCOMPARED = (HIDDEN_CHARACTERS, SHARED_TOOL_NAME, TOOL_REDEFINED)
+UNCOMPARED = (CREDENTIAL_SHOWN, HIDDEN_CHARACTERS, SHARED_TOOL_NAME, TOOL_REDEFINED)
 """Rules about trust that need no baseline."""
 
 EXACT = (SCHEMA_RULES, TYPE_RULES, OFFER_RULES, USE_RULES)
@@ -56,10 +58,10 @@ def findings_in(name: str) -> list[Finding]:
     if rule.family not in (Family.COST, Family.TRUST):
         wanted -= {other.name for other in RULES.values() if other.family is Family.COST and other is not rule}
     if rule.family is not Family.TRUST or rule in UNCOMPARED:
-        return all_findings(transcript_of(name), rules=wanted)
+        return all_findings(transcript_of(name), rules=wanted, credentials=shown_credentials)
     accepted: dict[str, Baseline] = {}
-    for offer in [] if rule is NOT_ACCEPTED else offers(transcript_of(f"{rule.name}.clean")):
-        label = label_of(offer.capture_info)
+    for offer in [] if name == NOT_ACCEPTED.name else offers(transcript_of(f"{rule.name}.clean")):
+        label = offer.capture_info.baseline
         accepted[label] = Baseline(label).updated(offer)
     return all_findings(transcript_of(name), accepted, wanted)
 

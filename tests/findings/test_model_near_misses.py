@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.records import Frame, Gap, Record
+from mcpspy.records import Frame, Gap, Header, Record
 from mcpspy.transcript.findings.rule import Finding, Severity
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.account import Account
@@ -54,8 +54,8 @@ def test_without_the_model_s_leg_nothing_is_found() -> None:
 def test_a_tool_of_the_client_s_own_need_not_reach_a_server() -> None:
     account = LISTED + OFFERED + '  offers bash {"type":"object"}\n⇐ uses c1 bash {"command":"ls"}\n⇒ returns c1 a.txt' + SAYS
     assert {finding.rule: finding.severity for finding in findings_of(account)} == {
-        "offer-without-server": Severity.INFO,
-        "unused-offers": Severity.INFO,
+        "offer-without-server": Severity.NOTE,
+        "unused-offers": Severity.NOTE,
     }
 
 
@@ -84,7 +84,7 @@ def test_where_the_recording_has_a_gap_no_call_is_missed() -> None:
 
 def test_that_a_call_is_missing_where_the_recording_ends_may_mean_nothing() -> None:
     (finding,) = [finding for finding in findings_of(LISTED + USES) if finding.rule == "use-not-called"]
-    assert finding.severity is Severity.INFO
+    assert finding.severity is Severity.NOTE
 
 
 def test_a_server_that_others_call_may_be_another_client_s() -> None:
@@ -92,7 +92,7 @@ def test_a_server_that_others_call_may_be_another_client_s() -> None:
     (finding,) = [
         finding for finding in findings_of(USES + "⇒ returns c1 no" + SAYS, other) if finding.rule == "use-not-called"
     ]
-    assert finding.severity is Severity.INFO
+    assert finding.severity is Severity.NOTE
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def test_an_error_of_the_protocol_that_is_told_in_words_is_not_hidden() -> None:
 def test_a_result_that_came_after_the_model_was_told_is_said_to_be_late() -> None:
     account = LISTED + USES + '→ tools/call 2 {"name":"forecast","arguments":{"city":"Paris"}}\n⇒ returns c1 timed out' + SAYS
     late = findings_of(account + '\n· 2.0 s later\n← result 2 {"content":[{"type":"text","text":"sunny"}]}')
-    assert [(finding.rule, "before the server answered" in finding.what) for finding in late] == [("result-dropped", True)]
+    assert [(finding.rule, "before the server's response" in finding.what) for finding in late] == [("result-dropped", True)]
 
 
 def test_arguments_that_were_merely_left_out_or_added_are_no_more_than_a_note() -> None:
     uses = OFFERED + '⇐ uses c1 forecast {"city":"Paris","days":null}\n'
     called = '→ tools/call 2 {"name":"forecast","arguments":{"city":"Paris","unit":"C"}}\n← result 2 {"content":[]}\n'
     (finding,) = findings_of(LISTED + uses + called + "⇒ returns c1 sunny" + SAYS)
-    assert (finding.rule, finding.severity) == ("arguments-changed", Severity.INFO)
+    assert (finding.rule, finding.severity) == ("arguments-changed", Severity.NOTE)
 
 
 def test_two_servers_may_have_a_tool_of_the_same_name() -> None:
@@ -148,7 +148,7 @@ def test_tools_that_are_none_of_the_prompts_may_be_another_client_s() -> None:
         for finding in findings_of(LISTED + '⇒ asks x\n  offers bash {"type":"object"}\n⇐ says y')
         if finding.rule == "tool-not-offered"
     ]
-    assert finding.severity is Severity.INFO
+    assert finding.severity is Severity.NOTE
 
 
 def test_where_no_prompt_offers_anything_that_is_worth_a_warning() -> None:
@@ -163,7 +163,7 @@ def test_a_model_that_looks_for_tools_is_offered_them_later() -> None:
         for finding in findings_of(account + '  offers ToolSearch {"type":"object"}\n⇐ says y')
         if finding.rule == "tool-not-offered"
     ]
-    assert finding.severity is Severity.INFO
+    assert finding.severity is Severity.NOTE
 
 
 def test_tools_are_offered_once_by_some_clients() -> None:
@@ -189,7 +189,7 @@ def test_a_client_that_stops_an_answer_may_have_been_told_to() -> None:
         if getattr(record, "how", "") == "reset":
             record.by = "client"  # type: ignore[union-attr]  # a Close
     (finding,) = model_findings(transcribe(account.model.records))
-    assert (finding.rule, finding.severity, finding.culprit) == ("answer-broken", Severity.INFO, "client")
+    assert (finding.rule, finding.severity, finding.culprit) == ("answer-broken", Severity.NOTE, "client")
 
 
 def test_a_tool_that_is_called_in_broken_json_has_no_name_that_could_be_made_up() -> None:
@@ -246,9 +246,30 @@ def test_a_tool_of_the_client_s_own_that_is_called_alike_does_not_make_the_model
         "}]}", '},{"name":"fetch_page","inputSchema":{"type":"object"}}]}'
     )
     offers = '⇒ asks x\n  offers web_search {"type":"object"} Looks.\n⇐ says y'
-    assert {finding.rule: finding.severity for finding in findings_of(listed + offers)}["tool-not-offered"] is Severity.INFO
+    assert {finding.rule: finding.severity for finding in findings_of(listed + offers)}["tool-not-offered"] is Severity.NOTE
 
 
 def test_the_server_s_own_words_for_an_error_hide_it_no_more_than_the_server_does() -> None:
     (finding,) = findings_of(called_and_returned(text("Paris lies elsewhere", isError=True), "Paris lies elsewhere"))
-    assert (finding.rule, finding.severity) == ("error-hidden", Severity.INFO)
+    assert (finding.rule, finding.severity) == ("error-hidden", Severity.NOTE)
+
+
+@pytest.mark.parametrize("later_s", [-3600, 3600])
+def test_a_model_that_was_recorded_at_another_time_is_of_another_agent_than_the_server(later_s: int) -> None:
+    server, model = captures_of(LISTED + '⇒ asks x\n  offers bash {"type":"object"}' + SAYS)
+    assert "tool-not-offered" in {finding.rule for finding in model_findings(transcribe(server, model))}
+    header = model[0]
+    assert isinstance(header, Header)
+    header.wall_ns += later_s * 10**9
+    header.monotonic_ns += later_s * 10**9
+    assert "tool-not-offered" not in {finding.rule for finding in model_findings(transcribe(server, model))}
+
+
+def test_prompts_of_another_agent_need_not_offer_a_server_s_tools() -> None:
+    server, model = captures_of(LISTED.replace("}]}", '},{"name":"alerts","inputSchema":{}}]}') + OFFERED + SAYS.lstrip())
+    _, another = captures_of(LISTED + '⇒ asks x\n  offers bash {"type":"object"}' + SAYS + "\n⇒ asks y" + SAYS)
+    (finding,) = [
+        finding for finding in model_findings(transcribe(server, model, another)) if finding.rule == "tool-not-offered"
+    ]
+    assert "alerts" in finding.what
+    assert "in the prompt" in finding.what

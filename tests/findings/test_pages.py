@@ -31,5 +31,5 @@ def test_there_is_a_page_for_each_family_and_no_other() -> None:
 @pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
 def test_a_rule_says_what_it_sees_why_that_is_bad_whose_fault_it_is_what_it_looks_like_and_what_to_do(rule: Rule) -> None:
     page = PAGES[f"findings/{rule.family}.md"]
-    texts = (rule.name, rule.title, rule.family, rule.what, rule.why, rule.blame, rule.example, rule.clean, rule.fix)
+    texts = (rule.name, rule.title, rule.family, rule.what, rule.why, rule.blame, rule.example, rule.clean, rule.advice)
     assert all(text and text in page for text in texts)

@@ -66,13 +66,13 @@ def assert_found(case: Case, folder: Path) -> None:
     findings = checked(case.faulty(folder), *case.options(folder))
     assert (case.rule, case.culprit) in {(finding["rule"], finding["culprit"]) for finding in findings}
     others = [finding for finding in findings if finding["rule"] not in {case.rule, *case.with_it}]
-    assert [finding["what"] for finding in others if finding["severity"] != "info"] == []
+    assert [finding["what"] for finding in others if finding["severity"] != "note"] == []
 
 
 def assert_silent(case: Case, folder: Path) -> None:
     """Expect nothing at the default level, and nothing of this rule at any."""
     findings = checked(case.sound(folder), *case.options(folder))
-    assert [finding["what"] for finding in findings if finding["severity"] != "info" or finding["rule"] == case.rule] == []
+    assert [finding["what"] for finding in findings if finding["severity"] != "note" or finding["rule"] == case.rule] == []
 
 
 # --- stdio ---
@@ -169,9 +169,9 @@ class Caller:
     def request(self, verb: str, path: str = "", body: dict[str, Any] | None = None, **fields: str) -> HTTPResponse:
         """Send a request on a new connection, and wait for the head of the response."""
         connection = HTTPConnection(self._address, timeout=DEADLINE_S)
-        given = {name.replace("_", "-"): value for name, value in fields.items()}
+        headers = {name.replace("_", "-"): value for name, value in fields.items()}
         data = None if body is None else json.dumps(body)
-        connection.request(verb, path or self.path, data, {"Accept": BOTH, **self.fields, **given})
+        connection.request(verb, path or self.path, data, {"Accept": BOTH, **self.fields, **headers})
         self._opened.append(connection)
         self._opened.append(response := connection.getresponse())
         return response
@@ -194,8 +194,8 @@ class Caller:
 def serving(folder: Path, *words: str, peer: str = "faultyhttp.py") -> Iterator[int]:
     """Run a server of tests/peers on a free port, or on the one that the first word names. Yields the port."""
     (folder / "home").mkdir(exist_ok=True)
-    with started([*python(peer), *(words or ("0",))], folder, folder / f"{peer}.log", {}) as said:
-        yield port(said)
+    with started([*python(peer), *(words or ("0",))], folder, folder / f"{peer}.log", {}) as output:
+        yield port(output)
 
 
 def python(peer: str) -> list[str]:

@@ -46,8 +46,8 @@ def talk_with_dots(client: Talker) -> None:
 def answer_person(client: Talker, **capabilities: Any) -> None:
     """Call a tool that asks a person."""
     client.greet(**capabilities)
-    asked = client.ask("tools/call", 1, name="echo", arguments={"text": "x"})
-    client.answer(asked["id"], action="decline")
+    question = client.ask("tools/call", 1, name="echo", arguments={"text": "x"})
+    client.answer(question["id"], action="decline")
     client.line()
 
 

@@ -92,8 +92,8 @@ def played(talk: Callable[[Talker, str], None]) -> tuple[bytes, bytes]:
         (folder / "story.json").write_text(json.dumps({"answers": ANSWERS}))
         words = [sys.executable, str(PEERS / "modelserver.py"), str(folder / "story.json")]
         with (
-            started(words, folder, folder / "model.log", {}) as said,
-            recorded(f"http://127.0.0.1:{port(said)}/v1", folder, "--model", "--label", "m") as url,
+            started(words, folder, folder / "model.log", {}) as output,
+            recorded(f"http://127.0.0.1:{port(output)}/v1", folder, "--model", "--label", "m") as url,
         ):
             server = on_stdio(FAULTY, lambda client: talk(client, url))(folder)
         return server.read_bytes(), (folder / "a.mcpspy").read_bytes()

@@ -1,6 +1,7 @@
 """Problems of waiting: calls that time out or hang, and messages that a proxy on the way swallows."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,14 +36,18 @@ LETTERS = 15_000
 """So many letters of arguments made some servers hang."""
 
 
-def give_up(client: Talker) -> None:
+def give_up(reason: str) -> Callable[[Talker], None]:
     """Call, give up, and be answered nevertheless."""
-    client.greet()
-    client.together(
-        asking("tools/call", 1, {"name": "echo", "arguments": {"text": "report"}}),
-        asking("notifications/cancelled", None, {"requestId": 1, "reason": "Request timed out"}),
-    )
-    client.line()
+
+    def play(client: Talker) -> None:
+        client.greet()
+        client.together(
+            asking("tools/call", 1, {"name": "echo", "arguments": {"text": "report"}}),
+            asking("notifications/cancelled", None, {"requestId": 1, "reason": reason}),
+        )
+        client.line()
+
+    return play
 
 
 def call_at_length(client: Talker) -> None:
@@ -72,8 +77,8 @@ def hear_no_question(client: Talker) -> None:
 def answer_question(client: Talker) -> None:
     """Call it, and answer the question."""
     client.greet(sampling={})
-    asked = client.ask("tools/call", 1, name="echo", arguments={"text": "report"})
-    client.answer(asked["id"], role="assistant", content={"type": "text", "text": "A tap."}, model="none")
+    question = client.ask("tools/call", 1, name="echo", arguments={"text": "report"})
+    client.answer(question["id"], role="assistant", content={"type": "text", "text": "A tap."}, model="none")
     client.line()
 
 
@@ -107,14 +112,21 @@ def hangs_up(record: Record) -> bool:
     return isinstance(record, Close) and record.how != "eof"
 
 
-def at_cancellation(seconds: float) -> Play:
+def at_cancellation(seconds: float, reason: str = "") -> Play:
     """Let a client give up after so long, and a server answer 48 s later."""
-    given_up = later(on_stdio([*FAULTY, "slow"], give_up), seconds, holds(b"notifications/cancelled"))
+    given_up = later(on_stdio([*FAULTY, "slow"], give_up(reason)), seconds, holds(b"notifications/cancelled"))
     return later(given_up, 48, holds(b'"content"', 1))
 
 
 CASES = (
     Case(problem=3, rule="timed-out", culprit="server", faulty=at_cancellation(60), sound=at_cancellation(33.3)),
+    Case(
+        problem=3,
+        rule="timed-out",
+        culprit="server",
+        faulty=at_cancellation(33.3, "McpError: MCP error -32001: Request timed out"),
+        sound=at_cancellation(33.3, "The user changed their mind"),
+    ),
     Case(
         problem=4,
         rule="unanswered-request",
@@ -165,16 +177,22 @@ def test_without_the_fault_nothing_is(case: Case, tmp_path: Path) -> None:
 
 
 def test_a_timeout_says_when_the_answer_came_after_all(tmp_path: Path) -> None:
-    (found,) = checked(at_cancellation(60)(tmp_path), "--select", "timed-out")
-    assert "after 60.0 s" in found["what"]
-    assert "answered after 108.0 s" in found["what"]
+    (finding,) = checked(at_cancellation(60)(tmp_path), "--select", "timed-out")
+    assert "after 60.0 s" in finding["what"]
+    assert "answered after 108.0 s" in finding["what"]
+
+
+def test_a_call_that_was_given_up_is_a_note_that_blames_nobody(tmp_path: Path) -> None:
+    (finding,) = checked(at_cancellation(3, "The user changed their mind")(tmp_path), "--select", "given-up,timed-out")
+    assert (finding["rule"], finding["severity"], finding["culprit"]) == ("given-up", "note", "unclear")
+    assert "gave up on tools/call echo after 3.0 s; the server answered after 51.0 s." in finding["what"]
 
 
 def test_a_person_who_is_asked_may_take_their_time(tmp_path: Path) -> None:
     capture = later(on_stdio([*FAULTY, "asks=elicitation/create"], hear_no_question), 30, leaves)(tmp_path)
-    assert {finding["severity"] for finding in checked(capture)} == {"info"}
+    assert {finding["severity"] for finding in checked(capture)} == {"note"}
 
 
 def test_a_call_that_waits_for_an_answer_of_the_client_is_not_held_against_the_server(tmp_path: Path) -> None:
-    found = checked(later(on_stdio(ASKING, hear_no_question), 30, leaves)(tmp_path))
-    assert {finding["culprit"] for finding in found if finding["rule"] == "unanswered-request"} == {"client"}
+    findings = checked(later(on_stdio(ASKING, hear_no_question), 30, leaves)(tmp_path))
+    assert {finding["culprit"] for finding in findings if finding["rule"] == "unanswered-request"} == {"client"}

@@ -143,17 +143,17 @@ def test_without_the_fault_nothing_is(case: Case, tmp_path: Path) -> None:
 
 
 def test_the_last_words_of_a_reader_say_what_was_too_long(tmp_path: Path) -> None:
-    found = checked(on_stdio([*FAULTY, "limit=65536"], say_much)(tmp_path))
-    assert "limit" in next(finding["what"] for finding in found if finding["rule"] == "server-died")
+    findings = checked(on_stdio([*FAULTY, "limit=65536"], say_much)(tmp_path))
+    assert "limit" in next(finding["what"] for finding in findings if finding["rule"] == "server-died")
 
 
 def test_a_launcher_that_is_not_found_is_named(tmp_path: Path) -> None:
-    found = checked(on_stdio([NOWHERE, "-y", "some-server"], ask_nobody)(tmp_path))
-    assert NOWHERE in next(finding["what"] for finding in found if finding["rule"] == "server-not-started")
+    findings = checked(on_stdio([NOWHERE, "-y", "some-server"], ask_nobody)(tmp_path))
+    assert NOWHERE in next(finding["what"] for finding in findings if finding["rule"] == "server-not-started")
 
 
 def test_the_variable_that_a_server_misses_is_in_its_last_words(tmp_path: Path) -> None:
-    found = checked(on_stdio([*FAULTY, "needs=TOKEN"], ask_nobody)(tmp_path))
-    said = next(finding["what"] for finding in found if finding["rule"] == "server-died")
-    assert "KeyError: 'TOKEN'" in said
-    assert "^^^" not in said
+    findings = checked(on_stdio([*FAULTY, "needs=TOKEN"], ask_nobody)(tmp_path))
+    what = next(finding["what"] for finding in findings if finding["rule"] == "server-died")
+    assert "KeyError: 'TOKEN'" in what
+    assert "^^^" not in what

@@ -181,5 +181,5 @@ def spelled(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [spelled(item) for item in value]
     if isinstance(value, dict):
-        return {key: spelled(one) for key, one in value.items()}
+        return {key: spelled(item) for key, item in value.items()}
     return value

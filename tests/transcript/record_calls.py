@@ -40,8 +40,8 @@ def record_greeting(transport: str, mode: str, capture: Path) -> None:
         play([*words, "mcpspy", "run", "--capture", str(capture), "--", "python", "labserver.py", "stdio"], FOLDER, {})
         return
     with ExitStack() as running:
-        said = running.enter_context(started(["python", "labserver.py", transport, "0"], FOLDER, FOLDER / "server.log", {}))
-        upstream = f"http://127.0.0.1:{port(said)}{PATHS[transport]}"
+        output = running.enter_context(started(["python", "labserver.py", transport, "0"], FOLDER, FOLDER / "server.log", {}))
+        upstream = f"http://127.0.0.1:{port(output)}{PATHS[transport]}"
         url = running.enter_context(tapped(upstream, FOLDER, "--capture", str(capture)))
         play(put(client(Played(command=(), steps=steps, mode=mode, path=PATHS[transport])), URL=url), FOLDER, {})
 

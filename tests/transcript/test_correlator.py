@@ -38,8 +38,8 @@ def test_only_true_makes_a_tool_error(value: object) -> None:
 def test_both_sides_may_use_the_same_id_at_once() -> None:
     dialogue = Dialogue().client(request(1, "tools/call")).server(request(1, "elicitation/create"))
     dialogue.client(result(1, "from the client")).server(result(1, "from the server"))
-    asked = {exchange.method: exchange.response and exchange.response.result for exchange in dialogue.exchanges}
-    assert asked == {"tools/call": "from the server", "elicitation/create": "from the client"}
+    results = {exchange.method: exchange.response and exchange.response.result for exchange in dialogue.exchanges}
+    assert results == {"tools/call": "from the server", "elicitation/create": "from the client"}
 
 
 def test_zero_is_an_id() -> None:
@@ -57,8 +57,8 @@ def test_7_and_7_point_0_are_two_ids() -> None:
 
 
 def test_thirty_digits_are_not_rounded() -> None:
-    one, other = 123456789012345678901234567890, 123456789012345678901234567891
-    dialogue = Dialogue().client(request(one)).client(request(other)).server(result(other))
+    id, other = 123456789012345678901234567890, 123456789012345678901234567891
+    dialogue = Dialogue().client(request(id)).client(request(other)).server(result(other))
     assert [exchange.outcome for exchange in dialogue.exchanges] == [Outcome.UNANSWERED, Outcome.OK]
 
 
@@ -83,8 +83,8 @@ def test_a_batch_is_answered_by_a_batch() -> None:
 
 
 def test_each_capture_is_a_scope_of_its_own() -> None:
-    one, other = Dialogue("one").client(request(1)), Dialogue("other").server(result(1))
-    assert [exchange.outcome for exchange in transcribe(one.records, other.records).exchanges] == [Outcome.UNANSWERED]
+    first, other = Dialogue("one").client(request(1)), Dialogue("other").server(result(1))
+    assert [exchange.outcome for exchange in transcribe(first.records, other.records).exchanges] == [Outcome.UNANSWERED]
 
 
 # --- What is left over ---
@@ -104,8 +104,8 @@ def test_an_error_with_a_null_id_answers_nothing() -> None:
     assert (dialogue.exchange.response, dialogue.unpaired.kind) == (None, Kind.ERROR)
 
 
-def test_a_result_without_id_answers_nothing() -> None:
-    dialogue = Dialogue().client(request(1)).server(b'{"result":{"progress":30}}\n')
+def test_a_result_without_id_answers_nothing_where_no_request_waits() -> None:
+    dialogue = Dialogue().server(b'{"result":{"progress":30}}\n')
     assert (dialogue.unpaired.id, dialogue.unpaired.flaws) == (None, ("no-jsonrpc", "no-id"))
 
 
@@ -121,11 +121,13 @@ def test_a_second_answer_is_kept_beside_the_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "answered"), [("7", '"7"'), ('"7"', "7"), ("7", "7.0"), ("7.0", "7"), ('"7"', "7.0"), ("7", "7e0")]
+    ("request_id", "answered"), [("7", '"7"'), ('"7"', "7"), ("7", "7.0"), ("7.0", "7"), ('"7"', "7.0"), ("7", "7e0")]
 )
-def test_another_spelling_of_a_number_pairs_where_no_exact_id_waits(asked: str, answered: str) -> None:
+def test_another_spelling_of_a_number_pairs_where_no_exact_id_waits(request_id: str, answered: str) -> None:
     dialogue = (
-        Dialogue().client(b'{"id":%s,"method":"x"}\n' % asked.encode()).server(b'{"id":%s,"result":1}\n' % answered.encode())
+        Dialogue()
+        .client(b'{"id":%s,"method":"x"}\n' % request_id.encode())
+        .server(b'{"id":%s,"result":1}\n' % answered.encode())
     )
     assert dialogue.exchange.outcome is Outcome.OK
 

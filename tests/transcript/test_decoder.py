@@ -4,6 +4,7 @@ import pytest
 
 from mcpspy.records import Frame, Open
 from mcpspy.transcript.model import ChannelEvent, Kind, Log, Outcome, UnpairedMessage
+from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.dialogue import Dialogue, notification, progress, request, result, tool_call
 
 # --- Streams ---
@@ -97,6 +98,20 @@ def test_a_line_of_stderr_whose_end_never_came_is_a_log_line() -> None:
 def test_a_log_line_in_parts_is_one_line() -> None:
     dialogue = Dialogue().parts(2, b"some", b"thing\n")
     assert [row.raw for row in dialogue.transcript.rows if isinstance(row, Log)] == [b"something\n"]
+
+
+def test_of_noise_in_parts_the_first_and_the_last_are_kept_if_that_is_enough() -> None:
+    parts = (b"some", b"thing", b" else\n")
+    noise = Dialogue().client(request(1)).parts(1, *parts).server(result(1))
+    logged, message = Dialogue().parts(2, *parts), Dialogue().client(request(1)).parts(1, LINE[:20], LINE[20:30], LINE[30:])
+    (unpaired,) = (row for row in transcribe(noise.records, keep_noise=False).rows if isinstance(row, UnpairedMessage))
+    kept = unpaired.message
+    assert (kept.raw, kept.size, kept.flaws, kept.reason) == (b"some else\n", 15, (), "not JSON")
+    assert [row.raw for row in transcribe(logged.records, keep_noise=False).rows if isinstance(row, Log)] == [b"some else\n"]
+    (exchange,) = transcribe(message.records, keep_noise=False).exchanges
+    assert exchange.response is not None
+    assert exchange.response.raw == LINE
+    assert noise.unpaired.raw == b"".join(parts)
 
 
 def test_a_message_after_parts_without_an_end_is_read() -> None:

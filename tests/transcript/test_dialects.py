@@ -13,8 +13,8 @@ ENDPOINT = "/messages?sessionId=szN2CtIyxmYqjDAAAAAF"
 
 def part(id: int | None, text: str, *, complete: bool) -> dict[str, Any]:
     """Return a part of a result, as some servers cut it; without an id it has no version either."""
-    said = {"content": [{"type": "text", "text": text}], "isComplete": complete}
-    return {"result": said} if id is None else result(id, said)
+    answer = {"content": [{"type": "text", "text": text}], "isComplete": complete}
+    return {"result": answer} if id is None else result(id, answer)
 
 
 @pytest.fixture

@@ -20,13 +20,13 @@ def logged(words: str, value: Any = None) -> bytes:
     return f"[main] DEBUG c.e.McpServer - {words}{text}\n".encode()
 
 
-def found(scene: Dialogue) -> list[LogMatch]:
+def matches_of(scene: Dialogue) -> list[LogMatch]:
     """Return the log matches of a scene, in the order of their lines."""
     return list(log_matches(scene.transcript.rows).values())
 
 
 def only(scene: Dialogue) -> LogMatch:
-    (quote,) = found(scene)
+    (quote,) = matches_of(scene)
     return quote
 
 
@@ -44,7 +44,7 @@ def test_a_response_that_is_logged_before_it_is_sent_matches_too() -> None:
 
 
 def test_a_later_message_of_the_client_does_not_match() -> None:
-    assert not found(Dialogue().stderr(logged("收到请求: ", CALL)).client(CALL))
+    assert not matches_of(Dialogue().stderr(logged("收到请求: ", CALL)).client(CALL))
 
 
 def test_a_notification_matches_too() -> None:
@@ -114,16 +114,16 @@ def test_equal_messages_of_two_captures_are_told_apart() -> None:
     ids=["another id", "an id of another type", "a part of it", "cut short", "cut with dots", "printed and cut", "words alone"],
 )
 def test_a_part_of_a_value_matches_nothing(line: bytes) -> None:
-    assert not found(Dialogue().client(CALL).stderr(line))
+    assert not matches_of(Dialogue().client(CALL).stderr(line))
 
 
 def test_a_line_that_is_too_long_is_not_read() -> None:
     call = request(0, "tools/call", {"name": "x" * MAX_LINE_BYTES})
-    assert not found(Dialogue().client(call).stderr(logged("", call)))
+    assert not matches_of(Dialogue().client(call).stderr(logged("", call)))
 
 
 def test_the_tries_in_one_line_are_bounded() -> None:
-    assert not found(Dialogue().client(CALL).stderr(b"{ " * MAX_TRIES + logged("", CALL)))
+    assert not matches_of(Dialogue().client(CALL).stderr(b"{ " * MAX_TRIES + logged("", CALL)))
 
 
 def test_messages_are_not_parsed_where_no_line_can_quote_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,12 +160,12 @@ def test_every_value_is_found_in_json_and_as_python_prints_it(value: Any) -> Non
     scene = Dialogue().client(message)
     for text in (json.dumps(message), json.dumps(message, ensure_ascii=False), repr(message)):
         scene.stderr(text.encode("utf-8", "surrogatepass").replace(b"\n", b" ") + b"\n")
-    assert [match.row for match in found(scene)] == [1, 1, 1]
+    assert [match.row for match in matches_of(scene)] == [1, 1, 1]
 
 
 def test_nesting_without_end_matches_nothing() -> None:
     deep = b'{"a":' * 50_000
-    assert not found(Dialogue().client(CALL).stderr(deep + b"\n").stderr(deep.replace(b'"', b"'") + b"\n"))
+    assert not matches_of(Dialogue().client(CALL).stderr(deep + b"\n").stderr(deep.replace(b'"', b"'") + b"\n"))
 
 
 def test_a_line_without_a_python_value_is_tried_as_one_only_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,5 +176,5 @@ def test_a_line_without_a_python_value_is_tried_as_one_only_once(monkeypatch: py
         read.append(at)
 
     monkeypatch.setattr("mcpspy.transcript.log_matches._printed", failing)
-    assert not found(Dialogue().client(CALL).stderr(b"{'a'," * 50 + b"\n"))
+    assert not matches_of(Dialogue().client(CALL).stderr(b"{'a'," * 50 + b"\n"))
     assert len(read) == 1

@@ -17,8 +17,8 @@ def scene() -> Dialogue:
 
 
 def course(made: Dialogue) -> Lifecycle:
-    (found,) = lifecycles(made.transcript)
-    return found
+    (lifecycle,) = lifecycles(made.transcript)
+    return lifecycle
 
 
 def milliseconds(made: Dialogue) -> dict[str, float | None]:
@@ -105,8 +105,8 @@ def test_a_signal_that_ends_the_server_begins_the_shutdown() -> None:
 def test_over_http_there_are_no_phases() -> None:
     traffic = Traffic()
     opened_session(traffic, "s")
-    (found,) = lifecycles(traffic.transcript)
-    assert (found.phases, found.start_up) == ([], None)
+    (lifecycle,) = lifecycles(traffic.transcript)
+    assert (lifecycle.phases, lifecycle.start_up) == ([], None)
 
 
 def test_servers_have_phases_of_their_own() -> None:

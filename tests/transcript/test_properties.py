@@ -146,7 +146,7 @@ ANY_RECORDS = st.lists(RECORDS, max_size=15).map(numbered)
 DIALOGUES = st.lists(st.tuples(st.integers(0, 2), LINES), max_size=20)
 
 
-def told(lines: list[tuple[int, bytes]]) -> Dialogue:
+def dialogue_of(lines: list[tuple[int, bytes]]) -> Dialogue:
     dialogue = Dialogue()
     for stream, data in lines:
         dialogue.line(stream, data)
@@ -171,9 +171,9 @@ def test_no_bytes_on_any_stream_raise(frames: list[tuple[int, bytes]]) -> None:
 
 
 @given(CAPTURES, CAPTURES)
-def test_merging_captures_loses_nothing(one: list[Record], other: list[Record]) -> None:
-    alone = [transcribe(one), transcribe(other)]
-    together = transcribe(one, other)
+def test_merging_captures_loses_nothing(first: list[Record], other: list[Record]) -> None:
+    alone = [transcribe(first), transcribe(other)]
+    together = transcribe(first, other)
     assert len(together.rows) == sum(len(transcript.rows) for transcript in alone)
     assert len(together.messages) == sum(len(transcript.messages) for transcript in alone)
 
@@ -207,18 +207,18 @@ def test_looking_for_findings_changes_nothing(records: list[Record]) -> None:
 @given(DIALOGUES)
 def test_every_line_is_in_the_transcript_once(lines: list[tuple[int, bytes]]) -> None:
     single = [(stream, data) for stream, data in lines if not data.startswith(b"[")]
-    assert everything_said(told(single).transcript) == single
+    assert everything_said(dialogue_of(single).transcript) == single
 
 
 @given(DIALOGUES)
 def test_rows_are_numbered_without_gaps(lines: list[tuple[int, bytes]]) -> None:
-    rows = [row.row for row in told(lines).transcript.rows if isinstance(row, Exchange | UnpairedMessage)]
+    rows = [row.row for row in dialogue_of(lines).transcript.rows if isinstance(row, Exchange | UnpairedMessage)]
     assert rows == list(range(1, len(rows) + 1))
 
 
 @given(DIALOGUES)
 def test_an_exchange_is_answered_by_the_other_side_and_later(lines: list[tuple[int, bytes]]) -> None:
-    for exchange in told(lines).exchanges:
+    for exchange in dialogue_of(lines).exchanges:
         for response in [*exchange.more_responses, *([exchange.response] if exchange.response else [])]:
             assert response.sender != exchange.sender
             assert response.number >= exchange.request.number

@@ -13,14 +13,16 @@ SECOND_NS = 10**9
 
 
 def ask(second: float, id: int, method: str = "tools/list", params: str = "{}") -> Frame:
-    return said(0, second, b'{"jsonrpc":"2.0","id":%d,"method":"%s","params":%s}\n' % (id, method.encode(), params.encode()))
+    return line_frame(
+        0, second, b'{"jsonrpc":"2.0","id":%d,"method":"%s","params":%s}\n' % (id, method.encode(), params.encode())
+    )
 
 
 def answer(second: float, id: int, result: str = "{}") -> Frame:
-    return said(1, second, b'{"jsonrpc":"2.0","id":%d,"result":%s}\n' % (id, result.encode()))
+    return line_frame(1, second, b'{"jsonrpc":"2.0","id":%d,"result":%s}\n' % (id, result.encode()))
 
 
-def said(stream: int, second: float, data: bytes) -> Frame:
+def line_frame(stream: int, second: float, data: bytes) -> Frame:
     at_ns = int(second * SECOND_NS)
     return Frame(stream, at_ns, at_ns, data)
 
@@ -53,8 +55,13 @@ TALK = [ask(1, 1), answer(2, 1), ask(10, 2), answer(30, 2), ask(25, 3), answer(2
 
 
 def test_what_ended_before_is_left_out_and_what_ended_after_is_there() -> None:
-    found = transcribe([*opened(), *TALK])
-    assert (numbers(found, 0), numbers(found, 20), numbers(found, 26), numbers(found, 27)) == ([1, 2, 3], [2, 3], [2, 3], [2])
+    transcript = transcribe([*opened(), *TALK])
+    assert (numbers(transcript, 0), numbers(transcript, 20), numbers(transcript, 26), numbers(transcript, 27)) == (
+        [1, 2, 3],
+        [2, 3],
+        [2, 3],
+        [2],
+    )
 
 
 def test_a_call_that_hangs_since_long_before_belongs_to_it() -> None:
@@ -63,18 +70,22 @@ def test_a_call_that_hangs_since_long_before_belongs_to_it() -> None:
 
 def test_a_call_without_an_answer_waited_until_the_server_ended() -> None:
     gone = Exit(at_ns=50 * SECOND_NS, pid=13, code=1)
-    found = transcribe([*opened(), ask(1, 1), gone, End(at_ns=60 * SECOND_NS, frames=1, bytes=0, messages=1, gaps=0, why="")])
-    assert (numbers(found, 49), numbers(found, 51)) == ([1], [])
+    transcript = transcribe(
+        [*opened(), ask(1, 1), gone, End(at_ns=60 * SECOND_NS, frames=1, bytes=0, messages=1, gaps=0, why="")]
+    )
+    assert (numbers(transcript, 49), numbers(transcript, 51)) == ([1], [])
 
 
 def test_a_call_that_was_cut_off_waited_until_the_last_record() -> None:
-    found = transcribe([*opened(), ask(1, 1), said(2, 50, b"still here\n")])
-    assert (numbers(found, 49), numbers(found, 51)) == ([1], [])
+    transcript = transcribe([*opened(), ask(1, 1), line_frame(2, 50, b"still here\n")])
+    assert (numbers(transcript, 49), numbers(transcript, 51)) == ([1], [])
 
 
 def test_progress_keeps_a_call_alive() -> None:
     call = ask(1, 1, "tools/call", '{"name":"a","_meta":{"progressToken":1}}')
-    progress = said(1, 40, b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}\n')
+    progress = line_frame(
+        1, 40, b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}\n'
+    )
     gone = Exit(at_ns=41 * SECOND_NS, pid=13, code=1)
     assert numbers(transcribe([*opened(), call, progress, gone]), 40) == [1]
 
@@ -96,27 +107,27 @@ def test_lines_and_events_count_by_their_time(second: float, kinds: set[type]) -
     records: list[Record] = [
         ask(1, 1),
         answer(2, 1),
-        said(2, 30, b"hm\n"),
+        line_frame(2, 30, b"hm\n"),
         Close(at_ns=40 * SECOND_NS, stream=0, by="client", how="eof"),
     ]
     assert {type(row) for row in RecentRows(growing(*records), {0: int(second * SECOND_NS)}).rows} == kinds
 
 
 def test_a_capture_for_which_no_moment_is_named_is_there_with_all_its_rows() -> None:
-    found = growing(*TALK)
-    assert RecentRows(found, {}).rows == found.rows
+    transcript = growing(*TALK)
+    assert RecentRows(transcript, {}).rows == transcript.rows
 
 
 def test_what_repeats_is_counted_from_then_on_and_points_at_the_first_since() -> None:
-    noise = [said(1, second, b"Debug: loaded\n") for second in (1, 2, 30, 40)]
-    found = growing(*noise)
-    (whole,) = [finding for finding in findings(found) if finding.rule == "stdout-noise"]
-    kept = RecentRows(found, {0: 20 * SECOND_NS})
-    (late,) = [finding for finding in findings(found, kept.is_about) if finding.rule == "stdout-noise"]
+    noise = [line_frame(1, second, b"Debug: loaded\n") for second in (1, 2, 30, 40)]
+    transcript = growing(*noise)
+    (whole,) = [finding for finding in findings(transcript) if finding.rule == "stdout-noise"]
+    kept = RecentRows(transcript, {0: 20 * SECOND_NS})
+    (late,) = [finding for finding in findings(transcript, kept.is_about) if finding.rule == "stdout-noise"]
     assert ((whole.count, whole.at_ns), (late.count, late.at_ns)) == ((4, SECOND_NS), (2, 30 * SECOND_NS))
 
 
 def test_the_finding_about_a_cut_off_capture_counts_by_its_time() -> None:
-    found = transcribe([*opened(), *TALK])
-    told = [RecentRows(found, {0: second * SECOND_NS}).is_about(found.findings[-1]) for second in (29, 31)]
-    assert (found.findings[-1].rule, told) == ("capture-incomplete", [True, False])
+    transcript = transcribe([*opened(), *TALK])
+    recent = [RecentRows(transcript, {0: second * SECOND_NS}).is_about(transcript.findings[-1]) for second in (29, 31)]
+    assert (transcript.findings[-1].rule, recent) == ("capture-incomplete", [True, False])

@@ -182,8 +182,8 @@ def test_no_records_make_an_empty_transcript() -> None:
 # --- Lanes ---
 
 
-def lanes(*told: Dialogue) -> list[tuple[str, str]]:
-    return [(lane.name, lane.role) for lane in transcribe(*(dialogue.records for dialogue in told)).lanes]
+def lanes(*dialogues: Dialogue) -> list[tuple[str, str]]:
+    return [(lane.name, lane.role) for lane in transcribe(*(dialogue.records for dialogue in dialogues)).lanes]
 
 
 def test_a_server_is_named_by_its_label() -> None:
@@ -198,8 +198,8 @@ def test_servers_with_one_label_are_told_apart() -> None:
 
 
 def test_a_number_that_is_taken_is_not_given_again() -> None:
-    told = [Dialogue("a"), Dialogue("a 2"), Dialogue("a")]
-    assert [name for name, role in lanes(*told) if role == "server"] == ["a", "a 2", "a 3"]
+    dialogues = [Dialogue("a"), Dialogue("a 2"), Dialogue("a")]
+    assert [name for name, role in lanes(*dialogues) if role == "server"] == ["a", "a 2", "a 3"]
 
 
 def test_a_client_is_named_by_its_process() -> None:
@@ -225,18 +225,18 @@ def test_a_client_that_says_no_name_keeps_that_of_its_process(info: object) -> N
 
 
 def test_captures_with_one_parent_process_share_the_client() -> None:
-    told = [Dialogue("weather").client(initialize()), Dialogue("files")]
-    assert lanes(*told) == [("claude-ai", "client"), ("weather", "server"), ("files", "server")]
+    dialogues = [Dialogue("weather").client(initialize()), Dialogue("files")]
+    assert lanes(*dialogues) == [("claude-ai", "client"), ("weather", "server"), ("files", "server")]
 
 
 def test_a_process_id_used_again_is_another_client() -> None:
-    told = [Dialogue(header=make_header(parent={"pid": 7, "name": "claude", "start": start})) for start in (3, 4)]
-    assert [name for name, role in lanes(*told) if role == "client"] == ["claude", "claude 2"]
+    dialogues = [Dialogue(header=make_header(parent={"pid": 7, "name": "claude", "start": start})) for start in (3, 4)]
+    assert [name for name, role in lanes(*dialogues) if role == "client"] == ["claude", "claude 2"]
 
 
 def test_without_a_parent_every_capture_has_a_client_of_its_own() -> None:
-    told = [Dialogue(header=make_header(parent={})) for _ in range(2)]
-    assert [name for name, role in lanes(*told) if role == "client"] == ["client", "client 2"]
+    dialogues = [Dialogue(header=make_header(parent={})) for _ in range(2)]
+    assert [name for name, role in lanes(*dialogues) if role == "client"] == ["client", "client 2"]
 
 
 def test_a_parent_that_is_no_process_does_no_harm() -> None:
@@ -247,20 +247,20 @@ def test_a_parent_that_is_no_process_does_no_harm() -> None:
 
 
 def test_captures_of_one_boot_are_compared_by_the_monotonic_clock() -> None:
-    one = Dialogue("one", header=make_header(label="one", monotonic_ns=100 * MS, wall_ns=10**18))
+    first = Dialogue("one", header=make_header(label="one", monotonic_ns=100 * MS, wall_ns=10**18))
     other = Dialogue("other", header=make_header(label="other", monotonic_ns=130 * MS, wall_ns=10**18 - 10**12))
-    assert [source.shift_ns for source in transcribe(one.records, other.records).captures] == [0, 30 * MS]
+    assert [source.shift_ns for source in transcribe(first.records, other.records).captures] == [0, 30 * MS]
 
 
 def test_captures_of_different_boots_are_compared_by_wall_time() -> None:
-    one = Dialogue(header=make_header(boot_id="x", monotonic_ns=10**15))
+    first = Dialogue(header=make_header(boot_id="x", monotonic_ns=10**15))
     other = Dialogue(header=make_header(boot_id="y", wall_ns=10**18 + 70 * MS))
-    assert [source.shift_ns for source in transcribe(one.records, other.records).captures] == [0, 70 * MS]
+    assert [source.shift_ns for source in transcribe(first.records, other.records).captures] == [0, 70 * MS]
 
 
 def test_captures_that_name_no_boot_are_compared_by_wall_time() -> None:
-    told = [Dialogue(header=make_header(boot_id="", wall_ns=10**18 + at_ns)) for at_ns in (0, 70)]
-    assert [source.shift_ns for source in transcribe(*(dialogue.records for dialogue in told)).captures] == [0, 70]
+    dialogues = [Dialogue(header=make_header(boot_id="", wall_ns=10**18 + at_ns)) for at_ns in (0, 70)]
+    assert [source.shift_ns for source in transcribe(*(dialogue.records for dialogue in dialogues)).captures] == [0, 70]
 
 
 def test_rows_of_several_captures_are_numbered_by_the_common_clock() -> None:
@@ -276,8 +276,8 @@ def test_rows_of_several_captures_are_numbered_by_the_common_clock() -> None:
 
 
 def test_sources_stand_in_the_order_in_which_they_began() -> None:
-    told = [Dialogue(header=make_header(label=label, monotonic_ns=at)) for label, at in (("late", 5), ("early", 0))]
-    assert [source.server for source in transcribe(*(dialogue.records for dialogue in told)).captures] == ["early", "late"]
+    dialogues = [Dialogue(header=make_header(label=label, monotonic_ns=at)) for label, at in (("late", 5), ("early", 0))]
+    assert [source.server for source in transcribe(*(dialogue.records for dialogue in dialogues)).captures] == ["early", "late"]
 
 
 def test_the_rows_of_one_capture_keep_their_own_order() -> None:
@@ -319,7 +319,7 @@ def test_record_by_record_gives_the_same_transcript_as_all_at_once() -> None:
 def test_two_captures_fed_in_turns_pair_as_each_does_alone() -> None:
     transcriber = Transcriber()
     turns = zip_longest(STORY.records, STORY.records)
-    for record, capture in chain.from_iterable(((one, 0), (other, 1)) for one, other in turns):
+    for record, capture in chain.from_iterable(((first, 0), (second, 1)) for first, second in turns):
         transcriber.feed(record, capture)
     alone = [(exchange.method, exchange.outcome) for exchange in STORY.exchanges]
     for capture in (0, 1):

@@ -5,20 +5,16 @@ Source: MCP specification, 2026-07-28: basic/patterns/mrtr, basic/patterns/subsc
 client/elicitation; SEP-2663 for tasks from 2026-07-28 on.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ...records import Side
+from ..exchange import Exchange, UnpairedMessage
 from ..mcp.codes import INPUT_REQUIRED
 from ..mcp.methods import LISTEN
 from ..outcome import Outcome
-
-if TYPE_CHECKING:
-    from ...records import Side
-    from ..exchange import Exchange, UnpairedMessage
 
 SUBSCRIBE: Final = "resources/subscribe"
 UNSUBSCRIBE: Final = "resources/unsubscribe"

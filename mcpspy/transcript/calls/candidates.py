@@ -7,12 +7,10 @@ however many calls there are.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ..outcome import Outcome
-
-if TYPE_CHECKING:
-    from .call import Call
+from .call import Call
 
 Name: TypeAlias = tuple[Hashable, ...]
 

@@ -4,11 +4,10 @@ Rows keep their numbers and know nothing of calls. A message that could belong t
 `ambiguous-call`. `references` knows by which names messages refer to calls. Source: see `call`.
 """
 
-from __future__ import annotations
+from typing import Final, TypeAlias
 
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-from ...records import CLIENT, SERVER
+from ...records import OTHER_SIDE, SERVER, Side
+from ..http.transaction import Scope
 from ..mcp.codes import INPUT_REQUIRED, TASK
 from ..mcp.methods import LISTEN, MAY_NEED_INPUT
 from ..model import CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
@@ -26,10 +25,6 @@ from .references import (
     task_facts,
 )  # fmt: skip
 
-if TYPE_CHECKING:
-    from ...records import Side
-    from ..http.transaction import Scope
-
 _ELICIT: Final = "elicitation/create"
 _ELICITED: Final = "notifications/elicitation/complete"
 _UPDATED: Final = "notifications/resources/updated"
@@ -38,8 +33,6 @@ TASK_STATUSES: Final = frozenset(("notifications/tasks/status", "notifications/t
 
 JOINED: Final = frozenset((*ABOUT_TASKS, LISTEN, SUBSCRIBE, UNSUBSCRIBE, _ELICIT, _ELICITED, *TASK_STATUSES))
 """Methods that may begin a call. Once there is a call, any message may belong to it."""
-
-_OTHER: Final[dict[Side, Side]] = {CLIENT: SERVER, SERVER: CLIENT}
 
 MAX_REPLACED_SESSIONS: Final = 8
 """The number of replaced sessions, one behind the other, in which a task is looked for."""
@@ -51,8 +44,8 @@ Asker: TypeAlias = "Scope | str"
 class CallJoiner:
     """The calls of one capture, in `CaptureInfo.calls` by the numbers of all their rows.
 
-    `feed` takes each message with the row that it became part of: once there are calls all messages, before that those with a
-    method of `JOINED`, errors, and results with a type. It returns the first row of the call that it changed, if that is another
+    `feed` takes each message with the row that it became part of: once there are calls all messages, before that those that may
+    begin a call. It returns the first row of the call that it changed, if that is another
     row. `firsts` does the same for rows that changed without a message.
     """
 
@@ -70,6 +63,10 @@ class CallJoiner:
         """Notifications about tasks that came before the answer that began the task."""
         self._elicited = Candidates()
         self._subscribed: dict[tuple[str, Asker | None], Call] = {}
+
+    def may_begin(self, message: Message) -> bool:
+        """Return whether a message may begin a call: by its method, as an error, or as a result with a type."""
+        return message.method in JOINED or message.result_type is not None or message.kind is Kind.ERROR
 
     def feed(self, row: Exchange | UnpairedMessage, message: Message) -> Exchange | None:
         """Take in a message; most belong to no call."""
@@ -262,11 +259,11 @@ class CallJoiner:
         """Take in the status of a task, reported by the side that runs it."""
         if message.target is None:
             return None
-        match = self._find_task(_OTHER[message.sender], message.target, message)
+        match = self._find_task(OTHER_SIDE[message.sender], message.target, message)
         if match.ambiguous:
             _flag(message)
         elif match.call is None:
-            self._early.setdefault((_OTHER[message.sender], message.target, self._asker(message)), []).append(row)
+            self._early.setdefault((OTHER_SIDE[message.sender], message.target, self._asker(message)), []).append(row)
         facts = None if match.call is None else task_facts(message)
         if match.call is not None and facts is not None:
             self._note_status(match.call, facts, message.at_ns)
@@ -319,7 +316,7 @@ class CallJoiner:
         id = related_task(message) if b"related-task" in message.raw else None
         if id is None:
             return None
-        match = self._find_task(_OTHER[message.sender], id, message)
+        match = self._find_task(OTHER_SIDE[message.sender], id, message)
         if match.call is None and not match.ambiguous:
             match = self._find_task(message.sender, id, message)
         if match.ambiguous:

@@ -4,21 +4,16 @@ Messages go in, names come out. Payloads are read only of the few messages that 
 another shape than the specification wants refers to nothing. Source: see `call`.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterable
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ...wire.json_spans import Slice, id_key, members, string
+from ..exchange import Exchange
 from ..mcp.codes import RELATED_TASK, SUBSCRIPTION_ID, URL_ELICITATION_REQUIRED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..exchange import Exchange
-    from ..message import Message
-    from .candidates import Name
+from ..message import Message
+from .candidates import Name
 
 _NEW_IN_EACH_ROUND: Final = frozenset(("inputResponses", "requestState", "_meta"))
 """Members of `params` that differ between the rounds of one call."""

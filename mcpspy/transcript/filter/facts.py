@@ -10,9 +10,11 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...records import CLIENT, SERVER, Damage, Gap, Note, Partial
-from ...wire.json_spans import members, string
+from ...wire.json_spans import string
+from ..calls.call import Call
 from ..http.transaction import ScopeKind, Transaction
 from ..mcp.codes import INPUT_REQUIRED
+from ..mcp.fields import code_of
 from ..mcp.methods import PROGRESS
 from ..message import Kind, Message
 from ..model import (
@@ -30,7 +32,6 @@ from ..model import (
 )
 
 if TYPE_CHECKING:
-    from ..calls.call import Call
     from ..llm.prompt import Answer
 
 
@@ -232,9 +233,9 @@ def statuses(subject: Subject) -> tuple[str, ...]:
                 return words
             if response.result_type == INPUT_REQUIRED:
                 return (*words, NEEDS_INPUT)
-            return (*words, _code(response)) if response.kind is Kind.ERROR else words
+            return (*words, code_of(response)) if response.kind is Kind.ERROR else words
         case UnpairedMessage(message=Message(kind=Kind.ERROR) as message):
-            return ("error", "failed", _code(message))
+            return ("error", "failed", code_of(message))
         case Transaction():
             return _transaction_statuses(row)
         case ModelCall(outcome=outcome):
@@ -249,11 +250,6 @@ def _transaction_statuses(row: Transaction) -> tuple[str, ...]:
     if row.status >= HTTP_ERRORS:
         return ("http-error", "failed")
     return ("redirected",) if row.status >= HTTP_REDIRECTS else ("ok",)
-
-
-def _code(error: Message) -> str:
-    """Return the code of a JSON-RPC error as it was spelled; empty if it has none."""
-    return bytes(members(members(error.raw).get("error", b"")).get("code", b"")).decode("utf-8", "replace")
 
 
 def ids(subject: Subject) -> tuple[str, ...]:

@@ -4,24 +4,20 @@ Each message is compared with the filter, together with the facts of its exchang
 There are no regular expressions, so that the work is linear in the bytes. docs/filter.md explains the language.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ..message import Message
 from ..model import Exchange, Numbered, Row, Transcript, UnpairedMessage
 from . import facts
 from .facts import Subject
 from .grammar import AllOf, AnyOf, Filter, Node, Not, Term, Text, parse, terms
 from .keys import HINTS, KEYS, Test, checked
 from .result import FilterResult
-
-if TYPE_CHECKING:
-    from ..message import Message
 
 _CHECKS: Final = dict.fromkeys(KEYS, checked)
 

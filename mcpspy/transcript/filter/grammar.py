@@ -276,7 +276,7 @@ class _Parser:
 
     def _check_gap(self, token: _Token) -> None:
         if token.glued:
-            raise self._error("a blank is missing here", "Write one between two terms.", token.at)
+            raise self._error("a space is missing here", "Write one between two terms.", token.at)
 
     def _word(self, word: str) -> bool:
         return self._next.kind == "word" and self._next.text.lower() == word

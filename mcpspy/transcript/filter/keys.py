@@ -3,8 +3,6 @@
 One table serves the parser, the matcher and the page that explains filters (`views.filter_page`).
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Iterable
@@ -211,7 +209,7 @@ _ALL: Final = (
     Key(name="method", values=_GLOB, example="method:tools/*", test=_texts(facts.methods), of_notification=True,
         meaning="the method of the call, or of a notification that belongs to it"),
     Key(name="tool", values=_GLOB, example="tool:search*", test=_texts(facts.tools),
-        meaning="the tool that is called, or that a model wants called"),
+        meaning="the tool that is called, or that a model asks for"),
     Key(name="model", values=_GLOB, example="model:gpt-*", test=_texts(facts.models),
         meaning="the language model that is called, or that answers, as the API names it"),
     Key(name="prompt", values=_GLOB, example="prompt:review", test=_texts(facts.prompts), meaning="the prompt that is requested"),
@@ -241,7 +239,7 @@ _ALL: Final = (
     Key(name="kind", values=_listed(_KINDS), example="kind:notification", of_message=True,
         test=_texts(facts.kinds, vocabulary=_KINDS, closed=True),
         meaning="the kind of the message, or of a row without one. `response` is result and error, `noise` is output on stdout that"
-        " is no message, `event` is anything that happened to the channel, `transaction` is an HTTP request without a message,"
+        " is not a message, `event` is anything that happened to the channel, `transaction` is an HTTP request without a message,"
         " `model` is a call of a model API"),
     Key(name="id", values=_GLOB, example="id:7", test=_texts(facts.ids),
         meaning='the id of the request, or of a tool use. `id:7` finds `7` and `"7"`'),

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..findings.rule import Finding
 from ..model import ChannelEvent, Log, Numbered, Row
 
 if TYPE_CHECKING:
-    from ..findings.rule import Finding
     from .grammar import Filter
 
 

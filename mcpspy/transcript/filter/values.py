@@ -4,8 +4,6 @@ A text goes in; a test or a `Moment` comes out, or `BadValue`, which says what i
 time of day becomes a point in time when a transcript shows on which day it began.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

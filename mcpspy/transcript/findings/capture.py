@@ -5,58 +5,52 @@ from typing import Final
 
 from .facts import CaptureFacts
 from .hits import hit_on_record
-from .rule import Family, Hit, Rule, Severity
+from .rule import Hit, Severity, capture_rule
 
-CAPTURE_INCOMPLETE: Final = Rule(
+CAPTURE_INCOMPLETE: Final = capture_rule(
     name="capture-incomplete",
     title="Capture has no end",
-    family=Family.CAPTURE,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="The capture has no end: mcpspy was killed, or is still recording.",
     why="Nothing is known of what came after its last record; nothing before it is missing.",
     blame="mcpspy: it could not write its last record.",
     example='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}\n· the capture breaks off',
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
-    fix="Ignore this unless it keeps happening: clients kill servers that take too long to end.",
+    advice="Ignore this unless it keeps happening: clients kill servers that take too long to end.",
 )
 
-CAPTURE_DAMAGED: Final = Rule(
+CAPTURE_DAMAGED: Final = capture_rule(
     name="capture-damaged",
     title="Capture damaged",
-    family=Family.CAPTURE,
-    severity=Severity.WARNING,
     what="Lines of the capture are missing or cannot be read.",
-    why="Messages may be missing, so findings about answers are left out.",
+    why="Messages may be missing, so findings about responses are left out.",
     blame="The file: its lines are not as mcpspy wrote them.",
     example='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}\n· the line before is flipped',
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
-    fix="Run mcpspy verify to see what was lost, and with --repair to copy the sound lines.",
+    advice="Run mcpspy verify to see what was lost, and with --repair to copy the sound lines.",
 )
 
-CAPTURE_EDITED: Final = Rule(
+CAPTURE_EDITED: Final = capture_rule(
     name="capture-edited",
     title="Capture edited",
-    family=Family.CAPTURE,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="Lines of the capture have no checksum: somebody edited them.",
     why="These lines do not show what was recorded.",
     blame="The file: mcpspy writes every line with a checksum.",
     example='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}\n· the line before is edited',
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
-    fix="Nothing, if you edited them yourself.",
+    advice="Nothing, if you edited them yourself.",
 )
 
-RECORDING_GAP: Final = Rule(
+RECORDING_GAP: Final = capture_rule(
     name="recording-gap",
     title="Messages not recorded",
-    family=Family.CAPTURE,
-    severity=Severity.WARNING,
     what="Recording failed for a while, and messages passed unrecorded.",
-    why="Messages are missing, so findings about answers are left out.",
+    why="Messages are missing, so findings about responses are left out.",
     blame="The disk: it refused what mcpspy wrote.",
     example="· No space left on device: 120 frames, 96000 bytes",
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
-    fix="Free space on the disk, or store captures elsewhere with MCPSPY_HOME or --capture FILE.",
+    advice="Free space on the disk, or store captures elsewhere with MCPSPY_HOME or --capture FILE.",
 )
 
 RULES: Final = (CAPTURE_INCOMPLETE, CAPTURE_DAMAGED, CAPTURE_EDITED, RECORDING_GAP)

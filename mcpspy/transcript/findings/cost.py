@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from ..model import Exchange, Kind
-from ..offers.baseline import label_of
 from ..stats.context import ServerCost, ToolCost, costs, result_text
 from ..stats.tokens import estimated_tokens
 from .facts import TranscriptFacts
-from .rule import Family, Hit, Rule, Severity, hit_in
+from .rule import Hit, Rule, Severity, cost_rule, hit_in
 from .words import listed, quoted
 
 COSTLY_TOKENS: Final = 10_000
@@ -24,44 +23,41 @@ _TOOL: Final = '{"name":"read","description":"Reads a file.","inputSchema":{"typ
 _TWO_TOOLS: Final = _LIST + '{"tools":[' + _TOOL + "," + _TOOL.replace("read", "write") + "]}"
 _CALLED: Final = '\n→ tools/call 2 {"name":"read"}\n← result 2 {"content":[{"type":"text","text":"ok"}]}'
 
-COSTLY_TOOLS: Final = Rule(
+COSTLY_TOOLS: Final = cost_rule(
     name="costly-tools",
     title="Costly tool definitions",
-    family=Family.COST,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="The definitions of a server's tools take more than 10,000 tokens (estimated).",
     why="Clients put them into the model's context in every conversation, used or not.",
     blame="The server, which offers so much, or the client's configuration, which can leave tools out.",
     example=_LIST
     + '{"tools":[{"name":"read","description":"Reads a file. ⟪0123456789 ×1500⟫","inputSchema":{"type":"object"}}]}',
     clean=_LIST + '{"tools":[' + _TOOL + "]}",
-    fix="Shorten descriptions and schemas, offer fewer tools, or switch unused tools off in the client.",
+    advice="Shorten descriptions and schemas, offer fewer tools, or switch unused tools off in the client.",
 )
 
-UNUSED_TOOLS: Final = Rule(
+UNUSED_TOOLS: Final = cost_rule(
     name="unused-tools",
     title="Tools never used",
-    family=Family.COST,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="Some tools were never called, while others of the same server were.",
     why="Each takes space in the model's context and can be chosen by mistake.",
     blame="Unclear: one session proves little; over many, the server offers tools that nobody needs.",
     example=_TWO_TOOLS + _CALLED,
     clean=_TWO_TOOLS + _CALLED + _CALLED.replace("read", "write").replace("2", "3"),
-    fix="Check several captures of the server at once, and switch off in the client what none of them used.",
+    advice="Check several captures of the server at once, and switch off in the client what none of them used.",
 )
 
-LARGE_RESULT: Final = Rule(
+LARGE_RESULT: Final = cost_rule(
     name="large-result",
     title="Large result",
-    family=Family.COST,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="A tool's result takes more than 10,000 tokens (estimated).",
     why="It fills the model's context for the rest of the conversation, or the client cuts it.",
     blame="The server: it decides how much it sends, and could send it in pages.",
     example='→ tools/call 1 {"name":"read"}\n← result 1 {"content":[{"type":"text","text":"⟪0123456789 ×1500⟫"}]}',
     clean='→ tools/call 1 {"name":"read"}\n← result 1 {"content":[{"type":"text","text":"0123456789"}]}',
-    fix="Let the tool take a limit or a page, or return a link to a resource.",
+    advice="Let the tool take a limit or a page, or return a link to a resource.",
 )
 
 RULES: Final = (COSTLY_TOOLS, UNUSED_TOOLS, LARGE_RESULT)
@@ -73,7 +69,7 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Find servers and results that take much of the context."""
     by_label: dict[str, list[ServerCost]] = {}
     for cost in costs(facts.transcript):
-        by_label.setdefault(label_of(cost.offer.capture_info), []).append(cost)
+        by_label.setdefault(cost.offer.capture_info.label, []).append(cost)
         yield from _costly(cost)
     for sessions in by_label.values():
         yield from _unused(sessions)
@@ -106,8 +102,12 @@ def _unused(sessions: list[ServerCost]) -> Iterator[Hit]:
     if not unused:
         return
     tokens = sum(tool.definition_tokens for tool in unused)
+    were, their = ("was", "Its definition takes") if len(unused) == 1 else ("were", "Their definitions take")
     where = f" in {len(sessions)} captures" if len(sessions) > 1 else ""
-    what = f"{len(unused):,} of {len(offered):,} tools were never called{where}, and take about {tokens:,} tokens: {_tools(unused)}."
+    what = (
+        f"{len(unused):,} of {len(offered):,} tools {were} never called{where}: {_tools(unused)}. "
+        f"{their} about {tokens:,} tokens."
+    )
     advice = "Switch them off in the client, if these captures show its usual work." if len(sessions) > 1 else ""
     yield _hit(UNUSED_TOOLS, unused[0], what, "unclear", advice=advice)
 

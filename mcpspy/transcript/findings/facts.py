@@ -1,20 +1,22 @@
 """Facts for the modules of rules, gathered in one pass over a transcript's rows."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from ...records import CLIENT, SERVER, Close, Damage, End, Exit, Gap, Note, Partial, Spawn, Stall
+from ...records import CLIENT, SERVER, Close, Damage, End, Exit, Gap, Note, Partial, Side, Spawn, Stall
 from ..calls.call import Call
-from ..correlator import spellings
+from ..correlator import BY_ORDER, spellings
 from ..http.decode import SEALED
 from ..http.transaction import Transaction
 from ..mcp.methods import CANCELLED, PROGRESS
 from ..mcp.revisions import Era
-from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Numbered, Outcome, Row, Transcript, UnpairedMessage
+from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..offers.baseline import Baseline
 from ..offers.definitions import LISTINGS
+from .answer_index import AnswerIndex
+from .misdeliveries import Misdeliveries, misdeliveries
 
 _MARKERS: Final = b" \t\r\n~^"
 """Lines of these characters alone only point at a place in the line above."""
@@ -29,40 +31,44 @@ _HARMLESS_SIGNALS: Final = ("SIGUSR1", "SIGUSR2")
 """Notes that begin with one of these signals end nothing: the sender stays."""
 
 _AMBIGUOUS: Final = frozenset({"ambiguous-stream", "ambiguous-id"})
-"""Flaws of answers that are paired with no request because they fit several."""
+"""Flaws of responses that are paired with no request because they fit several."""
 
 _KEPT: Final = LISTINGS | {"tools/call"}
 _REFERRING: Final = frozenset({PROGRESS, CANCELLED})
 
 LOG: Final = "notifications/message"
-CHANGES: Final = frozenset(
-    {
-        "notifications/tools/list_changed",
-        "notifications/prompts/list_changed",
-        "notifications/resources/list_changed",
-        "notifications/resources/updated",
-    }
-)
-_OPT_IN: Final = CHANGES | {LOG}
+SUBSCRIPTION_FILTERS: Final = {
+    "notifications/tools/list_changed": "toolsListChanged",
+    "notifications/prompts/list_changed": "promptsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+    "notifications/resources/updated": "resourceSubscriptions",
+}
+"""By a notification of a change: the member of params.notifications by which a subscription requests it."""
+_OPT_IN: Final = SUBSCRIPTION_FILTERS.keys() | {LOG}
 """From 2026-07-28 on a server sends these only to a client that asked for them."""
 
 ScopeKey: TypeAlias = str | int
 """The session of a message over HTTP, or the stream of HTTP+SSE; 0 on stdio, and where a transaction stands alone."""
 
+Credential: TypeAlias = tuple[int, int, str, bytes]
+"""A credential in a text: where it begins and ends, its kind, and its value."""
+
+AnswerKey: TypeAlias = tuple[Side, ScopeKey]
+"""The side that asks, and for a server the scope: what one client answers proves nothing about another. 0 for clients."""
+
 MessageKey: TypeAlias = tuple[str, str, str | None, ScopeKey]
 """Method, sender, revision and scope."""
 
 
+@dataclass(slots=True)
 class Occurrences:
     """Messages with one key: the row of the first, and their number."""
 
-    __slots__ = ("count", "first")
-
-    def __init__(self, first: Exchange | UnpairedMessage, count: int = 1) -> None:
-        self.first = first
-        self.count = count
+    first: Exchange | UnpairedMessage
+    count: int = 1
 
 
+@dataclass(slots=True, eq=False)
 class CaptureFacts:
     """Facts of one capture. A time is None if that did not happen.
 
@@ -70,75 +76,77 @@ class CaptureFacts:
     `first_hole_ns` and `last_hole_ns` records are missing.
     """
 
-    __slots__ = (
-        "batches", "calls", "cancelled", "capture", "damages", "end", "errors", "exit", "first_exchanges", "first_hole_ns", "flawed",
-        "gaps", "gone_ns", "http", "initializes", "last_hole_ns", "last_lines", "left_ns", "listings", "malformed",
-        "notifications", "opt_in_notifications", "partial_answers", "partials", "repeated_answers", "requests", "respelled_ids",
-        "sample", "stalls", "starts_ns", "unanswered", "unfinished", "unmatched_notifications", "unmatched_responses",
-        "was_signalled", "with_notifications", "_rows",
-    )  # fmt: skip
-
-    def __init__(self, capture: CaptureInfo, rows: Sequence[Row] = ()) -> None:
-        self.capture = capture
-        self._rows = rows
-        self.unanswered: list[Exchange] = []
-        self.http: list[Exchange] = []
-        """Exchanges whose requests came by HTTP."""
-        self.first_exchanges: dict[int, Exchange] = {}
-        """By the number of a transaction the first exchange that it carried a request of the client for."""
-        self.requests: dict[MessageKey, Occurrences] = {}
-        self.notifications: dict[MessageKey, Occurrences] = {}
-        """Notifications that belong to no exchange."""
-        self.initializes: list[Exchange] = []
-        self.listings: list[Exchange] = []
-        """Answered requests whose results define what the server offers: lists and `initialize`."""
-        self.calls: list[Exchange] = []
-        """Every `tools/call`."""
-        self.unfinished: list[Exchange] = []
-        """Exchanges whose result is not complete: input is required, or a task was made."""
-        self.errors: list[Exchange] = []
-        """Exchanges that ended in a JSON-RPC error."""
-        self.cancelled: list[Exchange] = []
-        """Exchanges that the requesting side gave up, by a notification or by closing the stream."""
-        self.with_notifications: list[Exchange] = []
-        """Exchanges with notifications that refer to them: progress, cancellations."""
-        self.unmatched_notifications: list[UnpairedMessage] = []
-        """Progress and cancellations that refer to no known request."""
-        self.opt_in_notifications: list[UnpairedMessage] = []
-        """Log messages and changes that a server of the modern era sent; it may do so only if asked."""
-        self.sample: list[tuple[int, Message]] = []
-        """The first messages, each after the number of its row."""
-        self.batches: list[Numbered] = []
-        """Rows that began in a batch."""
-        self.repeated_answers: list[Exchange] = []
-        self.partial_answers: list[Exchange] = []
-        """Exchanges with results that say they are parts."""
-        self.respelled_ids: list[Exchange] = []
-        """Exchanges whose response spells the request's id in another way."""
-        self.flawed: list[tuple[int, Message]] = []
-        """Messages with flaws, each after the number of its row."""
-        self.malformed: list[UnpairedMessage] = []
-        self.unmatched_responses: list[UnpairedMessage] = []
-        self.starts_ns: list[int] = []
-        """When the server's process was started, each time."""
-        self.stalls: list[tuple[int, Stall]] = []
-        self.partials: list[tuple[int, Partial]] = []
-        self.gaps: list[tuple[int, Gap]] = []
-        self.damages: list[tuple[int, Damage]] = []
-        self.last_lines: deque[bytes] = deque(maxlen=LAST_LINES)
-        """The last lines on stderr."""
-        self.exit: tuple[int, Exit] | None = None
-        self.end: tuple[int, End] | None = None
-        self.left_ns: int | None = None
-        self.was_signalled = False
-        """Whether a signal told the server to end."""
-        self.gone_ns: int | None = None
-        self.first_hole_ns: int | None = None
-        self.last_hole_ns: int | None = None
+    capture: CaptureInfo
+    rows: Sequence[Row]
+    exchanges: list[Exchange] = field(default_factory=list)
+    answers: dict[AnswerKey, AnswerIndex] = field(default_factory=dict)
+    """What was answered when; empty until `meanwhile` needs it."""
+    unanswered: list[Exchange] = field(default_factory=list)
+    waiting: list[Exchange] = field(default_factory=list)
+    """Exchanges that may still be answered, in a capture that is still being recorded."""
+    http: list[Exchange] = field(default_factory=list)
+    """Exchanges whose requests came by HTTP."""
+    first_exchanges: dict[int, Exchange] = field(default_factory=dict)
+    """By the number of a transaction the first exchange that it carried a request of the client for."""
+    requests: dict[MessageKey, Occurrences] = field(default_factory=dict)
+    notifications: dict[MessageKey, Occurrences] = field(default_factory=dict)
+    """Notifications that belong to no exchange."""
+    initializes: list[Exchange] = field(default_factory=list)
+    listings: list[Exchange] = field(default_factory=list)
+    """Answered requests whose results define what the server offers: lists and `initialize`."""
+    calls: list[Exchange] = field(default_factory=list)
+    """Every `tools/call`."""
+    unfinished: list[Exchange] = field(default_factory=list)
+    """Exchanges whose result is not complete: input is required, or a task was made."""
+    errors: list[Exchange] = field(default_factory=list)
+    """Exchanges that ended in a JSON-RPC error."""
+    cancelled: list[Exchange] = field(default_factory=list)
+    """Exchanges that the requesting side gave up, by a notification or by closing the stream."""
+    with_notifications: list[Exchange] = field(default_factory=list)
+    """Exchanges with notifications that refer to them: progress, cancellations."""
+    unmatched_notifications: list[UnpairedMessage] = field(default_factory=list)
+    """Progress and cancellations that refer to no known request."""
+    opt_in_notifications: list[UnpairedMessage] = field(default_factory=list)
+    """Log messages and changes that a server of the modern era sent; it may do so only if asked."""
+    sample: list[tuple[int, Message]] = field(default_factory=list)
+    """The first messages, each after the number of its row."""
+    batches: list[Exchange | UnpairedMessage] = field(default_factory=list)
+    """Rows that began in a batch."""
+    repeated_answers: list[Exchange] = field(default_factory=list)
+    partial_answers: list[Exchange] = field(default_factory=list)
+    """Exchanges with results that say they are parts."""
+    respelled_ids: list[Exchange] = field(default_factory=list)
+    """Exchanges whose response spells the request's id in another way."""
+    flawed: list[tuple[int, Message]] = field(default_factory=list)
+    """Messages with flaws, each after the number of its row."""
+    malformed: list[UnpairedMessage] = field(default_factory=list)
+    by_order: list[tuple[Exchange, Message]] = field(default_factory=list)
+    """Results without an id, with the exchanges that they were paired with."""
+    unmatched_responses: list[UnpairedMessage] = field(default_factory=list)
+    starts_ns: list[int] = field(default_factory=list)
+    """When the server's process was started, each time."""
+    stalls: list[tuple[int, Stall]] = field(default_factory=list)
+    partials: list[tuple[int, Partial]] = field(default_factory=list)
+    gaps: list[tuple[int, Gap]] = field(default_factory=list)
+    damages: list[tuple[int, Damage]] = field(default_factory=list)
+    last_lines: deque[bytes] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
+    """The last lines on stderr."""
+    exit: tuple[int, Exit] | None = None
+    end: tuple[int, End] | None = None
+    left_ns: int | None = None
+    was_signalled: bool = False
+    """Whether a signal told the server to end."""
+    left_running: bool | None = None
+    """Whether the processes that the server left still ran half a second later; None if they were seen only once."""
+    gone_ns: int | None = None
+    first_hole_ns: int | None = None
+    last_hole_ns: int | None = None
+    _misdelivered: Misdeliveries | None = None
 
     def exchange(self, row: Exchange) -> None:
         """Take in an exchange."""
         request, response = row.request, row.response
+        self.exchanges.append(row)
         if len(self.sample) < SAMPLED:
             self.sample.append((row.row, request))
             if response is not None:
@@ -146,9 +154,13 @@ class CaptureFacts:
         if response is None:
             if row.over and row.outcome in (Outcome.UNANSWERED, Outcome.PROBE):
                 self.unanswered.append(row)
+            elif self.capture.now_ns is not None and row.outcome is Outcome.PENDING:
+                self.waiting.append(row)
         else:
             if response.id is not request.id and response.id != request.id and _is_spelled_otherwise(request, response):
                 self.respelled_ids.append(row)
+            if BY_ORDER in response.flaws:
+                self.by_order.append((row, response))
             if response.flaws:
                 self.flawed.append((row.row, response))
             if response.result_type is not None:
@@ -180,6 +192,8 @@ class CaptureFacts:
             self.flawed += [(row.row, message) for message in row.notifications if message.flaws]
         if row.partials:
             self.partial_answers.append(row)
+            self.by_order += [(row, message) for message in row.partials if BY_ORDER in message.flaws]
+            self.flawed += [(row.row, message) for message in row.partials if message.flaws]
         if row.more_responses:
             self.repeated_answers.append(row)
             self.flawed += [(row.row, message) for message in row.more_responses if message.flaws]
@@ -231,6 +245,8 @@ class CaptureFacts:
             case Note(topic="signal" | "escalation") as record if not record.text.startswith(_HARMLESS_SIGNALS):
                 self.left_ns = at_ns if self.left_ns is None else self.left_ns
                 self.was_signalled = True
+            case Note(topic="descendants-ended" | "descendants-running") as record:
+                self.left_running = record.topic == "descendants-running"
             case Exit() as record:
                 self.exit = at_ns, record
                 self.gone_ns = at_ns if self.gone_ns is None else self.gone_ns
@@ -259,9 +275,15 @@ class CaptureFacts:
 
     def first_request_with(self, content: bytes) -> float:
         """Give the time of the client's first request that contains these bytes, in nanoseconds; infinity if there is none."""
-        exchanges = (row for row in self._rows if isinstance(row, Exchange) and row.capture == self.capture.index)
-        times = (row.at_ns for row in exchanges if row.sender == CLIENT and content in row.request.raw)
+        times = (row.at_ns for row in self.exchanges if row.sender == CLIENT and content in row.request.raw)
         return min(times, default=float("inf"))
+
+    @property
+    def misdelivered(self) -> Misdeliveries:
+        """The server's responses that went to another client than the one that waits for them."""
+        if self._misdelivered is None:
+            self._misdelivered = misdeliveries(self.capture, self.http, self.unmatched_responses, self.repeated_answers)
+        return self._misdelivered
 
     @property
     def joined_calls(self) -> list[Call]:
@@ -318,10 +340,14 @@ def _is_spelled_otherwise(request: Message, response: Message) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptFacts:
-    """Facts of all captures together. `baselines` are accepted definitions, by the server's label; None: nothing is compared."""
+    """Facts of all captures together. `baselines` are accepted definitions, by the server's label; None: nothing is compared.
+
+    `credentials` finds credentials in a text; None: none are sought.
+    """
 
     transcript: Transcript
     baselines: Mapping[str, Baseline] | None = None
+    credentials: Callable[[bytes], Iterable[Credential]] | None = None
 
 
 def capture_facts(transcript: Transcript) -> list[CaptureFacts]:

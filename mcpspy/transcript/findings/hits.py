@@ -1,26 +1,17 @@
 """Hits on records and on HTTP streams, which have no message to point at."""
 
+from typing import Unpack
+
 from ..http.transaction import Stream, Transaction
 from .facts import CaptureFacts
-from .rule import Hit, Rule, Severity, hit
+from .rule import Hit, HitDetails, Rule, hit
 
 
 def hit_on_record(
-    rule: Rule,
-    facts: CaptureFacts,
-    at_ns: int,
-    number: int,
-    what: str,
-    culprit: str,
-    *,
-    group: str = "",
-    severity: Severity | None = None,
+    rule: Rule, facts: CaptureFacts, at_ns: int, number: int, what: str, culprit: str, **details: Unpack[HitDetails]
 ) -> Hit:
     """Make a finding about a record with this number that belongs to no row; -1 where it is about all of the capture."""
-    return hit(
-        rule, at_ns=at_ns, capture=facts.capture.index, number=number, row=None, what=what, culprit=culprit, group=group,
-        severity=severity,
-    )  # fmt: skip
+    return hit(rule, at_ns=at_ns, capture=facts.capture.index, number=number, row=None, what=what, culprit=culprit, **details)
 
 
 def hit_on_stream(
@@ -32,11 +23,10 @@ def hit_on_stream(
     culprit: str,
     *,
     at_ns: int | None = None,
-    group: str = "",
-    severity: Severity | None = None,
+    **details: Unpack[HitDetails],
 ) -> Hit:
     """Make a finding about the request or the response of a transaction; its time is the beginning of that stream, if not given."""
     return hit(
         rule, at_ns=stream.at_ns if at_ns is None else at_ns, capture=transaction.capture, number=stream.opened.number,
-        row=facts.row_of(transaction), what=what, culprit=culprit, group=group, severity=severity,
+        row=facts.row_of(transaction), what=what, culprit=culprit, **details,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from ..offers.definitions import Definition, offer
 from ..offers.drift import strings
 from ..offers.invisible_characters import HiddenCharacter, hidden_characters, spelled_by_tags
 from .facts import CaptureFacts
-from .rule import Family, Hit, Rule, Severity, hit_in
+from .rule import Hit, Severity, hit_in, trust_rule
 from .words import definition_name, listed, quoted
 
 LISTED: Final = 5
@@ -16,17 +16,16 @@ LISTED: Final = 5
 
 _LIST: Final = "→ tools/list 1\n← result 1 "
 
-HIDDEN_CHARACTERS: Final = Rule(
+HIDDEN_CHARACTERS: Final = trust_rule(
     name="hidden-characters",
     title="Hidden characters in a definition",
-    family=Family.TRUST,
     severity=Severity.ERROR,
     what="A name, a description or the instructions contain invisible characters: controls, zero-width, bidi or tags.",
     why="The model reads them, but the person who approves the tool does not see them: instructions can be smuggled in.",
     blame="The server: it wrote the definition; joiners and direction marks that scripts and emoji need do not count.",
     example=_LIST + '{"tools":[{"name":"read","description":"Reads a file.\\u202e","inputSchema":{"type":"object"}}]}',
     clean=_LIST + '{"tools":[{"name":"read","description":"Reads a file.","inputSchema":{"type":"object"}}]}',
-    fix="Do not use the tool until you know why the characters are there.",
+    advice="Do not use the tool until you know why the characters are there.",
 )
 
 

@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from ...errors import RuleError
-from . import capture, cost, invisible_text, trust
+from . import capture, cost, credentials, invisible_text, trust
 from .llm import arguments, costs, model_answers, offers, results, tool_uses
 from .protocol import (
     answers,
@@ -41,6 +41,7 @@ from .transport import (
     disconnects,
     headers,
     lines,
+    refusals,
     responses,
     resumption,
     server_exits,
@@ -48,6 +49,7 @@ from .transport import (
     stalls,
     statuses,
     streams,
+    waiting,
 )
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ class FindingModule(Protocol[Facts]):
 
 CAPTURE_FINDERS: Final[tuple[FindingModule[CaptureFacts], ...]] = (
     # transport
-    lines, encoding, json_traps, stalls, server_exits, timeouts, statuses, disconnects, sessions, streams,
+    lines, encoding, json_traps, stalls, server_exits, waiting, timeouts, statuses, refusals, disconnects, sessions, streams,
     # protocol
     answers, method_support, handshake, progress, rounds, tasks, modern, errors, headers, responses, resumption,
     # behaviour
@@ -84,7 +86,7 @@ CAPTURE_FINDERS: Final[tuple[FindingModule[CaptureFacts], ...]] = (
 )  # fmt: skip
 """Modules that read one capture at a time."""
 
-TRANSCRIPT_FINDERS: Final[tuple[FindingModule[TranscriptFacts], ...]] = (schemas, types, cost, trust)
+TRANSCRIPT_FINDERS: Final[tuple[FindingModule[TranscriptFacts], ...]] = (schemas, types, cost, trust, credentials)
 """Modules that read all captures together."""
 
 MODEL_FINDERS: Final[tuple[FindingModule[ModelFacts], ...]] = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from ..message import Message
@@ -18,7 +19,7 @@ class Severity(StrEnum):
 
     ERROR = "error"
     WARNING = "warning"
-    INFO = "info"
+    NOTE = "note"
 
 
 class Family(StrEnum):
@@ -33,9 +34,9 @@ class Family(StrEnum):
     COST = "cost"
     """How much of a model's context tools and results take."""
     TRUST = "trust"
-    """What a server hides from the user, or has changed since somebody accepted it."""
+    """What a server hides from the user, shows that it should not, or has changed since somebody accepted it."""
     MODEL = "model"
-    """What a model is offered, wants called and is told: between its API and the servers."""
+    """What happens between a model and the servers: the tools that its prompts offer, the tools that it uses, and their results."""
     CAPTURE = "capture"
     """Records that a capture lacks."""
 
@@ -57,13 +58,22 @@ class Rule:
     title: str
     """A few words that name the fault, without a full stop."""
     family: Family
-    severity: Severity
+    severity: Severity = Severity.WARNING
     what: str
     why: str
     blame: str
     example: str
-    fix: str
+    advice: str
     clean: str = ""
+
+
+transport_rule = partial(Rule, family=Family.TRANSPORT)
+protocol_rule = partial(Rule, family=Family.PROTOCOL)
+behaviour_rule = partial(Rule, family=Family.BEHAVIOUR)
+cost_rule = partial(Rule, family=Family.COST)
+trust_rule = partial(Rule, family=Family.TRUST)
+model_rule = partial(Rule, family=Family.MODEL)
+capture_rule = partial(Rule, family=Family.CAPTURE)
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -85,7 +95,7 @@ class Finding:
     what: str
     """One sentence on what happened."""
     culprit: str
-    """`client`, `server`, `model`, `api`, `mcpspy`, `disk` or `file`; `unclear` where the wire does not say."""
+    """`client`, `server`, `gateway`, `model`, `api`, `mcpspy`, `disk` or `file`; `unclear` where the wire does not say."""
     blame: str
     """One sentence on whose fault it is, and how that is known."""
     advice: str
@@ -102,6 +112,16 @@ class Hit(NamedTuple):
 
     finding: Finding
     group: str = ""
+
+
+class HitDetails(TypedDict, total=False):
+    """The part of a hit that may be left out: words and a severity of its own, its group, and how often it was met."""
+
+    blame: str
+    advice: str
+    severity: Severity | None
+    group: str
+    count: int
 
 
 def hit(
@@ -130,25 +150,13 @@ def hit(
         what=what,
         culprit=culprit,
         blame=blame or _blame(rule, culprit),
-        advice=advice or rule.fix,
+        advice=advice or rule.advice,
         count=count,
     )
     return Hit(finding, group)
 
 
-def hit_in(
-    rule: Rule,
-    message: Message,
-    row: int,
-    what: str,
-    *,
-    culprit: str = "",
-    blame: str = "",
-    advice: str = "",
-    severity: Severity | None = None,
-    group: str = "",
-    count: int = 1,
-) -> Hit:
+def hit_in(rule: Rule, message: Message, row: int, what: str, *, culprit: str = "", **details: Unpack[HitDetails]) -> Hit:
     """Make a finding of `rule` about a message; the culprit is its sender, unless another is named."""
     return hit(
         rule,
@@ -158,11 +166,7 @@ def hit_in(
         row=row,
         what=what,
         culprit=culprit or message.sender,
-        blame=blame,
-        advice=advice,
-        severity=severity,
-        group=group,
-        count=count,
+        **details,
     )
 
 

@@ -1,6 +1,6 @@
 """Findings of a transcript: `findings` for every view, `all_findings` for `mcpspy check`, which asks for optional ones too.
 
-Where records are missing, nobody is blamed for what is not seen: there the rules about answers find nothing.
+Where records are missing, nobody is blamed for what is not seen: there the rules about responses find nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..model import Transcript
     from ..offers.baseline import Baseline
+    from .facts import Credential
     from .llm.model_facts import ModelFacts
     from .registry import FindingModule
     from .rule import Finding, Hit
@@ -41,17 +42,18 @@ def all_findings(
     baselines: Mapping[str, Baseline] | None = None,
     rules: Container[str] | None = None,
     wanted: Callable[[Finding], bool] | None = None,
+    credentials: Callable[[bytes], Iterable[Credential]] | None = None,
 ) -> list[Finding]:
     """Add the optional findings to those that `transcript` has, in the order of time.
 
     `baselines` are what servers are compared with, by label; None: with nothing. Only findings of `rules` are given, None: of all.
-    `wanted` is as for `findings`.
+    `wanted` is as for `findings`. `credentials` finds what a text should not show; None: nothing is sought.
     """
 
     def is_asked(finder: FindingModule[Any]) -> bool:
         return is_optional(finder) and (rules is None or any(rule.name in rules for rule in finder.RULES))
 
-    facts = TranscriptFacts(transcript=transcript, baselines=baselines)
+    facts = TranscriptFacts(transcript=transcript, baselines=baselines, credentials=credentials)
     both = [*transcript.findings, *_counted(_hits(facts, is_asked), wanted)]
     return sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
 

@@ -3,28 +3,23 @@
 A record goes in; the rows that are new or changed come out. `decode` cuts bodies and events, `correlate` pairs their messages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
-from ...records import CLIENT, SERVER
+from ...records import CLIENT, SERVER, Close, Frame, Note, Open
 from ...wire.json_spans import members, string
 from ...wire.sse import SseEvent, parse
+from ..calls.join import CallJoiner
 from ..correlator import appended
 from ..decoder import message_of
-from ..model import CaptureInfo, Exchange, Kind, Row, UnpairedMessage
+from ..model import HTTP_ERRORS, CaptureInfo, Exchange, Kind, Row, UnpairedMessage
 from .correlate import HttpCorrelator, OpenTransaction
-from .decode import BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit
+from .decode import BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit, readable
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
-from .payloads import DONE, RecordedChunks
+from .payloads import DONE, RecordedChunks, measure
 from .scopes import ScopeState, SentEvent, endpoint, origin
-from .transaction import MAX_INJECTED_BYTES, Anomaly, ScopeKind, Stream, Transaction
-
-if TYPE_CHECKING:
-    from ...records import Close, Frame, Note, Open
-    from ..calls.join import CallJoiner
+from .transaction import MAX_INJECTED_BYTES, MAX_REFUSAL_BYTES, Anomaly, ScopeKind, Stream, Transaction
 
 ENDPOINT: Final = "endpoint"
 RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
@@ -52,11 +47,11 @@ class TransactionAssembler:
     """The HTTP traffic of one capture. New rows go into `rows`, numbered by `next_row`.
 
     `frame`, `close` and `note` return None for records that are not HTTP's. `on_client_name` is called with each name of a
-    client, once. With `keeps_frames` streams keep their frames, with `joins` rows are joined to calls.
+    client, once. With `keeps_frames` streams keep their frames, with `calls` rows are joined to calls.
     """
 
     __slots__ = (
-        "_calls", "_capture_info", "_correlator", "_joined", "_keeps_frames", "_next_row", "_rows", "_scopes", "_streams",
+        "_calls", "_capture_info", "_correlator", "_keeps_frames", "_next_row", "_rows", "_scopes", "_streams",
         "_transactions",
     )  # fmt: skip
 
@@ -66,20 +61,15 @@ class TransactionAssembler:
         rows: list[Row],
         next_row: Callable[[], int],
         on_client_name: Callable[[CaptureInfo, str], None],
+        calls: CallJoiner | None,
         *,
         keeps_frames: bool,
-        joins: bool,
     ) -> None:
         self._capture_info = capture_info
         self._rows = rows
         self._next_row = next_row
         self._keeps_frames = keeps_frames
-        self._calls: CallJoiner | None = None
-        self._joined: frozenset[str] = frozenset()
-        if joins:
-            from ..calls.join import JOINED, CallJoiner
-
-            self._calls, self._joined = CallJoiner(capture_info), JOINED
+        self._calls = calls
         self._correlator = HttpCorrelator(capture_info, next_row, on_client_name)
         self._scopes = self._correlator.scopes
         self._streams: dict[int, _OpenStream] = {}
@@ -105,7 +95,7 @@ class TransactionAssembler:
         open_stream = self._streams.get(record.stream)
         if open_stream is None:
             return None
-        self._measure(open_stream, record)
+        measure(open_stream.stream, open_stream.chunks, record, self._capture_info.shift_ns, keeps_frame=self._keeps_frames)
         decoder = open_stream.decoder
         return [] if decoder is None else self._units(open_stream, decoder.feed(record))
 
@@ -223,16 +213,6 @@ class TransactionAssembler:
             transaction.anomalies = appended(transaction.anomalies, anomaly)
         return opened
 
-    def _measure(self, open_stream: _OpenStream, frame: Frame) -> None:
-        stream, shift_ns = open_stream.stream, self._capture_info.shift_ns
-        if stream.first_ns is None:
-            stream.first_ns = frame.first_ns + shift_ns
-        stream.last_ns = frame.at_ns + shift_ns
-        stream.body_bytes += frame.length
-        stream.chunks += len(open_stream.chunks.feed(frame))
-        if self._keeps_frames:
-            stream.kept = appended(stream.kept, frame)
-
     # The content of streams
 
     def _units(self, open_stream: _OpenStream, units: list[Unit]) -> list[Row]:
@@ -241,6 +221,9 @@ class TransactionAssembler:
         for unit in units:
             if unit.event is not None and self._came_before(open_stream, unit.event, unit):
                 continue
+            if opened.transaction.status >= HTTP_ERRORS and sender == SERVER and not opened.transaction.refusal:
+                encoding = open_stream.stream.head.get("content-encoding")
+                opened.transaction.refusal = readable(unit.frame.data, encoding)[:MAX_REFUSAL_BYTES]
             if open_stream.is_metadata:
                 self._check_resource(opened, unit)
             if (
@@ -256,9 +239,9 @@ class TransactionAssembler:
                     open_stream.broken = changed[0]
                 self._rows += [row for row in changed if isinstance(row, UnpairedMessage) or row.request is message]
                 rows += changed
-                is_joined = message.method in self._joined or message.result_type or message.kind is Kind.ERROR
-                if self._calls is not None and (is_joined or self._capture_info.calls):
-                    rows += [first for row in changed if (first := self._calls.feed(row, message)) is not None]
+                calls = self._calls
+                if calls is not None and (self._capture_info.calls or calls.may_begin(message)):
+                    rows += [first for row in changed if (first := calls.feed(row, message)) is not None]
         return rows
 
     def _came_before(self, open_stream: _OpenStream, event: SseEvent, unit: Unit) -> bool:

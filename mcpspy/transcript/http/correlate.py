@@ -20,27 +20,21 @@ then exactly one request with the id must wait, or the answer stays unpaired wit
 Bytes and rows are `assemble`'s. Source: MCP specification, basic/transports of each revision.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from ...records import CLIENT
+from ...records import CLIENT, Side
 from ..exchange import Exchange, UnpairedMessage
 from ..mcp.fields import client_name
 from ..mcp.methods import INITIALIZE, PROGRESS
 from ..mcp.revisions import Era
 from ..message import Kind, Message
+from ..model import CaptureInfo, Row
 from ..outcome import HTTP_ERRORS, HTTP_REDIRECTS
 from .head import SESSION, Head
 from .scopes import Scopes, ScopeState, named_request, path_and_query
 from .transaction import ScopeKind, Transaction
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from ...records import Side
-    from ..model import CaptureInfo, Row
 
 HTTP_NOT_FOUND: Final = 404
 _METHOD_NOT_FOUND: Final = b"-32601"
@@ -153,6 +147,10 @@ class HttpCorrelator:
                 for exchange in failed:
                     opened.state.correlator.settle(exchange, message)
                 return [*failed, *self.scopes.probes.take_changed()]
+            if message.kind is Kind.RESULT and message.id is None and len(opened.waiting) == 1:
+                (exchange,) = opened.waiting  # HTTP tells which one
+                opened.state.correlator.take_by_order(exchange, message)
+                return [exchange, *self.scopes.probes.take_changed()]
         row = self._state_for(opened, message).correlator.feed(message)
         if isinstance(row, Exchange):
             if row.request is message:

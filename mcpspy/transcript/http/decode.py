@@ -3,20 +3,16 @@
 The stages are those of stdio's `decode`: parts are joined, payloads are cut, flaws are named. Nothing is paired here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
+from ...records import Frame
 from ...wire.encodings import MissingDecoderError, decode_body
 from ...wire.jsonrpc import Piece, cut, malformed
 from ...wire.sse import SseEvent, SseEvents, parse
 from ..decoder import join_parts
+from .head import Head
 from .payloads import DONE, body_pieces
-
-if TYPE_CHECKING:
-    from ...records import Frame
-    from .head import Head
 
 SEALED: Final = "compressed with"
 """The beginning of the reason for a body that cannot be read because a library is not installed."""
@@ -150,6 +146,14 @@ def _read(data: bytes, encoding: str) -> bytes:
         raise
     except ValueError:
         return data
+
+
+def readable(data: bytes, encoding: str) -> bytes:
+    """Decode a body as far as that is possible here; empty if it is not."""
+    try:
+        return _read(data, encoding)
+    except MissingDecoderError:
+        return b""
 
 
 def sealed(data: bytes, error: MissingDecoderError) -> Piece:

@@ -4,8 +4,6 @@ Lenient, because a head is recorded whatever it is: parts that cannot be read ar
 head is forwarded. Source: RFC 9112, sections 2 to 5.
 """
 
-from __future__ import annotations
-
 from base64 import b64decode
 from typing import Final
 

@@ -4,15 +4,13 @@ A body is read as JSON-RPC if it is JSON-RPC, whatever its content type. Pages, 
 they belong to their transaction. Nothing raises: bytes that cannot be read hold no message.
 """
 
-from __future__ import annotations
+from typing import Final
 
-from typing import TYPE_CHECKING, Final
-
+from ...records import Frame
 from ...wire.json_spans import WHITESPACE
 from ...wire.jsonrpc import Piece, cut
-
-if TYPE_CHECKING:
-    from ...records import Frame
+from ..correlator import appended
+from .transaction import Stream
 
 DONE: Final = b"[DONE]"
 """The end mark of chat completions, which some MCP servers send as well."""
@@ -67,3 +65,14 @@ class RecordedChunks:
         # A redacted frame has another length than on the wire: then the next frame shows whether the chunk goes on.
         self._left_bytes = 1 if frame.redacted else max(held_bytes - frame.length, 0)
         return new
+
+
+def measure(stream: Stream, chunks: RecordedChunks, frame: Frame, shift_ns: int, *, keeps_frame: bool) -> None:
+    """Add a frame to the times, the size and the chunks of its stream, and with `keeps_frame` to its frames."""
+    if stream.first_ns is None:
+        stream.first_ns = frame.first_ns + shift_ns
+    stream.last_ns = frame.at_ns + shift_ns
+    stream.body_bytes += frame.length
+    stream.chunks += len(chunks.feed(frame))
+    if keeps_frame:
+        stream.kept = appended(stream.kept, frame)

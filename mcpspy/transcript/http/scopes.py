@@ -4,25 +4,20 @@ The heads of requests and responses go in, the scope of each transaction comes o
 hundred clients with the same ids are never mixed up. Source: MCP specification, basic/transports of each revision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from ...records import CLIENT, SERVER
+from ...records import OTHER_SIDE, Side
 from ...wire.json_spans import members, string
 from ..correlator import Correlator
+from ..exchange import Exchange
 from ..mcp.negotiation import ProbeDetector
 from ..message import Kind, Message
 from .head import SESSION, Head
 from .transaction import Scope, ScopeKind, Transaction
-
-if TYPE_CHECKING:
-    from ...records import Side
-    from ..exchange import Exchange
 
 
 class SentEvent(msgspec.Struct, frozen=True, gc=False):
@@ -176,7 +171,7 @@ def origin(url: str) -> tuple[str, str, int | None] | None:
 def named_request(message: Message) -> tuple[Side, str] | None:
     """Return the request that a message is about, as its sender and its id; None if it is about none."""
     if message.kind in (Kind.RESULT, Kind.ERROR):
-        return None if message.id is None else (SERVER if message.sender == CLIENT else CLIENT, message.id)
+        return None if message.id is None else (OTHER_SIDE[message.sender], message.id)
     if message.method == "notifications/cancelled" and message.correlation_key is not None:
         return message.sender, message.correlation_key
     return None

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
+from ...records import Close, Frame, Note, Open
 from .head import EVENT_STREAM, Head, read_head
-
-if TYPE_CHECKING:
-    from ...records import Close, Frame, Note, Open
 
 MAX_INJECTED_BYTES: Final = 500
 """The longest body of an injected response that is kept."""
+
+MAX_REFUSAL_BYTES: Final = 320
+"""So many bytes are kept of the body of a response with an error status."""
 
 
 class ScopeKind(StrEnum):
@@ -131,6 +132,8 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
     redelivered: Sequence[int] = ()
     """The records of events that a stream resumed by this one had brought before. They are not counted again."""
     anomalies: Sequence[Anomaly] = ()
+    refusal: bytes = b""
+    """The beginning of its response's body, decompressed, if its status is 400 or more."""
 
     @property
     def is_stream(self) -> bool:

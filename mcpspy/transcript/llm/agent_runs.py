@@ -10,23 +10,18 @@ else the client's. The time at which the user spoke is not recorded, and is esti
                     └ began_ns                                     ended_ns ┘
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from ...records import CLIENT
-from ..mcp.methods import LISTEN
-from ..model import Exchange, Outcome, UnpairedMessage
-from ..phases import ANY_TIME, DISCOVERY, INITIALIZED
+from ..mcp.methods import INITIALIZED, LISTEN
+from ..model import Exchange, Outcome, Row, Transcript, UnpairedMessage
+from ..phases import ANY_TIME, DISCOVERY
 from .model_call import ModelCall
-
-if TYPE_CHECKING:
-    from ..model import Row, Transcript
-    from .tool_trips import ToolTrip
+from .tool_trips import ToolTrip
 
 Span = tuple[int, int]
 """Begin and end, in nanoseconds on the transcript's clock."""

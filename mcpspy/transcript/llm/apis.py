@@ -3,18 +3,14 @@
 How each of them spells its bodies and events is in `chat`, `responses` and `messages`.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
+from ..http.head import Head
 from . import chat, messages, responses
+from .drafts import AnswerDraft
 from .json_values import json_value, members
-from .prompt import Prompt
-
-if TYPE_CHECKING:
-    from ..http.head import Head
-    from .prompt import Answer, Api
+from .prompt import Answer, Api, Prompt
 
 MAX_REMEMBERED: Final = 16
 """Number of prompts that are remembered: a view reads each several times, and a megabyte takes milliseconds."""
@@ -26,17 +22,14 @@ class Assembler(Protocol):
     """An answer under construction, fed a body or events. No method raises, whatever comes."""
 
     @property
-    def id(self) -> str:
-        """The answer's id; empty until it is known."""
+    def draft(self) -> AnswerDraft:
+        """The answer without its turns."""
 
     def feed_body(self, body: Any, at_ns: int) -> None:
         """Take in a body of JSON that is not a stream."""
 
     def feed(self, event_type: str, data: bytes, at_ns: int) -> bool:
         """Take in an event. Returns True if it brought content."""
-
-    def refuse(self, reason: str) -> None:
-        """End the answer with an error of HTTP."""
 
     def close(self, *, is_cut: bool) -> None:
         """End the stream; `is_cut`: before its framing ended."""

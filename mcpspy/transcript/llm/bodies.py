@@ -3,24 +3,19 @@
 How an API spells the data of an event is left to its assembler (`apis`). A body that cannot be read is empty and has a flaw.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
+from ...records import Frame
 from ...wire.decompression import Decompressor
 from ...wire.encodings import MissingDecoderError, decode_body
 from ...wire.sse import SseEvent, SseEvents, parse
-from ..http.head import EVENT_STREAM
+from ..http.head import EVENT_STREAM, Head
 from ..outcome import HTTP_ERRORS
 from .apis import assembler
 from .json_values import json_value, refusal_text
-
-if TYPE_CHECKING:
-    from ...records import Frame
-    from ..http.head import Head
-    from .prompt import Answer, Api
+from .prompt import Answer, Api
 
 _LIKE_EVENTS: Final = (b"data:", b"event:", b":")
 """Beginnings of an event stream, whatever content type its head names."""
@@ -91,7 +86,7 @@ class AnswerDecoder:
     @property
     def id(self) -> str:
         """The answer's id, by which a prompt may continue it; empty until it is known."""
-        return self._assembler.id
+        return self._assembler.draft.id
 
     def feed(self, frame: Frame, at_ns: int) -> None:
         """Take in a frame of the response."""
@@ -174,7 +169,7 @@ class AnswerDecoder:
         if payload.flaw:
             self._flaws[payload.flaw] = None
         if self._status >= HTTP_ERRORS:
-            self._assembler.refuse(refusal_text(json_value(data), data))
+            self._assembler.draft.refuse(refusal_text(json_value(data), data))
         elif data.lstrip().startswith(_LIKE_EVENTS):
             self._flaws["the response is an event stream, but its content type says otherwise"] = None
             for piece in (*self._cut.feed(data), *self._cut.close()):

@@ -4,8 +4,6 @@ Source: OpenAI's API reference, `POST /chat/completions`; and what compatible se
 index for all, arguments that are objects. Input never raises.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from .drafts import AnswerDraft, TurnDraft, UseDraft, add_piece
@@ -102,36 +100,27 @@ def _refusal(message: dict[str, Any]) -> str:
 class ChatAssembler:
     """The answer to a chat completion: fed a whole body, or events whose data are chunks."""
 
-    __slots__ = ("_choices", "_draft", "_first", "_is_over")
+    __slots__ = ("_choices", "draft", "_first", "_is_over")
 
     def __init__(self) -> None:
-        self._draft = AnswerDraft()
+        self.draft = AnswerDraft()
         self._choices: dict[int, TurnDraft] = {}
         self._first = 0
         """The least index of them: the end of this choice is the end of the answer."""
         self._is_over = False
-
-    @property
-    def id(self) -> str:
-        """The answer's id; empty until it is known."""
-        return self._draft.id
 
     def feed_body(self, body: Any, at_ns: int) -> None:
         """Take in a body that is not a stream."""
         self._read_answer(body)
         for choice in items(members(body).get("choices")):
             self._read_choice(choice, members(members(choice).get("message")), at_ns, is_delta=False)
-        self._draft.is_whole = bool(self._choices) or bool(self._draft.error)
-        if not self._draft.is_whole:
-            self._draft.add_flaw("the body is not a chat completion")
-
-    def refuse(self, reason: str) -> None:
-        """End the answer with an error of HTTP."""
-        self._draft.refuse(reason)
+        self.draft.is_whole = bool(self._choices) or bool(self.draft.error)
+        if not self.draft.is_whole:
+            self.draft.add_flaw("the body is not a chat completion")
 
     def feed(self, event_type: str, data: bytes, at_ns: int) -> bool:
         """Take in an event; chat completions give them no type. Returns True if it brought content."""
-        draft = self._draft
+        draft = self.draft
         if draft.is_whole:
             draft.add_flaw("events followed [DONE]")
         draft.deltas += 1
@@ -151,22 +140,22 @@ class ChatAssembler:
     def close(self, *, is_cut: bool) -> None:
         """End the stream; `is_cut`: before its framing ended. Some servers end it without [DONE]."""
         self._is_over = True
-        if not self._draft.is_whole and not is_cut and self._draft.finish:
-            self._draft.is_whole = True
-            self._draft.add_flaw("the stream ended without [DONE]")
+        if not self.draft.is_whole and not is_cut and self.draft.finish:
+            self.draft.is_whole = True
+            self.draft.add_flaw("the stream ended without [DONE]")
 
     @property
     def answer(self) -> Answer:
         """The answer, as far as it was received."""
         drafts = [self._choices[index] for index in sorted(self._choices)]
         for draft in drafts:
-            draft.is_over = self._is_over or self._draft.is_whole
+            draft.is_over = self._is_over or self.draft.is_whole
         turns = [draft.turn for draft in drafts] or [Turn(role="assistant")]
-        return self._draft.answer(turns[0], tuple(turns[1:]))
+        return self.draft.answer(turns[0], tuple(turns[1:]))
 
     def _read_answer(self, body: Any) -> None:
         """Read the members of a chunk that are about the answer as a whole."""
-        draft, fields = self._draft, members(body)
+        draft, fields = self.draft, members(body)
         draft.id = draft.id or string(fields.get("id"))
         draft.model = draft.model or string(fields.get("model"))
         draft.error = draft.error or error_text(fields)
@@ -191,24 +180,24 @@ class ChatAssembler:
             _add_to_use(use_draft, {"function": legacy}, at_ns)
             has_content = True
         if index == self._first:
-            self._draft.finish = string(members(choice).get("finish_reason")) or self._draft.finish
+            self.draft.finish = string(members(choice).get("finish_reason")) or self.draft.finish
         return has_content
 
     def _read_call(self, turn_draft: TurnDraft, call: dict[str, Any], at_ns: int, *, is_delta: bool) -> None:
         """Add a piece to the tool use of its index, else of its id, else to the last one."""
         id, index = string(call.get("id")), integer(call.get("index")) if is_delta else len(turn_draft.uses)
         if index is None:
-            self._draft.add_flaw("a tool call has no index")
+            self.draft.add_flaw("a tool call has no index")
             use_draft = turn_draft.by_id.get(id) if id else turn_draft.last
         else:
             use_draft = turn_draft.uses.get(index)
             if use_draft is not None and id and use_draft.id and use_draft.id != id:
-                self._draft.add_flaw(f"index {index} has several tool calls")
+                self.draft.add_flaw(f"index {index} has several tool calls")
                 use_draft, index = turn_draft.by_id.get(id), None
         if use_draft is None:
             use_draft = turn_draft.begin(("no index", len(turn_draft.uses)) if index is None else index, UseDraft(at_ns))
             if not id and not _name(call):
-                self._draft.add_flaw("a delta continues a tool call that never began")
+                self.draft.add_flaw("a delta continues a tool call that never began")
         if id and not use_draft.id:
             use_draft.identify(id=id, name="")
             turn_draft.by_id[id] = use_draft

@@ -3,8 +3,6 @@
 Does not read JSON, and does not know in which order an API sends its deltas.
 """
 
-from __future__ import annotations
-
 from array import array
 from bisect import bisect_left
 from collections.abc import Hashable

@@ -4,18 +4,14 @@ Clients wrap results, join their blocks and rewrite JSON: a return with the same
 improvement is not judged; a client may well shorten a long result.
 """
 
-from __future__ import annotations
-
 import json
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ..message import Message
 from ..model import Kind
 from ..stats.context import result_text
 from .json_values import read_json, value_key
-
-if TYPE_CHECKING:
-    from ..message import Message
 
 MIN_SHARED_LETTERS: Final = 16
 """A text that was cut shares at least this many letters with the beginning of the result, unless no more of it is left."""

@@ -4,8 +4,6 @@ A member that is missing or of another type reads as an empty value. Two texts a
 a text that is not JSON equals only the same text. What the members mean is left to `chat`, `responses` and `messages`.
 """
 
-from __future__ import annotations
-
 import json
 from hashlib import blake2b
 from typing import Any, Final

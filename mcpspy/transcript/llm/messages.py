@@ -3,8 +3,6 @@
 Source: Anthropic's API reference, `POST /v1/messages` and its streaming. Input never raises.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 
@@ -115,23 +113,18 @@ def _thinking(blocks: Iterable[dict[str, Any]]) -> str:
 class MessagesAssembler:
     """The answer to a prompt of messages: fed a whole body, or events with types."""
 
-    __slots__ = ("_draft", "_open", "_returns", "_turn")
+    __slots__ = ("draft", "_open", "_returns", "_turn")
 
     def __init__(self) -> None:
-        self._draft = AnswerDraft()
+        self.draft = AnswerDraft()
         self._turn = TurnDraft()
         self._open: dict[int | None, tuple[UseDraft, Any]] = {}
         """The uses that go on, by the index of their block, with the arguments that they began with, if no delta follows."""
         self._returns: list[ToolReturn] = []
 
-    @property
-    def id(self) -> str:
-        """The answer's id; empty until it is known."""
-        return self._draft.id
-
     def feed_body(self, body: Any, at_ns: int) -> None:
         """Take in a body that is not a stream."""
-        draft = self._draft
+        draft = self.draft
         self._read_answer(members(body))
         draft.error = error_text(body)
         content = members(body).get("content")
@@ -143,13 +136,9 @@ class MessagesAssembler:
         if not draft.is_whole:
             draft.add_flaw("the body is not a message")
 
-    def refuse(self, reason: str) -> None:
-        """End the answer with an error of HTTP."""
-        self._draft.refuse(reason)
-
     def feed(self, event_type: str, data: bytes, at_ns: int) -> bool:
         """Take in an event. Returns True if it brought content."""
-        draft = self._draft
+        draft = self.draft
         if draft.is_whole:
             draft.add_flaw("events followed message_stop")
         draft.deltas += 1
@@ -184,19 +173,19 @@ class MessagesAssembler:
     def close(self, *, is_cut: bool) -> None:
         """End the stream; `is_cut`: before its framing ended."""
         self._turn.is_over = True
-        if not self._draft.is_whole and not is_cut and self._draft.finish:
-            self._draft.is_whole = True
-            self._draft.add_flaw("the stream ended without message_stop")
+        if not self.draft.is_whole and not is_cut and self.draft.finish:
+            self.draft.is_whole = True
+            self.draft.add_flaw("the stream ended without message_stop")
 
     @property
     def answer(self) -> Answer:
         """The answer, as far as it was received."""
         turn = self._turn.turn
-        return self._draft.answer(msgspec.structs.replace(turn, returns=tuple(self._returns)) if self._returns else turn)
+        return self.draft.answer(msgspec.structs.replace(turn, returns=tuple(self._returns)) if self._returns else turn)
 
     def _read_answer(self, message: dict[str, Any]) -> None:
         """Read the members of a message that are about the answer as a whole."""
-        draft = self._draft
+        draft = self.draft
         draft.id = string(message.get("id")) or draft.id
         draft.model = string(message.get("model")) or draft.model
         draft.finish = string(message.get("stop_reason")) or draft.finish
@@ -207,7 +196,7 @@ class MessagesAssembler:
         turn_draft, kind = self._turn, string(block.get("type"))
         if kind in _USES:
             if index in self._open:
-                self._draft.add_flaw(f"block {index} began twice")
+                self.draft.add_flaw(f"block {index} began twice")
             use_draft = UseDraft(
                 at_ns, id=string(block.get("id")), name=string(block.get("name")), is_hosted=kind != "tool_use"
             )
@@ -235,12 +224,12 @@ class MessagesAssembler:
                 return add_piece(turn_draft.thinking, index, string(delta.get("thinking")), at_ns)
             case "input_json_delta":
                 if index not in self._open:
-                    self._draft.add_flaw("a delta continues a tool use that never began")
+                    self.draft.add_flaw("a delta continues a tool use that never began")
                     self._open[index] = turn_draft.begin(len(turn_draft.uses), UseDraft(at_ns)), ""
                 self._open[index][0].add(string(delta.get("partial_json")), at_ns)
                 return True
             case "":
-                self._draft.add_flaw("a delta has no type")
+                self.draft.add_flaw("a delta has no type")
         return False  # a signature, a citation, or a type that the API may add
 
 

@@ -6,26 +6,19 @@ types of both are in `model` and are not imported here, so that a transcript wit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ..http.transaction import Transaction
 from ..outcome import HTTP_ERRORS, HTTP_REDIRECTS, Outcome
 
 if TYPE_CHECKING:
-    from ..http.transaction import Transaction
+    from .bodies import AnswerDecoder
     from .prompt import Answer, Api, Prompt
 
 METHODS: Final = {"chat": "chat.completions", "responses": "responses", "messages": "messages"}
 """The method that is shown for a call of each API."""
-
-
-class Assembly(Protocol):
-    """An answer under construction."""
-
-    @property
-    def answer(self) -> Answer:
-        """The answer, as far as it was received."""
 
 
 class ModelCall(msgspec.Struct, eq=False):
@@ -47,7 +40,7 @@ class ModelCall(msgspec.Struct, eq=False):
     """Index in `prompt.turns` of the first turn that is new: that the call before it in the conversation did not have."""
     before: int = 0
     """Row of the call before it in the conversation; 0 if it begins one."""
-    assembly: Assembly | None = None
+    assembly: AnswerDecoder | None = None
     """The decoder of its answer; None until a response begins."""
 
     @property

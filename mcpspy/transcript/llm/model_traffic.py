@@ -2,29 +2,33 @@
 
 The counterpart of `http.assemble`, without sessions, scopes and JSON-RPC, which a model API does not have. Each record gives the rows
 that are new or changed. How an API spells what is in a body is left to `apis` and `bodies`.
+
+A prompt repeats the whole conversation, so that n calls hold n² turns. Only one or two digests are kept of each turn, and no prompts:
+
+    call  turns of its prompt
+    1     user: hi                                         begins a conversation
+    2     user: hi  assistant: hello  user: weather?       continues call 1: begins with all of its turns
+    3     user: hi  assistant: hello  user: what time?     continues call 2: shares a turn of the model's with it
+    4     user: hi  user: bye                              begins a conversation: shares no turn of the model's
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
-from ...records import CLIENT
+from ...records import CLIENT, Close, Frame, Note, Open
 from ..correlator import appended
 from ..http.head import Head, read_head
-from ..http.payloads import RecordedChunks
+from ..http.payloads import RecordedChunks, measure
 from ..http.transaction import MAX_INJECTED_BYTES, Anomaly, Scope, ScopeKind, Stream, Transaction
+from ..model import CaptureInfo, Row
 from .apis import api_of, prompt
 from .bodies import AnswerDecoder, Payload
-from .conversations import Conversations
 from .model_call import ModelCall
-
-if TYPE_CHECKING:
-    from ...records import Close, Frame, Note, Open
-    from ..model import CaptureInfo, Row
+from .prompt import Prompt, Turn
 
 _HTTP_OK: Final = 200
 _SWITCHING_PROTOCOLS: Final = 101
+_INSTRUCTIONS: Final = ("system", "developer")
 
 
 class _OpenModelTransaction:
@@ -71,7 +75,7 @@ class ModelTrafficAssembler:
         self._rows = rows
         self._next_row = next_row
         self._keeps_frames = keeps_frames
-        self._conversations = Conversations()
+        self._conversations = _Conversations()
         self._streams: dict[int, _OpenModelStream] = {}
         self._transactions: dict[int, _OpenModelTransaction] = {}
 
@@ -92,7 +96,7 @@ class ModelTrafficAssembler:
         body = self._streams.get(record.stream)
         if body is None:
             return None
-        self._measure(body, record)
+        measure(body.stream, body.chunks, record, self._capture.shift_ns, keeps_frame=self._keeps_frames)
         owner, at_ns = body.owner, record.at_ns + self._capture.shift_ns
         if body.stream is owner.transaction.request:
             owner.request_payload.add(record)
@@ -214,17 +218,74 @@ class ModelTrafficAssembler:
             self._conversations.add_answer(call, decoder.id)
         return [call]
 
-    def _measure(self, body: _OpenModelStream, frame: Frame) -> None:
-        stream, shift_ns = body.stream, self._capture.shift_ns
-        if stream.first_ns is None:
-            stream.first_ns = frame.first_ns + shift_ns
-        stream.last_ns = frame.at_ns + shift_ns
-        stream.body_bytes += frame.length
-        stream.chunks += len(body.chunks.feed(frame))
-        if self._keeps_frames:
-            stream.kept = appended(stream.kept, frame)
-
     def _end_transaction(self, owner: _OpenModelTransaction) -> Sequence[Row]:
         self._transactions.pop(owner.transaction.number, None)
         self._add_row(owner)
         return owner.rows
+
+
+class _KnownPrompt(NamedTuple):
+    """A prompt that began with certain turns: its call, its number of turns, and whether instructions preceded these turns."""
+
+    row: int
+    turns: int
+    is_instructed: bool
+
+
+class _Conversations:
+    """The conversations of one capture.
+
+    A prompt continues an earlier one if it begins with all of its turns, or with some of them that include a turn of the model's:
+    clients rewrite old turns, but prompts that share only a beginning without an answer have nothing in common. Some clients write
+    new instructions each time; if the turns agree only without the instructions, the turn after them has to be the model's.
+    """
+
+    __slots__ = ("_answers", "_known")
+
+    def __init__(self) -> None:
+        self._known: dict[int, _KnownPrompt] = {}
+        """By the digest of the first so many turns, with instructions and without: the last prompt that began so."""
+        self._answers: dict[str, int] = {}
+        """By the id of an answer: the row of the call that it answered."""
+
+    def feed(self, call: ModelCall, prompt: Prompt) -> None:
+        """Take in a prompt, and set the `before` and `added` of its call."""
+        turns = prompt.turns
+        first = next((at for at, turn in enumerate(turns) if turn.role not in _INSTRUCTIONS), len(turns))
+        whole, bare = _digests(turns) if first else [], _digests(turns[first:])
+        if prompt.continues:
+            call.before = self._answers.get(prompt.continues, 0)
+        elif not self._join(call, turns, whole, 0):
+            self._join(call, turns, bare, first)
+        for digests, begin in ((whole, 0), (bare, first)):
+            known = _KnownPrompt(call.row, len(turns) - begin, is_instructed=begin > 0)
+            self._known.update(dict.fromkeys(digests, known))
+
+    def add_answer(self, call: ModelCall, id: str) -> None:
+        """Take in the id of a call's answer, by which a prompt may continue it."""
+        self._answers[id] = call.row
+
+    def _join(self, call: ModelCall, turns: Sequence[Turn], digests: Sequence[int], begin: int) -> bool:
+        """Join a call with the known prompt that shares the longest beginning, if it shares enough. Returns True if one does."""
+        has_answer = False
+        for count, digest in enumerate(digests, 1):
+            at = begin + count
+            has_answer = has_answer or turns[at - 1].role == "assistant"
+            known = self._known.get(digest)
+            if known is None:
+                break
+            is_all = known.turns == count
+            if (begin or known.is_instructed) and is_all:
+                is_all = at < len(turns) and turns[at].role == "assistant"
+            if is_all or has_answer:
+                call.before, call.added = known.row, at
+        return call.before > 0
+
+
+def _digests(turns: Sequence[Turn]) -> list[int]:
+    """Digest the first turn, the first two, and so on."""
+    digests, digest = [], 0
+    for turn in turns:
+        digest = hash((digest, turn))
+        digests.append(digest)
+    return digests

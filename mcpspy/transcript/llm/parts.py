@@ -3,8 +3,6 @@
 Does not keep images and files: a prompt may repeat megabytes of them with each call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Final
 

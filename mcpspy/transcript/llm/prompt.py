@@ -4,8 +4,6 @@ One set of types for three APIs: chat completions and responses (OpenAI), messag
 `responses` and `messages`, a call with its times in `call`, and the path of a tool use to an MCP server in `tool_trips`.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any, Literal, TypeAlias
 
@@ -15,7 +13,7 @@ Api: TypeAlias = Literal["chat", "responses", "messages"]
 
 
 class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that the model wants called: `tool_calls` of chat completions, `function_call` of responses, `tool_use` of messages.
+    """A tool that the model asks for: `tool_calls` of chat completions, `function_call` of responses, `tool_use` of messages.
 
     `arguments` is the JSON text as the model wrote it, put together from deltas; it need not be valid.
     """

@@ -3,8 +3,6 @@
 Source: OpenAI's API reference, `POST /responses` and its streaming events. Input never raises.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import msgspec
@@ -147,36 +145,27 @@ class ResponsesAssembler:
     Deltas win: an item or the whole response at the end, which repeat them, fill in only what no delta brought.
     """
 
-    __slots__ = ("_draft", "_returns", "_thought", "_turn")
+    __slots__ = ("draft", "_returns", "_thought", "_turn")
 
     def __init__(self) -> None:
-        self._draft = AnswerDraft()
+        self.draft = AnswerDraft()
         self._turn = TurnDraft()
         self._returns: dict[str, ToolReturn] = {}
         self._thought: set[int | None] = set()
         """The indexes of the items whose reasoning came in deltas."""
 
-    @property
-    def id(self) -> str:
-        """The answer's id; empty until it is known."""
-        return self._draft.id
-
     def feed_body(self, body: Any, at_ns: int) -> None:
         """Take in a body that is not a stream."""
-        draft = self._draft
+        draft = self.draft
         self._read_answer(members(body), at_ns)
         self._turn.is_over = True
         draft.is_whole = isinstance(members(body).get("output"), list) or bool(draft.error)
         if not draft.is_whole:
             draft.add_flaw("the body is not a response")
 
-    def refuse(self, reason: str) -> None:
-        """End the answer with an error of HTTP."""
-        self._draft.refuse(reason)
-
     def feed(self, event_type: str, data: bytes, at_ns: int) -> bool:
         """Take in an event. Returns True if it brought content."""
-        draft = self._draft
+        draft = self.draft
         draft.deltas += 1
         if data.strip() == DONE:  # some compatible servers end with it
             return False
@@ -209,11 +198,11 @@ class ResponsesAssembler:
     @property
     def answer(self) -> Answer:
         """The answer, as far as it was received."""
-        return self._draft.answer(msgspec.structs.replace(self._turn.turn, returns=tuple(self._returns.values())))
+        return self.draft.answer(msgspec.structs.replace(self._turn.turn, returns=tuple(self._returns.values())))
 
     def _read_answer(self, response: dict[str, Any], at_ns: int) -> None:
         """Read a response: its members, and the items of its output. Its `status` is the reason for its end, if it gives no other."""
-        draft = self._draft
+        draft = self.draft
         draft.id = string(response.get("id")) or draft.id
         draft.model = string(response.get("model")) or draft.model
         status = string(response.get("status"))
@@ -241,7 +230,7 @@ class ResponsesAssembler:
             return bool(piece)
         use_draft = turn_draft.uses.get(index)
         if use_draft is None:
-            self._draft.add_flaw("a delta continues a tool use that never began")
+            self.draft.add_flaw("a delta continues a tool use that never began")
             use_draft = turn_draft.begin(index, UseDraft(at_ns, id=string(event.get("item_id"))))
         use_draft.add(piece, at_ns)
         return True

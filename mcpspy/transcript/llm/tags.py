@@ -3,8 +3,6 @@
 Source: the prompt template of Qwen and Hermes models, which many agents and servers use. Other spellings are not recognised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

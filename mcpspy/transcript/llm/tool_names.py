@@ -11,18 +11,14 @@ the end or without. Where several tools fit, the calls decide (`tool_trips`), no
     mcp_weather_server_get_forec_3f9a   get_forecast_for_city          CUT
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from ..model import Exchange, Transcript
 from ..offers.definitions import DefinitionKind, offers
-
-if TYPE_CHECKING:
-    from ..model import Exchange, Transcript
 
 CUT_LETTERS: Final = 32
 """The least length of a name that was cut: APIs allow 64 characters, and some clients use fewer."""

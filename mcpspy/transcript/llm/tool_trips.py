@@ -16,33 +16,30 @@ its id; without one, by the turn that repeats the use, by the order of uses, and
 or sorted by time, and few candidates are considered for each use, so that this takes time in proportion to the traffic.
 """
 
-from __future__ import annotations
-
+from bisect import bisect_left
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from collections.abc import Hashable, Iterable
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from ...records import CLIENT
 from ...wire.json_spans import members
-from ..model import Exchange
-from .calls_by_key import CallsByKey
+from ..model import Exchange, Message, Transcript
 from .fidelity import Fidelity, fidelity, texts_of
 from .json_values import read_arguments, value_key
+from .model_call import ModelCall
+from .prompt import ToolReturn, ToolUse
 from .tool_names import SURE, Likeness, Tool, tool_names
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
-
-    from ..model import Message, Transcript
-    from .model_call import ModelCall
-    from .prompt import ToolReturn, ToolUse
 
 JoinedBy: TypeAlias = Literal["name and arguments", "name", "arguments", ""]
 ReturnedBy: TypeAlias = Literal["id", "name and arguments", "content", "order", ""]
 
 MAX_UNMATCHED: Final = 32
 """Number of returns of one prompt without a use that are compared with results."""
+
+MAX_CANDIDATES: Final = 16
+"""Number of calls that are considered for one tool use; more would not make it more ambiguous."""
 
 _NO_ARGUMENTS: Final = value_key("")
 
@@ -140,6 +137,65 @@ def _join_calls(transcript: Transcript, trips: list[ToolTrip]) -> None:
             join.by_arguments(trip, keys[id(trip)])
 
 
+class _Queue:
+    """Calls with one key. `free` leads from each call towards the next one that is not taken (union-find with path halving)."""
+
+    __slots__ = ("calls", "free", "times")
+
+    def __init__(self) -> None:
+        self.calls: list[Exchange] = []
+        self.times: list[int] = []
+        self.free: list[int] = []
+
+    def add(self, call: Exchange) -> None:
+        self.free.append(len(self.calls))
+        self.calls.append(call)
+        self.times.append(call.at_ns)
+
+    def first_free(self, at: int, taken: set[int]) -> int:
+        """Return the first index from `at` on that is not taken; the number of calls if there is none."""
+        free, calls = self.free, self.calls
+        while at < len(calls):
+            if free[at] == at:
+                if calls[at].row not in taken:
+                    return at
+                free[at] = at + 1
+            elif free[at] < len(calls):
+                free[at] = free[free[at]]
+            at = free[at]
+        return len(calls)
+
+
+class _CallsByKey:
+    """Calls by key, which is any value that a use and a call can share. They are added in the order of time."""
+
+    __slots__ = ("_queues", "taken")
+
+    def __init__(self) -> None:
+        self._queues: dict[Hashable, _Queue] = {}
+        self.taken: set[int] = set()
+        """Rows of the calls that were joined with a tool use."""
+
+    def add(self, key: Hashable, call: Exchange) -> None:
+        """Add a call under a key; it must not be earlier than the last one of that key."""
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = _Queue()
+        queue.add(call)
+
+    def fitting(self, key: Hashable, since_ns: int, until_ns: int | None) -> list[Exchange]:
+        """Return the first calls with this key in a span of time that are not taken."""
+        queue = self._queues.get(key)
+        if queue is None:
+            return []
+        calls: list[Exchange] = []
+        at = queue.first_free(bisect_left(queue.times, since_ns), self.taken)
+        while at < len(queue.calls) and len(calls) < MAX_CANDIDATES and (until_ns is None or queue.times[at] <= until_ns):
+            calls.append(queue.calls[at])
+            at = queue.first_free(at + 1, self.taken)
+        return calls
+
+
 class _Join:
     """The calls of a transcript by tool and arguments, and the tools that a name can mean."""
 
@@ -148,7 +204,7 @@ class _Join:
     def __init__(self, transcript: Transcript, calls: list[Exchange]) -> None:
         self._transcript = transcript
         self._names = tool_names(transcript, calls)
-        self._by_key = CallsByKey()
+        self._by_key = _CallsByKey()
         for call in sorted(calls, key=lambda call: call.at_ns):
             tool, arguments = Tool(call.capture, call.target or ""), value_key(arguments_of(call))
             for key in ((tool, arguments), tool, arguments):

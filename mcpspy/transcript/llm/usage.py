@@ -4,37 +4,31 @@ Tokens are those that the API counted. Where it counted none, and for tools, whi
 (`stats.tokens`); counted and estimated tokens are never added up. Does not compute what they cost in money.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cached_property
 
+from ..model import Transcript
 from ..outcome import Outcome
 from ..stats.statistics import WELL, Latency, latency
 from ..stats.tokens import estimated_tokens
 from .agent_runs import AgentRun, agent_runs
-from .prompt import offer_text
-from .tool_trips import tool_trips
-
-if TYPE_CHECKING:
-    from ..model import Transcript
-    from .model_call import ModelCall
-    from .prompt import Answer, Prompt, ToolOffer
-    from .tool_trips import ToolTrip
+from .model_call import ModelCall
+from .prompt import Answer, Prompt, ToolOffer, offer_text
+from .tool_trips import ToolTrip, tool_trips
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class ModelNumbers:
     """Numbers of the calls of one model in one capture. Tokens are sums over the `counted` calls, whose tokens the API counted."""
 
     capture: int
     model: str
     outcomes: Counter[Outcome] = field(default_factory=Counter)
-    latency: Latency | None = None
+    durations_ns: list[int] = field(default_factory=list)
     """Of complete answers, from the last byte of the prompt to the last byte of the answer."""
-    until_first: Latency | None = None
+    until_first_ns: list[int] = field(default_factory=list)
     """From the last byte of the prompt to the first token, of answers in deltas."""
     counted: int = 0
     input_tokens: int = 0
@@ -45,6 +39,16 @@ class ModelNumbers:
     """Of the calls whose tokens the API did not count."""
     estimated_output_tokens: int = 0
     uses: int = 0
+
+    @cached_property
+    def latency(self) -> Latency | None:
+        """The distribution of its durations."""
+        return latency(self.durations_ns)
+
+    @cached_property
+    def until_first(self) -> Latency | None:
+        """The distribution of the times to the first token."""
+        return latency(self.until_first_ns)
 
     @property
     def calls(self) -> int:
@@ -57,7 +61,7 @@ class ModelNumbers:
         return sum(count for outcome, count in self.outcomes.items() if outcome not in WELL)
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class ToolNumbers:
     """Numbers of one tool, by the name under which it is offered to models. Tokens are estimated."""
 
@@ -73,10 +77,15 @@ class ToolNumbers:
     """Number of uses that became a recorded call."""
     failed: int = 0
     """Number of these calls that failed."""
-    latency: Latency | None = None
+    durations_ns: list[int] = field(default_factory=list)
     """Of these calls."""
     told_tokens: int = 0
     """Tokens of its returns, each return counted once."""
+
+    @cached_property
+    def latency(self) -> Latency | None:
+        """The distribution of these durations."""
+        return latency(self.durations_ns)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -98,30 +107,28 @@ def leg_numbers(transcript: Transcript, rows: Collection[int] | None = None) -> 
         counting.feed(call)
     counting.feed_tool_trips([tool_trip for tool_trip in all_trips if tool_trip.used_in.row in counted])
     runs = [run for run in agent_runs(transcript, all_trips) if any(call.row in counted for call in run.calls)]
-    return LegNumbers(models=counting.models(), tools=list(counting.tools.values()), runs=runs)
+    return LegNumbers(models=list(counting.models.values()), tools=list(counting.tools.values()), runs=runs)
 
 
 class _Counting:
     """The numbers of models and tools while they are counted."""
 
-    __slots__ = ("_definitions", "_models", "_took_ns", "_until_first_ns", "tools")
+    __slots__ = ("_definitions", "models", "tools")
 
     def __init__(self) -> None:
-        self._models: dict[tuple[int, str], ModelNumbers] = {}
-        self._took_ns: dict[tuple[int, str], list[int]] = {}
-        self._until_first_ns: dict[tuple[int, str], list[int]] = {}
+        self.models: dict[tuple[int, str], ModelNumbers] = {}
         self._definitions: dict[tuple[str, str, int], int] = {}
         self.tools: dict[str, ToolNumbers] = {}
 
     def feed(self, call: ModelCall) -> None:
         """Count a call."""
         key = call.capture, call.model
-        numbers = self._models.setdefault(key, ModelNumbers(capture=call.capture, model=call.model))
+        numbers = self.models.setdefault(key, ModelNumbers(capture=call.capture, model=call.model))
         numbers.outcomes[call.outcome] += 1
         if call.outcome is Outcome.OK and call.duration_ns is not None:
-            self._took_ns.setdefault(key, []).append(call.duration_ns)
+            numbers.durations_ns.append(call.duration_ns)
         if call.until_first_ns is not None:
-            self._until_first_ns.setdefault(key, []).append(call.until_first_ns)
+            numbers.until_first_ns.append(call.until_first_ns)
         prompt, answer = call.prompt, call.answer
         for offer in prompt.offers:
             self._count_offer(offer)
@@ -141,7 +148,6 @@ class _Counting:
 
     def feed_tool_trips(self, tool_trips: list[ToolTrip]) -> None:
         """Count tool round trips."""
-        took_ns: dict[str, list[int]] = {}
         for tool_trip in tool_trips:
             name, call = tool_trip.use.name, tool_trip.call
             tool = self.tools.setdefault(name, ToolNumbers(name=name))
@@ -152,16 +158,7 @@ class _Counting:
                 tool.called += 1
                 tool.failed += call.outcome not in WELL
                 if call.duration_ns is not None:
-                    took_ns.setdefault(name, []).append(call.duration_ns)
-        for name, durations_ns in took_ns.items():
-            self.tools[name].latency = latency(durations_ns)
-
-    def models(self) -> list[ModelNumbers]:
-        """Return the numbers of each model, with their latencies."""
-        for key, numbers in self._models.items():
-            numbers.latency = latency(self._took_ns.get(key, []))
-            numbers.until_first = latency(self._until_first_ns.get(key, []))
-        return list(self._models.values())
+                    tool.durations_ns.append(call.duration_ns)
 
 
 def _count_tokens(numbers: ModelNumbers, prompt: Prompt, answer: Answer) -> None:

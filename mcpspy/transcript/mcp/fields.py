@@ -5,22 +5,18 @@ Source: MCP specification, every revision from 2024-11-05 to 2026-07-28, schema.
 """
 
 from sys import intern
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from ...wire.json_spans import Slice, id_key, members, string
+from ..message import Message
 from .codes import CLIENT_INFO, COMPLETE, PROGRESS_TOKEN, PROTOCOL_VERSION, TASK
 from .methods import CANCELLED, PROGRESS, TARGETS
 from .revisions import Era, era
 
-if TYPE_CHECKING:
-    from ..message import Message
-
-__all__ = [
-    "CANCELLED", "PROGRESS", "client_name", "negotiated", "notification_facts", "request_facts", "result_facts", "revision",
-]  # fmt: skip
-
 PARTIAL: Final = "partial"
 """Our word for a result with `isComplete: false`, which some servers send: another result with the same id follows."""
+
+_ENDS: Final = ("cancelled", "complete", "completed", "done", "error", "failed", "finished", "success", "succeeded")
 
 Fields: TypeAlias = tuple[str | None, str | None, str | None]
 """The target of a message, the id key by which it is found or finds another, and the revision that it names."""
@@ -68,10 +64,34 @@ def result_facts(result: Slice) -> tuple[bool, str | None]:
     return is_error, None
 
 
+def is_progress(message: "Message") -> bool:
+    """Return whether a result is progress in the place of an answer: it names how far it is, and that this is not the end."""
+    values = members(members(message.raw).get("result", b""))
+    if "progress" not in values:
+        return False
+    status = string(values["status"]) if "status" in values else None
+    if (status or "").lower() in _ENDS:
+        return False
+    progress, total = _number(values["progress"]), _number(values.get("total", b"100"))
+    return progress is None or total is None or progress < total
+
+
+def _number(value: Slice) -> float | None:
+    try:
+        return float(bytes(value))
+    except ValueError:
+        return None
+
+
 def negotiated(response: "Message") -> str | None:
     """Return the revision that the result of `initialize` names; None for an error."""
     revision = members(members(response.raw).get("result", b"")).get("protocolVersion")
     return None if revision is None else _shared(revision)
+
+
+def code_of(error: "Message") -> str:
+    """Return the code of a JSON-RPC error as it was spelled; empty if it has none."""
+    return bytes(members(members(error.raw).get("error", b"")).get("code", b"")).decode("utf-8", "replace")
 
 
 def client_name(request: Slice) -> str | None:

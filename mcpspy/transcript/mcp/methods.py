@@ -6,24 +6,23 @@ Source: MCP specification, schema of each revision (the unions `ClientRequest`, 
 """
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from ...records import CLIENT, SERVER
+from ...records import CLIENT, OTHER_SIDE, SERVER, Side
 from .revisions import FIRST_MODERN, LATEST, OLDEST, position
-
-if TYPE_CHECKING:
-    from ...records import Side
 
 MethodKind: TypeAlias = Literal["request", "notification"]
 Capability: TypeAlias = tuple[str, ...]
 """The side that declares a capability, and the members that lead to it: `("server", "tools", "listChanged")`."""
 
+INITIALIZED: Final = "notifications/initialized"
 PROGRESS: Final = "notifications/progress"
 CANCELLED: Final = "notifications/cancelled"
 INITIALIZE: Final = "initialize"
 DISCOVER: Final = "server/discover"
+PING: Final = "ping"
 LISTEN: Final = "subscriptions/listen"
 OPENINGS: Final = frozenset({INITIALIZE, DISCOVER})
 """The methods with which a client opens, to agree on a revision."""
@@ -40,7 +39,7 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     kind: MethodKind
-    sender: "Side"
+    sender: Side
     first: str = OLDEST
     last: str = LATEST
     needs: Capability = ()
@@ -60,19 +59,19 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
         return position(self.first) <= position(revision) <= position(self.last)
 
 
-def _request(sender: "Side", name: str, first: str = OLDEST, last: str = LATEST, **facts: object) -> Method:
+def _request(sender: Side, name: str, first: str = OLDEST, last: str = LATEST, **facts: object) -> Method:
     return Method(name=name, kind="request", sender=sender, first=first, last=last, **facts)  # type: ignore[arg-type]  # **facts
 
 
-def _notification(sender: "Side", name: str, first: str = OLDEST, last: str = LATEST, **facts: object) -> Method:
+def _notification(sender: Side, name: str, first: str = OLDEST, last: str = LATEST, **facts: object) -> Method:
     name = f"notifications/{name}"
     return Method(name=name, kind="notification", sender=sender, first=first, last=last, **facts)  # type: ignore[arg-type]  # **facts
 
 
-def _tasks(sender: "Side") -> tuple[Method, ...]:
+def _tasks(sender: Side) -> tuple[Method, ...]:
     """Return the rows of tasks in 2025-11-25. Either side may run tasks for the other; the side that runs them declares it."""
     first = last = _BEFORE_MODERN
-    host = SERVER if sender == CLIENT else CLIENT
+    host = OTHER_SIDE[sender]
     return (
         _request(sender, "tasks/get", first, last, needs=(host, "tasks"), about="taskId"),
         _request(sender, "tasks/result", first, last, needs=(host, "tasks"), about="taskId"),
@@ -177,12 +176,12 @@ def method_rows(name: str) -> tuple[Method, ...]:
     return _BY_NAME.get(name, ())
 
 
-def method_row(name: str, sender: "Side", revision: str) -> Method | None:
+def method_row(name: str, sender: Side, revision: str) -> Method | None:
     """Return the row for a method that `sender` sends in `revision`; None if there is none."""
     return next((row for row in method_rows(name) if row.sender == sender and row.is_in(revision)), None)
 
 
-def method_standing(name: str, kind: MethodKind, sender: "Side", revision: str) -> MethodStanding:
+def method_standing(name: str, kind: MethodKind, sender: Side, revision: str) -> MethodStanding:
     """Return the standing in `revision` of a method that `sender` sends as a message of this kind: the first thing that is wrong."""
     rows = method_rows(name)
     if not rows:

@@ -9,15 +9,11 @@ compatibility).
 from __future__ import annotations
 
 from sys import intern
-from typing import TYPE_CHECKING
 
-from ..message import Kind
+from ..exchange import Exchange, was_refused
+from ..message import Kind, Message
 from .fields import client_name, negotiated
 from .methods import DISCOVER
-
-if TYPE_CHECKING:
-    from ..exchange import Exchange
-    from ..message import Message
 
 
 class Negotiation:
@@ -98,7 +94,7 @@ class ProbeDetector:
         name = client_name(exchange.request.raw) or ""
         self._agreed.add(name)
         for earlier in self._initializes.pop(name, ()):
-            if earlier.has_failed and _attempt(earlier) != _attempt(exchange):
+            if was_refused(earlier) and _attempt(earlier) != _attempt(exchange):
                 earlier.is_probe = True
                 self.changed.append(earlier)
 

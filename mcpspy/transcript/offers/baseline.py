@@ -9,13 +9,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...wire.jsonrpc import parse
 from .definitions import DefinitionKind, Offer
-
-if TYPE_CHECKING:
-    from ..model import CaptureInfo
 
 SCHEMA: Final = 1
 KIND: Final = "mcpspy baseline"
@@ -69,11 +66,6 @@ class Baseline:
         """Return this baseline with the definitions of `offer`; kinds whose lists were not recorded whole stay as they are."""
         recorded = {kind: _values(offer, kind) for kind in ACCEPTED if kind in offer.complete}
         return Baseline(self.server, {**self.by_kind, **recorded})
-
-
-def label_of(info: CaptureInfo) -> str:
-    """Return the name of a server's baseline: the label of its captures."""
-    return (info.header.label if info.header else "") or "server"
 
 
 def _values(offer: Offer, kind: DefinitionKind) -> dict[str, Any]:

@@ -4,8 +4,6 @@ Pages of one list are joined, and a list that is fetched again replaces the one 
 bytes of its JSON, as they were on the wire.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum

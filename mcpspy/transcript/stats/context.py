@@ -4,8 +4,6 @@ Bytes are those on the wire. Tokens are estimated (`tokens`) on what clients han
 schema, and the text of a result. Pictures and sounds count nothing, because each model counts them in its own way.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Final
 

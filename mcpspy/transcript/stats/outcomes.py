@@ -3,17 +3,12 @@
 The rounds of one call count once. Polls of a task count by themselves, and so does the request that ends a subscription.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from ..calls.call import Call, CallPart
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..model import CaptureInfo, Exchange, Outcome, Transcript
+from ..mcp.methods import LISTEN
+from ..model import CaptureInfo, Exchange, Outcome, Transcript
 
 
 def measured_call(call: Call | None, row: Exchange) -> Call | None:
@@ -45,7 +40,8 @@ def outcomes_of(rows: Iterable[Exchange], captures: list[CaptureInfo]) -> Counte
     for row in rows:
         call = measured_call(captures[row.capture].calls.get(row.row), row)
         if call is None:
-            counts[row.outcome] += 1
+            is_ended = row.method == LISTEN and row.outcome is Outcome.CANCELLED  # as every subscription ends
+            counts[Outcome.OK if is_ended else row.outcome] += 1
         elif call.rounds[0] is row:
             counts[call.outcome] += 1
     return counts

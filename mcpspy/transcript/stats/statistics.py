@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
 
-from ...records import CLIENT, SERVER
-from ...wire.json_spans import members
+from ...records import CLIENT, SERVER, Side
+from ..calls.call import Call
+from ..mcp.fields import code_of
 from ..model import CaptureInfo, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..phases import Lifecycle
 from .context import ServerCost, costs
 from .http import HttpNumbers, http_numbers
 from .outcomes import measured_call
-
-if TYPE_CHECKING:
-    from ...records import Side
-    from ..calls.call import Call
 
 BY_TARGET: Final = {"tools/call", "prompts/get"}
 """Methods that are counted by target as well: a server has some tools and prompts, but any number of URIs."""
@@ -57,7 +55,7 @@ def nearest_rank(ordered: list[int], percent: int) -> int:
     return ordered[max(-(-percent * len(ordered) // 100), 1) - 1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class CallNumbers:
     """The calls of one method, or of one target of a method, in numbers; `by_target` has the numbers of a method's targets.
 
@@ -68,20 +66,37 @@ class CallNumbers:
     """
 
     method: str
-    target: str | None
-    count: int
-    outcomes: dict[Outcome, int]
-    codes: dict[str, int]
-    latency: Latency | None
-    exchanges: int
-    exchange_latency: Latency | None
-    request_bytes: int
-    response_bytes: int
-    progress: int
-    more_responses: int
+    target: str | None = None
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    codes: Counter[str] = field(default_factory=Counter)
+    durations_ns: list[int] = field(default_factory=list)
+    wire_ns: list[int] = field(default_factory=list)
+    """The durations of exchanges."""
+    is_joined: bool = False
+    """Whether a call took more than one exchange."""
+    exchanges: int = 0
+    request_bytes: int = 0
+    response_bytes: int = 0
+    progress: int = 0
+    more_responses: int = 0
     """The number of answers after the first."""
     tokens: int | None = None
     by_target: tuple[CallNumbers, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """The number of calls."""
+        return self.outcomes.total()
+
+    @cached_property
+    def latency(self) -> Latency | None:
+        """The distribution of the calls' durations."""
+        return latency(self.durations_ns)
+
+    @cached_property
+    def exchange_latency(self) -> Latency | None:
+        """The distribution of the exchanges' durations; None if each call was one exchange."""
+        return latency(self.wire_ns) if self.is_joined else None
 
     @property
     def failed(self) -> int:
@@ -92,6 +107,51 @@ class CallNumbers:
     def pending(self) -> int:
         """The number of calls that wait for their answer."""
         return self.outcomes.get(Outcome.PENDING, 0)
+
+    def feed(self, row: Exchange, call: Call | None) -> None:
+        """Take in an exchange; `call` is its call, if that has other exchanges."""
+        response = row.response
+        self.exchanges += 1
+        self.request_bytes += row.request.size
+        if row.notifications:
+            self.progress += row.progress
+        if response is not None:
+            self.wire_ns.append(response.at_ns - row.request.at_ns)
+            self.response_bytes += response.size
+            if response.kind is Kind.ERROR and row.outcome is Outcome.ERROR:  # not a probe, and not cancelled before
+                self.codes[code_of(response)] += 1
+        if row.more_responses:
+            self.more_responses += len(row.more_responses)
+            self.response_bytes += sum(message.size for message in row.more_responses)
+        if call is None:
+            self.outcomes[row.outcome] += 1
+            if response is not None:
+                self.durations_ns.append(self.wire_ns[-1])
+        else:
+            self._join(row, call)
+
+    def _join(self, row: Exchange, call: Call) -> None:
+        """Count a call once, with its first round."""
+        self.is_joined = True
+        if call.rounds[0] is not row:
+            return
+        self.outcomes[call.outcome] += 1
+        took_ns = call.duration_ns
+        if took_ns is not None and call.outcome is not Outcome.CANCELLED:
+            self.durations_ns.append(took_ns)
+
+    def add(self, other: CallNumbers) -> None:
+        """Add the numbers of other calls."""
+        self.durations_ns += other.durations_ns
+        self.wire_ns += other.wire_ns
+        self.exchanges += other.exchanges
+        self.is_joined |= other.is_joined
+        self.outcomes += other.outcomes
+        self.codes += other.codes
+        self.request_bytes += other.request_bytes
+        self.response_bytes += other.response_bytes
+        self.progress += other.progress
+        self.more_responses += other.more_responses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +179,7 @@ class ServerNumbers:
     """One capture in numbers. `calls` are the client's calls, `requests` those of the server; both sorted by method.
 
     `http` is None on stdio; `lifecycle` is empty for a server that no tap started. `sent_bytes` are the sizes of payloads by
-    their sender. `unmatched` counts answers to no request, `malformed` payloads that are no message; `log_lines` and `log_bytes`
+    their sender. `unmatched` counts answers to no request, `malformed` payloads that are not messages; `log_lines` and `log_bytes`
     are stderr.
     """
 
@@ -148,90 +208,6 @@ def numbers(transcript: Transcript, rows: list[Row] | None = None) -> list[Serve
     return [counter.close(cost) for counter, cost in zip(counters, costs(counted), strict=True)]
 
 
-class _CallCounter:
-    """The numbers of one kind of calls, so far."""
-
-    __slots__ = (
-        "codes", "durations_ns", "exchanges", "is_joined", "outcomes", "more_responses", "progress", "request_bytes",
-        "response_bytes", "wire_ns",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.durations_ns: list[int] = []
-        self.wire_ns: list[int] = []
-        self.exchanges = 0
-        self.is_joined = False
-        """Whether a call took more than one exchange."""
-        self.outcomes: Counter[Outcome] = Counter()
-        self.codes: Counter[str] = Counter()
-        self.request_bytes = self.response_bytes = self.progress = self.more_responses = 0
-
-    def feed(self, row: Exchange, call: Call | None) -> None:
-        """Take in an exchange; `call` is its call, if that has other exchanges."""
-        response = row.response
-        self.exchanges += 1
-        self.request_bytes += row.request.size
-        if row.notifications:
-            self.progress += row.progress
-        if response is not None:
-            self.wire_ns.append(response.at_ns - row.request.at_ns)
-            self.response_bytes += response.size
-            if response.kind is Kind.ERROR and row.outcome is Outcome.ERROR:  # not a probe, and not cancelled before
-                self.codes[_code(response)] += 1
-        if row.more_responses:
-            self.more_responses += len(row.more_responses)
-            self.response_bytes += sum(message.size for message in row.more_responses)
-        if call is None:
-            self.outcomes[row.outcome] += 1
-            if response is not None:
-                self.durations_ns.append(self.wire_ns[-1])
-        else:
-            self._join(row, call)
-
-    def _join(self, row: Exchange, call: Call) -> None:
-        """Count a call once, with its first round."""
-        self.is_joined = True
-        if call.rounds[0] is not row:
-            return
-        self.outcomes[call.outcome] += 1
-        took_ns = call.duration_ns
-        if took_ns is not None and call.outcome is not Outcome.CANCELLED:
-            self.durations_ns.append(took_ns)
-
-    def add(self, other: _CallCounter) -> None:
-        """Add the numbers of another counter."""
-        self.durations_ns += other.durations_ns
-        self.wire_ns += other.wire_ns
-        self.exchanges += other.exchanges
-        self.is_joined |= other.is_joined
-        self.outcomes += other.outcomes
-        self.codes += other.codes
-        self.request_bytes += other.request_bytes
-        self.response_bytes += other.response_bytes
-        self.progress += other.progress
-        self.more_responses += other.more_responses
-
-    def close(
-        self, method: str, target: str | None, tokens: int | None, by_target: tuple[CallNumbers, ...] = ()
-    ) -> CallNumbers:
-        return CallNumbers(
-            method=method,
-            target=target,
-            count=self.outcomes.total(),
-            outcomes=dict(self.outcomes),
-            codes=dict(self.codes),
-            latency=latency(self.durations_ns),
-            exchanges=self.exchanges,
-            exchange_latency=latency(self.wire_ns) if self.is_joined else None,
-            request_bytes=self.request_bytes,
-            response_bytes=self.response_bytes,
-            progress=self.progress,
-            more_responses=self.more_responses,
-            tokens=tokens,
-            by_target=by_target,
-        )
-
-
 class _CaptureCounter:
     """The numbers of one capture, so far. `feed` takes its rows, `close` returns the numbers."""
 
@@ -254,8 +230,8 @@ class _CaptureCounter:
         self._info = info
         self._lifecycle = Lifecycle(info)
         self._calls_by_row = info.calls
-        self._by_target: defaultdict[tuple[Side, str, str | None], _CallCounter] = defaultdict(_CallCounter)
-        self._by_client: defaultdict[str, _CallCounter] = defaultdict(_CallCounter)
+        self._by_target: dict[tuple[Side, str, str | None], CallNumbers] = {}
+        self._by_client: dict[str, CallNumbers] = {}
         self._notifications: defaultdict[tuple[Side, str], list[int]] = defaultdict(list)
         self._logs: list[int] = []
         self._sent: dict[Side, int] = {CLIENT: 0, SERVER: 0}
@@ -284,7 +260,10 @@ class _CaptureCounter:
                 NotificationNumbers(sender=sender, method=method, count=len(sizes), bytes=sum(sizes))
                 for (sender, method), sizes in sorted(self._notifications.items())
             ],
-            clients=[_client(name, counter) for name, counter in self._by_client.items()],
+            clients=[
+                ClientNumbers(name=name, calls=calls.count, failed=calls.failed, latency=calls.latency)
+                for name, calls in self._by_client.items()
+            ],
             messages=self._messages,
             sent_bytes=self._sent,
             unmatched=self._unmatched,
@@ -297,9 +276,13 @@ class _CaptureCounter:
         request, response = row.request, row.response
         method = request.method or ""
         call = measured_call(self._calls_by_row.get(row.row), row)
-        self._by_target[request.sender, method, request.target if method in BY_TARGET else None].feed(row, call)
+        target = request.target if method in BY_TARGET else None
+        by_target = self._by_target.get((request.sender, method, target))
+        if by_target is None:
+            by_target = self._by_target[request.sender, method, target] = CallNumbers(method=method, target=target)
+        by_target.feed(row, call)
         if request.sender == CLIENT:
-            self._by_client[self._info.client_of(row)].feed(row, call)
+            self._by_client.setdefault(self._info.client_of(row), CallNumbers(method="")).feed(row, call)
         self._count(request)
         if response is not None and not (row.transaction is not None and self._was_counted(response)):
             self._count(response)
@@ -334,31 +317,22 @@ class _CaptureCounter:
 
     def _calls(self, side: Side, tokens: dict[str, int]) -> list[CallNumbers]:
         """Return the calls of one side by method, some of them with numbers by target."""
-        methods: defaultdict[str, dict[str | None, _CallCounter]] = defaultdict(dict)
-        for (sender, method, target), counter in self._by_target.items():
+        methods: defaultdict[str, dict[str | None, CallNumbers]] = defaultdict(dict)
+        for (sender, method, target), calls in self._by_target.items():
             if sender == side:
-                methods[method][target] = counter
+                methods[method][target] = calls
         return [_of_method(method, methods[method], tokens if method == "tools/call" else {}) for method in sorted(methods)]
 
 
-def _of_method(method: str, by_target: dict[str | None, _CallCounter], tokens: dict[str, int]) -> CallNumbers:
+def _of_method(method: str, by_target: dict[str | None, CallNumbers], tokens: dict[str, int]) -> CallNumbers:
     if method not in BY_TARGET:
-        return by_target[None].close(method, None, None)
-    total = _CallCounter()
-    for counter in by_target.values():
-        total.add(counter)
-    targets = [counter.close(method, target or "", tokens.get(target or "")) for target, counter in by_target.items()]
-    targets.sort(key=lambda calls: (-calls.count, calls.target or ""))
-    known = [calls.tokens for calls in targets if calls.tokens is not None]
-    return total.close(method, None, sum(known) if known else None, tuple(targets))
-
-
-def _client(name: str, counter: _CallCounter) -> ClientNumbers:
-    calls = counter.close("", None, None)
-    return ClientNumbers(name=name, calls=calls.count, failed=calls.failed, latency=calls.latency)
-
-
-def _code(response: Message) -> str:
-    """Return the code of an error, as it was spelled; empty if it has none."""
-    code = members(members(response.raw).get("error", b"")).get("code", b"")
-    return bytes(code).decode("utf-8", "replace")
+        return by_target[None]
+    total = CallNumbers(method=method)
+    for calls in by_target.values():
+        calls.target = calls.target or ""
+        calls.tokens = tokens.get(calls.target)
+        total.add(calls)
+    total.by_target = tuple(sorted(by_target.values(), key=lambda calls: (-calls.count, calls.target or "")))
+    known = [calls.tokens for calls in total.by_target if calls.tokens is not None]
+    total.tokens = sum(known) if known else None
+    return total

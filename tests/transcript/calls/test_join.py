@@ -19,8 +19,8 @@ def ask(id: Any, tool: str = "greet", **params: Any) -> dict[str, Any]:
 
 def required(id: Any, state: Any = None, requests: Any = None) -> dict[str, Any]:
     """Return the answer that input is required."""
-    said = {"resultType": "input_required", "inputRequests": NAME if requests is None else requests}
-    return result(id, said if state is None else {**said, "requestState": state})
+    content = {"resultType": "input_required", "inputRequests": NAME if requests is None else requests}
+    return result(id, content if state is None else {**content, "requestState": state})
 
 
 def again(id: Any, tool: str = "greet", state: Any = None, **params: Any) -> dict[str, Any]:
@@ -59,8 +59,8 @@ def test_a_retry_with_the_state_is_the_next_round() -> None:
 
 
 def test_both_rounds_know_their_call() -> None:
-    told = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).transcript
-    assert [told.call_of(row) for row in told.exchanges] == [told.calls[0]] * 2
+    transcript = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).transcript
+    assert [transcript.call_of(row) for row in transcript.exchanges] == [transcript.calls[0]] * 2
 
 
 def test_a_retry_without_a_state_is_found_by_what_it_asks_and_brings() -> None:
@@ -101,8 +101,8 @@ def test_a_call_is_pending_while_input_is_required() -> None:
 )
 def test_what_became_of_a_call_is_what_became_of_its_last_round(answer: Any, outcome: Outcome) -> None:
     dialogue = Dialogue().client(ask(1)).server(required(1, "s")).client(again(2, state="s")).server(answer)
-    found = only(dialogue).outcome
-    assert found is (Outcome.UNANSWERED if outcome is Outcome.PENDING else outcome)  # the capture ends here
+    actual = only(dialogue).outcome
+    assert actual is (Outcome.UNANSWERED if outcome is Outcome.PENDING else outcome)  # the capture ends here
 
 
 def test_a_cancelled_retry_cancels_the_call() -> None:
@@ -323,9 +323,9 @@ def test_a_task_is_one_call_with_its_polls(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", [LEGACY, EXTENSION])
 def test_a_task_says_how_often_to_poll_it(revision: str) -> None:
-    found = only(polled(Dialogue(), 1, revision)).task
-    assert found is not None
-    assert (found.ttl_ms, found.poll_interval_ms) == (60_000, 1000)
+    task_facts = only(polled(Dialogue(), 1, revision)).task
+    assert task_facts is not None
+    assert (task_facts.ttl_ms, task_facts.poll_interval_ms) == (60_000, 1000)
 
 
 def test_a_call_lasts_until_the_result_of_its_task() -> None:
@@ -501,16 +501,16 @@ def test_subscriptions_interleave() -> None:
 @pytest.mark.parametrize(
     ("end", "outcome"),
     [
-        (lambda told: told.server(result(1)), Outcome.OK),
-        (lambda told: told.client(cancelled(1)), Outcome.CANCELLED),
-        (lambda told: told.server(cancelled(1)), Outcome.CANCELLED),
-        (lambda told: told.server(cancelled(1)).server(result(1)), Outcome.OK),
-        (lambda told: told.closes(), Outcome.UNANSWERED),
+        (lambda dialogue: dialogue.server(result(1)), Outcome.OK),
+        (lambda dialogue: dialogue.client(cancelled(1)), Outcome.CANCELLED),
+        (lambda dialogue: dialogue.server(cancelled(1)), Outcome.CANCELLED),
+        (lambda dialogue: dialogue.server(cancelled(1)).server(result(1)), Outcome.OK),
+        (lambda dialogue: dialogue.closes(), Outcome.UNANSWERED),
     ],
 )
 def test_a_subscription_ends_in_several_ways(end: Any, outcome: Outcome) -> None:
-    told = end(Dialogue().client(listen(1)).server(on(1)))
-    assert (only(told).outcome, told.transcript.exchanges[0].outcome) == (outcome, outcome)
+    ended = end(Dialogue().client(listen(1)).server(on(1)))
+    assert (only(ended).outcome, ended.transcript.exchanges[0].outcome) == (outcome, outcome)
 
 
 def test_a_server_cancels_no_other_request_of_the_client() -> None:

@@ -287,12 +287,12 @@ def test_every_exchange_is_in_one_call_at_most_and_once(steps: list[tuple[bool, 
 
 @given(DIALOGUES, DIALOGUES)
 def test_captures_together_have_the_calls_that_they_have_alone(
-    one: list[tuple[bool, Any]], other: list[tuple[bool, Any]]
+    first: list[tuple[bool, Any]], other: list[tuple[bool, Any]]
 ) -> None:
-    alone = [calls(dialogue(steps)) for steps in (one, other)]
-    together = transcribe(dialogue(one, "one").records, dialogue(other, "other").records)
+    alone = [calls(dialogue(steps)) for steps in (first, other)]
+    together = transcribe(dialogue(first, "one").records, dialogue(other, "other").records)
     sizes = sorted(len(call.exchanges) for call in together.calls)
-    assert sizes == sorted(len(found) for found in (*alone[0], *alone[1]))
+    assert sizes == sorted(len(exchanges) for exchanges in (*alone[0], *alone[1]))
 
 
 @given(DIALOGUES)
@@ -335,8 +335,8 @@ def test_the_changed_rows_over_http_have_all_calls(steps: list[tuple[int, Any, A
 
 def _stood(transcriber: Transcriber, changed: Any) -> dict[int, Any]:
     """Return the state of the calls whose first rows changed."""
-    found = [call for row in changed if (call := transcriber.transcript.call_of(row)) is not None and call.first is row]
-    return {call.row: _standing(call) for call in found}
+    stood = [call for row in changed if (call := transcriber.transcript.call_of(row)) is not None and call.first is row]
+    return {call.row: _standing(call) for call in stood}
 
 
 def _standing(call: Any) -> Any:

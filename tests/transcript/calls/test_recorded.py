@@ -23,7 +23,7 @@ def parts(call: Call) -> list[CallPart]:
     return [call.part(exchange) for exchange in call.exchanges]
 
 
-def told(call: Call) -> set[str | None]:
+def notified_methods(call: Call) -> set[str | None]:
     """Return the methods of its notifications."""
     return {notification.message.method for notification in call.notifications}
 
@@ -37,24 +37,24 @@ def test_a_question_of_the_modern_era_makes_two_rounds_on_every_transport(name: 
 
 
 def test_a_question_of_the_legacy_era_is_a_request_of_the_server() -> None:
-    found = transcript("greet-http-legacy")
-    assert (found.calls, [exchange.sender for exchange in found.exchanges]) == ([], ["client", "client", "server"])
-    assert all(exchange.outcome is Outcome.OK for exchange in found.exchanges)
+    recorded = transcript("greet-http-legacy")
+    assert (recorded.calls, [exchange.sender for exchange in recorded.exchanges]) == ([], ["client", "client", "server"])
+    assert all(exchange.outcome is Outcome.OK for exchange in recorded.exchanges)
 
 
 def test_a_tool_that_runs_as_a_task_is_one_call() -> None:
     (call,) = transcript("research").calls
     assert (len(call.rounds), len(call.polls), call.outcome) == (1, 3, Outcome.OK)
-    assert (parts(call)[-2:], told(call)) == ([CallPart.RESULT, CallPart.QUESTION], {"notifications/tasks/status"})
+    assert (parts(call)[-2:], notified_methods(call)) == ([CallPart.RESULT, CallPart.QUESTION], {"notifications/tasks/status"})
     assert call.task is not None
     assert (call.task.status, call.task.poll_interval_ms, call.needs_input) == ("completed", 1000, False)
 
 
 def test_every_notification_about_a_task_belongs_to_it_also_the_one_before_the_answer() -> None:
-    found = transcript("research")
-    (call,) = found.calls
+    recorded = transcript("research")
+    (call,) = recorded.calls
     assert call.task is not None
-    about = [row for row in found.rows if isinstance(row, UnpairedMessage) and row.message.target == call.task.id]
+    about = [row for row in recorded.rows if isinstance(row, UnpairedMessage) and row.message.target == call.task.id]
     assert sorted(row.row for row in call.notifications) == [row.row for row in about]
     assert call.first.response is not None
     assert call.notifications[0].at_ns < call.first.response.at_ns
@@ -75,7 +75,7 @@ def test_a_call_that_was_sent_to_a_url_is_tried_again() -> None:
 
 def test_a_subscription_lasts_until_it_is_given_up() -> None:
     (call,) = transcript("updates").calls
-    assert (parts(call), told(call)) == ([CallPart.ROUND, CallPart.END], {"notifications/resources/updated"})
+    assert (parts(call), notified_methods(call)) == ([CallPart.ROUND, CallPart.END], {"notifications/resources/updated"})
     assert call.outcome is Outcome.OK
 
 

@@ -27,7 +27,7 @@ ROWS = [(group["transcript"], *case) for group in VECTORS["rows"] for case in gr
 OTHERS = [(group["transcript"], *case) for group in VECTORS["others"] for case in group["cases"]]
 
 
-def told(lines: list[str]) -> Transcript:
+def transcript_of(lines: list[str]) -> Transcript:
     dialogue = Dialogue(header=make_header(wall_ns=10**18))
     for line in lines:
         who, _, what = line.partition(" ")
@@ -43,7 +43,9 @@ def told(lines: list[str]) -> Transcript:
 @cache
 def transcript(name: str) -> Transcript:
     made = VECTORS["transcripts"][name]
-    return told(made["lines"]) if "lines" in made else transcribe(*(read(str(ROOT / path)) for path in made["captures"]))
+    return (
+        transcript_of(made["lines"]) if "lines" in made else transcribe(*(read(str(ROOT / path)) for path in made["captures"]))
+    )
 
 
 def matching(expression: str, on: Transcript) -> list[Any]:
@@ -63,8 +65,8 @@ def test_a_filter_lets_these_rows_through(name: str, expression: str, rows: list
 
 @pytest.mark.parametrize(("name", "expression", "logs", "events"), OTHERS, ids=[case[1] for case in OTHERS])
 def test_rows_without_numbers_are_filtered_too(name: str, expression: str, logs: int, events: int) -> None:
-    found = matching(expression, transcript(name))
-    counts = [sum(isinstance(row, kind) for row in found) for kind in (Log, ChannelEvent)]
+    rows = matching(expression, transcript(name))
+    counts = [sum(isinstance(row, kind) for row in rows) for kind in (Log, ChannelEvent)]
     assert counts == [logs, events]
 
 
@@ -159,10 +161,10 @@ def test_a_matcher_sees_rows_as_they_are_at_the_moment() -> None:
     wanted = filter_of(["status:ok"])
     assert wanted is not None
     matcher = FilterMatcher(wanted, transcriber.transcript)
-    said = [
+    decisions = [
         matcher.matches(row) for record in dialogue.records for row in transcriber.feed(record) if isinstance(row, Exchange)
     ]
-    assert said == [False, True]
+    assert decisions == [False, True]
 
 
 def test_a_matching_message_is_found_among_many_notifications() -> None:

@@ -102,10 +102,10 @@ def test_no_filter_raises_on_any_transcript_or_changes_the_order_of_rows(express
     assume(wanted is not None)
     assert wanted is not None
     transcript = transcribe(records)
-    found = filter_rows(wanted, transcript, transcript.rows, UTC)
-    shown = {id(row) for row in found.rows}
-    assert found.rows == [row for row in transcript.rows if id(row) in shown]
-    assert found.matching <= found.total
+    rows = filter_rows(wanted, transcript, transcript.rows, UTC)
+    shown = {id(row) for row in rows.rows}
+    assert rows.rows == [row for row in transcript.rows if id(row) in shown]
+    assert rows.matching <= rows.total
 
 
 @given(LEAVES, CAPTURES)
@@ -117,9 +117,9 @@ def test_a_row_without_exchange_matches_a_term_or_its_negation_and_never_both(ex
     transcript = transcribe(records)
     matchers = [FilterMatcher(chosen, transcript, UTC) for chosen in (plain, negated)]
     for row in transcript.rows:
-        said = [matcher.matches(row) for matcher in matchers]
-        assert any(said)
-        assert isinstance(row, Exchange) or not all(said)
+        decisions = [matcher.matches(row) for matcher in matchers]
+        assert any(decisions)
+        assert isinstance(row, Exchange) or not all(decisions)
 
 
 @given(st.text("ab*?\n", max_size=12), st.text("ab\n", max_size=12))

@@ -20,7 +20,8 @@ def only(dialogue: Dialogue) -> Finding:
 def test_an_ordinary_dialogue_has_no_findings() -> None:
     dialogue = Dialogue().client(request(0, "initialize")).server(result(0)).client(notification())
     dialogue.stderr(b"ready\n").client(tool_call(1, token=1)).server(progress(1)).server(result(1, {"isError": True}))
-    dialogue.server(request(0, "roots/list")).client(result(0)).client(tool_call(2)).client(cancelled(2))
+    dialogue.server(request(0, "roots/list")).client(result(0)).client(tool_call(2)).server(result(2))
+    dialogue.client(cancelled(2))
     assert dialogue.closes().findings == []
 
 
@@ -95,7 +96,7 @@ def test_a_finding_says_that_the_stream_ended_within_a_line() -> None:
 
 def test_a_blank_line_is_a_note() -> None:
     finding = only(Dialogue().server(b"\n").server(b" \r\n").closes())
-    assert (finding.rule, finding.severity, finding.count) == ("blank-line", Severity.INFO, 2)
+    assert (finding.rule, finding.severity, finding.count) == ("blank-line", Severity.NOTE, 2)
 
 
 def test_a_line_that_the_capture_damaged_is_nobodys_fault() -> None:
@@ -126,7 +127,9 @@ def test_a_frame_that_was_not_recorded_is_nobodys_fault() -> None:
 def test_a_flaw_is_a_finding_with_its_own_advice(line: bytes, flaw: str) -> None:
     rule = FLAWS[flaw]
     flaws = [finding for finding in Dialogue().server(line).closes().findings if finding.rule == rule.name]
-    assert [(finding.severity, finding.advice, finding.culprit) for finding in flaws] == [(rule.severity, rule.fix, "server")]
+    assert [(finding.severity, finding.advice, finding.culprit) for finding in flaws] == [
+        (rule.severity, rule.advice, "server")
+    ]
 
 
 def test_a_flaw_that_repeats_is_counted() -> None:
@@ -189,13 +192,13 @@ def test_a_request_that_a_patient_client_waited_for_is_the_servers_fault() -> No
 
 def test_a_client_that_leaves_at_once_did_not_wait() -> None:
     finding = only(Dialogue().client(tool_call(1)).closes())
-    assert (finding.rule, finding.severity, finding.culprit) == ("unanswered-request", Severity.INFO, "client")
+    assert (finding.rule, finding.severity, finding.culprit) == ("unanswered-request", Severity.NOTE, "client")
 
 
 def test_a_request_of_the_server_to_a_client_that_is_gone_is_the_servers_fault() -> None:
     dialogue = Dialogue().client_leaves().server(request(1, "roots/list")).server_closes_stdout().exits().ends()
     assert [(finding.rule, finding.severity, finding.culprit) for finding in dialogue.findings] == [
-        ("unanswered-request", Severity.INFO, "server")
+        ("unanswered-request", Severity.NOTE, "server")
     ]
 
 
@@ -211,7 +214,8 @@ def test_a_server_that_closes_stdout_and_lives_on_leaves_requests_unanswered() -
 
 
 def test_a_cancelled_request_needs_no_answer() -> None:
-    assert Dialogue().client(tool_call(1)).client(cancelled(1)).wait(9_000).closes().findings == []
+    finding = only(Dialogue().client(tool_call(1)).client(cancelled(1)).wait(9_000).closes())
+    assert (finding.rule, finding.severity, finding.culprit) == ("given-up", Severity.NOTE, "unclear")
 
 
 def test_a_subscription_needs_no_answer() -> None:
@@ -339,7 +343,7 @@ def test_damage_of_one_kind_is_counted() -> None:
 
 def test_a_capture_edited_by_hand_is_a_note() -> None:
     finding = only(Dialogue().damage("edited").closes())
-    assert (finding.rule, finding.severity) == ("capture-edited", Severity.INFO)
+    assert (finding.rule, finding.severity) == ("capture-edited", Severity.NOTE)
 
 
 def test_an_edited_capture_is_believed() -> None:
@@ -371,7 +375,7 @@ def test_findings_of_two_captures_are_not_counted_together() -> None:
 
 
 def test_every_rule_says_why_it_matters_and_what_to_do() -> None:
-    texts = [(rule.title, rule.what, rule.why, rule.blame, rule.fix, rule.example) for rule in RULES.values()]
+    texts = [(rule.title, rule.what, rule.why, rule.blame, rule.advice, rule.example) for rule in RULES.values()]
     assert all(all(rule_texts) for rule_texts in texts)
 
 

@@ -35,11 +35,14 @@ def test_an_everyday_session_has_no_findings() -> None:
     assert traffic.rules == []
 
 
-def test_a_status_of_the_server_is_no_finding() -> None:
+@pytest.mark.parametrize("status", [400, 404, 405, 500])
+def test_an_error_status_without_a_message_is_found(status: int) -> None:
     traffic = Traffic()
-    for status in (401, 404, 405, 500):
-        traffic.post(request(1)).answer(status)
-    assert traffic.rules == []
+    traffic.post(request(1)).answer(status, b"Sorry", Content_Type="text/plain")
+    finding = traffic.finding
+    assert (finding.rule, finding.row, finding.culprit) == ("http-error", 1, "server" if status == 500 else "unclear")
+    assert f"answered with {status}" in finding.what
+    assert "“Sorry”" in finding.what
 
 
 # --- Endpoints ---
@@ -115,10 +118,26 @@ def test_a_failed_upstream_is_found_with_its_reason() -> None:
     assert "Connection refused" in finding.what
 
 
-def test_a_502_of_the_server_is_its_own() -> None:
+@pytest.mark.parametrize(
+    ("status", "server", "body"),
+    [
+        (502, "", b"Bad Gateway"),
+        (503, "envoy", b"no healthy upstream"),
+        (503, "", b"<!DOCTYPE html><title>Sorry</title>"),
+        (500, "", b"<html><body><center>nginx</center></body></html>"),
+        (413, "", b"<html><center><h1>413</h1></center><hr><center>nginx</center></html>"),
+    ],
+)
+def test_an_error_of_a_gateway_is_not_the_servers(status: int, server: str, body: bytes) -> None:
     traffic = Traffic()
-    traffic.post(request(1)).answer(502, b"Bad Gateway", Content_Type="text/plain")
-    assert traffic.rules == []
+    traffic.post(request(1)).answer(status, body, Content_Type="text/html", Server=server)
+    assert (traffic.finding.rule, traffic.finding.culprit) == ("http-error", "gateway")
+
+
+def test_an_error_of_a_server_that_a_gateway_passed_on_is_the_servers() -> None:
+    traffic = Traffic()
+    traffic.post(request(1)).answer(500, b"KeyError", Content_Type="text/plain", Server="nginx")
+    assert (traffic.finding.rule, traffic.finding.culprit) == ("http-error", "server")
 
 
 @pytest.mark.parametrize("status", [400, 403, 408, 421])
@@ -148,7 +167,7 @@ def test_an_answer_that_the_server_refuses_is_no_contradiction_of_the_clients() 
     call = traffic.post(tool_call(1)).stream().event(request("q", "elicitation/create"))
     traffic.post(result("q")).answer(404)
     call.event(result(1)).close()
-    assert traffic.rules == []
+    assert "status-contradicts" not in traffic.rules
 
 
 def mismatch(**fields: str) -> Traffic:
@@ -207,19 +226,19 @@ def test_a_server_that_closes_the_stream_without_an_answer_is_found() -> None:
     traffic = Traffic()
     traffic.post(request(1)).stream().event(notification("notifications/message", {"level": "info"})).close()
     assert blame(traffic) == ("unanswered-request", "server", Severity.ERROR)
-    assert "the server closed the stream" in traffic.finding.what
+    assert ": it closed the stream." in traffic.finding.what
 
 
 def test_a_server_that_breaks_off_is_found() -> None:
     traffic = Traffic()
     traffic.post(request(1)).stream().close("server", "reset")
-    assert "the server broke off its response" in traffic.finding.what
+    assert ": it broke off its response." in traffic.finding.what
 
 
 def test_a_server_that_answers_with_a_page_is_found() -> None:
     traffic = Traffic()
     traffic.post(request(1)).answer(200, b"<html>", Content_Type="text/html; charset=utf-8")
-    assert "the response (HTTP 200, text/html) holds no message" in traffic.finding.what
+    assert "its response (HTTP 200, text/html) holds no message" in traffic.finding.what
 
 
 def test_a_server_whose_sse_stream_ends_is_found() -> None:
@@ -233,13 +252,13 @@ def test_a_server_whose_sse_stream_ends_is_found() -> None:
 def test_a_client_that_leaves_soon_is_nobodys_fault() -> None:
     traffic = Traffic()
     traffic.post(request(1)).stream().close("client", "broken")
-    assert blame(traffic) == ("unanswered-request", "client", Severity.INFO)
+    assert blame(traffic) == ("unanswered-request", "client", Severity.NOTE)
 
 
 def test_a_client_that_leaves_before_the_response_is_nobodys_fault() -> None:
     traffic = Traffic()
     traffic.post(request(1)).leave()
-    assert blame(traffic) == ("unanswered-request", "client", Severity.INFO)
+    assert blame(traffic) == ("unanswered-request", "client", Severity.NOTE)
 
 
 def test_a_client_that_waited_long_was_kept_waiting() -> None:
@@ -327,11 +346,11 @@ def test_a_broken_body_is_malformed_and_its_advice_fits(body: bytes) -> None:
     assert "line" not in finding.advice
 
 
-def test_bare_results_in_events_are_flawed_and_unpaired() -> None:
+def test_bare_results_in_events_are_flawed_parts() -> None:
     traffic = Traffic()
     stream: Any = traffic.post(request(1)).stream()
     stream.event({"result": {"progress": 30}}).event(result(1)).close()
-    assert set(traffic.rules) == {"no-jsonrpc", "unpaired-response"}
+    assert set(traffic.rules) == {"no-jsonrpc", "unpaired-response", "partial-result"}
 
 
 def test_an_id_that_comes_back_as_a_string_is_found_over_http_too() -> None:

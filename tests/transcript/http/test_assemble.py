@@ -37,9 +37,9 @@ def test_a_post_with_a_notification_is_no_row_but_its_message() -> None:
     assert traffic.transactions == []
     (source,) = traffic.transcript.captures
     (message,) = traffic.unpaired_messages
-    found = source.transaction_of(message.stream)
-    assert found is not None
-    assert found.status == 202
+    transaction = source.transaction_of(message.stream)
+    assert transaction is not None
+    assert transaction.status == 202
 
 
 def test_rows_are_numbered_in_the_order_in_which_they_began() -> None:
@@ -486,6 +486,6 @@ def test_unpaired_messages_keep_their_transaction() -> None:
     traffic.post(request(1)).stream().event(notification("notifications/message", {"level": "info"})).event(result(1)).close()
     (source,) = traffic.transcript.captures
     (unpaired,) = [row for row in traffic.transcript.rows if isinstance(row, UnpairedMessage)]
-    found = source.transaction_of(unpaired.message.stream)
-    assert found is not None
-    assert found.number == 1
+    transaction = source.transaction_of(unpaired.message.stream)
+    assert transaction is not None
+    assert transaction.number == 1

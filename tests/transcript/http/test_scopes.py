@@ -456,8 +456,8 @@ def growing(traffic: Traffic) -> Transcript:
 
 def whose(exchange: Exchange) -> tuple[Any, Any]:
     """Return the clients of the request and of its answer."""
-    asked = exchange.request.params["arguments"]["client"]
-    return asked, exchange.response and exchange.response.result
+    client = exchange.request.params["arguments"]["client"]
+    return client, exchange.response and exchange.response.result
 
 
 def ask(client: int, id: int, era: str) -> dict[str, Any]:
@@ -498,9 +498,9 @@ def test_a_hundred_clients_with_the_same_ids_get_their_own_answers(way: str) -> 
             calls[client, id].event(result(id, client)).close()
         else:
             calls[client, id].answer(200, result(id, client))
-    found = [whose(exchange) for exchange in traffic.exchanges if exchange.method == "tools/call"]
-    assert len(found) == 200
-    assert [(asked, got) for asked, got in found if asked != got] == []
+    pairs = [whose(exchange) for exchange in traffic.exchanges if exchange.method == "tools/call"]
+    assert len(pairs) == 200
+    assert [(asker, got) for asker, got in pairs if asker != got] == []
 
 
 @given(st.data())
@@ -532,10 +532,10 @@ def test_no_answer_is_paired_with_the_request_of_another_client(data: st.DataObj
             target = f"/messages?s={client}" if client in streams else "/mcp"
             session = f"s{client}" if ways[client] == "session" else ""
             waiting.append((client, id, traffic.post(ask(client, id, ways[client]), target, session=session)))
-    found = [
+    pairs = [
         whose(exchange) for exchange in traffic.exchanges if exchange.method == "tools/call" and exchange.response is not None
     ]
-    assert all(asked == got for asked, got in found)
+    assert all(asker == got for asker, got in pairs)
 
 
 # --- URLs ---
@@ -655,10 +655,10 @@ def forgotten(traffic: Traffic, session: str, connection: int = 0) -> Call:
 
 def scopes(traffic: Traffic) -> dict[str, str]:
     """Return for each session the one that it replaces."""
-    found = {
+    scopes = {
         transaction.scope.session: transaction.scope for transaction in traffic.transcript.captures[0].transactions.values()
     }
-    return {session: scope.replaces.session for session, scope in found.items() if scope.replaces is not None}
+    return {session: scope.replaces.session for session, scope in scopes.items() if scope.replaces is not None}
 
 
 def test_a_session_that_is_opened_after_a_404_replaces_the_unknown_one() -> None:

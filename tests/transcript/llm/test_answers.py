@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from mcpspy.transcript.llm.apis import assembler
 from mcpspy.transcript.llm.prompt import Answer, Api, ToolUse
-from tests.peers.modelspelling import Said, chat_body, chat_events, message_body, message_events, response_body, response_events
+from tests.peers.modelspelling import (
+    ModelAnswer,
+    chat_body,
+    chat_events,
+    message_body,
+    message_events,
+    response_body,
+    response_events,
+)
 
 MAX_SECONDS: Final = 10
 """Many times what it takes, and a part of what it would take if it were quadratic."""
@@ -20,8 +28,8 @@ EVENTS: Final = {"chat": chat_events, "responses": response_events, "messages": 
 APIS: Final[list[Api]] = ["chat", "responses", "messages"]
 
 
-def said(text: str, uses: list[dict[str, Any]], pieces: int, thinking: str = "") -> Said:
-    return Said(
+def model_answer(text: str, uses: list[dict[str, Any]], pieces: int, thinking: str = "") -> ModelAnswer:
+    return ModelAnswer(
         number=1, id="a1", model="m", created=1, text=text, thinking=thinking, uses=uses, pieces=pieces, finish="",
         usage={"input": 7, "output": 5, "cached": 3, "reasoning": 2},
         ask={"stream": True, "stream_options": {"include_usage": True}},
@@ -60,7 +68,7 @@ USES: Final = st.lists(
 def test_an_answer_is_the_same_whole_and_in_deltas_cut_anywhere(
     api: Api, text: str, uses: list[dict[str, Any]], pieces: int
 ) -> None:
-    answer = said(text, uses, pieces, thinking="" if api == "chat" else "hm")
+    answer = model_answer(text, uses, pieces, thinking="" if api == "chat" else "hm")
     whole = assembler(api)
     whole.feed_body(json.loads(json.dumps(WHOLE[api](answer))), 0)
     in_deltas = streamed(api, list(EVENTS[api](answer)))
@@ -104,7 +112,7 @@ def test_members_in_the_wrong_places_never_raise(api: Api, events: list[Any], bo
 @pytest.mark.parametrize("api", APIS)
 @given(cut=st.integers(0, 12))
 def test_a_stream_that_breaks_off_is_told_as_far_as_it_came(api: Api, cut: int) -> None:
-    answer = said("hello there", [{"id": "c", "name": "f", "arguments": '{"a": 1}'}], 3)
+    answer = model_answer("hello there", [{"id": "c", "name": "f", "arguments": '{"a": 1}'}], 3)
     events = list(EVENTS[api](answer))[:cut]
     received = streamed(api, events, is_cut=True)
     assert "hello there".startswith(received.turn.text)

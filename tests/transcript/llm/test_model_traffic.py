@@ -16,7 +16,7 @@ from mcpspy.records import Close, End, Frame, Open
 from mcpspy.transcript.http.transaction import Transaction
 from mcpspy.transcript.model import ModelCall, Outcome
 from mcpspy.transcript.transcribe import Transcriber, transcribe
-from mcpspy.views.json.messages import message_lines
+from mcpspy.views.json.rows import message_lines
 from mcpspy.wire.sse import SseEvents
 from tests.transcript.dialogue import MS
 from tests.transcript.llm.traffic import CHAT, MESSAGES, RESPONSES, ModelTraffic, completion, delta, sse

@@ -35,7 +35,7 @@ TASKS_OF_2025 = {"tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "not
 
 def ours(kind: MethodKind, sender: "Side", revision: str) -> set[str]:
     """Return the methods that `sender` may send in `revision`, without extensions and tasks of 2025."""
-    found = {
+    methods = {
         method.name
         for method in METHODS
         if method.kind == kind
@@ -44,7 +44,7 @@ def ours(kind: MethodKind, sender: "Side", revision: str) -> set[str]:
         and not method.extension
         and not method.inside
     }
-    return found - TASKS_OF_2025
+    return methods - TASKS_OF_2025
 
 
 @pytest.mark.parametrize("revision", OFFICIAL)
@@ -120,15 +120,15 @@ def test_a_row_names_revisions_in_their_order_and_a_capability_of_a_side(method:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_no_two_rows_hold_for_the_same_message(revision: str) -> None:
-    found = [(method.name, method.sender) for method in METHODS if method.is_in(revision)]
-    assert sorted(found) == sorted(set(found))
+    methods = [(method.name, method.sender) for method in METHODS if method.is_in(revision)]
+    assert sorted(methods) == sorted(set(methods))
 
 
 def _fields(model: Any) -> set[str]:
     params = model.model_fields["params"].annotation
-    found = [params] if hasattr(params, "model_fields") else list(params.__args__)
+    models = [params] if hasattr(params, "model_fields") else list(params.__args__)
     return {
-        field.alias or name for model in found if hasattr(model, "model_fields") for name, field in model.model_fields.items()
+        field.alias or name for model in models if hasattr(model, "model_fields") for name, field in model.model_fields.items()
     }
 
 

@@ -35,13 +35,13 @@ def agreed(id: Any, revision: str = "2025-11-25") -> dict[str, Any]:
     return result(id, {"protocolVersion": revision, "capabilities": {}, "serverInfo": {"name": "weather", "version": "1"}})
 
 
-def revisions(told: Dialogue | Traffic) -> list[str | None]:
+def revisions(traffic: Dialogue | Traffic) -> list[str | None]:
     """Return the revision of each message, by time."""
-    return [message.revision for message in told.transcript.messages]
+    return [message.revision for message in traffic.transcript.messages]
 
 
-def outcomes(told: Dialogue | Traffic) -> list[Outcome]:
-    return [exchange.outcome for exchange in told.exchanges]
+def outcomes(traffic: Dialogue | Traffic) -> list[Outcome]:
+    return [exchange.outcome for exchange in traffic.exchanges]
 
 
 # --- Revisions ---
@@ -98,8 +98,8 @@ def test_an_unreleased_revision_keeps_its_spelling(revision: str, era: Era) -> N
 
 
 def test_all_messages_of_a_revision_share_its_name() -> None:
-    told = Dialogue().client(enveloped(1)).server(result(1)).client(enveloped(2)).server(result(2)).transcript.messages
-    assert len({id(message.revision) for message in told}) == 1
+    messages = Dialogue().client(enveloped(1)).server(result(1)).client(enveloped(2)).server(result(2)).transcript.messages
+    assert len({id(message.revision) for message in messages}) == 1
 
 
 @pytest.mark.parametrize("meta", [None, 3, [], {ENVELOPE: 3}, {ENVELOPE: None}, {ENVELOPE: ""}, {ENVELOPE: {}}])
@@ -107,9 +107,9 @@ def test_an_envelope_of_another_shape_says_nothing(meta: Any) -> None:
     assert revisions(Dialogue().client(request(1, "tools/list", {"_meta": meta}))) == [None]
 
 
-@pytest.mark.parametrize("said", [None, 3, {}, "no", {"protocolVersion": 3}, {"protocolVersion": ""}])
-def test_the_requested_revision_holds_if_the_result_names_none(said: Any) -> None:
-    dialogue = Dialogue().client(initialize(1, "2025-06-18")).server({"jsonrpc": "2.0", "id": 1, "result": said})
+@pytest.mark.parametrize("answer", [None, 3, {}, "no", {"protocolVersion": 3}, {"protocolVersion": ""}])
+def test_the_requested_revision_holds_if_the_result_names_none(answer: Any) -> None:
+    dialogue = Dialogue().client(initialize(1, "2025-06-18")).server({"jsonrpc": "2.0", "id": 1, "result": answer})
     assert revisions(dialogue) == ["2025-06-18", "2025-06-18"]
 
 

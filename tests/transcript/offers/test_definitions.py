@@ -18,8 +18,8 @@ def fetched(dialogue: Dialogue, id: int, names: list[str], *, cursor: str | None
 
 
 def offer(dialogue: Dialogue) -> Offer:
-    (found,) = offers(dialogue.transcript)
-    return found
+    (offered,) = offers(dialogue.transcript)
+    return offered
 
 
 def names(dialogue: Dialogue) -> list[str]:
@@ -80,11 +80,11 @@ def test_prompts_resources_and_templates_are_known_by_their_names() -> None:
     dialogue = Dialogue().client(request(1, "prompts/list")).server(result(1, {"prompts": [{"name": "p"}]}))
     dialogue.client(request(2, "resources/list")).server(result(2, {"resources": [{"uri": "file:///r"}]}))
     dialogue.client(request(3, "resources/templates/list")).server(result(3, {"resourceTemplates": [{"uriTemplate": "t"}]}))
-    found = offer(dialogue)
+    offered = offer(dialogue)
     assert [
         name
         for part in (DefinitionKind.PROMPT, DefinitionKind.RESOURCE, DefinitionKind.TEMPLATE)
-        for name in found.current[part]
+        for name in offered.current[part]
     ] == [
         "p",
         "file:///r",

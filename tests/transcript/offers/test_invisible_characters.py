@@ -36,8 +36,8 @@ from mcpspy.transcript.offers.invisible_characters import hidden_characters, spe
     ],
 )
 def test_what_nobody_sees_has_a_name(text: str, name: str) -> None:
-    (found,) = hidden_characters(text)
-    assert found.name == name
+    (hidden,) = hidden_characters(text)
+    assert hidden.name == name
 
 
 @pytest.mark.parametrize(

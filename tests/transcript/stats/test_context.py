@@ -14,13 +14,13 @@ def listed(dialogue: Dialogue, *tools: dict[str, Any]) -> Dialogue:
 
 
 def cost(dialogue: Dialogue) -> ServerCost:
-    (found,) = costs(dialogue.transcript)
-    return found
+    (server,) = costs(dialogue.transcript)
+    return server
 
 
 def tool(dialogue: Dialogue) -> ToolCost:
-    (found,) = cost(dialogue).tools
-    return found
+    (tool_cost,) = cost(dialogue).tools
+    return tool_cost
 
 
 def text(words: str) -> dict[str, Any]:
@@ -49,8 +49,8 @@ def test_results_are_added_up() -> None:
     dialogue = listed(Dialogue(), FORECAST)
     for id in (1, 2):
         dialogue.client(tool_call(id)).server(result(id, text("Sun. " * 200)))
-    found = tool(dialogue)
-    assert (found.calls, found.result_tokens) == (2, estimated_tokens(b"Sun. " * 400))
+    costs_of_tool = tool(dialogue)
+    assert (costs_of_tool.calls, costs_of_tool.result_tokens) == (2, estimated_tokens(b"Sun. " * 400))
 
 
 def test_result_bytes_are_those_on_the_wire() -> None:
@@ -59,8 +59,8 @@ def test_result_bytes_are_those_on_the_wire() -> None:
 
 
 def test_an_error_has_bytes_and_no_result_for_the_model() -> None:
-    found = tool(Dialogue().client(tool_call(1)).server(error(1)))
-    assert (found.calls, found.result_bytes > 0, found.result_tokens) == (1, True, 0)
+    costs_of_tool = tool(Dialogue().client(tool_call(1)).server(error(1)))
+    assert (costs_of_tool.calls, costs_of_tool.result_bytes > 0, costs_of_tool.result_tokens) == (1, True, 0)
 
 
 def test_the_largest_result_is_known_by_its_exchange() -> None:
@@ -71,8 +71,8 @@ def test_the_largest_result_is_known_by_its_exchange() -> None:
 
 
 def test_a_tool_that_was_called_and_never_listed_has_no_definition() -> None:
-    found = tool(Dialogue().client(tool_call(1)))
-    assert (found.name, found.definition, found.calls) == ("forecast", None, 1)
+    costs_of_tool = tool(Dialogue().client(tool_call(1)))
+    assert (costs_of_tool.name, costs_of_tool.definition, costs_of_tool.calls) == ("forecast", None, 1)
 
 
 def test_tools_that_nobody_called_are_unused() -> None:
@@ -82,8 +82,8 @@ def test_tools_that_nobody_called_are_unused() -> None:
 
 def test_instructions_stand_beside_the_tools() -> None:
     dialogue = Dialogue().client(request(0, "initialize")).server(result(0, {"instructions": "Be quick."}))
-    found = cost(dialogue)
-    assert (found.instructions_bytes, found.definition_bytes, found.listed) == (11, 0, False)
+    server = cost(dialogue)
+    assert (server.instructions_bytes, server.definition_bytes, server.listed) == (11, 0, False)
 
 
 def response(value: Any) -> bytes:
@@ -113,9 +113,9 @@ def test_a_result_of_another_shape_has_what_text_it_has() -> None:
 
 
 def test_of_very_many_results_a_part_is_weighed_and_the_rest_is_taken_to_be_alike() -> None:
-    told, whole = Dialogue(), 0
+    dialogue, whole = Dialogue(), 0
     for id in range(6000):
         words = "The sun shines. " * (id % 7)
         whole += weight(words.encode())
-        told.client(tool_call(id)).server(result(id, text(words)))
-    assert abs(tool(told).result_tokens / (whole / 1000) - 1) < 0.01
+        dialogue.client(tool_call(id)).server(result(id, text(words)))
+    assert abs(tool(dialogue).result_tokens / (whole / 1000) - 1) < 0.01

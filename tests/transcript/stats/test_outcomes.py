@@ -23,10 +23,10 @@ def recorded(name: str) -> Transcript:
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_the_summary_and_the_numbers_count_alike(path: Path) -> None:
     transcript = transcribe(read(str(path)))
-    told = [calls for server in numbers(transcript) for calls in (*server.calls, *server.requests)]
+    counted = [calls for server in numbers(transcript) for calls in (*server.calls, *server.requests)]
     summary = json.loads(json.dumps(summary_object(transcript, live=False)))
-    assert summary["calls"] == sum(calls.count for calls in told)
-    assert summary["pending"] == sum(calls.pending for calls in told)
+    assert summary["calls"] == sum(calls.count for calls in counted)
+    assert summary["pending"] == sum(calls.pending for calls in counted)
 
 
 def test_the_rounds_of_a_call_count_once() -> None:

@@ -30,14 +30,16 @@ def counted(scene: Dialogue | Traffic | Transcript, *rows: int) -> ServerNumbers
     """Return the numbers of a scene with one capture. `rows` are those to count; without any, all."""
     transcript = scene if isinstance(scene, Transcript) else scene.transcript
     chosen = [row for row in transcript.rows if getattr(row, "row", 0) in rows] if rows else None
-    (found,) = numbers(transcript, chosen)
-    return found
+    (server,) = numbers(transcript, chosen)
+    return server
 
 
 def calls(scene: Dialogue | Traffic | Transcript) -> dict[str, CallNumbers]:
     """Return the client's calls by method and by target."""
-    found = counted(scene).calls
-    return {calls.method: calls for calls in found} | {part.target or "": part for calls in found for part in calls.by_target}
+    calls_by_method = counted(scene).calls
+    return {calls.method: calls for calls in calls_by_method} | {
+        part.target or "": part for calls in calls_by_method for part in calls.by_target
+    }
 
 
 def timed(*took_ms: int) -> Dialogue:
@@ -51,7 +53,7 @@ def timed(*took_ms: int) -> Dialogue:
 def test_calls_are_counted_by_method_and_by_tool() -> None:
     scene = Dialogue().client(request(0)).server(result(0))
     scene.client(tool_call(1, "a")).client(tool_call(2, "b")).client(tool_call(3, "a"))
-    assert {name: one.count for name, one in calls(scene).items()} == {"tools/list": 1, "tools/call": 3, "a": 2, "b": 1}
+    assert {name: call.count for name, call in calls(scene).items()} == {"tools/list": 1, "tools/call": 3, "a": 2, "b": 1}
 
 
 def test_resources_are_counted_by_method_alone() -> None:
@@ -81,10 +83,10 @@ def test_of_few_calls_a_percentile_is_one_that_was_measured() -> None:
 
 @given(st.lists(st.integers(0, 10**12), min_size=1), st.sampled_from([50, 90, 99]))
 def test_the_nearest_rank_is_the_least_that_so_many_do_not_exceed(durations_ns: list[int], percent: int) -> None:
-    found = nearest_rank(sorted(durations_ns), percent)
+    rank = nearest_rank(sorted(durations_ns), percent)
     needed = math.ceil(len(durations_ns) * percent / 100)
-    assert sum(1 for duration_ns in durations_ns if duration_ns <= found) >= needed
-    assert sum(1 for duration_ns in durations_ns if duration_ns < found) < needed
+    assert sum(1 for duration_ns in durations_ns if duration_ns <= rank) >= needed
+    assert sum(1 for duration_ns in durations_ns if duration_ns < rank) < needed
 
 
 def test_of_nothing_there_is_no_latency() -> None:
@@ -101,9 +103,9 @@ def test_only_answered_calls_count_for_the_latency() -> None:
 def test_failures_are_counted_by_kind_and_errors_by_code() -> None:
     scene = Dialogue().client(tool_call(1)).server(error(1, -32602)).client(tool_call(2)).server(error(2, -32602))
     scene.client(tool_call(3)).server(result(3, {"isError": True})).client(tool_call(4)).server(result(4)).client(tool_call(5))
-    found = calls(so_far(scene))["forecast"]
-    assert found.outcomes == {Outcome.ERROR: 2, Outcome.TOOL_ERROR: 1, Outcome.OK: 1, Outcome.PENDING: 1}
-    assert (found.codes, found.failed, found.pending) == ({"-32602": 2}, 3, 1)
+    forecast = calls(so_far(scene))["forecast"]
+    assert forecast.outcomes == {Outcome.ERROR: 2, Outcome.TOOL_ERROR: 1, Outcome.OK: 1, Outcome.PENDING: 1}
+    assert (forecast.codes, forecast.failed, forecast.pending) == ({"-32602": 2}, 3, 1)
 
 
 def test_an_error_without_a_code_is_counted_without_one() -> None:
@@ -113,14 +115,14 @@ def test_an_error_without_a_code_is_counted_without_one() -> None:
 
 def test_a_call_that_was_given_up_and_then_answered_with_an_error_is_cancelled_and_no_error() -> None:
     scene = Dialogue().client(tool_call(1)).client(notification("notifications/cancelled", {"requestId": 1}))
-    found = calls(scene.server(error(1, -32800)))["forecast"]
-    assert (found.outcomes, found.codes) == ({Outcome.CANCELLED: 1}, {})
+    forecast = calls(scene.server(error(1, -32800)))["forecast"]
+    assert (forecast.outcomes, forecast.codes) == ({Outcome.CANCELLED: 1}, {})
 
 
 def test_a_call_in_two_rounds_is_one_that_took_as_long_as_both() -> None:
     """In the capture `question`, `greet` requires input, and is called again with it."""
-    (found,) = numbers(transcribe(read(CAPTURES / "question.mcpspy")))
-    (tools,) = [call for call in found.calls if call.method == "tools/call"]
+    (server,) = numbers(transcribe(read(CAPTURES / "question.mcpspy")))
+    (tools,) = [call for call in server.calls if call.method == "tools/call"]
     (greet,) = [target for target in tools.by_target if target.target == "greet"]
     assert (greet.count, greet.exchanges, greet.outcomes) == (1, 2, {Outcome.OK: 1})
     assert greet.latency is not None
@@ -130,14 +132,14 @@ def test_a_call_in_two_rounds_is_one_that_took_as_long_as_both() -> None:
 
 
 def test_where_every_call_is_one_exchange_nothing_is_said_of_the_wire() -> None:
-    found = calls(timed(1, 2))["forecast"]
-    assert (found.exchanges, found.exchange_latency) == (2, None)
+    forecast = calls(timed(1, 2))["forecast"]
+    assert (forecast.exchanges, forecast.exchange_latency) == (2, None)
 
 
 def test_requests_of_the_server_are_apart() -> None:
     scene = Dialogue().client(tool_call(1)).server(request(1, "roots/list")).client(result(1)).server(result(1))
-    found = counted(scene)
-    assert ([call.method for call in found.calls], [request.method for request in found.requests]) == (
+    server = counted(scene)
+    assert ([call.method for call in server.calls], [request.method for request in server.requests]) == (
         ["tools/call"],
         ["roots/list"],
     )
@@ -145,8 +147,8 @@ def test_requests_of_the_server_are_apart() -> None:
 
 def test_notifications_are_counted_by_method_and_sender() -> None:
     scene = Dialogue().client(notification()).client(tool_call(1, token=9)).server(progress(9)).server(progress(9, 2))
-    found = counted(scene)
-    assert [(notification.sender, notification.method, notification.count) for notification in found.notifications] == [
+    server = counted(scene)
+    assert [(notification.sender, notification.method, notification.count) for notification in server.notifications] == [
         ("client", "notifications/initialized", 1),
         ("server", "notifications/progress", 2),
     ]
@@ -155,10 +157,10 @@ def test_notifications_are_counted_by_method_and_sender() -> None:
 
 def test_bytes_are_those_of_the_payloads() -> None:
     scene = Dialogue().client(request(1)).server(result(1)).server(b"noise\n").stderr(b"1234567\n")
-    found, sizes = counted(scene), [len(record.data) for record in scene.records if hasattr(record, "data")]
-    assert found.sent_bytes == {"client": sizes[0], "server": sizes[1] + sizes[2]}
-    assert (found.calls[0].request_bytes, found.calls[0].response_bytes) == (sizes[0], sizes[1])
-    assert (found.log_lines, found.log_bytes, found.malformed) == (1, 8, 1)
+    server, sizes = counted(scene), [len(record.data) for record in scene.records if hasattr(record, "data")]
+    assert server.sent_bytes == {"client": sizes[0], "server": sizes[1] + sizes[2]}
+    assert (server.calls[0].request_bytes, server.calls[0].response_bytes) == (sizes[0], sizes[1])
+    assert (server.log_lines, server.log_bytes, server.malformed) == (1, 8, 1)
 
 
 def test_answers_that_nobody_asked_for_are_counted() -> None:
@@ -176,11 +178,11 @@ def test_every_message_is_counted_once() -> None:
 
 
 def test_the_tokens_of_results_stand_with_their_tools() -> None:
-    said = {"content": [{"type": "text", "text": "It rains in Lisbon, and it will go on raining until the evening."}]}
-    found = calls(Dialogue().client(tool_call(1)).server(result(1, said)).client(request(2)).server(result(2)))
-    assert found["forecast"].tokens == found["tools/call"].tokens
-    assert 5 < (found["forecast"].tokens or 0) < 30
-    assert found["tools/list"].tokens is None
+    answer = {"content": [{"type": "text", "text": "It rains in Lisbon, and it will go on raining until the evening."}]}
+    counts = calls(Dialogue().client(tool_call(1)).server(result(1, answer)).client(request(2)).server(result(2)))
+    assert counts["forecast"].tokens == counts["tools/call"].tokens
+    assert 5 < (counts["forecast"].tokens or 0) < 30
+    assert counts["tools/list"].tokens is None
 
 
 def test_only_the_rows_that_are_asked_for_are_counted() -> None:
@@ -193,8 +195,8 @@ def test_each_capture_has_its_own_numbers() -> None:
 
 
 def test_the_phases_of_a_server_that_was_started_are_told() -> None:
-    found = counted(Dialogue().client(request(0, "initialize")).server(result(0)).closes())
-    assert [phase.name for phase in found.lifecycle.phases] == ["start", "handshake", "shutdown"]
+    server = counted(Dialogue().client(request(0, "initialize")).server(result(0)).closes())
+    assert [phase.name for phase in server.lifecycle.phases] == ["start", "handshake", "shutdown"]
 
 
 def http_scene() -> Traffic:
@@ -235,8 +237,8 @@ def test_an_error_that_answers_a_whole_batch_is_one_message() -> None:
     traffic = Traffic()
     batch = [modern(1), modern(2)]
     traffic.post(batch).answer(400, {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "no"}})
-    found = counted(traffic)
-    assert found.messages == len(traffic.transcript.messages)
+    server = counted(traffic)
+    assert server.messages == len(traffic.transcript.messages)
 
 
 def test_on_stdio_nothing_is_said_of_http() -> None:
@@ -261,13 +263,13 @@ def test_the_numbers_add_up_whatever_is_said(lines: list[tuple[int, Any]]) -> No
     for stream, line in lines:
         scene.line(stream, line)
     transcript = so_far(scene)
-    found = counted(transcript)
+    server = counted(transcript)
     exchanges = [row for row in transcript.rows if isinstance(row, Exchange)]
-    all_calls = [*found.calls, *found.requests]
+    all_calls = [*server.calls, *server.requests]
     assert sum(call.count for call in all_calls) == len(exchanges)
     assert sum(call.pending for call in all_calls) == sum(1 for exchange in exchanges if exchange.outcome is Outcome.PENDING)
-    assert found.messages == len(transcript.messages)
-    assert sum(found.sent_bytes.values()) == sum(message.size for message in transcript.messages)
+    assert server.messages == len(transcript.messages)
+    assert sum(server.sent_bytes.values()) == sum(message.size for message in transcript.messages)
     assert all(sum(part.count for part in call.by_target) == call.count for call in all_calls if call.by_target)
 
 

@@ -50,5 +50,5 @@ def test_indentation_is_cheap_however_deep_it_is() -> None:
 
 
 @given(st.binary(), st.binary())
-def test_the_weight_of_two_texts_is_that_of_both_but_for_a_blank_at_the_seam(one: bytes, other: bytes) -> None:
-    assert abs(weight(one + other) - weight(one) - weight(other)) <= 2 * 771
+def test_the_weight_of_two_texts_is_that_of_both_but_for_a_blank_at_the_seam(text: bytes, other: bytes) -> None:
+    assert abs(weight(text + other) - weight(text) - weight(other)) <= 2 * 771

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...llm.json_values import read_arguments
 from ..json_schema import Validators
-from ..rule import Family, Hit, Rule, Severity
+from ..rule import Hit, model_rule
 from .hits import hit_in_answer
 
 if TYPE_CHECKING:
@@ -16,17 +16,15 @@ if TYPE_CHECKING:
 _SCHEMA: Final = '{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}'
 _ASKED: Final = f"⇒ asks How is the weather?\n  offers forecast {_SCHEMA}\n"
 
-USE_INVALID: Final = Rule(
+USE_INVALID: Final = model_rule(
     name="use-invalid",
     title="Model's arguments do not fit the schema",
-    family=Family.MODEL,
-    severity=Severity.WARNING,
     what="The model wrote arguments that the schema in its prompt does not allow (patterns and formats are not checked).",
     why="The client or the server rejects them, or the tool does something other than intended.",
     blame="The model: the schema is in its prompt.",
     example=_ASKED + '⇐ uses c1 forecast {"town":"Paris"}',
     clean=_ASKED + '⇐ uses c1 forecast {"city":"Paris"}',
-    fix="State in the tool's description and schema what it accepts, or have the API enforce the schema (strict).",
+    advice="State in the tool's description and schema what it accepts, or have the API enforce the schema (strict).",
 )
 
 RULES: Final = (USE_INVALID,)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from ...stats.tokens import estimated_tokens
-from ..rule import Family, Hit, Rule, Severity
+from ..rule import Hit, Severity, cost_rule
 from ..words import listed
 from .hits import hit_in_prompt
 
@@ -16,17 +16,16 @@ if TYPE_CHECKING:
 _ASKED: Final = '⇒ asks How is the weather?\n  offers forecast {"type":"object"}\n'
 _USES: Final = "⇐ uses c1 forecast {}\n⇒ returns c1 Sunny.\n⇐ says It is sunny.\n  usage 88 15"
 
-UNUSED_OFFERS: Final = Rule(
+UNUSED_OFFERS: Final = cost_rule(
     name="unused-offers",
     title="Offered tools never used",
-    family=Family.COST,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="Prompts offer tools that the model never used, though it used others.",
     why="Every prompt pays for their definitions, and more tools make a wrong choice likelier.",
     blame="Unclear: a single conversation is not enough to blame the client's configuration.",
     example=_ASKED + '  offers alerts {"type":"object"}\n' + _USES,
     clean=_ASKED + _USES,
-    fix="Look at several captures, and disable in the client the tools that are never used.",
+    advice="Look at several captures, and disable in the client the tools that are never used.",
 )
 
 RULES: Final = (UNUSED_OFFERS,)
@@ -50,9 +49,10 @@ def find(facts: ModelFacts) -> Iterator[Hit]:
     first = min((offered.first for offered in unused), key=lambda call: call.at_ns)
     count = len({offered.offer.name for offered in offers})
     named = listed((name[:80] for name in names), _NAMED)
+    were, their = ("was", "Its definition") if len(names) == 1 else ("were", "Their definitions")
     what = (
-        f"{len(names)} of {count} offered tools were never used: {named}. "
-        f"Their definitions took about {sum(tokens.values()):,} tokens{_in_prompts(facts, unused)}."
+        f"{len(names)} of {count} offered tools {were} never used: {named}. "
+        f"{their} took about {sum(tokens.values()):,} tokens{_in_prompts(facts, unused)}."
     )
     yield hit_in_prompt(UNUSED_OFFERS, first, what, "unclear")
 

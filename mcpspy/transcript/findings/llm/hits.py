@@ -5,17 +5,15 @@ Does not import anything that reads prompts, since the rules are loaded for tran
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from ..rule import Hit, Rule, Severity, hit
+from ..rule import Hit, HitDetails, Rule, hit
 
 if TYPE_CHECKING:
     from ...llm.model_call import ModelCall
 
 
-def hit_in_prompt(
-    rule: Rule, call: ModelCall, what: str, culprit: str, *, severity: Severity | None = None, group: str = ""
-) -> Hit:
+def hit_in_prompt(rule: Rule, call: ModelCall, what: str, culprit: str, **details: Unpack[HitDetails]) -> Hit:
     """Make a finding of `rule` about the prompt of a model call."""
     return hit(
         rule,
@@ -25,23 +23,11 @@ def hit_in_prompt(
         row=call.row,
         what=what,
         culprit=culprit,
-        severity=severity,
-        group=group,
+        **details,
     )
 
 
-def hit_in_answer(
-    rule: Rule,
-    call: ModelCall,
-    at_ns: int,
-    what: str,
-    culprit: str,
-    *,
-    blame: str = "",
-    severity: Severity | None = None,
-    group: str = "",
-    count: int = 1,
-) -> Hit:
+def hit_in_answer(rule: Rule, call: ModelCall, at_ns: int, what: str, culprit: str, **details: Unpack[HitDetails]) -> Hit:
     """Make a finding of `rule` about the answer of a model call; it points at the request if there is no response."""
     response = call.transaction.response
     return hit(
@@ -52,10 +38,7 @@ def hit_in_answer(
         row=call.row,
         what=what,
         culprit=culprit,
-        blame=blame,
-        severity=severity,
-        group=group,
-        count=count,
+        **details,
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 from ....wire.json_spans import members
 from ...outcome import HTTP_ERRORS, HTTP_FAILURES
-from ..rule import Family, Hit, Rule, Severity
+from ..rule import Hit, HitDetails, Rule, Severity, model_rule
 from .hits import hit_in_answer
 
 if TYPE_CHECKING:
@@ -17,56 +17,49 @@ if TYPE_CHECKING:
 _ASKED: Final = "⇒ asks How is the weather?\n"
 _WELL: Final = _ASKED + "⇐ says It is sunny."
 
-ANSWER_CUT: Final = Rule(
+ANSWER_CUT: Final = model_rule(
     name="answer-cut",
     title="Answer cut short",
-    family=Family.MODEL,
-    severity=Severity.WARNING,
     what="A model's answer ended because it reached a limit on its length or was stopped by a filter.",
     why="The rest of the answer is missing, and a tool's arguments may end in the middle of their JSON.",
     blame="The client if the prompt sets the limit, otherwise the model.",
     example=_ASKED + "⇐ says It is sunny, and in the\n  finish length",
     clean=_WELL,
-    fix="Raise max_tokens, or have the client ask the model to continue.",
+    advice="Raise max_tokens, or have the client ask the model to continue.",
 )
 
-ANSWER_BROKEN: Final = Rule(
+ANSWER_BROKEN: Final = model_rule(
     name="answer-broken",
     title="Answer stream broke off",
-    family=Family.MODEL,
     severity=Severity.ERROR,
     what="The stream of an answer ended without its final event.",
     why="A client that does not check for that event takes a part of the answer for the whole.",
     blame="The side that closed the connection: the API by a fault, the client perhaps on purpose.",
     example=_ASKED + "⇐ streams It is\n  breaks off",
     clean=_ASKED + "⇐ streams It is sunny.\n  ends",
-    fix="Have the client retry; if it happens often, check the proxies in front of the API and their timeouts.",
+    advice="Have the client retry; if it happens often, check the proxies in front of the API and their timeouts.",
 )
 
-ANSWER_FLAWED: Final = Rule(
+ANSWER_FLAWED: Final = model_rule(
     name="answer-flawed",
     title="Malformed answer",
-    family=Family.MODEL,
-    severity=Severity.WARNING,
     what="An answer does not have the form of its API: events are not JSON, or continue something that never began.",
     why="Clients raise an error or skip what they cannot read, and nobody notices what is missing.",
     blame="The API, or a proxy in front of it: mcpspy forwards bytes unchanged.",
     example=_ASKED + '⇐ streams It is\n  data: {"choices":[\n  ends',
     clean=_ASKED + "⇐ streams It is sunny.\n  ends",
-    fix="Look at the events with mcpspy show --http, and report them to the operator of the API.",
+    advice="Look at the events with mcpspy show --http, and report them to the operator of the API.",
 )
 
-MODEL_REFUSED: Final = Rule(
+MODEL_REFUSED: Final = model_rule(
     name="model-refused",
     title="Prompt refused by the API",
-    family=Family.MODEL,
-    severity=Severity.WARNING,
     what="The API answered a prompt with an error.",
     why="There is no answer, and clients retry, wait or give up without telling the user why.",
     blame="The client if the API rejects its prompt (400 to 428); the API if it fails or limits traffic.",
     example=_ASKED + "⇐ 429 Too many requests",
     clean=_WELL,
-    fix="Follow the error message: correct the prompt, slow down, or retry later.",
+    advice="Follow the error message: correct the prompt, slow down, or retry later.",
 )
 
 RULES: Final = (ANSWER_CUT, ANSWER_BROKEN, ANSWER_FLAWED, MODEL_REFUSED)
@@ -164,7 +157,7 @@ def _broken(call: ModelCall) -> Hit:
     if by == "client":
         what = "The client closed the stream before the answer ended."
         blame = "The client: it closed the stream, perhaps on its user's request."
-        return _hit(ANSWER_BROKEN, call, what, "client", blame=blame, severity=Severity.INFO, group=by)
+        return _hit(ANSWER_BROKEN, call, what, "client", blame=blame, severity=Severity.NOTE, group=by)
     what = f"The stream of an answer of {call.target} ended without its final event."
     if by == "server":
         return _hit(ANSWER_BROKEN, call, what, "api", blame="The API: it closed the connection.", group=by)
@@ -181,16 +174,5 @@ def _refused(call: ModelCall) -> Hit:
     return _hit(MODEL_REFUSED, call, what if what[-1] in ".!?" else f"{what}.", culprit, group=f"{status} {error[:80]}")
 
 
-def _hit(
-    rule: Rule,
-    call: ModelCall,
-    what: str,
-    culprit: str,
-    *,
-    blame: str = "",
-    severity: Severity | None = None,
-    group: str = "",
-    count: int = 1,
-) -> Hit:
-    at_ns = call.ended_ns or call.at_ns
-    return hit_in_answer(rule, call, at_ns, what, culprit, blame=blame, severity=severity, group=group, count=count)
+def _hit(rule: Rule, call: ModelCall, what: str, culprit: str, **details: Unpack[HitDetails]) -> Hit:
+    return hit_in_answer(rule, call, call.ended_ns or call.at_ns, what, culprit, **details)

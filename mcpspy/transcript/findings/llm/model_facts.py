@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ....wire.json_spans import members, string
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
     from ...model import CaptureInfo, Exchange, Transcript
 
 
+@dataclass(slots=True, eq=False)
 class OfferedTool:
     """A tool that prompts offer under one name, description and schema. `first` is the first model call with it."""
 
-    __slots__ = ("count", "first", "offer")
-
-    def __init__(self, offer: ToolOffer, first: ModelCall) -> None:
-        self.offer = offer
-        self.first = first
-        self.count = 0
-        """Number of prompts that offer it."""
+    offer: ToolOffer
+    first: ModelCall
+    count: int = 0
+    """Number of prompts that offer it."""
+    captures: set[int] = field(default_factory=set)
+    """The captures of those prompts."""
 
     @property
     def text(self) -> bytes:
@@ -89,6 +90,7 @@ class ModelFacts:
             if offered is None:
                 offered = self.offered[key] = OfferedTool(offer, call)
             offered.count += 1
+            offered.captures.add(call.capture)
             tools.append(offered)
         if tools:
             self.offers_of[call.row] = tools
@@ -135,6 +137,16 @@ class ModelFacts:
         """Tell whether a server's capture would have a call at this time: it had begun, and has lost nothing."""
         info = self.transcript.captures[capture]
         return info.shift_ns <= at_ns and not (info.gaps or info.damages)
+
+    def models_beside(self, server: int) -> set[int]:
+        """Collect the captures of model APIs that overlap in time with a server's: the others are of another agent."""
+        first_ns, last_ns = self._span_ns(server)
+        spans = {call.capture: self._span_ns(call.capture) for call in self.calls}
+        return {model for model, span in spans.items() if span[0] <= last_ns and first_ns <= span[1]}
+
+    def _span_ns(self, capture: int) -> tuple[int, int]:
+        info = self.transcript.captures[capture]
+        return info.shift_ns, info.shift_ns + info.last_ns
 
     def is_over(self, tool_trip: ToolTrip) -> bool:
         """Tell whether a client can call no more: the conversation went on, or no capture grows any more."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from ...offers.definitions import Definition, DefinitionKind, Offer
-from ..rule import Family, Hit, Rule, Severity
+from ..rule import Hit, Severity, model_rule
 from ..words import listed
 from .hits import hit_in_prompt
 
@@ -21,43 +21,38 @@ _ASKED: Final = _LISTED + '⇒ asks How is the weather?\n  offers forecast {"typ
 _ALERTS: Final = '  offers alerts {"type":"object"}\n'
 _SAYS: Final = "⇐ says I do not know."
 
-TOOL_NOT_OFFERED: Final = Rule(
+TOOL_NOT_OFFERED: Final = model_rule(
     name="tool-not-offered",
     title="Tool never offered to the model",
-    family=Family.MODEL,
-    severity=Severity.WARNING,
     what="A server listed a tool that no later prompt offered to the model.",
     why="The model cannot use a tool that it does not know of, so that the tool is never called.",
     blame="The client, or its configuration: the server listed the tool before the prompts were sent.",
     example=_ASKED + _SAYS,
     clean=_ASKED + _ALERTS + _SAYS,
-    fix="Check whether the client has disabled the tool, limits the number of tools, or ignored the list.",
+    advice="Check whether the client has disabled the tool, limits the number of tools, or ignored the list.",
 )
 
-OFFER_WITHOUT_SERVER: Final = Rule(
+OFFER_WITHOUT_SERVER: Final = model_rule(
     name="offer-without-server",
     title="Offered tool of no recorded server",
-    family=Family.MODEL,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="A prompt offers a tool that no recorded server has.",
     why="It may be the client's own, or of a server that is gone, so that calls of it fail.",
     blame="The client: it makes the offers, perhaps for a server that was not recorded.",
     example=_ASKED + _ALERTS + '  offers tides {"type":"object"}\n' + _SAYS,
     clean=_ASKED + _ALERTS + _SAYS,
-    fix="If a server should have the tool, record that server too, and check that it lists the tool under this name.",
+    advice="If a server should have the tool, record that server too, and check that it lists the tool under this name.",
 )
 
-OFFERED_TWICE: Final = Rule(
+OFFERED_TWICE: Final = model_rule(
     name="offered-twice",
     title="Tool offered twice",
-    family=Family.MODEL,
-    severity=Severity.WARNING,
     what="One prompt offers the same tool twice, under one name or two.",
     why="It costs its tokens twice, the model has to choose between equals, and some APIs reject the prompt.",
     blame="The client: it makes the offers, perhaps from a server that is configured twice.",
     example=_ASKED + _ALERTS + '  offers mcp__example__forecast {"type":"object"}\n' + _SAYS,
     clean=_ASKED + _ALERTS + _SAYS,
-    fix="Look for the server in two places of the client's configuration.",
+    advice="Look for the server in two places of the client's configuration.",
 )
 
 RULES: Final = (TOOL_NOT_OFFERED, OFFER_WITHOUT_SERVER, OFFERED_TWICE)
@@ -72,28 +67,38 @@ def find(facts: ModelFacts) -> Iterator[Hit]:
         return
     tools_of = {key: facts.tools(offered.offer.name, offered.offer.description) for key, offered in facts.offered.items()}
     if facts.servers:
-        sure = {tool for tools in tools_of.values() for tool in tools}
+        agents: dict[Tool, set[int]] = {}
+        for key, tools in tools_of.items():
+            for tool in tools:
+                agents.setdefault(tool, set()).update(facts.offered[key].captures)
         likely = _likely(facts)
         for offer in facts.server_offers:
-            yield from _not_offered(facts, offer, sure, likely)
+            yield from _not_offered(facts, offer, agents, likely)
         yield from _without_server(facts, [facts.offered[key] for key, tools in tools_of.items() if not tools])
     yield from _twice(facts)
 
 
-def _not_offered(facts: ModelFacts, offer: Offer, sure: set[Tool], likely: set[Tool]) -> Iterator[Hit]:
-    """Find tools that a server listed and no later prompt offers, if the list is complete."""
+def _not_offered(facts: ModelFacts, offer: Offer, agents: dict[Tool, set[int]], likely: set[Tool]) -> Iterator[Hit]:
+    """Find tools that a server listed and no later prompt of the same agent offers, if the list is complete.
+
+    `agents` has the captures whose prompts surely offer a tool. Where none offers any tool of the server, its agent may be any that
+    was recorded at the same time.
+    """
     tools = offer.definitions(DefinitionKind.TOOL)
     if DefinitionKind.TOOL not in offer.complete or not tools:
         return
-    capture, offered = offer.capture_info.index, sure | likely
+    capture, offered = offer.capture_info.index, agents.keys() | likely
     missing = [tool for tool in tools if tool.name and facts.tool(capture, tool.name) not in offered]
-    after = [call for call in facts.calls if call.at_ns >= tools[0].message.at_ns]
+    own = {model for tool in tools for model in agents.get(facts.tool(capture, tool.name), ())}
+    models = facts.models_beside(capture)
+    models = models & own or models
+    after = [call for call in facts.calls if call.capture in models and call.at_ns >= tools[0].message.at_ns]
     if not missing or not after:
         return
     # An offer that merely has a tool's name in it, such as web_search, does not prove that the recorded model is this client's.
-    is_certain = not facts.offered or any(facts.tool(capture, tool.name) in sure for tool in tools)
+    is_certain = not facts.offered or bool(own)
     is_certain = is_certain and not any(_is_tool_search(offered.offer.name) for offered in facts.offered.values())
-    yield _missing(facts, missing, len(tools), after, None if is_certain else Severity.INFO)
+    yield _missing(facts, missing, len(tools), after, None if is_certain else Severity.NOTE)
 
 
 def _likely(facts: ModelFacts) -> set[Tool]:
@@ -111,12 +116,10 @@ def _missing(
     facts: ModelFacts, missing: list[Definition], count: int, after: list[ModelCall], severity: Severity | None
 ) -> Hit:
     server = facts.transcript.captures[missing[0].message.capture].server
-    if len(missing) < count:
-        subject = f"{len(missing)} of {count} tools that {server} lists are {'in none of' if len(after) > 1 else 'not in'}"
-    else:
-        subject = f"No tool that {server} lists is in"
-    prompts = f"{len(after)} prompts" if len(after) > 1 else "the prompt"
-    what = f"{subject} {prompts}: {_names(tool.name for tool in missing)}."
+    are = "is" if len(missing) == 1 else "are"
+    prompts = f"all {len(after)} prompts" if len(after) > 1 else "the prompt"
+    names = _names(tool.name for tool in missing)
+    what = f"{len(missing)} of {count} tools that {server} lists {are} missing in {prompts}: {names}."
     return hit_in_prompt(TOOL_NOT_OFFERED, after[0], what, "client", severity=severity, group=server)
 
 

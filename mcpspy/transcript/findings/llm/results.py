@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...llm.fidelity import Fidelity, fidelity, text_sizes, texts_of
 from ...message import Kind, Message
-from ..rule import Family, Hit, Rule, Severity
+from ..rule import Hit, Rule, Severity, model_rule
 from ..words import seconds
 from .hits import hit_in_prompt
 from .tool_uses import quoted_text
@@ -25,56 +25,49 @@ _SAYS: Final = "\n⇐ says It is sunny."
 _WELL: Final = _RESULT + "⇒ returns c1 " + _LONG + _SAYS
 _FAILED: Final = _CALL + '← result 1 {"content":[{"type":"text","text":"Error: no such city"}],"isError":true}\n'
 
-RESULT_CUT: Final = Rule(
+RESULT_CUT: Final = model_rule(
     name="result-cut",
     title="Result cut for the model",
-    family=Family.MODEL,
-    severity=Severity.WARNING,
     what="The model got only a part of a tool's result.",
     why="It answers from that part, and cannot know what is missing unless it is told.",
     blame="The client: the server sent the whole result.",
     example=_RESULT + "⇒ returns c1 Sunny in the morning, and" + _SAYS,
     clean=_WELL,
-    fix="Have the tool return less, in pages or on request, or raise the client's limit on results.",
+    advice="Have the tool return less, in pages or on request, or raise the client's limit on results.",
 )
 
-RESULT_CHANGED: Final = Rule(
+RESULT_CHANGED: Final = model_rule(
     name="result-changed",
     title="Result changed for the model",
-    family=Family.MODEL,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="The model got something other than the tool's result.",
     why="A client that summarises or converts results may lose what mattered.",
     blame="The client: only it comes between the result and the prompt.",
     example=_RESULT + "⇒ returns c1 The weather was looked up." + _SAYS,
     clean=_WELL,
-    fix="Compare this row in mcpspy show, which has what the model got, with the row of the call.",
+    advice="Compare this row in mcpspy show, which has what the model got, with the row of the call.",
 )
 
-RESULT_DROPPED: Final = Rule(
+RESULT_DROPPED: Final = model_rule(
     name="result-dropped",
     title="Result never reached the model",
-    family=Family.MODEL,
-    severity=Severity.WARNING,
-    what="A tool answered, but the model got no result, or got one before the answer came.",
+    what="A tool returned a result, but the model got none, or got another one before the result came.",
     why="The model continues without the result that it asked for.",
     blame="The client: it received the result, or did not wait for it.",
     example=_RESULT + "⇒ asks And tomorrow?" + _SAYS,
     clean=_WELL,
-    fix="Look in the client's log for what it did with the result, and raise its time limit for slow tools.",
+    advice="Look in the client's log for what it did with the result, and raise its time limit for slow tools.",
 )
 
-ERROR_HIDDEN: Final = Rule(
+ERROR_HIDDEN: Final = model_rule(
     name="error-hidden",
     title="Error hidden from the model",
-    family=Family.MODEL,
-    severity=Severity.WARNING,
     what="A tool failed, but what the model got does not say so.",
     why="The model takes it for a result, and continues as if the tool had worked.",
     blame="The client: the server marked the result as an error.",
     example=_FAILED + "⇒ returns c1 Done." + _SAYS,
     clean=_FAILED + "⇒ returns c1 Error: no such city" + _SAYS,
-    fix="Return the error's text, and its mark where the API has one (is_error), so that the model can react.",
+    advice="Return the error's text, and its mark where the API has one (is_error), so that the model can react.",
 )
 
 RULES: Final = (RESULT_CUT, RESULT_CHANGED, RESULT_DROPPED, ERROR_HIDDEN)
@@ -103,11 +96,11 @@ def _result(tool_trip: ToolTrip, result: Message) -> Iterator[Hit]:
     if until_ns is None:
         return
     if result.at_ns > until_ns:
-        answer = "no result" if returned is None else f"the result {quoted_text(returned.text)}"
+        words = "no result" if returned is None else f"the result {quoted_text(returned.text)}"
         early = seconds(result.at_ns - until_ns)
-        yield _hit(RESULT_DROPPED, tool_trip, f"The model got {answer} for {tool}, {early} before the server answered.")
+        yield _hit(RESULT_DROPPED, tool_trip, f"The model got {words} for {tool}, {early} before the server's response.")
     elif returned is None:
-        yield _hit(RESULT_DROPPED, tool_trip, f"{tool} was answered, but the next prompt does not have its result.")
+        yield _hit(RESULT_DROPPED, tool_trip, f"{tool} returned a result, but the next prompt does not have it.")
     elif result.kind is Kind.ERROR or result.is_error:
         yield from _error(tool_trip, result, returned.text, is_marked=returned.is_error)
     else:
@@ -138,7 +131,7 @@ def _error(tool_trip: ToolTrip, result: Message, text: str, *, is_marked: bool) 
     if fidelity(text, result) is Fidelity.WHOLE and error:
         what = f"{tool} failed, but the model got only the text of the error, which does not say so: {quoted_text(text)}."
         has_mark = tool_trip.returned_in is not None and tool_trip.returned_in.api == "messages"
-        yield _hit(ERROR_HIDDEN, tool_trip, what, None if has_mark else Severity.INFO)  # the words are the server's
+        yield _hit(ERROR_HIDDEN, tool_trip, what, None if has_mark else Severity.NOTE)  # the words are the server's
         return
     yield _hit(ERROR_HIDDEN, tool_trip, f"{tool} failed with {quoted_text(error)}, but the model got {quoted_text(text)}.")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from ...llm.json_values import read_arguments
-from ..rule import Family, Hit, Rule, Severity
+from ..rule import Hit, Rule, Severity, model_rule
 from .hits import hit_in_answer, hit_in_prompt
 
 if TYPE_CHECKING:
@@ -23,24 +23,20 @@ _CALLED: Final = _USES + '→ tools/call 2 {"name":"forecast","arguments":{"city
 _SAYS: Final = "⇐ says It is sunny."
 _WELL: Final = _CALLED + "⇒ returns c1 Sunny.\n" + _SAYS
 
-USE_NOT_CALLED: Final = Rule(
+USE_NOT_CALLED: Final = model_rule(
     name="use-not-called",
     title="Tool use never reached the server",
-    family=Family.MODEL,
-    severity=Severity.WARNING,
-    what="The model wanted a tool of a recorded server called, but the server was not called.",
+    what="The model asked for a tool of a recorded server, but the server was not called.",
     why="The tool did nothing, and the model waits or continues with whatever the client returned instead.",
     blame="The client: it received the answer and sent no call, perhaps because its user refused.",
     example=_USES + "⇒ returns c1 The user rejected this.\n⇐ says As you like.",
     clean=_WELL,
-    fix="Look at what the client returned to the model instead, at its permissions and at its log.",
+    advice="Look at what the client returned to the model instead, at its permissions and at its log.",
 )
 
-ARGUMENTS_CHANGED: Final = Rule(
+ARGUMENTS_CHANGED: Final = model_rule(
     name="arguments-changed",
     title="Arguments changed on the way",
-    family=Family.MODEL,
-    severity=Severity.WARNING,
     what="The server was called with other arguments than the model wrote.",
     why="The tool does something other than the model wanted, and the model does not know.",
     blame="The client: only it comes between the model's answer and the call.",
@@ -50,53 +46,46 @@ ARGUMENTS_CHANGED: Final = Rule(
     + "⇒ returns c1 Sunny.\n"
     + _SAYS,
     clean=_WELL,
-    fix="Have the client forward the model's arguments unchanged, and declare in the schema what it adds.",
+    advice="Have the client forward the model's arguments unchanged, and declare in the schema what it adds.",
 )
 
-ARGUMENTS_NOT_JSON: Final = Rule(
+ARGUMENTS_NOT_JSON: Final = model_rule(
     name="arguments-not-json",
     title="Arguments are not JSON",
-    family=Family.MODEL,
-    severity=Severity.WARNING,
     what="The arguments that the model wrote for a tool are not a JSON object.",
     why="The client cannot call the tool with them: it fails, guesses, or calls the tool without arguments.",
     blame="The model: it wrote the arguments.",
     example=_ASKED + '⇐ uses c1 forecast {"city":"Par\n⇒ returns c1 Invalid arguments.\n⇐ says I am sorry.',
     clean=_WELL,
-    fix="Return the error to the model so that it tries again, and check whether the answer was cut (answer-cut).",
+    advice="Return the error to the model so that it tries again, and check whether the answer was cut (answer-cut).",
 )
 
-USE_NOT_OFFERED: Final = Rule(
+USE_NOT_OFFERED: Final = model_rule(
     name="use-not-offered",
-    title="Model wants a tool it was not offered",
-    family=Family.MODEL,
-    severity=Severity.WARNING,
-    what="The model wanted a tool called that its prompt does not offer.",
+    title="Model asks for a tool it was not offered",
+    what="The model asked for a tool that its prompt does not offer.",
     why="The tool may not exist: models make up names, especially after reading them in a text.",
     blame="The model: its prompt lists the tools that it may use.",
     example=_ASKED + "⇐ uses c1 weather_now {}\n⇒ returns c1 Unknown tool.\n⇐ says I am sorry.",
     clean=_WELL,
-    fix="Offer the tool, or remove its name from instructions and texts that mention it.",
+    advice="Offer the tool, or remove its name from instructions and texts that mention it.",
 )
 
-USE_ID_MISMATCH: Final = Rule(
+USE_ID_MISMATCH: Final = model_rule(
     name="use-id-mismatch",
     title="Tool use id changed",
-    family=Family.MODEL,
-    severity=Severity.WARNING,
     what="The client returned a tool's result under another id than the model gave the use.",
     why="Some APIs reject the prompt, and others leave the model to guess which result belongs to which use.",
     blame="The client: it changed the model's turn when it repeated it, or mixed two conversations.",
     example=_CALLED + "⇒ returns c9 Sunny.\n" + _SAYS,
     clean=_WELL,
-    fix="Repeat the model's answer with its ids unchanged, and give each result the id of its use.",
+    advice="Repeat the model's answer with its ids unchanged, and give each result the id of its use.",
 )
 
-AMBIGUOUS_TOOL_TRIP: Final = Rule(
+AMBIGUOUS_TOOL_TRIP: Final = model_rule(
     name="ambiguous-tool-trip",
     title="Tool use fits several calls",
-    family=Family.MODEL,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="A tool use fits several calls equally well by name, arguments and result.",
     why="mcpspy shows the first of them, and it is uncertain which result the model got.",
     blame="Unclear: model APIs and MCP have no id in common.",
@@ -106,7 +95,7 @@ AMBIGUOUS_TOOL_TRIP: Final = Rule(
     + "⇒ returns c1 See the map.\n"
     + _SAYS,
     clean=_WELL,
-    fix="Compare the calls of this tool with these arguments between the use and the prompt with its result.",
+    advice="Compare the calls of this tool with these arguments between the use and the prompt with its result.",
 )
 
 RULES: Final = (USE_NOT_CALLED, ARGUMENTS_CHANGED, ARGUMENTS_NOT_JSON, USE_NOT_OFFERED, USE_ID_MISMATCH, AMBIGUOUS_TOOL_TRIP)
@@ -157,7 +146,7 @@ def _made_up(facts: ModelFacts, tool_trip: ToolTrip) -> Hit:
     names = [offered.offer.name for offered in facts.offers_of[tool_trip.used_in.row]]
     tools = set(facts.names.likeliest(tool_trip.use.name))
     same = [name for name in names if tools and not tools.isdisjoint(facts.names.likeliest(name))]
-    what = f"The model wanted {_tool(tool_trip)} called, which its prompt does not offer"
+    what = f"The model asked for {_tool(tool_trip)}, which its prompt does not offer"
     what += f"; the prompt offers it as {same[0][:80]}" if same else ""
     return _hit(USE_NOT_OFFERED, tool_trip, f"{what}.", "model")
 
@@ -170,11 +159,11 @@ def _not_called(facts: ModelFacts, tool_trip: ToolTrip) -> Iterator[Hit]:
     if not tools or not facts.is_over(tool_trip) or not all(facts.saw(tool.capture, at_ns) for tool in tools):
         return
     server = facts.transcript.captures[tools[0].capture].server
-    what = f"The model wanted {_tool(tool_trip)} called, but {server} was not called"
+    what = f"The model asked for {_tool(tool_trip)}, but {server} was not called"
     what += f"; the model got {quoted_text(tool_trip.returned.text)}." if tool_trip.returned else "."
     is_of_another_client = all(tool.capture in facts.undriven for tool in tools)
     has_ended = tool_trip.until_ns is None  # before the client had to call
-    yield _hit(USE_NOT_CALLED, tool_trip, what, "client", severity=Severity.INFO if has_ended or is_of_another_client else None)
+    yield _hit(USE_NOT_CALLED, tool_trip, what, "client", severity=Severity.NOTE if has_ended or is_of_another_client else None)
 
 
 def _changed(facts: ModelFacts, tool_trip: ToolTrip, call: Exchange, wanted: dict[str, Any]) -> Hit:
@@ -189,7 +178,7 @@ def _changed(facts: ModelFacts, tool_trip: ToolTrip, call: Exchange, wanted: dic
     differences = ", ".join(words) or "empty ones were left out"
     what = f"{_tool(tool_trip)} was called in row {call.row} with other arguments: {differences}."
     is_harmless = not lost and not changed
-    return _hit(ARGUMENTS_CHANGED, tool_trip, what, "client", severity=Severity.INFO if is_harmless else None)
+    return _hit(ARGUMENTS_CHANGED, tool_trip, what, "client", severity=Severity.NOTE if is_harmless else None)
 
 
 def _json(value: Any) -> str:

@@ -3,31 +3,29 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ...model import Kind
+from ....records import SERVER
+from ...model import HTTP_ERRORS, Kind, Message
 from ..facts import CaptureFacts
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..misdeliveries import Misdelivery
+from ..rule import Hit, Severity, hit_in, protocol_rule, trust_rule
 from ..words import call_name
 
-UNPAIRED_RESPONSE: Final = Rule(
+UNPAIRED_RESPONSE: Final = protocol_rule(
     name="unpaired-response",
     title="Response to no request",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
-    what="A response has an id that no request had.",
+    what="A response has an id that no request had, or a result has none.",
     why="The receiver drops it, and the request that it was meant for stays unanswered.",
     blame="The sender: the capture holds every request of the other side, and none has this id.",
     example='← {"jsonrpc":"2.0","id":7,"result":{}}',
     clean='→ {"jsonrpc":"2.0","id":7,"method":"ping"}\n← {"jsonrpc":"2.0","id":7,"result":{}}',
-    fix="Answer with the id of the request, exactly as it was sent.",
+    advice="Answer with the id of the request, exactly as it was sent.",
 )
 
-DUPLICATE_RESPONSE: Final = Rule(
+DUPLICATE_RESPONSE: Final = protocol_rule(
     name="duplicate-response",
     title="Request answered more than once",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A request was answered more than once.",
-    why="The receiver takes the first answer and drops the others, since JSON-RPC has no partial results.",
+    why="The receiver takes the first response and drops the others, since JSON-RPC has no partial results.",
     blame="The answering side: the request was sent once.",
     example=(
         '→ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"count"}}\n'
@@ -39,27 +37,23 @@ DUPLICATE_RESPONSE: Final = Rule(
         '← {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}\n'
         '← {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"1, 2"}]}}'
     ),
-    fix="Answer once, and report interim results as progress notifications.",
+    advice="Answer once, and report interim results as progress notifications.",
 )
 
-ID_TYPE_MISMATCH: Final = Rule(
+ID_TYPE_MISMATCH: Final = protocol_rule(
     name="id-type-mismatch",
     title="Id answered in another spelling",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what='The id of a response differs in type or spelling from that of its request: "7" for 7, 7.0 for 7.',
     why="Ids are equal only if type and value are: some SDKs accept another spelling, other clients wait forever.",
     blame="The answering side: an id has to come back as it was sent.",
     example='→ {"jsonrpc":"2.0","id":7,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":"7","result":{"tools":[]}}',
     clean='→ {"jsonrpc":"2.0","id":7,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":7,"result":{"tools":[]}}',
-    fix="Send the id back unchanged, without converting it.",
+    advice="Send the id back unchanged, without converting it.",
 )
 
-PARTIAL_RESULT: Final = Rule(
+PARTIAL_RESULT: Final = protocol_rule(
     name="partial-result",
     title="Result sent in parts",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A request got several results, and all but the last say isComplete: false.",
     why="MCP has no partial results, so that SDKs take the first for the whole and drop the rest.",
     blame="The answering side: the request was sent once, and the results themselves say that they are parts.",
@@ -68,14 +62,12 @@ PARTIAL_RESULT: Final = Rule(
         '← result 1 {"content":[],"isComplete":true}'
     ),
     clean='→ tools/call 1 {"name":"search"}\n← result 1 {"content":[]}',
-    fix="Answer once, and report interim results as progress notifications.",
+    advice="Answer once, and report interim results as progress notifications.",
 )
 
-AMBIGUOUS_PAIRING: Final = Rule(
+AMBIGUOUS_PAIRING: Final = protocol_rule(
     name="ambiguous-pairing",
     title="Message could belong to several others",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A message refers to a request, a task or a stream in a way that fits several of them.",
     why="Neither side can tell which one is meant: mcpspy leaves the message unpaired, and the receiver has to guess.",
     blame="Unclear: one side used an id or a token twice, or the other side changed its spelling.",
@@ -86,10 +78,36 @@ AMBIGUOUS_PAIRING: Final = Rule(
     clean=(
         '→ tools/call 7 {"name":"a"}\n→ tools/call "8" {"name":"b"}\n← result 7 {"content":[]}\n← result "8" {"content":[]}'
     ),
-    fix="Give every request an id and a progress token of its own, and send both back unchanged.",
+    advice="Give every request an id and a progress token of its own, and send both back unchanged.",
 )
 
-RULES: Final = (UNPAIRED_RESPONSE, DUPLICATE_RESPONSE, PARTIAL_RESULT, ID_TYPE_MISMATCH, AMBIGUOUS_PAIRING)
+MISDELIVERED_ANSWER: Final = trust_rule(
+    name="misdelivered-answer",
+    title="Answer sent to another client",
+    severity=Severity.ERROR,
+    what="The answer to one client's request was sent to another client.",
+    why="One client reads what belongs to the other, and the other waits for its answer.",
+    blame="The server: it finds the client of an answer by the request's id alone, and every client counts its own ids.",
+    example=(
+        '· HTTP\n· handshake 2025-11-25 again as a11c, server: tools\n→ POST /mcp\n  tools/call 7 {"name":"inbox"}\n· session none\n'
+        '· handshake 2025-11-25 again as b0b, server: tools\n→ POST /mcp\n  tools/call 9 {"name":"clock"}\n'
+        '← 200 OK\n  data: result 7 {"content":[{"type":"text","text":"Dear Alice"}]}\n\n  data: result 9 {"content":[]}\n'
+        "· the server closes the stream\n← #3 202 Accepted"
+    ),
+    clean=(
+        '· HTTP\n· handshake 2025-11-25 again as a11c, server: tools\n→ POST /mcp\n  tools/call 7 {"name":"inbox"}\n· session none\n'
+        '· handshake 2025-11-25 again as b0b, server: tools\n→ POST /mcp\n  tools/call 9 {"name":"clock"}\n'
+        '← 200 OK\n  data: result 9 {"content":[]}\n· the server closes the stream\n'
+        '← #3 200 OK\n  result 7 {"content":[{"type":"text","text":"Dear Alice"}]}'
+    ),
+    advice="Keep waiting requests by session and id, or by connection and id.",
+)
+
+RULES: Final = (
+    UNPAIRED_RESPONSE, DUPLICATE_RESPONSE, PARTIAL_RESULT, ID_TYPE_MISMATCH, AMBIGUOUS_PAIRING, MISDELIVERED_ANSWER,
+)  # fmt: skip
+
+MAX_CANDIDATES: Final = 5
 
 _AMBIGUOUS: Final = {
     "ambiguous-id": "The id of a response fits several waiting requests, in another spelling than each",
@@ -105,7 +123,12 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         assert response is not None
         what = f"A response has the id {response.id}, and its request the id {exchange.request.id}."
         yield hit_in(ID_TYPE_MISMATCH, response, exchange.row, what, group="spelling")
+    misdelivered = facts.misdelivered.rows
+    for misdelivery in facts.misdelivered.responses:
+        yield _misdelivered(facts, misdelivery)
     for exchange in facts.repeated_answers:
+        if exchange.row in misdelivered:
+            continue
         count = 1 + len(exchange.more_responses)
         what = f"{call_name(exchange)} was answered {count} times."
         yield hit_in(DUPLICATE_RESPONSE, exchange.more_responses[0], exchange.row, what)
@@ -121,6 +144,34 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         unseen = facts.first_hole_ns is not None and facts.first_hole_ns <= unpaired.at_ns
         if unseen or facts.capture.header is None or (message.kind is Kind.ERROR and message.id in (None, "null")):
             continue
-        id_words = "no id" if message.id is None else f"the id {message.id}, which no request had"
+        if unpaired.row in misdelivered or (message.kind is Kind.ERROR and _answers_by_status(facts, message)):
+            continue
         article = "An" if message.kind is Kind.ERROR else "A"
-        yield hit_in(UNPAIRED_RESPONSE, message, unpaired.row, f"{article} {message.kind} has {id_words}.")
+        if message.id in facts.misdelivered.ids:
+            what = f"{article} {message.kind} has the id {message.id}, which no request had in the same session."
+            blame = f"The {message.sender}: the capture holds every request of the session, and none has this id."
+            yield hit_in(UNPAIRED_RESPONSE, message, unpaired.row, what, blame=blame)
+            continue
+        id_words = "no id" if message.id is None else f"the id {message.id}, which no request had"
+        what = f"{article} {message.kind} has {id_words}."
+        if len(unpaired.candidates) > 1:
+            rows = ", ".join(map(str, unpaired.candidates[:MAX_CANDIDATES]))
+            what = f"A result has no id, and {len(unpaired.candidates)} requests waited: rows {rows}."
+        yield hit_in(UNPAIRED_RESPONSE, message, unpaired.row, what, group="no id" if message.id is None else "")
+    for exchange, message in facts.by_order:
+        what = f"A result has no id; only {call_name(exchange)} was waiting, so it is shown as its answer."
+        yield hit_in(UNPAIRED_RESPONSE, message, exchange.row, what, group="no id")
+
+
+def _misdelivered(facts: CaptureFacts, misdelivery: Misdelivery) -> Hit:
+    row, message, owner = misdelivery
+    sender, receiver = facts.capture.client_of(owner), facts.capture.client_of(message)
+    to = f"to {receiver}" if receiver != sender else "in another session"
+    what = f"The answer to {call_name(owner)} in row {owner.row} ({sender}) was sent {to}."
+    return hit_in(MISDELIVERED_ANSWER, message, row, what)
+
+
+def _answers_by_status(facts: CaptureFacts, message: Message) -> bool:
+    """Tell whether an error is the body of a refusal: it answers the HTTP request, whatever its id (SDKs write `server-error`)."""
+    transaction = facts.capture.transaction_of(message.stream)
+    return message.sender == SERVER and transaction is not None and transaction.status >= HTTP_ERRORS

@@ -10,7 +10,7 @@ from ....wire.json_spans import members
 from ...calls.call import Call, CallPart
 from ...model import Exchange, Outcome
 from ..facts import CaptureFacts
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..rule import Family, Hit, Rule, Severity, behaviour_rule, hit_in
 from ..words import call_name, seconds
 
 _SEARCHES: Final = "\n".join(
@@ -21,30 +21,28 @@ _TASK: Final = (
     '← result 1 {"task":{"taskId":"t1","status":"working","ttl":60000,"pollInterval":1000}}\n'
 )
 
-SLOW_CALL: Final = Rule(
+SLOW_CALL: Final = behaviour_rule(
     name="slow-call",
     title="Unusually slow call",
-    family=Family.BEHAVIOUR,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="A call took more than a second, and more than ten times the median of calls to the same tool.",
     why="The model and its user waited for it.",
-    blame="The server: this is the time between the last byte of the request and the last byte of the answer.",
+    blame="The server: this is the time between the last byte of the request and the last byte of the response.",
     example=f'{_SEARCHES}\n→ tools/call 9 {{"name":"search","arguments":{{"q":9}}}}\n· 4.0 s later\n← result 9',
     clean=f'{_SEARCHES}\n→ tools/call 9 {{"name":"search","arguments":{{"q":9}}}}\n← result 9',
-    fix="Compare its arguments with those of other calls, and read what the server logged meanwhile.",
+    advice="Compare its arguments with those of other calls, and read what the server logged meanwhile.",
 )
 
-REPEATED_CALL: Final = Rule(
+REPEATED_CALL: Final = behaviour_rule(
     name="repeated-call",
     title="Same call repeated",
-    family=Family.BEHAVIOUR,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="The same tool was called with the same arguments several times in a row, each time after it had answered.",
-    why="A model that repeats a call did not understand the answer or hopes for another one, which costs time and context.",
+    why="A model that repeats a call did not understand the result or hopes for another one, which costs time and context.",
     blame="The client, or its model: it repeated a call that was already answered.",
     example="\n".join(f'→ tools/call {at} {{"name":"read","arguments":{{"path":"/x"}}}}\n← result {at}' for at in range(1, 4)),
     clean="\n".join(f'→ tools/call {at} {{"name":"read","arguments":{{"path":"/{at}"}}}}\n← result {at}' for at in range(1, 4)),
-    fix="Say in the result what the model needs to know next, and in errors what to do instead.",
+    advice="Say in the result what the model needs to know next, and in errors what to do instead.",
 )
 
 POLLING_STORM: Final = Rule(
@@ -62,7 +60,7 @@ POLLING_STORM: Final = Rule(
         f'· 1.0 s later\n→ tasks/get {at} {{"taskId":"t1"}}\n← result {at} {{"taskId":"t1","status":"working","ttl":60000}}'
         for at in range(2, 5)
     ),
-    fix="Wait pollInterval milliseconds between two polls, or call tasks/result, which waits for the result.",
+    advice="Wait pollInterval milliseconds between two polls, or call tasks/result, which waits for the result.",
 )  # fmt: skip
 
 RULES: Final = (SLOW_CALL, REPEATED_CALL, POLLING_STORM)

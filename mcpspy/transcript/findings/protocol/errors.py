@@ -3,53 +3,50 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ...mcp.blocks import member
 from ...mcp.codes import ERROR_CODES, IMPLEMENTATION_CODES, MODERN_CODES, REQUEST_CANCELLED
 from ...mcp.revisions import Era
 from ...model import Exchange, Message
 from ..facts import CaptureFacts
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name
 
 _CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"add"}\n'
 _CLEAN: Final = f"{_CALL}← error 1 -32602 Unknown tool: add"
 
-MALFORMED_ERROR: Final = Rule(
+MALFORMED_ERROR: Final = protocol_rule(
     name="malformed-error",
     title="Malformed error",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="An error has no integer code, or no message that is a string.",
     why="SDKs do not accept it as a response, and the request waits until it times out.",
     blame="The answering side: JSON-RPC 2.0, section 5.1, requires both members.",
     example=f'{_CALL}← {{"jsonrpc":"2.0","id":1,"error":"unknown tool"}}',
     clean=_CLEAN,
-    fix='Send {"code": -32603, "message": "…"}, and put further details into data.',
+    advice='Send {"code": -32603, "message": "…"}, and put further details into data.',
 )
 
-RESERVED_ERROR_CODE: Final = Rule(
+RESERVED_ERROR_CODE: Final = protocol_rule(
     name="reserved-error-code",
     title="Undefined error code in a reserved range",
-    family=Family.PROTOCOL,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="An error has a code in JSON-RPC's reserved range (-32768 to -32000) that is not defined.",
     why="A later revision may define the code, and clients will then misread the error.",
     blame="The answering side: it chose the code.",
     example=f"{_CALL}← error 1 -32199 The printer is on fire",
     clean=_CLEAN,
-    fix="Use a defined code, a code from -32019 to -32000, or one outside the reserved range.",
+    advice="Use a defined code, a code from -32019 to -32000, or one outside the reserved range.",
 )
 
-ERROR_CODE_NOT_IN_REVISION: Final = Rule(
+ERROR_CODE_NOT_IN_REVISION: Final = protocol_rule(
     name="error-code-not-in-revision",
     title="Error code of another revision",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="An error has a code that MCP defines only in other revisions than the one in force.",
     why="The other side does not know the code and cannot act on the error.",
     blame="The answering side: the revision was agreed on, or named in the request.",
     example=('· revision 2026-07-28\n→ resources/read 1 {"uri":"file:///x"}\n← error 1 -32002 Resource not found'),
     clean=('· revision 2026-07-28\n→ resources/read 1 {"uri":"file:///x"}\n← error 1 -32602 Resource not found'),
-    fix="Use a code of the revision in force: from 2026-07-28 on, -32602 for an unknown resource.",
+    advice="Use a code of the revision in force: from 2026-07-28 on, -32602 for an unknown resource.",
 )
 
 RULES: Final = (MALFORMED_ERROR, RESERVED_ERROR_CODE, ERROR_CODE_NOT_IN_REVISION)
@@ -67,8 +64,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if message is None or id(message) in seen:  # over HTTP one error may answer all requests of a transaction
             continue
         seen.add(id(message))
-        error = message.error
-        code, words = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, None)
+        code, words = member(message.error, "code"), member(message.error, "message")
         if type(code) is not int or not isinstance(words, str):
             missing = "no integer code" if type(code) is not int else "no message"
             what = f"The error that answers {call_name(exchange)} has {missing}."

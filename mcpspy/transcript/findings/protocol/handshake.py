@@ -8,18 +8,17 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from ....records import CLIENT, SERVER
-from ...mcp.methods import DISCOVER, INITIALIZE, method_row
+from ...mcp.blocks import member
+from ...mcp.methods import DISCOVER, INITIALIZE, INITIALIZED, method_row
 from ...mcp.revisions import WITH_BATCHES, Era, era, is_known, nearest
 from ...model import Exchange, Kind, UnpairedMessage
 from ..facts import CaptureFacts, ScopeKey, scope_key
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted
 
-SECOND_INITIALIZE: Final = Rule(
+SECOND_INITIALIZE: Final = protocol_rule(
     name="second-initialize",
     title="Initialized twice",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="The client sent initialize again after its handshake had succeeded.",
     why="Servers reject it, or forget what was agreed before.",
     blame="The client: a session has one handshake, and the first succeeded.",
@@ -29,17 +28,15 @@ SECOND_INITIALIZE: Final = Rule(
         "← error 2 -32600 Already initialized"
     ),
     clean='· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[]}',
-    fix="Initialize once per session; for another handshake, restart the server or begin a new session.",
+    advice="Initialize once per session; for another handshake, restart the server or begin a new session.",
 )
 
-EARLY_REQUEST: Final = Rule(
+EARLY_REQUEST: Final = protocol_rule(
     name="early-request",
     title="Request before the handshake",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="The client sent a request before initialize was answered.",
     why="Nothing is agreed on by then, and many servers reject or drop the request.",
-    blame="The client: before that answer it may send only ping.",
+    blame="The client: before that response it may send only ping.",
     example=(
         '→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client","version":"1"}}\n'
         "→ tools/list 1\n"
@@ -47,16 +44,14 @@ EARLY_REQUEST: Final = Rule(
         '→ notifications/initialized\n← result 1 {"tools":[]}'
     ),
     clean='· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[]}',
-    fix="Wait for the answer to initialize, send notifications/initialized, and only then send requests.",
+    advice="Wait for the response to initialize, send notifications/initialized, and only then send requests.",
 )
 
-EARLY_SERVER_REQUEST: Final = Rule(
+EARLY_SERVER_REQUEST: Final = protocol_rule(
     name="early-server-request",
     title="Server request before the handshake ended",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="The server sent a request before the client sent notifications/initialized.",
-    why="The client may not be ready: SDK clients drop the request, and the server waits for an answer.",
+    why="The client may not be ready: SDK clients drop the request, and the server waits for a response.",
     blame="The server: before that notification it may send only ping and log messages.",
     example=(
         '→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"client","version":"1"}}\n'
@@ -64,14 +59,12 @@ EARLY_SERVER_REQUEST: Final = Rule(
         '← roots/list 1\n→ notifications/initialized\n→ result 1 {"roots":[]}'
     ),
     clean='· handshake 2025-11-25, client: roots\n← roots/list 1\n→ result 1 {"roots":[]}',
-    fix="Wait for notifications/initialized before sending requests to the client.",
+    advice="Wait for notifications/initialized before sending requests to the client.",
 )
 
-MISSING_INITIALIZED: Final = Rule(
+MISSING_INITIALIZED: Final = protocol_rule(
     name="missing-initialized",
     title="No notifications/initialized",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="The client continued after initialize without sending notifications/initialized.",
     why="Servers wait for it: some reject all requests until then, others never send their own.",
     blame="The client: this notification ends its handshake, and the capture holds all of its messages.",
@@ -81,14 +74,12 @@ MISSING_INITIALIZED: Final = Rule(
         '→ tools/list 1\n← result 1 {"tools":[]}'
     ),
     clean='· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[]}',
-    fix="Send notifications/initialized as soon as initialize is answered.",
+    advice="Send notifications/initialized as soon as initialize is answered.",
 )
 
-UNKNOWN_REVISION: Final = Rule(
+UNKNOWN_REVISION: Final = protocol_rule(
     name="unknown-revision",
     title="Unknown protocol revision",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A message names a revision of MCP that was never released or is misspelled.",
     why="The other side cannot know it, and disconnects or continues with another revision.",
     blame="The sender: revisions are release dates such as 2025-11-25.",
@@ -98,26 +89,23 @@ UNKNOWN_REVISION: Final = Rule(
         "→ notifications/initialized"
     ),
     clean="· handshake 2024-11-05",
-    fix="Name a released revision: 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 or 2026-07-28.",
+    advice="Name a released revision: 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 or 2026-07-28.",
 )
 
-UNDECLARED_CAPABILITY: Final = Rule(
+UNDECLARED_CAPABILITY: Final = protocol_rule(
     name="undeclared-capability",
     title="Undeclared capability used",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A message needs a capability that was not declared in the handshake.",
     why="The other side answers that the method is unknown, or does not answer.",
     blame="The sender: both sides declared their capabilities in the handshake.",
     example="· handshake 2025-11-25, server: tools\n→ prompts/list 1\n← error 1 -32601 Method not found",
     clean='· handshake 2025-11-25, server: tools prompts\n→ prompts/list 1\n← result 1 {"prompts":[]}',
-    fix="Declare each capability that you offer, and check the other side's before you use them.",
+    advice="Declare each capability that you offer, and check the other side's before you use them.",
 )
 
-INITIALIZE_IN_BATCH: Final = Rule(
+INITIALIZE_IN_BATCH: Final = protocol_rule(
     name="initialize-in-batch",
     title="initialize in a batch",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="The client sent initialize inside a batch.",
     why="The client cannot know yet whether the server accepts batches, and servers drop or reject the whole batch.",
@@ -129,14 +117,12 @@ INITIALIZE_IN_BATCH: Final = Rule(
         "→ notifications/initialized"
     ),
     clean="· handshake 2025-03-26",
-    fix="Send initialize as a message of its own.",
+    advice="Send initialize as a message of its own.",
 )
 
-BATCH_NOT_IN_REVISION: Final = Rule(
+BATCH_NOT_IN_REVISION: Final = protocol_rule(
     name="batch-not-in-revision",
     title="Batch in a revision without batches",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="Messages were sent as a batch under a revision without batches; only 2025-03-26 has them.",
     why="Both official SDKs ignore an array on stdio, and Python's rejects it over HTTP, so that its requests wait forever.",
     blame="The sender: the revision was agreed on before.",
@@ -148,7 +134,7 @@ BATCH_NOT_IN_REVISION: Final = Rule(
         '· handshake 2025-03-26, server: tools prompts\n→ [{"jsonrpc":"2.0","id":1,"method":"tools/list"},'
         '{"jsonrpc":"2.0","id":2,"method":"prompts/list"}]\n← result 1 {"tools":[]}\n← result 2 {"prompts":[]}'
     ),
-    fix="Send each message on its own.",
+    advice="Send each message on its own.",
 )
 
 RULES: Final = (
@@ -156,7 +142,6 @@ RULES: Final = (
     INITIALIZE_IN_BATCH, BATCH_NOT_IN_REVISION,
 )  # fmt: skip
 
-_INITIALIZED: Final = "notifications/initialized"
 _ANY_TIME: Final = {INITIALIZE, "ping", DISCOVER}
 
 
@@ -201,7 +186,7 @@ def _handshake(scope: ScopeKey, exchange: Exchange) -> Handshake:
 
 def declared_capabilities(params: Any) -> dict[str, Any] | None:
     """Return the capabilities that a side declared; None if it sent none, which is another fault."""
-    capabilities = params.get("capabilities") if isinstance(params, dict) else None
+    capabilities = member(params, "capabilities")
     return capabilities if isinstance(capabilities, dict) else None
 
 
@@ -219,7 +204,7 @@ def _revisions(exchange: Exchange) -> Iterator[Hit]:
 
 def _order(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Iterator[Hit]:
     initialized = {
-        key[3]: use.first.at_ns for key, use in facts.notifications.items() if key[0] == _INITIALIZED and key[1] == CLIENT
+        key[3]: use.first.at_ns for key, use in facts.notifications.items() if key[0] == INITIALIZED and key[1] == CLIENT
     }
     followed: dict[ScopeKey, Exchange] = {}
     for (method, sender, revision, scope), use in facts.requests.items():
@@ -262,22 +247,15 @@ def _capabilities(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Ite
 
 def has_capability(declared: Any, path: tuple[str, ...]) -> bool:
     """Tell whether declared capabilities have the one at this path, and not as false."""
-    for name in path:
-        declared = declared.get(name) if isinstance(declared, dict) else None
-    return declared is not None and declared is not False
+    value = member(declared, *path)
+    return value is not None and value is not False
 
 
 def _batches(facts: CaptureFacts) -> Iterator[Hit]:
     for batched in facts.batches:
-        message = (
-            batched.request
-            if isinstance(batched, Exchange)
-            else batched.message
-            if isinstance(batched, UnpairedMessage)
-            else None
-        )
-        revision = message.revision if message is not None else None
-        if message is None or revision is None or nearest(revision) == WITH_BATCHES or message.method == INITIALIZE:
+        message = batched.request if isinstance(batched, Exchange) else batched.message
+        revision = message.revision
+        if revision is None or nearest(revision) == WITH_BATCHES or message.method == INITIALIZE:
             continue
         what = f"The {message.sender} sent a batch under the revision {revision}, which has no batches."
         yield hit_in(BATCH_NOT_IN_REVISION, message, batched.row, what, group=revision)

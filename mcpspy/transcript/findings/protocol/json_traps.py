@@ -10,38 +10,34 @@ from typing import Any, Final
 from ....wire.json_spans import UNREADABLE
 from ...model import Message
 from ..facts import CaptureFacts
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..rule import Hit, Severity, hit_in, transport_rule
 from ..words import quoted
 
 _CALL: Final = '→ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1}}}\n'
 _CLEAN: Final = _CALL + '← {"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{"sum":3}}}'
 
-DUPLICATE_KEYS: Final = Rule(
+DUPLICATE_KEYS: Final = transport_rule(
     name="duplicate-keys",
     title="Duplicate member name",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="An object in a message has the same member name twice.",
     why="Parsers disagree on which value counts, so that a check and the tool may see different ones.",
     blame="The sender: mcpspy forwards bytes unchanged.",
     example='→ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"a":2}}}\n'
     '← {"jsonrpc":"2.0","id":1,"result":{"content":[]}}',
     clean=_CLEAN,
-    fix="Write JSON with a library, from a map.",
+    advice="Write JSON with a library, from a map.",
 )
 
-UNSAFE_INTEGER: Final = Rule(
+UNSAFE_INTEGER: Final = transport_rule(
     name="unsafe-integer",
     title="Integer too large for a double",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="A message has an integer beyond ±9,007,199,254,740,991, which a double cannot hold exactly.",
-    why="JavaScript reads another number; if it is an id, the answer is not recognised and the TypeScript SDK drops the message.",
+    why="JavaScript reads another number; if it is an id, the response is not recognised and the TypeScript SDK drops the message.",
     blame="The sender: JSON sets no limit, but its parsers do (RFC 8259, section 6).",
     example='→ {"jsonrpc":"2.0","id":9007199254740993,"method":"tools/list"}\n'
     '← {"jsonrpc":"2.0","id":9007199254740993,"result":{"tools":[]}}',
     clean=_CLEAN,
-    fix="Send large numbers as strings.",
+    advice="Send large numbers as strings.",
 )
 
 RULES: Final = (DUPLICATE_KEYS, UNSAFE_INTEGER)
@@ -75,7 +71,7 @@ def _unsafe(row: int, message: Message, digits: str) -> Hit:
     is_id = message.id == digits
     where = "The id of a message is" if is_id else "A message has the number"
     what = f"{where} {digits[:40]}, which a double cannot hold exactly."
-    return hit_in(UNSAFE_INTEGER, message, row, what, severity=None if is_id else Severity.INFO, group=str(is_id))
+    return hit_in(UNSAFE_INTEGER, message, row, what, severity=None if is_id else Severity.NOTE, group=str(is_id))
 
 
 class _JsonReading:

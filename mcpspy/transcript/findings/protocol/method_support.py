@@ -13,43 +13,38 @@ from ....records import CLIENT, SERVER
 from ...mcp.methods import MethodKind, MethodStanding, method_row, method_rows, method_standing
 from ...mcp.revisions import Era, era
 from ...model import Exchange, Kind
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..rule import Hit, Severity, hit_in, protocol_rule
 
 if TYPE_CHECKING:
     from ....records import Side
     from ..facts import CaptureFacts, MessageKey, Occurrences
 
-WRONG_DIRECTION: Final = Rule(
+WRONG_DIRECTION: Final = protocol_rule(
     name="wrong-direction",
     title="Message from the wrong side",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A message was sent that only the other side may send.",
     why="The receiver does not implement the method: a request is rejected or waits forever, a notification is lost.",
     blame="The sender: the specification reserves the method for the other side.",
     example="· handshake 2025-11-25, server: tools\n← tools/list 1\n→ error 1 -32601 Method not found",
     clean='· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[]}',
-    fix="Let the other side send it, or use a custom method.",
+    advice="Let the other side send it, or use a custom method.",
 )
 
-WRONG_KIND: Final = Rule(
+WRONG_KIND: Final = protocol_rule(
     name="wrong-kind",
     title="Request and notification confused",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A request was sent as a notification, without an id, or a notification as a request.",
     why="A notification is never answered, and SDKs drop messages of the wrong kind.",
     blame="The sender: it decides whether a message has an id.",
     example="· handshake 2025-11-25\n→ ping",
     clean="· handshake 2025-11-25\n→ ping 1\n← result 1",
-    fix="Send requests with an id and notifications without one.",
+    advice="Send requests with an id and notifications without one.",
 )
 
-METHOD_NOT_IN_REVISION: Final = Rule(
+METHOD_NOT_IN_REVISION: Final = protocol_rule(
     name="method-not-in-revision",
     title="Method not in this revision",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A method was used that the revision in force does not have yet, or no longer has.",
     why="A side that follows the revision rejects it with -32601, or never answers.",
     blame="The sender: the revision was agreed on, or is named in the message itself.",
@@ -61,13 +56,12 @@ METHOD_NOT_IN_REVISION: Final = Rule(
         '· handshake 2025-06-18, client: elicitation\n← elicitation/create 1 {"message":"City?","requestedSchema":{}}\n'
         '→ result 1 {"action":"decline"}'
     ),
-    fix="Use a method of the revision in force, or agree on another revision.",
+    advice="Use a method of the revision in force, or agree on another revision.",
 )
 
-REQUEST_IN_MODERN_ERA: Final = Rule(
+REQUEST_IN_MODERN_ERA: Final = protocol_rule(
     name="server-request-in-modern-era",
     title="Server request in a revision without them",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="The server sent a request to a client of revision 2026-07-28 or later, where servers send none.",
     why="The client does not answer, and the server waits for input that belongs into a result of the type input_required.",
@@ -82,14 +76,13 @@ REQUEST_IN_MODERN_ERA: Final = Rule(
         '→ tools/call 2 {"name":"files","inputResponses":{"roots":{"roots":[]}},"requestState":"s"}\n'
         '← result 2 {"resultType":"complete","content":[]}'
     ),
-    fix="Return a result with resultType input_required, and put the request into its inputRequests.",
+    advice="Return a result with resultType input_required, and put the request into its inputRequests.",
 )
 
-DEPRECATED_METHOD: Final = Rule(
+DEPRECATED_METHOD: Final = protocol_rule(
     name="deprecated-method",
     title="Deprecated method",
-    family=Family.PROTOCOL,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="A method was used that the revision in force marks as deprecated.",
     why="A later revision will remove it.",
     blame="The sender: it may still use the method, but should replace it.",
@@ -99,7 +92,7 @@ DEPRECATED_METHOD: Final = Rule(
         '← result 1 {"resultType":"complete","content":[]}'
     ),
     clean=('· revision 2026-07-28\n→ tools/call 1 {"name":"add"}\n! adding\n← result 1 {"resultType":"complete","content":[]}'),
-    fix="Use the replacement that the specification names in docs/specification/2026-07-28/deprecated.mdx.",
+    advice="Use the replacement that the specification names in docs/specification/2026-07-28/deprecated.mdx.",
 )
 
 RULES: Final = (WRONG_DIRECTION, WRONG_KIND, METHOD_NOT_IN_REVISION, REQUEST_IN_MODERN_ERA, DEPRECATED_METHOD)

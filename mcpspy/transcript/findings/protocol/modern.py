@@ -8,12 +8,13 @@ from typing import Final
 
 from ....records import CLIENT
 from ...http.transaction import ScopeKind
+from ...mcp.blocks import member
 from ...mcp.codes import LOG_LEVEL, SUBSCRIPTION_ID, UNSUPPORTED_REVISION
 from ...mcp.methods import INITIALIZE, LISTEN
 from ...mcp.revisions import Era, nearest
 from ...model import Exchange, Message, UnpairedMessage
-from ..facts import CHANGES, CaptureFacts
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..facts import SUBSCRIPTION_FILTERS, CaptureFacts
+from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name
 
 _LISTEN: Final = '· revision 2026-07-28\n→ subscriptions/listen 1 {"notifications":{"toolsListChanged":true}}\n'
@@ -30,24 +31,21 @@ _ADDING: Final = (
     '← data: result 1 {"resultType":"complete","content":[]}\n· the server closes the stream'
 )
 
-REFUSED_REVISION: Final = Rule(
+REFUSED_REVISION: Final = protocol_rule(
     name="refused-revision",
     title="Refused revision used again",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="The client kept using a revision that the server had rejected with a list of those it supports.",
     why="Every such request fails.",
     blame="The client: the error -32022 lists the supported revisions.",
     example=f"{_REFUSED}→ tools/list 2\n← error 2 -32022 Unsupported protocol version",
     clean=(f'{_REFUSED}· revision none\n· handshake 2025-11-25, server: tools\n→ tools/list 2\n← result 2 {{"tools":[]}}'),
-    fix="Choose the newest supported revision in data.supported, or stop.",
+    advice="Choose the newest supported revision in data.supported, or stop.",
 )
 
-UNSUBSCRIBED_NOTIFICATION: Final = Rule(
+UNSUBSCRIBED_NOTIFICATION: Final = protocol_rule(
     name="unsubscribed-notification",
     title="Notification without a subscription",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="The server sent a change notification without a subscription to it, under a revision from 2026-07-28 on.",
     why="Clients of these revisions expect only what they requested with subscriptions/listen, and drop other notifications.",
     blame="The server: io.modelcontextprotocol/subscriptionId has to be the id of the request that wants the notification.",
@@ -56,48 +54,37 @@ UNSUBSCRIBED_NOTIFICATION: Final = Rule(
         f"{_LISTEN}← notifications/subscriptions/acknowledged\n"
         '← notifications/tools/list_changed {"_meta":{"io.modelcontextprotocol/subscriptionId":1}}\n← result 1'
     ),
-    fix="Put the id of the listen request, type included, into the _meta of each notification, and send none without a subscription.",
+    advice="Put the id of the listen request, type included, into each notification's _meta, and send none without a subscription.",
 )
 
-UNASKED_LOG: Final = Rule(
+UNASKED_LOG: Final = protocol_rule(
     name="unasked-log",
     title="Log message that nobody requested",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="The server sent a log message that the request did not ask for, under a revision from 2026-07-28 on.",
     why="In these revisions a request without a logLevel wants no log messages, and SDK clients drop them.",
     blame="The server: the request has no io.modelcontextprotocol/logLevel in its _meta.",
     example=f"{_CALLED}  {_ADD}\n{_ADDING}",
     clean=f"{_CALLED}  {_ADD}\n{_ADDED}",
-    fix="Send log messages only for requests with a logLevel, or write them to stderr.",
+    advice="Send log messages only for requests with a logLevel, or write them to stderr.",
 )
 
-DEPRECATED_TRANSPORT: Final = Rule(
+DEPRECATED_TRANSPORT: Final = protocol_rule(
     name="deprecated-transport",
-    title="Deprecated transport",
-    family=Family.PROTOCOL,
-    severity=Severity.INFO,
-    what="HTTP+SSE, the transport of 2024-11-05, was used under a later revision, which deprecates it.",
-    why="Later releases of SDKs will remove it.",
-    blame="Unclear: the configured URL decides the transport, which is still allowed.",
+    title="Deprecated transport HTTP+SSE",
+    severity=Severity.NOTE,
+    what="HTTP+SSE was used with a revision of MCP that deprecates it, which are all after 2024-11-05.",
+    why="SDKs will drop HTTP+SSE, and a client or a server that updates can then no longer connect.",
+    blame="Unclear: the client was configured with a URL for HTTP+SSE, and the server still offers it.",
     example=(
         "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages?session_id=5f2c\n→ POST /messages?session_id=5f2c\n"
         '  initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client"}}\n← 202 Accepted\n'
         '← #1 data: result 0 {"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"server","version":"1"}}'
     ),
     clean="· HTTP\n· handshake 2025-11-25",
-    fix="Serve Streamable HTTP at one URL.",
+    advice="Serve Streamable HTTP, and put its URL into the client's configuration.",
 )
 
 RULES: Final = (REFUSED_REVISION, UNSUBSCRIBED_NOTIFICATION, UNASKED_LOG, DEPRECATED_TRANSPORT)
-
-_FILTERS: Final = {
-    "notifications/tools/list_changed": "toolsListChanged",
-    "notifications/prompts/list_changed": "promptsListChanged",
-    "notifications/resources/list_changed": "resourcesListChanged",
-    "notifications/resources/updated": "resourceSubscriptions",
-}
-"""By notification: the member of params.notifications by which a subscription requests it."""
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
@@ -106,7 +93,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     first_asked_ns: float | None = None
     for unpaired in facts.opt_in_notifications:
         message = unpaired.message
-        if message.method in CHANGES:
+        if message.method in SUBSCRIPTION_FILTERS:
             yield from _change(facts, unpaired)
             continue
         if first_asked_ns is None:
@@ -119,7 +106,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if transaction is None or response is None or transaction.scope.kind is not ScopeKind.STREAM:
             continue
         if response.revision is not None and nearest(response.revision) > "2024-11-05":
-            what = f"The revision {response.revision} was agreed on over HTTP+SSE."
+            what = f"Client and server agreed on the revision {response.revision} over HTTP+SSE."
             yield hit_in(DEPRECATED_TRANSPORT, response, exchange.row, what, culprit="unclear", group="one")
 
 
@@ -141,9 +128,8 @@ def _change(facts: CaptureFacts, unpaired: UnpairedMessage) -> Iterator[Hit]:
 
 
 def _wants(listen: Exchange, method: str) -> bool:
-    params = listen.request.params
-    requested = params.get("notifications") if isinstance(params, dict) else None
-    return not isinstance(requested, dict) or bool(requested.get(_FILTERS[method]))
+    requested = member(listen.request.params, "notifications")
+    return not isinstance(requested, dict) or bool(requested.get(SUBSCRIPTION_FILTERS[method]))
 
 
 def _asked_for_logs(facts: CaptureFacts, message: Message, first_asked_ns: float) -> bool | None:
@@ -172,17 +158,11 @@ def _refused(facts: CaptureFacts) -> Iterator[Hit]:
     refused: dict[str, Exchange] = {}
     for exchange in facts.errors:
         revision, error = exchange.revision, exchange.response.error if exchange.response is not None else None
-        if (
-            revision is None
-            or exchange.sender != CLIENT
-            or not isinstance(error, dict)
-            or error.get("code") != UNSUPPORTED_REVISION
-        ):
+        if revision is None or exchange.sender != CLIENT or member(error, "code") != UNSUPPORTED_REVISION:
             continue
         first = refused.get(revision)
         if first is None:
-            data = error.get("data")
-            supported = data.get("supported") if isinstance(data, dict) else None
+            supported = member(error, "data", "supported")
             if isinstance(supported, list) and supported and revision not in supported:
                 refused[revision] = exchange
             continue

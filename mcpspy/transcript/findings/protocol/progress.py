@@ -13,10 +13,12 @@ from ...http.transaction import ScopeKind
 from ...mcp.codes import TASK
 from ...mcp.methods import CANCELLED, INITIALIZE, PROGRESS
 from ...mcp.revisions import Era
-from ...model import Exchange, Message
+from ...model import Exchange, Log, Message, UnpairedMessage
 from ..facts import CaptureFacts
-from ..rule import Family, Hit, Rule, Severity, hit_in
-from ..words import call_name, seconds
+from ..rule import Hit, Severity, hit_in, protocol_rule
+from ..transport.server_exits import PATIENCE_NS
+from ..words import call_name, quoted, seconds
+from .timeouts import is_timeout
 
 _CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count","_meta":{"progressToken":"t"}}\n'
 _CLEAN: Final = (
@@ -24,24 +26,20 @@ _CLEAN: Final = (
     '← notifications/progress {"progressToken":"t","progress":2}\n← result 1 {"content":[]}'
 )
 
-PROGRESS_AFTER_END: Final = Rule(
+PROGRESS_AFTER_END: Final = protocol_rule(
     name="progress-after-end",
-    title="Progress after the answer",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
+    title="Progress after the response",
     what="Progress was reported on a request that was already answered.",
     why="SDKs have forgotten the token by then, and log an error or drop the notification.",
-    blame="The answering side: it sent the answer before the progress, on the same stream.",
+    blame="The answering side: it sent the response before the progress, on the same stream.",
     example=f'{_CALL}← result 1 {{"content":[]}}\n← notifications/progress {{"progressToken":"t","progress":1}}',
     clean=_CLEAN,
-    fix="Stop all progress reports before you send the answer.",
+    advice="Stop all progress reports before you send the response.",
 )
 
-PROGRESS_NOT_INCREASING: Final = Rule(
+PROGRESS_NOT_INCREASING: Final = protocol_rule(
     name="progress-not-increasing",
     title="Progress does not increase",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="The progress of a request did not increase from one notification to the next.",
     why="The specification requires it to increase; otherwise a progress bar stands still or jumps back.",
     blame="The reporting side: the notifications came in this order on one stream.",
@@ -50,14 +48,12 @@ PROGRESS_NOT_INCREASING: Final = Rule(
         '← notifications/progress {"progressToken":"t","progress":1}\n← result 1 {"content":[]}'
     ),
     clean=_CLEAN,
-    fix="Increase progress with each notification, even if the total is unknown.",
+    advice="Increase progress with each notification, even if the total is unknown.",
 )
 
-UNKNOWN_PROGRESS_TOKEN: Final = Rule(
+UNKNOWN_PROGRESS_TOKEN: Final = protocol_rule(
     name="unknown-progress-token",
     title="Unknown progress token",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="Progress was reported under a token that no request had.",
     why="The receiver cannot tell which request makes progress, and drops the notification.",
     blame="The reporting side: the capture holds every request of the other side, and none has this token.",
@@ -66,46 +62,45 @@ UNKNOWN_PROGRESS_TOKEN: Final = Rule(
         '← notifications/progress {"progressToken":"t","progress":1}\n← result 1 {"content":[]}'
     ),
     clean=_CLEAN,
-    fix="Report progress only for requests with a params._meta.progressToken, under exactly that token.",
+    advice="Report progress only for requests with a params._meta.progressToken, under exactly that token.",
 )
 
-CANCELLED_INITIALIZE: Final = Rule(
+CANCELLED_INITIALIZE: Final = protocol_rule(
     name="cancelled-initialize",
     title="initialize cancelled",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
-    what="The client cancelled initialize.",
-    why="The specification forbids it, and the server may wait for the rest of the handshake.",
-    blame="The client: it sent the cancellation.",
+    what="The client cancelled initialize, often because the server had not answered it.",
+    why="Without initialize there is no session; and the specification forbids to cancel it.",
+    blame="The client: it sent the cancellation, and the server had little time to answer.",
     example=(
         '→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client","version":"1"}}\n'
         '· 3.0 s later\n→ notifications/cancelled {"requestId":0}'
     ),
     clean="· handshake 2025-11-25",
-    fix="Close the connection to a server that does not answer initialize.",
+    advice="Close the connection to a server that does not answer initialize.",
 )
 
-CANCELLED_UNKNOWN_REQUEST: Final = Rule(
+CANCELLED_UNKNOWN_REQUEST: Final = protocol_rule(
     name="cancelled-unknown-request",
     title="Cancellation of an unknown request",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A cancellation names a request that its sender never made.",
     why="The receiver drops it, and the request that was to be cancelled goes on.",
     blame="The cancelling side: the capture holds all of its requests, and none has this id.",
     example='· handshake 2025-11-25, server: tools\n→ notifications/cancelled {"requestId":99}',
-    clean=('· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count"}\n→ notifications/cancelled {"requestId":1}'),
-    fix="Cancel with the id of the request exactly as it was sent, type included.",
+    clean=(
+        '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count"}\n← result 1 {"content":[]}\n'
+        '→ notifications/cancelled {"requestId":1}'
+    ),
+    advice="Cancel with the id of the request exactly as it was sent, type included.",
 )
 
-LATE_CANCELLATION: Final = Rule(
+LATE_CANCELLATION: Final = protocol_rule(
     name="late-cancellation",
-    title="Cancellation after the answer",
-    family=Family.PROTOCOL,
-    severity=Severity.INFO,
+    title="Cancellation after the response",
+    severity=Severity.NOTE,
     what="A request was cancelled more than a second after it was answered.",
-    why="The receiver ignores it, but the client may not have recognised the answer.",
-    blame="The cancelling side: it had the answer a second before or earlier.",
+    why="The receiver ignores it, but the client may not have recognised the response.",
+    blame="The cancelling side: it had the response a second before or earlier.",
     example=(
         '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count"}\n← result 1 {"content":[]}\n'
         '· 5.0 s later\n→ notifications/cancelled {"requestId":1}'
@@ -114,7 +109,7 @@ LATE_CANCELLATION: Final = Rule(
         '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count"}\n← result 1 {"content":[]}\n'
         '→ notifications/cancelled {"requestId":1}'
     ),
-    fix="Check that the client accepted the answer, whose id has to equal that of the request, type included.",
+    advice="Check that the client accepted the response, whose id has to equal that of the request, type included.",
 )
 
 RULES: Final = (
@@ -125,7 +120,7 @@ RULES: Final = (
 _MAX_NUMBER_BYTES: Final = 30
 
 _RACE_NS: Final = 1_000_000_000
-"""Time in which a cancellation may cross the answer without a fault (basic/utilities/cancellation, timing considerations)."""
+"""Time in which a cancellation may cross the response without a fault (basic/utilities/cancellation, timing considerations)."""
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
@@ -136,7 +131,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         yield from _not_increasing(exchange, reports)
         for message in exchange.notifications:
             if message.method == CANCELLED:
-                yield from _cancelled(exchange, message)
+                yield from _cancelled(facts, exchange, message)
     for unpaired in facts.unmatched_notifications:
         message = unpaired.message
         if facts.is_unseen(unpaired.at_ns) or message.correlation_key is None or facts.capture.header is None:
@@ -168,7 +163,7 @@ def _late(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]:
         return
     late = [report for report in reports if report.stream == response.stream and report.number > response.number]
     if late:
-        what = f"Progress on {call_name(exchange)} was reported after its answer."
+        what = f"Progress on {call_name(exchange)} was reported after its response."
         yield hit_in(PROGRESS_AFTER_END, late[0], exchange.row, what, group=exchange.method, count=len(late))
 
 
@@ -196,11 +191,41 @@ def _progress(message: Message) -> float | None:
         return None
 
 
-def _cancelled(exchange: Exchange, message: Message) -> Iterator[Hit]:
-    if exchange.method == INITIALIZE:
-        yield hit_in(CANCELLED_INITIALIZE, message, exchange.row, "The client cancelled initialize.")
+def _cancelled(facts: CaptureFacts, exchange: Exchange, message: Message) -> Iterator[Hit]:
     response = exchange.response
+    if exchange.method == INITIALIZE:
+        yield _cancelled_initialize(facts, exchange, message)
     if response is not None and message.at_ns - response.at_ns > _RACE_NS:
         after = seconds(message.at_ns - response.at_ns)
         what = f"{call_name(exchange)} was cancelled {after} after it was answered."
         yield hit_in(LATE_CANCELLATION, message, exchange.row, what, group=exchange.method)
+
+
+def _cancelled_initialize(facts: CaptureFacts, exchange: Exchange, message: Message) -> Hit:
+    """Blame a server that the client waited for as long as clients do, else the client."""
+    if exchange.given_up_ns is None:
+        blame = "The client: it sent the cancellation, and had the response by then."
+        return hit_in(CANCELLED_INITIALIZE, message, exchange.row, "The client cancelled initialize.", blame=blame)
+    waited_ns = message.at_ns - exchange.at_ns
+    waited = seconds(waited_ns)
+    written = _written(facts, message.at_ns) if exchange is facts.initializes[0] else ""
+    late = "" if exchange.response is None else f"; it answered after {seconds(exchange.response.at_ns - exchange.at_ns)}"
+    what = f"The server had not answered initialize for {waited} when the client cancelled it{late}.{written}"
+    if waited_ns < PATIENCE_NS and not is_timeout(exchange, message.at_ns):
+        return hit_in(CANCELLED_INITIALIZE, message, exchange.row, what)
+    blame = f"The server: it left the first request of the session unanswered for {waited}."
+    advice = "Run the server's command in a terminal, and see what it does before it answers."
+    return hit_in(CANCELLED_INITIALIZE, message, exchange.row, what, culprit=SERVER, blame=blame, advice=advice)
+
+
+def _written(facts: CaptureFacts, until_ns: int) -> str:
+    """Quote the last line that the server had written by then, on stderr or in the place of a message."""
+    written = b""
+    for row in facts.rows:
+        if row.at_ns > until_ns:
+            break
+        if isinstance(row, Log) and row.capture == facts.capture.index and row.raw.strip():
+            written = row.raw
+        elif isinstance(row, UnpairedMessage) and row.capture == facts.capture.index and row.message.sender == SERVER:
+            written = row.message.raw
+    return f" The last line that it had written: {quoted(written)}" if written else " It had written nothing."

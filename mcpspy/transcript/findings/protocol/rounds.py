@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from ....wire.json_spans import Slice, members
 from ...calls.call import Call, CallPart
+from ...mcp.blocks import member
 from ...mcp.codes import CLIENT_CAPABILITIES, INPUT_REQUIRED, TASK
 from ...mcp.methods import INPUT_REQUESTS, MAY_NEED_INPUT, TASKS, method_row
 from ...mcp.revisions import FIRST_MODERN
 from ...model import Exchange
 from ..facts import CaptureFacts
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted
 
 _MODERN: Final = '· revision 2026-07-28, client: roots\n→ tools/call 1 {"name":"files"}\n'
@@ -23,10 +24,9 @@ _TOO_MUCH: Final = _ANSWERED.replace('{"roots":{"roots"', '{"name":{"action":"de
 _DONE: Final = '← result 2 {"resultType":"complete","content":[]}'
 _WELL: Final = f"{_MODERN}← result 1 {_ASKED}\n{_ANSWERED}{_DONE}"
 
-MISPLACED_INPUT_REQUEST: Final = Rule(
+MISPLACED_INPUT_REQUEST: Final = protocol_rule(
     name="misplaced-input-request",
     title="Input request out of place",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A result asks for input, but its method may not, or its inputRequests are missing or invalid.",
     why="The client cannot answer, and the call fails or hangs.",
@@ -36,26 +36,24 @@ MISPLACED_INPUT_REQUEST: Final = Rule(
         '"inputRequests":{"q":{"method":"elicitation/create","params":{}}}}'
     ),
     clean=_WELL,
-    fix="Ask for input only in results of tools/call, prompts/get and resources/read, with inputRequests or a requestState.",
+    advice="Ask for input only in results of tools/call, prompts/get and resources/read, with inputRequests or a requestState.",
 )
 
-UNDECLARED_INPUT: Final = Rule(
+UNDECLARED_INPUT: Final = protocol_rule(
     name="undeclared-input",
     title="Undeclared kind of input requested",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A result asks for a kind of input that the client did not declare.",
     why="The client cannot answer, and the call fails.",
     blame="The server: the client declared its capabilities in the _meta of its request.",
     example=f"{_MODERN.replace(', client: roots', '')}← result 1 {_ASKED}",
     clean=_WELL,
-    fix="Check the clientCapabilities of the request, and answer -32021 if one is missing.",
+    advice="Check the clientCapabilities of the request, and answer -32021 if one is missing.",
 )
 
-CHANGED_REQUEST_STATE: Final = Rule(
+CHANGED_REQUEST_STATE: Final = protocol_rule(
     name="changed-request-state",
     title="requestState changed",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A retry with input did not return the requestState of the result unchanged.",
     why="The server cannot continue where it stopped, and rejects the retry if it signs its state.",
@@ -65,26 +63,23 @@ CHANGED_REQUEST_STATE: Final = Rule(
         "← error 2 -32602 No state"
     ),
     clean=_WELL,
-    fix="Copy requestState from the result into the params of the retry.",
+    advice="Copy requestState from the result into the params of the retry.",
 )
 
-UNASKED_INPUT: Final = Rule(
+UNASKED_INPUT: Final = protocol_rule(
     name="unasked-input",
     title="Input that nobody requested",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A retry has input that no earlier result asked for.",
     why="The server does not know what it is for, and may reject the retry.",
     blame="The client: the keys of inputResponses have to be those of the inputRequests.",
     example=f"{_MODERN}← result 1 {_ASKED}\n{_TOO_MUCH}{_DONE}",
     clean=_WELL,
-    fix="Answer each member of inputRequests under its own key, and add nothing else.",
+    advice="Answer each member of inputRequests under its own key, and add nothing else.",
 )
 
-UNASKED_TASK: Final = Rule(
+UNASKED_TASK: Final = protocol_rule(
     name="unasked-task",
     title="Task that nobody requested",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A request that did not ask for a task was answered with one.",
     why="The client takes the task for a result without content, or fails to read it.",
@@ -99,7 +94,7 @@ UNASKED_TASK: Final = Rule(
         '→ tasks/result 2 {"taskId":"t1"}\n'
         '← result 2 {"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}'
     ),
-    fix="Make a task only if the request asks for one.",
+    advice="Make a task only if the request asks for one.",
 )
 
 RULES: Final = (MISPLACED_INPUT_REQUEST, UNDECLARED_INPUT, CHANGED_REQUEST_STATE, UNASKED_INPUT, UNASKED_TASK)
@@ -124,7 +119,7 @@ def _input_request(exchange: Exchange) -> Iterator[Hit]:
     response = exchange.response
     assert response is not None
     result = response.result
-    inputs = result.get("inputRequests") if isinstance(result, dict) else None
+    inputs = member(result, "inputRequests")
     has_state = isinstance(result, dict) and "requestState" in result
     wrong = ""
     if exchange.method not in MAY_NEED_INPUT:
@@ -155,26 +150,22 @@ def _input_request(exchange: Exchange) -> Iterator[Hit]:
 
 
 def _method(request: Any) -> str:
-    method = request.get("method") if isinstance(request, dict) else None
+    method = member(request, "method")
     return method if isinstance(method, str) else ""
 
 
 def _sends_to_url(request: Any) -> bool:
-    params = request.get("params") if isinstance(request, dict) else None
-    return _method(request) == "elicitation/create" and isinstance(params, dict) and params.get("mode") == "url"
+    return _method(request) == "elicitation/create" and member(request, "params", "mode") == "url"
 
 
 def _has_url(declared: dict[str, Any]) -> bool:
     """Tell whether the client can send its user to a URL; a client that names no modes has forms only (client/elicitation)."""
-    modes = declared.get("elicitation")
-    return isinstance(modes, dict) and isinstance(modes.get("url"), dict)
+    return isinstance(member(declared, "elicitation", "url"), dict)
 
 
 def _declared(exchange: Exchange) -> dict[str, Any] | None:
     """Return the client's capabilities in a request of the modern era; None if it has none."""
-    params = exchange.request.params
-    meta = params.get("_meta") if isinstance(params, dict) else None
-    declared = meta.get(CLIENT_CAPABILITIES) if isinstance(meta, dict) else None
+    declared = member(exchange.request.params, "_meta", CLIENT_CAPABILITIES)
     return declared if isinstance(declared, dict) else None
 
 

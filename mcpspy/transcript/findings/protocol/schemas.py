@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ....records import CLIENT
+from ...mcp.blocks import member
 from ...model import Exchange, Kind, UnpairedMessage
 from ..facts import TranscriptFacts, scope_key
 from ..json_schema import Validators
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name
 
 _SCHEMA: Final = '{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}'
@@ -16,56 +17,50 @@ _LISTED: Final = f'→ tools/list 1\n← result 1 {{"tools":[{{"name":"add","inp
 _CALL: Final = '→ tools/call 2 {"name":"add","arguments":{"a":1,"b":2}}\n'
 _WELL: Final = f'{_LISTED}{_CALL}← result 2 {{"content":[{{"type":"text","text":"3"}}],"structuredContent":{{"sum":3}}}}'
 
-ARGUMENTS_INVALID: Final = Rule(
+ARGUMENTS_INVALID: Final = protocol_rule(
     name="arguments-invalid",
     title="Arguments do not fit the schema",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A tool was called with arguments that its inputSchema does not allow (patterns and formats are not checked).",
     why="The server rejects the arguments, or does something other than intended.",
     blame="The client, or its model: the schema was listed before the call.",
     example=f'{_LISTED}→ tools/call 2 {{"name":"add","arguments":{{"a":"one"}}}}\n← error 2 -32602 Invalid arguments',
     clean=_WELL,
-    fix="State in the tool's description and schema what it accepts, and validate arguments in the client.",
+    advice="State in the tool's description and schema what it accepts, and validate arguments in the client.",
 )
 
-STRUCTURED_CONTENT_INVALID: Final = Rule(
+STRUCTURED_CONTENT_INVALID: Final = protocol_rule(
     name="structured-content-invalid",
     title="Structured content does not fit the schema",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="The structuredContent of a result is missing or does not match the tool's outputSchema.",
     why="SDK clients validate it, and raise an error instead of returning the result.",
     blame="The server: both the schema and the result are its own.",
     example=f'{_LISTED}{_CALL}← result 2 {{"content":[{{"type":"text","text":"3"}}],"structuredContent":{{"sum":"3"}}}}',
     clean=_WELL,
-    fix="Return structuredContent that matches outputSchema, or correct the schema.",
+    advice="Return structuredContent that matches outputSchema, or correct the schema.",
 )
 
-TOOL_SCHEMA_INVALID: Final = Rule(
+TOOL_SCHEMA_INVALID: Final = protocol_rule(
     name="tool-schema-invalid",
     title="Invalid input schema of a tool",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what='A tool has no inputSchema with "type": "object".',
     why="Clients reject the tool or the whole list, and the model learns nothing about its arguments.",
     blame="The server: it defines the tool.",
     example='→ tools/list 1\n← result 1 {"tools":[{"name":"now","inputSchema":{"type":"string"}}]}',
     clean='→ tools/list 1\n← result 1 {"tools":[{"name":"now","inputSchema":{"type":"object"}}]}',
-    fix='Give each tool an inputSchema; write {"type": "object"} for a tool without arguments.',
+    advice='Give each tool an inputSchema; write {"type": "object"} for a tool without arguments.',
 )
 
-UNKNOWN_TOOL: Final = Rule(
+UNKNOWN_TOOL: Final = protocol_rule(
     name="unknown-tool",
     title="Call of an unknown tool",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A tool was called that is not in the server's complete list, and the call failed.",
     why="The call cannot succeed: the name is made up, outdated, or that of another server's tool.",
     blame="The client, or its model: the list was fetched before, and the server announced no change.",
     example=f'{_LISTED}→ tools/call 2 {{"name":"sum","arguments":{{}}}}\n← error 2 -32602 Unknown tool: sum',
     clean=_WELL,
-    fix="If the client renames tools (server_tool, mcp__server__tool), check that it sends back the name that was listed.",
+    advice="If the client renames tools (server_tool, mcp__server__tool), check that it sends back the name that was listed.",
 )
 
 RULES: Final = (ARGUMENTS_INVALID, STRUCTURED_CONTENT_INVALID, TOOL_SCHEMA_INVALID, UNKNOWN_TOOL)
@@ -108,14 +103,13 @@ def _listed(server: _ListedTools, row: Exchange) -> Iterator[Hit]:
     response = row.response
     assert response is not None
     result = response.result
-    tools = result.get("tools") if isinstance(result, dict) else None
+    tools = member(result, "tools")
     scope = scope_key(row.transaction)
     for tool in tools if isinstance(tools, list) else []:
-        if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+        if not isinstance(member(tool, "name"), str):
             continue
         server.tools[scope, tool["name"]] = tool
-        schema = tool.get("inputSchema")
-        if not isinstance(schema, dict) or schema.get("type") != "object":
+        if member(tool, "inputSchema", "type") != "object":
             what = f"The tool {tool['name'][:80]} is listed without an inputSchema of the type object."
             yield hit_in(TOOL_SCHEMA_INVALID, response, row.row, what, group=tool["name"])
     if isinstance(result, dict) and not result.get("nextCursor"):

@@ -7,7 +7,7 @@ beginning is not in the capture: they may have begun before it, or in another se
 from collections.abc import Iterator
 from typing import Final
 
-from ....records import CLIENT, SERVER
+from ....records import OTHER_SIDE, SERVER
 from ....wire.json_spans import members
 from ...calls.call import Call, CallPart
 from ...calls.references import task_facts
@@ -15,7 +15,7 @@ from ...mcp.codes import RELATED_TASK
 from ...mcp.methods import MAY_BE_TASKS
 from ...model import Exchange, Kind, Message
 from ..facts import CaptureFacts, ScopeKey, scope_key
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted
 from .handshake import declared_capabilities, has_capability
 
@@ -27,56 +27,50 @@ _MARKED: Final = '"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"
 _DONE: Final = '→ tasks/get 2 {"taskId":"t1"}\n← result 2 {"taskId":"t1","status":"completed","ttl":60000}\n'
 _AGAIN: Final = '→ tasks/get 3 {"taskId":"t1"}\n← result 3 {"taskId":"t1","status":"%s","ttl":60000}'
 
-TASK_NOT_OFFERED: Final = Rule(
+TASK_NOT_OFFERED: Final = protocol_rule(
     name="task-not-offered",
     title="Task requested where none is offered",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A request asked for a task, but the other side did not declare tasks for its method.",
     why="The request runs without a task, and the requesting side gets a result or an error instead.",
     blame="The requesting side: the other side declared its tasks under tasks.requests in the handshake.",
     example=f'· handshake 2025-11-25, server: tools\n{_ASKED}← result 1 {{"content":[]}}',
     clean=_BEGUN.rstrip(),
-    fix="Leave out params.task unless the capabilities have tasks.requests.tools.call.",
+    advice="Leave out params.task unless the capabilities have tasks.requests.tools.call.",
 )
 
-TASK_GOES_ON: Final = Rule(
+TASK_GOES_ON: Final = protocol_rule(
     name="task-goes-on",
     title="Finished task changes its status",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A task that was completed, failed or cancelled has another status later.",
     why="Clients stop polling a finished task, and nobody gets what comes after.",
     blame="The side that runs the task: it reported both statuses, in this order.",
     example=f"{_BEGUN}{_DONE}{_AGAIN % 'working'}",
     clean=f"{_BEGUN}{_DONE}{_AGAIN % 'completed'}",
-    fix="Never change a task that is completed, failed or cancelled; make a new one.",
+    advice="Never change a task that is completed, failed or cancelled; make a new one.",
 )
 
-OTHER_TASK: Final = Rule(
+OTHER_TASK: Final = protocol_rule(
     name="other-task",
     title="Answer about another task",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A request about one task was answered about another.",
     why="The client confuses the two, and may wait forever or fetch a result that is not there.",
     blame="The answering side: the request names the task.",
     example=f'{_BEGUN}→ tasks/get 2 {{"taskId":"t1"}}\n← result 2 {{"taskId":"t2","status":"working","ttl":60000}}',
     clean=f"{_BEGUN}{_DONE}".rstrip(),
-    fix="Answer about the taskId of the request, or with -32602 if that task does not exist.",
+    advice="Answer about the taskId of the request, or with -32602 if that task does not exist.",
 )
 
-UNMARKED_TASK_RESULT: Final = Rule(
+UNMARKED_TASK_RESULT: Final = protocol_rule(
     name="unmarked-task-result",
     title="Task result without its task id",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="The result of a task does not name the task in its _meta.",
     why="Only io.modelcontextprotocol/related-task tells which task a result belongs to.",
     blame="The answering side: 2025-11-25 requires the result of tasks/result to name its task.",
     example=f'{_BEGUN}{_DONE}→ tasks/result 3 {{"taskId":"t1"}}\n← result 3 {{"content":[]}}',
     clean=f'{_BEGUN}{_DONE}→ tasks/result 3 {{"taskId":"t1"}}\n← result 3 {{"content":[],{_MARKED}}}',
-    fix='Put "io.modelcontextprotocol/related-task": {"taskId": …} into the _meta of the result.',
+    advice='Put "io.modelcontextprotocol/related-task": {"taskId": …} into the _meta of the result.',
 )
 
 RULES: Final = (TASK_NOT_OFFERED, TASK_GOES_ON, OTHER_TASK, UNMARKED_TASK_RESULT)
@@ -116,7 +110,7 @@ def _not_offered(facts: CaptureFacts) -> Iterator[Hit]:
             continue
         if "task" not in members(members(exchange.request.raw).get("params", b"")):
             continue
-        side = SERVER if exchange.sender == CLIENT else CLIENT
+        side = OTHER_SIDE[exchange.sender]
         declared = declared_capabilities(response.result if side == SERVER else request.params)
         path = ("tasks", "requests", *exchange.method.split("/"))
         if declared is not None and not has_capability(declared, path):

@@ -11,21 +11,20 @@ from ....records import CLIENT
 from ...mcp.revisions import OLDEST, nearest
 from ...model import Exchange, Kind, Message, UnpairedMessage
 from ..facts import TranscriptFacts
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..rule import Hit, Severity, hit_in, protocol_rule
 
 _LIST: Final = "· handshake 2025-11-25, server: tools\n→ tools/list 1\n"
 
-NOT_AS_SPECIFIED: Final = Rule(
+NOT_AS_SPECIFIED: Final = protocol_rule(
     name="not-as-specified",
     title="Message does not fit the specification",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="The params or the result of a message do not have the type that the specification gives them.",
     why="SDKs validate messages: an invalid result becomes an error for the requesting side, an invalid request is rejected.",
     blame="The sender: the types are those of the specification, published as mcp-types.",
     example=f'{_LIST}← result 1 {{"tools":{{"now":{{"inputSchema":{{"type":"object"}}}}}}}}',
     clean=f'{_LIST}← result 1 {{"tools":[{{"name":"now","inputSchema":{{"type":"object"}}}}]}}',
-    fix="Correct the member that the finding names, as the schema of the revision defines it.",
+    advice="Correct the member that the finding names, as the schema of the revision defines it.",
 )
 
 RULES: Final = (NOT_AS_SPECIFIED,)
@@ -100,17 +99,11 @@ def _checks() -> Checks:
     except ImportError:
         return {}
 
-    def server_request(method: str, revision: str, params: Any) -> None:
-        methods.parse_server_request(method, revision, params)
-
-    def server_notification(method: str, revision: str, params: Any) -> None:
-        methods.parse_server_notification(method, revision, params)
-
     return {
         f"{CLIENT} request": methods.validate_client_request,
         f"{CLIENT} notification": methods.validate_client_notification,
         f"{CLIENT} result": methods.validate_client_result,
-        "server request": server_request,
-        "server notification": server_notification,
+        "server request": methods.parse_server_request,
+        "server notification": methods.parse_server_notification,
         "server result": methods.validate_server_result,
     }

@@ -1,4 +1,4 @@
-"""Findings about requests over HTTP whose response ended without an answer. `server_exits` is about stdio."""
+"""Findings about requests over HTTP whose response ended without a message that answers them. `server_exits` is about stdio."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,22 +7,21 @@ from ....records import CLIENT, SERVER
 from ...http.transaction import ScopeKind, Stream, Transaction
 from ...model import Exchange
 from ..facts import CaptureFacts
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..rule import Hit, Severity, hit_in, transport_rule
 from ..words import call_name, seconds
-from .server_exits import PATIENCE_NS, needs_answer, other_side, unanswered
+from .server_exits import PATIENCE_NS, left_early, needs_answer, never_answered
 
-ACCEPTED_REQUEST: Final = Rule(
+ACCEPTED_REQUEST: Final = transport_rule(
     name="accepted-request",
     title="Request answered with 202 Accepted",
-    family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The server answered a request with 202 Accepted, and nothing more came.",
-    why="202 is for notifications: the client expects no answer and waits until its own timeout.",
-    blame="The server: it took a request for a message that needs no answer.",
+    why="202 is for notifications: the client expects no message and waits until its own timeout.",
+    blame="The server: it took a request for a message that needs no response.",
     example='→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← 202 Accepted',
     clean='→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
     '← 200 OK\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}',
-    fix="Answer a request with JSON or with a stream of events.",
+    advice="Answer a request with JSON or with a stream of events.",
 )
 
 RULES: Final = (ACCEPTED_REQUEST,)
@@ -32,14 +31,17 @@ _ACCEPTED = 202
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find unanswered requests, and say who ended the response. A stream that is still open when the recording ends is no fault."""
+    misdelivered = facts.misdelivered.rows
     for exchange in facts.unanswered:
         may_be_lost = facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns
         if exchange.transaction is None or may_be_lost or exchange.is_probe or not needs_answer(exchange):
             continue
+        if exchange.row in misdelivered:
+            continue
         if exchange.sender == CLIENT:
             yield from _unanswered_by_server(facts, exchange, exchange.transaction)
         else:
-            yield from _unanswered_by_client(exchange, exchange.transaction)
+            yield from _unanswered_by_client(facts, exchange, exchange.transaction)
 
 
 def _unanswered_by_server(facts: CaptureFacts, exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
@@ -47,38 +49,37 @@ def _unanswered_by_server(facts: CaptureFacts, exchange: Exchange, transaction: 
     if answering is None or answering.ended_ns is None:
         return
     if answering.ended_by == CLIENT:
-        yield _closed_by_sender(exchange, answering.ended_ns)
+        yield _closed_by_sender(facts, exchange, answering.ended_ns)
     elif answering.ended_by != SERVER:
         return
     elif transaction.status == _ACCEPTED and transaction.scope.kind is not ScopeKind.STREAM:
         what = f"{call_name(exchange)} was answered with 202 Accepted and nothing else."
         yield hit_in(ACCEPTED_REQUEST, exchange.request, exchange.row, what, culprit=SERVER)
     else:
-        yield unanswered(exchange, _ending(answering.response), SERVER)
+        yield never_answered(facts, exchange, _ending(answering.response), answering.ended_ns)
 
 
-def _unanswered_by_client(exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
+def _unanswered_by_client(facts: CaptureFacts, exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
     """Find requests that the server sent on a stream of events."""
     stream = transaction.response
     if stream is None or stream.close is None or stream.closed_ns is None:
         return
     if stream.close.by == SERVER and stream.closed_ns - exchange.at_ns < PATIENCE_NS:
-        yield _closed_by_sender(exchange, stream.closed_ns)
+        yield left_early(exchange, stream.closed_ns, how="closed the stream")
     elif stream.close.by == CLIENT:
-        yield unanswered(exchange, "the client closed the stream that it came on", CLIENT)
+        yield never_answered(facts, exchange, "it closed the stream that the request came on", stream.closed_ns)
 
 
-def _closed_by_sender(exchange: Exchange, closed_ns: int) -> Hit:
-    """Blame the receiver if the sender of the request closed the stream after a long wait; nobody waited for long otherwise."""
-    waited_ns = max(closed_ns - exchange.at_ns, 0)
+def _closed_by_sender(facts: CaptureFacts, exchange: Exchange, closed_ns: int) -> Hit:
+    """Blame the server if the client closed the stream after a long wait; nobody waited for long otherwise."""
+    waited_ns = closed_ns - exchange.at_ns
     if waited_ns < PATIENCE_NS:
-        reason = f"the {exchange.sender} closed the stream after {seconds(waited_ns)}"
-        return unanswered(exchange, reason, exchange.sender, severity=Severity.INFO)
-    return unanswered(exchange, f"the {exchange.sender} waited {seconds(waited_ns)}", other_side(exchange.sender))
+        return left_early(exchange, closed_ns, how="closed the stream")
+    return never_answered(facts, exchange, f"the client left first, after {seconds(waited_ns)}", closed_ns)
 
 
 def _answering(facts: CaptureFacts, transaction: Transaction) -> Transaction | None:
-    """Give the transaction whose response should hold the answer: for HTTP+SSE that of the stream."""
+    """Give the transaction whose response should hold the answering message: for HTTP+SSE that of the stream."""
     if transaction.scope.kind is ScopeKind.STREAM:
         return facts.capture.transactions.get(transaction.scope.stream)
     return transaction
@@ -86,11 +87,11 @@ def _answering(facts: CaptureFacts, transaction: Transaction) -> Transaction | N
 
 def _ending(response: Stream | None) -> str:
     if response is None or response.close is None:
-        return "the server closed the connection"
+        return "it closed the connection"
     head = response.head
     if response.close.how != "eof":
-        return "the server broke off its response"
+        return "it broke off its response"
     if response.opened.framing == "sse":
-        return "the server closed the stream"
+        return "it closed the stream"
     kind = f", {head.media_type}" if head.media_type else ""
-    return f"the response (HTTP {head.status}{kind}) holds no message"
+    return f"its response (HTTP {head.status}{kind}) holds no message"

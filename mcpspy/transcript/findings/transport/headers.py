@@ -16,7 +16,7 @@ from ...mcp.methods import DISCOVER, INITIALIZE, NAMED_IN_HEADERS, method_rows
 from ...mcp.revisions import Era, era, position
 from ...model import Exchange, Kind
 from ..facts import CaptureFacts, agreed_revisions
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import quoted
 
 _MODERN: Final = "· revision 2026-07-28\n→ POST /mcp\n  Mcp-Method: tools/call\n  Mcp-Name: forecast\n"
@@ -26,49 +26,45 @@ _MISMATCH: Final = "← 400 Bad Request\n  error 1 -32020 Header mismatch"
 _SESSION: Final = "· HTTP\n· handshake 2025-11-25, server: tools\n"
 _LISTED: Final = '  tools/list 1\n← 200 OK\n  result 1 {"tools":[]}'
 
-HEADER_CONTRADICTS: Final = Rule(
+HEADER_CONTRADICTS: Final = protocol_rule(
     name="header-contradicts",
     title="Header field contradicts the message",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="Mcp-Method, Mcp-Name or MCP-Protocol-Version contradicts the message in the body, or the handshake.",
     why="Servers refuse such a request: from 2026-07-28 on with the error -32020, before that with 400.",
     blame="The client: it wrote both, and mcpspy forwards both unchanged.",
     example=f"{_MODERN.replace('tools/call', 'tools/list')}{_CALL}{_MISMATCH}",
     clean=f"{_MODERN}{_CALL}{_WELL}",
-    fix="Set the fields from the message that is sent.",
+    advice="Set the fields from the message that is sent.",
 )
 
-MISSING_HEADER: Final = Rule(
+MISSING_HEADER: Final = protocol_rule(
     name="missing-header",
     title="Required header field missing",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A request over HTTP lacks a field that its revision requires: Mcp-Method, Mcp-Name or MCP-Protocol-Version.",
     why="Servers refuse it, or take it for a request of an older revision.",
     blame="The client, or a proxy before mcpspy that drops the field.",
     example=f"{_MODERN.replace('  Mcp-Name: forecast' + chr(10), '')}{_CALL}{_MISMATCH}",
     clean=f"{_MODERN}{_CALL}{_WELL}",
-    fix="Send MCP-Protocol-Version from 2025-06-18 on, and Mcp-Method and Mcp-Name from 2026-07-28 on.",
+    advice="Send MCP-Protocol-Version from 2025-06-18 on, and Mcp-Method and Mcp-Name from 2026-07-28 on.",
 )
 
-DUPLICATE_HEADER: Final = Rule(
+DUPLICATE_HEADER: Final = protocol_rule(
     name="duplicate-header",
     title="Duplicate header field",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A header field that routes requests comes more than once.",
     why="Each hop may read another value, and servers refuse the request (-32020).",
     blame="The client, or a proxy before mcpspy that adds the field instead of setting it.",
     example=f"{_MODERN}  Mcp-Name: alerts\n{_CALL}{_MISMATCH}",
     clean=f"{_MODERN}{_CALL}{_WELL}",
-    fix="Send the field once.",
+    advice="Send the field once.",
 )
 
-MISSING_ENVELOPE: Final = Rule(
+MISSING_ENVELOPE: Final = protocol_rule(
     name="missing-envelope",
     title="Revision or capabilities missing in _meta",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A request of 2026-07-28 or later lacks its revision or the client's capabilities in _meta.",
     why="There is no handshake to give them, so the server has to refuse the request.",
@@ -77,7 +73,7 @@ MISSING_ENVELOPE: Final = Rule(
         '→ tools/list 1 {"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}\n← error 1 -32602 Missing capabilities'
     ),
     clean='· revision 2026-07-28\n→ tools/list 1\n← result 1 {"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}',
-    fix="Put protocolVersion and clientCapabilities ({} if there are none) into the _meta of every request.",
+    advice="Put protocolVersion and clientCapabilities ({} if there are none) into the _meta of every request.",
 )
 
 RULES: Final = (HEADER_CONTRADICTS, MISSING_HEADER, DUPLICATE_HEADER, MISSING_ENVELOPE)

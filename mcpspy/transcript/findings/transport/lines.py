@@ -7,46 +7,42 @@ from typing import Final
 from ...http.decode import SEALED
 from ...model import Message, UnpairedMessage
 from ..facts import CaptureFacts
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..rule import Hit, Severity, hit_in, transport_rule
 from ..words import quoted
 
-STDOUT_NOISE: Final = Rule(
+STDOUT_NOISE: Final = transport_rule(
     name="stdout-noise",
-    title="Text on stdout that is no message",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
+    title="Text on stdout that is not a message",
     what="The server writes text to stdout that is not a JSON-RPC message.",
     why="On stdio, stdout is for messages only: some clients log such a line, others close the connection.",
     blame="The server: only it, or a program that it started, can write to its stdout.",
     example="← Weather server running on stdio",
     clean="! Weather server running on stdio",
-    fix="Send logs, banners and debug output to stderr.",
+    advice="Send logs, banners and debug output to stderr.",
 )
 
-MALFORMED_MESSAGE: Final = Rule(
+MALFORMED_MESSAGE: Final = transport_rule(
     name="malformed-message",
     title="Unreadable message",
-    family=Family.TRANSPORT,
     severity=Severity.ERROR,
-    what="A line starts like a message but cannot be read: broken JSON, several values, or no method and no result.",
-    why="SDKs drop such a line without an answer, and a request in it waits forever.",
+    what="A frame starts like a message but cannot be read: broken JSON, several values, or no method and no result.",
+    why="SDKs drop such a frame, and the sender of a request in it waits forever for the response.",
     blame="The sender: mcpspy forwards bytes unchanged.",
     example='← {"jsonrpc":"2.0","id":1,"result":{"tools":[}}',
     clean='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}',
-    fix="Write each message as one JSON object on one line, in one write, followed by a line feed.",
+    advice="Send each message as one JSON object in one frame, which on stdio is one line.",
 )
 
-BLANK_LINE: Final = Rule(
+BLANK_LINE: Final = transport_rule(
     name="blank-line",
     title="Empty line between messages",
-    family=Family.TRANSPORT,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="An empty line comes between messages.",
     why="Readers skip it or log a parse error.",
     blame="The sender: mcpspy forwards bytes unchanged.",
     example='← {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n←',
     clean='← {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}',
-    fix="End each message with exactly one line feed.",
+    advice="End each message with exactly one line feed.",
 )
 
 RULES: Final = (STDOUT_NOISE, MALFORMED_MESSAGE, BLANK_LINE)
@@ -66,7 +62,7 @@ NOISE: Final = (
     (re.compile(rb"HTTP/\d|(GET|POST) /"), "HTTP"),
     (re.compile(rb".{0,80}\b(listening|running|started|starting|ready)\b", re.IGNORECASE), "a start-up message"),
 )
-"""Beginnings of lines that are no messages, and the usual source of such lines. The first that fits counts."""
+"""Beginnings of lines that are not messages, and the usual source of such lines. The first that fits counts."""
 
 
 _LIKE_MESSAGE: Final = re.compile(rb"\{|\[\s*(?:[\[{\]]|$)")
@@ -101,8 +97,8 @@ def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage) -> Iterator[Hit]:
 
 def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Hit:
     if text in (b"{", b"["):
-        advice = "Write each message on one line: this looks like pretty-printed JSON."
-        return hit_in(MALFORMED_MESSAGE, message, row, f"A line holds only {quoted(text)}.", advice=advice)
+        advice = "Send each message in one frame, on stdio on one line: this looks like pretty-printed JSON."
+        return hit_in(MALFORMED_MESSAGE, message, row, f"A frame holds only {quoted(text)}.", advice=advice)
     ending = ", and the stream ended within it" if "no-final-newline" in message.flaws else ""
     what = f"A message cannot be read ({message.reason}{ending}): {quoted(text)}"
     advice = "Send each message as one JSON object: as a body, or as the data of an event." if is_http else ""

@@ -1,4 +1,4 @@
-"""Findings about HTTP around the messages: statuses of errors, answers to notifications, media types, removed methods.
+"""Findings about HTTP around the messages: statuses of errors, responses to notifications, media types, removed methods.
 
 Nothing is found over HTTP+SSE, which has rules of its own. Source: MCP specification, basic/transports of 2025-03-26 to 2025-11-25,
 basic/transports/streamable-http of 2026-07-28.
@@ -11,13 +11,14 @@ from typing import Final
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM, LAST_EVENT_ID
 from ...http.transaction import ScopeKind, Transaction
+from ...mcp.blocks import member
 from ...mcp.codes import HTTP_STATUSES, METHOD_NOT_FOUND, MODERN_CODES
 from ...mcp.fields import revision
 from ...mcp.revisions import Era, era
 from ...model import HTTP_REDIRECTS, Exchange, Kind, Outcome
 from ..facts import CaptureFacts, ScopeKey, agreed_revisions
 from ..hits import hit_on_stream
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted
 
 _MODERN: Final = (
@@ -30,37 +31,31 @@ _ROOTS: Final = _SESSION.replace("server:", "client: roots.listChanged, server:"
 _CHANGED: Final = f"{_ROOTS}→ POST /mcp\n  notifications/roots/list_changed\n"
 _LISTED: Final = '← 200 OK\n  result 1 {"tools":[]}'
 
-ERROR_STATUS: Final = Rule(
+ERROR_STATUS: Final = protocol_rule(
     name="error-status",
     title="Wrong HTTP status for an error",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="An error under 2026-07-28 or later comes with the wrong HTTP status for its code.",
     why="Proxies and clients that only look at the status misread it: 404 means that the method is unknown.",
     blame="The server: it chose both the code and the status.",
     example=f"{_MODERN}→ POST /mcp\n  Mcp-Method: acme/paint\n  acme/paint 2\n← 200 OK\n  error 2 -32601 Method not found",
     clean=f"{_MODERN}→ POST /mcp\n  Mcp-Method: acme/paint\n  acme/paint 2\n← 404 Not Found\n  error 2 -32601 Method not found",
-    fix="Answer -32601 with 404; -32700, -32600, -32602 and -32020 to -32022 with 400; all other errors with 200.",
+    advice="Answer -32601 with 404; -32700, -32600, -32602 and -32020 to -32022 with 400; all other errors with 200.",
 )
 
-NOTIFICATION_ANSWERED: Final = Rule(
+NOTIFICATION_ANSWERED: Final = protocol_rule(
     name="notification-answered",
     title="Notification not answered with 202",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A POST with a notification or a response was not answered with 202 and an empty body.",
     why="Clients may take the body for a message, or wait for a stream that has none.",
     blame="The server: the specification wants 202 without a body for such a message.",
     example=f'{_CHANGED}← 200 OK\n  {{"ok":true}}',
     clean=f"{_CHANGED}← 202 Accepted",
-    fix="Answer with 202 Accepted and an empty body.",
+    advice="Answer with 202 Accepted and an empty body.",
 )
 
-NARROW_ACCEPT: Final = Rule(
+NARROW_ACCEPT: Final = protocol_rule(
     name="narrow-accept",
     title="Accept lacks a required type",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A request to Streamable HTTP does not accept both application/json and text/event-stream.",
     why="The server may answer with either, and SDK servers refuse the request with 406.",
     blame="The client: its Accept field has to list both.",
@@ -69,40 +64,35 @@ NARROW_ACCEPT: Final = Rule(
         '  {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Client must accept both"}}'
     ),
     clean=f"{_SESSION}{_LIST}{_LISTED}",
-    fix="Send Accept: application/json, text/event-stream with every POST.",
+    advice="Send Accept: application/json, text/event-stream with every POST.",
 )
 
-UNACCEPTED_TYPE: Final = Rule(
+UNACCEPTED_TYPE: Final = protocol_rule(
     name="unaccepted-type",
     title="Unexpected content type",
-    family=Family.PROTOCOL,
     severity=Severity.ERROR,
     what="A request is answered with 200 and a body that is neither application/json nor text/event-stream.",
     why="SDK clients look at the type before they read, so the call fails whatever the body holds.",
     blame="The server: it chose a type that the client did not accept.",
     example=f'{_SESSION}{_LIST}← 200 OK\n  Content-Type: text/plain\n  result 1 {{"tools":[]}}',
     clean=f"{_SESSION}{_LIST}{_LISTED}",
-    fix="Send Content-Type: application/json with one message, or text/event-stream with events.",
+    advice="Send Content-Type: application/json with one message, or text/event-stream with events.",
 )
 
-REMOVED_HTTP_METHOD: Final = Rule(
+REMOVED_HTTP_METHOD: Final = protocol_rule(
     name="removed-http-method",
     title="HTTP method that the revision removed",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="GET or DELETE is used on the MCP endpoint under 2026-07-28 or later, which only has POST.",
     why="There is no stream to open and no session to end, so a client that opens a stream gets nothing.",
     blame="The client, which names that revision, or the server, if it does not answer 405.",
     example=(f"{_MODERN}→ GET /mcp\n  MCP-Protocol-Version: 2026-07-28\n  Accept: text/event-stream\n← 405 Method Not Allowed"),
     clean=f"{_MODERN}→ GET /.well-known/oauth-protected-resource\n  MCP-Protocol-Version: 2026-07-28\n← 404 Not Found",
-    fix="Client: use subscriptions/listen for notifications; server: answer 405 to everything but POST.",
+    advice="Client: use subscriptions/listen for notifications; server: answer 405 to everything but POST.",
 )
 
-RESUME_IN_MODERN_ERA: Final = Rule(
+RESUME_IN_MODERN_ERA: Final = protocol_rule(
     name="resume-in-modern-era",
     title="Resumption in a revision without it",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="A request of 2026-07-28 or later tries to resume a stream with Last-Event-ID.",
     why="These revisions have no resumption: the server ignores the field, and the rest of the stream is lost.",
     blame="The client: it has to repeat a request whose stream broke off, under a new id.",
@@ -111,7 +101,7 @@ RESUME_IN_MODERN_ERA: Final = Rule(
         '  result 1 {"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}'
     ),
     clean=_MODERN.rstrip(),
-    fix="Send the request again with another id and without Last-Event-ID.",
+    advice="Send the request again with another id and without Last-Event-ID.",
 )
 
 RULES: Final = (
@@ -177,14 +167,13 @@ def _error_statuses(facts: CaptureFacts) -> Iterator[Hit]:
         stream = transaction.response
         if stream is None or stream.injected or response.stream != stream.opened.stream:
             continue
-        error = response.error
-        code = error.get("code") if isinstance(error, dict) else None
+        code = member(response.error, "code")
         if type(code) is not int or transaction.status in _GATEKEEPERS or revision(exchange.request.raw) is None:
             continue
         due = HTTP_STATUSES.get(code, _OK)
         if transaction.status != due:
             what = f"{call_name(exchange)} was answered with the error {code} and HTTP {transaction.status} instead of {due}."
-            severity = None if code in _COMMON_CODES else Severity.INFO
+            severity = None if code in _COMMON_CODES else Severity.NOTE
             yield hit_in(ERROR_STATUS, response, exchange.row, what, group=str(code), severity=severity)
 
 
@@ -209,7 +198,7 @@ def _media_types(exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
         return
     sent = response.head.media_type
     if sent not in _TYPES and not (sent and fields and _takes(accept, sent)):
-        what = f"The answer to {call_name(exchange)} came as {quoted(sent.encode()) if sent else 'a body without a type'}."
+        what = f"The response to {call_name(exchange)} came as {quoted(sent.encode()) if sent else 'a body without a type'}."
         message = exchange.response or exchange.request
         yield hit_in(UNACCEPTED_TYPE, message, exchange.row, what, culprit=SERVER, group=sent)
 
@@ -235,7 +224,7 @@ def _notification_answer(
         return
     body = f" and {response.body_bytes} bytes" if response.body_bytes else ""
     what = f"A POST without a request was answered with {status}{body}."
-    severity = Severity.INFO if status == _ACCEPTED else None
+    severity = Severity.NOTE if status == _ACCEPTED else None
     yield hit_on_stream(NOTIFICATION_ANSWERED, facts, transaction, response, what, SERVER, group=str(status), severity=severity)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from ....records import CLIENT, SERVER
 from ...http.transaction import Anomaly, ScopeKind, Transaction
 from ..facts import CaptureFacts, agreed_revisions
-from ..rule import Family, Hit, Rule, Severity, hit
+from ..rule import Hit, Rule, hit, protocol_rule
 from ..words import quoted
 
 _SESSION: Final = "· HTTP\n· handshake 2025-11-25, server: tools.listChanged prompts.listChanged\n"
@@ -26,57 +26,49 @@ _CALL: Final = (
     '  data: result 1 {"content":[]}\n· the server closes the stream\n'
 )
 
-UNKNOWN_EVENT: Final = Rule(
+UNKNOWN_EVENT: Final = protocol_rule(
     name="unknown-event",
     title="Resumption after an unknown event",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="The client resumes a stream after an event that the server never sent in that session.",
     why="The server cannot know what is missing: it begins a new stream, or refuses.",
     blame="The client: the capture has all events of the session, and none has the id in Last-Event-ID.",
     example=f"{_TWO}{_RESUME.format(after=9)}{_SECOND.replace('2', '3')}",
     clean=_WELL,
-    fix="Send the id of the last event on the stream, exactly as spelled, and only in its own session.",
+    advice="Send the id of the last event on the stream, exactly as spelled, and only in its own session.",
 )
 
-REPLAYED_EVENT: Final = Rule(
+REPLAYED_EVENT: Final = protocol_rule(
     name="replayed-event",
     title="Event sent again",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="After a resumption the server sends the named event again, or an earlier one.",
     why="The client handles a message a second time.",
     blame="The server: it has to send only what follows the event in Last-Event-ID.",
     example=f"{_TWO}{_RESUME.format(after=2)}{_SECOND}",
     clean=_WELL,
-    fix="Send only the events that follow the one in Last-Event-ID.",
+    advice="Send only the events that follow the one in Last-Event-ID.",
 )
 
-FOREIGN_EVENT: Final = Rule(
+FOREIGN_EVENT: Final = protocol_rule(
     name="foreign-event",
     title="Event of another stream",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="After a resumption the server sends events of another stream.",
     why="The client gets them twice: here, and on the stream that they belong to.",
     blame="The server: an event id stands for one stream, and only that stream may be resumed with it.",
     example=f"{_SESSION}{_CALL}{_FIRST.format(first=1)}· the client closes the stream\n{_RESUME.format(after=1)}"
     '  id: 3\n  data: result 1 {"content":[]}',
     clean=f"{_SESSION}{_CALL}{_FIRST.format(first=1)}· the client closes the stream\n{_RESUME.format(after=1)}{_SECOND}",
-    fix="Store the stream of each event, and send again only events of the stream that Last-Event-ID belongs to.",
+    advice="Store the stream of each event, and send again only events of the stream that Last-Event-ID belongs to.",
 )
 
-EVENT_ID_AGAIN: Final = Rule(
+EVENT_ID_AGAIN: Final = protocol_rule(
     name="event-id-again",
     title="Event id used twice",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
     what="Two events of a session have the same id.",
     why="A client that resumes after that id gets messages twice, or loses some.",
     blame="The server: event ids have to be unique within a session, over all its streams.",
     example=f"{_SESSION}{_CALL}{_FIRST.format(first=3)}· the client closes the stream",
     clean=f"{_SESSION}{_CALL}{_FIRST.format(first=4)}· the client closes the stream",
-    fix="Number the events of a session, or put the stream into the id, as in 5f2c-1.",
+    advice="Number the events of a session, or put the stream into the id, as in 5f2c-1.",
 )
 
 RULES: Final = (UNKNOWN_EVENT, REPLAYED_EVENT, FOREIGN_EVENT, EVENT_ID_AGAIN)

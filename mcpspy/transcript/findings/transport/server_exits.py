@@ -1,32 +1,34 @@
-"""Findings about requests without an answer on stdio, and about the server's process. `disconnects` is about HTTP."""
+"""Findings about requests without a response on stdio, and about the server's process. `disconnects` is about HTTP."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Unpack
 
-from ....records import CLIENT, SERVER, Exit
+from ....records import CLIENT, OTHER_SIDE, SERVER, Exit
 from ...model import Exchange
 from ..facts import CaptureFacts
 from ..hits import hit_on_record
-from ..rule import Family, Hit, Rule, Severity, hit_in
+from ..meanwhile import FOR_PEOPLE, meanwhile_words
+from ..rule import Hit, HitDetails, Severity, hit_in, transport_rule
 from ..words import call_name, listed, quoted, seconds
 
-UNANSWERED_REQUEST: Final = Rule(
+UNANSWERED_REQUEST: Final = transport_rule(
     name="unanswered-request",
-    title="Request never answered",
-    family=Family.TRANSPORT,
+    title="Request without an answer",
     severity=Severity.ERROR,
-    what="A request was neither answered nor cancelled.",
+    what=(
+        "A request was neither answered nor cancelled. While mcpspy records, a request that waits is a note after 5 s, "
+        "and a warning after 30 s of silence."
+    ),
     why="The side that sent it waits until its own timeout.",
     blame="The receiver: it received the request and never replied.",
     example='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n· 30.0 s later\n· the client closes stdin',
     clean='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}',
-    fix="Answer every request, with an error if nothing else fits.",
+    advice="Send a response to every request, and an error if it cannot be served.",
 )
 
-SERVER_DIED: Final = Rule(
+SERVER_DIED: Final = transport_rule(
     name="server-died",
     title="Server died",
-    family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The server's process ended while the client was connected, with calls pending or with a failure.",
     why="Pending calls stay unanswered, and the client has lost its server.",
@@ -34,52 +36,48 @@ SERVER_DIED: Final = Rule(
     example='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n! KeyError: \'TOKEN\'\n· the server exits 1',
     clean='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n'
     "· the client closes stdin\n· the server exits 1",
-    fix="Run its command in a terminal, and read what it writes to stderr.",
+    advice="Run its command in a terminal, and read what it writes to stderr.",
 )
 
-SERVER_NOT_STARTED: Final = Rule(
+SERVER_NOT_STARTED: Final = transport_rule(
     name="server-not-started",
     title="Server did not start",
-    family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The server's command could not be started.",
     why="The client only sees that the server is gone at once.",
     blame="The server's configuration: there is no such program, or it may not be run.",
     example="· the server does not start: command not found",
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
-    fix="Check the command, its path and its permissions; clients start servers with a PATH of their own.",
+    advice="Check the command, its path and its permissions; clients start servers with a PATH of their own.",
 )
 
-DESCENDANTS_LEFT: Final = Rule(
+DESCENDANTS_LEFT: Final = transport_rule(
     name="descendants-left",
     title="Processes left behind",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="The server ended and left processes running that it had started.",
     why="Nobody reads their output or ends them, and each start adds more.",
     blame="The server, or a launcher such as npx or sh -c: it did not end its child processes.",
     example="· handshake 2025-11-25\n· the client closes stdin\n· the server exits 0, leaving chromium, sleep",
     clean="· handshake 2025-11-25\n· the client closes stdin\n· the server exits 0",
-    fix="End child processes when stdin closes and on SIGTERM, or start the server without a launcher.",
+    advice="End child processes when stdin closes and on SIGTERM, or start the server without a launcher.",
 )
 
-UNUSED_START: Final = Rule(
+UNUSED_START: Final = transport_rule(
     name="unused-start",
     title="Server started but never used",
-    family=Family.TRANSPORT,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="The server ran for five seconds or more, and nobody sent it a message.",
     why="It costs memory and start-up time; some clients start a server twice and forget one.",
     blame="The client: it started the server and never wrote to it.",
     example="! ready\n· 60.0 s later\n· the client closes stdin",
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}\n· 60.0 s later',
-    fix="Look for the server in two of the client's configuration files.",
+    advice="Look for the server in two of the client's configuration files.",
 )
 
 RULES: Final = (UNANSWERED_REQUEST, SERVER_DIED, SERVER_NOT_STARTED, DESCENDANTS_LEFT, UNUSED_START)
 
 PATIENCE_NS: Final = 5_000_000_000
-"""A side that leaves sooner than this after its request did not wait for the answer; one that waited longer was kept waiting."""
+"""A side that leaves sooner than this after its request did not wait for the response; one that waited longer was kept waiting."""
 
 EXIT_NS: Final = 1_000_000_000
 """A server that ends within this time after it closed its stdout closed it by ending."""
@@ -87,14 +85,11 @@ EXIT_NS: Final = 1_000_000_000
 LISTED_CALLS: Final = 3
 
 OPEN_ENDED: Final = {"subscriptions/listen"}
-"""Requests that last until they are cancelled, and need no answer (MCP specification 2026-07-28, subscriptions)."""
-
-FOR_PEOPLE: Final = {"elicitation/create"}
-"""Requests that a client shows to a person, who may take their time or leave."""
+"""Requests that last until they are cancelled, and need no response (MCP specification 2026-07-28, subscriptions)."""
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """Find what the end of a server's process tells, and requests without an answer."""
+    """Find what the end of a server's process tells, and requests without a response."""
     pending = [
         exchange
         for exchange in facts.unanswered
@@ -114,30 +109,38 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if exchange.is_probe:
             continue
         if last is not None and exchange.sender == CLIENT and last.at_ns > exchange.at_ns:
-            reason = f"the server waited for the answer to {call_name(last)}"
+            question = f"{call_name(last)} (row {last.row})"
+            what = f"The client never answered {question}, for which the server kept {call_name(exchange)} waiting."
             blame = "The client: it did not answer the request that the server sent meanwhile."
-            yield unanswered(exchange, reason, CLIENT, blame=blame, severity=Severity.INFO)
+            yield _unanswered_hit(exchange, what, CLIENT, blame=blame, severity=Severity.NOTE)
         else:
             yield _unanswered(facts, exchange)
 
 
 def needs_answer(exchange: Exchange) -> bool:
-    """Tell whether a request needs an answer."""
+    """Tell whether a request needs a response."""
     return exchange.method not in OPEN_ENDED
 
 
-def other_side(side: str) -> str:
-    """Give the server for the client and the client for the server."""
-    return SERVER if side == CLIENT else CLIENT
+def never_answered(facts: CaptureFacts, exchange: Exchange, reason: str, until_ns: int) -> Hit:
+    """Make a finding that blames the side that was asked; `reason` says who left first, or how the response ended."""
+    receiver = OTHER_SIDE[exchange.sender]
+    meanwhile = meanwhile_words(facts, exchange, until_ns)
+    return _unanswered_hit(exchange, f"The {receiver} never answered {call_name(exchange)}: {reason}.{meanwhile}", receiver)
 
 
-def unanswered(exchange: Exchange, reason: str, culprit: str, *, blame: str = "", severity: Severity | None = None) -> Hit:
-    """Make a finding about a request without an answer; `reason` says in a few words how that came, and may be empty."""
-    if not blame and culprit == exchange.sender:
-        blame = f"The {culprit}: it did not wait for the answer."
-    what = f"{call_name(exchange)} was never answered" + (f": {reason}." if reason else ".")
-    request = exchange.request
-    return hit_in(UNANSWERED_REQUEST, request, exchange.row, what, culprit=culprit, blame=blame, severity=severity)
+def left_early(exchange: Exchange, until_ns: int, *, how: str = "left") -> Hit:
+    """Make a note about a side that did not wait for the response to its request."""
+    waited = seconds(max(until_ns - exchange.at_ns, 0))
+    sender = exchange.sender
+    what = f"The {sender} {how} {waited} after it sent {call_name(exchange)}, before the {OTHER_SIDE[sender]} had answered."
+    blame = f"The {sender}: it did not wait for the response."
+    advice = "Wait for the response, or cancel the request before you leave."
+    return _unanswered_hit(exchange, what, sender, blame=blame, advice=advice, severity=Severity.NOTE)
+
+
+def _unanswered_hit(exchange: Exchange, what: str, culprit: str, **details: Unpack[HitDetails]) -> Hit:
+    return hit_in(UNANSWERED_REQUEST, exchange.request, exchange.row, what, culprit=culprit, **details)
 
 
 def _process(facts: CaptureFacts, at_ns: int, record: Exit) -> Iterator[Hit]:
@@ -145,11 +148,14 @@ def _process(facts: CaptureFacts, at_ns: int, record: Exit) -> Iterator[Hit]:
     if record.error:
         what = f"The server could not be started: {_command(facts)}{record.error.rstrip('.')}."
         yield hit_on_record(SERVER_NOT_STARTED, facts, at_ns, record.number, what, SERVER)
-    if record.descendants:
+    if record.descendants and (facts.was_signalled or facts.left_running is not False):
         names = ", ".join(str(process.get("name", "?")) for process in record.descendants[:LISTED_CALLS])
         what = f"The server ended and left {len(record.descendants)} of its processes running: {names}."
         was_sudden = facts.was_signalled or record.signal is not None  # the processes may be about to end too
-        severity = Severity.INFO if was_sudden else None
+        was_seen_once = facts.left_running is None
+        if was_seen_once:
+            what += " That was seen only once, when it ended."
+        severity = Severity.NOTE if was_sudden or was_seen_once else None
         yield hit_on_record(DESCENDANTS_LEFT, facts, at_ns, record.number, what, SERVER, severity=severity)
     if facts.capture.messages == 0 and facts.starts_ns and not facts.is_unseen(at_ns):
         ran_ns = at_ns - facts.starts_ns[0]
@@ -159,7 +165,7 @@ def _process(facts: CaptureFacts, at_ns: int, record: Exit) -> Iterator[Hit]:
 
 
 def _may_be_lost(facts: CaptureFacts, exchange: Exchange) -> bool:
-    """Tell whether an answer may be missing from the capture: records after the request are lost, or the recording broke off."""
+    """Tell whether a response may be missing from the capture: records after the request are lost, or the recording broke off."""
     broke_off = facts.end is None and facts.exit is None and facts.gone_ns is None
     return broke_off or (facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns)
 
@@ -190,21 +196,28 @@ def _unanswered(facts: CaptureFacts, exchange: Exchange) -> Hit:
 
     A client that leaves while the server waits is to blame only after five seconds, and never for a question to a person.
     """
-    sender, receiver = exchange.sender, other_side(exchange.sender)
+    sender, receiver = exchange.sender, OTHER_SIDE[exchange.sender]
     client_first = facts.left_ns, facts.gone_ns
     sender_ns, receiver_ns = client_first if sender == CLIENT else client_first[::-1]
+    call = call_name(exchange)
     if receiver_ns is not None and (sender_ns is None or receiver_ns < sender_ns):
-        if receiver == SERVER:
-            return unanswered(exchange, "the server closed its stdout", receiver)
         waited_ns = receiver_ns - exchange.at_ns
+        if receiver == SERVER:
+            reason = f"it closed its stdout first, after {seconds(max(waited_ns, 0))}"
+            return never_answered(facts, exchange, reason, receiver_ns)
         if waited_ns >= PATIENCE_NS and exchange.method not in FOR_PEOPLE:
-            return unanswered(exchange, f"the client left after {seconds(waited_ns)}", receiver)
-        culprit = sender if receiver_ns <= exchange.at_ns else receiver
-        blame = "The server: it sent the request when the client was gone." if culprit == sender else "The client: it left."
-        return unanswered(exchange, "the client was leaving", culprit, blame=blame, severity=Severity.INFO)
+            return never_answered(facts, exchange, f"it left first, after {seconds(waited_ns)}", receiver_ns)
+        if waited_ns <= 0:
+            what, culprit = f"The server sent {call} when the client was gone.", SERVER
+            blame = "The server: it sent the request when the client was gone."
+        else:
+            what = f"The client left {seconds(waited_ns)} after the server sent {call}, without an answer."
+            culprit, blame = CLIENT, "The client: it left."
+        return _unanswered_hit(exchange, what, culprit, blame=blame, severity=Severity.NOTE)
     if sender_ns is None:
-        return unanswered(exchange, "", receiver)
+        end_ns = facts.capture.last_ns + facts.capture.shift_ns
+        return never_answered(facts, exchange, "the recording ended with both sides connected", end_ns)
     waited_ns = sender_ns - exchange.at_ns
     if waited_ns < PATIENCE_NS:
-        return unanswered(exchange, f"the {sender} left after {seconds(max(waited_ns, 0))}", sender, severity=Severity.INFO)
-    return unanswered(exchange, f"the {sender} waited {seconds(waited_ns)}", receiver)
+        return left_early(exchange, sender_ns)
+    return never_answered(facts, exchange, f"the {sender} left first, after {seconds(waited_ns)}", sender_ns)

@@ -4,27 +4,28 @@ Source: MCP specification, basic/transports of 2025-03-26 to 2025-11-25; 2026-07
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Unpack
 
 from ....records import CLIENT, SERVER
-from ...http.head import SESSION
+from ...http.head import EVENT_STREAM, SESSION
 from ...http.transaction import ScopeKind, Transaction
 from ...mcp.fields import revision
 from ...mcp.methods import INITIALIZE
 from ...mcp.revisions import Era
+from ...message import Kind
+from ...model import Exchange
 from ..facts import CaptureFacts
 from ..hits import hit_on_stream
-from ..rule import Family, Hit, Rule, Severity
+from ..rule import Hit, HitDetails, Rule, Severity, protocol_rule, transport_rule
 from .server_exits import PATIENCE_NS
 
 _TOOLS: Final = '→ POST /mcp\n  tools/list 1\n← 200 OK\n  result 1 {"tools":[]}'
 
-SESSION_UNKNOWN: Final = Rule(
+SESSION_UNKNOWN: Final = transport_rule(
     name="session-unknown",
     title="Client keeps using an unknown session",
-    family=Family.TRANSPORT,
     severity=Severity.ERROR,
-    what="The server answers 404 to a session that it gave out, and the client does not initialize again.",
+    what="The server answers 404 to a session, and the client does not initialize again.",
     why="The session is gone, as after a restart of the server, and every further request in it fails.",
     blame="The client: after 404 it has to begin a new session (2025-03-26 to 2025-11-25, basic/transports).",
     example=(
@@ -36,14 +37,12 @@ SESSION_UNKNOWN: Final = Rule(
         "· session none\n· handshake 2025-11-25 again as 77aa, server: tools\n→ POST /mcp\n  tools/list 3\n"
         '← 200 OK\n  result 3 {"tools":[]}'
     ),
-    fix="On 404, send initialize without Mcp-Session-Id and repeat the request; restarting the client helps too.",
+    advice="On 404, send initialize without Mcp-Session-Id and repeat the request; restarting the client helps too.",
 )
 
-SESSION_MISSING: Final = Rule(
+SESSION_MISSING: Final = transport_rule(
     name="session-missing",
     title="Request without its session",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="The client leaves out the session that the server gave it, and is refused.",
     why="The server cannot tell which session the request belongs to.",
     blame="The client, or a proxy that drops the field: every request after initialize needs Mcp-Session-Id.",
@@ -52,14 +51,12 @@ SESSION_MISSING: Final = Rule(
         '  tools/list 1\n← 400 Bad Request\n  {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Missing session ID"}}'
     ),
     clean=f"· HTTP\n· handshake 2025-11-25, server: tools\n{_TOOLS}",
-    fix="Keep the Mcp-Session-Id from the answer to initialize, and send it with every request.",
+    advice="Keep the Mcp-Session-Id from the response to initialize, and send it with every request.",
 )
 
-SECOND_STREAM: Final = Rule(
+SECOND_STREAM: Final = transport_rule(
     name="second-stream",
     title="Second GET stream refused",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="The client opens a second stream with GET while its first is open, and is refused with 409.",
     why="SDK servers allow one per session; clients give up after a few tries and miss the server's messages.",
     blame="The client, or a proxy in between: mcpspy did not see the first stream close.",
@@ -71,15 +68,13 @@ SECOND_STREAM: Final = Rule(
         "· HTTP\n· handshake 2025-11-25\n→ GET /mcp\n  Accept: text/event-stream\n← 200 OK\n  Content-Type: text/event-stream\n"
         "· the client closes the stream\n→ GET /mcp\n  Accept: text/event-stream\n← 200 OK\n  Content-Type: text/event-stream"
     ),
-    fix="Close the first stream, and check that no proxy holds it open.",
+    advice="Close the first stream, and check that no proxy holds it open.",
 )
 
-MODERN_SESSION: Final = Rule(
+MODERN_SESSION: Final = protocol_rule(
     name="session-in-modern-era",
     title="Session in a revision without sessions",
-    family=Family.PROTOCOL,
-    severity=Severity.WARNING,
-    what="A request of 2026-07-28 or later, or its answer, has an Mcp-Session-Id.",
+    what="A request of 2026-07-28 or later, or its result, has an Mcp-Session-Id.",
     why="These revisions have no sessions: clients ignore the field, and what the server keeps for it is lost.",
     blame="The sender: it sent a field that its revision does not have.",
     example=(
@@ -87,7 +82,7 @@ MODERN_SESSION: Final = Rule(
         '← 200 OK\n  Mcp-Session-Id: 5f2c\n  result 1 {"tools":[]}'
     ),
     clean='· revision 2026-07-28\n→ POST /mcp\n  Mcp-Method: tools/list\n  tools/list 1\n← 200 OK\n  result 1 {"tools":[]}',
-    fix="Keep no state between requests; put what a later one needs into requestState or into arguments.",
+    advice="Keep no state between requests; put what a later one needs into requestState or into arguments.",
 )
 
 RULES: Final = (SESSION_UNKNOWN, SESSION_MISSING, SECOND_STREAM, MODERN_SESSION)
@@ -104,24 +99,26 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     if not transactions:
         return
     initialized_ns = max((exchange.at_ns for exchange in facts.initializes), default=0)
-    alive: set[str] = set()
-    first_ns: int | None = None
+    first_ns = given_out_ns(facts)
     refused: dict[str, list[Transaction]] = {}
     streams: dict[str, Transaction] = {}
     ended: set[str] = set()
     for transaction in transactions.values():
         session = transaction.scope.session if transaction.scope.kind is ScopeKind.SESSION else ""
+        exchange = facts.first_exchanges.get(transaction.number)
+        if lacks_session(transaction, exchange, first_ns):
+            name = f"{transaction.method} {transaction.target}" if exchange is None else exchange.method
+            what = f"{name} came without {SESSION.title()} and was refused, after the server had given out a session."
+            yield _hit(SESSION_MISSING, facts, transaction, what, CLIENT, group=name)
+            continue
         if not session:
-            was_given_out = first_ns is not None and first_ns < transaction.at_ns
-            yield from _without_session(facts, transaction, was_given_out=was_given_out)
+            yield from _modern_session(facts, transaction)
             continue
         if transaction.method == "DELETE":
             ended.add(session)
-        elif transaction.status == _NOT_FOUND and session in alive and session not in ended:
+        elif transaction.status == _NOT_FOUND and session not in ended:
             refused.setdefault(session, []).append(transaction)
         elif 0 < transaction.status < _BAD_REQUEST:
-            alive.add(session)
-            first_ns = transaction.at_ns if first_ns is None else first_ns
             refused.pop(session, None)
         if transaction.method == "GET":
             yield from _second_stream(facts, transaction, streams.get(session))
@@ -137,12 +134,55 @@ def _unknown_session(facts: CaptureFacts, session: str, refused: list[Transactio
     more = f", but used it {'once' if again == 1 else f'{again} times'} more" if again else ""
     what = f"The session {session[:20]} was answered with 404, and the client did not initialize again{more}."
     left_ns = facts.capture.last_ns + facts.capture.shift_ns - refused[0].at_ns
-    severity = None if more else Severity.WARNING if left_ns > PATIENCE_NS else Severity.INFO  # it may have had no time to
+    severity = None if more else Severity.WARNING if left_ns > PATIENCE_NS else Severity.NOTE  # it may have had no time to
     return _hit(SESSION_UNKNOWN, facts, refused[0], what, CLIENT, severity=severity)
 
 
-def _without_session(facts: CaptureFacts, transaction: Transaction, *, was_given_out: bool) -> Iterator[Hit]:
-    """Find requests that should name a session, and sessions named under a revision that has none."""
+def given_out_ns(facts: CaptureFacts) -> int | None:
+    """Return when the first session was in use; None if none was."""
+    served = (
+        transaction.at_ns
+        for transaction in facts.capture.transactions.values()
+        if transaction.scope.kind is ScopeKind.SESSION and 0 < transaction.status < _BAD_REQUEST
+    )
+    return next(served, None)
+
+
+def asks_for_stream(transaction: Transaction) -> bool:
+    """Tell whether a transaction is the GET of a stream of events; metadata of OAuth is none."""
+    request = transaction.request
+    if request is None or transaction.method != "GET" or "/.well-known/" in transaction.target:
+        return False
+    return EVENT_STREAM in request.head.get("accept")
+
+
+def lacks_session(transaction: Transaction, exchange: Exchange | None, first_ns: int | None) -> bool:
+    """Tell whether a request was refused that names no session, after the first one was given out.
+
+    Its own head says what it names: a server may answer with the id of another session, which it makes up at once.
+    """
+    request = transaction.request
+    if (
+        request is None
+        or first_ns is None
+        or first_ns >= transaction.at_ns
+        or transaction.status not in (_BAD_REQUEST, _NOT_FOUND)
+    ):
+        return False
+    if exchange is not None and (exchange.era is Era.MODERN or exchange.method == INITIALIZE):
+        return False
+    is_due = asks_for_stream(transaction) or (
+        transaction.request_messages > 0 and transaction.scope.kind is not ScopeKind.STREAM
+    )
+    return is_due and _SESSION_FIELD not in request.opened.head.lower()
+
+
+def _modern_session(facts: CaptureFacts, transaction: Transaction) -> Iterator[Hit]:
+    """Find sessions named under a revision that has none.
+
+    A server has agreed to the revision of a request if it answers with a result. A refusal may come from an older server, such as
+    one on the Python SDK 1.x, which gives a session to every request without one, even if it refuses it.
+    """
     exchange, request, response = facts.first_exchanges.get(transaction.number), transaction.request, transaction.response
     if exchange is None or request is None:
         return
@@ -151,12 +191,10 @@ def _without_session(facts: CaptureFacts, transaction: Transaction, *, was_given
         if names_session and revision(exchange.request.raw) is not None:
             what = f"{exchange.method}, under {exchange.revision}, names a session."
             yield _hit(MODERN_SESSION, facts, transaction, what, CLIENT, group="client")
-        if response is not None and not response.injected and _SESSION_FIELD in response.opened.head.lower():
-            what = f"The answer to {exchange.method}, under {exchange.revision}, names a session."
+        speaks_it = exchange.response is not None and exchange.response.kind is Kind.RESULT
+        if speaks_it and response is not None and not response.injected and _SESSION_FIELD in response.opened.head.lower():
+            what = f"The response to {exchange.method}, under {exchange.revision}, names a session."
             yield _hit(MODERN_SESSION, facts, transaction, what, SERVER, group="one")
-    elif transaction.status == _BAD_REQUEST and not names_session and exchange.method != INITIALIZE and was_given_out:
-        what = f"{exchange.method} came without {SESSION.title()} and was refused, after the server had given out a session."
-        yield _hit(SESSION_MISSING, facts, transaction, what, CLIENT, group=exchange.method)
 
 
 def _second_stream(facts: CaptureFacts, transaction: Transaction, first: Transaction | None) -> Iterator[Hit]:
@@ -168,15 +206,8 @@ def _second_stream(facts: CaptureFacts, transaction: Transaction, first: Transac
 
 
 def _hit(
-    rule: Rule,
-    facts: CaptureFacts,
-    transaction: Transaction,
-    what: str,
-    culprit: str,
-    *,
-    group: str = "",
-    severity: Severity | None = None,
+    rule: Rule, facts: CaptureFacts, transaction: Transaction, what: str, culprit: str, **details: Unpack[HitDetails]
 ) -> Hit:
     stream = transaction.response or transaction.request
     assert stream is not None
-    return hit_on_stream(rule, facts, transaction, stream, what, culprit, group=group, severity=severity)
+    return hit_on_stream(rule, facts, transaction, stream, what, culprit, **details)

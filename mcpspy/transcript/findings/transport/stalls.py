@@ -9,33 +9,29 @@ from ....wire.framing import FRAMINGS
 from ....wire.lines import Lines
 from ..facts import CaptureFacts
 from ..hits import hit_on_record
-from ..rule import Family, Hit, Rule, Severity
+from ..rule import Hit, transport_rule
 from ..words import quoted, seconds
 
-READER_STALLED: Final = Rule(
+READER_STALLED: Final = transport_rule(
     name="reader-stalled",
     title="Reader stopped reading",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="One side did not read for more than a second while the other was writing.",
     why="The writer is blocked, and often everything else it does is blocked too.",
     blame="The reader: mcpspy had bytes ready for it.",
     example="· stdin stalls: 65536 bytes waiting\n· 2.5 s later\n· stdin flows again after 2.5 s",
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
-    fix="Read messages in one task and handle them in others, so that a long call does not stop the reading.",
+    advice="Read messages in one task and handle them in others, so that a long call does not stop the reading.",
 )
 
-HALF_LINE: Final = Rule(
+HALF_LINE: Final = transport_rule(
     name="half-line",
     title="Unfinished line or event",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="A line, or an event of SSE, began, and its end did not come within five seconds.",
     why="The reader waits: a message ends with a line feed, an event with an empty line.",
     blame="The writer: mcpspy forwarded everything it wrote.",
     example='← {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}…\n· 5.0 s later',
     clean='← {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n· 5.0 s later',
-    fix="Write the end together with the message, and flush.",
+    advice="Write the end together with the message, and flush.",
 )
 
 RULES: Final = (READER_STALLED, HALF_LINE)

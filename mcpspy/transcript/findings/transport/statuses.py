@@ -8,7 +8,7 @@ from ...http.transaction import Anomaly, ScopeKind, Transaction
 from ...model import HTTP_ERRORS, Exchange, Kind
 from ..facts import CaptureFacts
 from ..hits import hit_on_stream
-from ..rule import Family, Hit, Rule, Severity, hit, hit_in
+from ..rule import Hit, Severity, hit, hit_in, transport_rule
 from ..words import call_name, quoted, seconds
 
 _CLEAN_POST: Final = (
@@ -16,37 +16,32 @@ _CLEAN_POST: Final = (
 )
 _CLEAN_STREAM: Final = "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages?session_id=5f2c"
 
-UPSTREAM_FAILED: Final = Rule(
+UPSTREAM_FAILED: Final = transport_rule(
     name="upstream-failed",
     title="Server unreachable",
-    family=Family.TRANSPORT,
     severity=Severity.ERROR,
-    what="mcpspy could not reach the server, or got no answer from it, and answered the client with 502 or 504.",
+    what="mcpspy could not reach the server, or got no response from it, and answered the client with 502 or 504.",
     why="The client sees an HTTP error that the server did not send.",
     blame="The server, or the network before it: nobody answered mcpspy.",
     example='→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n· mcpspy answers 502: Connection refused',
     clean=_CLEAN_POST,
-    fix="Check that the server runs and that its URL is right.",
+    advice="Check that the server runs and that its URL is right.",
 )
 
-REQUEST_REFUSED: Final = Rule(
+REQUEST_REFUSED: Final = transport_rule(
     name="request-refused",
     title="Request refused by mcpspy",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="mcpspy refused a request: it names another host or origin, or it is not valid HTTP.",
     why="The server never saw the request; the check keeps web pages away from servers that trust this machine.",
     blame="The client, or its configuration: the request is not valid for an address of mcpspy.",
     example="→ POST /mcp\n  Host: evil.example\n· mcpspy answers 421: evil.example is not an address of mcpspy",
     clean=_CLEAN_POST,
-    fix="Give the client the URL that mcpspy printed, or allow another host with --allowed-host.",
+    advice="Give the client the URL that mcpspy printed, or allow another host with --allowed-host.",
 )
 
-STATUS_CONTRADICTS: Final = Rule(
+STATUS_CONTRADICTS: Final = transport_rule(
     name="status-contradicts",
     title="Result with an HTTP error status",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="A result came with an HTTP status of 400 or higher.",
     why="Clients look at the status first and treat the call as failed.",
     blame="The server: it sent both the status and the result.",
@@ -55,52 +50,48 @@ STATUS_CONTRADICTS: Final = Rule(
         '← 500 Internal Server Error\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
     ),
     clean=_CLEAN_POST,
-    fix="Send results with status 200.",
+    advice="Send results with status 200.",
 )
 
-FOREIGN_ENDPOINT: Final = Rule(
+FOREIGN_ENDPOINT: Final = transport_rule(
     name="foreign-endpoint",
     title="Endpoint at another origin",
-    family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The endpoint event of HTTP+SSE names another origin than the URL of its stream.",
     why="SDK clients refuse it, and the Python client then waits forever; localhost and 127.0.0.1 are two origins.",
     blame="The server: it builds the URL from its own address instead of the one that the client requested.",
     example="→ GET /sse\n← 200 OK\n  event: endpoint\n  data: http://localhost:3001/messages?session_id=5f2c",
     clean=_CLEAN_STREAM,
-    fix="Announce a path without scheme and host: /messages?session_id=….",
+    advice="Announce a path without scheme and host: /messages?session_id=….",
 )
 
-ENDPOINT_USER: Final = Rule(
+ENDPOINT_USER: Final = transport_rule(
     name="endpoint-user",
     title="User name in the endpoint URL",
-    family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The URL in the endpoint event of HTTP+SSE has a user name or a password before its host.",
     why="The Python SDK takes it for another server and refuses it; fetch in JavaScript refuses every such URL.",
     blame="The server: it builds the URL from one with a password in it.",
     example="→ GET /sse\n← 200 OK\n  event: endpoint\n  data: http://ada:tea@127.0.0.1:3001/messages?session_id=5f2c",
     clean=_CLEAN_STREAM,
-    fix="Announce a path without scheme, user and host: /messages?session_id=….",
+    advice="Announce a path without scheme, user and host: /messages?session_id=….",
 )
 
-ENDPOINT_DIALECT: Final = Rule(
+ENDPOINT_DIALECT: Final = transport_rule(
     name="endpoint-dialect",
     title="Endpoint sent as JSON",
-    family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The endpoint event of HTTP+SSE holds JSON instead of a URI.",
     why="SDK clients use all of it as the URI, and their POST goes nowhere.",
     blame="The server: the specification wants the URI alone (2024-11-05, basic/transports).",
     example='→ GET /sse\n← 200 OK\n  event: endpoint\n  data: {"uri":"/messages?session_id=5f2c"}',
     clean=_CLEAN_STREAM,
-    fix="Send the URI alone as the event's data.",
+    advice="Send the URI alone as the event's data.",
 )
 
-MISSING_ENDPOINT: Final = Rule(
+MISSING_ENDPOINT: Final = transport_rule(
     name="missing-endpoint",
     title="No endpoint announced",
-    family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The stream of HTTP+SSE never announces an endpoint for POST, and nothing else happens.",
     why="SDK clients send nothing before the endpoint event; some wait forever.",
@@ -110,13 +101,12 @@ MISSING_ENDPOINT: Final = Rule(
         "· the client closes the stream"
     ),
     clean=_CLEAN_STREAM,
-    fix="Send an endpoint event first; for a server with Streamable HTTP, give the client the URL for POST.",
+    advice="Send an endpoint event first; for a server with Streamable HTTP, give the client the URL for POST.",
 )
 
-FOREIGN_RESOURCE: Final = Rule(
+FOREIGN_RESOURCE: Final = transport_rule(
     name="foreign-resource",
     title="Resource metadata names another origin",
-    family=Family.TRANSPORT,
     severity=Severity.ERROR,
     what="The metadata of a protected resource names another origin than the URL at which mcpspy reaches the server.",
     why="Clients refuse metadata of another resource (RFC 9728, section 3.3), and the login ends there.",
@@ -129,16 +119,14 @@ FOREIGN_RESOURCE: Final = Rule(
         "→ GET /.well-known/oauth-protected-resource/mcp\n← 200 OK\n  Content-Type: application/json\n"
         '  {"resource":"http://127.0.0.1:3001/mcp","authorization_servers":["https://login.example"]}'
     ),
-    fix="Tell the server its public URL, or give mcpspy the URL in the metadata; localhost and 127.0.0.1 differ.",
+    advice="Tell the server its public URL, or give mcpspy the URL in the metadata; localhost and 127.0.0.1 differ.",
 )
 
-AMBIGUOUS_STREAM: Final = Rule(
+AMBIGUOUS_STREAM: Final = transport_rule(
     name="ambiguous-stream",
     title="Streams cannot be told apart",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="Several streams are open, and a POST could be answered on any: they announced no endpoint or the same one.",
-    why="Two clients often use equal ids, so an answer may be taken for another client's.",
+    why="Two clients often use equal ids, so a response may be taken for another client's.",
     blame="The server: its endpoints do not tell its clients apart.",
     example=(
         "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages\n→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages"
@@ -147,14 +135,13 @@ AMBIGUOUS_STREAM: Final = Rule(
         "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages?session_id=1\n"
         "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages?session_id=2"
     ),
-    fix="Announce a different endpoint on each stream, with a session in its query.",
+    advice="Announce a different endpoint on each stream, with a session in its query.",
 )
 
-DONE_EVENT: Final = Rule(
+DONE_EVENT: Final = transport_rule(
     name="done-event",
     title="[DONE] event",
-    family=Family.TRANSPORT,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="An event holds [DONE], the end mark of chat completions.",
     why="It is not JSON, and strict clients log an error.",
     blame="The server: streams of MCP have no end mark.",
@@ -166,14 +153,12 @@ DONE_EVENT: Final = Rule(
         '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"ping"}\n← 200 OK\n'
         '  data: {"jsonrpc":"2.0","id":1,"result":{}}\n· the server closes the stream'
     ),
-    fix="End the stream without a last event.",
+    advice="End the stream without a last event.",
 )
 
-DPOP_PROOF: Final = Rule(
+DPOP_PROOF: Final = transport_rule(
     name="dpop-proof",
     title="DPoP proof for another URL",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="The client sends a DPoP proof for the URL that it knows, which is mcpspy's.",
     why="The server checks the proof against its own URL and refuses it; no reverse proxy can change that.",
     blame="mcpspy: its URL is not the server's, and it cannot sign for the client.",
@@ -182,7 +167,7 @@ DPOP_PROOF: Final = Rule(
         '← 401 Unauthorized\n  {"error":"invalid_dpop_proof"}'
     ),
     clean=_CLEAN_POST,
-    fix="Turn DPoP off while debugging, or give mcpspy a token: --header 'Authorization: Bearer …'.",
+    advice="Turn DPoP off while debugging, or give mcpspy a token: --header 'Authorization: Bearer …'.",
 )
 
 RULES: Final = (
@@ -223,8 +208,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         yield from _without_endpoint(facts)
     for row, message in facts.flawed:
         if "ambiguous-stream" in message.flaws:
-            what = "An answer came on one of several open streams without an endpoint, so that only its id tells whose it is."
-            yield hit_in(AMBIGUOUS_STREAM, message, row, what, group="answer")
+            what = "A response came on one of several open streams without an endpoint, so that only its id tells whose it is."
+            yield hit_in(AMBIGUOUS_STREAM, message, row, what, group="response")
     for exchange in facts.http:
         yield from _contradiction(facts, exchange)
 

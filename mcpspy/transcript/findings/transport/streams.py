@@ -11,7 +11,7 @@ from ...http.head import EVENT_STREAM
 from ...http.transaction import Stream, Transaction
 from ..facts import CaptureFacts
 from ..hits import hit_on_stream
-from ..rule import Family, Hit, Rule, Severity
+from ..rule import Hit, Rule, Severity, transport_rule
 from ..words import seconds
 
 _STREAMED: Final = (
@@ -20,11 +20,9 @@ _STREAMED: Final = (
 
 _LISTENING: Final = "· HTTP\n· handshake 2025-11-25\n→ GET /mcp\n  Accept: text/event-stream\n"
 
-EVENTS_IN_BURST: Final = Rule(
+EVENTS_IN_BURST: Final = transport_rule(
     name="events-in-burst",
     title="Events delivered all at once",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="All events of a stream came at one instant after a long silence, though some are sent one by one.",
     why="Progress and keep-alives come too late to be of use, and clients time out meanwhile.",
     blame="Unclear: a proxy between mcpspy and the server collects the response, or the server does not flush.",
@@ -39,14 +37,12 @@ EVENTS_IN_BURST: Final = Rule(
         '· 5.0 s later\n← data: notifications/progress {"progressToken":1,"progress":2}\n← : ping\n'
         '· 5.0 s later\n← data: result 1 {"content":[]}\n· the server closes the stream'
     ),
-    fix="Turn buffering off on the way (nginx: proxy_buffering off, or X-Accel-Buffering: no), and flush after each event.",
+    advice="Turn buffering off on the way (nginx: proxy_buffering off, or X-Accel-Buffering: no), and flush after each event.",
 )
 
-LATE_HEAD: Final = Rule(
+LATE_HEAD: Final = transport_rule(
     name="late-head",
     title="Response head comes late",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="The head of a stream of events came only with its first event, long after the request.",
     why="Without the head the client does not know that the stream is open, and waits or times out.",
     blame="The server, or a proxy before it: it held the head back until there was a body.",
@@ -54,14 +50,12 @@ LATE_HEAD: Final = Rule(
     clean=(
         f"{_LISTENING}← 200 OK\n  Content-Type: text/event-stream\n· 15.0 s later\n← : ping\n· the client closes the stream"
     ),
-    fix="Flush the head at once, or begin the stream with a comment.",
+    advice="Flush the head at once, or begin the stream with a comment.",
 )
 
-KEEP_ALIVE_STOPPED: Final = Rule(
+KEEP_ALIVE_STOPPED: Final = transport_rule(
     name="keep-alive-stopped",
     title="Keep-alives stopped",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="A stream with regular comments fell silent for several intervals, and then broke.",
     why="The sender was stuck or gone for that long, and nobody noticed.",
     blame="The server, or the network to it: its comments stopped before the stream broke.",
@@ -73,14 +67,12 @@ KEEP_ALIVE_STOPPED: Final = Rule(
         f"{_LISTENING}← 200 OK\n  : ping\n· 15.0 s later\n← : ping\n· 15.0 s later\n← : ping\n"
         "· 10.0 s later\n· the client closes the stream"
     ),
-    fix="Find out what blocked the server: a long call in the sending thread, a sleeping machine, a lost network.",
+    advice="Find out what blocked the server: a long call in the sending thread, a sleeping machine, a lost network.",
 )
 
-IDLE_STREAM_CUT: Final = Rule(
+IDLE_STREAM_CUT: Final = transport_rule(
     name="idle-stream-cut",
     title="Idle stream cut off",
-    family=Family.TRANSPORT,
-    severity=Severity.WARNING,
     what="A stream without keep-alives broke off after a long silence.",
     why="Proxies and load balancers cut idle connections, often after 60 s, and later messages are lost.",
     blame="Unclear: the server, or a proxy before it with an idle timeout.",
@@ -88,14 +80,13 @@ IDLE_STREAM_CUT: Final = Rule(
         f"{_LISTENING}← 200 OK\n  Content-Type: text/event-stream\n· 60.0 s later\n· the server breaks off the stream, broken"
     ),
     clean=(f"{_LISTENING}← 200 OK\n  : ping\n· 30.0 s later\n← : ping\n· 30.0 s later\n· the client closes the stream"),
-    fix="Send a comment every 15 s, as SDK servers do, or raise the idle timeout.",
+    advice="Send a comment every 15 s, as SDK servers do, or raise the idle timeout.",
 )
 
-BODY_WAITS: Final = Rule(
+BODY_WAITS: Final = transport_rule(
     name="body-waits",
     title="Response body 40 ms late",
-    family=Family.TRANSPORT,
-    severity=Severity.INFO,
+    severity=Severity.NOTE,
     what="The bodies of small responses come about 40 ms after their heads, again and again.",
     why="Each call takes 40 ms too long: Nagle's algorithm holds the body back until the head is acknowledged.",
     blame="The server: it writes head and body separately, without TCP_NODELAY.",
@@ -104,7 +95,7 @@ BODY_WAITS: Final = Rule(
         for at in (1, 2, 3)
     ),
     clean='→ POST /mcp\n  tools/list 1\n← 200 OK\n  result 1 {"tools":[]}',
-    fix="Write head and body in one call, or set TCP_NODELAY.",
+    advice="Write head and body in one call, or set TCP_NODELAY.",
 )
 
 RULES: Final = (EVENTS_IN_BURST, LATE_HEAD, KEEP_ALIVE_STOPPED, IDLE_STREAM_CUT, BODY_WAITS)
@@ -175,7 +166,7 @@ def _break_off(facts: CaptureFacts, transaction: Transaction, response: Stream) 
     elif silent_ns >= _IDLE_NS:
         what = f"The stream of {name} broke off after {seconds(silent_ns)} of silence."
         is_limit = any(abs(silent_ns - limit_s * 1_000_000_000) <= _ROUND_NS for limit_s in _LIMITS_S)
-        yield _hit(IDLE_STREAM_CUT, facts, transaction, response, what, "unclear", severity=None if is_limit else Severity.INFO)
+        yield _hit(IDLE_STREAM_CUT, facts, transaction, response, what, "unclear", severity=None if is_limit else Severity.NOTE)
 
 
 def _hit(

@@ -1,0 +1,44 @@
+"""The requests of one side as an index, which tells what was answered in a time span."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from operator import attrgetter
+
+from ..model import Exchange
+
+
+class AnswerIndex:
+    """The requests of one side, by time, and the times of their answers; each question takes a binary search."""
+
+    __slots__ = ("_answered_ns", "_requests", "_soonest", "_sorted_ns", "_times_ns")
+
+    def __init__(self, requests: Iterable[Exchange]) -> None:
+        self._requests = sorted(requests, key=attrgetter("at_ns"))
+        self._times_ns = [exchange.at_ns for exchange in self._requests]
+        self._answered_ns = [
+            float("inf") if exchange.response is None else exchange.response.at_ns for exchange in self._requests
+        ]
+        self._sorted_ns = sorted(self._answered_ns)
+        self._soonest = list(range(len(self._requests)))
+        """For each request the one that was answered first, of itself and those after it."""
+        for at in range(len(self._requests) - 2, -1, -1):
+            if self._answered_ns[self._soonest[at + 1]] < self._answered_ns[at]:
+                self._soonest[at] = self._soonest[at + 1]
+
+    def answers(self, since_ns: int, until_ns: int) -> int:
+        """Return the number of answers in a time span."""
+        return bisect_right(self._sorted_ns, until_ns) - bisect_right(self._sorted_ns, since_ns)
+
+    def later(self, since_ns: int, until_ns: int) -> Exchange | None:
+        """Return the request made after `since_ns` that was answered first, if it was by `until_ns`."""
+        at = bisect_right(self._times_ns, since_ns)
+        if at == len(self._requests) or self._answered_ns[self._soonest[at]] > until_ns:
+            return None
+        return self._requests[self._soonest[at]]
+
+    def last_waiting(self, since_ns: int, until_ns: int) -> Exchange | None:
+        """Return the last request made in a time span, if it had no answer by the end of that."""
+        at = bisect_left(self._times_ns, until_ns) - 1
+        if at < 0 or self._times_ns[at] < since_ns or self._answered_ns[at] < until_ns:
+            return None
+        return self._requests[at]

@@ -1,0 +1,55 @@
+"""Words about the time while a request waited: what else the other side answered, and whether it waited for an answer itself."""
+
+from typing import Final
+
+from ...records import CLIENT, OTHER_SIDE, Side
+from ..model import Exchange
+from .answer_index import AnswerIndex
+from .facts import AnswerKey, CaptureFacts, scope_key
+from .words import call_name
+
+FOR_PEOPLE: Final = {"elicitation/create"}
+"""Requests that a client shows to a person, who may take their time or leave."""
+
+
+def meanwhile_words(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> str:
+    """Say what else the side that was asked answered until then, as a sentence after another one."""
+    index = _index(facts, exchange.sender, exchange)
+    count = index.answers(exchange.at_ns, until_ns)
+    later = index.later(exchange.at_ns, until_ns)
+    beginning = f" Meanwhile the {OTHER_SIDE[exchange.sender]} answered"
+    if later is None:
+        return f"{beginning} {_requests(count, 'earlier') if count else 'nothing else'}."
+    name = f"the later {call_name(later)} (row {later.row})"
+    return f"{beginning} {name}." if count == 1 else f"{beginning} {_requests(count, 'other')}, among them {name}."
+
+
+def _requests(count: int, which: str) -> str:
+    return f"{count:,} {which} request{'' if count == 1 else 's'}"
+
+
+def awaited(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Exchange | None:
+    """Return the request that the side that was asked had made meanwhile and waited for at that time; None if there is none.
+
+    Over HTTP it comes on the stream of the request that it is about, or on the server's stream.
+    """
+    request = _index(facts, OTHER_SIDE[exchange.sender], exchange).last_waiting(exchange.at_ns, until_ns)
+    if request is None or (request.given_up_ns is not None and request.given_up_ns <= until_ns):
+        return None
+    if request.transaction is None or request.transaction is exchange.transaction:
+        return request
+    return None if request.transaction.method == "POST" else request
+
+
+def _index(facts: CaptureFacts, sender: Side, exchange: Exchange) -> AnswerIndex:
+    """Return the requests of one side. All indexes of a capture are made at the first question."""
+    if not facts.answers:
+        by_key: dict[AnswerKey, list[Exchange]] = {}
+        for row in facts.exchanges:
+            by_key.setdefault(_key(row.sender, row), []).append(row)
+        facts.answers = {key: AnswerIndex(rows) for key, rows in by_key.items()}
+    return facts.answers.get(_key(sender, exchange)) or AnswerIndex(())
+
+
+def _key(sender: Side, exchange: Exchange) -> AnswerKey:
+    return sender, 0 if sender == CLIENT else scope_key(exchange.transaction)

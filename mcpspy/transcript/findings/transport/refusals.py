@@ -1,0 +1,375 @@
+"""Findings about HTTP requests that were answered with an error status: who refused them, and why.
+
+`sessions` is about sessions that are unknown or not sent, `statuses` about errors that mcpspy answered itself.
+Source: RFC 9110, section 15; MCP specification, basic/transports and basic/authorization of each revision.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final, Unpack
+
+from ....records import CLIENT, SERVER
+from ...http.transaction import ScopeKind, Stream, Transaction
+from ...mcp.methods import OPENINGS
+from ...model import HTTP_ERRORS, HTTP_FAILURES, Exchange, Kind, Outcome
+from ..facts import CaptureFacts
+from ..hits import hit_on_stream
+from ..rule import Hit, HitDetails, Rule, Severity, transport_rule
+from ..words import call_name, quoted, seconds
+from .sessions import asks_for_stream, given_out_ns, lacks_session
+
+GATEWAY: Final = "gateway"
+"""The culprit where something between client and server refused a request: a reverse proxy, a load balancer, a CDN."""
+
+_CLEAN_POST: Final = (
+    '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← 200 OK\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
+)
+_INITIALIZE: Final = '→ POST /mcp\n  initialize 0 {"protocolVersion":"2025-11-25","capabilities":{}}\n'
+_LOGIN: Final = "→ POST /mcp\n  Authorization: Bearer redacted-%s\n  tools/list %d\n"
+_LIST: Final = '← 200 OK\n  result %d {"tools":[]}'
+
+HTTP_ERROR: Final = transport_rule(
+    name="http-error",
+    title="HTTP error instead of an answer",
+    severity=Severity.ERROR,
+    what="A request was answered with an HTTP status of 400 or more, and without a JSON-RPC message.",
+    why="The client learns no reason that it could show or act on: it has a status and perhaps a page for people.",
+    blame="The server, unless the page or its Server field shows a gateway in front of it.",
+    example="→ POST /mcp\n  tools/list 1\n← 500 Internal Server Error\n  Content-Type: text/plain\n  KeyError",
+    clean=_CLEAN_POST,
+    advice="Look into the log of the server at that time.",
+)
+
+HOST_REFUSED: Final = transport_rule(
+    name="host-refused",
+    title="Host or origin not allowed",
+    severity=Severity.ERROR,
+    what="The server refuses a request with 403 or 421 because of the host or the origin that it names.",
+    why="Servers compare both with a list of their own, against DNS rebinding; nothing works until the name is on it.",
+    blame="The server: its list of allowed hosts and origins lacks a name under which it is used.",
+    example=f"{_INITIALIZE}← 421 Misdirected Request\n  Content-Type: text/plain\n  Invalid Host header",
+    clean=_CLEAN_POST,
+    advice="Add the name to the allowed hosts and origins of the server, or use a name that is on its list.",
+)
+
+WRONG_ENDPOINT: Final = transport_rule(
+    name="wrong-endpoint",
+    title="No MCP at this URL",
+    severity=Severity.ERROR,
+    what="The first request to a URL, or a POST to an announced endpoint, is answered with 404 or 405.",
+    why="The path is wrong, or the client speaks another transport than the server offers there.",
+    blame="The client: it was given a URL, or a transport, that the server does not serve.",
+    example=f'{_INITIALIZE}← 404 Not Found\n  {{"detail":"Not Found"}}',
+    clean=_CLEAN_POST,
+    advice="Compare path and transport with the server's documentation.",
+)
+
+TOKEN_REFUSED: Final = transport_rule(
+    name="token-refused",
+    title="Refused token used again",
+    severity=Severity.ERROR,
+    what="The client sends a token again that the server refused with 401.",
+    why="The token is expired, revoked or for another server: the answer stays the same.",
+    blame="The client, or its configuration: after 401 it has to get another token.",
+    example=(_LOGIN % ("aa", 1) + "← 401 Unauthorized\n") * 2,
+    clean=_LOGIN % ("aa", 1) + "← 401 Unauthorized\n" + _LOGIN % ("bb", 2) + _LIST % 2,
+    advice="Log in again in the client, or put a new token into its configuration.",
+)
+
+EARLY_RETRY: Final = transport_rule(
+    name="early-retry",
+    title="Retry before Retry-After",
+    what="The server answered 429 with Retry-After, and the client repeated the request sooner.",
+    why="Early retries are refused as well, and some servers extend the wait for each.",
+    blame="The client: it did not wait as long as the server asked it to.",
+    example="→ POST /mcp\n  tools/list 1\n← 429 Too Many Requests\n  Retry-After: 5\n→ POST /mcp\n  tools/list 2\n" + _LIST % 2,
+    clean=(
+        "→ POST /mcp\n  tools/list 1\n← 429 Too Many Requests\n  Retry-After: 5\n· 5.0 s later\n"
+        "→ POST /mcp\n  tools/list 2\n" + _LIST % 2
+    ),
+    advice="Wait as many seconds as Retry-After says before the next request.",
+)  # fmt: skip
+
+RULES: Final = (HTTP_ERROR, HOST_REFUSED, WRONG_ENDPOINT, TOKEN_REFUSED, EARLY_RETRY)
+
+_UNAUTHORIZED: Final = 401
+_FORBIDDEN: Final = 403
+_NOT_FOUND: Final = 404
+_MISDIRECTED: Final = 421
+_TOO_MANY: Final = 429
+_NO_SUCH_PLACE: Final = (404, 405)
+_BY_GATEWAYS: Final = (502, 504)
+"""Statuses that only a gateway sends, by their meaning."""
+
+_names_host = re.compile(rb"\b(?:hosts?|origins?)\b", re.IGNORECASE).search
+_products: Final = (
+    "nginx|openresty|tengine|cloudflare|cloudfront|awselb|envoy|traefik|caddy|varnish|haproxy|akamai|gfe|google frontend|"
+    "vercel|netlify|fly/|heroku|kong|apisix|squid|azure-application-gateway"
+)
+_is_gateway = re.compile(_products, re.IGNORECASE).search
+_gateway_page = re.compile(rf"<center>\s*(?:{_products})|cloudflare|cloudfront|varnish".encode(), re.IGNORECASE).search
+_html = re.compile(rb"\s*<(?:!doctype html|html)", re.IGNORECASE).match
+
+
+class _ServedPaths:
+    """The paths of a capture that served a request, and the tokens that were refused there."""
+
+    def __init__(self, facts: CaptureFacts) -> None:
+        self.served_ns: dict[str, int] = {}
+        """By path the time of the last request that was served there."""
+        self.posted: set[str] = set()
+        self.with_token_ns: dict[str, int] = {}
+        """By path the time of the last request that had a token."""
+        self.first_session_ns = given_out_ns(facts)
+        self.refused_tokens: set[tuple[str, str]] = set()
+        for transaction in facts.capture.transactions.values():
+            if not _is_of_mcp(transaction):
+                continue
+            path = _path(transaction)
+            if 0 < transaction.status < HTTP_ERRORS:
+                self.served_ns[path] = transaction.at_ns
+            if transaction.method == "POST":
+                self.posted.add(path)
+            if _token(transaction):
+                self.with_token_ns[path] = transaction.at_ns
+
+
+def find(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find refused requests."""
+    transactions = facts.capture.transactions.values()
+    refused = [
+        transaction
+        for transaction in transactions
+        if transaction.status >= HTTP_ERRORS and _is_of_mcp(transaction) and not _is_expected(facts, transaction)
+    ]
+    if not refused:
+        return
+    requests = _ServedPaths(facts)
+    unreadable = {unpaired.message.stream for unpaired in facts.malformed}
+    for transaction in refused:
+        request, response = transaction.request, transaction.response
+        if request is not None and response is not None and request.opened.stream not in unreadable:
+            yield from _refusal(facts, requests, transaction, response)
+    yield from _early_retries(facts, refused)
+
+
+def _is_of_mcp(transaction: Transaction) -> bool:
+    """Return whether a transaction is a POST of messages, or asks for a stream of events; OAuth's are neither."""
+    return transaction.request_messages > 0 or asks_for_stream(transaction)
+
+
+def _is_expected(facts: CaptureFacts, transaction: Transaction) -> bool:
+    """Return whether a refusal is a probe's, or mcpspy's own."""
+    exchange = facts.first_exchanges.get(transaction.number)
+    is_probe = exchange is not None and exchange.outcome is Outcome.PROBE
+    return is_probe or transaction.response is None or transaction.response.injected
+
+
+def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction, response: Stream) -> Iterator[Hit]:
+    exchange, status = facts.first_exchanges.get(transaction.number), transaction.status
+    body, is_page = transaction.refusal, _is_page_of_gateway(transaction, response)
+    if status == _UNAUTHORIZED:
+        yield from _unauthorized(facts, requests, transaction)
+        return
+    if status in (_FORBIDDEN, _MISDIRECTED) and not is_page and (status == _MISDIRECTED or _names_host(body)):
+        yield _host(facts, transaction)
+        return
+    if lacks_session(transaction, exchange, requests.first_session_ns):
+        return
+    if transaction.scope.kind is ScopeKind.SESSION and status == _NOT_FOUND:
+        return
+    if transaction.method == "GET" and status < HTTP_FAILURES and _path(transaction) in requests.posted:
+        return  # it offers no such stream, or wants something first that the POSTs show
+    if status in _NO_SUCH_PLACE and not is_page and not _is_known_method(exchange):
+        place = _wrong_place(facts, requests, transaction, exchange)
+        if place is not None:
+            yield place
+            return
+    if transaction.response_messages or status == _TOO_MANY:
+        return
+    yield _http_error(facts, transaction, response, is_page=is_page)
+
+
+def _is_known_method(exchange: Exchange | None) -> bool:
+    """Return whether an answer in JSON-RPC shows that MCP is spoken here: 404 says in the modern era that a method is unknown."""
+    response = None if exchange is None else exchange.response
+    return response is not None and (response.kind is Kind.RESULT or b"-32601" in response.raw)
+
+
+def _http_error(facts: CaptureFacts, transaction: Transaction, response: Stream, *, is_page: bool) -> Hit:
+    status, details = transaction.status, HitDetails(group=str(transaction.status))
+    server = response.head.get("server")
+    if is_page:
+        culprit = GATEWAY
+        sign = (
+            f"its Server field is {quoted(server.encode('utf-8', 'replace'))}" if _is_gateway(server) else "its page shows it"
+        )
+        if status in _BY_GATEWAYS and not _is_gateway(server) and not _html(transaction.refusal):
+            sign = f"only gateways answer {status}"
+        details["blame"] = f"A gateway in front of the server, such as a reverse proxy: {sign}."
+        details["advice"] = "Check that the server behind the gateway runs, and read the gateway's log and limits."
+    elif status >= HTTP_FAILURES:
+        culprit = SERVER
+        details["blame"] = f"The server: {status} says that it failed, and nothing shows a gateway in front of it."
+    else:
+        culprit = "unclear"
+        details["blame"] = f"Unclear: {status} says that the server does not take the request as it is; its text may say why."
+        details["advice"] = (
+            "Read the text of the response, and compare the request's header fields and body with what it asks for."
+        )
+    if not transaction.request_messages or transaction.number not in facts.first_exchanges:
+        details["severity"] = Severity.WARNING
+    return _hit(HTTP_ERROR, facts, transaction, f"{_answered(facts, transaction)}.", culprit, **details)
+
+
+def _is_page_of_gateway(transaction: Transaction, response: Stream) -> bool:
+    """Return whether a gateway answered: by its page, by its name, or by a status that a server itself does not send."""
+    status, body = transaction.status, transaction.refusal
+    is_html = bool(_html(body)) or response.head.media_type == "text/html"
+    if is_html and _gateway_page(body):
+        return True
+    if status <= HTTP_FAILURES:  # 500 is the server's own
+        return False
+    return is_html or status in _BY_GATEWAYS or bool(_is_gateway(response.head.get("server")))
+
+
+def _host(facts: CaptureFacts, transaction: Transaction) -> Hit:
+    assert transaction.request is not None
+    opened = transaction.request.opened
+    seen = (opened.forwarded or opened.head).lower()
+    names = [
+        f"the {name} {quoted(match[1])}"
+        for name in ("host", "origin")
+        if (match := re.search(rb"\n%b:[ \t]*([^\r\n]+)" % name.encode(), seen)) is not None
+    ]
+    if transaction.status == _FORBIDDEN and len(names) > 1 and b"host" not in transaction.refusal.lower():
+        names = names[1:]
+    elif b"origin" not in transaction.refusal.lower():
+        names = names[:1]
+    named = " and ".join(names)
+    advice = (
+        f"Add {named} to what the server allows, or use a name that it allows, such as 127.0.0.1 or localhost with its port."
+    )
+    what = f"{_answered(facts, transaction)}; the request named {named}."
+    return _hit(HOST_REFUSED, facts, transaction, what, SERVER, group=named, advice=advice)
+
+
+def _wrong_place(
+    facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction, exchange: Exchange | None
+) -> Hit | None:
+    """Return a finding if nothing was ever served at a path; None if something was."""
+    path, method, status = _path(transaction), transaction.method, transaction.status
+    if transaction.scope.kind is ScopeKind.STREAM and method == "POST":
+        return _announced(facts, transaction)
+    if path in requests.served_ns or (exchange is not None and exchange.method not in OPENINGS):
+        return None
+    if method == "GET":
+        advice = f"Try Streamable HTTP (type http) with the path /mcp, or another path than {path} for HTTP+SSE."
+    elif path.rstrip("/").endswith("/sse"):
+        advice = (
+            "This is a path of HTTP+SSE: set the transport of the client to sse, or try the path /mcp with Streamable HTTP."
+        )
+    elif status == _NOT_FOUND:
+        tries = "/mcp" if path.rstrip("/") != "/mcp" else "/"
+        advice = f"Try the path {tries}; or /sse with the transport sse, if the server is an older one."
+    else:
+        advice = "The path exists and takes no POST: try /mcp, or the transport sse (HTTP+SSE) with this path."
+    what = f"{_answered(facts, transaction)}, and nothing was served at {path}."
+    return _hit(WRONG_ENDPOINT, facts, transaction, what, CLIENT, group=path, advice=advice)
+
+
+def _announced(facts: CaptureFacts, transaction: Transaction) -> Hit:
+    """Return a finding about a POST to the endpoint of a stream of HTTP+SSE."""
+    stream = facts.capture.transactions.get(transaction.scope.stream)
+    what = f"{_answered(facts, transaction)}, at the endpoint that the stream announced"
+    if stream is not None and stream.ended_ns is not None and stream.ended_ns <= transaction.at_ns:
+        waited = seconds(transaction.at_ns - stream.ended_ns)
+        blame = "The client: an endpoint ends with its stream, and it has to open another."
+        advice = "Open the stream again after it ends, and POST to the endpoint that it announces then."
+        return _hit(
+            WRONG_ENDPOINT, facts, transaction, f"{what}; the stream had ended {waited} before.", CLIENT, group="ended",
+            blame=blame, advice=advice,
+        )  # fmt: skip
+    blame = "The server: it announced this endpoint itself, and the stream is open."
+    advice = (
+        "Check the path under which the server is mounted; with several processes, GET and POST have to reach the same one."
+    )
+    return _hit(WRONG_ENDPOINT, facts, transaction, f"{what}.", SERVER, group="announced", blame=blame, advice=advice)
+
+
+def _unauthorized(facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction) -> Iterator[Hit]:
+    """Find tokens that are used again after a 401, and refusals after which the client did not log in."""
+    path, token = _path(transaction), _token(transaction)
+    if transaction.request is not None and transaction.request.head.get("dpop"):
+        return  # `statuses` says why that cannot work
+    is_again = (path, token) in requests.refused_tokens
+    requests.refused_tokens.add((path, token))
+    if token and is_again:
+        what = f"{_answered(facts, transaction)}, with a token that was refused before."
+        yield _hit(TOKEN_REFUSED, facts, transaction, what, CLIENT, group=path)
+    elif not is_again and max(requests.served_ns.get(path, -1), requests.with_token_ns.get(path, -1)) <= transaction.at_ns:
+        credentials = "a token" if token else "no token"
+        what = f"{_answered(facts, transaction)}: it had {credentials}, and the client came with no other."
+        blame = "The client: it did not log in, or it was given no token." if not token else TOKEN_REFUSED.blame
+        advice = "Log in with the client, or put a token into its configuration." if not token else TOKEN_REFUSED.advice
+        is_under_way = any(
+            other.at_ns > transaction.at_ns and "/.well-known/" in other.target for other in facts.capture.transactions.values()
+        )
+        severity = Severity.NOTE if is_under_way else Severity.WARNING
+        yield _hit(HTTP_ERROR, facts, transaction, what, CLIENT, group=path, blame=blame, advice=advice, severity=severity)
+
+
+def _early_retries(facts: CaptureFacts, refused: list[Transaction]) -> Iterator[Hit]:
+    """Find requests that were repeated sooner than the server allowed, and those that were refused and not repeated."""
+    limited = [transaction for transaction in refused if transaction.status == _TOO_MANY]
+    if not limited:
+        return
+    repeats: dict[tuple[str, ...], list[Transaction]] = {}
+    for transaction in facts.capture.transactions.values():
+        if transaction.number in facts.first_exchanges:
+            repeats.setdefault(_repeat_key(facts, transaction), []).append(transaction)
+    following = {first.number: then for together in repeats.values() for first, then in pairwise(together)}
+    for transaction in limited:
+        then, response = following.get(transaction.number), transaction.response
+        assert response is not None
+        wait = response.head.get("retry-after")
+        began_ns = response.at_ns
+        if then is not None and wait.isascii() and wait.isdecimal() and then.at_ns - began_ns < int(wait[:9]) * 1_000_000_000:
+            what = f"{_answered(facts, transaction)}, and repeated after {seconds(then.at_ns - began_ns)} instead of {wait} s."
+            yield _hit(EARLY_RETRY, facts, transaction, what, CLIENT, group=_path(transaction))
+        elif then is None and not transaction.response_messages:
+            yield _http_error(facts, transaction, response, is_page=_is_page_of_gateway(transaction, response))
+
+
+def _repeat_key(facts: CaptureFacts, transaction: Transaction) -> tuple[str, ...]:
+    """Return what two requests have in common if one repeats the other: call, path, credentials, session."""
+    exchange = facts.first_exchanges[transaction.number]
+    return call_name(exchange), transaction.target, _token(transaction), transaction.scope.session or transaction.scope.client
+
+
+def _answered(facts: CaptureFacts, transaction: Transaction) -> str:
+    """Say what was answered with which status and which text."""
+    exchange = facts.first_exchanges.get(transaction.number)
+    name = f"{transaction.method} {transaction.target}" if exchange is None else call_name(exchange)
+    response = transaction.response
+    reason = "" if response is None else response.head.reason
+    text = f" and {quoted(transaction.refusal)}" if transaction.refusal.strip() else " and no text"
+    return f"{name} was answered with {f'{transaction.status} {reason}'.rstrip()}{text}"
+
+
+def _path(transaction: Transaction) -> str:
+    return transaction.target.partition("?")[0]
+
+
+def _token(transaction: Transaction) -> str:
+    """Return the credentials of a request; those that were redacted are pseudonyms, which are equal where the secrets are."""
+    return "" if transaction.request is None else transaction.request.head.get("authorization")
+
+
+def _hit(
+    rule: Rule, facts: CaptureFacts, transaction: Transaction, what: str, culprit: str, **details: Unpack[HitDetails]
+) -> Hit:
+    stream = transaction.response or transaction.request
+    assert stream is not None
+    return hit_on_stream(rule, facts, transaction, stream, what, culprit, **details)

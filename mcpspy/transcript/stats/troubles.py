@@ -1,0 +1,72 @@
+"""Numbers of what goes wrong besides the outcomes of calls: refusals, forced stops and cut streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..http.transaction import Transaction
+from ..model import HTTP_ERRORS, CaptureInfo, Exchange, Outcome, Transcript, UnpairedMessage
+
+_LOGIN = 401
+_NOT_OFFERED = (_LOGIN, 404, 405)
+"""Refusals of a GET or DELETE that do no harm: the server wants a login first, or has no such stream or document."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Troubles:
+    """The numbers of refused requests with and without a call, of processes that were ended by force, and of cut streams."""
+
+    refused_calls: int = 0
+    """A 401 before a login is none."""
+    refused_messages: int = 0
+    forced_stops: int = 0
+    cut_streams: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.refused_calls or self.refused_messages or self.forced_stops or self.cut_streams)
+
+
+def troubles(*transcripts: Transcript) -> Troubles:
+    """Count the troubles of all captures; rows are looked at only where there was HTTP."""
+    counted = Troubles()
+    for transcript in transcripts:
+        for info in transcript.captures:
+            counted.forced_stops += info.escalations
+            counted.cut_streams += sum(map(_is_cut, info.transactions.values()))
+        if any(info.transactions for info in transcript.captures):
+            _count_refusals(transcript, counted)
+    return counted
+
+
+def _is_cut(transaction: Transaction) -> bool:
+    response = transaction.response
+    close = None if response is None or response.injected else response.close
+    return close is not None and close.by == "server" and close.how != "eof"
+
+
+def _count_refusals(transcript: Transcript, counted: Troubles) -> None:
+    logins: list[tuple[int, str]] = []
+    ok: set[tuple[int, str]] = set()
+    for row in transcript.rows:
+        match row:
+            case Exchange() if row.transaction is not None:
+                method = row.capture, row.method
+                if row.outcome is Outcome.OK:
+                    ok.add(method)
+                elif row.outcome in (Outcome.HTTP_ERROR, Outcome.REDIRECTED):
+                    if row.transaction.status == _LOGIN:
+                        logins.append(method)
+                    else:
+                        counted.refused_calls += 1
+            case UnpairedMessage():
+                counted.refused_messages += _is_refused(row, transcript.captures[row.capture])
+            case Transaction() if row.status >= HTTP_ERRORS and row.status not in _NOT_OFFERED:
+                counted.refused_messages += "/.well-known/" not in row.target
+            case _:
+                pass
+    counted.refused_calls += sum(method not in ok for method in logins)
+
+
+def _is_refused(row: UnpairedMessage, info: CaptureInfo) -> bool:
+    transaction = info.transaction_of(row.message.stream)
+    return row.message.sender == "client" and transaction is not None and transaction.status >= HTTP_ERRORS
