@@ -29,7 +29,7 @@ function counted(count, word) {
 }
 
 // The colour of each severity. The severity is always written out too.
-const STYLES = { error: "bad", warning: "warn", info: "wait" };
+const STYLES = { error: "bad", warning: "warn", note: "wait" };
 
 // The direction of a message by its sender; a dot for rows without one.
 function wayOf(from) {

@@ -23,6 +23,8 @@ function facetValues(row, facet) {
       return row.method === "tools/call" ? [row.target] : [];
     case "lane":
       return [row.client, row.server];
+    case "outcome":
+      return [row.outcome.split(" after ")[0]]; // of a cancelled call it has the time
     default:
       return [row[facet]];
   }

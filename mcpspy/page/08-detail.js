@@ -39,7 +39,10 @@ const detail = (() => {
   function flaws(row) {
     return data.findings
       .filter((one) => row.row && one.row === row.row)
-      .map((one) => make("p", { class: STYLES[one.severity] }, `⚑ ${one.severity} ${one.rule}: ${one.what} → ${one.advice}`));
+      .map((one) => {
+        const title = `${one.severity} · ${one.title} · ${one.rule}`;
+        return make("p", { class: STYLES[one.severity] }, `⚑ ${title}: ${one.what} → ${one.advice}`);
+      });
   }
 
   function facts(row) {

@@ -9,7 +9,7 @@ const findings = (() => {
     return make(
       "article",
       { class: `finding ${one.severity}` },
-      make("h3", {}, `${one.severity} · ${one.rule}${times}`, row ? " · " : "", row),
+      make("h3", {}, `${one.severity} · ${one.title} · ${one.rule}${times}`, row ? " · " : "", row),
       make("p", {}, one.what),
       make("p", {}, one.blame),
       make("p", {}, `→ ${one.advice}`),
@@ -26,7 +26,7 @@ const findings = (() => {
       make(
         "a",
         { href: one.row ? `#row=${one.row}` : "#tab=findings", title: one.what, "data-row": one.row || undefined },
-        `${one.rule}${times}`,
+        `${one.title}${times}`,
       ),
     );
   }
@@ -35,7 +35,7 @@ const findings = (() => {
     const byRule = new Map();
     for (const one of data.findings) {
       const same = byRule.get(one.rule);
-      if (one.severity !== "info") byRule.set(one.rule, same ? { ...same, count: same.count + one.count } : one);
+      if (one.severity !== "note") byRule.set(one.rule, same ? { ...same, count: same.count + one.count } : one);
     }
     const bad = [...byRule.values()];
     const others = bad.length - MANY_BRIEF;

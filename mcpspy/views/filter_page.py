@@ -1,6 +1,5 @@
 """The page that explains filters, as docs/filter.md and as `mcpspy help filter`. The list of keys is the parser's own."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,13 +13,7 @@ MAX_LINES = 50
 MIN_CELLS = 30
 """If the second column were narrower than this, it is put below the first one."""
 
-MAX_MARKDOWN_LETTERS = 120
-"""The longest line of Markdown, where a clause ends early enough."""
-
 _MARGIN = "  "
-
-_sentences = re.compile(r"(?<=\.) (?=[A-Z`])").split
-_parts = re.compile(r"(?<=[,;:]) ").split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,37 +135,6 @@ def keys_section() -> PageSection:
 def sections() -> tuple[PageSection, ...]:
     """Return the sections of the page."""
     return (INTRODUCTION, GRAMMAR, MATCHING, keys_section(), VALUES, EXAMPLES)
-
-
-def markdown() -> str:
-    """Return the page in Markdown."""
-    first, *rest = sections()
-    parts = [f"# {first.title}", *map(_clauses, first.paragraphs)]
-    for section in rest:
-        parts += [f"## {section.title}", *map(_clauses, section.paragraphs)]
-        if section.heads:
-            table = [section.heads, ("---",) * len(section.heads), *section.rows]
-            parts.append("\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in table))
-    parts.append(
-        "`mcpspy help filter` shows the same on a terminal. This page is generated from `mcpspy/transcript/filter/keys.py` and\n"
-        "`mcpspy/views/filter_page.py`; to write it again, run `MCPSPY_WRITE_DOCS=1 pytest tests/views/test_filter_page.py`."
-    )
-    return "\n\n".join(parts) + "\n"
-
-
-def _clauses(paragraph: str) -> str:
-    """Break a paragraph of Markdown after sentences, and a long sentence after its clauses too, so that diffs are readable."""
-    lines: list[str] = []
-    for sentence in _sentences(paragraph):
-        line = ""
-        for clause in _parts(sentence):
-            if line and len(line) + 1 + len(clause) > MAX_MARKDOWN_LETTERS:
-                lines.append(line)
-                line = clause
-            else:
-                line = f"{line} {clause}".lstrip()
-        lines.append(line)
-    return "\n".join(lines)
 
 
 def page_lines(width: int | None) -> Iterator[Line]:

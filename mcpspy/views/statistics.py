@@ -26,19 +26,20 @@ LEGEND = (
     "Times are from the last byte of a request to the last byte of its response. Percentiles are nearest-rank.",
     "Requests without a response are not in the times.",
     "If a call takes several exchanges, as when it asks for input, its time is from the first request to the last response.",
-    "Sizes are those of payloads. Tokens are estimates.",
+    "n is the number of calls, or of notifications. Sizes are those of payloads, sent in requests and back in responses.",
+    "Tokens are estimates.",
 )
 
 _CALLS = (
-    Column("call"), Column("count"), Column("failed"), Column("pending"), Column("min", 6), Column("p50", 1), Column("p90", 5),
-    Column("p99", 4), Column("max"), Column("request", 3), Column("response", 2), Column("tokens", 2), Column("progress", 8),
+    Column("call"), Column("n"), Column("failed"), Column("pending"), Column("min", 6), Column("p50", 1), Column("p90", 1),
+    Column("p99", 4), Column("max"), Column("sent", 3), Column("back", 2), Column("tokens", 2), Column("progress", 8),
     Column("exchanges", 7), Column("wire p50", 5), Column("wire max", 6),
     Column("failures", 9, words=True),
 )  # fmt: skip
 _FAILURES = len(_CALLS) - 1
 
 _CLIENTS = (Column("client"), Column("calls"), Column("failed"), Column("p50"), Column("p99", 1), Column("max"))
-_NOTIFICATIONS = (Column("notification"), Column("from", words=True), Column("count"), Column("size"))
+_NOTIFICATIONS = (Column("notification"), Column("from", words=True), Column("n"), Column("size"))
 _CONTEXT = (
     Column("tool"), Column("definition"), Column("tokens"), Column("calls"), Column("results"), Column("result tokens", 1)
 )  # fmt: skip
@@ -49,7 +50,7 @@ _MODEL_LEGEND = (
 )
 
 _MODELS = (
-    Column("model"), Column("count"), Column("failed"), Column("p50", 1), Column("p90", 6), Column("p99", 7), Column("max"),
+    Column("model"), Column("n"), Column("failed"), Column("p50", 1), Column("p90", 6), Column("p99", 7), Column("max"),
     Column("first token p50", 5), Column("first token max", 8), Column("tokens in", 0), Column("cached", 2), Column("out", 0),
     Column("reasoning", 4), Column("tool uses", 3),
 )  # fmt: skip
@@ -87,11 +88,10 @@ def statistics_lines(
     if transcript.model_calls:
         chosen = None if rows is None else {row.row for row in rows if isinstance(row, Numbered)}
         yield from leg_lines(leg_numbers(transcript, chosen), width)
-        legend = (*LEGEND[:-1], "Sizes are those of payloads.", *_MODEL_LEGEND)
+        legend = (*LEGEND[:-1], *_MODEL_LEGEND)
     yield []
     for sentence in legend:
-        for part in [sentence] if width is None else wrapped(sentence, width, 4):
-            yield [(part, "dim")]
+        yield from ([(part, "dim")] for part in wrapped(sentence, width, 4))
 
 
 def _server(server: ServerNumbers, width: int | None) -> Iterator[Line]:
@@ -134,31 +134,27 @@ def _calls(name: str, calls: list[CallNumbers], width: int | None) -> Iterator[L
 
 def _row(calls: CallNumbers) -> list[Piece]:
     name = one_line(calls.method) if calls.target is None else "  " + (one_line(calls.target) or "(no name)")
-    took = _took(calls.latency)
     return [
         (name, "" if calls.target is None else "strong"),
         (f"{calls.count:,}", ""),
         (f"{calls.failed:,}" if calls.failed else "", "bad"),
         (f"{calls.pending:,}" if calls.pending else "", "wait"),
-        *((text, "") for text in took),
+        *_took(calls.latency, "min", "p50", "p90", "p99", "max"),
         (size(calls.request_bytes), "dim"),
         (size(calls.response_bytes) if calls.latency else "", "dim"),
         (f"{calls.tokens:,}" if calls.tokens else "", "dim"),
         (f"{calls.progress:,}" if calls.progress else "", "dim"),
         (f"{calls.exchanges:,}" if calls.exchange_latency else "", "dim"),
-        *(
-            (duration(took_ns), "dim")
-            for took_ns in ((calls.exchange_latency.p50_ns, calls.exchange_latency.max_ns) if calls.exchange_latency else ())
-        ),
-        *([] if calls.exchange_latency else [("", ""), ("", "")]),
+        *_took(calls.exchange_latency, "p50", "max", style="dim"),
         (_failures(calls), "warn"),
     ]
 
 
-def _took(took: Latency | None) -> list[str]:
-    if took is None:
-        return [""] * 5
-    return [duration(took_ns) for took_ns in (took.min_ns, took.p50_ns, took.p90_ns, took.p99_ns, took.max_ns)]
+def _took(latency: Latency | None, *figures: str, style: str = "") -> list[Piece]:
+    """Return a cell for each of these figures, such as `p50`; empty ones where nothing was timed."""
+    if latency is None:
+        return [("", "")] * len(figures)
+    return [(duration(getattr(latency, f"{figure}_ns")), style) for figure in figures]
 
 
 def _failures(calls: CallNumbers) -> str:
@@ -179,9 +175,9 @@ def _notification(notification: NotificationNumbers) -> list[Piece]:
 
 
 def _client(client: ClientNumbers) -> list[Piece]:
-    _, p50, _, p99, longest = _took(client.latency)
     failed = f"{client.failed:,}" if client.failed else ""
-    return [(one_line(client.name), ""), (f"{client.calls:,}", ""), (failed, "bad"), (p50, ""), (p99, ""), (longest, "")]
+    took = _took(client.latency, "p50", "p99", "max")
+    return [(one_line(client.name), ""), (f"{client.calls:,}", ""), (failed, "bad"), *took]
 
 
 def _context(server: ServerNumbers, width: int | None) -> Iterator[Line]:
@@ -297,15 +293,12 @@ def time_words(runs: list[AgentRun]) -> str:
 
 
 def _model(model: ModelNumbers) -> list[Piece]:
-    took, first = model.latency, model.until_first
     return [
         (one_line(model.model) or "(no name)", "strong"),
         (f"{model.calls:,}", ""),
         (f"{model.failed:,}" if model.failed else "", "bad"),
-        *((duration(ns), "") for ns in ((took.p50_ns, took.p90_ns, took.p99_ns, took.max_ns) if took else ())),
-        *([] if took else [("", "")] * 4),
-        *((duration(ns), "dim") for ns in ((first.p50_ns, first.max_ns) if first else ())),
-        *([] if first else [("", "")] * 2),
+        *_took(model.latency, "p50", "p90", "p99", "max"),
+        *_took(model.until_first, "p50", "max", style="dim"),
         (_tokens(model.input_tokens, model.estimated_input_tokens), ""),
         (f"{model.cached_tokens:,}" if model.cached_tokens else "", "dim"),
         (_tokens(model.output_tokens, model.estimated_output_tokens), ""),
@@ -328,13 +321,9 @@ def _tool(tool: ToolNumbers) -> list[Piece]:
         (f"{tool.uses:,}" if tool.uses else "never", "" if tool.uses else "dim"),
         (f"{tool.called:,}" if tool.called else "", ""),
         (f"{tool.failed:,}" if tool.failed else "", "bad"),
-        *_short_latency(tool.latency),
+        *_took(tool.latency, "p50", "max"),
         (f"~{tool.told_tokens:,}" if tool.told_tokens else "", ""),
     ]
-
-
-def _short_latency(took: Latency | None) -> list[Piece]:
-    return [("", "")] * 2 if took is None else [(duration(took.p50_ns), ""), (duration(took.max_ns), "")]
 
 
 def _run(run: AgentRun) -> list[Piece]:

@@ -28,6 +28,7 @@ from mcpspy.transcript.llm.model_call import ModelCall
 from mcpspy.transcript.llm.tool_trips import ToolTrip, tool_trips
 from mcpspy.transcript.model import Numbered, Row, Transcript
 from mcpspy.views.check.model import CheckResult
+from mcpspy.views.pytest.made_up import MadeUpValues
 from mcpspy.views.pytest.sdk import DIALECTS, Dialect
 from mcpspy.views.sequence.diagram import Diagram
 from mcpspy.views.sequence.layout import diagram
@@ -38,7 +39,7 @@ SUBJECTS: Final = (Transcript, CheckResult, Diagram, Comparison)
 
 OUTPUTS: Final = (str, list[str], Iterator[str], Iterable[str], Line, list[Line], Iterator[Line], Iterable[Line])
 
-NO_VIEWS: Final = {"check.model.culprit_name", "sequence.ladder_places.names"}
+NO_VIEWS: Final = {"check.model.culprit_name", "sequence.ladder.names"}
 """Functions that give parts of a line, for views to escape and to place."""
 
 FOR_BROWSERS: Final = {"page.page.page"}
@@ -72,7 +73,7 @@ class View:
 @cache
 def views() -> list[View]:
     """Find all views."""
-    found = []
+    views = []
     for info in pkgutil.walk_packages(mcpspy.views.__path__, "mcpspy.views."):
         module = import_module(info.name)
         for name, function in vars(module).items():
@@ -81,8 +82,8 @@ def views() -> list[View]:
                 output = types.pop("return", None)
                 full_name = f"{info.name.removeprefix('mcpspy.views.')}.{name}"
                 if types and next(iter(types.values())) in SUBJECTS and output in OUTPUTS and full_name not in NO_VIEWS:
-                    found.append(View(full_name, function, types))
-    return found
+                    views.append(View(full_name, function, types))
+    return views
 
 
 def _names(module: ModuleType) -> dict[str, Any]:
@@ -135,6 +136,7 @@ class Subject:
             (Exchange, [row for row in rows if isinstance(row, Exchange)]),
             (ModelCall, transcript.model_calls),
             (Dialect, list(DIALECTS.values())),
+            (MadeUpValues, [MadeUpValues(transcript, dialect) for dialect in DIALECTS.values()]),
             (Numbered, [row for row in rows if isinstance(row, Numbered)]),
         ]
 

@@ -12,56 +12,56 @@ SESSION = "redacted-8eecc9a3d0d7"
 
 def http_scene() -> Traffic:
     """Make HTTP+SSE, a session with a server request, a modern client, OAuth metadata, a redirect, rejections, a dead upstream."""
-    told = Traffic(header=make_header(label="everything", wall_ns=WALL_NS))
-    _oauth(told)
-    _http_sse(told)
-    _session(told)
-    told.post(modern(1, "server/discover", client="inspector")).answer(404, {**_error(-32601), "id": 1})
-    told.post(modern(2, "tools/call", client="inspector", name="slow"), session="").stream().close("client", "broken")
-    told.post(request(1), "/mcp/").answer(307, Location="/mcp")
-    told.get("/", Host="evil.example").answer(421, b"mcpspy: evil.example is not this tap\n", injected=True, by="mcpspy")
+    traffic = Traffic(header=make_header(label="everything", wall_ns=WALL_NS))
+    _oauth(traffic)
+    _http_sse(traffic)
+    _session(traffic)
+    traffic.post(modern(1, "server/discover", client="inspector")).answer(404, {**_error(-32601), "id": 1})
+    traffic.post(modern(2, "tools/call", client="inspector", name="slow"), session="").stream().close("client", "broken")
+    traffic.post(request(1), "/mcp/").answer(307, Location="/mcp")
+    traffic.get("/", Host="evil.example").answer(421, b"mcpspy: evil.example is not this tap\n", injected=True, by="mcpspy")
     gone = b"mcpspy: http://127.0.0.1:3001 cannot be reached: Connection refused\n"
-    told.post(request(2)).answer(502, gone, injected=True, by="mcpspy", Content_Type="text/plain")
-    told.get("/late").leave()
-    return told.ends()
+    traffic.post(request(2)).answer(502, gone, injected=True, by="mcpspy", Content_Type="text/plain")
+    traffic.get("/late").leave()
+    return traffic.ends()
 
 
-def _oauth(told: Traffic) -> None:
+def _oauth(traffic: Traffic) -> None:
     challenge = 'Bearer resource_metadata="http://127.0.0.1:3001/.well-known/oauth-protected-resource"'
-    told.post(initialize()).answer(401, {"error": "invalid_token"}, WWW_Authenticate=challenge)
+    traffic.post(initialize()).answer(401, {"error": "invalid_token"}, WWW_Authenticate=challenge)
     metadata = gzip.compress(b'{"resource": "http://127.0.0.1:3001/mcp"}', mtime=0)
-    told.get("/.well-known/oauth-protected-resource").answer(
+    traffic.get("/.well-known/oauth-protected-resource").answer(
         200, metadata, Content_Type="application/json", Content_Encoding="gzip"
     )
 
 
-def _http_sse(told: Traffic) -> None:
+def _http_sse(traffic: Traffic) -> None:
     """Make the traffic of a published walkthrough: chunks of 81 bytes, and one event in many chunks."""
-    stream = told.get("/sse").stream()
+    stream = traffic.get("/sse").stream()
     forwarded = b"event: endpoint\r\ndata: http://127.0.0.1:7777/messages/?session_id=redacted-0432c9b7d128\r\n\r\n"
     uri = "http://127.0.0.1:3001/messages/?session_id=redacted-0432c9b7d128"
     stream.event(uri, kind="endpoint", chunks=(81,), forwarded=forwarded)
     target = "/messages/?session_id=redacted-0432c9b7d128"
-    told.post(initialize(0, "qwen-agent"), target).answer(202, b"Accepted", Content_Type="text/plain")
+    traffic.post(initialize(0, "qwen-agent"), target).answer(202, b"Accepted", Content_Type="text/plain")
     stream.event(result(0, {"protocolVersion": "2024-11-05"}), kind="message")
-    told.post(call(1, "fetch", url="https://blog.example/"), target).answer(202, b"Accepted", Content_Type="text/plain")
+    traffic.post(call(1, "fetch", url="https://blog.example/"), target).answer(202, b"Accepted", Content_Type="text/plain")
     stream.raw(b": ping - 2026-11-18 11:06:41\r\n\r\n", chunks=(33,))
     page = {"content": [{"type": "text", "text": "<html>" + "慕雪の寒舎 " * 300 + "</html>"}], "isError": False}
     stream.event(result(1, page), kind="message", chunks=(4096, 4096, 61))
     stream.close("client", "reset")
 
 
-def _session(told: Traffic) -> None:
-    told.post(initialize(0, "claude-code")).answer(200, result(0), Mcp_Session_Id=SESSION)
-    told.post(notification(), session=SESSION).answer(202)
-    told.get(session=SESSION).answer(405, Allow="POST, DELETE")
-    slow = told.post(call(1, "greet", token=1), session=SESSION).stream().event("", id="7_0")
+def _session(traffic: Traffic) -> None:
+    traffic.post(initialize(0, "claude-code")).answer(200, result(0), Mcp_Session_Id=SESSION)
+    traffic.post(notification(), session=SESSION).answer(202)
+    traffic.get(session=SESSION).answer(405, Allow="POST, DELETE")
+    slow = traffic.post(call(1, "greet", token=1), session=SESSION).stream().event("", id="7_0")
     slow.event(progress(1, 1, "asking"), id="7_1").event(request("q", "elicitation/create"), id="7_2").close("server")
-    told.post(result("q", {"action": "accept"}), session=SESSION).answer(202)
-    resumed = told.get(session=SESSION, Last_Event_ID="7_1").stream().raw(b"retry: 500\n\n")
+    traffic.post(result("q", {"action": "accept"}), session=SESSION).answer(202)
+    resumed = traffic.get(session=SESSION, Last_Event_ID="7_1").stream().raw(b"retry: 500\n\n")
     resumed.event(request("q", "elicitation/create"), id="7_2").event(result(1, {"content": []}), id="7_3").close("server")
-    told.post(call(2, "read_file", path="/nowhere"), session=SESSION).answer(200, failed(2, "ENOENT"))
-    told.call("DELETE", fields={"Mcp_Session_Id": SESSION}).answer(200)
+    traffic.post(call(2, "read_file", path="/nowhere"), session=SESSION).answer(200, failed(2, "ENOENT"))
+    traffic.call("DELETE", fields={"Mcp_Session_Id": SESSION}).answer(200)
 
 
 def _error(code: int) -> dict[str, object]:
@@ -70,27 +70,27 @@ def _error(code: int) -> dict[str, object]:
 
 def hostile_traffic(text: str) -> Traffic:
     """Put `text` into every field of HTTP that a peer can fill."""
-    told = Traffic(header=make_header(label=text, wall_ns=WALL_NS), url=f"http://{text}/")
+    traffic = Traffic(header=make_header(label=text, wall_ns=WALL_NS), url=f"http://{text}/")
     raw = text.encode("utf-8", "surrogatepass")
     field = raw.replace(b"\r", b" ").replace(b"\n", b" ")
     lines = b"X-%b: %b\r\nMcp-Session-Id: %b\r\nContent-Type: %b\r\n\r\n" % (field, field, field, field)
     body = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":{"name":"x"}}}'
     for method in (b"POST", field):
-        asking = told.call("POST", whole=False)
-        first = told.records[-1]
+        asking = traffic.call("POST", whole=False)
+        first = traffic.records[-1]
         assert isinstance(first, Open)
         first.head = method + b" /" + field + b" HTTP/1.1\r\n" + lines
         first.forwarded = b"GET " + field + b"\r\nY: " + field + b"\r\n\r\n"
         first.redacted = ((0, len(field), text), (len(first.head) - 5, 9, text))
-        told.frame(asking.request, body if method == b"POST" else raw)
-        told.close(asking.request, text, text)
-        told.open(asking, "response", b"HTTP/1.1 " + field + b"\r\n" + lines)
+        traffic.frame(asking.request, body if method == b"POST" else raw)
+        traffic.close(asking.request, text, text)
+        traffic.open(asking, "response", b"HTTP/1.1 " + field + b"\r\n" + lines)
         asking.note(text, text)
-        asking.response = told.open(
+        asking.response = traffic.open(
             asking, "response", b"HTTP/1.1 404 " + field + b"\r\n" + lines, "sse", injected=method != b"POST"
         )
         for name in (b"data", b"event: endpoint\ndata", b"id: " + field + b"\nevent", b"", field):
             asking.raw(name + b": " + field + b"\n\n", chunks=(5, 1), forwarded=b"data: " + raw + b"\n\n")
         asking.raw(raw, redacted=((0, 1, text),)).close(text, text)
-    told.call("GET").note("left", text)
-    return told
+    traffic.call("GET").note("left", text)
+    return traffic

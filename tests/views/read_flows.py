@@ -6,11 +6,11 @@ from pathlib import Path
 
 from mitmproxy.io import FlowReader  # type: ignore[import-not-found]  # it has an environment of its own
 
-found = []
+flows = []
 with Path(sys.argv[1]).open("rb") as file:
     for flow in FlowReader(file).stream():
         request, response = flow.request, flow.response
         answered = None if response is None else [response.status_code, (response.get_content(strict=False) or b"").decode()]
-        said = (request.raw_content or b"").decode()
-        found.append({"method": request.method, "url": request.url, "said": said, "answered": answered})
-sys.stdout.write(json.dumps(found))
+        body = (request.raw_content or b"").decode()
+        flows.append({"method": request.method, "url": request.url, "said": body, "answered": answered})
+sys.stdout.write(json.dumps(flows))

@@ -35,8 +35,8 @@ def progress(token: Any, at: int, message: str) -> dict[str, Any]:
 
 def given_up(id: Any, reason: str) -> dict[str, Any]:
     """Make a cancellation."""
-    told = cancelled(id)
-    return {**told, "params": {**told["params"], "reason": reason}}
+    notice = cancelled(id)
+    return {**notice, "params": {**notice["params"], "reason": reason}}
 
 
 def opened(label: str, *, begin_ms: int = 0) -> Dialogue:

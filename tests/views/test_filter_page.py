@@ -10,13 +10,50 @@ import pytest
 
 from mcpspy.transcript.filter.filter import filter_of
 from mcpspy.transcript.filter.keys import KEYS
-from mcpspy.views.filter_page import EXAMPLES, keys_section, markdown, page_lines
+from mcpspy.views.filter_page import EXAMPLES, keys_section, page_lines, sections
 from mcpspy.views.text.cells import cells
 from mcpspy.views.text.filter_lines import caret_lines, matching_line
 from mcpspy.views.text.line import line_cells, plain
 from tests.conftest import ROOT
 
 PAGE = ROOT / "docs" / "filter.md"
+
+MAX_MARKDOWN_LETTERS = 120
+"""The longest line of Markdown, where a clause ends early enough."""
+
+_sentences = re.compile(r"(?<=\.) (?=[A-Z`])").split
+_parts = re.compile(r"(?<=[,;:]) ").split
+
+
+def markdown() -> str:
+    """Return the page in Markdown."""
+    first, *rest = sections()
+    parts = [f"# {first.title}", *map(_clauses, first.paragraphs)]
+    for section in rest:
+        parts += [f"## {section.title}", *map(_clauses, section.paragraphs)]
+        if section.heads:
+            table = [section.heads, ("---",) * len(section.heads), *section.rows]
+            parts.append("\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in table))
+    parts.append(
+        "`mcpspy help filter` shows the same on a terminal. This page is generated from `mcpspy/transcript/filter/keys.py` and\n"
+        "`mcpspy/views/filter_page.py`; to write it again, run `MCPSPY_WRITE_DOCS=1 pytest tests/views/test_filter_page.py`."
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _clauses(paragraph: str) -> str:
+    """Break a paragraph of Markdown after sentences, and a long sentence after its clauses too, so that diffs are readable."""
+    lines: list[str] = []
+    for sentence in _sentences(paragraph):
+        line = ""
+        for clause in _parts(sentence):
+            if line and len(line) + 1 + len(clause) > MAX_MARKDOWN_LETTERS:
+                lines.append(line)
+                line = clause
+            else:
+                line = f"{line} {clause}".lstrip()
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def test_the_page_is_generated_from_the_table() -> None:

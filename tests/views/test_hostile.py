@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcpspy.records import Header, Open, Record
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.json.messages import message_lines
+from mcpspy.views.json.rows import message_lines
 from mcpspy.views.text.line import line_cells, plain
 from mcpspy.views.timeline.exchange import carrying_transactions
 from mcpspy.views.timeline.http_wire import wire_lines
@@ -118,7 +118,7 @@ def test_no_records_at_all_make_anything_raise_or_print_anything_dangerous(heade
 def test_json_says_exactly_what_was_said(text: str) -> None:
     transcript = hostile_transcript(text)
     lines = [json.loads(line) for line in message_lines(transcript, transcript.rows)]
-    assert any(one.get("params") == {text: text} for one in lines)
+    assert any(line.get("params") == {text: text} for line in lines)
 
 
 def test_markup_is_text() -> None:

@@ -131,12 +131,12 @@ def test_an_empty_column_is_left_out() -> None:
 def names(value: Any) -> set[str]:
     """Return every member name, except captured ones: HTTP methods, statuses, codes, what was tapped."""
     if isinstance(value, list):
-        return {name for one in value for name in names(one)}
+        return {name for item in value for name in names(item)}
     if not isinstance(value, dict):
         return set()
-    ours = {name: one for name, one in value.items() if name != "tapped"}
-    inner = {name: one for name, one in ours.items() if name not in {"codes", "methods", "statuses"}}
-    return set(ours) | {name for one in inner.values() for name in names(one)}
+    ours = {name: item for name, item in value.items() if name != "tapped"}
+    inner = {name: item for name, item in ours.items() if name not in {"codes", "methods", "statuses"}}
+    return set(ours) | {name for item in inner.values() for name in names(item)}
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -146,9 +146,9 @@ def test_every_field_of_the_numbers_is_documented(name: str) -> None:
 
 def test_the_json_has_the_counts_of_each_tool() -> None:
     (server,) = document(busy_scene().transcript)["servers"]
-    (tools,) = [one for one in server["calls"] if one["method"] == "tools/call"]
-    found = {one["target"]: (one["count"], one["failed"], one["tool_error"]) for one in tools["targets"]}
-    assert found["get_weather"] == (2, 1, 1)
+    (tools,) = [call for call in server["calls"] if call["method"] == "tools/call"]
+    counts = {target["target"]: (target["count"], target["failed"], target["tool_error"]) for target in tools["targets"]}
+    assert counts["get_weather"] == (2, 1, 1)
 
 
 def test_an_unanswered_call_has_no_latency_in_json() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ...transcript.findings.rule import Finding, Rule, Severity
 from ...transcript.model import CaptureInfo, Numbered, Transcript
 
-WORST_FIRST = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+WORST_FIRST = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -94,4 +94,5 @@ def culprit_name(check: CheckResult, finding: Finding) -> str:
 
 
 def _named(side: str, name: str) -> str:
-    return side if name == side else f"{side} {name}"
+    """Name a side; a client that gave no name is `client` already, or `client 2`."""
+    return name if name.split(" ", maxsplit=1)[0] == side else f"{side} {name}"

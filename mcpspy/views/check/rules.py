@@ -35,9 +35,9 @@ def _listed(rule: Rule, longest: int, width: int | None) -> Iterator[Line]:
     indent = longest + 2 + len(severity[0]) + 2
     if width is not None and width - indent < MIN_CELLS:
         yield [(f"  {rule.name}  ", ""), severity]
-        yield from ([(INDENT + part, "dim")] for part in _wrapped(rule.what, width - len(INDENT)))
+        yield from ([(INDENT + part, "dim")] for part in wrapped(rule.what, width - len(INDENT), MAX_LINES))
         return
-    first, *more = _wrapped(rule.what, None if width is None else width - indent)
+    first, *more = wrapped(rule.what, None if width is None else width - indent, MAX_LINES)
     yield [(f"  {rule.name:{longest}}  ", ""), severity, (first, "")]
     yield from ([(" " * indent + part, "")] for part in more)
 
@@ -47,26 +47,19 @@ def rule_lines(rule: Rule, *, width: int | None = None) -> Iterator[Line]:
     yield [(rule.title, "strong")]
     yield [(rule.name, "strong"), (f"  {rule.severity.value}", STYLES[rule.severity]), (f", {rule.family.value}", "dim")]
     yield []
-    for part in _wrapped(rule.what, width):
+    for part in wrapped(rule.what, width, MAX_LINES):
         yield [(part, "")]
-    for title, words in (("Why this is bad", rule.why), ("Who is to blame", rule.blame), ("What to do", rule.fix)):
+    room = None if width is None else width - len(INDENT)
+    for title, words in (("Why this is bad", rule.why), ("Who is to blame", rule.blame), ("What to do", rule.advice)):
         yield []
-        yield from ([(part, style)] for part, style in _titled(title, words, width))
+        yield [(title, "strong")]
+        yield from ([(INDENT + part, "")] for part in wrapped(words, room, MAX_LINES))
     for title, account in (("Example", rule.example), ("As it should be", rule.clean)):
         if account:
             yield []
             yield [(title, "strong")]
             for line in account.split("\n"):
-                yield from ([(INDENT + part, "dim")] for part in _wrapped(line, None if width is None else width - len(INDENT)))
-
-
-def _titled(title: str, words: str, width: int | None) -> Iterator[tuple[str, str]]:
-    yield title, "strong"
-    yield from ((INDENT + part, "") for part in _wrapped(words, None if width is None else width - len(INDENT)))
-
-
-def _wrapped(words: str, limit: int | None) -> list[str]:
-    return [words] if limit is None else wrapped(words, max(limit, 1), MAX_LINES)
+                yield from ([(INDENT + part, "dim")] for part in wrapped(line, room, MAX_LINES))
 
 
 def rule_markdown(rule: Rule) -> str:
@@ -85,5 +78,5 @@ def rule_markdown(rule: Rule) -> str:
 {rule.example}
 ```
 {clean}
-**What to do.** {rule.fix}
+**What to do.** {rule.advice}
 """

@@ -8,13 +8,12 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
-from ...transcript.findings.rule import Finding, Rule, Severity
+from ...transcript.findings.rule import Finding, Rule
 from ..text.escape import json_text, safe_text
 from .model import CheckResult, culprit_name
 from .rules import rule_markdown
 
 SCHEMA_URL = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
 def check_sarif(check: CheckResult, version: str) -> str:
@@ -45,8 +44,8 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "name": "".join(word.capitalize() for word in rule.name.split("-")),
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": f"{rule.what} {rule.why}"},
-        "help": {"text": f"{rule.blame} {rule.fix}", "markdown": rule_markdown(rule)},
-        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "help": {"text": f"{rule.blame} {rule.advice}", "markdown": rule_markdown(rule)},
+        "defaultConfiguration": {"level": rule.severity.value},
         "properties": {"tags": [rule.family.value]},
     }
 
@@ -68,7 +67,7 @@ def _result(check: CheckResult, finding: Finding, names: list[str]) -> dict[str,
     return {
         "ruleId": finding.rule,
         "ruleIndex": names.index(finding.rule),
-        "level": _LEVELS[finding.severity],
+        "level": finding.severity.value,
         "message": {"text": safe_text(f"{finding.what} {finding.blame} {finding.advice}")},
         "locations": [location],
         "occurrenceCount": finding.count,

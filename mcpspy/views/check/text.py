@@ -5,25 +5,25 @@ The last line has the totals.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from shlex import quote
 from typing import Any
 
 from ...transcript.findings.rule import Finding, Severity
 from ...transcript.offers.baseline import ACCEPTED, Baseline, canonical
 from ...transcript.offers.definitions import DefinitionKind
+from ...transcript.outcome import Outcome
 from ...transcript.stats.outcomes import outcomes
-from ..text.cells import wrapped
-from ..text.escape import one_line, safe_text
-from ..text.line import Line, fitted, joined, line_cells
+from ...transcript.stats.troubles import troubles
+from ..text.escape import safe_text
+from ..text.hint import command_lines
+from ..text.line import Line, fitted
 from ..text.units import counted, seconds
-from ..timeline.findings import STYLES
-from ..timeline.summary import shown_captures
+from ..timeline.findings import STYLES, sentence_lines, titled
+from ..timeline.summary import FLAG, WAITING, headline, outcome_counts, shown_captures, trouble_counts
 from .model import WORST_FIRST, CheckResult, culprit_name, is_at_least, worst_first
 
-INDENT = "    "
 MAX_LINES = 6
 """A sentence takes so many lines at most."""
-
-_BETWEEN = (" · ", "dim")
 
 
 def check_lines(check: CheckResult, *, width: int | None = None) -> Iterator[Line]:
@@ -35,9 +35,10 @@ def check_lines(check: CheckResult, *, width: int | None = None) -> Iterator[Lin
         yield fitted([(safe_text(name), "strong"), (": ", "dim"), (_counts_text(findings), "dim")], width)
         for finding in findings:
             yield from _heading(check, finding, width)
-            yield from _sentences(finding, width)
+            sentences = ((finding.what, ""), (finding.blame, "dim"), (f"→ {finding.advice}", ""))
+            yield from sentence_lines(sentences, width, MAX_LINES)
         yield []
-    yield fitted(_totals(check), width)
+    yield from _totals(check, width)
 
 
 def _heading(check: CheckResult, finding: Finding, width: int | None) -> Iterator[Line]:
@@ -50,13 +51,7 @@ def _heading(check: CheckResult, finding: Finding, width: int | None) -> Iterato
     title = check.rules[finding.rule].title
     head: Line = [("  ", ""), (f"{finding.severity.value:7} ", STYLES[finding.severity]), (title, "strong")]
     facts = ["  ".join([finding.rule, place, *when]) for place in _places(check, finding)]
-    line: Line = [*head, (f"  {facts[0]}", "dim")]
-    if width is None or line_cells(line) <= width:
-        yield line
-        return
-    yield fitted(head, width)
-    below: list[Line] = [[(INDENT, ""), (text, "dim")] for text in facts]
-    yield fitted(next((line for line in below if line_cells(line) <= width), below[-1]), width)
+    yield from titled(head, facts, width)
 
 
 def _places(check: CheckResult, finding: Finding) -> list[str]:
@@ -67,45 +62,41 @@ def _places(check: CheckResult, finding: Finding) -> list[str]:
     return [safe_text(f"{name}, line {line}") for name in (path, path.rpartition("/")[2])]
 
 
-def _sentences(finding: Finding, width: int | None) -> Iterator[Line]:
-    limit = None if width is None else max(width - len(INDENT), 1)
-    for words, style in ((finding.what, ""), (finding.blame, "dim"), (f"→ {finding.advice}", "")):
-        text = one_line(words)
-        for part in [text] if limit is None else wrapped(text, limit, MAX_LINES):
-            if part:
-                yield [(INDENT, ""), (part, style)]
-
-
-def _totals(check: CheckResult) -> Line:
-    calls = counted(outcomes(check.transcript).total(), "call")
+def _totals(check: CheckResult, width: int | None) -> list[Line]:
+    of_outcomes = outcomes(check.transcript)
+    calls = counted(of_outcomes.total(), "call")
     models = len(check.transcript.model_calls)
     calls += f" and {counted(models, 'model call')}" if models else ""
     captures = counted(len(shown_captures(check.transcript, check.since)), "capture")
     where = f"in {calls} of {captures} {check.since}".rstrip()
+    unwell = _unwell(check, of_outcomes)
+    sign = ("✗ ", "bad") if check.failed else WAITING if of_outcomes[Outcome.PENDING] else FLAG if unwell else ("✓ ", "good")
     if not check.findings:
-        return [("✓ ", "good"), ("nothing found", "strong"), (f" {where}", "dim")]
-    sign: Line = [("✗ ", "bad")] if check.failed else [("✓ ", "good")]
+        return headline(sign, [[("nothing found", "strong"), (f" {where}", "dim")], *unwell], width)
     counts = check.counts
     parts: list[Line] = [
-        [(_counted(counts[severity], severity), STYLES[severity])] for severity in WORST_FIRST if counts[severity]
+        [(counted(counts[severity], severity), STYLES[severity])] for severity in WORST_FIRST if counts[severity]
     ]
     parts.append([(where, "dim")])
+    parts += unwell
     if not check.failed:
-        parts.append([(f"none is as bad as {_article(check.fail_on)}", "dim")])
-    return [*sign, *joined(parts, _BETWEEN)]
+        article = "an" if check.fail_on is Severity.ERROR else "a"
+        parts.append([(f"none is as bad as {article} {check.fail_on}", "dim")])
+    return headline(sign, parts, width)
 
 
-def _article(severity: Severity) -> str:
-    return f"a {severity.value}" if severity is Severity.WARNING else f"an {severity.value}"
+def _unwell(check: CheckResult, of_outcomes: Counter[Outcome]) -> list[Line]:
+    """Count what was given up, waits, was refused, ended by force or cut; empty where all went as it should."""
+    trouble = troubles(check.transcript)
+    kinds = (Outcome.UNANSWERED, Outcome.CANCELLED, Outcome.PENDING)
+    parts = outcome_counts(Counter({outcome: of_outcomes[outcome] for outcome in kinds}))
+    parts += [[(counted(trouble.refused_calls, "refused call"), "warn")]] if trouble.refused_calls else []
+    return parts + trouble_counts(trouble)
 
 
 def _counts_text(findings: list[Finding]) -> str:
     counts = Counter(finding.severity for finding in findings)
-    return ", ".join(_counted(counts[severity], severity) for severity in WORST_FIRST if counts[severity])
-
-
-def _counted(count: int, severity: Severity) -> str:
-    return counted(count, "note" if severity is Severity.INFO else severity.value)
+    return ", ".join(counted(counts[severity], severity) for severity in WORST_FIRST if counts[severity])
 
 
 def next_lines(check: CheckResult, width: int | None = None) -> list[Line]:
@@ -116,20 +107,10 @@ def next_lines(check: CheckResult, width: int | None = None) -> list[Line]:
     commands = [(f"mcpspy check --explain {findings[0].rule}", "explains this rule")]
     row = next((finding.row for finding in findings if finding.row is not None), None)
     if row is not None and check.address:
-        commands.insert(0, (f"mcpspy show {_quoted(f'{check.address}:{row}')}", "shows this call in full"))
+        commands.insert(0, (f"mcpspy show {quote(f'{check.address}:{row}')}", "shows this call in full"))
     if not is_at_least(findings[0].severity, Severity.WARNING):
         commands = commands[:1]
-    longest = max(len(command) for command, _ in commands)
-    return [
-        [],
-        *(fitted([(safe_text(command.ljust(longest)), "strong"), (f"   {why}", "dim")], width) for command, why in commands),
-    ]
-
-
-def _quoted(text: str) -> str:
-    from shlex import quote
-
-    return quote(text)
+    return command_lines(commands, width)
 
 
 # --- What `mcpspy check --accept` wrote down ---

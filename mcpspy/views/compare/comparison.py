@@ -3,25 +3,24 @@
 Every call that differs is shown.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from datetime import tzinfo
-from typing import TYPE_CHECKING, Final
+from shlex import quote
+from typing import Final
 
+from ...replay.compare.compare import CallChange, Comparison, DurationChange, FindingChange, ServerComparison
 from ...replay.compare.difference import rule_for
-from ..text.escape import one_line, safe_text
+from ...replay.compare.messages import MessageChange
+from ...replay.compare.server import DefinitionChange
+from ...transcript.model import CaptureInfo, Exchange
+from ..text.escape import one_line
+from ..text.hint import command_lines
 from ..text.line import Line, Piece, fitted
 from ..text.units import counted, duration
 from ..timeline.findings import STYLES
 from ..timeline.summary import capture_line, headline
 from .differences import difference_lines, note_lines
-
-if TYPE_CHECKING:
-    from ...replay.compare.compare import CallChange, Comparison, DurationChange, FindingChange, ServerComparison
-    from ...replay.compare.server import DefinitionChange
-    from ...transcript.model import CaptureInfo, Exchange
 
 _SIGNS: Final[dict[str, Piece]] = {"added": ("+ ", "good"), "removed": ("- ", "bad"), "changed": ("~ ", "warn")}
 MAX_CAPTURES: Final = 8
@@ -63,6 +62,7 @@ def _counts(comparison: Comparison) -> Iterator[str]:
         yield f"{counted(differences, 'difference')} in identity"
     yield from _hows("definition", [change.how for server in servers for change in server.definitions])
     yield from _hows("call", [change.how for server in servers for change in server.calls])
+    yield from _hows("message", [change.how for server in servers for change in server.messages])
     yield from _hows("finding", [change.how for server in servers for change in server.findings])
     if comparison.limit.counts and comparison.slower:
         yield f"{counted(len(comparison.slower), 'call')} slower"
@@ -101,6 +101,10 @@ def _server(server: ServerComparison, comparison: Comparison, width: int | None)
         yield from _section("calls", width=width)
         for call in server.calls:
             yield from _call(call, width)
+    if server.messages:
+        yield from _section("messages of the server", "in no exchange", width=width)
+        for message in server.messages:
+            yield from _message(message, width)
     if server.took:
         yield from _section("timing", _limit_words(comparison), width=width)
         for took in server.took:
@@ -140,6 +144,14 @@ def _call(change: CallChange, width: int | None) -> Iterator[Line]:
     if change.repeated and (change.params or change.answer):
         names = ", ".join(one_line(name, 40) for name in change.repeated[:MAX_NAMES])
         yield from note_lines(f"an object has more than one {names}: the last one was compared", indent=6, width=width)
+
+
+def _message(change: MessageChange, width: int | None) -> Iterator[Line]:
+    message = change.row.message
+    row = f"  {'B' if change.how == 'added' else 'A'}:{change.row.row}" + (f"  ×{change.count:,}" if change.count > 1 else "")
+    words: Line = [(one_line(message.method or message.kind.value), "")]
+    yield fitted([("  ", ""), _SIGNS[change.how], *words, (row, "dim")], width)
+    yield from note_lines(one_line(message.raw.decode("utf-8", "replace")), indent=6, width=width)
 
 
 def _took(took: DurationChange, width: int | None) -> Iterator[Line]:
@@ -189,15 +201,5 @@ def next_lines(comparison: Comparison, before: str, after: str, width: int | Non
             commands.append((f"mcpspy show {what}:{row}", f"the first call that differs, {name}"))
     first = next(iter((*changed.params.listed, *changed.answer.listed)), None)
     if first is not None and first.steps:
-        commands.append((f"--ignore {_quoted(rule_for(first.steps))}", "ignores its first difference"))
-    longest = max((len(command) for command, _ in commands), default=0)
-    lines: list[Line] = [
-        fitted([(safe_text(command.ljust(longest)), "strong"), (f"   {why}", "dim")], width) for command, why in commands
-    ]
-    return [[], *lines] if lines else []
-
-
-def _quoted(text: str) -> str:
-    from shlex import quote
-
-    return quote(text)
+        commands.append((f"--ignore {quote(rule_for(first.steps))}", "ignores its first difference"))
+    return command_lines(commands, width)

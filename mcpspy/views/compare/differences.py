@@ -1,18 +1,15 @@
 """Differences of JSON values as lines: the path, the value before, the value after. A long value is cut around the difference."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ...replay.compare.difference import Difference, Differences
 from ...replay.json.canonical import readable_json
+from ..page.text_runs import alike
 from ..text.cells import wrapped
 from ..text.escape import safe_text
 from ..text.line import Line, fitted, line_cells
 from ..text.units import counted
-
-if TYPE_CHECKING:
-    from ...replay.compare.difference import Difference, Differences
 
 VALUE_LETTERS: Final = 160
 """The most letters of a value shown where the width is unbounded."""
@@ -60,7 +57,7 @@ def _values(difference: Difference, letters: int) -> tuple[str, str]:
     begin = 0
     old, new = difference.before, difference.after
     if isinstance(old, str) and isinstance(new, str) and max(len(old), len(new)) > letters:
-        begin = max(0, _common(old, new) - letters // 4)
+        begin = max(0, alike(old, new) - letters // 4)
     before = "" if difference.how == "added" else _shortened(difference.before, begin, letters)
     return before, "" if difference.how == "removed" else _shortened(difference.after, begin, letters)
 
@@ -71,18 +68,6 @@ def _shortened(value: Any, begin: int, letters: int) -> str:
         return safe_text(f"{'…' if begin else ''}{readable_json(text)}{'…' if end else ''}")
     text = readable_json(value)
     return safe_text(text if len(text) <= letters else text[:letters] + "…")
-
-
-def _common(first: str, second: str) -> int:
-    """Return the number of letters that two texts have in common at their beginning."""
-    low, high = 0, min(len(first), len(second))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if first[low:middle] == second[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def note_lines(text: str, *, indent: int, width: int | None) -> Iterator[Line]:

@@ -1,23 +1,17 @@
 """A replay as lines: what it will send, and beside the comparison, what was not sent or not answered, and why."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ...replay.client.outgoing import Effect
+from ...replay.client.outgoing import Effect, Effects, PlannedMessage
+from ...replay.client.plan import Plan, UnsentMessage
+from ...replay.client.player import Report
 from ...replay.mock.miss import request_name
-from ...transcript.model import Kind
+from ...transcript.model import Exchange, Kind, Message
 from ..text.escape import one_line, safe_text
 from ..text.line import Line, Piece, fitted
 from ..text.units import counted
-
-if TYPE_CHECKING:
-    from ...replay.client.outgoing import Effects, PlannedMessage
-    from ...replay.client.plan import Plan, UnsentMessage
-    from ...replay.client.player import Report
-    from ...transcript.model import Exchange, Message
 
 MAX_LISTED: Final = 20
 MAX_NAMES: Final = 8
@@ -96,12 +90,7 @@ def report_lines(report: Report, recorded: dict[int, Exchange], width: int | Non
     late += report.ended.items()
     if late:
         yield []
-        yield fitted([("not answered", "strong")], width)
-        for row, why in late[:MAX_LISTED]:
-            yield fitted(
-                [("  ", ""), *_message_words(recorded[row].request), (f"  row {row}: ", "dim"), (one_line(why), "")], width
-            )
-        yield from _more(len(late))
+        yield from _listed("not answered", [(recorded[row].request, row, why) for row, why in late], width)
     if report.misses:
         yield []
         yield fitted([("requests by the server that were not recorded", "strong")], width)
@@ -112,15 +101,16 @@ def report_lines(report: Report, recorded: dict[int, Exchange], width: int | Non
 
 def unsent_lines(unsent: Iterable[UnsentMessage], width: int | None) -> Iterator[Line]:
     """Yield the messages that were not sent, each with the reason."""
-    listed = list(unsent)
-    if listed:
-        yield fitted([("not sent", "strong")], width)
-    for left_out in listed[:MAX_LISTED]:
-        yield fitted(
-            [("  ", ""), *_message_words(left_out.message), (f"  row {left_out.row}: ", "dim"), (one_line(left_out.why), "")],
-            width,
-        )
-    yield from _more(len(listed))
+    yield from _listed("not sent", [(left_out.message, left_out.row, left_out.why) for left_out in unsent], width)
+
+
+def _listed(title: str, messages: list[tuple[Message, int, str]], width: int | None) -> Iterator[Line]:
+    """Yield messages below a title, each with its row and the reason; nothing where there are none."""
+    if messages:
+        yield fitted([(title, "strong")], width)
+    for message, row, why in messages[:MAX_LISTED]:
+        yield fitted([("  ", ""), *_message_words(message), (f"  row {row}: ", "dim"), (one_line(why), "")], width)
+    yield from _more(len(messages))
 
 
 def _more(count: int) -> Iterator[Line]:

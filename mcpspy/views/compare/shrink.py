@@ -1,25 +1,21 @@
 """The smallest sequence of messages that makes a condition true, as lines and as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ...replay.client.plan import Send
 from ...replay.mock.miss import request_name
-from ...transcript.model import Kind
+from ...replay.shrink import ShrinkResult
+from ...transcript.model import Kind, Message
 from ...wire.json_spans import members
-from ..text.escape import one_line, safe_text
+from ..text.escape import one_line
+from ..text.hint import command_lines
 from ..text.json_text import SCHEMA, as_json
 from ..text.line import Line, fitted
 from ..text.units import counted
 from ..timeline.phrases import outcome_phrase
 from ..timeline.summary import headline
-
-if TYPE_CHECKING:
-    from ...replay.client.plan import Send
-    from ...replay.shrink import ShrinkResult
-    from ...transcript.model import Exchange, Message
 
 PARAMS_LETTERS: Final = 60
 
@@ -44,13 +40,10 @@ def shrunk_lines(shrunk: ShrinkResult, width: int | None) -> Iterator[Line]:
         yield [(f"     and {len(shrunk.sends) - MAX_LISTED:,} more", "dim")]
 
 
-def shrunk_next_lines(shrunk: ShrinkResult, again: str, width: int | None) -> Iterator[Line]:
-    """Yield the next commands after an empty line; `again` is the command that sends the sequence again."""
+def shrunk_next_lines(shrunk: ShrinkResult, again: str, width: int | None) -> list[Line]:
+    """Return the next commands after an empty line; `again` is the command that sends the sequence again."""
     commands = ((f"mcpspy show {quote(shrunk.path)}", "what was sent and answered"), (again, "send it again"))
-    longest = max(len(command) for command, _ in commands)
-    yield []
-    for command, why in commands:
-        yield fitted([(safe_text(command.ljust(longest)), "strong"), (f"   {why}", "dim")], width)
+    return command_lines(commands, width)
 
 
 def _how(shrunk: ShrinkResult) -> str:
@@ -68,7 +61,7 @@ def _send_line(send: Send, shrunk: ShrinkResult) -> Line:
     line += [(" ", ""), (params, "dim")] if params else []
     live = shrunk.live.get(send.row)
     if live is not None:
-        line += [("  ", ""), *_outcome(live)]
+        line += [("  ", ""), *outcome_phrase(live).line()]
         line += [("  ⚑", "warn")] if live.row == shrunk.happened.row else []
     return line
 
@@ -80,12 +73,6 @@ def _params(message: Message) -> str:
     params = members(message.raw).get("params", b"")
     shown = bytes(members(params).get("arguments", b"" if message.target else params))
     return one_line(shown.decode("utf-8", "replace"), PARAMS_LETTERS)
-
-
-def _outcome(live: Exchange) -> Line:
-    phrase = outcome_phrase(live)
-    line: Line = [(phrase.word, phrase.style)]
-    return [*line, (f": {phrase.detail}", "")] if phrase.detail else line
 
 
 def shrunk_json(shrunk: ShrinkResult | None, until: str, again: str, *, of: int, runs: int, unresolved: int) -> str:

@@ -4,22 +4,16 @@ Redacted values are read from shell variables: `$REDACTED_AUTHORIZATION`, `$REDA
 capture could name a header like a variable of the user's environment, and its value would go to whoever made the capture.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from ...transcript.http.head import read_head
+from ...transcript.http.head import Head, read_head
+from ...transcript.http.transaction import Transaction
+from ...transcript.model import CaptureInfo
 from ..text.escape import decoded, safe_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...transcript.http.head import Head
-    from ...transcript.http.transaction import Transaction
-    from ...transcript.model import CaptureInfo
 
 _LEFT_TO_CURL: Final = frozenset((
     "host", "content-length", "transfer-encoding", "connection", "keep-alive", "accept-encoding", "te", "trailer", "upgrade",
@@ -43,7 +37,9 @@ def curl(transaction: Transaction, capture: CaptureInfo) -> Iterator[str]:
     url = variables.word(_url(head, capture, transaction))
     words = [f"curl -sS -N -g -X {_word(transaction.method)} {url}"]
     for name, value in head.fields:
-        if name.lower() not in _LEFT_TO_CURL:
+        if name.startswith("@"):
+            yield f"# the field {safe_text(name)} is left out: curl would read its name as that of a file"
+        elif name.lower() not in _LEFT_TO_CURL:
             words.append(f"-H {variables.word(f'{name}: {value}' if value else f'{name};', name)}")
     words += [f"--data-raw {_word(decoded(body))}"] if body else []
     for name in variables.names.values():

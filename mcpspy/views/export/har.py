@@ -4,26 +4,21 @@ Source: http://www.softwareishard.com/blog/har-12-spec/. Each request is shown w
 stdio hold no HTTP, and so have no entries.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from ...records import Frame
+from ...transcript.http.head import Head
+from ...transcript.http.transaction import Stream, Transaction
+from ...transcript.model import CaptureInfo, Transcript
 from ...wire.encodings import decode_body
 from ...wire.sse import parse
 from ..text.json_text import as_json
 from ..text.units import wall_time
 from .curl import split_url
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from ...records import Frame
-    from ...transcript.http.head import Head
-    from ...transcript.http.transaction import Stream, Transaction
-    from ...transcript.model import CaptureInfo, Transcript
 
 _MS_NS: Final = 1_000_000
 _UNKNOWN: Final = -1

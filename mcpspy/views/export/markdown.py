@@ -10,13 +10,13 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from ...replay.compare.server import identity
-from ...transcript.findings.rule import Severity
+from ...transcript.findings.rule import Finding, Severity
 from ...transcript.model import CaptureInfo, Exchange, Log, ModelCall, Numbered, Outcome, Row, Transcript, UnpairedMessage
 from ..check.model import worst_first
 from ..sequence.layout import diagram
 from ..sequence.mermaid import mermaid
 from ..text.escape import markdown_code, markdown_fence, markdown_text, safe_text
-from ..text.line import plain
+from ..text.line import Line, plain
 from ..text.units import counted, duration, wall_time
 from ..timeline.exchange import row_lines
 from ..timeline.logs import log_line
@@ -25,9 +25,7 @@ from ..timeline.summary import summary
 from ..timeline.timeline import timeline
 
 if TYPE_CHECKING:
-    from ...transcript.findings.rule import Finding
     from ...transcript.llm.tool_trips import ToolTrip
-    from ..text.line import Line
 
 MAX_CALLS: Final = 8
 """The most suspect calls shown in full. A call is suspect if it failed, or a warning or an error is about it."""
@@ -164,7 +162,7 @@ def _findings(findings: Iterable[Finding]) -> Iterator[str]:
 
 def _suspect_calls(rows: list[Row], findings: Iterable[Finding], *, is_part: bool) -> list[Exchange | ModelCall]:
     """Return the calls that failed, or that a warning or an error is about; of selected rows, all calls."""
-    flagged = {finding.row for finding in findings if finding.severity is not Severity.INFO}
+    flagged = {finding.row for finding in findings if finding.severity is not Severity.NOTE}
     calls = (row for row in rows if isinstance(row, Exchange | ModelCall))
     return [call for call in calls if is_part or call.outcome in _BAD or call.row in flagged]
 

@@ -3,24 +3,18 @@
 Source: the Trace Event Format. A bar shows the call, its outcome and its row, but no payload.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...records import CLIENT, Exit, Spawn
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import ChannelEvent, Exchange, ModelCall, UnpairedMessage
+from ...transcript.model import CaptureInfo, ChannelEvent, Exchange, ModelCall, Row, Transcript, UnpairedMessage
 from ..text.escape import one_line
 from ..text.json_text import as_json
 from ..timeline.model_words import model_phrase
 from ..timeline.phrases import event_phrase, outcome_phrase, unpaired_phrase
 from ..timeline.transaction import transaction_phrase
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ...transcript.model import CaptureInfo, Row, Transcript
 
 _US_NS: Final = 1_000
 
@@ -54,14 +48,18 @@ def _events(transcript: Transcript, rows: Iterable[Row]) -> Iterator[dict[str, A
         capture = transcript.captures[row.capture]
         match row:
             case Exchange():
-                bars.setdefault((row.capture, _KINDS[0 if row.sender == CLIENT else 1]), []).append(_exchange(row, capture))
+                bar = _bar(row, row.outcome.value, outcome_phrase(row).detail, capture, id=row.request.id)
+                bars.setdefault((row.capture, _KINDS[0 if row.sender == CLIENT else 1]), []).append(bar)
                 yield from _progress(row)
             case ModelCall():
-                bars.setdefault((row.capture, _KINDS[0]), []).append(_model_call(row, capture))
+                bars.setdefault((row.capture, _KINDS[0]), []).append(
+                    _bar(row, row.outcome.value, model_phrase(row).detail, capture)
+                )
                 if row.first_ns is not None:
                     yield _point(row.capture, row.first_ns, "first token", {"row": row.row})
             case Transaction():
-                bars.setdefault((row.capture, _KINDS[2]), []).append(_transaction(row, capture))
+                phrase = transaction_phrase(row)
+                bars.setdefault((row.capture, _KINDS[2]), []).append(_bar(row, phrase.word, phrase.detail, capture))
             case UnpairedMessage() | ChannelEvent():
                 yield from _instant(row, capture)
     for (index, kind), bars_of_kind in bars.items():
@@ -90,25 +88,10 @@ def _in_lanes(capture: int, kind: str, bars: list[_Bar]) -> Iterator[dict[str, A
         }  # fmt: skip
 
 
-def _exchange(row: Exchange, capture: CaptureInfo) -> _Bar:
-    end_ns = row.at_ns + row.duration_ns if row.duration_ns is not None else capture.last_ns + capture.shift_ns
-    phrase = outcome_phrase(row)
-    arguments = {"row": row.row, "id": row.request.id, "outcome": row.outcome.value, "detail": phrase.detail}
+def _bar(row: Exchange | ModelCall | Transaction, outcome: str, detail: str, capture: CaptureInfo, **more: Any) -> _Bar:
+    end_ns = capture.last_ns + capture.shift_ns if row.duration_ns is None else row.at_ns + row.duration_ns
+    arguments = {"row": row.row, **more, "outcome": outcome, "detail": detail}
     return row.at_ns, max(row.at_ns, end_ns), one_line(f"{row.method} {row.target or ''}".rstrip()), arguments
-
-
-def _model_call(row: ModelCall, capture: CaptureInfo) -> _Bar:
-    end_ns = capture.last_ns + capture.shift_ns if row.ended_ns is None else row.ended_ns
-    phrase = model_phrase(row)
-    arguments = {"row": row.row, "outcome": row.outcome.value, "detail": phrase.detail}
-    return row.at_ns, max(row.at_ns, end_ns), one_line(f"{row.method} {row.target}".rstrip()), arguments
-
-
-def _transaction(row: Transaction, capture: CaptureInfo) -> _Bar:
-    end_ns = capture.last_ns + capture.shift_ns if row.ended_ns is None else row.ended_ns
-    phrase = transaction_phrase(row)
-    arguments = {"row": row.row, "outcome": phrase.word, "detail": phrase.detail}
-    return row.at_ns, max(row.at_ns, end_ns), one_line(f"{row.method} {row.target}"), arguments
 
 
 def _progress(row: Exchange) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 from ...transcript.findings.rule import Finding, Rule
 from ...transcript.stats.outcomes import outcomes
 from ..check.model import WORST_FIRST, CheckResult, culprit_name
-from ..text.json_text import SCHEMA, as_json
+from ..text.json_text import SCHEMA, with_lines
 from .rows import capture_object, finding_object
 
 
@@ -24,15 +24,14 @@ def check_json(check: CheckResult) -> str:
         "failed": check.failed,
     }
     since = {} if check.since_wall_ns is None else {"since_wall_ns": check.since_wall_ns}
-    head = as_json({"schema": SCHEMA, "captures": captures, "summary": summary, **since})[:-1]
-    findings = ",\n".join(as_json(_finding(check, finding)) for finding in check.findings)
-    return f'{head},"findings":[\n{findings}]}}\n' if findings else f'{head},"findings":[]}}\n'
+    head = {"schema": SCHEMA, "captures": captures, "summary": summary, **since}
+    return with_lines(head, "findings", [_finding(check, finding) for finding in check.findings])
 
 
 def rules_json(rules: Iterable[Rule]) -> str:
     """Return the texts of rules as one object, with a rule per line."""
-    lines = ",\n".join(as_json({field.name: str(getattr(rule, field.name)) for field in fields(rule)}) for rule in rules)
-    return f'{{"schema":{SCHEMA},"rules":[\n{lines}]}}\n'
+    texts = [{field.name: str(getattr(rule, field.name)) for field in fields(rule)} for rule in rules]
+    return with_lines({"schema": SCHEMA}, "rules", texts)
 
 
 def _finding(check: CheckResult, finding: Finding) -> dict[str, Any]:

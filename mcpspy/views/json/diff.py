@@ -1,20 +1,17 @@
 """A comparison as JSON for programs: docs/json.md describes every field."""
 
-from __future__ import annotations
-
+from dataclasses import asdict
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ...replay.compare.compare import CallChange, Comparison, ServerComparison
+from ...replay.compare.difference import Difference, Differences
+from ...replay.compare.server import DefinitionChange
 from ...replay.json.canonical import readable_json
 from ...replay.mock.content import VOLATILE
-from ..text.json_text import SCHEMA, RawJson, as_json
+from ...transcript.model import CaptureInfo, Exchange, Transcript
+from ..text.json_text import SCHEMA, RawJson, with_lines
 from .rows import capture_object, finding_object
-
-if TYPE_CHECKING:
-    from ...replay.compare.compare import CallChange, Comparison, ServerComparison
-    from ...replay.compare.difference import Difference, Differences
-    from ...replay.compare.server import DefinitionChange
-    from ...transcript.model import CaptureInfo, Exchange, Transcript
 
 MAX_VALUE_LETTERS: Final = 4_000
 """A longer value is replaced by its size and digest."""
@@ -22,23 +19,16 @@ MAX_VALUE_LETTERS: Final = 4_000
 
 def comparison_json(comparison: Comparison) -> str:
     """Return one object, with a server per line."""
-    head = as_json(
-        {
-            "schema": SCHEMA,
-            "before": _captures(comparison.before),
-            "after": _captures(comparison.after),
-            "summary": _summary(comparison),
-            "ignore": comparison.ignore,
-            "volatile": VOLATILE,
-            "limit": {
-                "factor": comparison.limit.factor,
-                "least_ns": comparison.limit.least_ns,
-                "counts": comparison.limit.counts,
-            },
-        }
-    )[:-1]
-    servers = ",\n".join(as_json(_server(server)) for server in comparison.servers)
-    return f'{head},"servers":[\n{servers}]}}\n' if servers else f'{head},"servers":[]}}\n'
+    head = {
+        "schema": SCHEMA,
+        "before": _captures(comparison.before),
+        "after": _captures(comparison.after),
+        "summary": _summary(comparison),
+        "ignore": comparison.ignore,
+        "volatile": VOLATILE,
+        "limit": asdict(comparison.limit),
+    }
+    return with_lines(head, "servers", map(_server, comparison.servers))
 
 
 def difference_objects(differences: Differences) -> list[dict[str, Any]]:
@@ -78,6 +68,7 @@ def _summary(comparison: Comparison) -> dict[str, Any]:
         "removed": calls.count("removed"),
         "identity": sum(server.identity.count for server in servers),
         "definitions": sum(len(server.definitions) for server in servers),
+        "messages": sum(len(server.messages) for server in servers),
         "findings": sum(len(server.findings) for server in servers),
         "took": sum(len(server.took) for server in servers),
         "slower": len(comparison.slower),
@@ -93,6 +84,10 @@ def _server(server: ServerComparison) -> dict[str, Any]:
         "identity": difference_objects(server.identity),
         "definitions": [_definition(change) for change in server.definitions],
         "calls": [_call(change) for change in server.calls],
+        "messages": [
+            {"how": change.how, "count": change.count, "row": change.row.row, "kind": change.row.message.kind.value}
+            for change in server.messages
+        ],
         "took": [
             _rows(took.before, took.after) | {"before_ns": took.before_ns, "after_ns": took.after_ns} for took in server.took
         ],

@@ -1,19 +1,14 @@
 """A replay as JSON for programs: docs/json.md describes every field."""
 
-from __future__ import annotations
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from ..text.json_text import SCHEMA, RawJson, as_json, payload
+from ...replay.client.outgoing import PlannedMessage
+from ...replay.client.plan import UnsentMessage
+from ...replay.client.player import Report
+from ...replay.compare.compare import Comparison
+from ..text.json_text import SCHEMA, RawJson, as_json, payload, with_lines
 from .diff import comparison_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ...replay.client.outgoing import PlannedMessage
-    from ...replay.client.plan import UnsentMessage
-    from ...replay.client.player import Report
-    from ...replay.compare.compare import Comparison
 
 
 def replay_object(report: Report, path: str, compared: Comparison) -> dict[str, Any]:
@@ -38,8 +33,8 @@ def replays_json(target: Mapping[str, Any], clients: Sequence[dict[str, Any]], s
 
 def plans_json(target: Mapping[str, Any], planned: Iterable[PlannedMessage], left_out: Iterable[UnsentMessage]) -> str:
     """Return what a replay would send, as one object with a message per line."""
-    head = as_json({"schema": SCHEMA, "target": target, "unsent": unsent_objects(left_out)})[:-1]
-    return f'{head},"sends":[\n' + ",\n".join(as_json(_rehearsed_object(message)) for message in planned) + "]}\n"
+    head = {"schema": SCHEMA, "target": target, "unsent": unsent_objects(left_out)}
+    return with_lines(head, "sends", map(_rehearsed_object, planned))
 
 
 def _rehearsed_object(planned: PlannedMessage) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A transcript as JSON: the document of `show --json`, and the objects of `show -f --json`.
+"""A transcript as JSON: the document of `show --json`, the objects of `show -f --json`, and the lines of `export jsonl`.
 
 docs/json.md describes every field. Payloads are included only for rows that were selected by their numbers.
 """
@@ -29,11 +29,19 @@ from ...transcript.model import (
 )
 from ...transcript.phases import Lifecycle, lifecycles
 from ...transcript.stats.outcomes import outcomes
-from ..text.json_text import SCHEMA, as_json, payload
+from ...wire.json_spans import members
+from ..text.escape import decoded
+from ..text.json_text import SCHEMA, RawJson, as_json, payload
+from ..timeline.exchange import messages_of
 from ..timeline.phrases import PROGRESS
 from .llm import llm_objects, model_call_object
-from .messages import id_text, message_object
 from .transactions import transaction_object
+
+CONTENTS = {Kind.REQUEST: "params", Kind.NOTIFICATION: "params", Kind.RESULT: "result", Kind.ERROR: "error"}
+"""The member that holds the content of a message of this kind."""
+
+_NO_JSON = {"invalid-utf-8", "nan"}
+"""Flaws of payloads that official SDKs can read, but that are not JSON."""
 
 _NO_FACTS = {"at_ns", "number", "extra"}
 
@@ -136,7 +144,8 @@ def row_object(row: Row, captures: list[CaptureInfo], *, whole: bool = False) ->
             message = _message(row.message, captures[row.capture], row.message.method or "", whole=whole)
             if row.message.kind is Kind.MALFORMED:
                 message |= payload(row.message.raw)
-            where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
+            where: dict[str, Any] = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
+            where |= {"candidates": row.candidates} if row.candidates else {}
             call = call_object(row, captures[row.capture])
             return {"kind": "unpaired", **where, "message": message, **call, **_transactions(row, captures)}
         case Transaction():
@@ -175,6 +184,8 @@ def _exchange(row: Exchange, capture: CaptureInfo, *, whole: bool) -> dict[str, 
         "revision": row.revision,
         "outcome": row.outcome.value,
     }
+    if row.given_up_ns is not None:
+        members["given_up_ns"] = row.given_up_ns
     if row.response is not None and row.response.result_type is not None:
         members["result_type"] = row.response.result_type
     members |= _failure(row)
@@ -227,7 +238,7 @@ def _message(message: Message, capture: CaptureInfo, method: str, *, whole: bool
 def _facts(record: Record) -> dict[str, Any]:
     """Return the fields of a record, with bytes as text or base64."""
     facts: dict[str, Any] = {"event": type(record).__name__.lower()}
-    fields = {name: getattr(record, name) for name in type(record).__slots__}
+    fields = {name: getattr(record, name) for name in type(record).__slots__}  # type: ignore[union-attr]  # each kind has them
     rare = fields.pop("rare", {})
     for name, value in (fields | rare).items():
         if name in _NO_FACTS or value is None or value is False or value in (b"", "", (), {}):
@@ -329,3 +340,62 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         "blame": finding.blame,
         "advice": finding.advice,
     }
+
+
+def message_lines(transcript: Transcript, rows: list[Row]) -> Iterator[str]:
+    """Yield a line for each message of `rows`, and for each model call, by time."""
+    items: list[tuple[Message | ModelCall, int]] = [(row, row.row) for row in rows if isinstance(row, ModelCall)]
+    items += [(message, row.row) for row in rows if isinstance(row, Exchange | UnpairedMessage) for message in messages_of(row)]
+    items.sort(key=lambda pair: (pair[0].at_ns, pair[0].capture, pair[0].number))
+    for item, row in items:
+        capture = transcript.captures[item.capture]
+        if isinstance(item, ModelCall):
+            yield as_json({"schema": SCHEMA, "server": capture.server, **model_call_object(item, capture, whole=True)})
+            continue
+        lane = {"capture": item.capture, "client": capture.client_of(item), "server": capture.server}
+        yield as_json({"schema": SCHEMA, **lane, "row": row, **message_object(item, capture)})
+
+
+def message_object(message: Message, capture: CaptureInfo) -> dict[str, Any]:
+    """Return a message with its content: the text that was on the wire, with numbers, escapes and duplicate keys as they were."""
+    facts: dict[str, Any] = {
+        "record": message.number,
+        "at_ns": message.at_ns,
+        "first_ns": message.first_ns,
+        "wall_ns": None if capture.header is None else capture.header.wall_ns + message.at_ns - capture.shift_ns,
+        "from": message.sender,
+        "kind": message.kind.value,
+        "bytes": message.size,
+    }
+    transaction = capture.transaction_of(message.stream)
+    if transaction is not None:
+        facts["transaction"] = transaction.number
+    if message.id is not None:
+        facts["id"] = id_text(message)
+    if message.method is not None:
+        facts["method"] = message.method
+    if message.target is not None:
+        facts["target"] = message.target
+    if message.revision is not None:
+        facts["revision"] = message.revision
+    if message.flaws:
+        facts["flaws"] = message.flaws
+    if message.batch:
+        facts["batch"] = True
+    if message.reason:
+        facts["reason"] = message.reason
+    facts.update(_content(message))
+    return facts
+
+
+def id_text(message: Message) -> RawJson | str | None:
+    """Return the id of a message as it was spelled."""
+    return message.id if message.id is None or _NO_JSON.intersection(message.flaws) else RawJson(message.id)
+
+
+def _content(message: Message) -> dict[str, Any]:
+    if message.kind is Kind.MALFORMED or _NO_JSON.intersection(message.flaws):
+        return payload(message.raw)
+    name = CONTENTS[message.kind]
+    content = members(message.raw.removeprefix(b"\xef\xbb\xbf")).get(name)
+    return {} if content is None else {name: RawJson(decoded(bytes(content)))}

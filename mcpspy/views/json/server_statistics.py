@@ -7,16 +7,16 @@ from ...transcript.llm.usage import ModelNumbers, ToolNumbers, leg_numbers
 from ...transcript.model import Numbered, Outcome, Row, Transcript
 from ...transcript.stats.context import ServerCost
 from ...transcript.stats.statistics import CallNumbers, Latency, ServerNumbers, numbers
-from ..text.json_text import SCHEMA, as_json
+from ..text.json_text import SCHEMA, as_json, with_lines
 from .llm import run_object
 from .rows import capture_object, lifecycle_object, summary_object
 
 
 def statistics_json(transcript: Transcript, rows: list[Row] | None = None, *, live: bool) -> str:
     """Return the text of the object, one server per line. `rows` are the rows to count; None counts all."""
-    head = as_json({"schema": SCHEMA, "summary": summary_object(transcript, live=live)})[:-1]
-    servers = ",\n".join(as_json(_server(server)) for server in numbers(transcript, rows) if not server.capture_info.is_model)
-    return f'{head},"servers":[\n{servers}]{_leg(transcript, rows)}}}\n'
+    head = {"schema": SCHEMA, "summary": summary_object(transcript, live=live)}
+    servers = [_server(server) for server in numbers(transcript, rows) if not server.capture_info.is_model]
+    return with_lines(head, "servers", servers, _leg(transcript, rows))
 
 
 def _leg(transcript: Transcript, rows: list[Row] | None) -> str:

@@ -4,33 +4,37 @@ Scripts and styles are allowed by their digests alone, so that captured text can
 The files of the page are arguments. Secrets are not masked here.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64encode
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
-from ...transcript.llm.model_call import ModelCall
-from ...transcript.llm.tool_trips import tool_trips
+from ...transcript.findings.rule import Finding
+from ...transcript.llm.tool_trips import ToolTrip, tool_trips
+from ...transcript.model import ModelCall, Row, Transcript
 from ..check.model import worst_first
+from ..sequence.diagram import Arrow, Aside, Fragment, FragmentKind, OmittedMessages, Step
+from ..sequence.layout import Drawing, diagram
 from ..statistics import statistics_lines
 from ..text.escape import safe_text, xml_text
 from ..text.line import plain
+from ..text.units import counted
+from ..timeline.findings import rule_title
 from ..timeline.summary import capture_lines, summary
 from ..timeline.timeline import timeline
-from .diagram_data import diagram_data
-from .prompts import Prompts
-from .row_details import row_details
+from .row_details import curl_text, prompt_of_call, row_details
 from .rows import page_rows, progress
+from .text_runs import text_runs
 
-if TYPE_CHECKING:
-    from ...transcript.findings.rule import Finding
-    from ...transcript.llm.tool_trips import ToolTrip
-    from ...transcript.model import Row, Transcript
+MIN_LETTERS: Final = 2_000
+"""A shorter prompt is stored whole."""
+
+MAX_HELD: Final = 16
+"""The most prompts whose text is kept in memory; others are built again."""
 
 MAX_DRAWN: Final = 20_000
 """The most messages in the diagram; the list has all."""
@@ -126,7 +130,7 @@ def _digest(text: str) -> str:
 
 def _body(files: Mapping[str, str], **values: str) -> str:
     """Fill the templates of the elements."""
-    return _places(lambda found: values.get(found[1], ""), files["page.html"])
+    return _places(lambda match: values.get(match[1], ""), files["page.html"])
 
 
 def _plain_texts(transcript: Transcript) -> dict[str, str]:
@@ -145,6 +149,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "severity": finding.severity.value,
         "rule": finding.rule,
+        "title": rule_title(finding.rule),
         "row": finding.row,
         "count": finding.count,
         "what": safe_text(finding.what),
@@ -155,7 +160,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 def _plain_finding(finding: Finding) -> str:
     text = " ".join(map(xml_text, (finding.what, finding.blame, "→", finding.advice)))
-    return f"<p><strong>{finding.severity.value} {finding.rule}</strong>: {text}</p>"
+    return f"<p><strong>{finding.severity.value} · {rule_title(finding.rule)} · {finding.rule}</strong>: {text}</p>"
 
 
 def _blocks(transcript: Transcript, rows: Sequence[Row], addresses: Sequence[str]) -> Iterator[str]:
@@ -197,3 +202,100 @@ def _block(id: str, value: Any) -> str:
     for sign, spelled in _BLOCK_SIGNS.items():  # one by one: str.translate takes 57 ms a megabyte, this 7
         text = text.replace(sign, spelled)
     return f'<script type="application/json" id="{id}">{text}</script>\n'
+
+
+def diagram_data(transcript: Transcript, rows: Sequence[Row], max_messages: int) -> dict[str, Any]:
+    """Build the diagram: names of lanes, steps in order, and fragments laid flat. Read by `09-layout.js` and `10-diagram.js`."""
+    layout = diagram(transcript, rows, Drawing(max_messages=max_messages))
+    lanes = {participant.id: at for at, participant in enumerate(layout.participants)}
+    return {
+        "lanes": [safe_text(participant.name) for participant in layout.participants],
+        "steps": _steps(layout.steps, lanes, 0),
+    }
+
+
+def _steps(steps: Sequence[Step], lanes: dict[str, int], depth: int) -> list[dict[str, Any]]:
+    """Build the steps, with lanes by number. A fragment's title is followed by its steps; `size` counts them."""
+    made: list[dict[str, Any]] = []
+    for step in steps:
+        match step:
+            case Arrow():
+                made.append(_step(step, lanes) | {"kind": step.kind.value, "start": lanes[step.start], "end": lanes[step.end]})
+            case Aside():
+                made.append(_step(step, lanes) | {"start": lanes[step.at]})
+            case OmittedMessages():
+                made.append({"title": f"… {counted(step.count, 'more message')}", "depth": depth})
+            case Fragment():
+                inner = _steps(step.steps, lanes, depth + 1)
+                title = f"loop {step.title}" if step.kind is FragmentKind.LOOP else step.title
+                made += [{"fragment": step.kind.value, "title": title, "depth": depth, "size": len(inner)}, *inner]
+    return made
+
+
+def _step(step: Arrow | Aside, lanes: dict[str, int]) -> dict[str, Any]:
+    activations = {"opens": step.opens if isinstance(step, Arrow) else "", "closes": step.closes}
+    fields = {"at": step.at_ns, "text": step.text, "style": step.style, "row": step.row}
+    return fields | {name: lanes[lane] for name, lane in activations.items() if lane in lanes}
+
+
+class _Texts(NamedTuple):
+    """A prompt, and the command that sends it."""
+
+    prompt: str
+    curl: str
+
+
+class Prompts:
+    """Prompts of a page, each as its difference from an earlier prompt, and the commands that send them likewise.
+
+    The script `01-data.js` restores them; change the two together. Nothing is left out.
+    """
+
+    __slots__ = ("_by_number", "_held", "_last", "_places", "_transcript")
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._transcript = transcript
+        self._by_number = {call.row: call for call in transcript.model_calls}
+        self._places: dict[int, int] = {}
+        """The positions of the calls whose prompts can be referred to, by row number."""
+        self._held: OrderedDict[int, _Texts] = OrderedDict()
+        self._last: dict[int, int] = {}
+        """The row number of the last of these, by capture."""
+
+    def shorten(self, call: ModelCall, place: int, what: dict[str, Any]) -> None:
+        """Store the prompt of `call`, which has this place in the list, as a difference from an earlier call, if that is shorter."""
+        prompt = what["messages"][0]
+        if "text" not in prompt or "curl" not in what:
+            return
+        texts = _Texts(prompt["text"], what["curl"])
+        number = self._like(call)
+        if number and len(texts.prompt) >= MIN_LETTERS:
+            like = self._texts(number)
+            pieces, command = text_runs(texts.prompt, like.prompt), text_runs(texts.curl, like.curl)
+            if 2 * sum(len(piece) for piece in pieces if isinstance(piece, str)) < len(texts.prompt):
+                del prompt["text"]
+                prompt |= {"like": self._places[number], "pieces": pieces}
+                what["curl"] = {"like": self._places[number], "pieces": command}
+        self._places[call.row] = place
+        self._last[call.capture] = call.row
+        self._hold(call.row, texts)
+
+    def _like(self, call: ModelCall) -> int:
+        """Find the row number of the call that this one continues, else of the call before it. 0 if there is none."""
+        number = call.before
+        while number and number not in self._places:
+            number = self._by_number[number].before if number in self._by_number else 0
+        return number or self._last.get(call.capture, 0)
+
+    def _texts(self, number: int) -> _Texts:
+        if number not in self._held:
+            call = self._by_number[number]
+            capture = self._transcript.captures[call.capture]
+            self._hold(number, _Texts(prompt_of_call(call)["text"], curl_text(call.transaction, capture)))
+        self._held.move_to_end(number)
+        return self._held[number]
+
+    def _hold(self, number: int, texts: _Texts) -> None:
+        self._held[number] = texts
+        if len(self._held) > MAX_HELD:
+            self._held.popitem(last=False)

@@ -3,23 +3,23 @@
 The script `08-detail.js` reads this data; change the two together.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
-
+from ...records import CLIENT, SERVER
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Exchange, ModelCall, Row, Transcript, UnpairedMessage
+from ...transcript.llm.tool_trips import ToolTrip
+from ...transcript.message import Message
+from ...transcript.model import CaptureInfo, Exchange, ModelCall, Row, Transcript, UnpairedMessage
 from ..export.curl import curl
+from ..json.llm import model_call_object
 from ..text.escape import decoded, safe_text
-from ..text.json_text import payload
+from ..text.json_text import as_json, payload
+from ..text.line import plain
 from ..timeline.exchange import messages_of
-from .model_calls import description_of_call, messages_of_call
+from ..timeline.model_call import model_call_lines
 
-if TYPE_CHECKING:
-    from ...transcript.llm.tool_trips import ToolTrip
-    from ...transcript.message import Message
-    from ...transcript.model import CaptureInfo
+MAX_DESCRIPTION_LINES = 1_000
 
 MAX_CHUNK_SIZES: Final = 60
 
@@ -78,3 +78,32 @@ def _transaction(transaction: Transaction) -> dict[str, Any]:
 
 def _head(raw: bytes) -> str:
     return "\n".join(safe_text(line) for line in decoded(raw).strip("\r\n").replace("\r\n", "\n").split("\n"))
+
+
+def description_of_call(row: ModelCall, transcript: Transcript, tool_trips: Iterable[ToolTrip]) -> list[str]:
+    """Describe a model call as `show` does, without heading and HTTP: turns folded by role, and the target of each tool use."""
+    lines = [plain(line) for line in model_call_lines(transcript, row, tool_trips)]
+    blank = next((at for at, line in enumerate(lines) if not line), 0)
+    last = len(lines) - 1 - next((at for at, line in enumerate(reversed(lines)) if not line), 0)
+    return lines[1:blank] + lines[blank:last][:MAX_DESCRIPTION_LINES]
+
+
+def messages_of_call(row: ModelCall, capture: CaptureInfo) -> list[dict[str, Any]]:
+    """Build the prompt as it was sent, and the answer as it was assembled."""
+    made = [prompt_of_call(row)]
+    answer = model_call_object(row, capture, whole=True)["answer"]
+    response = row.transaction.response
+    if answer is not None and response is not None:
+        made.append(
+            _call_message(SERVER, "answer", row.ended_ns or response.at_ns, response.opened.number, as_json(answer).encode())
+        )
+    return made
+
+
+def prompt_of_call(row: ModelCall) -> dict[str, Any]:
+    """Return the prompt as it was sent."""
+    return _call_message(CLIENT, "prompt", row.at_ns, row.number, row.payload)
+
+
+def _call_message(sender: str, kind: str, at_ns: int, number: int, raw: bytes) -> dict[str, Any]:
+    return {"from": sender, "kind": kind, "at": at_ns, "record": number, "bytes": len(raw), **payload(raw)}

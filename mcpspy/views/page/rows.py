@@ -3,8 +3,6 @@
 The script `01-data.js` reads this data; change the two together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -24,7 +22,7 @@ from ..text.escape import one_line, safe_text
 from ..timeline.calls import with_call
 from ..timeline.model_words import model_phrase
 from ..timeline.phrases import Phrase, event_phrase, log_text, outcome_phrase, unpaired_phrase
-from ..timeline.transaction import transaction_phrase
+from ..timeline.transaction import body_bytes, transaction_phrase
 
 MAX_TARGET_LETTERS: Final = 200
 MAX_LOG_LETTERS: Final = 400
@@ -111,10 +109,10 @@ def _words(row: Row, capture: CaptureInfo) -> _Words | None:
             return _Words("unpaired", row.message.sender, phrase.word, "", phrase._replace(word=""), row.message.size)
         case Transaction():
             call = one_line(row.method), one_line(row.target, MAX_TARGET_LETTERS)
-            return _Words("transaction", CLIENT, *call, transaction_phrase(row), _body_bytes(row), row.duration_ns)
+            return _Words("transaction", CLIENT, *call, transaction_phrase(row), body_bytes(row), row.duration_ns)
         case ModelCall():
             call = one_line(row.method), one_line(row.target)
-            return _Words("model call", CLIENT, *call, model_phrase(row), _body_bytes(row.transaction), row.duration_ns)
+            return _Words("model call", CLIENT, *call, model_phrase(row), body_bytes(row.transaction), row.duration_ns)
         case Log():
             text = one_line(log_text(row.raw, MAX_LOG_LETTERS), MAX_LOG_LETTERS)
             return _Words("log", "", "stderr", text, Phrase("", "dim"), len(row.raw))
@@ -129,10 +127,6 @@ def _exchange(row: Exchange, capture: CaptureInfo) -> _Words:
     words = one_line(row.method), one_line(row.target or "", MAX_TARGET_LETTERS)
     size = row.request.size + (row.response.size if row.response else 0)
     return _Words("exchange", row.sender, *words, with_call(outcome_phrase(row), row, capture), size, row.duration_ns)
-
-
-def _body_bytes(transaction: Transaction) -> int:
-    return sum(stream.body_bytes for stream in (transaction.request, transaction.response) if stream is not None)
 
 
 def progress(rows: Sequence[Row]) -> dict[str, list[int]]:

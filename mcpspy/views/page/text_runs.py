@@ -4,8 +4,6 @@ Each prompt of a conversation contains the one before it, so a page with whole p
 The pieces, joined, are the text again, whatever it is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, groupby, pairwise
@@ -26,15 +24,15 @@ Piece = str | tuple[int, int]
 
 def text_runs(text: str, before: str) -> list[Piece]:
     """Split `text` into pieces relative to `before`."""
-    head = _alike(text, before)
-    tail = _alike(text[head:], before[head:], backward=True)
+    head = alike(text, before)
+    tail = alike(text[head:], before[head:], backward=True)
     pieces: list[Piece] = [(0, head)]
     pieces += _between(text[head : len(text) - tail], before[head : len(before) - tail], head)
     pieces.append((len(before) - tail, len(before)))
     return _counted_in_utf16(list(_merged(pieces, before)), before)
 
 
-def _alike(text: str, other: str, *, backward: bool = False) -> int:
+def alike(text: str, other: str, *, backward: bool = False) -> int:
     """Count the equal characters at the beginning, or at the end. Halves are compared, so the work is linear."""
     same, differ = 0, min(len(text), len(other)) + 1
     while differ - same > 1:

@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from ..text.python_literal import has_literal, literal, quoted, text_literal
+from ..text.python_literal import Formatted, has_literal, literal, quoted, text_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,7 +134,7 @@ class AnswerAssertions:
                 yield from self._block(message["content"], f"result.messages[{at}].content")
 
     def _text(self, text: str, code: str) -> Iterator[str]:
-        if len(text) <= MAX_TEXT_LETTERS:
+        if len(text) <= MAX_TEXT_LETTERS or isinstance(text, Formatted):  # which cannot be cut
             yield from self._assertion(f"{code} == ", text)
         else:
             beginning = quoted(text[:KEPT_LETTERS])

@@ -17,6 +17,7 @@ from .answers import AnswerAssertions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .made_up import MadeUpValues
     from .sdk import Dialect
 
 MAX_COMMENT_LETTERS: Final = 100
@@ -35,7 +36,7 @@ REFERENCES: Final = {"ref/prompt": "PromptReference", "ref/resource": "ResourceT
 
 
 def call_lines(
-    transcript: Transcript, exchange: Exchange, indent: str, dialect: Dialect, *, lists_tools: bool
+    transcript: Transcript, exchange: Exchange, indent: str, dialect: Dialect, made_up: MadeUpValues, *, lists_tools: bool
 ) -> Iterator[str]:
     """Yield the statements for one recorded call, after a comment with its row. Yields nothing for later rounds of a call.
 
@@ -47,7 +48,7 @@ def call_lines(
     if exchange.method in BY_THEMSELVES or (call is not None and call.row != exchange.row):
         return
     last = exchange if call is None else call.last_round
-    expression = _expression(exchange, indent, dialect, lists_tools=lists_tools)
+    expression = _expression(exchange.method, made_up.params(exchange), indent, dialect, lists_tools=lists_tools)
     why = "the SDK has no method for this" if expression is None else _why_not(last)
     yield ""
     yield f"{indent}# row {exchange.row}: {_comment(exchange)}{f': not called here, {why}' if why else ''}"
@@ -57,9 +58,12 @@ def call_lines(
         yield from _error_lines(last, expression, indent, dialect)
         return
     yield f"{indent}result = await {expression}"
+    assignments = list(made_up.assignments(last, indent))
     result = last.response.result if last.response is not None else None
     if isinstance(result, dict):
-        yield from AnswerAssertions(recorded, indent, dialect).lines(exchange.method, result)
+        assertions = list(AnswerAssertions(recorded, indent, dialect).lines(exchange.method, made_up.answer(result)))
+        first = 1 if exchange.method == "tools/call" else 0  # whether it failed, before anything is taken from it
+        yield from (*assertions[:first], *assignments, *assertions[first:])
 
 
 def _why_not(last: Exchange) -> str:
@@ -82,12 +86,11 @@ def _error_lines(exchange: Exchange, expression: str, indent: str, dialect: Dial
                 yield f"{indent}assert caught.value.{dialect.error_at}{member} == {literal(error[member])}"
 
 
-def _expression(exchange: Exchange, indent: str, dialect: Dialect, *, lists_tools: bool) -> str | None:
+def _expression(method: str, params: Any, indent: str, dialect: Dialect, *, lists_tools: bool) -> str | None:
     """Return the call of the SDK that sends a request; None where there is none. All lines but the first begin with `indent`."""
-    params = exchange.request.params or {}
     if not isinstance(params, dict) or "task" in params or not has_literal(params):
         return None
-    method, target = exchange.method, params.get("name", params.get("uri"))
+    target = params.get("name", params.get("uri"))
     if method in _LISTS:
         cursor = params.get("cursor")
         return f"client.{_LISTS[method]}({'' if cursor is None else f'cursor={literal(cursor)}'})"

@@ -17,6 +17,7 @@ from ...transcript.model import CaptureInfo, Exchange, Kind, Outcome, Row, Trans
 from ..text.escape import safe_text
 from ..text.python_literal import has_literal, literal, quoted
 from .calls import call_lines
+from .made_up import MadeUpValues
 from .sdk import SDK_1, SDK_2, Dialect
 
 if TYPE_CHECKING:
@@ -38,18 +39,24 @@ def pytest_module(
     """Yield the lines of a module that tests `rows`. `names` are the fixture's names of the captures, by their indices."""
     tests: list[str] = []
     functions: set[str] = set()
+    made_up = MadeUpValues(transcript, dialect)
     for capture in transcript.captures:
         function = _free(_identifier(capture.server), functions)
         functions.add(function)
-        tests += _Test(transcript, capture, dialect).lines(rows, function, names.get(capture.index, ""))
+        tests += _Test(transcript, capture, dialect, made_up).lines(rows, function, names.get(capture.index, ""))
     text = "\n".join(tests)
     calls = "await call(" in text
     yield '"""Requests of an MCP client, sent again to a server that pytest plays from the capture.'
+    yield ""
+    yield "It guards the client, since the real server does not run. This guards the server:"
+    yield ""
+    yield from (f"    mcpspy replay captures/{_harmless(name)} -- COMMAND…" for name in dict.fromkeys(names.values()))
     yield ""
     yield "Written by `mcpspy export pytest`; edit it as you like."
     yield '"""'
     yield ""
     yield "import asyncio"
+    yield from (f"import {name}" for name, sign in (("json", "json.loads("), ("re", "re.search(")) if sign in text)
     yield ""
     if "pytest.raises" in text:
         yield "import pytest"
@@ -69,10 +76,11 @@ def pytest_module(
 class _Test:
     """The test of one capture."""
 
-    __slots__ = ("_answers", "_dialect", "_lists_tools", "_capture", "_transcript")
+    __slots__ = ("_answers", "_dialect", "_lists_tools", "_made_up", "_capture", "_transcript")
 
-    def __init__(self, transcript: Transcript, capture: CaptureInfo, dialect: Dialect) -> None:
+    def __init__(self, transcript: Transcript, capture: CaptureInfo, dialect: Dialect, made_up: MadeUpValues) -> None:
         self._transcript = transcript
+        self._made_up = made_up
         self._capture = capture
         self._dialect = dialect
         self._answers = _answers(transcript, capture)
@@ -97,8 +105,9 @@ class _Test:
         """Return the lines for the calls of one recorded client; none if it did no more than connect."""
         inner = INDENT + INDENT
         lines: list[str] = []
+        self._made_up.forget()
         for exchange in sequence:
-            lines += call_lines(self._transcript, exchange, inner, self._dialect, lists_tools=self._lists_tools)
+            lines += call_lines(self._transcript, exchange, inner, self._dialect, self._made_up, lists_tools=self._lists_tools)
         return lines
 
     def _client(self, lines: Sequence[str], *, one_of: int) -> Iterator[str]:
@@ -188,6 +197,11 @@ def _recorded_from(capture: CaptureInfo) -> Iterator[str]:
     if isinstance(origin, str) or (isinstance(origin, list) and all(isinstance(word, str) for word in origin)):
         yield f"{INDENT}# Recorded from {safe_text(literal(origin, cells=1 << 30))}"
         yield f"{INDENT}# With that as `record=` of serve(), `pytest --mcpspy-record=all` calls the real server, and records it."
+
+
+def _harmless(name: str) -> str:
+    """Return a file's name for a docstring, where nothing in it ends that."""
+    return re.sub(r"[^\w.-]", "-", safe_text(name))
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -53,6 +53,7 @@ SDK_1: Final = Dialect(
         "is_error": "isError",
         "structured_content": "structuredContent",
         "mime_type": "mimeType",
+        "next_cursor": "nextCursor",
         "uri_template": "uriTemplate",
         "resource_templates": "resourceTemplates",
     },

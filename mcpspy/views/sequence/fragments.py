@@ -38,14 +38,14 @@ def grouped(steps: Sequence[Flat], transcript: Transcript, rows: Sequence[Row], 
 
 
 def _parts(steps: Sequence[Flat], phases: _Phases | None) -> list[tuple[PhaseName | None, list[Flat]]]:
-    return [] if phases is None else [(name, list(some)) for name, some in groupby(steps, key=phases.feed)]
+    return [] if phases is None else [(name, list(flat_steps)) for name, flat_steps in groupby(steps, key=phases.feed)]
 
 
 def _in_phases(parts: Sequence[tuple[PhaseName | None, list[Flat]]], transcript: Transcript) -> list[Step]:
     made: list[Step] = []
-    for name, some in parts:
-        inner = _with_rounds(some, transcript)
-        made += inner if name is None else [Fragment(kind=FragmentKind.PHASE, title=_title(name, some), steps=inner)]
+    for name, flat_steps in parts:
+        inner = _with_rounds(flat_steps, transcript)
+        made += inner if name is None else [Fragment(kind=FragmentKind.PHASE, title=_title(name, flat_steps), steps=inner)]
     return made
 
 
@@ -85,41 +85,46 @@ def _phases(transcript: Transcript, rows: Sequence[Row], steps: Sequence[Flat]) 
     capture = transcript.captures[captures.pop()]
     if len(capture.clients) > 1:
         return None
-    course = Lifecycle(capture)
+    lifecycle = Lifecycle(capture)
     for row in transcript.rows:
         if row.capture == capture.index:
-            course.feed(row)
-    left_ns = next((phase.begin_ns for phase in course.phases if phase.name is PhaseName.SHUTDOWN), None)
-    known = {row.row: row for row in rows if isinstance(row, (Exchange, Transaction, ModelCall))}
-    said_ns = max((step.at_ns for step in steps if not isinstance(known.get(_row(step)), Transaction)), default=0)
-    return _Phases(known, left_ns, said_ns)
+            lifecycle.feed(row)
+    left_ns = next((phase.begin_ns for phase in lifecycle.phases if phase.name is PhaseName.SHUTDOWN), None)
+    rows_by_number = {row.row: row for row in rows if isinstance(row, (Exchange, Transaction, ModelCall))}
+    last_message_ns = max(
+        (step.at_ns for step in steps if not isinstance(rows_by_number.get(_row(step)), Transaction)), default=0
+    )
+    return _Phases(rows_by_number, left_ns, last_message_ns)
 
 
 class _Phases:
     """Assignment of steps to phases. Requests begin phases, and no step returns to an earlier one."""
 
-    __slots__ = ("_left_ns", "_now", "_rows", "_said_ns")
+    __slots__ = ("_left_ns", "_now", "_rows", "_last_message_ns")
 
-    def __init__(self, rows: Mapping[int, Exchange | Transaction | ModelCall], left_ns: int | None, said_ns: int) -> None:
+    def __init__(
+        self, rows: Mapping[int, Exchange | Transaction | ModelCall], left_ns: int | None, last_message_ns: int
+    ) -> None:
         self._rows = rows
         self._left_ns = left_ns
-        self._said_ns = said_ns
+        self._last_message_ns = last_message_ns
         """When the last message was sent. Streams that end later belong to the shutdown."""
         self._now: PhaseName | None = None
 
     def feed(self, step: Flat) -> PhaseName | None:
         """Return the phase of the step. None before the first phase."""
-        begun = self._begun(step)
-        if begun is not None and (self._now is None or _ORDER.index(begun) > _ORDER.index(self._now)):
-            self._now = begun
+        phase = self._begun_by(step)
+        if phase is not None and (self._now is None or _ORDER.index(phase) > _ORDER.index(self._now)):
+            self._now = phase
         return self._now
 
-    def _begun(self, step: Flat) -> PhaseName | None:
+    def _begun_by(self, step: Flat) -> PhaseName | None:
+        """Return the phase that a step begins; None if it begins none."""
         if self._left_ns is not None and step.at_ns >= self._left_ns:
             return PhaseName.SHUTDOWN
         row = self._rows.get(_row(step))
         if not isinstance(step, Arrow) or step.kind is not ArrowKind.REQUEST:
-            is_end = isinstance(row, Transaction) and step.at_ns > self._said_ns and self._now is not PhaseName.START
+            is_end = isinstance(row, Transaction) and step.at_ns > self._last_message_ns and self._now is not PhaseName.START
             return PhaseName.START if self._now is None else PhaseName.SHUTDOWN if is_end else None
         if isinstance(row, ModelCall):
             return PhaseName.CALLS

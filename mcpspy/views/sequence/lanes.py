@@ -3,8 +3,6 @@
 Over HTTP the stream of a GET can have a lane of its own, beside the POSTs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Final
 

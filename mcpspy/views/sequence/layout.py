@@ -1,19 +1,14 @@
 """The layout of a sequence diagram: rows as steps, in order, cut if there are too many, and grouped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from ...transcript.model import Row, Transcript
 from .diagram import Arrow, Aside, Detail, Diagram, OmittedMessages
 from .fragments import grouped
 from .lanes import PROXY_ID, USER_ID, DiagramLanes
 from .repeats import repeats
 from .steps import Drawn, Steps
-
-if TYPE_CHECKING:
-    from ...transcript.model import Row, Transcript
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

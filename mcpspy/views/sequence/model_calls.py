@@ -4,26 +4,20 @@ The user is not recorded: the words come from prompts, and from answers without 
 rows of its server.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ...transcript.llm.agent_runs import agent_runs
-from ...transcript.llm.tool_trips import tool_trips
+from ...transcript.llm.agent_runs import AgentRun, agent_runs
+from ...transcript.llm.prompt import Prompt, ToolReturn, Turn
+from ...transcript.llm.tool_trips import ToolTrip, tool_trips
+from ...transcript.model import ModelCall, Transcript
 from ...transcript.outcome import Outcome
 from ..text.escape import one_line, safe_text
 from ..text.units import counted, duration
 from ..timeline.model_words import answer_words, first_token_words, model_phrase, quoted_text
 from .diagram import Arrow, ArrowKind, Aside, Detail
+from .lanes import DiagramLanes
 from .payloads import bounded
-
-if TYPE_CHECKING:
-    from ...transcript.llm.agent_runs import AgentRun
-    from ...transcript.llm.prompt import Prompt, ToolReturn, Turn
-    from ...transcript.llm.tool_trips import ToolTrip
-    from ...transcript.model import ModelCall, Transcript
-    from .lanes import DiagramLanes
 
 LETTERS: Final = 60
 MORE_LETTERS: Final = 100

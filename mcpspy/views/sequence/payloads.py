@@ -3,21 +3,17 @@
 Every line is safe for a terminal, and long payloads are cut; `show @:7` shows all.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from json import loads
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from ...transcript.message import Message
 from ...wire.json_spans import members
 from ..text.escape import decoded, one_line, safe_text
 from ..text.line import plain
 from ..text.pretty import pretty
 from ..text.units import counted
-
-if TYPE_CHECKING:
-    from ...transcript.message import Message
 
 MAX_LETTERS: Final = 80
 """The longest payload in one line, in characters."""
@@ -67,7 +63,7 @@ def bounded(texts: Iterable[str]) -> list[str]:
 
 def _readable(text: str) -> str:
     r"""Replace `\u` escapes by their characters: `\u5317` is 北. ASCII and invisible characters stay escaped."""
-    return _escapes(lambda found: sign if (sign := loads(f'"{found[0]}"')) > "\x7f" and sign.isprintable() else found[0], text)
+    return _escapes(lambda match: sign if (sign := loads(f'"{match[0]}"')) > "\x7f" and sign.isprintable() else match[0], text)
 
 
 def _payload(message: Message) -> bytes | None:

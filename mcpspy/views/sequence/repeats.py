@@ -3,8 +3,6 @@
 Rows with a finding and rows that failed are always drawn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Iterator
 from itertools import groupby
 from typing import Any, Final, NamedTuple

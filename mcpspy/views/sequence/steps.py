@@ -39,12 +39,12 @@ from ..timeline.phrases import (
 )
 from ..timeline.transaction import ended_words, status_note, transaction_phrase
 from .diagram import Arrow, ArrowKind, Aside, Detail
+from .lanes import DiagramLanes
 from .payloads import in_one_line, lines
 from .repeats import Drawable, RepeatedExchange, RepeatedNotification
 
 if TYPE_CHECKING:
     from ...transcript.llm.agent_runs import AgentRun
-    from .lanes import DiagramLanes
     from .model_calls import ModelSteps
 
 ACCEPTED: Final = 202
@@ -153,19 +153,19 @@ class Steps:
     def _request(self, row: Exchange, words: str) -> Arrow:
         start, end = self._ends(row, row.sender)
         worker = self._lanes.server(row) if row.sender == CLIENT else end
-        said, details = self._payload(row.request)
+        payload_words, details = self._payload(row.request)
         return Arrow(
-            at_ns=row.at_ns, start=start, end=end, kind=ArrowKind.REQUEST, text=f"{words} {said}".rstrip(), row=row.row,
+            at_ns=row.at_ns, start=start, end=end, kind=ArrowKind.REQUEST, text=f"{words} {payload_words}".rstrip(), row=row.row,
             opens=worker, details=details, stops=_stops(row.transaction),
         )  # fmt: skip
 
     def _response(self, row: Exchange, response: Message, words: str, style: str) -> Arrow:
         start, end = self._ends(response, response.sender)
         worker = self._lanes.server(row) if row.sender == CLIENT else self._lanes.client(row)
-        said, details = self._payload(response)
+        payload_words, details = self._payload(response)
         return Arrow(
-            at_ns=response.at_ns, start=start, end=end, kind=ArrowKind.RESPONSE, text=f"{words} {said}".rstrip(), style=style,
-            row=row.row, closes=worker, details=details,
+            at_ns=response.at_ns, start=start, end=end, kind=ArrowKind.RESPONSE, text=f"{words} {payload_words}".rstrip(),
+            style=style, row=row.row, closes=worker, details=details,
         )  # fmt: skip
 
     def _payload(self, message: Message) -> tuple[str, tuple[str, ...]]:
@@ -311,13 +311,13 @@ class Steps:
     ) -> Numbered:
         """Draw a status that was the whole response. It is drawn after the request, even if it came before the request ended."""
         client, server = self._ends(row, CLIENT)
-        asked = row.message if isinstance(row, UnpairedMessage) else row.request
+        message = row.message if isinstance(row, UnpairedMessage) else row.request
         text = f"{row.row} {status_words(carried)}{' by mcpspy' if response.injected else ''}"
         arrow = Arrow(
-            at_ns=max(response.at_ns, asked.at_ns), start=server, end=client, kind=ArrowKind.RESPONSE, text=text, style=style,
+            at_ns=max(response.at_ns, message.at_ns), start=server, end=client, kind=ArrowKind.RESPONSE, text=text, style=style,
             row=row.row, closes=closes, injected=response.injected,
         )  # fmt: skip
-        return max(response.opened.number, asked.number), arrow
+        return max(response.opened.number, message.number), arrow
 
     def _transaction(self, row: Transaction) -> Iterator[Numbered]:
         """Draw a request without a message, and its status or the side that gave up."""
@@ -377,8 +377,8 @@ class Steps:
 
     def _arrow(self, message: Message, kind: ArrowKind, text: str, row: int, style: str = "") -> Arrow:
         start, end = self._ends(message, message.sender)
-        said, details = ("", ()) if message.method == PROGRESS else self._payload(message)
-        words = f"{text} {said}".rstrip()
+        payload_words, details = ("", ()) if message.method == PROGRESS else self._payload(message)
+        words = f"{text} {payload_words}".rstrip()
         return Arrow(at_ns=message.at_ns, start=start, end=end, kind=kind, text=words, style=style, row=row, details=details)
 
     def _ends(self, about: Row | Message, sender: str) -> tuple[str, str]:

@@ -3,8 +3,6 @@
 Takes facts that were gathered already. Does not look at a store, a clock or a time zone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Sentences about the size of the store, its quota, and what was deleted, shared by `list`, `prune` and `wrap`."""
 
-from __future__ import annotations
-
 from ..text.units import counted, size
 
 

@@ -1,9 +1,7 @@
 """The result of `mcpspy verify` for a capture, as lines and as JSON: its status, and what is wrong where."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..text.cells import wrapped
@@ -20,29 +18,29 @@ _MOST_LINES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureProblem:
-    """One problem of a capture. `line` counts from 1, `offset` is its first byte in the file."""
+    """One problem of a capture, as JSON has it. `line` counts from 1, `offset` is its first byte in the file."""
 
     status: str
     reason: str
-    text: str
     line: int
     offset: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedCapture:
-    """The result for one capture. `records` and `frames` are the usable ones; `left_out` lines and bytes are not usable."""
+    """The result for one capture, as JSON has it. `records` and `frames` are the usable ones."""
 
     path: str
     status: str
-    live: bool
     complete: bool
+    live: bool
     format: int | None
     size_bytes: int
     records: int
     frames: int
-    left_out_lines: int
-    left_out_bytes: int
+    unusable_lines: int
+    unusable_bytes: int
     problems: tuple[CaptureProblem, ...]
     more_problems: int
     repaired: str | None = None
@@ -52,8 +50,8 @@ class VerifiedCapture:
 def verification(verified: VerifiedCapture, *, width: int | None) -> Iterator[Line]:
     """Yield a line about the whole capture, and one for each problem."""
     words = f", {counted(verified.records, 'record')} in {size(verified.size_bytes)}"
-    if verified.left_out_lines:
-        words += f"; {counted(verified.left_out_lines, 'unusable line')} ({size(verified.left_out_bytes)})"
+    if verified.unusable_lines:
+        words += f"; {counted(verified.unusable_lines, 'unusable line')} ({size(verified.unusable_bytes)})"
     yield fitted([(safe_text(verified.path) + ": ", ""), (verified.status, _STYLES[verified.status]), (words, "")], width)
     for problem in verified.problems:
         yield from _problem_lines(problem, width)
@@ -82,29 +80,7 @@ def _problem_lines(problem: CaptureProblem, width: int | None) -> Iterator[Line]
 
 
 def _object(verified: VerifiedCapture) -> dict[str, Any]:
-    members: dict[str, Any] = {
-        "path": verified.path,
-        "status": verified.status,
-        "complete": verified.complete,
-        "live": verified.live,
-        "format": verified.format,
-        "size_bytes": verified.size_bytes,
-        "records": verified.records,
-        "frames": verified.frames,
-        "unusable_lines": verified.left_out_lines,
-        "unusable_bytes": verified.left_out_bytes,
-        "problems": [
-            {
-                "status": problem.status,
-                "reason": problem.reason,
-                "line": problem.line,
-                "offset": problem.offset,
-                "text": problem.text,
-            }
-            for problem in verified.problems
-        ],
-        "more_problems": verified.more_problems,
-    }
-    if verified.repaired is not None:
-        members |= {"repaired": verified.repaired, "marked_missing": verified.marked_missing}
+    members = asdict(verified)
+    if verified.repaired is None:
+        del members["repaired"], members["marked_missing"]
     return members

@@ -51,8 +51,14 @@ def chopped(text: str, limit: int) -> list[str]:
     return pieces or [""]
 
 
-def wrapped(text: str, limit: int, lines: int) -> list[str]:
-    """Break `text` at spaces into at most `lines` lines of `limit` cells. The last one is cut if more would follow."""
+def wrapped(text: str, limit: int | None, lines: int) -> list[str]:
+    """Break `text` at spaces into at most `lines` lines of `limit` cells (at least one; None: all of it on one line).
+
+    The last line is cut if more would follow.
+    """
+    if limit is None:
+        return [text]
+    limit = max(limit, 1)
     broken: list[str] = []
     rest = text
     while rest and len(broken) < lines - 1 and cells(rest) > limit:

@@ -62,6 +62,26 @@ def safe_text(text: str) -> str:
     return _unsafe(_spelled, text)
 
 
+def without_logins(text: str) -> str:
+    """Leave out of the URLs in a message what may be secret: the user with the password, and the query."""
+    return " ".join(map(_without_login, text.split(" ")))
+
+
+def _without_login(word: str) -> str:
+    """Do the same for one word, which may be a URL. Its user may have any sign: a `/` or `?` in it may be why a URL is refused."""
+    before, mark, url = word.partition("://") if "://" in word else ("", "", word)
+    user, at_sign, host = url.rpartition("@")
+    name, colon, password = user.partition(":")
+    # without a scheme, `x:y@` is a user, and neither `@scope/package@1` nor `npm:@scope/package` has one
+    if at_sign and (mark or (colon and name and "/" not in name and "@" not in name and password[:1] not in ("", "@"))):
+        url = f"…@{host}"
+    start = min((at for at in map(url.find, "?#") if at >= 0), default=len(url))
+    if mark or "=" in url[start:]:
+        end = len(url.rstrip(":,;.)'\""))
+        url = f"{url[: start + 1]}…{url[end:]}" if start < end else url
+    return before + mark + url
+
+
 def one_line(text: str, letters: int = PHRASE_LETTERS) -> str:
     """Put captured text on one safe line: collapse runs of blanks, cut after `letters`."""
     if len(text) > letters:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from ...transcript.model import Log
 from .cells import cells, cut
 from .escape import safe_text
+from .line import Line
 from .units import counted
 
 if TYPE_CHECKING:
     from ...transcript.filter.grammar import Filter
     from ...transcript.filter.result import FilterResult
-    from .line import Line
 
 
 def filter_line(filtered: FilterResult) -> Line:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ...transcript.model import Exchange, ModelCall, Outcome, Transcript
 from .cells import cells, padded
 from .escape import safe_text
-from .line import Line, line_cells
+from .line import Line, fitted, line_cells
 
 _rows = re.compile(r":\d+(\.\.\d+)?$").sub
 
@@ -51,20 +51,23 @@ def next_commands(
     elif calls:
         of = here if whats else _words(named) + here
         commands.append((f"mcpspy export mermaid{of}", "the sequence diagram"))
+    fitting = [(command, why) for command, why in commands if width is None or cells(safe_text(command)) <= width]
+    lines = command_lines(fitting, None)
+    if width is not None and any(line_cells(line) > width for line in lines):
+        return [[], *([(safe_text(command), "strong")] for command, _ in fitting)]
+    return lines
+
+
+def command_lines(commands: Iterable[tuple[str, str]], width: int | None) -> list[Line]:
+    """Return a blank line, and below it each command with what it does, in two columns; nothing without commands."""
     safe = [(safe_text(command), why) for command, why in commands]
-    return _lines([(command, why) for command, why in safe if width is None or cells(command) <= width], width)
+    longest = max((cells(command) for command, _ in safe), default=0)
+    lines = [fitted([(padded(command, longest), "strong"), (f"   {why}", "dim")], width) for command, why in safe]
+    return [[], *lines] if lines else []
 
 
 def _words(whats: Iterable[str]) -> str:
     return "".join(f" {shlex.quote(what)}" for what in whats)
-
-
-def _lines(commands: list[tuple[str, str]], width: int | None) -> list[Line]:
-    longest = max((cells(command) for command, _ in commands), default=0)
-    lines: list[Line] = [[(padded(command, longest), "strong"), (f"   {why}", "dim")] for command, why in commands]
-    if width is not None and any(line_cells(line) > width for line in lines):
-        lines = [[(command, "strong")] for command, _ in commands]
-    return [[], *lines] if lines else []
 
 
 def _show_command(calls: list[Exchange | ModelCall], what: str) -> tuple[str, str]:

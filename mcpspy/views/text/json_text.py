@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64encode
+from collections.abc import Iterable
 from typing import Any
 
 from .escape import json_text
@@ -22,6 +23,12 @@ _quoted = json.JSONEncoder(ensure_ascii=False).encode
 def as_json(value: Any) -> str:
     """Write `value` on one line. It may hold whatever `json` takes, and RawJson anywhere inside."""
     return json_text(_text(value))
+
+
+def with_lines(head: dict[str, Any], name: str, items: Iterable[Any], more: str = "") -> str:
+    """Write an object whose member `name` has an item per line; `more` is the text of the members that follow."""
+    lines = ",".join(f"\n{as_json(item)}" for item in items)
+    return f'{as_json(head)[:-1]},"{name}":[{lines}]{more}}}\n'
 
 
 def payload(data: bytes) -> dict[str, str]:

@@ -3,10 +3,8 @@
 Some values have no literal: NaN, infinities, and nesting too deep for Python's own parser.
 """
 
-from __future__ import annotations
-
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, Self
 
 MAX_DEPTH: Final = 60
 """CPython's parser takes 200 nested brackets, and the code around a literal has some too."""
@@ -15,6 +13,31 @@ MAX_DIGITS: Final = 4_000
 """CPython rejects integer literals of more than 4,300 digits."""
 
 INDENT: Final = "    "
+
+
+class Formatted(str):
+    """A text with variables in it, spelled as an f-string: names are in braces, and braces of the text are doubled."""
+
+    __slots__ = ()
+
+    @classmethod
+    def around(cls, before: str, name: str, after: str) -> Self:
+        """Return the text with the variable between two plain texts, or with none if it has no name."""
+        return cls(_doubled(before) + (f"{{{name}}}" if name else "") + _doubled(after))
+
+    def followed_by(self, name: str, after: str) -> Self:
+        """Return this text with another variable and more plain text behind it."""
+        return type(self)(self + self.around("", name, after))
+
+    @property
+    def code(self) -> str:
+        """The expression: the variable itself if there is nothing else."""
+        name = self[1:-1]
+        return name if name.isidentifier() and self == f"{{{name}}}" else f"f{_quoted(self)}"
+
+
+def _doubled(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def has_literal(value: Any) -> bool:
@@ -53,7 +76,7 @@ def literal(value: Any, *, indent: str = "", cells: int = 100, before: int = 0) 
 
 def text_literal(text: str, *, indent: str = "", cells: int = 100) -> str:
     """Return the literal of a text; several lines that do not fit are put in brackets, line by line."""
-    pieces = text.splitlines(keepends=True)
+    pieces = [type(text)(piece) for piece in text.splitlines(keepends=True)]
     if len(pieces) < 2 or len(indent) + len(quoted(text)) <= cells:
         return quoted(text)
     return "\n".join(["(", *(f"{indent}{INDENT}{quoted(piece)}" for piece in pieces), f"{indent})"])
@@ -61,7 +84,11 @@ def text_literal(text: str, *, indent: str = "", cells: int = 100) -> str:
 
 def quoted(text: str) -> str:
     """Return a string literal, in double quotes where that takes no extra backslash. Unprintable characters are escaped."""
-    spelled = repr(text)
+    return text.code if isinstance(text, Formatted) else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    spelled = repr(str(text))
     return spelled if spelled[0] == '"' or '"' in spelled else f'"{spelled[1:-1]}"'
 
 

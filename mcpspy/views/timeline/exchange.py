@@ -95,10 +95,8 @@ def _headings(row: Exchange | UnpairedMessage | Transaction, capture: CaptureInf
         call = capture.calls.get(row.row)
         phrase = outcome_phrase(row) if call is None else part_phrase(outcome_phrase(row), row, call)
         words = one_line(f"{row.method} {row.target or ''}")
-        outcome: Line = [(phrase.word, "good" if phrase.word == "ok" else phrase.style)]
-        if phrase.detail:
-            outcome.append((f": {phrase.detail}", ""))
-        parts = [[(f"row {row.row}", "strong")], [(words, "strong")], outcome]
+        outcome = phrase._replace(style="good") if phrase.word == "ok" else phrase
+        parts = [[(f"row {row.row}", "strong")], [(words, "strong")], outcome.line()]
         if row.duration_ns is not None:
             parts.append([(duration(row.duration_ns), "")])
         sender, id = row.sender, row.request.id

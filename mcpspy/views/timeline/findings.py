@@ -1,15 +1,15 @@
 """Findings as lines: what is wrong, where, and what to do. All are shown; there is one for each rule and culprit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ...transcript.findings.rule import Finding, Severity
 from ...transcript.model import Numbered, Transcript
 from ..text.cells import wrapped
 from ..text.escape import one_line, safe_text
-from ..text.line import Line
+from ..text.line import Line, Piece, fitted, line_cells
 
-STYLES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.INFO: "dim"}
+STYLES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "dim"}
 
 INDENT = "    "
 MAX_LINES = 4
@@ -21,30 +21,47 @@ def finding_lines(transcript: Transcript, *, width: int | None = None) -> Iterat
     several = len({capture.server for capture in transcript.captures}) > 1
     for finding in transcript.findings:
         server = safe_text(transcript.captures[finding.capture].server) if several else ""
-        yield _heading(finding, server)
-        yield from sentences(finding, width)
+        yield from _finding(finding, server, width)
 
 
 def row_finding_lines(transcript: Transcript, row: Numbered, *, width: int | None = None) -> Iterator[Line]:
     """Yield the findings about one row."""
     for finding in transcript.findings:
         if finding.row == row.row and finding.capture == row.capture:
-            yield _heading(replace(finding, row=None), "")
-            yield from sentences(finding, width)
+            yield from _finding(replace(finding, row=None), "", width)
 
 
-def sentences(finding: Finding, width: int | None) -> Iterator[Line]:
-    """Yield the sentences of a finding: what happened, and what to do."""
-    for sentence, style in ((one_line(finding.what), ""), (one_line(finding.advice), "dim")):
-        limit = None if width is None else width - len(INDENT)
-        for part in [sentence] if limit is None else wrapped(sentence, max(limit, 1), MAX_LINES):
-            if part:
-                yield [(INDENT, ""), (part, style)]
-
-
-def _heading(finding: Finding, server: str) -> Line:
+def _finding(finding: Finding, server: str, width: int | None) -> Iterator[Line]:
     where = [server] if server else []
     where += [f"row {finding.row}"] if finding.row is not None else []
     where += [f"×{finding.count}"] if finding.count > 1 else []
-    line: Line = [("⚑ ", STYLES[finding.severity]), (safe_text(finding.rule), STYLES[finding.severity])]
-    return [*line, ("  " + ", ".join(where), "dim")] if where else line
+    style = STYLES[finding.severity]
+    facts = "  ".join([safe_text(finding.rule), *([", ".join(where)] if where else [])])
+    yield from titled([("⚑ ", style), (rule_title(finding.rule), style)], [facts], width)
+    yield from sentence_lines(((finding.what, ""), (finding.advice, "dim")), width, MAX_LINES)
+
+
+def rule_title(name: str) -> str:
+    """Return the title of a rule."""
+    from ...transcript.findings.registry import RULES  # imports all rules, which nothing needs where nothing was found
+
+    return RULES[name].title
+
+
+def titled(head: Line, facts: Sequence[str], width: int | None) -> Iterator[Line]:
+    """Yield a title and its facts on one line, or the facts below it. `facts` are the same words, longer and shorter."""
+    line: Line = [*head, (f"  {facts[0]}", "dim")]
+    if width is None or line_cells(line) <= width:
+        yield line
+        return
+    yield fitted(head, width)
+    below: list[Line] = [[(INDENT, ""), (text, "dim")] for text in facts]
+    yield fitted(next((line for line in below if line_cells(line) <= width), below[-1]), width)
+
+
+def sentence_lines(sentences: Iterable[Piece], width: int | None, max_lines: int) -> Iterator[Line]:
+    """Yield captured sentences indented, each in its style, on at most `max_lines` lines."""
+    for sentence, style in sentences:
+        for part in wrapped(one_line(sentence), None if width is None else width - len(INDENT), max_lines):
+            if part:
+                yield [(INDENT, ""), (part, style)]

@@ -72,7 +72,7 @@ def cut_note(whats: Sequence[str]) -> str:
 
 def note(text: str, width: int | None) -> Iterator[Line]:
     """Yield a sentence for the reader."""
-    for line in [text] if width is None else wrapped(text, width, len(text)):
+    for line in wrapped(text, width, len(text)):
         yield fitted([(line, "dim")], width)
 
 

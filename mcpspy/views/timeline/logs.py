@@ -106,12 +106,7 @@ def _line(
     if isinstance(other, ChannelEvent):
         phrase = event_phrase(other.record, capture)
         if phrase is not None:
-            return [
-                (at, "dim"),
-                ("· ", "dim"),
-                (phrase.word, phrase.style),
-                (f": {phrase.detail}" if phrase.detail else "", ""),
-            ]
+            return [(at, "dim"), ("· ", "dim"), *phrase.line()]
     return None
 
 

@@ -5,16 +5,15 @@ The lines are not fitted to a width, because a mock's stderr is often a client's
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from ...replay.mock.miss import difference_text, request_name
+from ...replay.mock.miss import Miss, difference_text, request_name
 from ..text.escape import safe_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ...replay.compare.difference import Difference
-    from ...replay.mock.miss import Miss
 
 MAX_SHOWN: Final = 5
 """The most differences shown, each on a line."""
@@ -45,6 +44,8 @@ def miss_lines(miss: Miss, *, who: str = "mcpspy mock: ", advice: Sequence[str] 
     lines += [f"{'  accept   with ' if at == 0 else '             or '}{option}" for at, option in enumerate(options)]
     if miss.played is not None:
         lines.append(f"  played   row {miss.played.row} anyway")
+    if miss.siblings:
+        lines.append(f"  serve    {' '.join(map(quote, miss.siblings))} too: its client started the server more than once")
     return [safe_text(line) for line in lines]
 
 

@@ -15,7 +15,7 @@ from ...transcript.llm.tool_trips import tool_trips as tool_trips_of
 from ...transcript.model import CaptureInfo, Exchange, Transcript
 from ..text.cells import MIN_CHOP_CELLS, padded
 from ..text.escape import one_line, safe_text
-from ..text.line import Line, Piece, fitted, joined
+from ..text.line import Line, Piece, fitted, joined, line_cells
 from ..text.pretty import broken
 from ..text.units import counted, duration, size
 from .findings import row_finding_lines
@@ -272,7 +272,7 @@ def _text(begin: Line, text: str, style: str, width: int | None, *, after: str =
     for at, part in enumerate(shown):
         end: Line = [(safe_text(after), "dim")] if after and at == len(shown) - 1 == len(lines) - 1 else []
         line: Line = [*(begin if at == 0 else [(blanks, "")]), (part.rstrip(), style), *end]
-        if end and width is not None and sum(len(piece) for piece, _ in line) > width:
+        if end and width is not None and line_cells(line) > width:
             yield line[:-1]
             yield fitted([(blanks, ""), (end[0][0].strip(), "dim")], width)
         else:

@@ -5,7 +5,7 @@ from ...transcript.llm.prompt import Answer, ToolUse, Usage
 from ...transcript.outcome import Outcome
 from ..text.escape import PHRASE_LETTERS, one_line
 from ..text.units import duration
-from .phrases import Phrase, status_words
+from .phrases import OUTCOME_STYLES, Phrase, status_words
 
 SAID_LETTERS = 60
 """The letters of a text that a row shows before the tokens; `show @:7` shows all of it."""
@@ -13,19 +13,11 @@ SAID_LETTERS = 60
 ENOUGH = frozenset({"", "stop", "end_turn", "tool_calls", "tool_use", "function_call", "completed", "stop_sequence"})
 """The finish reasons of answers that the model ended by itself."""
 
-_STYLES = {
-    Outcome.PENDING: "wait",
-    Outcome.OK: "dim",
-    Outcome.ERROR: "bad",
-    Outcome.HTTP_ERROR: "bad",
-    Outcome.UNANSWERED: "bad",
-}
-
 
 def model_phrase(call: ModelCall, letters: int = SAID_LETTERS) -> Phrase:
     """Return the outcome of a model call: `ok: → get_weather {"city":"杭州"} · 88 tokens in, 15 out`."""
     outcome, answer = call.outcome, call.answer
-    style = _STYLES.get(outcome, "warn")
+    style = OUTCOME_STYLES[outcome]
     if outcome in (Outcome.HTTP_ERROR, Outcome.REDIRECTED):
         error = one_line(answer.error) if answer is not None else ""
         return Phrase(outcome.value, style, f"{status_words(call.transaction)}{f': {error}' if error else ''}")

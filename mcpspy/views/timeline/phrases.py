@@ -6,7 +6,7 @@ notifications.
 
 import json
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ...records import (
     Close,
@@ -29,10 +29,15 @@ from ...wire.encodings import EXTRA
 from ...wire.framing import FRAMINGS
 from ...wire.lines import Lines
 from ..text.escape import PHRASE_LETTERS, decoded, one_line, safe_text
-from ..text.units import counted, duration, size
+from ..text.line import Line
+from ..text.units import SECOND_NS, counted, duration, size
 from .about import about_words
 
 PROGRESS = "notifications/progress"
+
+
+MAX_CANDIDATES: Final = 3
+"""The most requests that are named for a result without an id."""
 
 
 class Phrase(NamedTuple):
@@ -42,24 +47,31 @@ class Phrase(NamedTuple):
     style: str
     detail: str = ""
 
+    def line(self, detail_style: str = "") -> Line:
+        """Return the word, and the detail after a colon if there is one."""
+        return [(self.word, self.style), *([(f": {self.detail}", detail_style)] if self.detail else [])]
 
-_OUTCOMES = {
-    Outcome.PENDING: Phrase("pending", "wait"),
-    Outcome.OK: Phrase("ok", "dim"),
-    Outcome.ERROR: Phrase("error", "bad"),
-    Outcome.TOOL_ERROR: Phrase("tool error", "bad"),
-    Outcome.CANCELLED: Phrase("cancelled", "warn"),
-    Outcome.UNANSWERED: Phrase("unanswered", "bad"),
-    Outcome.HTTP_ERROR: Phrase("http error", "bad"),
-    Outcome.REDIRECTED: Phrase("redirected", "warn"),
-    Outcome.PROBE: Phrase("probe", "dim"),
+
+OUTCOME_STYLES = {
+    Outcome.ERROR: "bad",
+    Outcome.TOOL_ERROR: "bad",
+    Outcome.HTTP_ERROR: "bad",
+    Outcome.UNANSWERED: "bad",
+    Outcome.CANCELLED: "warn",
+    Outcome.REDIRECTED: "warn",
+    Outcome.PENDING: "wait",
+    Outcome.PROBE: "dim",
+    Outcome.OK: "dim",
 }
+"""The style of each outcome, the worst first."""
 
 
 def outcome_phrase(exchange: Exchange) -> Phrase:
     """Return the outcome of an exchange, with the message of an error or a tool error."""
     outcome = exchange.outcome
-    phrase = _OUTCOMES[outcome]
+    phrase = Phrase(outcome.value, OUTCOME_STYLES[outcome])
+    if outcome is Outcome.CANCELLED:
+        phrase = phrase._replace(word=f"{outcome.value} {given_up_words(exchange)}".rstrip())
     match outcome:
         case Outcome.OK:
             return phrase._replace(detail=_answer(exchange))
@@ -74,9 +86,17 @@ def outcome_phrase(exchange: Exchange) -> Phrase:
         case Outcome.CANCELLED if exchange.cancelled is None:
             return phrase._replace(detail="the client closed the stream")
         case Outcome.HTTP_ERROR | Outcome.REDIRECTED if exchange.transaction is not None:
-            return phrase._replace(detail=status_words(exchange.transaction))
+            return phrase._replace(detail=_status_and_text(exchange.transaction))
         case _:
             return phrase
+
+
+def given_up_words(exchange: Exchange) -> str:
+    """Say after what time an exchange was given up: `after 3.0 s`; empty if it was not."""
+    if exchange.given_up_ns is None:
+        return ""
+    waited_ns = exchange.given_up_ns - exchange.at_ns
+    return f"after {waited_ns / SECOND_NS:.1f} s" if waited_ns >= SECOND_NS else f"after {duration(waited_ns)}"
 
 
 MAX_READ_BYTES = 4_000_000
@@ -138,6 +158,12 @@ def status_words(transaction: Transaction) -> str:
     return one_line(words)
 
 
+def _status_and_text(transaction: Transaction) -> str:
+    """Return the status of a response, and how its text begins: `502 Bad Gateway: no upstream`."""
+    text = raw_phrase(transaction.refusal[:80].strip())
+    return f"{status_words(transaction)}: {text}" if text else status_words(transaction)
+
+
 def error_phrase(message: Message) -> str:
     """Return code and message of a JSON-RPC error: `-32601 Method not found`."""
     error = _member(message, "error")
@@ -174,9 +200,11 @@ def unpaired_phrase(unpaired: UnpairedMessage, capture: CaptureInfo) -> Phrase:
     message = unpaired.message
     match message.kind:
         case Kind.NOTIFICATION:
-            return notification_phrase([message])
+            phrase = notification_phrase([message])
+            return phrase if not unpaired.candidates else phrase._replace(detail=f"with row {unpaired.candidates[0]}")
         case Kind.RESULT:
-            return Phrase("result without a request", "warn")
+            rows = " or ".join(map(str, unpaired.candidates[:MAX_CANDIDATES]))
+            return Phrase("result without a request", "warn", f"perhaps for row {rows}" if rows else "")
         case Kind.ERROR:
             return Phrase("error without a request", "bad", error_phrase(message))
         case Kind.REQUEST:

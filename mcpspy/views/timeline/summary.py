@@ -10,11 +10,12 @@ from ...transcript.findings.rule import Severity
 from ...transcript.model import CaptureInfo, Outcome, Transcript
 from ...transcript.phases import Lifecycle, Phase, StartUp, lifecycles
 from ...transcript.stats.outcomes import outcomes
+from ...transcript.stats.troubles import Troubles, troubles
 from ..text.cells import cells
 from ..text.escape import safe_text
 from ..text.line import Line, Piece, fitted, joined, line_cells
 from ..text.units import counted, duration
-from .phrases import command_words, exit_words
+from .phrases import OUTCOME_STYLES, command_words, exit_words
 
 MAX_CAPTURES = 8
 """More captures than this are counted, not listed."""
@@ -25,7 +26,10 @@ MAX_EXITS = 2
 MAX_CLIENTS = 4
 """The most clients of one capture that are named."""
 
-_BAD = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.HTTP_ERROR, Outcome.UNANSWERED)
+WAITING: Piece = ("… ", "wait")
+FLAG: Piece = ("⚑ ", "warn")
+"""The sign of a session in which nothing failed, but something was given up, refused, ended by force or cut."""
+
 _SEPARATOR = " · "
 _BETWEEN: Piece = (_SEPARATOR, "dim")
 
@@ -41,20 +45,34 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
     calls: Counter[Outcome] = sum((outcomes(transcript) for transcript in transcripts), Counter())
     model_calls = Counter(call.outcome for transcript in transcripts for call in transcript.model_calls)
     when = since or f"in {duration(_lasted_ns(transcripts))}"
-    is_ok = severities <= {Severity.INFO} and model_calls.keys() <= {Outcome.OK}
+    trouble = troubles(*transcripts)
+    is_ok = not trouble and severities <= {Severity.NOTE} and model_calls.keys() <= {Outcome.OK}
     parts = [_calls(calls, when, is_ok=is_ok)] if calls or not model_calls else []
     parts += outcome_counts(calls)
     parts += _model_calls(model_calls, "" if parts else when)
+    parts += trouble_counts(trouble)
     if findings:
         parts.append([(counted(len(findings), "finding"), "warn")])
     parts += _exits(captures)
     parts.append([_completeness(captures, live=live)])
-    return headline(_sign(calls + model_calls, is_bad=Severity.ERROR in severities), parts, width)
+    sign = _sign(calls + model_calls, is_bad=Severity.ERROR in severities, is_well=not trouble)
+    return headline(sign, parts, width)
 
 
 def outcome_counts(counts: Counter[Outcome]) -> list[Line]:
     """Return the outcomes other than ok, with their counts: `2 errors`, `1 pending`."""
-    return [[_count(counts[outcome], outcome.value, style)] for outcome, style in _STYLES.items() if counts[outcome]]
+    styles = [(outcome, style) for outcome, style in OUTCOME_STYLES.items() if counts[outcome] and outcome is not Outcome.OK]
+    return [[_count(counts[outcome], outcome.value, style)] for outcome, style in styles]
+
+
+def trouble_counts(trouble: Troubles) -> list[Line]:
+    """Return the troubles that no outcome of a call shows, with their counts: `1 forced stop`."""
+    counts = {
+        "refused message": trouble.refused_messages,
+        "forced stop": trouble.forced_stops,
+        "cut stream": trouble.cut_streams,
+    }
+    return [[(counted(count, noun), "warn")] for noun, count in counts.items() if count]
 
 
 def shown_captures(transcript: Transcript, since: str) -> list[CaptureInfo]:
@@ -87,18 +105,6 @@ def capture_lines(
     if more > 0:
         lines.append([(f"… {counted(more, 'more capture')}", "dim")])
     return lines
-
-
-_STYLES = {
-    Outcome.ERROR: "bad",
-    Outcome.TOOL_ERROR: "bad",
-    Outcome.HTTP_ERROR: "bad",
-    Outcome.UNANSWERED: "bad",
-    Outcome.CANCELLED: "warn",
-    Outcome.REDIRECTED: "warn",
-    Outcome.PENDING: "wait",
-    Outcome.PROBE: "dim",
-}
 
 
 def _calls(counts: Counter[Outcome], when: str, *, is_ok: bool) -> Line:
@@ -164,10 +170,11 @@ def _completeness(captures: list[CaptureInfo], *, live: bool) -> Piece:
     left_out = [*lost, f"payloads of {counted(unkept, 'frame')} not kept"] if unkept else lost
     if live:
         return ", ".join(["recording", *left_out]), "bad" if lost else "warn" if left_out else "wait"
-    if all(capture.complete for capture in captures) and not lost:
-        return ", ".join(["complete", *left_out]), "warn" if left_out else "good"
     cut_off = sum(1 for capture in captures if not capture.complete)
-    word = "incomplete" if len(captures) == 1 or not cut_off else f"{cut_off} of {len(captures)} captures incomplete"
+    noun = "capture" if len(captures) == 1 else "captures"
+    if not cut_off and not lost:
+        return ", ".join([f"{noun} complete", *left_out]), "warn" if left_out else "good"
+    word = f"{noun} incomplete" if noun == "capture" or not cut_off else f"{cut_off} of {len(captures)} {noun} incomplete"
     return (f"{word}: {', '.join(left_out)}" if left_out else word), "bad" if lost else "warn"
 
 
@@ -183,11 +190,13 @@ def headline(sign: Piece, parts: list[Line], width: int | None) -> list[Line]:
     return [fitted(line, width) for line in lines]
 
 
-def _sign(counts: Counter[Outcome], *, is_bad: bool) -> Piece:
-    if is_bad or any(counts[outcome] for outcome in _BAD):
+def _sign(counts: Counter[Outcome], *, is_bad: bool, is_well: bool) -> Piece:
+    if is_bad or any(counts[outcome] for outcome, style in OUTCOME_STYLES.items() if style == "bad"):
         return "✗ ", "bad"
     if counts[Outcome.PENDING]:
-        return "… ", "wait"
+        return WAITING
+    if counts[Outcome.CANCELLED] or counts[Outcome.REDIRECTED] or not is_well:
+        return FLAG
     return ("✓ ", "good") if counts else ("· ", "dim")
 
 

@@ -9,6 +9,7 @@ from datetime import tzinfo
 
 from ...records import Spawn
 from ...transcript.calls.call import CallPart
+from ...transcript.correlator import BY_ORDER
 from ...transcript.filter.result import FilterResult, findings_about
 from ...transcript.http.transaction import Transaction
 from ...transcript.log_matches import LineKey, LogMatch, log_matches
@@ -181,6 +182,8 @@ class Timeline:
             self._notifications(row.notifications, lines)
         if row.partials:
             self._partials(row, back, lines)
+        if row.response is not None and BY_ORDER in row.response.flaws:
+            lines.append(self._below(row.response.at_ns, [(f"{back}a result without an id, paired by order", "warn")]))
         if row.more_responses:
             text = f"{back}answered again ×{len(row.more_responses)}"
             lines.append(self._below(row.more_responses[-1].at_ns, [(text, "warn")]))
@@ -240,10 +243,8 @@ class Timeline:
         for messages in entries[:MAX_NOTIFICATIONS]:
             phrase = notification_phrase(messages)
             arrow = "→ " if messages[-1].sender == "client" else "← "
-            pieces: Line = [(arrow, "dim"), (phrase.word, phrase.style or "dim")]
-            if phrase.detail:
-                pieces.append((": " + phrase.detail, "dim"))
-            lines.append(self._below(messages[-1].at_ns, pieces))
+            words = phrase._replace(style=phrase.style or "dim").line("dim")
+            lines.append(self._below(messages[-1].at_ns, [(arrow, "dim"), *words]))
         more = len(entries) - MAX_NOTIFICATIONS
         if more > 0:
             lines.append(self._below(entries[-1][-1].at_ns, [(f"… {counted(more, 'more notification')}", "dim")]))

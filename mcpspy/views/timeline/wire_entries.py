@@ -3,10 +3,12 @@
 Bytes are shown as they were, but safe for a terminal. JSON is not laid out; `show @:7` does that.
 """
 
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ...records import CLIENT, Frame
+from ...records import CLIENT, Frame, Open
+from ...transcript.http.head import meaning
 from ...transcript.http.payloads import RecordedChunks
 from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.model import CaptureInfo
@@ -16,7 +18,6 @@ from ..text.cells import cells, chopped
 from ..text.escape import decoded, one_line, safe_text
 from ..text.line import Line, Piece
 from ..text.units import counted, duration, size
-from .head_lines import head_lines
 from .transaction import chunk_words, ended_words
 
 MAX_LINES = 6
@@ -30,6 +31,9 @@ SPARED_LETTERS = 200
 
 MAX_BODY_LINES = 40
 """The most lines of a body shown on a screen."""
+
+_HEAD_INDENT: Piece = ("    ", "")
+"""The beginning of the further lines of a head's line."""
 
 
 class WireLayout:
@@ -224,3 +228,94 @@ def _raw(text: str) -> bytes:
 
 def _wrapped(text: str, style: str, room: int | None) -> list[Line]:
     return [[(piece, style)] for piece in ([text] if room is None else chopped(text, room))]
+
+
+def head_lines(opened: Open, room: int | None) -> list[Line]:
+    """Return the lines of a head, in `room` cells. Below each changed line is what was forwarded, at the end what was added."""
+    received = _numbered_lines(opened.head)
+    sent = [line for _, line in (received if opened.forwarded is None else _numbered_lines(opened.forwarded))]
+    gone = Counter(line for _, line in received) - Counter(sent)
+    new = _by_name(sent, Counter(sent) - Counter(line for _, line in received))
+    lines: list[Line] = []
+    for number, (offset, raw) in enumerate(received):
+        lines += _head_line(raw, offset, opened, room, style="strong" if number == 0 else "")
+        value = raw.partition(b":")[2].strip()
+        if value.startswith(b"=?base64?") and (means := meaning(decoded(value))) != decoded(value):
+            lines += _note("  decoded ", means, room)
+        if not gone[raw]:
+            continue
+        gone[raw] -= 1
+        instead = new.get(_field_name(raw, is_first=number == 0))
+        if instead:
+            lines += _note("  forwarded as ", decoded(instead.popleft()), room)
+        else:
+            lines.append([("  not forwarded", "warn")])
+    for raw in (line for those in new.values() for line in those):
+        lines += _note("  added ", decoded(raw), room)
+    return lines
+
+
+def _by_name(sent: list[bytes], new: Counter[bytes]) -> dict[bytes, deque[bytes]]:
+    """Group the forwarded lines that were not received by the names of their fields."""
+    by_name: dict[bytes, deque[bytes]] = {}
+    for number, line in enumerate(sent):
+        if new[line]:
+            new[line] -= 1
+            by_name.setdefault(_field_name(line, is_first=number == 0), deque()).append(line)
+    return by_name
+
+
+def _numbered_lines(head: bytes) -> list[tuple[int, bytes]]:
+    """Return the lines that are not empty, each with its offset in the head."""
+    lines: list[tuple[int, bytes]] = []
+    offset = 0
+    for line in head.split(b"\n"):
+        text = line.removesuffix(b"\r")
+        if text:
+            lines.append((offset, text))
+        offset += len(line) + 1
+    return lines
+
+
+def _field_name(line: bytes, *, is_first: bool) -> bytes:
+    """Return the field name of a line, in lower case; empty for the first line."""
+    return b"" if is_first else line.partition(b":")[0].strip().lower()
+
+
+def _head_line(raw: bytes, offset: int, opened: Open, room: int | None, *, style: str) -> list[Line]:
+    """Return one line of the head, with the redacted parts marked."""
+    pieces: Line = []
+    at = 0
+    for begin, length, _ in sorted(opened.redacted):
+        start, end = max(begin - offset, at), begin - offset + length
+        if start < len(raw) and end > start:
+            pieces += [(safe_text(decoded(raw[at:start])), style), (safe_text(decoded(raw[start:end])), "warn")]
+            at = min(end, len(raw))
+    pieces.append((safe_text(decoded(raw[at:])), style))
+    return _broken([piece for piece in pieces if piece[0]], room)
+
+
+def _note(word: str, text: str, room: int | None) -> list[Line]:
+    return _broken([(word, "warn"), (safe_text(text), "dim")], room)
+
+
+def _broken(line: Line, room: int | None) -> list[Line]:
+    """Break `line` into lines of `room` cells."""
+    if room is None:
+        return [line]
+    lines: list[Line] = [[]]
+    left = room
+    for text, style in line:
+        rest = text
+        while rest:
+            if cells(rest) <= left:
+                lines[-1].append((rest, style))
+                left -= cells(rest)
+                break
+            piece = chopped(rest, left)[0] if left > 1 else ""
+            if piece:
+                lines[-1].append((piece, style))
+            rest = rest[len(piece) :]
+            lines.append([_HEAD_INDENT])
+            left = room - len(_HEAD_INDENT[0])
+    return lines

@@ -61,7 +61,7 @@ def test_json_has_every_finding_with_its_place() -> None:
 
 def test_json_sums_up() -> None:
     summary = json.loads(check_json(checked(busy())))["summary"]
-    assert (summary["findings"], summary["error"], summary["warning"], summary["info"]) == (4, 2, 1, 1)
+    assert (summary["findings"], summary["error"], summary["warning"], summary["note"]) == (4, 2, 1, 1)
     assert (summary["fail_on"], summary["failed"], summary["rules"]) == ("warning", True, len(RULES))
 
 
@@ -96,7 +96,7 @@ def test_a_finding_below_the_limit_is_in_the_output_of_a_case_that_passes() -> N
     (suite,) = JUnitXml.fromstring(junit(busy()).encode())
     (case,) = [case for case in suite if case.name == "unused-tools"]
     assert case.is_passed
-    assert "1 of 2 tools were never called" in case.system_out
+    assert "1 of 2 tools was never called" in case.system_out
 
 
 def test_a_failure_says_where_and_why() -> None:

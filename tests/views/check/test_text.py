@@ -6,9 +6,12 @@ from dataclasses import replace
 import pytest
 
 from mcpspy.transcript.findings.rule import Severity
+from mcpspy.transcript.findings.run import all_findings
+from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.check.model import CheckResult
 from mcpspy.views.check.text import check_lines, next_lines
 from mcpspy.views.text.line import line_cells, plain
+from tests.transcript.dialogue import Dialogue, make_header
 from tests.views.check.checking import busy, checked, hostile, quiet
 from tests.views.golden import same_as_golden
 
@@ -45,10 +48,18 @@ def test_a_finding_says_how_often_it_was_met() -> None:
     assert "stdout-noise  @:4  0.006 s  ×2" in "\n".join(shown(checked(busy())))
 
 
-def test_a_row_is_an_address_and_everything_else_a_line_of_the_file() -> None:
+def test_a_place_is_a_row_as_show_takes_it_or_else_a_line_of_the_file() -> None:
     text = "\n".join(shown(checked(busy())))
-    assert re.search(r"malformed-message +@:6", text)
-    assert "server-died  captures/weather.mcpspy, line" in text
+    assert re.search(r"malformed-message +\S+:6 ", text)
+    assert "server-died  captures/weather.mcpspy, line 18  " in text
+
+
+def test_a_client_without_a_name_is_not_called_client_twice() -> None:
+    headers = [make_header(parent={"pid": pid, "start": pid}) for pid in (1, 2)]
+    dialogues = [Dialogue(header=header).client(b"hello\n").ends() for header in headers]
+    transcript = transcribe(*(dialogue.records for dialogue in dialogues))
+    check = replace(checked(quiet()), transcript=transcript, findings=all_findings(transcript), paths={0: "a", 1: "b"})
+    assert [line for line in shown(check) if line.startswith("client")] == ["client: 1 error", "client 2: 1 error"]
 
 
 def test_the_folder_of_a_file_is_left_out_where_there_is_no_room() -> None:
@@ -75,7 +86,7 @@ def test_a_check_without_findings_says_so() -> None:
 def test_findings_below_the_limit_are_shown_and_let_pass() -> None:
     dialogue = quiet().server(b"\n")
     assert shown(checked(dialogue))[-1].endswith("none is as bad as a warning")
-    assert shown(checked(dialogue, fail_on=Severity.INFO))[-1].startswith("✗ 1 note")
+    assert shown(checked(dialogue, fail_on=Severity.NOTE))[-1].startswith("✗ 1 note")
 
 
 @pytest.mark.parametrize("width", [20, 80, 200])

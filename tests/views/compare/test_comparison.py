@@ -24,11 +24,15 @@ LONG = "a sentence that goes on and on, as they do, " * 8
 
 def scene(version: str, *tools: dict[str, Any], words: str = "21 °C", ms: int = 20, city: str = "Lissabon") -> Dialogue:
     hello = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "claude-code", "version": "2"}, "capabilities": {}}
-    told = opened("weather").client(request(0, "initialize", hello))
-    told.server(result(0, {**hello, "serverInfo": {"name": "weather", "version": version}}))
-    told.client(request(1)).server(result(1, {"tools": list(tools)}))
-    told.client(call(2, "get_weather", city=city)).wait(ms).server(result(2, {"content": [{"type": "text", "text": words}]}))
-    return told.client(call(3, "get_weather", city="Oslo")).server(result(3, {"content": [{"type": "text", "text": "3 °C"}]}))
+    dialogue = opened("weather").client(request(0, "initialize", hello))
+    dialogue.server(result(0, {**hello, "serverInfo": {"name": "weather", "version": version}}))
+    dialogue.client(request(1)).server(result(1, {"tools": list(tools)}))
+    dialogue.client(call(2, "get_weather", city=city)).wait(ms).server(
+        result(2, {"content": [{"type": "text", "text": words}]})
+    )
+    return dialogue.client(call(3, "get_weather", city="Oslo")).server(
+        result(3, {"content": [{"type": "text", "text": "3 °C"}]})
+    )
 
 
 def changed() -> Comparison:
@@ -42,8 +46,8 @@ def both(before: Transcript, after: Transcript, limit: Limit | None = None) -> C
     return compare(ComparedSide(transcript=before), ComparedSide(transcript=after), limit=limit)
 
 
-def shown(found: Comparison, width: int | None = None) -> list[str]:
-    return [plain(line) for line in comparison_lines(found, width=width, zone=UTC)]
+def shown(comparison: Comparison, width: int | None = None) -> list[str]:
+    return [plain(line) for line in comparison_lines(comparison, width=width, zone=UTC)]
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -65,7 +69,7 @@ def test_no_difference_takes_one_line() -> None:
 def test_the_summary_counts_what_changed() -> None:
     assert shown(changed())[0] == (
         "✗ 1 difference in identity · 1 definition changed, 1 added, 1 removed · 1 call changed, 1 added, 1 removed"
-        " · 1 finding added · 3 calls unchanged"
+        " · 1 message added · 1 finding added · 3 calls unchanged"
     )
 
 
@@ -76,7 +80,7 @@ def test_long_texts_are_cut_around_the_difference() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "words"),
+    ("difference", "words"),
     [
         (Difference(steps=("a",), how="changed", before="x", after="y"), '$.a: "x" ≠ "y"'),
         (Difference(steps=("a", 0), how="added", after={"b": None}), '$.a[0] added: {"b": null}'),
@@ -85,8 +89,8 @@ def test_long_texts_are_cut_around_the_difference() -> None:
         (Difference(steps=("a",), how="changed", before="one\ntwo", after="\x1b[2J"), r'$.a: "one\ntwo" ≠ "\u001b[2J"'),
     ],
 )
-def test_a_difference_is_one_line(one: Difference, words: str) -> None:
-    differences = Differences(listed=(one,), count=1)
+def test_a_difference_is_one_line(difference: Difference, words: str) -> None:
+    differences = Differences(listed=(difference,), count=1)
     assert [plain(line) for line in difference_lines(differences, indent=0, width=None)] == [words]
 
 
@@ -113,22 +117,22 @@ def test_json_has_the_same_facts() -> None:
     assert (made["schema"], made["summary"]["different"], made["summary"]["same"]) == (1, True, 3)
     (server,) = made["servers"]
     assert server["identity"] == [{"path": "$.server.version", "how": "changed", "before": "1.4", "after": "1.5"}]
-    assert [(one["how"], one["name"]) for one in server["definitions"]] == [
+    assert [(definition["how"], definition["name"]) for definition in server["definitions"]] == [
         ("changed", "get_weather"), ("added", "new"), ("removed", "old"),
     ]  # fmt: skip
-    assert [one["how"] for one in server["calls"]] == ["changed", "removed", "added"]
+    assert [call["how"] for call in server["calls"]] == ["changed", "removed", "added"]
     assert server["calls"][0]["params"] == [
         {"path": "$.arguments.city", "how": "changed", "before": "Lissabon", "after": "Lisboa"}
     ]
-    assert [(one["before_row"], one["after_row"]) for one in server["took"]] == [(3, 3)]
+    assert [(pair["before_row"], pair["after_row"]) for pair in server["took"]] == [(3, 3)]
 
 
 def test_json_replaces_large_values_by_their_size_and_digest() -> None:
     before, after = (scene("1", words=words * 5_000).transcript for words in "ab")
     (change,) = json.loads(comparison_json(both(before, after)))["servers"][0]["calls"]
-    (one,) = change["answer"]
-    assert (one["before_bytes"], one["after_bytes"]) == (5_002, 5_002)
-    assert "before" not in one
+    (difference,) = change["answer"]
+    assert (difference["before_bytes"], difference["after_bytes"]) == (5_002, 5_002)
+    assert "before" not in difference
 
 
 @pytest.mark.parametrize("width", [20, 80, None])
@@ -136,9 +140,9 @@ def test_json_replaces_large_values_by_their_size_and_digest() -> None:
 def test_hostile_text_does_nothing(text: str, width: int | None) -> None:
     others = [busy_scene().transcript, hostile_scene(f"{text} otherwise").transcript]
     for other in others:
-        for found in (both(hostile_scene(text).transcript, other), both(other, hostile_scene(text).transcript)):
-            assert found.different
-            for line in (*shown(found, width), *(plain(one) for one in next_lines(found, "@1", "@", width))):
+        for comparison in (both(hostile_scene(text).transcript, other), both(other, hostile_scene(text).transcript)):
+            assert comparison.different
+            for line in (*shown(comparison, width), *(plain(line) for line in next_lines(comparison, "@1", "@", width))):
                 assert not dangerous(line)
-            assert not dangerous(comparison_json(found).replace("\n", ""))
-            json.loads(comparison_json(found))
+            assert not dangerous(comparison_json(comparison).replace("\n", ""))
+            json.loads(comparison_json(comparison))

@@ -17,14 +17,14 @@ from tests.transcript.dialogue import Dialogue, error, notification, request, re
 HOSTILE = "\x1b[2Jevil\u202e\n\r\x07"
 
 
-def found(name: str = "echo", *, sends: int = 2) -> ShrinkResult:
+def shrink_result(name: str = "echo", *, sends: int = 2) -> ShrinkResult:
     """Make a notification and calls of a tool of this name; the last call is answered with an error."""
     recorded = Dialogue().client(notification("notifications/a"))
     for id in range(1, sends):
         recorded.client(request(id, "tools/call", {"name": name, "arguments": {"text": name}}))
         recorded.server(result(id) if id < sends - 1 else error(id, -32603))
-    rows = {one.row: one for one in recorded.exchanges}
-    calls = [Send(message=one.request, row=row, exchange=one) for row, one in rows.items()]
+    rows = {exchange.row: exchange for exchange in recorded.exchanges}
+    calls = [Send(message=exchange.request, row=row, exchange=exchange) for row, exchange in rows.items()]
     return ShrinkResult(
         until=f'"{name}"',
         happened=Occurrence(f"error -32603: {name}", max(rows, default=None)),
@@ -38,12 +38,12 @@ def found(name: str = "echo", *, sends: int = 2) -> ShrinkResult:
     )
 
 
-def lines(one: ShrinkResult, width: int | None = 100) -> list[str]:
-    return [plain(line) for line in shrunk_lines(one, width)]
+def lines(shrunk: ShrinkResult, width: int | None = 100) -> list[str]:
+    return [plain(line) for line in shrunk_lines(shrunk, width)]
 
 
 def test_each_message_has_its_row_its_arguments_and_its_outcome() -> None:
-    assert lines(found()) == [
+    assert lines(shrink_result()) == [
         '✗ "echo" · 2 of 67 messages · error -32603: echo',
         "  21 runs; every one of these is needed",
         "",
@@ -54,31 +54,31 @@ def test_each_message_has_its_row_its_arguments_and_its_outcome() -> None:
 
 def test_a_payload_that_is_not_json_rpc_is_shown_as_it_is() -> None:
     (unpaired,) = Dialogue().client(b"what?\n").unpaired_messages
-    noise = replace(found(), sends=(Send(message=unpaired, row=1),))
+    noise = replace(shrink_result(), sends=(Send(message=unpaired, row=1),))
     assert lines(noise)[-1] == "   1 → no JSON-RPC what?"
 
 
 def test_an_unfinished_search_says_so() -> None:
-    cut = replace(found(), is_minimal=False, unresolved=2)
+    cut = replace(shrink_result(), is_minimal=False, unresolved=2)
     assert lines(cut)[1] == "  21 runs, 2 of them without a server; there may be a smaller sequence"
 
 
 def test_a_long_sequence_is_cut() -> None:
-    assert lines(found(sends=MAX_LISTED + 7))[-1] == "     and 7 more"
+    assert lines(shrink_result(sends=MAX_LISTED + 7))[-1] == "     and 7 more"
 
 
 def test_text_of_peers_is_harmless_for_terminals_and_programs() -> None:
-    hostile = found(HOSTILE)
+    hostile = shrink_result(HOSTILE)
     shown = "".join([*lines(hostile, None), *(plain(line) for line in shrunk_next_lines(hostile, f"mcpspy {HOSTILE}", None))])
-    told = shrunk_json(hostile, HOSTILE, HOSTILE, of=1, runs=1, unresolved=0)
+    shrunk = shrunk_json(hostile, HOSTILE, HOSTILE, of=1, runs=1, unresolved=0)
     for sign in ("\x1b", "\u202e", "\x07", "\r"):
         assert sign not in shown
-        assert sign not in told
+        assert sign not in shrunk
 
 
 @pytest.mark.parametrize("width", [20, 40, 80])
 def test_no_line_is_wider_than_the_screen(width: int) -> None:
-    assert all(line_cells(line) <= width for line in shrunk_lines(found("a long name " * 9), width))
+    assert all(line_cells(line) <= width for line in shrunk_lines(shrink_result("a long name " * 9), width))
 
 
 def test_a_condition_that_never_became_true_has_few_fields() -> None:

@@ -36,20 +36,20 @@ def test_a_request_is_a_command_that_sends_the_same_to_the_server() -> None:
     assert words[:7] == ["curl", "-sS", "-N", "-g", "-X", "POST", "http://127.0.0.1:8000/mcp"]
     assert "mcp-name: greet" in words
     assert json.loads(words[-1])["params"]["name"] == "greet"
-    assert not [one for one in words if one.lower().startswith(("host:", "content-length:"))]
+    assert not [word for word in words if word.lower().startswith(("host:", "content-length:"))]
 
 
 def test_redacted_values_are_shell_variables() -> None:
-    told = commands("oauth", 6)
-    assert "# set $REDACTED_AUTHORIZATION first: its value was redacted" in told
-    assert "'Authorization: Bearer '\"$REDACTED_AUTHORIZATION\"" in told
-    assert "redacted-" not in told
+    arguments = commands("oauth", 6)
+    assert "# set $REDACTED_AUTHORIZATION first: its value was redacted" in arguments
+    assert "'Authorization: Bearer '\"$REDACTED_AUTHORIZATION\"" in arguments
+    assert "redacted-" not in arguments
 
 
 def test_a_comment_names_bytes_that_were_not_recorded() -> None:
-    told = Traffic()
-    told.post(request(1)).answer(200)
-    source = told.ends().transcript.captures[0]
+    traffic = Traffic()
+    traffic.post(request(1)).answer(200)
+    source = traffic.ends().transcript.captures[0]
     assert "not kept" not in "\n".join(curl(source.transactions[1], source))
 
 
@@ -97,21 +97,23 @@ def test_the_commands_send_a_server_the_same_requests_again(
     name: str, listening: tuple[str, list[Heard]], debian_program: DebianProgram
 ) -> None:
     debian_program("curl")
-    told = Traffic()
-    told.post(HOSTILE_BODY, "/mcp?a='b%20c'&d=$e&f={g,h}[1-2]", Last_Event_Id="").answer(200)
-    told.post(b"@/etc/hostname\n").answer(200)
-    transcript = transcribe(told.ends().records if name == "hostile" else read(CAPTURES / f"{name}.mcpspy"), keep_frames=True)
+    traffic = Traffic()
+    traffic.post(HOSTILE_BODY, "/mcp?a='b%20c'&d=$e&f={g,h}[1-2]", Last_Event_Id="").answer(200)
+    traffic.post(b"@/etc/hostname\n").answer(200)
+    transcript = transcribe(
+        traffic.ends().records if name == "hostile" else read(CAPTURES / f"{name}.mcpspy"), keep_frames=True
+    )
     (source,) = transcript.captures
     address, heard = listening
     assert source.header is not None
     source.header.tapped["url"] = address
-    asked = [one for one in source.transactions.values() if one.request is not None]
-    script = "set -e\n" + "\n".join(line for one in asked for line in curl(one, source))
+    transactions = [transaction for transaction in source.transactions.values() if transaction.request is not None]
+    script = "set -e\n" + "\n".join(line for transaction in transactions for line in curl(transaction, source))
     secrets = {f"REDACTED_{name}": "s3cret" for name in ("AUTHORIZATION", "MCP_SESSION_ID", "SESSION_ID")}
     words = ["bash", "-c", script]
     done = subprocess.run(words, capture_output=True, timeout=SCENE_S, check=False, env={**os.environ, **secrets})
-    assert (done.returncode, done.stderr, done.stdout) == (0, b"", b"ok\n" * len(asked))
-    for before, now in zip(asked, heard, strict=True):
+    assert (done.returncode, done.stderr, done.stdout) == (0, b"", b"ok\n" * len(transactions))
+    for before, now in zip(transactions, heard, strict=True):
         assert before.request is not None
         assert (now.method, now.body) == (before.method, b"".join(frame.data for frame in before.request.kept))
         assert _told(now.target) == _told(before.target)
@@ -122,11 +124,20 @@ def test_the_commands_send_a_server_the_same_requests_again(
 
 @pytest.mark.parametrize("target", ["-K/tmp/options://", "file:///etc/hostname"])
 def test_no_target_is_an_option_of_curl_or_a_local_file(target: str) -> None:
-    told = Traffic()
-    told.call("GET", target).answer(200)
-    source = told.ends().transcript.captures[0]
+    traffic = Traffic()
+    traffic.call("GET", target).answer(200)
+    source = traffic.ends().transcript.captures[0]
     words = shlex.split("\n".join(curl(source.transactions[1], source)).replace("\\\n", ""))
     assert words[6].startswith("http://")
+
+
+def test_a_field_that_curl_would_take_for_a_file_is_left_out() -> None:
+    traffic = Traffic()
+    traffic.get("/mcp", **{"@/etc/passwd": "1", "X": "@y"}).answer(200)
+    source = traffic.ends().transcript.captures[0]
+    lines = "\n".join(curl(source.transactions[1], source))
+    assert "# the field @/etc/passwd is left out" in lines
+    assert [word for word in shlex.split(lines.replace("\\\n", ""), comments=True) if "@" in word] == ["X: @y"]
 
 
 def _told(text: str) -> str:
@@ -135,9 +146,9 @@ def _told(text: str) -> str:
 
 
 def test_several_secrets_of_one_field_are_several_variables() -> None:
-    told = Traffic()
-    told.post(request(1), Cookie="a=redacted-0123456789ab; b=redacted-ba9876543210; c=redacted-0123456789ab").answer(200)
-    source = told.ends().transcript.captures[0]
+    traffic = Traffic()
+    traffic.post(request(1), Cookie="a=redacted-0123456789ab; b=redacted-ba9876543210; c=redacted-0123456789ab").answer(200)
+    source = traffic.ends().transcript.captures[0]
     lines = "\n".join(curl(source.transactions[1], source))
     assert '"$REDACTED_COOKIE"\'; b=\'"$REDACTED_COOKIE_2"\'; c=\'"$REDACTED_COOKIE"' in lines
     assert "# set $REDACTED_COOKIE_2 first: its value was redacted" in lines

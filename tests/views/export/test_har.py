@@ -37,16 +37,16 @@ def test_mitmproxy_imports_what_was_written(tmp_path: Path, read_flows: FlowRead
         *(transcribe(read(path), keep_frames=True) for path in paths),
         transcribe(http_scene().records, keep_frames=True),
     ]
-    transactions = [[*one.captures[0].transactions.values()] for one in transcripts]
-    texts = ["\n".join(har(one, some, version="1")) for one, some in zip(transcripts, transactions, strict=True)]
+    transactions = [[*transcript.captures[0].transactions.values()] for transcript in transcripts]
+    texts = ["\n".join(har(transcript, some, version="1")) for transcript, some in zip(transcripts, transactions, strict=True)]
     path = tmp_path / "all.har"
     entries = [entry for text in texts for entry in json.loads(text)["log"]["entries"]]
     path.write_text(json.dumps({"log": {**json.loads(texts[0])["log"], "entries": entries}}))
-    found = read_flows(path)
-    assert [(one["method"], one["url"]) for one in found] == [
-        (one["request"]["method"], one["request"]["url"]) for one in entries
+    flows = read_flows(path)
+    assert [(flow["method"], flow["url"]) for flow in flows] == [
+        (entry["request"]["method"], entry["request"]["url"]) for entry in entries
     ]
-    for flow, entry in zip(found, entries, strict=True):
+    for flow, entry in zip(flows, entries, strict=True):
         content = entry["response"]["content"]
         assert flow["said"] == entry["request"].get("postData", {}).get("text", "")
         assert flow["answered"] == [entry["response"]["status"], content.get("text", "")]
@@ -56,8 +56,8 @@ def test_mitmproxy_imports_what_was_written(tmp_path: Path, read_flows: FlowRead
 def test_every_capture_follows_the_specification(name: str) -> None:
     log = written(name)
     assert log["creator"]["name"] == "mcpspy"
-    for one in log["entries"]:
-        assert one["time"] == pytest.approx(sum(one["timings"].values()))
+    for entry in log["entries"]:
+        assert entry["time"] == pytest.approx(sum(entry["timings"].values()))
 
 
 @pytest.mark.parametrize("cut_bytes", [300, 2_000, 6_000, 12_000])
@@ -67,27 +67,27 @@ def test_a_capture_that_is_cut_off_follows_the_specification(name: str, cut_byte
     data = (CAPTURES / f"{name}.mcpspy").read_bytes()
     path.write_bytes(data[: len(data) - cut_bytes])
     transcript = transcribe(read(path), keep_frames=True)
-    transactions = [one for source in transcript.captures for one in source.transactions.values()]
+    transactions = [transaction for source in transcript.captures for transaction in source.transactions.values()]
     valid(json.loads("\n".join(har(transcript, transactions, version="1"))))
 
 
 def test_a_body_is_counted_in_bytes() -> None:
-    for one in written("streamable")["entries"]:
-        content = one["response"]["content"]
+    for entry in written("streamable")["entries"]:
+        content = entry["response"]["content"]
         assert content["size"] == len(content["text"].encode())
 
 
 def test_there_is_an_entry_for_each_transaction_in_order() -> None:
-    asked = [(one["request"]["method"], one["response"]["status"]) for one in written("sse")["entries"]]
-    assert asked == [("GET", 200), ("POST", 202), ("POST", 202), ("POST", 202), ("POST", 202)]
+    requests = [(entry["request"]["method"], entry["response"]["status"]) for entry in written("sse")["entries"]]
+    assert requests == [("GET", 200), ("POST", 202), ("POST", 202), ("POST", 202), ("POST", 202)]
 
 
 def test_events_of_a_stream_are_where_browsers_put_them() -> None:
     stream = written("sse")["entries"][0]
     events = stream["_eventSourceMessages"]
-    assert [one["eventName"] for one in events] == ["endpoint", "message", "message", "message"]
+    assert [event["eventName"] for event in events] == ["endpoint", "message", "message", "message"]
     assert json.loads(events[1]["data"])["id"] == 1
-    assert [one["time"] for one in events] == sorted(one["time"] for one in events)
+    assert [event["time"] for event in events] == sorted(event["time"] for event in events)
 
 
 def test_bodies_are_complete() -> None:

@@ -99,8 +99,8 @@ def test_a_report_on_a_long_session_shows_the_rows_around_suspect_calls() -> Non
     known = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "weather", "version": "1"}, "capabilities": {"tools": {}}}
     scene = opened("weather").client(request(1, "initialize", hello)).server(result(1, known)).client(notification())
     for id in range(2, 401):
-        said = failed(id, "no such city") if id == 300 else result(id, {"content": []})
-        scene.client(call(id, "get_weather", day=id)).server(said)
+        answer = failed(id, "no such city") if id == 300 else result(id, {"content": []})
+        scene.client(call(id, "get_weather", day=id)).server(answer)
     transcript = scene.transcript
     text = "\n".join(report(transcript, transcript.rows, version="1"))
     picture, timeline = text.partition("```mermaid")[2].split("```")[0], text.partition("<summary>Timeline")[2]

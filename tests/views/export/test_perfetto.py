@@ -25,28 +25,30 @@ def events(text: str) -> list[dict[str, Any]]:
 def assert_no_overlap(bars: list[dict[str, Any]]) -> None:
     """Check whole nanoseconds too, because Perfetto truncates beginnings and durations separately."""
     ends: dict[tuple[int, int], int] = {}
-    for one in sorted((one for one in bars if one["ph"] == "X"), key=lambda one: one["ts"]):
-        lane = one["pid"], one["tid"]
-        assert int(one["ts"] * 1_000) >= ends.get(lane, 0)
-        ends[lane] = int(one["ts"] * 1_000) + int(one["dur"] * 1_000)
+    for bar in sorted((bar for bar in bars if bar["ph"] == "X"), key=lambda bar: bar["ts"]):
+        lane = bar["pid"], bar["tid"]
+        assert int(bar["ts"] * 1_000) >= ends.get(lane, 0)
+        ends[lane] = int(bar["ts"] * 1_000) + int(bar["dur"] * 1_000)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_exchange_is_a_bar_and_no_two_overlap_in_a_lane(name: str) -> None:
     transcript = transcribe(read(CAPTURES / f"{name}.mcpspy"))
-    found = events("\n".join(trace(transcript, transcript.rows)))
-    bars = [one for one in found if one["ph"] == "X" and one["cat"] != "http"]
-    rows = [one.row for one in transcript.exchanges] + [one.row for one in transcript.model_calls]
-    assert sorted(one["args"]["row"] for one in bars) == sorted(rows)
-    assert_no_overlap(found)
+    trace_events = events("\n".join(trace(transcript, transcript.rows)))
+    bars = [event for event in trace_events if event["ph"] == "X" and event["cat"] != "http"]
+    rows = [exchange.row for exchange in transcript.exchanges] + [call.row for call in transcript.model_calls]
+    assert sorted(bar["args"]["row"] for bar in bars) == sorted(rows)
+    assert_no_overlap(trace_events)
 
 
 def test_each_server_has_a_track_of_its_own() -> None:
     transcript = three_servers()
     named = [
-        one["args"]["name"] for one in events("\n".join(trace(transcript, transcript.rows))) if one["name"] == "process_name"
+        event["args"]["name"]
+        for event in events("\n".join(trace(transcript, transcript.rows)))
+        if event["name"] == "process_name"
     ]
-    assert [one.split(" → ")[1] for one in named] == ["weather", "filesystem-of-a-long-name", "天気"]
+    assert [name.split(" → ")[1] for name in named] == ["weather", "filesystem-of-a-long-name", "天気"]
 
 
 NS = st.integers(0, 300) | st.integers(10**15, 10**15 + 300)
@@ -56,9 +58,9 @@ NS = st.integers(0, 300) | st.integers(10**15, 10**15 + 300)
 @given(st.lists(st.tuples(NS, st.integers(0, 100))))
 def test_bars_take_the_first_free_lane(spans: list[tuple[int, int]]) -> None:
     bars: list[tuple[int, int, str, dict[str, Any]]] = [(begin, begin + length, "x", {}) for begin, length in spans]
-    found = list(_in_lanes(0, "calls", bars))
-    assert_no_overlap(found)
-    assert len([one for one in found if one["ph"] == "X"]) == len(spans)
+    in_lanes = list(_in_lanes(0, "calls", bars))
+    assert_no_overlap(in_lanes)
+    assert len([event for event in in_lanes if event["ph"] == "X"]) == len(spans)
 
 
 @pytest.mark.parametrize("first_ns", [0, 1_001, 10**12 + 1, 10**15 + 3])
@@ -73,9 +75,11 @@ def test_a_model_call_is_a_bar_with_its_first_token_marked() -> None:
     model = ModelTraffic()
     model.ask("user: a", stream=True).stream().raw(sse(delta("b", "stop"))).raw(sse(b"[DONE]")).close("server")
     transcript = model.ends().transcript
-    found = events("\n".join(trace(transcript, transcript.rows)))
-    assert [(one["name"], one["args"]["outcome"]) for one in found if one["ph"] == "X"] == [("chat.completions m", "ok")]
-    assert [one["name"] for one in found if one["ph"] == "i"] == ["first token"]
+    trace_events = events("\n".join(trace(transcript, transcript.rows)))
+    assert [(event["name"], event["args"]["outcome"]) for event in trace_events if event["ph"] == "X"] == [
+        ("chat.completions m", "ok")
+    ]
+    assert [event["name"] for event in trace_events if event["ph"] == "i"] == ["first token"]
 
 
 def test_names_of_peers_are_harmless() -> None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from mcpspy.cli.verbs import VERBS, verb_command
 from mcpspy.transcript.model import Exchange
-from mcpspy.views.json.messages import message_lines
-from mcpspy.views.json.rows import state_line, transcript_json
+from mcpspy.views.json.rows import message_lines, state_line, transcript_json
 from mcpspy.views.json.transactions import http_lines
 from mcpspy.views.store import listing, verification
 from mcpspy.views.text.json_text import RawJson, as_json
@@ -22,7 +21,7 @@ from mcpspy.views.timeline.timeline import rows_between
 from tests.transcript.dialogue import Dialogue, request, result
 from tests.transcript.traffic import Traffic
 from tests.views.http_scenes import http_scene
-from tests.views.scenes import busy_scene, call, failed, hostile_scene, opened, payload, refused, three_servers
+from tests.views.scenes import busy_scene, call, failed, given_up, hostile_scene, opened, payload, refused, three_servers
 from tests.views.store.test_listing import KEPT, RECORDINGS, UNUSABLE, capture
 from tests.views.store.test_verification import verified
 
@@ -50,11 +49,11 @@ def line_of(raw: bytes) -> str:
 def names(value: Any) -> set[str]:
     """Return every member name in a JSON value, without payloads."""
     if isinstance(value, list):
-        return {name for one in value for name in names(one)}
+        return {name for item in value for name in names(item)}
     if not isinstance(value, dict):
         return set()
-    ours = {name: one for name, one in value.items() if name not in {"params", "result", "tapped", "descendants"}}
-    return set(ours) | {name for one in ours.values() for name in names(one)}
+    ours = {name: item for name, item in value.items() if name not in {"params", "result", "tapped", "descendants"}}
+    return set(ours) | {name for item in ours.values() for name in names(item)}
 
 
 def test_the_document_is_schema_1_with_the_summary_in_numbers() -> None:
@@ -62,7 +61,7 @@ def test_the_document_is_schema_1_with_the_summary_in_numbers() -> None:
     assert made["schema"] == 1
     assert made["summary"] == {
         "calls": 8, "pending": 0, "ok": 4, "error": 1, "tool_error": 1, "cancelled": 1, "unanswered": 1, "http_error": 0,
-        "redirected": 0, "probe": 0, "findings": 2, "complete": False, "live": False,
+        "redirected": 0, "probe": 0, "findings": 3, "complete": False, "live": False,
     }  # fmt: skip
 
 
@@ -73,9 +72,19 @@ def test_the_document_has_one_row_per_line() -> None:
     assert len(rows) == len(transcript.rows)
 
 
+def test_an_exchange_that_was_given_up_says_when() -> None:
+    made = documented(opened("weather").client(call(7, "forecast")).wait(3_000).client(given_up(7, "no")).server(result(7)))
+    (row,) = [row for row in made["rows"] if row["kind"] == "exchange"]
+    assert (row["outcome"], row["given_up_ns"] - row["at_ns"], row["duration_ns"]) == (
+        "cancelled",
+        3_001_000_000,
+        3_002_000_000,
+    )
+
+
 def test_an_exchange_has_its_outcome_and_its_error() -> None:
     made = documented(opened("weather").client(call(7, "forecast")).server(failed(7, "no such city")))
-    (row,) = [one for one in made["rows"] if one["kind"] == "exchange"]
+    (row,) = [row for row in made["rows"] if row["kind"] == "exchange"]
     assert row["row"] == 1
     assert row["id"] == 7
     assert (row["method"], row["target"], row["outcome"]) == ("tools/call", "forecast", "tool error")
@@ -86,7 +95,7 @@ def test_an_exchange_has_its_outcome_and_its_error() -> None:
 
 def test_a_json_rpc_error_has_code_and_message() -> None:
     made = documented(opened("weather").client(request(1)).server(refused(1, -32601, "no")))
-    assert [one["error"] for one in made["rows"] if one["kind"] == "exchange"] == [{"code": -32601, "message": "no"}]
+    assert [row["error"] for row in made["rows"] if row["kind"] == "exchange"] == [{"code": -32601, "message": "no"}]
 
 
 def test_selected_rows_have_the_content_of_their_messages() -> None:
@@ -101,7 +110,7 @@ def test_rows_that_were_not_selected_have_no_payloads() -> None:
 
 def test_stderr_noise_and_events_are_rows_too() -> None:
     rows = documented(opened("weather").stderr(b"hi\n").server(b"caf\xe9\n").exits(1))["rows"]
-    assert [one["kind"] for one in rows] == ["event", "stderr", "unpaired", "event"]
+    assert [row["kind"] for row in rows] == ["event", "stderr", "unpaired", "event"]
     assert rows[1]["text"] == "hi"
     assert b64decode(rows[2]["message"]["base64"]) == b"caf\xe9\n"
     assert (rows[3]["event"], rows[3]["code"]) == ("exit", 1)
@@ -109,7 +118,7 @@ def test_stderr_noise_and_events_are_rows_too() -> None:
 
 def test_a_finding_points_at_its_row() -> None:
     made = documented(opened("weather").client(request(1)).server(b"noise\n").server(result(1)).closes())
-    assert [(one["rule"], one["row"], one["count"]) for one in made["findings"]] == [("stdout-noise", 2, 1)]
+    assert [(finding["rule"], finding["row"], finding["count"]) for finding in made["findings"]] == [("stdout-noise", 2, 1)]
 
 
 def test_each_state_is_a_line_keyed_by_capture_and_row() -> None:
@@ -120,9 +129,9 @@ def test_each_state_is_a_line_keyed_by_capture_and_row() -> None:
 
 
 def test_every_message_is_a_line_in_the_order_of_time() -> None:
-    found = messages(busy_scene())
-    assert [one["at_ns"] for one in found] == sorted(one["at_ns"] for one in found)
-    assert len(found) == len(busy_scene().transcript.messages)
+    all_messages = messages(busy_scene())
+    assert [message["at_ns"] for message in all_messages] == sorted(message["at_ns"] for message in all_messages)
+    assert len(all_messages) == len(busy_scene().transcript.messages)
 
 
 def test_a_message_names_its_row_its_lanes_and_its_sender() -> None:
@@ -188,7 +197,7 @@ def test_every_field_is_in_the_documentation() -> None:
     used |= {name for scene in (busy_scene(), hostile_scene("x")) for name in names(messages(scene))}
     used |= names([json.loads(state_line(row, three_servers().captures)) for row in three_servers().rows])
     scene = http_scene()
-    used |= names(documented(scene)) | {name for one in messages(scene) for name in names(one)}
+    used |= names(documented(scene)) | {name for message in messages(scene) for name in names(message)}
     wire = scene.wire
     used |= names([json.loads(line) for line in http_lines(wire, carrying_transactions(wire, wire.rows))])
     missing = used - set(re.findall(r"`(\w+)`", PAGE)) - {"x"}
@@ -197,8 +206,8 @@ def test_every_field_is_in_the_documentation() -> None:
 
 def section(verb: str) -> str:
     """Return the section about the output of `verb`; empty if there is none."""
-    found = re.search(rf"^## `mcpspy {verb}`\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
-    return found[1] if found else ""
+    section = re.search(rf"^## `mcpspy {verb}`\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    return section[1] if section else ""
 
 
 def fields(verb: str) -> set[str]:
@@ -230,4 +239,4 @@ def test_every_verb_that_prints_json_has_a_section(verb: str) -> None:
 
 def test_every_row_of_an_exchange_is_found_by_its_number() -> None:
     rows = [row.row for row in busy_scene().transcript.rows if isinstance(row, Exchange)]
-    assert [one["row"] for one in documented(busy_scene())["rows"] if one["kind"] == "exchange"] == rows
+    assert [row["row"] for row in documented(busy_scene())["rows"] if row["kind"] == "exchange"] == rows

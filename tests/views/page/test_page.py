@@ -60,20 +60,31 @@ def test_lines_of_the_scripts_fit_a_screen() -> None:
 
 def test_one_script_runs_and_nothing_is_loaded() -> None:
     text = written(transcribe(read(CAPTURES / "streamable.mcpspy"), keep_frames=True))
-    found = elements(text).found
-    assert [one for tag, one in found if tag == "script" and one.get("type") != "application/json"] == [{}]
-    assert not [name for _, one in found for name in one if name in {"src", "href"} and not str(one[name]).startswith("#")]
-    (policy,) = (str(one["content"]) for tag, one in found if one.get("http-equiv") == "Content-Security-Policy")
+    page_elements = elements(text).found
+    assert [
+        attributes for tag, attributes in page_elements if tag == "script" and attributes.get("type") != "application/json"
+    ] == [{}]
+    assert not [
+        name
+        for _, attributes in page_elements
+        for name in attributes
+        if name in {"src", "href"} and not str(attributes[name]).startswith("#")
+    ]
+    (policy,) = (
+        str(attributes["content"])
+        for tag, attributes in page_elements
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    )
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, "</script><b>", "<!--<script>", "]]>", "{findings}"])
 def test_what_peers_wrote_makes_no_element(text: str) -> None:
-    clean, dirty = (elements(written(hostile_scene(one).transcript)) for one in ("plain", text))
+    clean, dirty = (elements(written(hostile_scene(word).transcript)) for word in ("plain", text))
     tags = [tag for tag, _ in dirty.found]
     assert set(tags) == {tag for tag, _ in clean.found}
-    assert not [name for _, one in dirty.found for name in one if name.startswith("on")]
+    assert not [name for _, attributes in dirty.found for name in attributes if name.startswith("on")]
 
 
 def test_the_script_knows_every_field_of_a_line() -> None:
@@ -86,10 +97,10 @@ def test_every_row_and_all_that_it_carries_is_in_the_page() -> None:
     texts = elements(written(transcript)).texts
     data = json.loads(texts["data"])
     numbers = {line[0] for line in data["rows"] if line[0]}
-    assert {one.row for one in transcript.exchanges} <= numbers
+    assert {exchange.row for exchange in transcript.exchanges} <= numbers
     at = next(at for at, line in enumerate(data["rows"]) if line[8] == "get-sum")
     carried = json.loads(texts[f"rows-{at // data['chunk']}"])[str(at)]
-    assert [one["kind"] for one in carried["messages"]] == ["request", "result"]
+    assert [message["kind"] for message in carried["messages"]] == ["request", "result"]
     assert json.loads(carried["messages"][0]["text"])["params"]["name"] == "get-sum"
 
 
@@ -102,7 +113,7 @@ def test_a_model_call_is_listed_and_told_beside_the_calls_that_came_of_it() -> N
     assert data["rows"][first][5:10] == ["client", "model", "chat.completions", "gpt", "ok"]
     carried = json.loads(texts["rows-0"])
     assert any("forecast of example: ok" in line for line in carried[str(first)]["description"])
-    assert [one["kind"] for one in carried[str(second)]["messages"]] == ["prompt", "answer"]
+    assert [message["kind"] for message in carried[str(second)]["messages"]] == ["prompt", "answer"]
     assert json.loads(carried[str(second)]["messages"][1]["text"])["turn"]["role"] == "assistant"
     assert carried[str(second)]["http"][0]["status"] == 200
     assert data["diagram"]["lanes"][-3:] == ["client", "model", "example"]

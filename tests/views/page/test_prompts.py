@@ -44,8 +44,8 @@ def conversation(calls: int, *, stamped: bool = False) -> ModelTraffic:
     turns = ["user: What of it? 😀"]
     for at in range(calls):
         system = f"system: It is {at} o'clock" if stamped else "system: Be brief"
-        said = [dict(zip(("role", "content"), turn.split(": ", 1), strict=True)) for turn in (system, *turns)]
-        body = json.dumps({"model": "m", "temperature": at, "messages": said, "tools": []}, ensure_ascii=False)
+        messages = [dict(zip(("role", "content"), turn.split(": ", 1), strict=True)) for turn in (system, *turns)]
+        body = json.dumps({"model": "m", "temperature": at, "messages": messages, "tools": []}, ensure_ascii=False)
         traffic.post(body.encode(), CHAT).answer(200, completion(f"Answer {at}"))
         turns += [f"assistant: Answer {at}", f"user: word{at}-{LONG}"]
     return traffic
@@ -68,7 +68,7 @@ def whole(pieces: list[Piece], before: str) -> str:
     """The text of these pieces, put together as a script counts letters."""
     units = before.encode("utf-16-le")
     return b"".join(
-        one.encode("utf-16-le") if isinstance(one, str) else units[2 * one[0] : 2 * one[1]] for one in pieces
+        piece.encode("utf-16-le") if isinstance(piece, str) else units[2 * piece[0] : 2 * piece[1]] for piece in pieces
     ).decode("utf-16-le")
 
 
@@ -84,7 +84,7 @@ def test_the_pieces_of_any_text_put_together_are_the_text(text: str, before: str
 def test_turns_that_moved_are_told_as_runs() -> None:
     turns = [f'{{"role":"user","content":"{at}{LONG}"}}, ' for at in range(6)]
     pieces = text_runs("".join(["{", *turns[3:], *turns[:2], '{"new"']), "".join(["[", *turns]))
-    assert sum(len(one) for one in pieces if isinstance(one, str)) < 500
+    assert sum(len(piece) for piece in pieces if isinstance(piece, str)) < 500
 
 
 @pytest.mark.parametrize("stamped", [False, True])
@@ -96,15 +96,15 @@ def test_the_page_of_a_conversation_grows_with_its_turns_and_not_with_their_squa
 def test_the_page_puts_together_what_was_sent(debian_program: DebianProgram) -> None:
     transcript = conversation(12, stamped=True).wire
     (source,) = transcript.captures
-    sent = [one.payload.decode() for one in transcript.model_calls]
-    found = put_together(debian_program("node"), written(transcript), ["word3-sunny", "nowhere", "answer 11"])
-    assert [one for one, _ in found["inOrder"]] == sent
-    assert found["backwards"] == found["inOrder"]
-    assert [curl for _, curl in found["inOrder"]] == [curl_text(one.transaction, source) for one in transcript.model_calls]
-    assert found["found"] == [[one.row for one in transcript.model_calls[4:]], [], [transcript.model_calls[-1].row]]
+    sent = [call.payload.decode() for call in transcript.model_calls]
+    results = put_together(debian_program("node"), written(transcript), ["word3-sunny", "nowhere", "answer 11"])
+    assert [payload for payload, _ in results["inOrder"]] == sent
+    assert results["backwards"] == results["inOrder"]
+    assert [curl for _, curl in results["inOrder"]] == [curl_text(call.transaction, source) for call in transcript.model_calls]
+    assert results["found"] == [[call.row for call in transcript.model_calls[4:]], [], [transcript.model_calls[-1].row]]
 
 
 def test_a_prompt_refers_to_nothing_that_is_not_on_the_page(debian_program: DebianProgram) -> None:
     transcript = conversation(9).wire
-    found = put_together(debian_program("node"), written(transcript, slice(4, None, 2)), [])
-    assert [one for one, _ in found["inOrder"]] == [one.payload.decode() for one in transcript.model_calls[4::2]]
+    results = put_together(debian_program("node"), written(transcript, slice(4, None, 2)), [])
+    assert [payload for payload, _ in results["inOrder"]] == [call.payload.decode() for call in transcript.model_calls[4::2]]

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from mcpspy import read, transcribe
 from mcpspy.cli.export.formats import page_files
-from mcpspy.views.page.diagram_data import diagram_data
-from mcpspy.views.page.page import script
+from mcpspy.views.page.page import diagram_data, script
 from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.sequence.svg import svg
 from tests.conftest import NPM_MODULES, NPM_SCRIPTS, ROOT, DebianProgram, NpmProgram
@@ -82,8 +81,8 @@ def test_the_reader_keeps_digits_spellings_and_members_that_stand_twice(debian_p
         "-1",
         "null",
     ]
-    found = computed(debian_program("node"), "07-tree.js", READ, texts)
-    assert found == [
+    results = computed(debian_program("node"), "07-tree.js", READ, texts)
+    assert results == [
         [{"object": [["a", "1.50"], ["a", "123456789012345678901234567890"]]}],
         [['"\\u5317\\n"', "-0.0", "1e400"]], [[]], [{"object": []}], ['"\\""'], ["-1"], ["null"],
     ]  # fmt: skip
@@ -128,13 +127,13 @@ def test_the_reader_reads_any_json(debian_program: DebianProgram, values: list[A
     def spelled(value: Any) -> Any:
         match value:
             case dict():
-                return {"object": [[key, spelled(one)] for key, one in value.items()]}
+                return {"object": [[key, spelled(item)] for key, item in value.items()]}
             case list():
-                return [spelled(one) for one in value]
+                return [spelled(item) for item in value]
         return json.dumps(value)
 
-    found = computed(debian_program("node"), "07-tree.js", READ, [json.dumps(value, indent=1) for value in values])
-    assert found == [[spelled(value)] for value in values]
+    results = computed(debian_program("node"), "07-tree.js", READ, [json.dumps(value, indent=1) for value in values])
+    assert results == [[spelled(value)] for value in values]
 
 
 def test_a_string_of_many_megabytes_is_read(debian_program: DebianProgram) -> None:
@@ -146,42 +145,47 @@ def test_a_string_of_many_megabytes_is_read(debian_program: DebianProgram) -> No
 def test_idle_time_is_folded_and_the_order_of_times_is_kept(debian_program: DebianProgram) -> None:
     rows = [{"kind": "exchange", "at": at, "took": 10_000_000} for at in (0, 20_000_000, 60_000_000_000)]
     times = [0, 5_000_000, 30_000_000, 30_000_000_000, 60_000_000_000, 60_010_000_000]
-    found = computed(debian_program("node"), "04-clock.js", MEASURE, {"rows": rows, "times": times})
-    assert found["gaps"] == [[30_000_000, 60_000_000_000]]
-    assert found["places"] == sorted(found["places"])
-    assert found["places"][4] - found["places"][2] < 0.05
-    assert (found["places"][0], round(found["places"][-1], 3)) == (0, 1)
+    results = computed(debian_program("node"), "04-clock.js", MEASURE, {"rows": rows, "times": times})
+    assert results["gaps"] == [[30_000_000, 60_000_000_000]]
+    assert results["places"] == sorted(results["places"])
+    assert results["places"][4] - results["places"][2] < 0.05
+    assert (results["places"][0], round(results["places"][-1], 3)) == (0, 1)
 
 
 def test_a_page_without_rows_has_a_clock(debian_program: DebianProgram) -> None:
-    found = computed(debian_program("node"), "04-clock.js", MEASURE, {"rows": [], "times": [0, 1]})
-    assert found["gaps"] == []
-    assert all(0 <= place <= 1 for place in found["places"])
+    results = computed(debian_program("node"), "04-clock.js", MEASURE, {"rows": [], "times": [0, 1]})
+    assert results["gaps"] == []
+    assert all(0 <= place <= 1 for place in results["places"])
 
 
 def test_the_diagram_has_the_bars_and_the_frames_of_the_svg(debian_program: DebianProgram) -> None:
     captures = sorted((ROOT / "captures").glob("*.mcpspy"))
     transcripts = [transcribe(read(path)) for path in captures] + [busy_scene().transcript, three_servers()]
-    asked = {"diagrams": [diagram_data(one, one.rows, 10_000) for one in transcripts], "room": 1000, "texts": []}
-    found = computed(debian_program("node"), "02-words.js 09-layout.js", PLACE, asked)["sheets"]
-    for sheet, one in zip(found, transcripts, strict=True):
-        text = "\n".join(svg(diagram(one, one.rows)))
+    page_data = {
+        "diagrams": [diagram_data(transcript, transcript.rows, 10_000) for transcript in transcripts],
+        "room": 1000,
+        "texts": [],
+    }
+    results = computed(debian_program("node"), "02-words.js 09-layout.js", PLACE, page_data)["sheets"]
+    for sheet, transcript in zip(results, transcripts, strict=True):
+        text = "\n".join(svg(diagram(transcript, transcript.rows)))
         frames = [frame["kind"] for frame in sheet["frames"]]
         meant = [text.count(f'<rect class="{name}"') for name in ("bar", "band", "loop")]
         assert [len(sheet["bars"]), frames.count("phase") + frames.count("run"), frames.count("loop")] == meant
-    assert sum(len(sheet["bars"]) for sheet in found) > 100
-    assert max(bar["level"] for sheet in found for bar in sheet["bars"]) > 0
+    assert sum(len(sheet["bars"]) for sheet in results) > 100
+    assert max(bar["level"] for sheet in results for bar in sheet["bars"]) > 0
 
 
 @pytest.mark.parametrize("room", [0, 400, 3000])
 def test_lanes_stand_clear_of_each_other_and_on_the_sheet(debian_program: DebianProgram, room: int) -> None:
     transcripts = [three_servers(), hostile_scene("天気予報" * 50).transcript]
-    asked = {
-        "diagrams": [diagram_data(one, one.rows, 100) for one in transcripts] + [{"lanes": [], "steps": []}],
+    page_data = {
+        "diagrams": [diagram_data(transcript, transcript.rows, 100) for transcript in transcripts]
+        + [{"lanes": [], "steps": []}],
         "room": room,
         "texts": [],
     }
-    for sheet in computed(debian_program("node"), "02-words.js 09-layout.js", PLACE, asked)["sheets"]:
+    for sheet in computed(debian_program("node"), "02-words.js 09-layout.js", PLACE, page_data)["sheets"]:
         edges = [edge for x, half in zip(sheet["places"], sheet["halves"], strict=True) for edge in (x - half, x + half)]
         assert edges == sorted(edges)
         assert all(sheet["times"] <= edge <= sheet["width"] for edge in edges)
@@ -189,8 +193,8 @@ def test_lanes_stand_clear_of_each_other_and_on_the_sheet(debian_program: Debian
 
 def test_two_lanes_have_room_on_a_phone_whatever_their_names(debian_program: DebianProgram) -> None:
     transcript = hostile_scene("天気予報" * 50).transcript
-    asked = {"diagrams": [diagram_data(transcript, transcript.rows, 100)], "room": 400, "texts": []}
-    (sheet,) = computed(debian_program("node"), "02-words.js 09-layout.js", PLACE, asked)["sheets"]
+    page_data = {"diagrams": [diagram_data(transcript, transcript.rows, 100)], "room": 400, "texts": []}
+    (sheet,) = computed(debian_program("node"), "02-words.js 09-layout.js", PLACE, page_data)["sheets"]
     assert (len(sheet["places"]), sheet["width"] <= 400) == (2, True)
 
 
@@ -199,17 +203,17 @@ def test_captures_are_mocked_and_replayed_if_a_client_asked_in_them(debian_progr
     Object.assign(globalThis, JSON.parse(require("fs").readFileSync(0, "utf8")));
     console.log(JSON.stringify(commands.played()));
     """
-    rows = [{"kind": "exchange", "from": one, "capture": at} for at, one in enumerate(["client", "server"])]
-    asked = {"data": {"addresses": ["asks", "'is asked'", "model"]}, "rows": [*rows, {"kind": "model call", "capture": 2}]}
-    found = computed(debian_program("node"), "04-commands.js", rest, asked)
-    assert found == ["mcpspy mock asks", "mcpspy replay asks", "mcpspy mock 'is asked'", "mcpspy mock model"]
+    rows = [{"kind": "exchange", "from": sender, "capture": at} for at, sender in enumerate(["client", "server"])]
+    page_data = {"data": {"addresses": ["asks", "'is asked'", "model"]}, "rows": [*rows, {"kind": "model call", "capture": 2}]}
+    results = computed(debian_program("node"), "04-commands.js", rest, page_data)
+    assert results == ["mcpspy mock asks", "mcpspy replay asks", "mcpspy mock 'is asked'", "mcpspy mock model"]
 
 
 def test_a_message_of_several_lines_is_saved_as_one(debian_program: DebianProgram) -> None:
     rest = 'console.log(JSON.stringify(JSON.parse(require("fs").readFileSync(0, "utf8")).map(oneLine)));'
     texts = [json.dumps({"a": "b\nc"}, indent=1), '{"a":\r\n\r\n1.50}\n']
-    found = computed(debian_program("node"), "02-words.js", rest, texts)
-    assert found == ['{  "a": "b\\nc" }', '{"a": 1.50}']
+    results = computed(debian_program("node"), "02-words.js", rest, texts)
+    assert results == ['{  "a": "b\\nc" }', '{"a": 1.50}']
 
 
 def test_words_stand_clear_of_the_lanes_they_pass(debian_program: DebianProgram) -> None:
@@ -217,13 +221,13 @@ def test_words_stand_clear_of_the_lanes_they_pass(debian_program: DebianProgram)
     const asked = JSON.parse(require("fs").readFileSync(0, "utf8"));
     console.log(JSON.stringify(asked.map(([places, start, end, pixels]) => between(places, start, end, pixels))));
     """
-    asked = [[[0, 100, 400], 0, 400, 200], [[0, 100, 400], 400, 0, 350], [[0, 100, 400], 100, 400, 500], [[0], 0, 0, 10]]
-    found = computed(debian_program("node"), "02-words.js 09-layout.js", rest, asked)
-    assert [(one["middle"], one["isClear"]) for one in found] == [(250, True), (200, False), (250, True), (0, True)]
+    page_data = [[[0, 100, 400], 0, 400, 200], [[0, 100, 400], 400, 0, 350], [[0, 100, 400], 100, 400, 500], [[0], 0, 0, 10]]
+    results = computed(debian_program("node"), "02-words.js 09-layout.js", rest, page_data)
+    assert [(place["middle"], place["isClear"]) for place in results] == [(250, True), (200, False), (250, True), (0, True)]
 
 
 def test_wide_letters_take_two_cells_and_marks_none(debian_program: DebianProgram) -> None:
-    asked = {"diagrams": [], "room": 0, "texts": ["abc", "天気予報", "e\u0301", "🌧!", "abcd", "abcde", "a天気"]}
-    found = computed(debian_program("node"), "02-words.js 09-layout.js", PLACE, asked)
-    assert found["cells"] == [3, 8, 1, 3, 4, 5, 5]
-    assert found["cut"] == ["abc", "天…", "e\u0301", "🌧!", "abcd", "abc…", "a天…"]
+    page_data = {"diagrams": [], "room": 0, "texts": ["abc", "天気予報", "e\u0301", "🌧!", "abcd", "abcde", "a天気"]}
+    results = computed(debian_program("node"), "02-words.js 09-layout.js", PLACE, page_data)
+    assert results["cells"] == [3, 8, 1, 3, 4, 5, 5]
+    assert results["cut"] == ["abc", "天…", "e\u0301", "🌧!", "abcd", "abc…", "a天…"]

@@ -1,6 +1,9 @@
 """A capture as a module of tests: the calls, the assertions, and that captured text is never code."""
 
 import ast
+import json
+import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -60,9 +63,9 @@ def test_texts_structured_content_and_the_error_flag_are_asserted() -> None:
 
 
 def test_a_text_that_repeats_the_structured_content_is_not_asserted_twice() -> None:
-    said = '{"celsius": 12, "wind": "from the north-east, 12 knots, gusts of 30"}'
+    text = '{"celsius": 12, "wind": "from the north-east, 12 knots, gusts of 30"}'
     answer = {
-        "content": [{"type": "text", "text": said}],
+        "content": [{"type": "text", "text": text}],
         "structuredContent": {"celsius": 12, "wind": "from the north-east, 12 knots, gusts of 30"},
     }
     assert ".text" not in asked(tool_call(1), result(1, answer))
@@ -181,14 +184,17 @@ def test_version_1_of_the_sdk_is_supported() -> None:
         "with pytest.raises(McpError) as caught:",
         "assert caught.value.error.code == -32601",
     ]
-    assert [one for one in wanted if one not in text] == []
+    assert [line for line in wanted if line not in text] == []
 
 
 def test_captures_of_several_servers_become_several_tests() -> None:
     scenes = [opened().client(tool_call(1)).server(result(1, {"content": []})) for _ in range(2)]
     transcript = transcribe(*(scene.records for scene in scenes))
     text = "\n".join(pytest_module(transcript, transcript.rows, {0: "a", 1: "b"}))
-    assert [one.name for one in ast.parse(text).body if isinstance(one, ast.FunctionDef)] == ["test_weather", "test_weather_2"]
+    assert [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)] == [
+        "test_weather",
+        "test_weather_2",
+    ]
 
 
 # --- What was captured is never code ---
@@ -261,6 +267,50 @@ def test_hostile_words_call_nothing(text: str) -> None:
 @given(st.text(st.characters(codec=None), min_size=1, max_size=20))
 def test_captured_words_call_nothing(text: str) -> None:
     assert set(code(module(words_everywhere(text), text))) <= ALLOWED
+
+
+MADE_UP = "8f3a9c01b2d4"
+
+
+def words_around_a_value(text: str) -> Dialogue:
+    """Put `text` around a value that the server made up, in answers of every kind, and in requests that send it back."""
+    scene = opened()
+    answers: list[tuple[str, Any, Any]] = [
+        ("tools/list", {}, {"tools": []}),
+        ("tools/call", {"name": "open"}, {"content": [{"type": "text", "text": f"{text}{MADE_UP}{text}"}]}),
+        ("tools/call", {"name": "a", "arguments": {text: f"{text} {MADE_UP}"}}, {"structuredContent": {text: MADE_UP}}),
+        ("resources/read", {"uri": f"x://{MADE_UP}"}, {"contents": [{"uri": f"x://{MADE_UP}", "text": f"{text} {MADE_UP}"}]}),
+    ]  # fmt: skip
+    for id, (method, params, answer) in enumerate(answers, 1):
+        scene.client(request(id, method, params)).server(result(id, answer))
+    return scene
+
+
+def test_of_a_long_text_with_a_variable_the_recorded_length_is_compared() -> None:
+    assert f"assert len(result.content[0].text) == {812 + 4}\n" in module(words_around_a_value(f" {'x' * 400} "))
+
+
+def test_a_text_that_only_its_spelling_makes_long_is_compared_whole() -> None:
+    text = module(words_around_a_value(f" {'{}' * 60} "))
+    assert "len(result" not in text
+
+
+@settings(max_examples=slow_examples(current_tier()))
+@given(st.text(st.characters(codec=None), max_size=20))
+def test_words_around_variables_call_nothing_and_are_what_was_captured(text: str) -> None:
+    tree = ast.parse(module(words_around_a_value(text)).encode())
+    fields = [node.value for node in ast.walk(tree) if isinstance(node, ast.FormattedValue)]
+    assert all(isinstance(field, ast.Name) for field in fields)
+    assert set(code(ast.unparse(tree))) <= ALLOWED | {"re", "re.search", "json", "json.loads"}
+    known = {"re": re, "json": json, "result": SimpleNamespace(content=[SimpleNamespace(text=f"{text}{MADE_UP}{text}")])}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) != "result":
+            known[ast.unparse(node.targets[0])] = eval(ast.unparse(node.value), known)
+            assert known[ast.unparse(node.targets[0])] == MADE_UP
+            break
+    texts = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    spelled = [eval(ast.unparse(node), known) for node in texts]
+    assert set(spelled) <= {f"{text}{MADE_UP}{text}", f"{text} {MADE_UP}", f"x://{MADE_UP}"}
 
 
 @settings(max_examples=slow_examples(current_tier()))

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Diagram, Participant
-from mcpspy.views.sequence.ladder import LIFELINE, ladder
-from mcpspy.views.sequence.ladder_places import MIN_SPAN_CELLS, spans
-from mcpspy.views.sequence.ladder_places import names as headings
+from mcpspy.views.sequence.ladder import LIFELINE, MIN_SPAN_CELLS, ladder, spans
+from mcpspy.views.sequence.ladder import names as headings
 from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.text.cells import cells
 from mcpspy.views.text.line import Line, line_cells, plain
@@ -70,12 +69,12 @@ SAID = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), WORDS), max_size
 
 @given(st.lists(WORDS, min_size=2, max_size=6), SAID, st.integers(44, 160))
 def test_lanes_have_the_room_that_there_is_and_names_do_not_touch(
-    names: list[str], said: list[tuple[int, int, str]], width: int
+    names: list[str], messages: list[tuple[int, int, str]], width: int
 ) -> None:
     participants = [Participant(id=f"p{number}", name=name) for number, name in enumerate(names)]
     steps = [
-        Arrow(at_ns=0, start=f"p{one % len(names)}", end=f"p{other % len(names)}", kind=ArrowKind.REQUEST, text=text)
-        for one, other, text in said
+        Arrow(at_ns=0, start=f"p{start % len(names)}", end=f"p{end % len(names)}", kind=ArrowKind.REQUEST, text=text)
+        for start, end, text in messages
     ]
     layout = Diagram(participants=participants, steps=steps)
     room = width - TIMES_CELLS - 1

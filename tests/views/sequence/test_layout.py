@@ -39,23 +39,25 @@ def drawn(scene: Dialogue | Transcript, **wanted: object) -> Diagram:
 
 
 def texts(layout: Diagram) -> list[str]:
-    return [one.text for one in flat(layout.steps) if isinstance(one, Arrow | Aside)]
+    return [step.text for step in flat(layout.steps) if isinstance(step, Arrow | Aside)]
 
 
 def titles(layout: Diagram, kind: FragmentKind) -> list[str]:
-    groups = [one for one in layout.steps if isinstance(one, Fragment)]
-    groups += [inner for one in groups for inner in one.steps if isinstance(inner, Fragment)]
-    return [one.title for one in groups if one.kind is kind]
+    groups = [step for step in layout.steps if isinstance(step, Fragment)]
+    groups += [inner for fragment in groups for inner in fragment.steps if isinstance(inner, Fragment)]
+    return [fragment.title for fragment in groups if fragment.kind is kind]
 
 
 def test_phases_follow_each_other_as_they_did() -> None:
-    names = [one.split(" · ")[0] for one in titles(recorded("time"), FragmentKind.PHASE)]
+    names = [title.split(" · ")[0] for title in titles(recorded("time"), FragmentKind.PHASE)]
     assert names == ["start", "handshake", "discovery", "calls", "shutdown"]
 
 
 def test_a_request_and_its_answer_are_in_one_phase_unless_another_began_between_them() -> None:
-    (handshake,) = [one for one in recorded("time").steps if isinstance(one, Fragment) and one.title.startswith("handshake")]
-    assert [one.text.split(" ")[1] for one in handshake.steps if isinstance(one, Arrow)] == [
+    (handshake,) = [
+        step for step in recorded("time").steps if isinstance(step, Fragment) and step.title.startswith("handshake")
+    ]
+    assert [step.text.split(" ")[1] for step in handshake.steps if isinstance(step, Arrow)] == [
         "initialize",
         "ok",
         "notifications/initialized",
@@ -64,9 +66,9 @@ def test_a_request_and_its_answer_are_in_one_phase_unless_another_began_between_
 
 def test_over_http_the_end_of_a_session_is_the_shutdown() -> None:
     (shutdown,) = [
-        one for one in recorded("streamable").steps if isinstance(one, Fragment) and one.title.startswith("shutdown")
+        step for step in recorded("streamable").steps if isinstance(step, Fragment) and step.title.startswith("shutdown")
     ]
-    assert [one.text for one in flat(shutdown.steps) if isinstance(one, Arrow)] == [
+    assert [step.text for step in flat(shutdown.steps) if isinstance(step, Arrow)] == [
         "11 DELETE /mcp",
         "3 closed by server after 2 events",
         "11 200",
@@ -77,7 +79,7 @@ def test_a_stream_that_ends_when_nothing_more_is_said_ends_with_all() -> None:
     last = recorded("sse").steps[-1]
     assert isinstance(last, Fragment)
     assert last.title.startswith("shutdown")
-    assert [one.text for one in flat(last.steps) if isinstance(one, Arrow)] == ["1 disconnected by client after 4 events"]
+    assert [step.text for step in flat(last.steps) if isinstance(step, Arrow)] == ["1 disconnected by client after 4 events"]
 
 
 def test_several_servers_have_no_phases() -> None:
@@ -97,13 +99,13 @@ def test_polls_of_a_task_that_bring_nothing_new_are_drawn_as_one_from_the_first_
         "2–18 tasks/get t ×17",
         "2–18 ok: working",
     ]
-    asked, answered = list(flat(drawn(scene).steps))[-2:]
-    assert answered.at_ns - asked.at_ns >= 16 * 10**9
+    question, answered = list(flat(drawn(scene).steps))[-2:]
+    assert answered.at_ns - question.at_ns >= 16 * 10**9
 
 
 def test_flat_has_no_groups() -> None:
     layout = recorded("question", with_fragments=False)
-    assert not [one for one in layout.steps if isinstance(one, Fragment)]
+    assert not [step for step in layout.steps if isinstance(step, Fragment)]
     assert texts(layout) == texts(recorded("question"))
 
 
@@ -116,7 +118,7 @@ def test_pages_of_a_list_are_drawn_as_one_with_all_that_they_hold() -> None:
 def test_a_page_that_failed_is_drawn_by_itself() -> None:
     scene = opened("weather").client(request(1, "tools/list")).server(result(1, {"tools": [{"name": "a"}], "nextCursor": "x"}))
     scene.client(request(2, "tools/list", {"cursor": "x"})).server({"jsonrpc": "2.0", "id": 2, "error": {"code": -32602}})
-    assert [one.split(" · ")[0] for one in texts(drawn(scene))[1:]] == ["1 tools/list", "1 ok", "2 tools/list", "2 error"]
+    assert [text.split(" · ")[0] for text in texts(drawn(scene))[1:]] == ["1 tools/list", "1 ok", "2 tools/list", "2 error"]
 
 
 def test_news_that_say_the_same_again_and_again_are_one_arrow() -> None:
@@ -127,7 +129,7 @@ def test_news_that_say_the_same_again_and_again_are_one_arrow() -> None:
 
 def test_a_lane_is_busy_from_a_request_to_its_answer() -> None:
     scene = opened("weather").client(call(1, "forecast")).server(result(1))
-    there, back = (one for one in flat(drawn(scene).steps) if isinstance(one, Arrow))
+    there, back = (step for step in flat(drawn(scene).steps) if isinstance(step, Arrow))
     assert (there.opens, there.closes, back.opens, back.closes) == ("server1", "", "", "server1")
 
 
@@ -135,19 +137,19 @@ def test_a_lane_is_busy_from_a_request_to_its_answer() -> None:
 @pytest.mark.parametrize("http", [False, True])
 def test_no_bar_ends_that_did_not_begin(name: str, http: bool) -> None:  # noqa: FBT001
     bars = Activations()
-    for one in flat(recorded(name, with_http=http).steps):
-        if isinstance(one, Arrow) and one.closes:
-            assert bars.closes(one), one
-        if isinstance(one, Arrow):
-            bars.opens(one)
+    for step in flat(recorded(name, with_http=http).steps):
+        if isinstance(step, Arrow) and step.closes:
+            assert bars.closes(step), step
+        if isinstance(step, Arrow):
+            bars.opens(step)
 
 
 def test_more_messages_than_are_wanted_are_counted() -> None:
     layout = recorded("everything", max_messages=3)
     steps = list(flat(layout.steps))
-    assert sum(isinstance(one, Arrow) for one in steps) == 3
-    (left_out,) = [one for one in steps if isinstance(one, OmittedMessages)]
-    assert left_out.count == sum(isinstance(one, Arrow) for one in flat(recorded("everything").steps)) - 3
+    assert sum(isinstance(step, Arrow) for step in steps) == 3
+    (left_out,) = [step for step in steps if isinstance(step, OmittedMessages)]
+    assert left_out.count == sum(isinstance(step, Arrow) for step in flat(recorded("everything").steps)) - 3
 
 
 def test_what_happened_last_is_told_after_what_is_left_out() -> None:
@@ -156,21 +158,26 @@ def test_what_happened_last_is_told_after_what_is_left_out() -> None:
 
 def test_lanes_and_the_diagram_are_called_what_the_user_wants() -> None:
     layout = recorded("time", title="What time is it?", names={"time": "the clock"})
-    assert (layout.title, [one.name for one in layout.participants]) == ("What time is it?", ["stepclient", "the clock"])
+    assert (layout.title, [participant.name for participant in layout.participants]) == (
+        "What time is it?",
+        ["stepclient", "the clock"],
+    )
 
 
 def test_with_the_proxy_every_message_goes_by_way_of_it() -> None:
     layout = recorded("time", with_proxy=True)
-    assert [one.id for one in layout.participants] == ["client1", "mcpspy", "server1"]
-    ends = [(one.start, one.end) for one in flat(layout.steps) if isinstance(one, Arrow)]
+    assert [participant.id for participant in layout.participants] == ["client1", "mcpspy", "server1"]
+    ends = [(step.start, step.end) for step in flat(layout.steps) if isinstance(step, Arrow)]
     assert ends[:4] == [("client1", "mcpspy"), ("mcpspy", "server1"), ("server1", "mcpspy"), ("mcpspy", "client1")]
-    assert len(ends) == 2 * sum(isinstance(one, Arrow) for one in flat(recorded("time").steps))
+    assert len(ends) == 2 * sum(isinstance(step, Arrow) for step in flat(recorded("time").steps))
 
 
 def test_with_the_proxy_a_server_works_until_what_cancels_it_reaches_it() -> None:
     last = list(flat(recorded("stateless", with_proxy=True).steps))[-2:]
-    found = [(one.end, one.closes) for one in last if isinstance(one, Arrow) and one.kind is ArrowKind.CANCELLATION]
-    assert found == [("mcpspy", ""), ("server1", "server1")]
+    cancellations = [
+        (step.end, step.closes) for step in last if isinstance(step, Arrow) and step.kind is ArrowKind.CANCELLATION
+    ]
+    assert cancellations == [("mcpspy", ""), ("server1", "server1")]
 
 
 def test_signs_that_json_escapes_are_shown_as_signs_where_they_can_be_seen() -> None:
@@ -180,49 +187,49 @@ def test_signs_that_json_escapes_are_shown_as_signs_where_they_can_be_seen() -> 
 
 def test_the_long_stream_of_http_with_sse_is_a_lane_beside_the_posts() -> None:
     layout = recorded("sse", with_http=True)
-    assert [(one.id, one.name) for one in layout.participants][1] == ("stream1", "GET /sse")
-    told = [(one.start, one.end, one.text.split(" · ")[0]) for one in flat(layout.steps) if isinstance(one, Arrow)]
-    assert ("client1", "server1", "4 tools/list") in told
-    assert ("server1", "client1", "4 202 Accepted") in told
-    assert ("stream1", "client1", "4 ok") in told
+    assert [(participant.id, participant.name) for participant in layout.participants][1] == ("stream1", "GET /sse")
+    arrows = [(step.start, step.end, step.text.split(" · ")[0]) for step in flat(layout.steps) if isinstance(step, Arrow)]
+    assert ("client1", "server1", "4 tools/list") in arrows
+    assert ("server1", "client1", "4 202 Accepted") in arrows
+    assert ("stream1", "client1", "4 ok") in arrows
 
 
 def test_folded_the_same_is_a_request_and_its_answer() -> None:
-    told = [(one.start, one.end) for one in flat(recorded("sse").steps) if isinstance(one, Arrow) and one.row == 4]
-    assert told == [("client1", "server1"), ("server1", "client1")]
+    arrows = [(step.start, step.end) for step in flat(recorded("sse").steps) if isinstance(step, Arrow) and step.row == 4]
+    assert arrows == [("client1", "server1"), ("server1", "client1")]
 
 
 def test_the_endpoint_and_the_session_are_noted() -> None:
-    assert any(one.startswith("endpoint /messages/?session_id=redacted-") for one in texts(recorded("sse")))
-    assert any(one.startswith("session redacted-") for one in texts(recorded("streamable")))
+    assert any(text.startswith("endpoint /messages/?session_id=redacted-") for text in texts(recorded("sse")))
+    assert any(text.startswith("session redacted-") for text in texts(recorded("streamable")))
 
 
 def test_the_last_words_of_a_server_that_failed_stand_with_its_end() -> None:
-    assert any(one.startswith("server exited 1, last words: Error: None of") for one in texts(recorded("refused")))
+    assert any(text.startswith("server exited 1, last words: Error: None of") for text in texts(recorded("refused")))
 
 
 def test_params_stand_in_the_line_of_a_message_if_that_is_wanted() -> None:
     scene = opened("weather").client(call(1, "forecast", city="北京")).server(result(1, {"ok": True}))
-    told = texts(drawn(scene, detail=Detail.PARAMS))
-    assert told[1:] == ['1 tools/call forecast {"city": "北京"}', '1 ok · 1.00 ms {"ok": true}']
+    lines = texts(drawn(scene, detail=Detail.PARAMS))
+    assert lines[1:] == ['1 tools/call forecast {"city": "北京"}', '1 ok · 1.00 ms {"ok": true}']
 
 
 def test_payloads_stand_below_a_message_if_that_is_wanted() -> None:
     scene = opened("weather").client(call(1, "forecast", city="北京")).server(result(1))
-    there = next(one for one in flat(drawn(scene, detail=Detail.FULL).steps) if isinstance(one, Arrow))
+    there = next(step for step in flat(drawn(scene, detail=Detail.FULL).steps) if isinstance(step, Arrow))
     assert there.details == ("{", '  "city": "北京"', "}")
 
 
 def test_a_long_payload_is_cut_and_that_is_said() -> None:
     scene = opened("weather").client(call(1, "forecast", days=list(range(100)))).server(result(1))
-    there = next(one for one in flat(drawn(scene, detail=Detail.FULL).steps) if isinstance(one, Arrow))
+    there = next(step for step in flat(drawn(scene, detail=Detail.FULL).steps) if isinstance(step, Arrow))
     assert (len(there.details), there.details[-1]) == (25, "… 80 more lines")
 
 
 def test_what_mcpspy_refused_goes_no_further_than_its_lane_and_the_answer_comes_from_there() -> None:
     layout = drawn(http_scene().transcript, with_proxy=True)
-    refused = [one for one in flat(layout.steps) if isinstance(one, Arrow) and one.text.startswith(("17 ", "18 "))]
-    assert [(one.start.rstrip("1234"), one.end.rstrip("1234")) for one in refused] == 2 * [
+    refused = [step for step in flat(layout.steps) if isinstance(step, Arrow) and step.text.startswith(("17 ", "18 "))]
+    assert [(step.start.rstrip("1234"), step.end.rstrip("1234")) for step in refused] == 2 * [
         ("client", "mcpspy"),
         ("mcpspy", "client"),
     ]

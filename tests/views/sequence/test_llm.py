@@ -28,7 +28,7 @@ OFFER = {"type": "function", "function": {"name": "get_weather", "parameters": {
 RETURN = {"role": "tool", "tool_call_id": "u1", "content": "杭州 25°C"}
 
 
-def told() -> Transcript:
+def weather_run() -> Transcript:
     """A question, a tool that is called for it, and the answer: as a published walkthrough tells it."""
     server, model = Traffic("weather"), ModelTraffic("gpt")
     server.post(initialize(0, "agent")).answer(200, result(0, {"protocolVersion": "2025-11-25"}))
@@ -38,8 +38,8 @@ def told() -> Transcript:
     server.wait(30)
     weather = result(2, {"content": [{"type": "text", "text": "杭州 25°C"}]})
     server.post(call(2, "get_weather", city="杭州")).answer(200, weather)
-    said = [{"role": "user", "content": "杭州的天气"}, {"role": "assistant", "content": None, "tool_calls": [USE]}, RETURN]
-    model.wait(40).post({"model": "m", "messages": said, "tools": [OFFER]}, "/v1/chat/completions").answer(
+    messages = [{"role": "user", "content": "杭州的天气"}, {"role": "assistant", "content": None, "tool_calls": [USE]}, RETURN]
+    model.wait(40).post({"model": "m", "messages": messages, "tools": [OFFER]}, "/v1/chat/completions").answer(
         200, completion("杭州晴 25°C。")
     )
     return transcribe(server.ends().records, model.ends().records)
@@ -50,15 +50,15 @@ def drawn(transcript: Transcript, **wanted: object) -> Diagram:
 
 
 def arrows(layout: Diagram) -> list[tuple[str, str, str]]:
-    return [(one.start, one.end, one.text.partition(" · ")[0]) for one in flat(layout.steps) if isinstance(one, Arrow)]
+    return [(step.start, step.end, step.text.partition(" · ")[0]) for step in flat(layout.steps) if isinstance(step, Arrow)]
 
 
 def alone(model: ModelTraffic) -> list[Arrow]:
-    return [one for one in flat(drawn(model.ends().transcript).steps) if isinstance(one, Arrow)]
+    return [step for step in flat(drawn(model.ends().transcript).steps) if isinstance(step, Arrow)]
 
 
 def test_user_client_model_and_server_stand_in_this_order() -> None:
-    assert [(one.id, one.name) for one in drawn(told()).participants] == [
+    assert [(participant.id, participant.name) for participant in drawn(weather_run()).participants] == [
         ("user", "user"),
         ("client1", "agent"),
         ("model1", "gpt"),
@@ -67,7 +67,7 @@ def test_user_client_model_and_server_stand_in_this_order() -> None:
 
 
 def test_a_run_goes_from_the_users_question_to_the_answer_by_way_of_model_and_server() -> None:
-    assert arrows(drawn(told()))[4:] == [
+    assert arrows(drawn(weather_run()))[4:] == [
         ("user", "client1", "“杭州的天气”"),
         ("client1", "model1", "3 m: 1 turn"),
         ("model1", "client1", "3 ok"),
@@ -80,18 +80,22 @@ def test_a_run_goes_from_the_users_question_to_the_answer_by_way_of_model_and_se
 
 
 def test_what_the_model_wants_done_stands_in_its_answer() -> None:
-    (answer,) = [one.text for one in flat(drawn(told()).steps) if isinstance(one, Arrow) and one.text.startswith("3 ok")]
+    (answer,) = [
+        step.text for step in flat(drawn(weather_run()).steps) if isinstance(step, Arrow) and step.text.startswith("3 ok")
+    ]
     assert answer.endswith(': → get_weather {"city":"杭州"}')
 
 
 def test_the_client_is_busy_from_the_question_to_the_answer() -> None:
-    found = [one for one in flat(drawn(told()).steps) if isinstance(one, Arrow) and "user" in (one.start, one.end)]
-    assert [(one.opens, one.closes) for one in found] == [("client1", ""), ("", "client1")]
+    with_user = [
+        step for step in flat(drawn(weather_run()).steps) if isinstance(step, Arrow) and "user" in (step.start, step.end)
+    ]
+    assert [(arrow.opens, arrow.closes) for arrow in with_user] == [("client1", ""), ("", "client1")]
 
 
 def test_a_run_is_a_group_that_says_whose_time_it_was_and_phases_stand_around_it() -> None:
-    groups = [one for one in drawn(told()).steps if isinstance(one, Fragment)]
-    assert [one.kind for one in groups] == [FragmentKind.PHASE, FragmentKind.PHASE, FragmentKind.RUN]
+    groups = [step for step in drawn(weather_run()).steps if isinstance(step, Fragment)]
+    assert [fragment.kind for fragment in groups] == [FragmentKind.PHASE, FragmentKind.PHASE, FragmentKind.RUN]
     assert groups[-1].title.startswith("“杭州的天气” · ")
     assert "ms: model " in groups[-1].title
     assert ", server " in groups[-1].title
@@ -99,34 +103,36 @@ def test_a_run_is_a_group_that_says_whose_time_it_was_and_phases_stand_around_it
 
 def test_two_runs_at_once_are_not_grouped() -> None:
     model = ModelTraffic()
-    one, other = model.ask("user: a"), model.ask("user: b")
+    call, other = model.ask("user: a"), model.ask("user: b")
     other.answer(200, completion("B"))
-    one.answer(200, completion("A"))
+    call.answer(200, completion("A"))
     assert not [step for step in drawn(model.ends().transcript).steps if isinstance(step, Fragment)]
 
 
 def test_what_passes_between_user_and_client_does_not_pass_mcpspy() -> None:
-    found = arrows(drawn(told(), with_proxy=True))
-    assert ("user", "client1", "“杭州的天气”") in found
-    assert ("client1", "mcpspy", "3 m: 1 turn") in found
-    assert ("mcpspy", "model1", "3 m: 1 turn") in found
+    drawn_arrows = arrows(drawn(weather_run(), with_proxy=True))
+    assert ("user", "client1", "“杭州的天气”") in drawn_arrows
+    assert ("client1", "mcpspy", "3 m: 1 turn") in drawn_arrows
+    assert ("mcpspy", "model1", "3 m: 1 turn") in drawn_arrows
 
 
 def test_the_user_is_drawn_as_a_person() -> None:
-    layout = drawn(told())
+    layout = drawn(weather_run())
     assert "    actor user as user" in list(mermaid(layout))
     assert 'actor "user" as user' in list(plantuml(layout))
 
 
 def test_the_lane_of_the_user_is_called_as_is_wanted() -> None:
-    assert drawn(told(), names={"user": "用户"}).participants[0].name == "用户"
+    assert drawn(weather_run(), names={"user": "用户"}).participants[0].name == "用户"
 
 
 def test_payloads_are_turns_that_are_new_and_tools_that_are_offered() -> None:
-    found = {one.text[:6]: one.details for one in flat(drawn(told(), detail=Detail.FULL).steps) if isinstance(one, Arrow)}
-    assert found["3 m: 1"] == ("user: 杭州的天气", "offered: get_weather")
-    assert found["3 ok ·"] == ('assistant: → get_weather {"city":"杭州"}',)
-    assert found["5 m: ←"] == ("tool: 杭州 25°C",)
+    details_of = {
+        step.text[:6]: step.details for step in flat(drawn(weather_run(), detail=Detail.FULL).steps) if isinstance(step, Arrow)
+    }
+    assert details_of["3 m: 1"] == ("user: 杭州的天气", "offered: get_weather")
+    assert details_of["3 ok ·"] == ('assistant: → get_weather {"city":"杭州"}',)
+    assert details_of["5 m: ←"] == ("tool: 杭州 25°C",)
 
 
 def test_a_call_that_the_api_refused_ends_with_its_status_and_answers_nobody() -> None:
@@ -155,23 +161,23 @@ def test_a_call_that_goes_on_is_pending() -> None:
     model = ModelTraffic()
     model.ask("user: a")
     transcript = model.transcript
-    (aside,) = [one for one in flat(drawn(transcript).steps) if isinstance(one, Aside)]
+    (aside,) = [step for step in flat(drawn(transcript).steps) if isinstance(step, Aside)]
     assert (aside.at, aside.text) == ("model1", "1 pending")
 
 
 def test_what_mcpspy_answered_instead_of_the_api_says_so() -> None:
     model = ModelTraffic()
     model.ask("user: a").answer(502, b"mcpspy: nobody there", injected=True, by="mcpspy")
-    asked, ended = alone(model)[-2:]
-    assert (asked.stops, ended.injected) == (True, True)
+    question, ended = alone(model)[-2:]
+    assert (question.stops, ended.injected) == (True, True)
 
 
 @pytest.mark.parametrize("detail", [Detail.NAMES, Detail.FULL])
 def test_mermaid_reads_a_run_as_it_was_drawn(detail: Detail, read_mermaid: MermaidReader) -> None:
-    layout = drawn(told(), detail=detail)
+    layout = drawn(weather_run(), detail=detail)
     (read,) = read_mermaid(["\n".join(mermaid(layout)) + "\n"])
-    assert [one["text"] for one in read["participants"]] == ["user", "agent", "gpt", "weather"]
-    assert [one.text for one in flat(layout.steps)][4] == "“杭州的天气”"  # type: ignore[union-attr]
+    assert [participant["text"] for participant in read["participants"]] == ["user", "agent", "gpt", "weather"]
+    assert [step.text for step in flat(layout.steps)][4] == "“杭州的天气”"  # type: ignore[union-attr]
     assert {"“杭州的天气”", "“杭州晴 25°C。”"} <= set(words(read))
 
 
@@ -186,8 +192,8 @@ STEPS = [
 def test_the_run_that_a_walkthrough_tells_is_drawn_step_by_step(read_mermaid: MermaidReader) -> None:
     transcript = transcribe(*(read(ROOT / "captures" / f"agent-{name}.mcpspy") for name in ("model", "weather")))
     (read_back,) = read_mermaid(["\n".join(mermaid(drawn(transcript, with_fragments=False))) + "\n"])
-    assert [one["text"] for one in read_back["participants"]] == ["user", "agent", "model", "weather"]
-    assert [step for step, said in zip(STEPS, words(read_back), strict=True) if step not in said] == []
+    assert [participant["text"] for participant in read_back["participants"]] == ["user", "agent", "model", "weather"]
+    assert [step for step, signal in zip(STEPS, words(read_back), strict=True) if step not in signal] == []
 
 
 def hostile(text: str) -> Transcript:
@@ -198,27 +204,27 @@ def hostile(text: str) -> Transcript:
     model.ask(f"user: {text}", f"{text}: {text}", model=text, tools=[{"type": "function", "function": {"name": text}}]).answer(
         200, completion(text, tool_calls=[use])
     )
-    said = [{"role": "user", "content": text}, {"role": "assistant", "content": text, "tool_calls": [use]}, back]
-    model.post({"model": text, "messages": said}, "/v1/chat/completions").answer(200, completion(text))
+    messages = [{"role": "user", "content": text}, {"role": "assistant", "content": text, "tool_calls": [use]}, back]
+    model.post({"model": text, "messages": messages}, "/v1/chat/completions").answer(200, completion(text))
     model.ask(f"user: {text}", model=text).answer(429, {"error": {"message": text, "type": text}})
     return model.ends().transcript
 
 
 def test_mermaid_reads_hostile_words_of_users_and_models_as_words(read_mermaid: MermaidReader) -> None:
     layouts = [drawn(hostile(text), detail=Detail.FULL) for text in HOSTILE]
-    for text, layout, found in zip(
-        HOSTILE, layouts, read_mermaid(["\n".join(mermaid(one)) + "\n" for one in layouts]), strict=True
+    for text, layout, read_back in zip(
+        HOSTILE, layouts, read_mermaid(["\n".join(mermaid(layout)) + "\n" for layout in layouts]), strict=True
     ):
-        assert "error" not in found, (text, found)
-        assert len(found["participants"]) == len(layout.participants), text
-        details = sum(bool(one.details) for one in flat(layout.steps) if isinstance(one, Arrow))
-        assert len(words(found)) == len(said_by(layout.steps)) + details, text
+        assert "error" not in read_back, (text, read_back)
+        assert len(read_back["participants"]) == len(layout.participants), text
+        details = sum(bool(step.details) for step in flat(layout.steps) if isinstance(step, Arrow))
+        assert len(words(read_back)) == len(said_by(layout.steps)) + details, text
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_users_and_models_say_is_text_in_a_picture_and_a_report(text: str) -> None:
     transcript = hostile(text)
     root = ET.fromstring("\n".join(svg(drawn(transcript, detail=Detail.FULL, title=text))))
-    assert {one.tag.removeprefix(SVG) for one in root.iter()} <= HARMLESS
+    assert {element.tag.removeprefix(SVG) for element in root.iter()} <= HARMLESS
     shown = rendered("\n".join(report(transcript, transcript.rows, version="1", is_part=True)))
     assert set(TAGS.findall(shown)) <= OURS

@@ -60,14 +60,14 @@ def words(read: dict[str, Any]) -> list[str]:
 
 def drawn(steps: Sequence[Step]) -> list[str]:
     """What a layout says, in its order."""
-    found: list[str] = []
+    lines: list[str] = []
     for step in steps:
         match step:
             case Fragment():
-                found += [step.title, *drawn(step.steps)]
+                lines += [step.title, *drawn(step.steps)]
             case Arrow() | Aside():
-                found.append(step.text)
-    return found
+                lines.append(step.text)
+    return lines
 
 
 def meant(text: str) -> str:
@@ -78,7 +78,7 @@ def meant(text: str) -> str:
 def assert_read_as_meant(read_mermaid: MermaidReader, texts: list[str]) -> None:
     (read,) = read_mermaid([text_of(two_party(texts))])
     assert "error" not in read, read
-    assert [one["text"] for one in read["participants"]] == [meant(text) for text in texts]
+    assert [participant["text"] for participant in read["participants"]] == [meant(text) for text in texts]
     assert words(read) == [meant(text) for text in texts for _ in ArrowKind] + [meant(text) for text in texts]
 
 
@@ -103,7 +103,9 @@ def test_a_scene_with_everything_is_read_as_drawn(read_mermaid: MermaidReader) -
     for transcript in (busy_scene().transcript, three_servers()):
         layout = diagram(transcript, transcript.rows)
         (read,) = read_mermaid([text_of(layout)])
-        assert [(one["id"], one["text"]) for one in read["participants"]] == [(one.id, one.name) for one in layout.participants]
+        assert [(participant["id"], participant["text"]) for participant in read["participants"]] == [
+            (participant.id, participant.name) for participant in layout.participants
+        ]
         assert words(read) == drawn(layout.steps)
 
 
@@ -111,7 +113,7 @@ def test_arrows_go_from_whom_to_whom_and_look_as_they_should(read_mermaid: Merma
     steps = [Arrow(at_ns=0, start="p0", end="p1", kind=kind, text=kind.value) for kind in ArrowKind]
     participants = [Participant(id="p0", name="a"), Participant(id="p1", name="b")]
     (read,) = read_mermaid([text_of(Diagram(participants=participants, steps=[*steps]))])
-    assert [(one["type"], one["from"], one["to"], one["text"]) for one in read["signals"]] == [
+    assert [(signal["type"], signal["from"], signal["to"], signal["text"]) for signal in read["signals"]] == [
         ("solid", "p0", "p1", "request"),
         ("dotted", "p0", "p1", "response"),
         ("solid_point", "p0", "p1", "notification"),
@@ -123,7 +125,7 @@ def test_arrows_go_from_whom_to_whom_and_look_as_they_should(read_mermaid: Merma
 def test_scenes_of_hostile_strings_have_the_statements_that_were_meant(read_mermaid: MermaidReader) -> None:
     transcripts = [hostile_scene(text).transcript for text in HOSTILE]
     layouts = [diagram(transcript, transcript.rows) for transcript in transcripts]
-    for text, layout, read in zip(HOSTILE, layouts, read_mermaid([text_of(one) for one in layouts]), strict=True):
+    for text, layout, read in zip(HOSTILE, layouts, read_mermaid([text_of(layout) for layout in layouts]), strict=True):
         assert "error" not in read, (text, read)
         assert len(read["participants"]) == len(layout.participants), text
         assert len(words(read)) == len(drawn(layout.steps)), text
@@ -137,19 +139,19 @@ def test_ids_of_participants_are_never_captured_text() -> None:
 
 def test_groups_and_details_are_read_as_words(read_mermaid: MermaidReader) -> None:
     layouts = []
-    for text in (one[:100] for one in HOSTILE):
+    for text in (hostile[:100] for hostile in HOSTILE):
         message = Arrow(at_ns=0, start="p0", end="p0", kind=ArrowKind.REQUEST, text="m", details=(text, "", text))
         note = Aside(at_ns=0, at="p0", text="n")
         phase = Fragment(kind=FragmentKind.PHASE, title=text, steps=[message])
         loop = Fragment(kind=FragmentKind.LOOP, title=text, steps=[note])
         layouts.append(Diagram(participants=[Participant(id="p0", name="a")], steps=[phase, loop]))
-    for text, read in zip(HOSTILE, read_mermaid([text_of(one) for one in layouts]), strict=True):
-        said = meant(text[:100])
-        assert "error" not in read, (said, read)
-        assert [one["text"] for one in read["participants"]] == ["a"]
-        told = words(read)
-        assert [told[0], told[1], *told[3:]] == [said, "m", said, "n"]
-        assert told[2].count("<br/>") == 2 + 2 * said.count("<br/>"), said
+    for text, read in zip(HOSTILE, read_mermaid([text_of(layout) for layout in layouts]), strict=True):
+        title = meant(text[:100])
+        assert "error" not in read, (title, read)
+        assert [participant["text"] for participant in read["participants"]] == ["a"]
+        texts_read = words(read)
+        assert [texts_read[0], texts_read[1], *texts_read[3:]] == [title, "m", title, "n"]
+        assert texts_read[2].count("<br/>") == 2 + 2 * title.count("<br/>"), title
 
 
 OPTIONS = [
@@ -171,5 +173,5 @@ def test_every_capture_is_read_as_drawn_whatever_is_asked_for(options: str, read
         assert "error" not in read, path
         lines = [line.strip() for line in text.splitlines()]
         assert len(read["participants"]) == sum(line.startswith(("participant ", "actor ")) for line in lines), path
-        said = [line for line in lines if line.startswith("loop ") or ": " in line]
-        assert len(words(read)) == len(said), path
+        signals = [line for line in lines if line.startswith("loop ") or ": " in line]
+        assert len(words(read)) == len(signals), path

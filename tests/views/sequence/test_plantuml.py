@@ -48,17 +48,17 @@ def read_plantuml(debian_program: DebianProgram) -> Reader:
         words = [program, "-tsvg", "-pipe", "-charset", "UTF-8"]
         done = subprocess.run(words, input=source.encode(), capture_output=True, timeout=SCENE_S, check=False)
         assert done.returncode == 0, done.stderr
-        return [_lines(one) for one in done.stdout.split(b"<?xml ")[1:]]
+        return [_lines(picture) for picture in done.stdout.split(b"<?xml ")[1:]]
 
     return read
 
 
 def _lines(picture: bytes) -> list[str]:
     lines: dict[str, list[tuple[float, str]]] = {}
-    for one in ET.fromstring(picture.partition(b"?>")[2]).iter(TEXT):
-        lines.setdefault(one.get("y", ""), []).append((float(one.get("x", "0")), one.text or ""))
-    joined = ["".join(text for _, text in sorted(some)) for _, some in sorted(lines.items(), key=lambda one: float(one[0]))]
-    return [one.replace("\xa0", " ").strip() for one in joined]
+    for element in ET.fromstring(picture.partition(b"?>")[2]).iter(TEXT):
+        lines.setdefault(element.get("y", ""), []).append((float(element.get("x", "0")), element.text or ""))
+    joined = ["".join(text for _, text in sorted(some)) for _, some in sorted(lines.items(), key=lambda line: float(line[0]))]
+    return [text.replace("\xa0", " ").strip() for text in joined]
 
 
 def meant(text: str) -> str:
@@ -71,7 +71,7 @@ def shown(text: str) -> str:
     return meant(cut(text, TEXT_CELLS))
 
 
-def told(steps: list[Step]) -> Diagram:
+def diagram_of(steps: list[Step]) -> Diagram:
     return Diagram(participants=[Participant(id="p0", name="a"), Participant(id="p1", name="b")], steps=steps)
 
 
@@ -79,21 +79,21 @@ def arrow(text: str, **more: tuple[str, ...]) -> Arrow:
     return Arrow(at_ns=0, start="p0", end="p1", kind=ArrowKind.REQUEST, text=text, **more)  # type: ignore[arg-type]
 
 
-def said(steps: Sequence[Step]) -> list[str]:
+def texts_of(steps: Sequence[Step]) -> list[str]:
     """What a layout says from above, as PlantUML draws it."""
-    found: list[str] = []
+    lines: list[str] = []
     for step in steps:
         match step:
             case Fragment():
                 title = shown(step.title)
-                found += [*([f"[{title}]", "loop"] if step.kind is FragmentKind.LOOP else [title]), *said(step.steps)]
+                lines += [*([f"[{title}]", "loop"] if step.kind is FragmentKind.LOOP else [title]), *texts_of(step.steps)]
             case Arrow():
-                found += [shown(step.text), *map(meant, step.details)]
+                lines += [shown(step.text), *map(meant, step.details)]
             case Aside():
-                found.append(shown(step.text))
+                lines.append(shown(step.text))
             case OmittedMessages():
-                found.append(f"… {step.count:,} more message{'s' if step.count > 1 else ''}")
-    return found
+                lines.append(f"… {step.count:,} more message{'s' if step.count > 1 else ''}")
+    return lines
 
 
 QUOTES = ["“it”", "a »b« c", "„d“", "4\u20138 — \u2018x\u2019", "«", "\u201f", "a \u2010 b"]
@@ -101,14 +101,14 @@ QUOTES = ["“it”", "a »b« c", "„d“", "4\u20138 — \u2018x\u2019", "«"
 
 def headings(layout: Diagram) -> list[str]:
     """The names of lanes in one line, and below it those of persons."""
-    persons = [one.name for one in layout.participants if one.is_person]
-    return ["".join(one.name for one in layout.participants if not one.is_person), *persons]
+    persons = [participant.name for participant in layout.participants if participant.is_person]
+    return ["".join(participant.name for participant in layout.participants if not participant.is_person), *persons]
 
 
 def test_words_of_messages_are_read_as_words(read_plantuml: Reader) -> None:
     texts = [*ORDINARY, *(text[:100] for text in HOSTILE), *QUOTES]
-    (found,) = read_plantuml([told([arrow(text) for text in texts])])
-    assert found[1:] == [meant(text) for text in texts]
+    (words,) = read_plantuml([diagram_of([arrow(text) for text in texts])])
+    assert words[1:] == [meant(text) for text in texts]
 
 
 def test_words_of_notes_and_groups_and_payloads_are_read_as_words(read_plantuml: Reader) -> None:
@@ -117,16 +117,16 @@ def test_words_of_notes_and_groups_and_payloads_are_read_as_words(read_plantuml:
     for text in texts:
         inner: list[Step] = [Aside(at_ns=0, at="p0", text=text), arrow("x", details=("  " + text,))]
         steps.append(Fragment(kind=FragmentKind.PHASE, title=text, steps=inner))
-    (found,) = read_plantuml([told(steps)])
-    assert found[1:] == [one for text in texts for one in (meant(text), meant(text), "x", meant(text))]
+    (words,) = read_plantuml([diagram_of(steps)])
+    assert words[1:] == [line for text in texts for line in (meant(text), meant(text), "x", meant(text))]
 
 
 def test_any_words_are_read_as_words(read_plantuml: Reader) -> None:
     chance = Random(12)
     signs = "#;:%{}<>&-+x)(\\/|@ \n\"'$ansywrpend=ﬂ°¶ß§0~*_[]^!.`,"
     texts = ["".join(chance.choices(signs, k=chance.randrange(24))) for _ in range(400)]
-    (found,) = read_plantuml([told([arrow(text) for text in texts])])
-    assert found[1:] == [meant(text) for text in texts]
+    (words,) = read_plantuml([diagram_of([arrow(text) for text in texts])])
+    assert words[1:] == [meant(text) for text in texts]
 
 
 def test_words_of_titles_and_loops_and_names_are_read_as_words(read_plantuml: Reader) -> None:
@@ -135,8 +135,8 @@ def test_words_of_titles_and_loops_and_names_are_read_as_words(read_plantuml: Re
     for text in texts:
         loop = Fragment(kind=FragmentKind.LOOP, title=text, steps=[Aside(at_ns=0, at="p0", text="x")])
         layouts.append(Diagram(participants=[Participant(id="p0", name=text)], steps=[loop], title=text))
-    for text, found in zip(texts, read_plantuml(layouts), strict=True):
-        assert found == [text, text, f"[{text}]", "loop", "x"]
+    for text, words in zip(texts, read_plantuml(layouts), strict=True):
+        assert words == [text, text, f"[{text}]", "loop", "x"]
 
 
 DRAWINGS = [
@@ -152,12 +152,12 @@ DRAWINGS = [
 
 def test_every_capture_is_read_as_drawn_whatever_is_asked_for(read_plantuml: Reader, tier: Tier) -> None:
     transcripts = {path.stem: transcribe(read(path)) for path in sorted((ROOT / "captures").glob("*.mcpspy"))}
-    asked = [(name, drawing) for name in transcripts for drawing in DRAWINGS]
-    asked = asked[:: tier(sample=3, more=1, full=1)]  # in steps that are no divisor of how many drawings there are
-    layouts = [diagram(transcripts[name], transcripts[name].rows, drawing) for name, drawing in asked]
-    for (name, drawing), layout, found in zip(asked, layouts, read_plantuml(layouts), strict=True):
+    chosen = [(name, drawing) for name in transcripts for drawing in DRAWINGS]
+    chosen = chosen[:: tier(sample=3, more=1, full=1)]  # in steps that are no divisor of how many drawings there are
+    layouts = [diagram(transcripts[name], transcripts[name].rows, drawing) for name, drawing in chosen]
+    for (name, drawing), layout, words in zip(chosen, layouts, read_plantuml(layouts), strict=True):
         title = [layout.title] if layout.title else []
-        assert found == [*title, *headings(layout), *said(layout.steps)], (name, drawing)
+        assert words == [*title, *headings(layout), *texts_of(layout.steps)], (name, drawing)
 
 
 def test_scenes_of_hostile_strings_are_read_as_drawn(read_plantuml: Reader) -> None:
@@ -166,9 +166,9 @@ def test_scenes_of_hostile_strings_are_read_as_drawn(read_plantuml: Reader) -> N
     transcripts += [hostile(text[:60]) for text in texts[1::2]]
     texts = [*texts[::2], *texts[1::2]]
     transcripts.append(busy_scene().transcript)
-    layouts = [diagram(one, one.rows, Drawing(detail=Detail.FULL)) for one in transcripts]
-    for text, layout, found in zip([*texts, "busy"], layouts, read_plantuml(layouts), strict=True):
-        assert found[len(headings(layout)) :] == said(layout.steps), text
+    layouts = [diagram(transcript, transcript.rows, Drawing(detail=Detail.FULL)) for transcript in transcripts]
+    for text, layout, words in zip([*texts, "busy"], layouts, read_plantuml(layouts), strict=True):
+        assert words[len(headings(layout)) :] == texts_of(layout.steps), text
 
 
 def test_ids_of_participants_are_never_captured_text() -> None:

@@ -22,7 +22,7 @@ def asides(scene: Dialogue) -> list[str]:
 
 def test_clients_come_first_then_servers_with_ids_of_ours() -> None:
     participants = drawn(three_servers()).participants
-    assert [(one.id, one.name) for one in participants] == [
+    assert [(participant.id, participant.name) for participant in participants] == [
         ("client1", "claude-code"),
         ("server1", "weather"),
         ("server2", "filesystem-of-a-long-name"),
@@ -33,7 +33,7 @@ def test_clients_come_first_then_servers_with_ids_of_ours() -> None:
 def test_who_takes_part_in_none_of_the_rows_is_left_out() -> None:
     transcript = three_servers()
     only = diagram(transcript, [row for row in transcript.rows if row.capture == 1])
-    assert [one.id for one in only.participants] == ["client1", "server2"]
+    assert [participant.id for participant in only.participants] == ["client1", "server2"]
 
 
 def test_a_call_is_an_arrow_there_and_an_arrow_back_with_how_long_it_took() -> None:

@@ -9,8 +9,7 @@ import pytest
 from mcpspy import read, transcribe
 from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Diagram, Participant, flat
 from mcpspy.views.sequence.layout import Drawing, diagram
-from mcpspy.views.sequence.svg import svg
-from mcpspy.views.sequence.svg_places import CELL_PX
+from mcpspy.views.sequence.svg import CELL_PX, svg
 from mcpspy.views.text.cells import cells
 from tests.views.scenes import busy_scene, hostile_scene, three_servers
 from tests.views.sequence.test_mermaid import HOSTILE
@@ -25,48 +24,59 @@ def parsed(layout: Diagram) -> ET.Element:
 
 
 def words(root: ET.Element) -> list[str]:
-    return [one.text or "" for one in root.iter(f"{SVG}text")]
+    return [element.text or "" for element in root.iter(f"{SVG}text")]
 
 
 def test_every_message_stands_in_the_picture_with_its_row() -> None:
     transcript = transcribe(read(CAPTURES / "time.mcpspy"))
     layout = diagram(transcript, transcript.rows)
-    found = {one.get("data-row"): [text.text for text in one.iter(f"{SVG}text")] for one in parsed(layout).iter(f"{SVG}g")}
-    assert {str(one.row) for one in flat(layout.steps) if isinstance(one, Arrow)} <= set(found)
+    texts_of_row = {
+        element.get("data-row"): [text.text for text in element.iter(f"{SVG}text")]
+        for element in parsed(layout).iter(f"{SVG}g")
+    }
+    assert {str(step.row) for step in flat(layout.steps) if isinstance(step, Arrow)} <= set(texts_of_row)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_peers_wrote_is_text_and_nothing_else(text: str) -> None:
     transcript = hostile_scene(text).transcript
     root = parsed(diagram(transcript, transcript.rows, Drawing(title=text, with_proxy=True)))
-    assert {one.tag.removeprefix(SVG) for one in root.iter()} <= HARMLESS
-    assert not [name for one in root.iter() for name in one.attrib if name.startswith("on") or "href" in name]
+    assert {element.tag.removeprefix(SVG) for element in root.iter()} <= HARMLESS
+    assert not [name for element in root.iter() for name in element.attrib if name.startswith("on") or "href" in name]
 
 
 def test_words_have_no_more_room_than_there_is_between_their_lanes() -> None:
     long = Arrow(at_ns=0, start="p0", end="p1", kind=ArrowKind.REQUEST, text="天" * 300)
     layout = Diagram(participants=[Participant(id="p0", name="a"), Participant(id="p1", name="b")], steps=[long])
     root = parsed(layout)
-    (shown,) = [one for one in words(root) if "天" in one]
-    left, right = (float(one.get("x1", "0")) for one in root.iter(f"{SVG}line"))
+    (shown,) = [word for word in words(root) if "天" in word]
+    left, right = (float(element.get("x1", "0")) for element in root.iter(f"{SVG}line"))
     assert cells(shown) * CELL_PX <= right - left
 
 
 def test_words_on_a_way_past_other_lanes_stand_between_two_of_them() -> None:
     transcript = three_servers()
     root = parsed(diagram(transcript, transcript.rows))
-    lanes = [float(one.get("x1", "0")) for one in root.iter(f"{SVG}line")]
-    shown = [one for group in root.iter(f"{SVG}g") for one in group.iter(f"{SVG}text") if one.get("text-anchor") == "middle"]
+    lanes = [float(element.get("x1", "0")) for element in root.iter(f"{SVG}line")]
+    shown = [
+        element
+        for group in root.iter(f"{SVG}g")
+        for element in group.iter(f"{SVG}text")
+        if element.get("text-anchor") == "middle"
+    ]
     assert len(shown) > 20
-    for one in shown:
-        begin, px = float(one.get("x", "0")) - float(one.get("textLength", "0")) / 2, float(one.get("textLength", "0"))
-        assert not [at for at in lanes if begin <= at <= begin + px], one.text
+    for element in shown:
+        begin, px = (
+            float(element.get("x", "0")) - float(element.get("textLength", "0")) / 2,
+            float(element.get("textLength", "0")),
+        )
+        assert not [at for at in lanes if begin <= at <= begin + px], element.text
 
 
 def test_words_that_have_to_stand_over_a_lane_have_a_margin() -> None:
     participants = [Participant(id=f"p{number}", name="a") for number in range(3)]
     steps = [Arrow(at_ns=0, start="p0", end="p2", kind=ArrowKind.REQUEST, text=text) for text in ("short", "long " * 20)]
-    kinds = [one.get("class") for one in parsed(Diagram(participants=participants, steps=steps)).iter(f"{SVG}text")]
+    kinds = [element.get("class") for element in parsed(Diagram(participants=participants, steps=steps)).iter(f"{SVG}text")]
     assert kinds.count("over") == 1
 
 
@@ -75,28 +85,28 @@ def test_lines_of_a_payload_are_indented_by_their_place() -> None:
         participants=[Participant(id="p0", name="a"), Participant(id="p1", name="b")],
         steps=[Arrow(at_ns=0, start="p0", end="p1", kind=ArrowKind.REQUEST, text="x", details=("{", '  "a": 1', "}"))],
     )
-    first, second, _ = (one for one in parsed(layout).iter(f"{SVG}text") if one.get("class") == "detail")
+    first, second, _ = (element for element in parsed(layout).iter(f"{SVG}text") if element.get("class") == "detail")
     assert second.text == '"a": 1'
     assert float(second.get("x", "0")) - float(first.get("x", "0")) == pytest.approx(2 * CELL_PX, abs=0.1)
 
 
 def test_words_of_any_font_take_the_room_that_was_counted() -> None:
     transcript = three_servers()
-    for one in parsed(diagram(transcript, transcript.rows)).iter(f"{SVG}text"):
-        assert one.text
-        assert float(one.get("textLength", "0")) == pytest.approx(cells(one.text) * CELL_PX, abs=0.1)
+    for element in parsed(diagram(transcript, transcript.rows)).iter(f"{SVG}text"):
+        assert element.text
+        assert float(element.get("textLength", "0")) == pytest.approx(cells(element.text) * CELL_PX, abs=0.1)
 
 
 def test_nothing_is_drawn_outside_the_picture() -> None:
     transcript = busy_scene().transcript
     root = parsed(diagram(transcript, transcript.rows))
     width, height = float(root.get("width", "0")), float(root.get("height", "0"))
-    for one in root.iter(f"{SVG}rect"):
-        if one.get("class") == "paper":
+    for element in root.iter(f"{SVG}rect"):
+        if element.get("class") == "paper":
             continue
-        assert float(one.get("x", "0")) >= 0
-        assert float(one.get("x", "0")) + float(one.get("width", "0")) <= width
-        assert float(one.get("y", "0")) + float(one.get("height", "0")) <= height
+        assert float(element.get("x", "0")) >= 0
+        assert float(element.get("x", "0")) + float(element.get("width", "0")) <= width
+        assert float(element.get("y", "0")) + float(element.get("height", "0")) <= height
 
 
 def test_a_diagram_of_nothing_is_a_picture_of_nothing() -> None:

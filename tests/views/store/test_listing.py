@@ -135,9 +135,9 @@ def test_an_empty_list_has_no_lines() -> None:
 
 
 def test_the_json_has_every_fact() -> None:
-    found = json.loads(listing_json("/store", RECORDINGS, UNUSABLE, KEPT))
-    assert found["schema"] == 1
-    assert found["recordings"][0]["captures"][0] == {
+    listed = json.loads(listing_json("/store", RECORDINGS, UNUSABLE, KEPT))
+    assert listed["schema"] == 1
+    assert listed["recordings"][0]["captures"][0] == {
         "path": "/store/x.mcpspy",
         "id": "0123",
         "label": "weather",
@@ -152,5 +152,5 @@ def test_the_json_has_every_fact() -> None:
         "live": True,
     }
     removed = {"captures": 7, "bytes": 9, "last_wall_ns": 1}
-    assert found["kept"] == {"captures": 4, "bytes": 164_000, "max_bytes": 2_000_000, "removed": removed}
-    assert found["unreadable"] == [{"path": "/store/z.mcpspy", "reason": "its header is damaged"}]
+    assert listed["kept"] == {"captures": 4, "bytes": 164_000, "max_bytes": 2_000_000, "removed": removed}
+    assert listed["unreadable"] == [{"path": "/store/z.mcpspy", "reason": "its header is damaged"}]

@@ -18,8 +18,8 @@ def verified(**facts: Any) -> VerifiedCapture:
         "size_bytes": 41_000,
         "records": 124,
         "frames": 120,
-        "left_out_lines": 1,
-        "left_out_bytes": 412,
+        "unusable_lines": 1,
+        "unusable_bytes": 412,
         "problems": (
             CaptureProblem(status="damaged", reason="crc", text="the line does not match its CRC", line=7, offset=2301),
         ),
@@ -28,8 +28,8 @@ def verified(**facts: Any) -> VerifiedCapture:
     return VerifiedCapture(**{**known, **facts})
 
 
-def text(found: VerifiedCapture, width: int | None) -> list[str]:
-    return [plain(line) for line in verification(found, width=width)]
+def text(capture: VerifiedCapture, width: int | None) -> list[str]:
+    return [plain(line) for line in verification(capture, width=width)]
 
 
 @pytest.mark.parametrize("width", [80, 200, None])
@@ -42,16 +42,16 @@ def test_a_damaged_capture_lists_its_problems_with_their_places(width: int | Non
 
 def test_a_long_problem_continues_on_the_next_line() -> None:
     trouble = CaptureProblem(status="incomplete", reason="gap", text="word " * 30, line=7, offset=2301)
-    found = text(verified(problems=(trouble,)), 60)
-    assert len(found) > 2
-    assert " ".join(" ".join(found[1:]).split()).count("word") == 30
+    lines = text(verified(problems=(trouble,)), 60)
+    assert len(lines) > 2
+    assert " ".join(" ".join(lines[1:]).split()).count("word") == 30
 
 
 @pytest.mark.parametrize("width", [1, 10, 30, 80])
 def test_no_line_is_wider_than_the_screen(width: int) -> None:
     trouble = CaptureProblem(status="damaged", reason="shape", text="天" * 99, line=7, offset=2301)
-    found = verified(path="天" * 99, problems=(trouble,), repaired="天" * 99, marked_missing=3)
-    assert max(map(line_cells, verification(found, width=width))) <= max(width, 10)
+    capture = verified(path="天" * 99, problems=(trouble,), repaired="天" * 99, marked_missing=3)
+    assert max(map(line_cells, verification(capture, width=width))) <= max(width, 10)
 
 
 def test_captured_text_is_harmless() -> None:

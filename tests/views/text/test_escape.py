@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.views.text.escape import decoded, json_text, mermaid_text, safe_text
+from mcpspy.views.text.escape import decoded, json_text, mermaid_text, safe_text, without_logins
 
 DANGEROUS_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 ALL = "".join(map(chr, range(0x110000)))
@@ -109,3 +109,16 @@ def test_no_text_can_end_or_truncate_a_mermaid_statement(text: str) -> None:
 )
 def test_mermaids_special_characters_become_entities(text: str, made: str) -> None:
     assert mermaid_text(text) == made
+
+
+@given(st.text(), st.text(st.characters(exclude_characters=" "), min_size=1))
+def test_no_message_shows_the_user_of_a_url(text: str, user: str) -> None:
+    shown = without_logins(f"{text} http://{user}-hush-@h:1: gone")
+    assert "-hush-" not in shown
+    assert shown.endswith("@h:1: gone")
+
+
+@given(st.text(st.sampled_from("a:/@?#= .")))
+def test_a_message_without_a_url_keeps_its_words(text: str) -> None:
+    assert len(without_logins(text).split(" ")) == len(text.split(" "))
+    assert without_logins("see docs/wrap.md (npm:@scope/x@1.2): what?") == "see docs/wrap.md (npm:@scope/x@1.2): what?"

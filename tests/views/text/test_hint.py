@@ -72,7 +72,7 @@ def test_a_command_that_does_not_fit_is_left_out_and_never_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("whats", "found", "commands"),
+    ("whats", "findings", "commands"),
     [
         ((), ("@",), ["mcpspy show @:8", "mcpspy show -f --since 1h"]),
         ((), ("@1",), ["mcpspy show @1:8", "mcpspy show -f --since 1h"]),
@@ -81,9 +81,9 @@ def test_a_command_that_does_not_fit_is_left_out_and_never_cut() -> None:
     ],
 )
 def test_with_since_the_hint_names_the_recordings_that_were_shown(
-    whats: tuple[str, ...], found: tuple[str, ...], commands: list[str]
+    whats: tuple[str, ...], findings: tuple[str, ...], commands: list[str]
 ) -> None:
-    lines = next_commands(busy_scene().transcript, whats, live=True, since="1h", shown_whats=found)
+    lines = next_commands(busy_scene().transcript, whats, live=True, since="1h", shown_whats=findings)
     assert [plain(line).split("   ")[0].rstrip() for line in lines[1:]] == commands
 
 

@@ -54,7 +54,7 @@ def test_a_quoted_text_is_printable(text: str) -> None:
 
 
 def test_texts_are_quoted_as_python_formatters_quote_them() -> None:
-    assert [quoted(one) for one in ("a", "it's", 'say "x"', "'\"")] == ['"a"', '"it\'s"', "'say \"x\"'", "'\\'\"'"]
+    assert [quoted(text) for text in ("a", "it's", 'say "x"', "'\"")] == ['"a"', '"it\'s"', "'say \"x\"'", "'\\'\"'"]
 
 
 def test_a_text_of_several_lines_is_written_line_by_line() -> None:

@@ -41,13 +41,17 @@ def contents() -> Transcript:
 
 def detail(transcript: Transcript, method: str, target: str | None = None) -> str:
     """Return the detail of the first row with this method."""
-    found = [one for one in transcript.exchanges if one.method == method and target in (None, one.target)]
-    return outcome_phrase(found[0]).detail
+    exchanges = [
+        exchange for exchange in transcript.exchanges if exchange.method == method and target in (None, exchange.target)
+    ]
+    return outcome_phrase(exchanges[0]).detail
 
 
-def told(transcript: Transcript, method: str, target: str | None = None, *, answer: bool = True) -> list[str]:
+def lines_above(transcript: Transcript, method: str, target: str | None = None, *, answer: bool = True) -> list[str]:
     """Return the lines above the payload of the first such request, or of its answer."""
-    exchange = next(one for one in transcript.exchanges if one.method == method and target in (None, one.target))
+    exchange = next(
+        exchange for exchange in transcript.exchanges if exchange.method == method and target in (None, exchange.target)
+    )
     message = exchange.response if answer else exchange.request
     assert message is not None
     return about_lines(content_facts(message, method))
@@ -95,23 +99,23 @@ def test_a_row_of_a_task_shows_its_state_and_its_poll_interval(contents: Transcr
     ],
 )
 def test_the_lines_above_a_payload_describe_it(contents: Transcript, method: str, target: str | None, line: str) -> None:
-    assert line in told(contents, method, target)
+    assert line in lines_above(contents, method, target)
 
 
 def test_bytes_are_described_by_type_size_and_digest(contents: Transcript) -> None:
-    (line,) = told(contents, "resources/read", "demo://resource/dynamic/blob/2")
+    (line,) = lines_above(contents, "resources/read", "demo://resource/dynamic/blob/2")
     assert line.startswith("demo://resource/dynamic/blob/2 text/plain 55 B, sha256 ")
 
 
 def test_an_image_is_described_by_its_pixels(contents: Transcript) -> None:
-    assert any(line.startswith("  image/png 4.0 kB, sha256 ") for line in told(contents, "tools/call", "get-tiny-image"))
+    assert any(line.startswith("  image/png 4.0 kB, sha256 ") for line in lines_above(contents, "tools/call", "get-tiny-image"))
 
 
 def test_both_sides_of_a_handshake_are_described(contents: Transcript) -> None:
-    (asked,) = told(contents, "initialize", answer=False)
-    (answered,) = told(contents, "initialize")
+    (line,) = lines_above(contents, "initialize", answer=False)
+    (answered,) = lines_above(contents, "initialize")
     assert (
-        asked
+        line
         == "revision 2025-11-25 · client contents 1.0 · capabilities: roots (listChanged), sampling, elicitation (form, url)"
     )
     assert answered.startswith(
@@ -120,31 +124,31 @@ def test_both_sides_of_a_handshake_are_described(contents: Transcript) -> None:
 
 
 def test_a_tool_is_described_by_its_signature() -> None:
-    lines = told(recorded("captures/everything.mcpspy"), "tools/list")
+    lines = lines_above(recorded("captures/everything.mcpspy"), "tools/list")
     assert lines[0] == "17 tools"
-    assert any(one.startswith("  get-sum(a*: number, b*: number) · read-only, not destructive") for one in lines)
-    assert any("→ {temperature*: number, conditions*: string, humidity*: number}" in one for one in lines)
+    assert any(line.startswith("  get-sum(a*: number, b*: number) · read-only, not destructive") for line in lines)
+    assert any("→ {temperature*: number, conditions*: string, humidity*: number}" in line for line in lines)
 
 
 def test_a_form_is_described_by_its_fields_and_its_answer_by_the_users_action(contents: Transcript) -> None:
-    (asked,) = told(contents, "elicitation/create", answer=False)
-    assert asked.startswith(
+    (line,) = lines_above(contents, "elicitation/create", answer=False)
+    assert line.startswith(
         "form elicitation · “Please provide inputs for the following fields:” · fields name*: string, check: boolean"
     )
-    assert told(contents, "elicitation/create") == ["the user's answer: decline"]
+    assert lines_above(contents, "elicitation/create") == ["the user's answer: decline"]
 
 
 def test_sampling_is_described_by_its_limits_and_its_messages(contents: Transcript) -> None:
-    lines = told(contents, "sampling/createMessage", answer=False)
+    lines = lines_above(contents, "sampling/createMessage", answer=False)
     assert lines[0] == "system prompt of 30 characters · at most 20 tokens · temperature 0.7"
     assert lines[2].startswith("  user: “Resource trigger-sampling-request context: Hello")
 
 
 def test_a_notification_about_a_task_shows_its_state(contents: Transcript) -> None:
     news = [
-        one.message
-        for one in contents.rows
-        if isinstance(one, UnpairedMessage) and one.message.method == "notifications/tasks/status"
+        row.message
+        for row in contents.rows
+        if isinstance(row, UnpairedMessage) and row.message.method == "notifications/tasks/status"
     ]
     assert "working" in notification_phrase(news[:1]).detail
 
@@ -153,13 +157,13 @@ def test_a_modern_request_shows_its_revision_and_client() -> None:
     transcript = recorded("captures/question.mcpspy")
     assert detail(transcript, "server/discover") == "2026-07-28 · labserver"
     assert detail(transcript, "tools/call", "greet") == "wants elicitation/create"
-    (asked,) = told(transcript, "tools/list", answer=False)
-    assert asked.startswith("revision 2026-07-28 · client stepclient 1.0 · capabilities: ")
+    (line,) = lines_above(transcript, "tools/list", answer=False)
+    assert line.startswith("revision 2026-07-28 · client stepclient 1.0 · capabilities: ")
 
 
 def test_a_request_for_input_shows_its_requests_and_the_retry_their_answers() -> None:
     transcript = recorded("captures/question.mcpspy")
-    first, second = [one for one in transcript.exchanges if one.target == "greet"]
+    first, second = [exchange for exchange in transcript.exchanges if exchange.target == "greet"]
     assert first.response is not None
     wanted = about_lines(content_facts(first.response, "tools/call"))
     assert any("elicitation/create" in line for line in wanted)
@@ -193,15 +197,19 @@ def test_a_url_to_open_is_shown() -> None:
 
 
 def test_a_subscription_shows_what_it_listens_to() -> None:
-    asked = {"notifications": {"toolsListChanged": True, "promptsListChanged": False, "resourceSubscriptions": ["a://b"]}}
-    facts = content_facts(Dialogue().client(request(1, "subscriptions/listen", asked)).exchange.request, "subscriptions/listen")
+    notifications = {
+        "notifications": {"toolsListChanged": True, "promptsListChanged": False, "resourceSubscriptions": ["a://b"]}
+    }
+    facts = content_facts(
+        Dialogue().client(request(1, "subscriptions/listen", notifications)).exchange.request, "subscriptions/listen"
+    )
     assert about_lines(facts) == ["listens to toolsListChanged", "1 resource", "  a://b"]
 
 
 def test_progress_and_logs_keep_their_words() -> None:
     scene = Dialogue().server(notification("notifications/progress", {"progressToken": 1, "progress": 3, "total": 10}))
     scene.server(notification("notifications/message", {"level": "warning", "logger": "db", "data": "slow"}))
-    assert [notification_phrase([one]).detail for one in scene.unpaired_messages] == ["3/10", "warning db: slow"]
+    assert [notification_phrase([message]).detail for message in scene.unpaired_messages] == ["3/10", "warning db: slow"]
 
 
 @pytest.mark.parametrize(
@@ -210,24 +218,24 @@ def test_progress_and_logs_keep_their_words() -> None:
     ids=["status", "message"],
 )
 def test_a_probe_over_http_shows_once_how_it_was_rejected(body: Any, words: str) -> None:
-    told = Traffic()
-    told.post(request(1, "server/discover")).answer(405, body)
-    assert [line for line in map(plain, timeline(told.transcript)) if line.endswith(words)]
+    traffic = Traffic()
+    traffic.post(request(1, "server/discover")).answer(405, body)
+    assert [line for line in map(plain, timeline(traffic.transcript)) if line.endswith(words)]
 
 
 # --- Scripts ---
 
 
 def test_the_json_has_the_facts_of_a_message(contents: Transcript) -> None:
-    exchange = next(one for one in contents.exchanges if one.target == "get-tiny-image")
+    exchange = next(exchange for exchange in contents.exchanges if exchange.target == "get-tiny-image")
     made = row_object(exchange, contents.captures, whole=True)
-    (image,) = [one for one in made["response"]["about"]["content"] if one["type"] == "image"]
+    (image,) = [item for item in made["response"]["about"]["content"] if item["type"] == "image"]
     assert (image["mime_type"], len(image["sha256"])) == ("image/png", 64)
     assert made["revision"] == made["request"]["revision"] == "2025-11-25"
 
 
 def test_facts_are_left_out_unless_rows_are_selected(contents: Transcript) -> None:
-    assert "about" not in json.dumps([row_object(one, contents.captures) for one in contents.exchanges])
+    assert "about" not in json.dumps([row_object(exchange, contents.captures) for exchange in contents.exchanges])
 
 
 # --- Screens ---
@@ -241,13 +249,13 @@ def test_a_capture_of_everything_looks_as_it_did(contents: Transcript, width: in
 @pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("target", ["get-tiny-image", "args-prompt"])
 def test_an_image_and_a_prompt_look_as_they_did(contents: Transcript, target: str, width: int) -> None:
-    exchange = next(one for one in contents.exchanges if one.target == target)
+    exchange = next(exchange for exchange in contents.exchanges if exchange.target == target)
     assert same_as_golden(f"content-{target}-{width}", row_lines(contents, exchange, width=width, stderr=False))
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_no_line_of_the_capture_is_wider_than_the_screen(contents: Transcript, width: int) -> None:
-    rows = [one for one in contents.rows if isinstance(one, Exchange | UnpairedMessage)]
+    rows = [row for row in contents.rows if isinstance(row, Exchange | UnpairedMessage)]
     assert all(line_cells(line) <= width for row in rows for line in row_lines(contents, row, width=width, stderr=False))
 
 
@@ -362,7 +370,7 @@ JSON = st.recursive(
     max_leaves=20,
 )
 
-NAMES = sorted({one.name for one in METHODS} | {"acme/anything"})
+NAMES = sorted({method.name for method in METHODS} | {"acme/anything"})
 
 
 @given(method=st.sampled_from(NAMES), value=JSON, kind=st.sampled_from(["params", "result", "error"]))

@@ -36,24 +36,24 @@ from tests.transcript.traffic import Traffic, opened_session
 HARM = "\x1b[31m\u202e\x07"
 
 
-def shown(told: Dialogue, width: int | None = None) -> list[str]:
+def shown(dialogue: Dialogue, width: int | None = None) -> list[str]:
     """Return the lines of the rows."""
-    lines = [plain(line) for line in timeline(told.transcript, width=width)]
+    lines = [plain(line) for line in timeline(dialogue.transcript, width=width)]
     begin = next(at for at, line in enumerate(lines) if line.startswith("row"))
     return [line for line in lines[begin + 2 :] if line and not line.startswith(("⚑", "    "))]
 
 
-def outcomes(told: Dialogue) -> list[str]:
+def outcomes(dialogue: Dialogue) -> list[str]:
     """Return the outcome of each row."""
-    return [line.partition("→ ")[2].partition("  ")[2].strip() for line in shown(told) if "→ " in line]
+    return [line.partition("→ ")[2].partition("  ")[2].strip() for line in shown(dialogue) if "→ " in line]
 
 
-def above(told: Dialogue, row: int, width: int | None = None) -> list[str]:
+def above(dialogue: Dialogue, row: int, width: int | None = None) -> list[str]:
     """Return the lines about the call above a row."""
-    transcript = told.transcript
-    found = transcript.row(row)
-    assert found is not None
-    lines = [plain(line) for line in row_lines(transcript, found, width=width)]
+    transcript = dialogue.transcript
+    selected = transcript.row(row)
+    assert selected is not None
+    lines = [plain(line) for line in row_lines(transcript, selected, width=width)]
     begin = next((at for at, line in enumerate(lines) if line.startswith("call of row")), len(lines))
     return lines[begin : lines.index("", begin)] if begin < len(lines) else []
 
@@ -68,8 +68,8 @@ def test_the_last_round_shows_the_duration_of_the_call() -> None:
 
 
 def test_a_round_in_between_shows_its_number() -> None:
-    told = Dialogue().client(ask(1)).server(required(1, "a")).client(again(2, state="a")).server(required(2, "b"))
-    assert outcomes(told)[1] == "needs input: round 2 of row 1 · elicitation/create"
+    dialogue = Dialogue().client(ask(1)).server(required(1, "a")).client(again(2, state="a")).server(required(2, "b"))
+    assert outcomes(dialogue)[1] == "needs input: round 2 of row 1 · elicitation/create"
 
 
 def test_on_a_narrow_screen_a_rows_part_in_its_call_has_a_line_of_its_own() -> None:
@@ -79,42 +79,44 @@ def test_on_a_narrow_screen_a_rows_part_in_its_call_has_a_line_of_its_own() -> N
 
 
 def test_polls_without_news_are_counted_in_the_next_one_with_news() -> None:
-    told = polled(Dialogue(), 16).client(poll(17)).server(result(17, task("t", "completed")))
-    told.client(poll(18, method="tasks/result")).server(result(18))
-    assert outcomes(told)[1:] == [
+    dialogue = polled(Dialogue(), 16).client(poll(17)).server(result(17, task("t", "completed")))
+    dialogue.client(poll(18, method="tasks/result")).server(result(18))
+    assert outcomes(dialogue)[1:] == [
         "ok ×17: completed after 16.0 s · polls 1–17 of row 1",
         "ok: result of row 1, 16.0 s in total",
     ]
 
 
 def test_polls_are_counted_across_other_calls() -> None:
-    told = Dialogue()
+    dialogue = Dialogue()
     for name in ("t", "u"):
-        told.client(ask(name)).server(created(name, name))
+        dialogue.client(ask(name)).server(created(name, name))
     for id in range(4):
-        told.client(poll(id, "t")).server(result(id, task("t"))).client(poll(id, "u")).server(result(id, task("u")))
-    told.client(poll(9, "t")).server(result(9, task("t", "completed")))
-    assert [line.split(":")[1] for line in outcomes(told)[2:]] == [
+        dialogue.client(poll(id, "t")).server(result(id, task("t"))).client(poll(id, "u")).server(result(id, task("u")))
+    dialogue.client(poll(9, "t")).server(result(9, task("t", "completed")))
+    assert [line.split(":")[1] for line in outcomes(dialogue)[2:]] == [
         " completed after 21.0 ms · polls 1–5 of row 1",
         " working · polls 1–4 of row 2",
     ]
 
 
 def test_withheld_polls_come_before_the_next_row_of_their_call() -> None:
-    told = polled(Dialogue(), 3).server(status_told("t", "completed")).client(poll(9, method="tasks/result")).server(result(9))
-    assert outcomes(told)[1:] == ["ok ×3: working · polls 1–3 of row 1", "ok: result of row 1, 3.00 s in total"]
+    dialogue = (
+        polled(Dialogue(), 3).server(status_told("t", "completed")).client(poll(9, method="tasks/result")).server(result(9))
+    )
+    assert outcomes(dialogue)[1:] == ["ok ×3: working · polls 1–3 of row 1", "ok: result of row 1, 3.00 s in total"]
 
 
 def test_each_poll_with_a_new_status_is_shown() -> None:
-    told = polled(Dialogue(), 0)
+    dialogue = polled(Dialogue(), 0)
     for id, status in enumerate(("working", "working", "input_required", "working"), 1):
-        told.client(poll(id)).server(result(id, task("t", status)))
-    assert outcomes(told)[1:] == ["ok ×3: input_required · polls 1–3 of row 1", "ok: working · poll 4 of row 1"]
+        dialogue.client(poll(id)).server(result(id, task("t", status)))
+    assert outcomes(dialogue)[1:] == ["ok ×3: input_required · polls 1–3 of row 1", "ok: working · poll 4 of row 1"]
 
 
 def test_a_poll_that_failed_is_shown() -> None:
-    told = polled(Dialogue(), 2).client(poll(8)).server({"jsonrpc": "2.0", "id": 8, "error": {"code": 1, "message": "no"}})
-    assert outcomes(told)[-1] == "error ×3: 1 no · polls 1–3 of row 1"
+    dialogue = polled(Dialogue(), 2).client(poll(8)).server({"jsonrpc": "2.0", "id": 8, "error": {"code": 1, "message": "no"}})
+    assert outcomes(dialogue)[-1] == "error ×3: 1 no · polls 1–3 of row 1"
 
 
 def test_selected_rows_are_not_folded() -> None:
@@ -123,8 +125,8 @@ def test_selected_rows_are_not_folded() -> None:
 
 
 def test_live_and_offline_fold_alike() -> None:
-    told = polled(Dialogue(), 5).client(poll(9)).server(result(9, task("t", "completed")))
-    transcript = told.transcript
+    dialogue = polled(Dialogue(), 5).client(poll(9)).server(result(9, task("t", "completed")))
+    transcript = dialogue.transcript
     lanes = Lanes(transcript.captures)
     machine = Timeline(timeline_columns(transcript.rows, lanes, None), lanes)
     live: list[str] = []
@@ -132,13 +134,13 @@ def test_live_and_offline_fold_alike() -> None:
         live += [plain(line) for line in [*machine.feed(row), *machine.pause()]]
     live += [plain(line) for line in machine.close()]
     rows = ("tools/call", "tasks/get")
-    assert [line for line in live if any(one in line for one in rows)] == [
-        line for line in shown(told) if any(one in line for one in rows)
+    assert [line for line in live if any(method in line for method in rows)] == [
+        line for line in shown(dialogue) if any(method in line for method in rows)
     ]
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("dialogue", "words"),
     [
         (polled(Dialogue(), 0).server(status_told("t", "completed")), "completed after 2.00 ms · of row 1"),
         (Dialogue().client(subscribe(1)).server(result(1)).server(updated()), "x:1 · of row 1"),
@@ -147,39 +149,42 @@ def test_live_and_offline_fold_alike() -> None:
         (Dialogue().server(url_elicitation(1, "e")).client(result(1)).server(done("e")), "of row 1, 2.00 ms in total"),
     ],
 )
-def test_a_notification_names_its_call(told: Dialogue, words: str) -> None:
-    assert shown(told)[-1].endswith(words)
+def test_a_notification_names_its_call(dialogue: Dialogue, words: str) -> None:
+    assert shown(dialogue)[-1].endswith(words)
 
 
 def test_a_subscription_counts_its_notifications() -> None:
-    told = (
+    dialogue = (
         Dialogue().client(listen(1)).server(on(1, "subscriptions/acknowledged")).server(on(1)).server(on(1)).server(result(1))
     )
-    assert outcomes(told)[0] == "ok: 2 notifications"
+    assert outcomes(dialogue)[0] == "ok: 2 notifications"
 
 
 def test_a_request_within_a_task_names_its_call() -> None:
     related = {"_meta": {"io.modelcontextprotocol/related-task": {"taskId": "t"}}}
-    told = polled(Dialogue(), 0).server(request(1, "roots/list", related)).client(result(1, {"roots": []}))
-    assert "for row 1" in shown(told)[-1]
+    dialogue = polled(Dialogue(), 0).server(request(1, "roots/list", related)).client(result(1, {"roots": []}))
+    assert "for row 1" in shown(dialogue)[-1]
 
 
 def test_partial_results_are_counted_below_their_row() -> None:
-    told = Dialogue().client(ask(1)).server(result(1, {"isComplete": False})).server(result(1, {"isComplete": False}))
-    lines = [plain(line).strip() for line in timeline(told.server(result(1, {"isComplete": True})).transcript)]
+    dialogue = Dialogue().client(ask(1)).server(result(1, {"isComplete": False})).server(result(1, {"isComplete": False}))
+    lines = [plain(line).strip() for line in timeline(dialogue.server(result(1, {"isComplete": True})).transcript)]
     assert "0.003                   ← partial result ×2" in lines
 
 
 def test_a_session_that_replaces_an_unknown_one_says_so() -> None:
-    told = Traffic()
-    opened_session(told, "s1")
-    told.post(request(7), session="s1").answer(404)
-    opened_session(told, "s2")
-    lines = [plain(line) for line in timeline(told.transcript)]
+    traffic = Traffic()
+    opened_session(traffic, "s1")
+    traffic.post(request(7), session="s1").answer(404)
+    opened_session(traffic, "s2")
+    lines = [plain(line) for line in timeline(traffic.transcript)]
     (line,) = [line for line in lines if "replaces an unknown session" in line]
     assert "initialize" in line
-    found = [transaction_object(one) for one in told.transcript.captures[0].transactions.values()]
-    assert [(one.get("session_unknown"), one.get("session_before")) for one in found[2:4]] == [(3, None), (None, "s1")]
+    transactions = [transaction_object(transaction) for transaction in traffic.transcript.captures[0].transactions.values()]
+    assert [(transaction.get("session_unknown"), transaction.get("session_before")) for transaction in transactions[2:4]] == [
+        (3, None),
+        (None, "s1"),
+    ]
 
 
 # --- Whole ---
@@ -205,10 +210,10 @@ def test_the_polls_of_a_call_are_one_line() -> None:
 
 
 def test_a_long_list_shows_its_beginning_and_its_end() -> None:
-    told = Dialogue().client(ask(0)).server(required(0, "0"))
+    dialogue = Dialogue().client(ask(0)).server(required(0, "0"))
     for id in range(1, 101):
-        told.client(again(id, state=str(id - 1))).server(required(id, str(id)))
-    lines = above(told, 50)
+        dialogue.client(again(id, state=str(id - 1))).server(required(id, str(id)))
+    lines = above(dialogue, 50)
     assert (len(lines), [line for line in lines if "more lines" in line]) == (
         MAX_PARTS + 2,
         [f"    … {101 - MAX_PARTS} more lines"],
@@ -217,25 +222,27 @@ def test_a_long_list_shows_its_beginning_and_its_end() -> None:
 
 def test_no_line_of_a_list_is_wider_than_the_screen() -> None:
     transcript = polled(Dialogue(), 17, EXTENSION).transcript
-    found = transcript.row(1)
-    assert found is not None
-    assert max(line_cells(line) for line in row_lines(transcript, found, width=40)) <= 40
+    row = transcript.row(1)
+    assert row is not None
+    assert max(line_cells(line) for line in row_lines(transcript, row, width=40)) <= 40
 
 
 def test_names_of_tasks_are_harmless() -> None:
-    told = Dialogue().client(ask(1, HARM)).server(created(1, HARM)).client(poll(2, HARM)).server(result(2, task(HARM, HARM)))
-    told.server(notification("notifications/tasks/status", task(HARM, HARM)))
-    text = "".join([*shown(told), *above(told, 1), *above(told, 3)])
+    dialogue = (
+        Dialogue().client(ask(1, HARM)).server(created(1, HARM)).client(poll(2, HARM)).server(result(2, task(HARM, HARM)))
+    )
+    dialogue.server(notification("notifications/tasks/status", task(HARM, HARM)))
+    text = "".join([*shown(dialogue), *above(dialogue, 1), *above(dialogue, 3)])
     assert not set(HARM) & set(text) - {"[", "3", "1", "m"}
 
 
 # --- JSON ---
 
 
-def as_json(told: Dialogue) -> list[Any]:
+def as_json(dialogue: Dialogue) -> list[Any]:
     """Return the member `call` of each numbered row."""
-    transcript = told.transcript
-    return [one["call"] for row in transcript.rows if "call" in (one := row_object(row, transcript.captures))]
+    transcript = dialogue.transcript
+    return [made["call"] for row in transcript.rows if "call" in (made := row_object(row, transcript.captures))]
 
 
 def test_json_describes_a_call_on_its_first_row_and_its_part_on_the_others() -> None:
@@ -248,9 +255,9 @@ def test_json_describes_a_call_on_its_first_row_and_its_part_on_the_others() -> 
 
 
 def test_json_describes_a_task() -> None:
-    first, *polls, told = as_json(polled(Dialogue(), 2).server(status_told("t", "completed")))
+    first, *polls, call = as_json(polled(Dialogue(), 2).server(status_told("t", "completed")))
     assert first["task"] == {"id": "t", "status": "completed", "ttl_ms": 60_000, "poll_interval_ms": 1000}
-    assert (polls, told) == (
+    assert (polls, call) == (
         [{"row": 1, "part": "poll", "number": 1}, {"row": 1, "part": "poll", "number": 2}],
         {"row": 1, "part": "notification"},
     )

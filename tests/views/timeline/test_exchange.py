@@ -19,9 +19,9 @@ def shown(scene: Dialogue, number: int, **options: Any) -> list[str]:
 
 
 def row(transcript: Transcript, number: int) -> Any:
-    found = transcript.row(number)
-    assert found is not None
-    return found
+    row = transcript.row(number)
+    assert row is not None
+    return row
 
 
 @pytest.mark.parametrize("width", [80, None])
@@ -107,9 +107,9 @@ def test_raw_bytes_on_a_screen_are_harmless_and_fit() -> None:
 
 @pytest.mark.parametrize("width", [30, 60, 80])
 def test_facts_that_do_not_fit_beside_a_message_are_below_it(width: int) -> None:
-    told = Traffic()
-    told.post(request(1)).stream().event(result(1), chunks=(40, 30)).close()
-    transcript = told.wire
+    traffic = Traffic()
+    traffic.post(request(1)).stream().event(result(1), chunks=(40, 30)).close()
+    transcript = traffic.wire
     lines = [plain(line) for line in row_lines(transcript, row(transcript, 1), width=width)]
     words = " ".join(line.strip() for line in lines)
     assert "transaction 1" in words

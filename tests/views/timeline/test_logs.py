@@ -45,9 +45,9 @@ def shown(width: int | None) -> list[str]:
 def row(number: int, width: int | None = 80) -> list[str]:
     """Return the lines of the row with this number."""
     transcript = chatty_scene().transcript
-    found = transcript.row(number)
-    assert found is not None
-    return [plain(line) for line in row_lines(transcript, found, width=width)]
+    row = transcript.row(number)
+    assert row is not None
+    return [plain(line) for line in row_lines(transcript, row, width=width)]
 
 
 def test_a_quoted_request_is_replaced_by_its_name() -> None:
@@ -62,9 +62,9 @@ def test_a_line_logged_before_its_message_shows_how_long_before() -> None:
 def test_no_line_is_wider_than_the_screen(width: int) -> None:
     transcript = chatty_scene().transcript
     lines = list(timeline(transcript, width=width, zone=UTC))
-    for one in transcript.rows:
-        if isinstance(one, Numbered):
-            lines += row_lines(transcript, one, width=width)
+    for row in transcript.rows:
+        if isinstance(row, Numbered):
+            lines += row_lines(transcript, row, width=width)
     assert [plain(line) for line in lines if line_cells(line) > width] == []
 
 
@@ -104,8 +104,8 @@ def test_a_line_without_a_match_stays_as_it_is() -> None:
 def test_words_after_a_quoted_message_stay_where_there_is_room() -> None:
     line = logged("got", tool_call(1)).rstrip() + b" (76 bytes)\n"
     assert any(
-        "got: {request of row 1} (76 bytes) +1.00 ms" in plain(one)
-        for one in timeline(Dialogue().client(tool_call(1)).stderr(line).transcript, width=200)
+        "got: {request of row 1} (76 bytes) +1.00 ms" in plain(rendered)
+        for rendered in timeline(Dialogue().client(tool_call(1)).stderr(line).transcript, width=200)
     )
 
 
@@ -124,8 +124,8 @@ def test_no_hostile_string_in_a_quoting_line_does_anything(text: str, width: int
 def test_the_json_names_the_quoted_message() -> None:
     transcript = chatty_scene().transcript
     made = json.loads("".join(transcript_json(transcript, transcript.rows, live=False)))
-    found = [one["log_matches"] for one in made["rows"] if one["kind"] == "stderr" and "log_matches" in one]
-    assert [(one["row"], one["kind"], one["gap_ns"]) for one in found][:2] == [
+    matches = [row["log_matches"] for row in made["rows"] if row["kind"] == "stderr" and "log_matches" in row]
+    assert [(match["row"], match["kind"], match["gap_ns"]) for match in matches][:2] == [
         (1, "request", 902_000_000),
         (1, "result", -1_000_000),
     ]
@@ -135,7 +135,7 @@ def test_the_json_has_the_start_up_of_the_server() -> None:
     transcript = chatty_scene().transcript
     (capture,) = json.loads("".join(transcript_json(transcript, transcript.rows, live=False)))["captures"]
     assert (capture["start_up"]["first_log_ns"], capture["start_up"]["took_ns"]) == (902_000_000, 905_000_000)
-    assert [one["phase"] for one in capture["phases"]] == ["start", "handshake", "calls"]
+    assert [phase["phase"] for phase in capture["phases"]] == ["start", "handshake", "calls"]
 
 
 def test_the_timeline_shows_the_start_up_of_the_server() -> None:

@@ -21,7 +21,7 @@ from mcpspy.views.timeline.model_call import MAX_LINES, bodies, model_call_lines
 from mcpspy.views.timeline.timeline import timeline
 from tests.conftest import ROOT
 from tests.findings.account import Account
-from tests.transcript.llm.traffic import ModelTraffic, completion
+from tests.transcript.llm.traffic import RESPONSES, ModelTraffic, completion
 from tests.views.golden import same_as_golden
 
 RUNS = {"agent": ("agent-model", "agent-weather"), "tags": ("tags-model", "tags-example-server")}
@@ -30,7 +30,7 @@ WIDTHS = (20, 40, 80, 120, 200)
 
 @cache
 def run(name: str) -> Transcript:
-    return transcribe(*(read(str(ROOT / "captures" / f"{one}.mcpspy")) for one in RUNS[name]))
+    return transcribe(*(read(str(ROOT / "captures" / f"{capture}.mcpspy")) for capture in RUNS[name]))
 
 
 def told(account: str) -> Transcript:
@@ -46,8 +46,8 @@ def whole(transcript: Transcript, at: int = 0, width: int | None = None) -> list
 
 
 def all_whole(transcript: Transcript, width: int | None) -> list[Line]:
-    found = tool_trips(transcript)
-    return [line for call in transcript.model_calls for line in [*model_call_lines(transcript, call, found, width=width), []]]
+    trips = tool_trips(transcript)
+    return [line for call in transcript.model_calls for line in [*model_call_lines(transcript, call, trips, width=width), []]]
 
 
 def objects(transcript: Transcript, *, whole: bool = False) -> Any:
@@ -116,6 +116,14 @@ def test_a_long_text_is_cut_on_a_screen_and_complete_on_a_pipe() -> None:
     assert "line 199" in "\n".join(on_pipe)
 
 
+def test_an_id_that_is_wide_on_the_screen_gets_a_line_of_its_own() -> None:
+    prompt = {"model": "m", "input": [{"type": "function_call_output", "call_id": "天気🎉" * 15, "output": "x"}]}
+    traffic = ModelTraffic()
+    traffic.post(json.dumps(prompt).encode(), RESPONSES).answer(200, {})
+    lines = all_whole(traffic.transcript, 80)
+    assert [plain(line) for line in lines if line_cells(line) > 80] == []
+
+
 def test_a_tool_use_without_a_recorded_call_says_so() -> None:
     account = (
         '→ tools/list 1\n← result 1 {"tools":[]}\n⇒ asks x\n⇐ uses c1 shell {"command":"ls"}\n⇒ returns c1 a.txt\n⇐ says y'
@@ -140,17 +148,17 @@ def test_the_summary_counts_model_calls_separately() -> None:
 
 
 def test_a_row_in_json_has_the_model_its_usage_and_its_uses() -> None:
-    (row, _) = [one for one in objects(run("agent"))["rows"] if one["kind"] == "model_call"]
+    (row, _) = [row for row in objects(run("agent"))["rows"] if row["kind"] == "model_call"]
     assert (row["method"], row["target"], row["outcome"], row["before"]) == ("chat.completions", "gpt-4o-mini", "ok", None)
     assert (row["answer"]["usage"]["input_tokens"], row["answer"]["uses"][0]["arguments"]) == (88, '{"city":"杭州"}')
 
 
 def test_json_has_turns_and_offers_for_selected_rows() -> None:
-    plain_rows, whole_rows = (objects(run("agent"), whole=one)["rows"] for one in (False, True))
-    assert not any("prompt" in one for one in plain_rows)
-    (row, _) = [one for one in whole_rows if one["kind"] == "model_call"]
-    assert [one["text"] for one in row["prompt"]["turns"]] == ["杭州的天气"]
-    assert [one["name"] for one in row["prompt"]["offers"]] == ["get_weather", "suggest_activity"]
+    plain_rows, whole_rows = (objects(run("agent"), whole=whole)["rows"] for whole in (False, True))
+    assert not any("prompt" in row for row in plain_rows)
+    (row, _) = [row for row in whole_rows if row["kind"] == "model_call"]
+    assert [turn["text"] for turn in row["prompt"]["turns"]] == ["杭州的天气"]
+    assert [offer["name"] for offer in row["prompt"]["offers"]] == ["get_weather", "suggest_activity"]
     assert row["prompt"]["offers"][0]["schema"]["required"] == ["city"]
 
 
@@ -158,9 +166,9 @@ def test_json_has_tool_trips_and_runs() -> None:
     made = objects(run("agent"))
     (tool_trip,) = made["tool_trips"]
     assert (tool_trip["row"], tool_trip["call_row"], tool_trip["returned_row"]) == (5, 6, 7)
-    (one,) = made["runs"]
-    assert one["model_ns"] + one["server_ns"] + one["client_ns"] == one["duration_ns"]
-    assert (one["asked"], one["rows"], one["whole"]) == ("杭州的天气", [5, 7], True)
+    (agent_run,) = made["runs"]
+    assert agent_run["model_ns"] + agent_run["server_ns"] + agent_run["client_ns"] == agent_run["duration_ns"]
+    assert (agent_run["asked"], agent_run["rows"], agent_run["whole"]) == ("杭州的天气", [5, 7], True)
 
 
 def test_json_without_a_model_has_no_tool_trips() -> None:
@@ -172,7 +180,7 @@ def test_tokens_are_those_that_the_api_counted() -> None:
     made = json.loads(statistics_json(run("agent"), live=False))
     (model,) = made["models"]
     assert (model["count"], model["counted"], model["input_tokens"], model["output_tokens"]) == (2, 2, 126, 27)
-    assert [one["server"] for one in made["servers"]] == ["weather"]
+    assert [server["server"] for server in made["servers"]] == ["weather"]
 
 
 def test_tokens_that_the_api_did_not_count_are_estimated_and_marked() -> None:
@@ -183,8 +191,8 @@ def test_tokens_that_the_api_did_not_count_are_estimated_and_marked() -> None:
 
 
 def test_a_tool_has_the_tokens_of_its_offers_and_the_number_of_its_uses() -> None:
-    tools = {one["tool"]: one for one in json.loads(statistics_json(run("agent"), live=False))["tools"]}
-    assert [(one["prompts"], one["uses"], one["called"]) for one in tools.values()] == [(1, 1, 1), (1, 0, 0)]
+    tools = {tool["tool"]: tool for tool in json.loads(statistics_json(run("agent"), live=False))["tools"]}
+    assert [(tool["prompts"], tool["uses"], tool["called"]) for tool in tools.values()] == [(1, 1, 1), (1, 0, 0)]
     assert tools["suggest_activity"]["offered_tokens"] > 10
 
 
@@ -197,7 +205,7 @@ def test_rows_that_were_left_out_are_not_counted() -> None:
 def test_the_bytes_of_a_prompt_and_its_answer_end_in_a_line_each() -> None:
     traffic = ModelTraffic()
     traffic.ask("user: hello").answer(200, completion("hi"))
-    (asked, said) = [raw for _, raw in bodies(only(traffic.wire))]
-    assert json.loads(asked)["messages"] == [{"role": "user", "content": "hello"}]
-    assert json.loads(said)["choices"][0]["message"]["content"] == "hi"
-    assert asked.endswith(b"}\n")
+    (prompt, answer) = [raw for _, raw in bodies(only(traffic.wire))]
+    assert json.loads(prompt)["messages"] == [{"role": "user", "content": "hello"}]
+    assert json.loads(answer)["choices"][0]["message"]["content"] == "hi"
+    assert prompt.endswith(b"}\n")

@@ -32,8 +32,8 @@ def rows_of(scene: Dialogue, **options: Any) -> list[str]:
 
 
 def line_with(text: str, scene: Dialogue, **options: Any) -> str:
-    (found,) = [line for line in rows_of(scene, **options) if text in line]
-    return found
+    (line,) = [line for line in rows_of(scene, **options) if text in line]
+    return line
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -61,7 +61,7 @@ def test_the_columns_of_wide_letters_are_aligned() -> None:
 
 def test_the_summary_comes_first() -> None:
     line = shown(busy_scene().transcript)[0]
-    assert line == "✗ 8 calls in 4.29 s · 1 error · 1 tool error · 1 unanswered · 1 cancelled · 2 findings · incomplete"
+    assert line == "✗ 8 calls in 4.29 s · 1 error · 1 tool error · 1 unanswered · 1 cancelled · 3 findings · capture incomplete"
 
 
 @pytest.mark.parametrize(
@@ -69,12 +69,12 @@ def test_the_summary_comes_first() -> None:
 )
 def test_many_servers_that_ended_in_the_same_way_are_counted(count: int, words: str) -> None:
     scenes = [Dialogue("a").exits(None, signal="SIGTERM") for _ in range(count)]
-    assert words in plain(summary(transcribe(*(one.records for one in scenes)))[0])
+    assert words in plain(summary(transcribe(*(scene.records for scene in scenes)))[0])
 
 
 def test_the_summary_says_when_all_is_ok_and_complete() -> None:
     scene = opened("weather").client(request(1)).server(result(1)).client(request(2)).server(result(2)).closes()
-    assert shown(scene.transcript)[0] == "✓ 2 calls in 8.00 ms, all ok · complete"
+    assert shown(scene.transcript)[0] == "✓ 2 calls in 8.00 ms, all ok · capture complete"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_summary_says_when_all_is_ok_and_complete() -> None:
 )
 def test_a_summary_with_findings_is_not_all_ok(line: bytes, expected: str) -> None:
     scene = opened("weather").client(request(1)).server(result(1)).server(line).closes()
-    assert shown(scene.transcript)[0] == f"{expected} · complete"
+    assert shown(scene.transcript)[0] == f"{expected} · capture complete"
 
 
 def test_the_summary_says_that_it_is_still_recording() -> None:
@@ -92,9 +92,9 @@ def test_the_summary_says_that_it_is_still_recording() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (Dialogue.closes, "complete, payloads of 2 frames not kept"),
-        (Dialogue.server_closes_stdout, "incomplete: payloads of 2 frames not kept"),
-        (lambda scene: scene.gap().closes(), "incomplete: 1 gap, payloads of 2 frames not kept"),
+        (Dialogue.closes, "capture complete, payloads of 2 frames not kept"),
+        (Dialogue.server_closes_stdout, "capture incomplete: payloads of 2 frames not kept"),
+        (lambda scene: scene.gap().closes(), "capture incomplete: 1 gap, payloads of 2 frames not kept"),
     ],
     ids=["complete", "incomplete", "with a gap"],
 )
@@ -283,15 +283,15 @@ def test_findings_are_listed_below_the_rows_with_what_to_do() -> None:
     scene = opened("weather").client(request(1)).server(b"hello\n").server(b"hello again\n").server(result(1)).closes()
     lines = shown(scene.transcript)
     at = next(at for at, line in enumerate(lines) if line.startswith("⚑"))
-    assert lines[at] == "⚑ stdout-noise  row 2, ×2"
+    assert lines[at] == "⚑ Text on stdout that is not a message  stdout-noise  row 2, ×2"
     assert lines[at + 2] == "    Send logs, banners and debug output to stderr."
 
 
 def test_notifications_of_a_call_are_shown_in_their_order() -> None:
     scene = opened("weather").client(call(1, "forecast", token=1)).server(progress(1, 3, "asking")).wait(9)
     lines = rows_of(scene.client(given_up(1, "enough")))
-    told = [line.split("  ")[-1] for line in lines if "asking" in line or "enough" in line]
-    assert told == [" ← progress: 3/17 asking", " → notifications/cancelled: enough"]
+    phrases = [line.split("  ")[-1] for line in lines if "asking" in line or "enough" in line]
+    assert phrases == [" ← progress: 3/17 asking", " → notifications/cancelled: enough"]
 
 
 def test_a_pending_call_shows_its_waiting_time_and_its_last_progress() -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.json.messages import message_lines
-from mcpspy.views.json.rows import state_line, transcript_json
+from mcpspy.views.json.rows import message_lines, state_line, transcript_json
 from mcpspy.views.sequence.ladder import ladder
 from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.text.line import line_cells, plain
@@ -23,17 +22,17 @@ from tests.views.scenes import opened
 WIDTHS = (80, 200, None)
 
 
-def shown(told: Traffic, **options: Any) -> list[str]:
-    return [plain(line) for line in timeline(told.transcript, zone=UTC, **options)]
+def shown(traffic: Traffic, **options: Any) -> list[str]:
+    return [plain(line) for line in timeline(traffic.transcript, zone=UTC, **options)]
 
 
-def line_with(text: str, told: Traffic, **options: Any) -> str:
-    (found,) = [line for line in shown(told, **options) if text in line]
-    return found
+def line_with(text: str, traffic: Traffic, **options: Any) -> str:
+    (line,) = [line for line in shown(traffic, **options) if text in line]
+    return line
 
 
-def whole_row(told: Traffic, number: int, **options: Any) -> list[str]:
-    transcript = told.wire
+def whole_row(traffic: Traffic, number: int, **options: Any) -> list[str]:
+    transcript = traffic.wire
     row = transcript.row(number)
     assert row is not None
     return [plain(line) for line in row_lines(transcript, row, **options)]
@@ -67,50 +66,50 @@ def _whole_lines(number: int, width: int) -> list[Any]:
 
 @pytest.mark.parametrize("status", [200, 202])
 def test_a_usual_status_is_not_shown(status: int) -> None:
-    told = Traffic()
-    told.post(request(1)).answer(status, result(1))
-    assert line_with("tools/list", told).endswith("ok")
+    traffic = Traffic()
+    traffic.post(request(1)).answer(status, result(1))
+    assert line_with("tools/list", traffic).endswith("ok")
 
 
 def test_an_unusual_status_follows_the_outcome() -> None:
-    told = Traffic()
-    told.post(request(1)).answer(404, error(1))
-    assert line_with("tools/list", told).endswith("error: -32601 no (HTTP 404)")
+    traffic = Traffic()
+    traffic.post(request(1)).answer(404, error(1))
+    assert line_with("tools/list", traffic).endswith("error: -32601 no (HTTP 404)")
 
 
 def test_an_unusual_status_follows_a_notification() -> None:
-    told = Traffic()
-    told.post(notification()).answer(400)
-    assert line_with("initialized", told).endswith("notifications/initialized: HTTP 400")
+    traffic = Traffic()
+    traffic.post(notification()).answer(400)
+    assert line_with("initialized", traffic).endswith("notifications/initialized: HTTP 400")
 
 
 def test_the_status_of_a_rejected_answer_follows_the_servers_request() -> None:
-    told = Traffic()
-    opened_session(told, "s", "claude-code", "roots")
-    told.get(session="s").stream().event(request("q", "roots/list"))
-    told.post(result("q"), session="s").answer(400)
-    assert line_with("roots/list", told).endswith("ok: HTTP 400")
+    traffic = Traffic()
+    opened_session(traffic, "s", "claude-code", "roots")
+    traffic.get(session="s").stream().event(request("q", "roots/list"))
+    traffic.post(result("q"), session="s").answer(400)
+    assert line_with("roots/list", traffic).endswith("ok: HTTP 400")
 
 
 @pytest.mark.parametrize(
-    ("status", "said"), [(401, "http error: 401 Unauthorized"), (307, "redirected: 307 Temporary Redirect to /mcp/")]
+    ("status", "phrase"), [(401, "http error ⚑: 401 Unauthorized"), (307, "redirected: 307 Temporary Redirect to /mcp/")]
 )
-def test_an_http_status_without_a_message_is_the_outcome(status: int, said: str) -> None:
-    told = Traffic()
-    told.post(request(1)).answer(status, Location="/mcp/")
-    assert line_with("tools/list", told).endswith(said)
+def test_an_http_status_without_a_message_is_the_outcome(status: int, phrase: str) -> None:
+    traffic = Traffic()
+    traffic.post(request(1)).answer(status, Location="/mcp/")
+    assert line_with("→ tools/list", traffic).endswith(phrase)
 
 
 def test_a_request_cancelled_by_disconnecting_says_so() -> None:
-    told = Traffic()
-    told.post(modern(1)).stream().close("client", "broken")
-    assert line_with("tools/list", told).endswith("cancelled: the client closed the stream")
+    traffic = Traffic()
+    traffic.post(modern(1)).stream().close("client", "broken")
+    assert line_with("→ tools/list", traffic).endswith("cancelled after 3.00 ms ⚑: the client closed the stream")
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("make_stream", "phrase"),
     [
-        (lambda: Traffic().get("/x").answer(404), "404: Not Found"),
+        (lambda: Traffic().get("/x").answer(404), "404 ⚑: Not Found"),
         (lambda: Traffic().get("/x").answer(200, {"a": 1}), "200: application/json"),
         (lambda: Traffic().get("/x").answer(204), "204"),
         (lambda: Traffic().get("/x").answer(307, Location="/y"), "307: Temporary Redirect to /y"),
@@ -125,41 +124,41 @@ def test_a_request_cancelled_by_disconnecting_says_so() -> None:
         ),
     ],
 )
-def test_a_request_without_a_message_shows_its_result(told: Any, said: str) -> None:
-    (found,) = [line for line in shown(told().traffic) if "GET /x" in line and "→ GET" in line]
-    assert found.endswith(said)
+def test_a_request_without_a_message_shows_its_result(make_stream: Any, phrase: str) -> None:
+    (line,) = [line for line in shown(make_stream().traffic) if "GET /x" in line and "→ GET" in line]
+    assert line.endswith(phrase)
 
 
 def test_several_clients_have_a_column() -> None:
-    told = Traffic()
+    traffic = Traffic()
     for name in ("claude-code", "inspector"):
-        told.post(initialize(1, name)).answer(200, result(1))
-    lines = shown(told, width=200)
+        traffic.post(initialize(1, name)).answer(200, result(1))
+    lines = shown(traffic, width=200)
     assert any(line.startswith("row") and " client " in line for line in lines)
     assert ["claude-code" in line for line in lines if "initialize" in line] == [True, False]
     assert ["inspector" in line for line in lines if "initialize" in line] == [False, True]
 
 
 def test_one_client_has_no_column() -> None:
-    told = Traffic()
-    told.post(initialize(1)).answer(200, result(1))
-    assert not any(line.startswith("row") and "client" in line for line in shown(told))
+    traffic = Traffic()
+    traffic.post(initialize(1)).answer(200, result(1))
+    assert not any(line.startswith("row") and "client" in line for line in shown(traffic))
 
 
 def test_all_clients_are_named_above_the_rows() -> None:
-    told = Traffic()
+    traffic = Traffic()
     for number in range(6):
-        told.post(initialize(1, f"client-{number}")).answer(200, result(1))
-    assert "client-0, client-1, client-2, client-3, 2 more clients → weather" in shown(told)[1]
+        traffic.post(initialize(1, f"client-{number}")).answer(200, result(1))
+    assert "client-0, client-1, client-2, client-3, 2 more clients → weather" in shown(traffic)[1]
 
 
 # --- One row ---
 
 
 def test_an_exchange_shown_in_full_has_its_transactions() -> None:
-    told = Traffic()
-    told.post(request(1)).stream().event(result(1), chunks=(64, 46)).close("server")
-    lines = whole_row(told, 1)
+    traffic = Traffic()
+    traffic.post(request(1)).stream().event(result(1), chunks=(64, 46)).close("server")
+    lines = whole_row(traffic, 1)
     at = lines.index("transaction 1 · connection 1")
     assert lines[at + 1].startswith("→ POST /mcp  application/json · 51 B")
     assert lines[at + 2].startswith("← 200 OK  head after 3.00 ms · text/event-stream · 1 event")
@@ -169,11 +168,11 @@ def test_an_exchange_shown_in_full_has_its_transactions() -> None:
 
 
 def test_an_exchange_of_http_sse_has_both_its_transactions() -> None:
-    told = Traffic()
-    stream = told.get("/sse").stream().event("/m?s=1", kind="endpoint")
-    told.post(request(1), "/m?s=1").answer(202)
+    traffic = Traffic()
+    stream = traffic.get("/sse").stream().event("/m?s=1", kind="endpoint")
+    traffic.post(request(1), "/m?s=1").answer(202)
     stream.event(result(1))
-    lines = whole_row(told, 2)
+    lines = whole_row(traffic, 2)
     assert [line for line in lines if line.startswith("transaction")] == [
         "transaction 1 · connection 1",
         "transaction 2 · connection 2 · answered on transaction 1",
@@ -181,15 +180,15 @@ def test_an_exchange_of_http_sse_has_both_its_transactions() -> None:
 
 
 def test_a_session_is_named() -> None:
-    told = Traffic()
-    opened_session(told, SESSION)
-    assert f"transaction 1 · connection 1 · session {SESSION}" in whole_row(told, 1)
+    traffic = Traffic()
+    opened_session(traffic, SESSION)
+    assert f"transaction 1 · connection 1 · session {SESSION}" in whole_row(traffic, 1)
 
 
 def test_a_transaction_shown_in_full_has_its_times() -> None:
-    told = Traffic()
-    told.get("/x").note("tls", "TLSv1.3").answer(404, b"no such page", Content_Type="text/plain")
-    lines = whole_row(told, 1)
+    traffic = Traffic()
+    traffic.get("/x").note("tls", "TLSv1.3").answer(404, b"no such page", Content_Type="text/plain")
+    lines = whole_row(traffic, 1)
     assert lines[0].startswith("row 1 · GET /x · 404")
     assert "· tls: TLSv1.3" in lines
     assert any(line.startswith("← 404 Not Found  head after 3.00 ms · text/plain · 12 B") for line in lines)
@@ -204,16 +203,16 @@ def test_a_stdio_exchange_has_no_transaction() -> None:
 
 
 def test_requests_without_a_message_are_arrows_with_their_status() -> None:
-    told = Traffic()
-    told.get("/x").answer(404)
-    texts = [plain(line) for line in ladder(diagram(told.transcript, told.transcript.rows), width=80)]
+    traffic = Traffic()
+    traffic.get("/x").answer(404)
+    texts = [plain(line) for line in ladder(diagram(traffic.transcript, traffic.transcript.rows), width=80)]
     assert "1 GET /x" in texts[1]
     assert "1 404: Not Found" in texts[2]
 
 
 def test_each_client_has_its_lifeline() -> None:
     layout = diagram(transcript := http_scene().transcript, transcript.rows)
-    names = [one.name for one in layout.participants]
+    names = [participant.name for participant in layout.participants]
     assert names == ["claude-code", "client", "qwen-agent", "inspector", "everything"]
 
 
@@ -225,15 +224,15 @@ def test_the_ladder_of_a_scene_looks_as_it_did() -> None:
 # --- JSON ---
 
 
-def documented(told: Traffic) -> Any:
-    transcript = told.transcript
+def documented(traffic: Traffic) -> Any:
+    transcript = traffic.transcript
     return json.loads("".join(transcript_json(transcript, transcript.rows, live=False)))
 
 
 def test_a_transaction_is_a_row_with_its_facts() -> None:
-    told = Traffic()
-    told.get("/x").answer(404, b"no")
-    (row,) = documented(told)["rows"]
+    traffic = Traffic()
+    traffic.get("/x").answer(404, b"no")
+    (row,) = documented(traffic)["rows"]
     assert (row["kind"], row["row"], row["method"], row["target"], row["status"]) == ("transaction", 1, "GET", "/x", 404)
     assert row["http_response"]["bytes"] == 2
     assert row["http_response"]["close"] == {"at_ns": 5_000_000, "by": "server", "how": "eof"}
@@ -243,8 +242,8 @@ def test_an_exchange_names_its_client_and_its_transactions() -> None:
     made = documented(http_scene())
     fetch = next(row for row in made["rows"] if row.get("target") == "fetch")
     assert fetch["client"] == "qwen-agent"
-    assert [one["transaction"] for one in fetch["transactions"]] == [3, 5]
-    assert [one["scope"] for one in fetch["transactions"]] == ["stream", "stream"]
+    assert [transaction["transaction"] for transaction in fetch["transactions"]] == [3, 5]
+    assert [transaction["scope"] for transaction in fetch["transactions"]] == ["stream", "stream"]
 
 
 def test_the_summary_counts_http_errors_and_redirects() -> None:
@@ -261,7 +260,7 @@ def test_a_state_line_names_the_client_of_its_row() -> None:
 def test_a_message_names_its_transaction() -> None:
     transcript = http_scene().transcript
     made = [json.loads(line) for line in message_lines(transcript, transcript.rows)]
-    assert all(one["transaction"] for one in made)
+    assert all(message["transaction"] for message in made)
 
 
 def test_stdio_has_no_transactions_in_json() -> None:
