@@ -9,23 +9,19 @@ status:500, status:5xx an HTTP response with this status
 EXPR                   any other filter: a row matches
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ..errors import FilterError, ReplayError, RuleError
 from ..records import CLIENT, SERVER, Close, Exit, Note
 from ..transcript.filter.filter import FilterMatcher, filter_of
 from ..transcript.filter.grammar import Filter, Text
 from ..transcript.findings.registry import selected_rules
+from ..transcript.findings.rule import Finding
 from ..transcript.findings.run import all_findings, findings
 from ..transcript.model import ChannelEvent, Exchange, Kind, Numbered, Outcome, Transcript, UnpairedMessage
-
-if TYPE_CHECKING:
-    from ..transcript.findings.rule import Finding
-    from .client.player import Report
+from .client.player import Report
 
 CRASH: Final = "crash"
 TIMEOUT: Final = "timeout"

@@ -9,21 +9,15 @@ Halving comes before chunks because usually few of many requests matter: 60 with
 ddmin alone, 200 with 3 take 28 instead of 90 (means over 200 random places).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from ..transcript.mcp.methods import OPENINGS
-from .client.plan import Send, closure, is_handshake
-
-if TYPE_CHECKING:
-    from ..transcript.model import Exchange, Transcript
-    from .client.plan import Plan
-    from .client.player import Report
-    from .condition import Occurrence
-
+from ..transcript.model import Exchange, Transcript
+from .client.plan import Plan, Send, closure, is_handshake
+from .client.player import Report
+from .condition import Occurrence
 
 Rows: TypeAlias = tuple[int, ...]
 """Requests by the numbers of their rows, in order."""

@@ -5,32 +5,26 @@ Both give the command line of mcpspy that starts them, and say what was missed. 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
 
 from ..capture.file.reader import read
 from ..errors import ReplayError
 from ..records import Exit
 from ..replay.mock.match_key import Strictness
 from ..replay.mock.matching import RequestMatcher, Reuse
+from ..replay.mock.miss import Miss
+from ..replay.mock.replies import RecordedReplies
 from ..replay.mock.served import served_replies
-from ..transcript.model import ChannelEvent
+from ..transcript.model import ChannelEvent, Exchange, Transcript
 from ..transcript.transcribe import transcribe
 from . import requests
 from .process import LISTEN, ListeningProcess
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-    from typing import TypeAlias
-
-    from ..replay.mock.miss import Miss
-    from ..replay.mock.replies import RecordedReplies
-    from ..transcript.model import Exchange, Transcript
-
-    Backend: TypeAlias = "PlayedCapture | RecordedServer"
-
-    MockOptions: TypeAlias = dict[str, str | Sequence[str]]
-    """Options of `mcpspy mock` by their names, with `_` for `-`."""
+Backend: TypeAlias = "PlayedCapture | RecordedServer"
+MockOptions: TypeAlias = dict[str, str | Sequence[str]]
+"""Options of `mcpspy mock` by their names, with `_` for `-`."""
 
 
 class PlayedCapture:

@@ -3,23 +3,16 @@
 Control characters in whatever a peer wrote are escaped.
 """
 
-from __future__ import annotations
+from collections.abc import Sequence
+from typing import Final
 
-from typing import TYPE_CHECKING, Final
-
-from ..replay.mock.miss import request_name
-from ..transcript.model import Transcript
+from ..replay.mock.miss import Miss, request_name
+from ..transcript.model import Exchange, Transcript
 from ..views.text.escape import safe_text
 from ..views.text.line import plain
 from ..views.text.units import counted
 from ..views.timeline.miss import miss_lines
 from ..views.timeline.timeline import timeline
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..replay.mock.miss import Miss
-    from ..transcript.model import Exchange
 
 MAX_MISSES: Final = 10
 """So many misses are explained; more are counted."""

@@ -1,17 +1,12 @@
 """An HTTP server for a test: a process of mcpspy that prints its address, and that ends when the test closes it or is gone."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
 
 from ..errors import ReplayError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 LISTEN = "127.0.0.1:0"
 

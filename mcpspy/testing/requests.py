@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from ..capture.file.reader import read
 from ..records import CLIENT, Note
-from ..replay.mock.matching import client_sequences
+from ..replay.mock.matching import RequestMatcher, client_sequences
 from ..replay.mock.miss import Miss, request_name
 from ..transcript.mcp.methods import OPENINGS
 from ..transcript.model import ChannelEvent, Exchange, Outcome, Transcript
 from ..transcript.transcribe import transcribe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from ..replay.mock.matching import RequestMatcher
 
 CLIENT_ERRORS = range(400, 500)
 """Statuses with which a server refuses a request (RFC 9110, section 15.5)."""

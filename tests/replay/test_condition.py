@@ -21,7 +21,7 @@ def held(written: str, live: Dialogue | Traffic, report: Report | None = None) -
     return condition_of(written).occurrence(live.transcript, report or Report())
 
 
-def asked() -> Dialogue:
+def half_answered() -> Dialogue:
     """Return a dialogue in which row 1 is answered, and row 2 is not."""
     return Dialogue().client(request(1)).server(result(1)).client(tool_call(2))
 
@@ -29,9 +29,9 @@ def asked() -> Dialogue:
 @pytest.mark.parametrize(
     ("live", "row", "what"),
     [
-        (asked().exits(None, "SIGSEGV"), 2, "the server was killed by SIGSEGV"),
-        (asked().exits(0), 2, "the server exited with 0"),
-        (asked().client_leaves().exits(3), 2, "the server exited with 3 after its input had ended"),
+        (half_answered().exits(None, "SIGSEGV"), 2, "the server was killed by SIGSEGV"),
+        (half_answered().exits(0), 2, "the server exited with 0"),
+        (half_answered().client_leaves().exits(3), 2, "the server exited with 3 after its input had ended"),
         (Dialogue().client(notification("x")).exits(1), None, "the server exited with 1"),
     ],
     ids=["killed", "gone", "failed at its end", "between calls"],
@@ -43,9 +43,9 @@ def test_a_server_that_ends_by_itself_crashes(live: Dialogue, row: int | None, w
 @pytest.mark.parametrize(
     "live",
     [
-        asked().client_leaves().exits(0),
-        asked().client_leaves().add(Note(at_ns=9_000_000, topic="escalation", text="")).exits(None, "SIGTERM"),
-        asked(),
+        half_answered().client_leaves().exits(0),
+        half_answered().client_leaves().add(Note(at_ns=9_000_000, topic="escalation", text="")).exits(None, "SIGTERM"),
+        half_answered(),
         Dialogue().exits(None, error="command not found"),
     ],
     ids=["left", "was ended", "lives", "never began"],
@@ -69,8 +69,11 @@ def test_a_url_where_nobody_listens_any_more_is_a_crash() -> None:
 
 
 def test_a_request_that_is_late_is_a_timeout() -> None:
-    assert held("timeout", asked(), Report(sent={7: "1", 9: "2"}, late=[9])) == ("a request was not answered in time", 2)
-    assert held("timeout", asked(), Report(sent={7: "1", 9: "2"})) is None
+    assert held("timeout", half_answered(), Report(sent={7: "1", 9: "2"}, late=[9])) == (
+        "a request was not answered in time",
+        2,
+    )
+    assert held("timeout", half_answered(), Report(sent={7: "1", 9: "2"})) is None
 
 
 @pytest.mark.parametrize(("written", "happens"), [("error", True), ("error:-32602", True), ("error:-32603", False)])
@@ -93,7 +96,7 @@ def test_a_failed_probe_is_no_error() -> None:
 
 
 def test_a_rule_is_meant_by_name_glob_and_family() -> None:
-    live = asked().exits(None, "SIGSEGV")
+    live = half_answered().exits(None, "SIGSEGV")
     for written in ("rule:server-died", "rule:server-*", "rule:transport", "rule:stdout-noise,server-died"):
         occurrence = held(written, live)
         assert occurrence is not None
@@ -130,7 +133,7 @@ def test_any_other_filter_is_held_against_rows() -> None:
 
 
 def test_a_filter_may_ask_for_findings() -> None:
-    assert held("rule:server-died or rule:unanswered-request", asked().wait(9000).closes()) is not None
+    assert held("rule:server-died or rule:unanswered-request", half_answered().wait(9000).closes()) is not None
 
 
 @pytest.mark.parametrize("written", ["crahs", "", "error:x", "rule:", "rule:no-such", "status:", "(", "error:-32602 crash"])

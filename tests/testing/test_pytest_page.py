@@ -5,8 +5,7 @@ import re
 
 import pytest
 
-from mcpspy.testing.server import ServerUnderTest
-from mcpspy.testing.servers import ServersUnderTest
+from mcpspy.testing.servers import ServersUnderTest, ServerUnderTest
 from tests.conftest import ROOT
 from tests.test_readme import dialogues, printed
 

@@ -3,33 +3,21 @@
 A request that was never recorded is answered with an error that says so. No answer is made up, except to `ping`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
 from ...records import CLIENT
+from ...transcript.mcp.codes import INTERNAL_ERROR
 from ...transcript.mcp.methods import PROGRESS
-from ...transcript.model import Exchange
+from ...transcript.model import Exchange, Message
+from ...wire.edits import ValueEdit
+from ..mock.matching import MatchCursor
 from ..mock.miss import Miss, error_line
 from .outgoing import ID, TOKEN_OF_PROGRESS, value_edit
-from .plan import message_key
-
-if TYPE_CHECKING:
-    from ...transcript.model import Message
-    from ...wire.edits import ValueEdit
-    from .plan import MessageKey
+from .plan import MessageKey, message_key
 
 PING: Final = "ping"
-INTERNAL_ERROR: Final = -32603
 NOT_RECORDED: Final = ("", "")
-
-
-class AnswerMatcher(Protocol):
-    """Finds the recorded exchange for a request of the server."""
-
-    def match(self, request: Message) -> Exchange | Miss:
-        """Return the exchange, or explain why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +48,7 @@ class RecordedAnswers:
 
     __slots__ = ("_matcher",)
 
-    def __init__(self, matcher: AnswerMatcher) -> None:
+    def __init__(self, matcher: MatchCursor) -> None:
         self._matcher = matcher
 
     def feed(self, request: Message) -> AnswerMessages:

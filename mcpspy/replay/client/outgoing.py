@@ -9,26 +9,20 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_base64
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...records import CLIENT, Frame
 from ...transcript.decoder import message_of
-from ...transcript.model import CaptureInfo
+from ...transcript.model import CaptureInfo, Exchange, Message, Transcript
 from ...transcript.offers.definitions import DefinitionKind, offers
 from ...wire.edits import ValueEdit, with_values
 from ...wire.jsonrpc import cut
-from ...wire.lines import one_line
 from ..json.canonical import read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ...transcript.model import Exchange, Message, Transcript
-    from .correlate.model import CorrelatedValue, Correlations
-    from .plan import Plan, Send
-
+from .correlate.model import CorrelatedValue, Correlations
+from .plan import Plan, Send
 
 ID: Final = ("id",)
 PROGRESS_TOKEN: Final = ("params", "_meta", "progressToken")
@@ -44,8 +38,8 @@ _BEFORE: Final = {b"c": b"", b"J": b"AH", b"y": b"AAB"}
 
 
 def outgoing(recorded: Message, edits: Sequence[ValueEdit] = ()) -> bytes:
-    """Return a recorded message as it is sent: on one line without its end, with these edits."""
-    return with_values(one_line(recorded.raw).rstrip(b"\r\n"), edits)
+    """Return a recorded message as it is sent: its bytes without line ends around them, with these edits."""
+    return with_values(recorded.raw.strip(b"\r\n"), edits)
 
 
 def value_edit(steps: tuple[str, ...], value: str) -> ValueEdit:

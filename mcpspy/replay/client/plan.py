@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from ...transcript.mcp.methods import OPENINGS
+from ...transcript.mcp.methods import INITIALIZED, OPENINGS
+from ...transcript.model import Exchange, Message
 
-if TYPE_CHECKING:
-    from ...transcript.model import Exchange, Message
-
-INITIALIZED: Final = "notifications/initialized"
 POLL: Final = "tasks/get"
 _KEYED_BY_TARGET: Final = frozenset({"notifications/resources/updated", "notifications/message"})
 

@@ -4,27 +4,34 @@ A machine: `due`, `feed`, `end` and `lose` return what to send, and `next_ns` is
 it waits. Times are nanoseconds on the player's clock.
 """
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final
 
 from ...transcript.correlator import known_spelling
-from ...transcript.mcp.fields import PARTIAL
+from ...transcript.mcp.fields import PARTIAL, is_progress
 from ...transcript.mcp.methods import CANCELLED, INITIALIZE, PROGRESS
 from ...transcript.model import Kind, Message
+from ...wire.edits import ValueEdit
+from ..mock.miss import Miss
+from .answering import AnswerMessage, RecordedAnswers
+from .correlate.model import Correlations
+from .correlate.run import CorrelationRun
 from .outgoing import CANCELLED_ID, ID, PROGRESS_TOKEN, live_message, outgoing, pseudonym, value_edit
-from .plan import Cancel, ExpectedAnswer, ExpectedNotification, ExpectedRequest, Send, UnsentMessage, message_key
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ...wire.edits import ValueEdit
-    from ..mock.miss import Miss
-    from .answering import AnswerMessage, RecordedAnswers
-    from .plan import MessageKey, Plan, PlanStep
+from .plan import (
+    Cancel,
+    ExpectedAnswer,
+    ExpectedNotification,
+    ExpectedRequest,
+    MessageKey,
+    Plan,
+    PlanStep,
+    Send,
+    UnsentMessage,
+    message_key,
+)
 
 TIMEOUT_NS: Final = 60_000_000_000
 """The default time that a request waits for its answer: that of the official TypeScript SDK."""
@@ -35,26 +42,6 @@ PATIENCE_NS: Final = 1_000_000_000
 
 MAX_PATIENCE_NS: Final = 10_000_000_000
 """The longest of these waits: a message that came after an hour of silence is not what the client waited for."""
-
-
-class LiveValues(Protocol):
-    """Values of live messages, for the places where the recorded client used the recorded values."""
-
-    def feed(self, row: int, live: Message) -> None:
-        """Take a message of the live server that belongs to this recorded row, or to none: 0."""
-
-    def fill(self, recorded: Message) -> Sequence[ValueEdit]:
-        """Return the edits of a recorded message of the client that is to be sent now."""
-
-
-class RecordedValues:
-    """No live values: everything is sent as it was recorded."""
-
-    def feed(self, row: int, live: Message) -> None:
-        pass
-
-    def fill(self, recorded: Message) -> Sequence[ValueEdit]:
-        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +86,7 @@ class Report:
 
 
 class PlanPlayer:
-    """Plays `plan`. `answers` are those to the server's requests; `edits` change requests, by row.
+    """A player of `plan`. `answers` are those to the server's requests; `edits` change requests, by row.
 
     `speed` is relative to the recorded one; 0 is as fast as answers come. `taken` are the ids that other players of the same capture
     used; this one adds its own. `stops_when_late`: a request that is not answered in time is the end.
@@ -116,7 +103,7 @@ class PlanPlayer:
         plan: Plan,
         answers: RecordedAnswers,
         *,
-        live_values: LiveValues | None = None,
+        live_values: CorrelationRun | None = None,
         edits: Mapping[int, Sequence[ValueEdit]] | None = None,
         speed: float = 0.0,
         timeout_ns: int = TIMEOUT_NS,
@@ -125,7 +112,7 @@ class PlanPlayer:
     ) -> None:
         self._steps = plan.steps
         self._answers = answers
-        self._live_values = live_values or RecordedValues()
+        self._live_values = live_values or CorrelationRun(Correlations({}, {}, {}))
         self._edits = edits or {}
         self._speed = speed
         self._timeout_ns = timeout_ns
@@ -321,11 +308,15 @@ class PlanPlayer:
 
     def _take_answer(self, message: Message) -> None:
         id = known_spelling(message.id or "", self._waiting)
+        if id is None and message.id is None and message.kind is Kind.RESULT and len(self._waiting) == 1:
+            (id,) = self._waiting  # as the correlator pairs results without an id
         if id is None:
+            if message.id is None and message.kind is Kind.RESULT:
+                self._received[message_key(message), 0] += 1
             return
         row = self._waiting[id]
         self._live_values.feed(row, message)
-        if message.result_type != PARTIAL:
+        if message.result_type != PARTIAL and not (message.id is None and is_progress(message)):
             del self._waiting[id]
             self._answered.add(row)
 

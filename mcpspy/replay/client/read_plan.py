@@ -1,16 +1,14 @@
-"""Reading of plans: what each client of a transcript did, so that a player can do it again.
+"""Reading of plans: what each client of a transcript did, so that a replay client can do it again.
 
 What cannot be sent again, or means nothing a second time, is left out with a reason.
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 from typing import Final
 
 from ...records import CLIENT, SERVER, Close, Exit
 from ...transcript.http.transaction import Scope, Transaction
-from ...transcript.mcp.methods import CANCELLED, PROGRESS
+from ...transcript.mcp.methods import CANCELLED, INITIALIZE, PROGRESS
 from ...transcript.model import (
     HTTP_ERRORS,
     HTTP_REDIRECTS,
@@ -23,6 +21,7 @@ from ...transcript.model import (
     Transcript,
     UnpairedMessage,
 )
+from ..mock.content import refusal_status
 from ..mock.owner import first_scope
 from .plan import (
     Cancel,
@@ -101,7 +100,7 @@ def _session(scope: Scope) -> str:
 
 
 class _PlanReader:
-    """Reads the rows of one client; `close` makes its plan."""
+    """A reader of the rows of one client; `close` makes its plan."""
 
     __slots__ = ("_capture", "_deleted", "_end_ns", "_has_ended", "_left_out", "_rows", "_timed")
 
@@ -141,7 +140,7 @@ class _PlanReader:
         requests = [step.exchange for _, _, step in self._timed if isinstance(step, Send) and step.exchange is not None]
         for request in requests:
             is_over = request.response is not None or request.cancelled is not None or request.left_ns is not None
-            if not is_over and not _status(request):
+            if not is_over and not refusal_status(request):
                 at_ns = max(self._end_ns, request.at_ns)
                 self._add(at_ns, _LAST, ExpectedAnswer(row=request.row, is_recorded=False))
         self._timed.sort(key=lambda timed: timed[:2])
@@ -161,8 +160,8 @@ class _PlanReader:
     def _unpaired(self, row: UnpairedMessage) -> None:
         message = row.message
         if message.sender == SERVER:
-            if message.kind is Kind.NOTIFICATION:
-                self._expect(message)
+            if message.kind is Kind.NOTIFICATION or (message.kind is Kind.RESULT and message.id is None):
+                self._expect(message)  # a result without an id would answer the next request, if that were sent first
             return
         why = ""
         if message.unkept_bytes:
@@ -189,7 +188,7 @@ class _PlanReader:
             # a server may or may not answer a cancelled request
             is_owed = row.cancelled is None or response.at_ns <= row.cancelled.at_ns
             self._add(response.at_ns, response.number, ExpectedAnswer(row=row.row, is_recorded=is_owed))
-        elif row.transaction is not None and row.transaction.response is not None and _status(row):
+        elif row.transaction is not None and row.transaction.response is not None and refusal_status(row):
             opened = row.transaction.response
             self._add(opened.at_ns, opened.opened.number, ExpectedAnswer(row=row.row))
         for message in row.notifications:
@@ -221,15 +220,11 @@ def _why_unsent(row: Exchange) -> str:
     if row.request.unkept_bytes:
         return UNKEPT
     if row.response is None:
-        status = _status(row)
+        status = refusal_status(row)
         if status in NO_ANSWERS:
             return f"it was refused with {status}, and what followed on that is not played"
         if HTTP_REDIRECTS <= status < HTTP_ERRORS:
             return f"it was sent elsewhere, with {status}"
+        if row.method == INITIALIZE and row.is_probe and status:
+            return f"it was a first try over another transport, refused with {status}"
     return ""
-
-
-def _status(row: Exchange) -> int:
-    """Return the HTTP status that was the only answer; 0 if there is none."""
-    status = 0 if row.transaction is None or row.response is not None else row.transaction.status
-    return status if status >= HTTP_REDIRECTS else 0

@@ -1,29 +1,27 @@
-"""Comparison of two transcripts, server by server: identity, definitions, calls and findings.
+"""Comparison of two transcripts, server by server: identity, definitions, calls, the server's other messages, and findings.
 
 Durations are reported past a limit, and are no difference unless the limit says so: two runs never take the same time. Bytes, ids,
-order and unpaired messages are not compared.
+order and the client's notifications are not compared.
 """
 
-from __future__ import annotations
-
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from ...transcript.calls.call import CallPart
-from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript
+from ...transcript.calls.call import ABOUT_TASKS, CallPart
+from ...transcript.findings.rule import Finding
+from ...transcript.mcp.methods import OPENINGS
+from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript, UnpairedMessage
 from ...transcript.offers.definitions import LISTINGS, offers
-from ..mock.content import VOLATILE, answer_bytes, answer_reading, params_bytes, params_reading
-from .alignment import call_pairs
+from ..json.walk import similarity, traits
+from ..mock.content import VOLATILE, answer_bytes, answer_reading, match_digest, params_bytes, params_reading, params_value
 from .difference import NO_DIFFERENCES as _NONE
 from .difference import Differences, differences
-from .ignore import Ignore
+from .ignore import Ignore, without_ignored
+from .messages import MessageChange, compared_messages, message_changes
 from .server import DefinitionChange, definition_changes, identity
-
-if TYPE_CHECKING:
-    from ...transcript.findings.rule import Finding
 
 How: TypeAlias = Literal["added", "changed", "removed"]
 
@@ -102,6 +100,7 @@ class ServerComparison:
     identity: Differences = _NONE
     definitions: list[DefinitionChange] = field(default_factory=list)
     calls: list[CallChange] = field(default_factory=list)
+    messages: list[MessageChange] = field(default_factory=list)
     took: list[DurationChange] = field(default_factory=list)
     findings: list[FindingChange] = field(default_factory=list)
     same: int = 0
@@ -110,7 +109,8 @@ class ServerComparison:
     def is_different(self) -> bool:
         """True if anything but durations differs."""
         is_on_both_sides = self.before is not None and self.after is not None
-        return not is_on_both_sides or bool(self.identity or self.definitions or self.calls or self.findings)
+        changes = self.identity or self.definitions or self.calls or self.messages or self.findings
+        return not is_on_both_sides or bool(changes)
 
     @property
     def name(self) -> str:
@@ -148,7 +148,8 @@ def compare(before: ComparedSide, after: ComparedSide, ignore: Sequence[str] = (
     limit = limit or Limit()
     whole = before.rows is None and after.rows is None
     servers = [
-        ServerComparison(before=old, after=new) for old, new in _servers(before.transcript.captures, after.transcript.captures)
+        ServerComparison(before=old, after=new)
+        for old, new in server_pairs(before.transcript.captures, after.transcript.captures)
     ]
     old_calls, new_calls = _calls(before), _calls(after)
     for server in servers:
@@ -156,6 +157,7 @@ def compare(before: ComparedSide, after: ComparedSide, ignore: Sequence[str] = (
         server.findings = _finding_changes(_findings(before, server.before), _findings(after, server.after))
     if whole:
         _compare_offers(servers, before.transcript, after.transcript, rules)
+        _compare_messages(servers, before.transcript, after.transcript, rules)
     else:
         servers = [server for server in servers if server.calls or server.same or server.findings]
     return Comparison(
@@ -163,7 +165,7 @@ def compare(before: ComparedSide, after: ComparedSide, ignore: Sequence[str] = (
     )
 
 
-def _servers(before: list[CaptureInfo], after: list[CaptureInfo]) -> list[tuple[CaptureInfo | None, CaptureInfo | None]]:
+def server_pairs(before: list[CaptureInfo], after: list[CaptureInfo]) -> list[tuple[CaptureInfo | None, CaptureInfo | None]]:
     """Pair the servers by label, in order. If each side has only one, they are the same whatever their labels."""
     if len(before) == len(after) == 1:
         return [(before[0], after[0])]
@@ -263,6 +265,24 @@ def _compare_offers(servers: list[ServerComparison], before: Transcript, after: 
             server.definitions = list(definition_changes(old[server.before.index], new[server.after.index], rules))
 
 
+def _compare_messages(servers: list[ServerComparison], before: Transcript, after: Transcript, rules: Ignore) -> None:
+    old, new = _unpaired(before), _unpaired(after)
+    for server in servers:
+        if server.before is not None and server.after is not None:
+            rows = compared_messages(server.before, old[server.before.index])
+            others = compared_messages(server.after, new[server.after.index])
+            is_one_transport = bool(server.before.transactions) == bool(server.after.transactions)
+            server.messages = message_changes(rows, others, rules, with_noise=is_one_transport)
+
+
+def _unpaired(transcript: Transcript) -> defaultdict[int, list[UnpairedMessage]]:
+    rows: defaultdict[int, list[UnpairedMessage]] = defaultdict(list)
+    for row in transcript.rows:
+        if isinstance(row, UnpairedMessage):
+            rows[row.capture].append(row)
+    return rows
+
+
 def _findings(side: ComparedSide, capture: CaptureInfo | None) -> list[tuple[_FindingKey, Finding]]:
     """Return the findings about a capture, each with a key that the same finding has in another capture: its rule and request."""
     if capture is None:
@@ -293,3 +313,110 @@ def _by_key(findings: Iterable[tuple[_FindingKey, Finding]]) -> dict[_FindingKey
     for key, finding in findings:
         by_key.setdefault(key, []).append(finding)
     return by_key
+
+
+# --- Alignment: which call of one side is which of the other, by sender, method and params, never by id ---
+#
+# Equal calls are paired in order. Of the others, calls of one method and target are paired by the similarity of their params: these
+# are the same call with other params. What is left was added or removed. Linear, except for similar calls.
+
+
+MAX_COMPARED: Final = 100
+"""The most calls of one method and target on either side whose similarity is computed; more are paired in order."""
+
+_WITHOUT_TARGET: Final = {*ABOUT_TASKS, *OPENINGS}
+"""Methods whose target, a task's id or a revision, does not distinguish calls."""
+
+Pair: TypeAlias = tuple[Exchange | None, Exchange | None]
+"""A call before and after; None on the side that does not have it."""
+
+_Group: TypeAlias = tuple[str, str, str | None]
+
+
+class _Call(NamedTuple):
+    at: int
+    exchange: Exchange
+
+
+def call_pairs(before: Sequence[Exchange], after: Sequence[Exchange], ignore: Ignore) -> list[Pair]:
+    """Pair every call of both sides once, in the order of `after`; a removed call follows the call that came before it."""
+    partner: dict[int, int] = {}
+    old, new = _pair_equal(before, after, lambda exchange: _key(exchange, ignore), partner)
+    if len(before) == len(after) == 1:
+        partner[0] = 0  # a user who selects two calls wants them compared
+    else:
+        _pair_similar(old, new, ignore, partner)
+    return _in_order(before, after, partner)
+
+
+def _key(exchange: Exchange, ignore: Ignore) -> bytes:
+    return match_digest(exchange.sender, exchange.method, params_value(exchange.request), ignore)
+
+
+def _group(exchange: Exchange) -> _Group:
+    target = None if exchange.method in _WITHOUT_TARGET else exchange.target
+    return exchange.sender, exchange.method, target
+
+
+def _pair_equal(
+    before: Iterable[Exchange], after: Iterable[Exchange], key: Callable[[Exchange], bytes], partner: dict[int, int]
+) -> tuple[list[_Call], list[_Call]]:
+    """Pair calls with equal keys, the first with the first; return the others of each side."""
+    waiting: defaultdict[bytes, deque[_Call]] = defaultdict(deque)
+    for at, exchange in enumerate(before):
+        waiting[key(exchange)].append(_Call(at, exchange))
+    added: list[_Call] = []
+    for at, exchange in enumerate(after):
+        same = waiting.get(key(exchange))
+        if same:
+            partner[at] = same.popleft().at
+        else:
+            added.append(_Call(at, exchange))
+    removed = sorted((call for calls in waiting.values() for call in calls), key=lambda call: call.at)
+    return removed, added
+
+
+def _pair_similar(before: list[_Call], after: list[_Call], ignore: Ignore, partner: dict[int, int]) -> None:
+    groups: defaultdict[_Group, tuple[list[_Call], list[_Call]]] = defaultdict(lambda: ([], []))
+    for side, calls in enumerate((before, after)):
+        for call in calls:
+            groups[_group(call.exchange)][side].append(call)
+    for old, new in groups.values():
+        for first, second in _most_similar(old, new, ignore):
+            partner[second.at] = first.at
+
+
+def _most_similar(old: list[_Call], new: list[_Call], ignore: Ignore) -> Iterable[tuple[_Call, _Call]]:
+    """Yield the most similar pairs first, each call once; among equally similar pairs the order decides."""
+    if len(old) <= 1 >= len(new) or max(len(old), len(new)) > MAX_COMPARED:
+        yield from zip(old, new, strict=False)
+        return
+    old_traits, new_traits = (
+        [traits(without_ignored(params_value(call.exchange.request), ignore)) for call in calls] for calls in (old, new)
+    )
+    ranked = sorted(
+        (-similarity(first, second), abs(i - j), i, j)
+        for i, first in enumerate(old_traits)
+        for j, second in enumerate(new_traits)
+    )
+    taken_old: set[int] = set()
+    taken_new: set[int] = set()
+    for _, _, i, j in ranked:
+        if i not in taken_old and j not in taken_new:
+            taken_old.add(i)
+            taken_new.add(j)
+            yield old[i], new[j]
+
+
+def _in_order(before: Sequence[Exchange], after: Sequence[Exchange], partner: dict[int, int]) -> list[Pair]:
+    after_of = {old: new for new, old in partner.items()}
+    placed: list[tuple[int, int, Pair]] = []
+    last = -1
+    for at, exchange in enumerate(before):
+        if at in after_of:
+            last = after_of[at]
+        else:
+            placed.append((last, at + 1, (exchange, None)))
+    for at, exchange in enumerate(after):
+        placed.append((at, 0, (before[partner[at]] if at in partner else None, exchange)))
+    return [pair for _, _, pair in sorted(placed, key=lambda item: item[:2])]

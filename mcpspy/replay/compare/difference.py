@@ -4,8 +4,6 @@ Lists are aligned by their equal items, so that an inserted item is one differen
 often does, are compared as JSON, and paths lead into it. Takes values of `canonical.read`, and never shortens them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -84,9 +82,9 @@ def differences(
     rules = ignore.into(*under)
     if rules is None:
         return Differences()
-    found = _differences(before, after, rules, under)
-    listed = tuple(islice(found, limit))
-    return Differences(listed=listed, count=len(listed) + sum(1 for _ in found))
+    every = _differences(before, after, rules, under)
+    listed = tuple(islice(every, limit))
+    return Differences(listed=listed, count=len(listed) + sum(1 for _ in every))
 
 
 def _differences(before: Any, after: Any, ignore: Ignore, steps: tuple[Step, ...]) -> Iterator[Difference]:

@@ -4,11 +4,9 @@ The identity is one value, so that differences have paths: `$.client.version`, `
 it is the first. Nothing is reported missing from a list that was not seen whole, and nothing about a list that one side never saw.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ...records import CLIENT, Exit
 from ...transcript.mcp.codes import CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INFO
@@ -19,9 +17,7 @@ from ...transcript.offers.definitions import Definition, DefinitionKind, Offer
 from ..json.canonical import read
 from ..mock.content import answer_reading, params_value
 from .difference import NO_DIFFERENCES, Differences, differences
-
-if TYPE_CHECKING:
-    from .ignore import Ignore
+from .ignore import Ignore
 
 
 def identity(exchanges: Iterable[Exchange], ended: Exit | None = None) -> dict[str, Any]:

@@ -15,17 +15,13 @@ If no live line fits, the beginning of the line (`Opened `) has to be enough. Wh
 would be worse than none, because it belongs to something else.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ..compare.ignore import Step
 from .canonical import embedded_json
 from .walk import traits
-
-if TYPE_CHECKING:
-    from ..compare.ignore import Step
 
 MAX_ITEMS: Final = 200
 """In longer lists an item keeps its index, if the list has kept its length."""
@@ -46,7 +42,7 @@ _value = re.compile("[=~](.*)", re.DOTALL).search
 
 def live_steps(recorded: Any, live: Any, steps: tuple[Step, ...]) -> tuple[Step, ...] | None:
     """Return the steps in `live` to the value that is at `steps` in `recorded`; None if there is none, or more than one fits."""
-    found: list[Step] = []
+    path: list[Step] = []
     for at, step in enumerate(steps):
         recorded, live = _opened(recorded), _opened(live)
         live_step: Step | None = None
@@ -58,8 +54,8 @@ def live_steps(recorded: Any, live: Any, steps: tuple[Step, ...]) -> tuple[Step,
         if live_step is None:
             return None
         recorded, live = recorded[step], live[live_step]
-        found.append(live_step)
-    return tuple(found)
+        path.append(live_step)
+    return tuple(path)
 
 
 def _opened(value: Any) -> Any:
@@ -78,7 +74,7 @@ def _item(recorded: list[Any], live: list[Any], wanted: int, rest: tuple[Step, .
     exact = _same_traits(old, new, wanted)
     if exact is not None:
         return exact
-    old, new = [_without_digits(known) for known in old], [_without_digits(known) for known in new]
+    old, new = list(map(_without_digits, old)), list(map(_without_digits, new))
     similar = _same_traits(old, new, wanted)
     if similar is None and len(old) == len(new) and old[wanted] not in new and len({*old}) == len({*new}) == 1:
         return wanted  # only their places distinguish the items
@@ -87,14 +83,14 @@ def _item(recorded: list[Any], live: list[Any], wanted: int, rest: tuple[Step, .
 
 def _same_traits(old: list[frozenset[str]], new: list[frozenset[str]], wanted: int) -> int | None:
     """Find the item with the same traits, if there are as many of them as before."""
-    recorded = [at for at, known in enumerate(old) if known == old[wanted]]
-    live = [at for at, known in enumerate(new) if known == old[wanted]]
+    recorded = [at for at, item_traits in enumerate(old) if item_traits == old[wanted]]
+    live = [at for at, item_traits in enumerate(new) if item_traits == old[wanted]]
     return live[recorded.index(wanted)] if len(recorded) == len(live) else None
 
 
-def _without_digits(known: frozenset[str]) -> frozenset[str]:
+def _without_digits(item_traits: frozenset[str]) -> frozenset[str]:
     """Leave out the values with digits: times, sizes and ids differ at each run."""
-    return frozenset(trait for trait in known if not ((value := _value(trait)) and _has_digit(value[1])))
+    return frozenset(trait for trait in item_traits if not ((value := _value(trait)) and _has_digit(value[1])))
 
 
 def _without(item: Any, steps: tuple[Step, ...]) -> Any:

@@ -3,20 +3,14 @@
 The path is an ignore rule's, with names and indices only; `$` is the request's `params`.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
 
 from ...errors import PathError
+from ...transcript.model import Exchange
 from ...wire.edits import ValueEdit, has_value, with_values
-from ..compare.ignore import rule_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...transcript.model import Exchange
-    from ..compare.ignore import Step
+from ..compare.ignore import Step, rule_of
 
 
 class Override(NamedTuple):

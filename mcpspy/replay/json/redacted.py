@@ -4,13 +4,10 @@ The original value is unknown here. So a text with a pseudonym, `redacted-` and 
 around it.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-if TYPE_CHECKING:
-    from ..compare.ignore import Step
+from ..compare.ignore import Step
 
 MAX_MASKS: Final = 32
 """The most different masks for one method; further requests are matched with their pseudonyms only."""

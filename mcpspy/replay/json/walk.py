@@ -3,15 +3,11 @@
 Takes values of `canonical.read`. Texts of content blocks that hold JSON are opened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from ..compare.ignore import Ignore, Step
 from .canonical import MAX_LEVELS, canonical, embedded_json
-
-if TYPE_CHECKING:
-    from ..compare.ignore import Ignore, Step
 
 HOLDS_JSON: Final = "text"
 """The member of a content block, or of a resource's contents, whose text is opened."""
@@ -79,7 +75,7 @@ def value_at(value: Any, steps: tuple[Step, ...]) -> Any:
 
 def traits(value: Any) -> frozenset[str]:
     """Return the traits of a value: each leaf with its path, the paths alone, and the words of texts. Large values are cut."""
-    found: set[str] = set()
+    leaf_traits: set[str] = set()
     waiting: list[tuple[str, Any]] = [("", value)]
     seen = 0
     while waiting and seen < MAX_LEAVES:
@@ -90,11 +86,11 @@ def traits(value: Any) -> frozenset[str]:
         elif isinstance(inner, list):
             waiting.extend((f"{path}[]", item) for item in inner[: MAX_LEAVES - seen])
         else:
-            found.add(path)
-            found.add(f"{path}={canonical(inner)}")
+            leaf_traits.add(path)
+            leaf_traits.add(f"{path}={canonical(inner)}")
             if isinstance(inner, str):
-                found.update(f"{path}~{word}" for word in inner[: 20 * MAX_WORDS].replace("/", " ").split()[:MAX_WORDS])
-    return frozenset(found)
+                leaf_traits.update(f"{path}~{word}" for word in inner[: 20 * MAX_WORDS].replace("/", " ").split()[:MAX_WORDS])
+    return frozenset(leaf_traits)
 
 
 def similarity(first: frozenset[str], second: frozenset[str]) -> float:

@@ -5,12 +5,9 @@ Source: JSON-RPC 2.0, section 6; in MCP only revision 2025-03-26 has batches.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .scheduled_send import ReplyState, ScheduledSend
+from .scheduled_send import ReplyState, ScheduledSend
 
 
 class _Batch:

@@ -6,7 +6,7 @@ Ignore rules are written about one value: the members of `params` are at its roo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ...transcript.mcp.codes import (
     CLIENT_CAPABILITIES,
@@ -19,11 +19,8 @@ from ...transcript.mcp.codes import (
 )
 from ...transcript.model import HTTP_REDIRECTS, Exchange, Kind, Message
 from ...wire.json_spans import members
-from ..compare.ignore import without_ignored
+from ..compare.ignore import Ignore, without_ignored
 from ..json.canonical import Reading, canonical, read, reading
-
-if TYPE_CHECKING:
-    from ..compare.ignore import Ignore
 
 VOLATILE_META: Final = (
     PROGRESS_TOKEN, PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, SERVER_INFO, SUBSCRIPTION_ID, RELATED_TASK, "traceparent",

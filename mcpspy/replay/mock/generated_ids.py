@@ -8,30 +8,13 @@ live client only.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple
 
+from ...transcript.model import Exchange, Message
 from ...wire.json_spans import span_at
 from ..json.redacted import is_redacted
+from .matching import MatchCursor
 from .templates import ID_MEMBERS
-
-if TYPE_CHECKING:
-    from ...transcript.model import Exchange, Message
-    from .miss import Miss
-    from .owner import Owner
-
-
-class ExchangeFinder(Protocol):
-    """Finds the recorded exchange to play for a request of one client, as a match cursor does."""
-
-    @property
-    def owner(self) -> Owner | None:
-        """The recorded client whose sequence it follows."""
-
-    def match(self, request: Message) -> Exchange | Miss:
-        """Give the exchange, and remember that; or explain why there is none."""
-
-    def branch(self, exchange: Exchange) -> ExchangeFinder:
-        """Return another finder right after this exchange, which was given nothing yet."""
 
 
 class CallContext:
@@ -42,7 +25,7 @@ class CallContext:
 
     __slots__ = ("finder", "ids", "number", "played")
 
-    def __init__(self, finder: ExchangeFinder, number: int = 0) -> None:
+    def __init__(self, finder: MatchCursor, number: int = 0) -> None:
         self.finder = finder
         self.number = number
         self.played: set[int] = set()
@@ -62,7 +45,7 @@ class GeneratedIds:
 
     __slots__ = ("_latest", "_origins", "first")
 
-    def __init__(self, finder: ExchangeFinder) -> None:
+    def __init__(self, finder: MatchCursor) -> None:
         self.first = CallContext(finder)
         self._origins: dict[str, GeneratedId] = {}
         self._latest: dict[str, str] = {}

@@ -6,15 +6,12 @@ Looks at requests alone, never at their answers.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from ...transcript.mcp.codes import PROGRESS_TOKEN
 from ...transcript.mcp.methods import OPENINGS
-from ..compare.ignore import without_ignored
+from ..compare.ignore import Ignore, Step, without_ignored
 from ..json.canonical import canonical
-
-if TYPE_CHECKING:
-    from ..compare.ignore import Ignore, Step
 
 _ALWAYS_NEW: Final = frozenset({PROGRESS_TOKEN, "traceparent", "tracestate", "baggage"})
 _ANSWERS: Final = "inputResponses"

@@ -24,18 +24,17 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...records import CLIENT
+from ...transcript.model import Exchange, Message
 from ..compare.ignore import Ignore
 from ..json.canonical import canonical
 from ..json.redacted import MAX_MASKS, Mask, mask_of, with_stand_ins
 from .content import params_value
 from .match_key import MatchRules, RequestRules, Strictness, match_key
-from .owner import owner
+from .owner import Owner, owner
 
 if TYPE_CHECKING:
     from ...records import Side
-    from ...transcript.model import Exchange, Message
     from .miss import Candidate, Miss
-    from .owner import Owner
 
 _ROOT: Final = 0
 
@@ -95,7 +94,7 @@ class RequestMatcher:
     """Recorded exchanges, indexed for lookup. It never changes; each live client has a `cursor` of its own.
 
     `exchanges` are in the order in which they began. `side` is the side that asks: only its requests are looked up. `rules` makes
-    the rules by which requests are equal.
+    the rules by which requests are equal. `siblings` finds captures that are not served, for the explanation of a miss.
 
     Raises: PathError: for an ignore rule that cannot be read.
     """
@@ -109,8 +108,10 @@ class RequestMatcher:
         ignore: Sequence[str] = (),
         reuse: Reuse = Reuse.LAST,
         rules: Callable[[Strictness, Ignore], MatchRules] = RequestRules,
+        siblings: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         self.reuse = reuse
+        self._siblings = siblings
         self.rules = rules(strictness, Ignore.of(ignore))
         self.by_key: dict[str, _EqualRequests] = {}
         self.masks: dict[str, dict[Mask, None]] = {}
@@ -151,6 +152,11 @@ class RequestMatcher:
 
     def miss(self, request: Message, counted: Any) -> Miss:
         """Explain why no recorded request equals this one."""
+        from dataclasses import replace
+
+        return replace(self._explain(request, counted), siblings=self._siblings())
+
+    def _explain(self, request: Message, counted: Any) -> Miss:
         from .miss import method_miss, params_miss, target_miss  # 10 ms of start-up, which a mock without a miss saves
 
         method = request.method or ""
@@ -263,9 +269,9 @@ class MatchCursor:
         matcher = self._matcher
         method = request.method or ""
         counted = matcher.rules.counted(method, params_value(request))
-        found = matcher.equal_requests(method, counted)
-        if found is not None:
-            return self._give(request, *found)
+        equal_requests = matcher.equal_requests(method, counted)
+        if equal_requests is not None:
+            return self._give(request, *equal_requests)
         self._node = None
         if matcher.rules.strictness is Strictness.LOOSE:
             key = _target_key(method, request.target)

@@ -7,17 +7,15 @@ number of recorded requests to compare it to.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...transcript.mcp.methods import OPENINGS
 from ..json.canonical import readable_json
 from ..json.walk import similarity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
-
     from ...transcript.model import Exchange, Message
     from ..compare.difference import Difference, Differences
     from .match_key import MatchRules
@@ -56,7 +54,7 @@ class Miss:
     `refused_by` is the rule by which no recorded request is equal: an option with its value, or `method` or `target` if nothing of
     that name was recorded. `nearest` is the most similar recorded request, and `differences` lead from its params to those of this
     request. `ignore` are rules that would leave the differences out, `options` are others that would let it match. `played` is the
-    recorded exchange that was played instead.
+    recorded exchange that was played instead. `siblings` are captures of the same server and client that are not served.
     """
 
     request: Message
@@ -67,6 +65,7 @@ class Miss:
     ignore: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     played: Exchange | None = None
+    siblings: tuple[str, ...] = ()
 
     @property
     def is_unknown(self) -> bool:
@@ -90,6 +89,8 @@ class Miss:
             parts.append(f"{' or '.join(self.advice)} would let it match")
         if self.played is not None:
             parts.append(f"row {self.played.row} was played all the same")
+        if self.siblings:
+            parts.append(f"its client started the server more than once: serve {', '.join(self.siblings)} too")
         return "; ".join(parts)
 
     @property
@@ -131,7 +132,7 @@ class Miss:
         if self.differences:
             data["differences"] = [_difference_object(difference) for difference in self.differences.listed[:MAX_IN_DATA]]
             data["more_differences"] = max(0, self.differences.count - MAX_IN_DATA)
-        for name, values in (("ignore", self.ignore), ("options", self.options)):
+        for name, values in (("ignore", self.ignore), ("options", self.options), ("siblings", self.siblings)):
             if values:
                 data[name] = list(values)
         return data

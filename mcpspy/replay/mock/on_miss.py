@@ -5,11 +5,10 @@ Kept apart from `miss`, which takes 2 ms to import, and a mock without a miss ne
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
     from ...transcript.model import Exchange
     from .miss import Miss
 
@@ -22,7 +21,7 @@ class MissPolicy(Protocol):
 
 
 class ErrorPolicy:
-    """Answers a miss with the error that explains it."""
+    """A policy that answers a miss with the error that explains it."""
 
     __slots__ = ()
 
@@ -32,7 +31,7 @@ class ErrorPolicy:
 
 
 class NearestPolicy:
-    """Plays the nearest recorded exchange, if there is one. `unanswered` are the rows whose answers are missing."""
+    """A policy that plays the nearest recorded exchange, if there is one. `unanswered` are the rows whose answers are missing."""
 
     __slots__ = ("_unanswered",)
 

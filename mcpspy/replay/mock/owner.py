@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from ...transcript.http.transaction import Scope, Transaction
+from ...transcript.http.transaction import Scope, Transaction
 
 Owner: TypeAlias = "tuple[int, int | str]"
 """One recorded client."""

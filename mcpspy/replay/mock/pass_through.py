@@ -8,30 +8,23 @@ twice, unless `catches_up` asks for what was played before.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ...transcript.correlator import known_spelling, spellings
 from ...transcript.mcp.codes import INTERNAL_ERROR
 from ...transcript.mcp.fields import notification_facts
-from ...transcript.mcp.methods import CANCELLED, DISCOVER, INITIALIZE, OPENINGS, PROGRESS
-from ...transcript.model import Kind
+from ...transcript.mcp.methods import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, OPENINGS, PROGRESS
+from ...transcript.model import Kind, Message
 from ...wire.edits import ValueEdit, with_values
 from ...wire.jsonrpc import Piece, cut, parse
-from ...wire.lines import one_line
-from .catch_up import CatchUp
-from .miss import error_line, request_name
-from .scheduled_send import OF_NO_REQUEST, LiveServerBytes, ScheduledSend
+from .miss import Miss, error_line, request_name
+from .scheduled_send import OF_NO_REQUEST, LiveServerBytes, ReplyState, ScheduledSend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...transcript.model import Message
-    from .miss import Miss
     from .on_miss import MissPolicy
-    from .scheduled_send import ReplyState
     from .script import Script
 
-INITIALIZED: Final = "notifications/initialized"
 INITIALIZED_LINE: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 
@@ -48,7 +41,7 @@ ToServer: TypeAlias = bytes | CancelRequest
 
 
 class PassThrough:
-    """Plays the script that `script_of` makes for this miss policy, until there is a miss.
+    """A script that plays the one that `script_of` makes for this miss policy, until there is a miss.
 
     `has_streams` says that the live server's messages come on the streams of their requests, as over Streamable HTTP.
     `catches_up` sends what was played before to the live server too. `recorded_opening` is the recorded client's `initialize`, for a
@@ -298,7 +291,7 @@ class PassThrough:
         if key is None:
             return self._live_send(piece.raw, self._state_of(piece, about))
         self._cancelled.discard(key)
-        return ScheduledSend(self._owed.pop(key), LiveServerBytes(one_line(piece.raw)), answers=True)
+        return ScheduledSend(self._owed.pop(key), LiveServerBytes(piece.raw), answers=True)
 
     def _with_free_id(self, piece: Piece) -> bytes:
         """Return a request of the live server with an id that no other request to this client has."""
@@ -328,7 +321,7 @@ class PassThrough:
 
     @staticmethod
     def _live_send(data: bytes, state: ReplyState) -> ScheduledSend:
-        return ScheduledSend(state, LiveServerBytes(one_line(data)))
+        return ScheduledSend(state, LiveServerBytes(data))
 
     @staticmethod
     def _refusal(state: ReplyState, why: str) -> ScheduledSend:
@@ -349,3 +342,93 @@ def _revision(answer: bytes) -> str | None:
 
 def _with_id(data: bytes, path: tuple[str, ...], id: str) -> bytes:
     return with_values(data, [ValueEdit(path, id.encode("utf-8", "surrogatepass"))])
+
+
+# --- Catch-up ---
+
+
+UNKNOWN: Final = "mcpspy mock: nobody has asked this before, so there is no answer to repeat"
+
+
+class CatchUp:
+    """Catch-up of a live server that takes over: sends it again what the client had sent, without the handshake.
+
+    `client_sent` and `mock_sent` take what passes before; from `begin` on, each answer of the live server brings the next request.
+    Requests of the live server are answered as the client answered the mock. Requests that the mock never answered are not
+    repeated, and nothing goes to the client, which has seen it all.
+    """
+
+    __slots__ = ("_answered", "_answers", "_messages", "_questions", "_to_send", "_waits_for")
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._answered: set[str] = set()
+        """The ids of the client's requests that the mock has answered."""
+        self._questions: dict[str, str] = {}
+        """The methods of the mock's requests, by id."""
+        self._answers: dict[str, deque[tuple[str, bytes]]] = {}
+        """By method, the client's answers to the mock's requests: the member's name and its value."""
+        self._to_send: deque[Message] = deque()
+        self._waits_for = ""
+
+    def client_sent(self, message: Message) -> None:
+        """Take a message that the client sent to the mock."""
+        if message.kind in (Kind.RESULT, Kind.ERROR):
+            method = self._questions.pop(message.id or "", None)
+            piece = cut(message.raw)[0]
+            if method is not None:
+                self._answers.setdefault(method, deque()).append((piece.kind, bytes(piece.content)))
+        elif message.kind is Kind.REQUEST or (message.kind is Kind.NOTIFICATION and message.method != CANCELLED):
+            self._messages.append(message)
+
+    def mock_sent(self, send: ScheduledSend) -> None:
+        """Take what the mock sent to the client."""
+        if send.answers:
+            self._answered.add(send.state.id)
+        elif send.data:
+            piece = cut(send.data)[0]
+            if piece.kind == "request" and piece.id is not None:
+                self._questions[piece.id] = piece.method or ""
+
+    @property
+    def is_over(self) -> bool:
+        """True if everything is sent again, and answered."""
+        return not self._to_send and not self._waits_for
+
+    def begin(self) -> list[bytes]:
+        """Return what is sent first."""
+        self._to_send.extend(
+            message for message in self._messages if message.kind is Kind.NOTIFICATION or message.id in self._answered
+        )
+        return self._next()
+
+    def server_sent(self, piece: Piece) -> list[bytes]:
+        """Take a message of the live server; return what is sent next."""
+        if piece.kind in ("result", "error") and self._waits_for in (piece.id, *spellings(piece.id or "")):
+            return self._next()
+        return [self._answer(piece)] if piece.kind == "request" else []
+
+    def failed(self, id: str | None) -> list[bytes]:
+        """Return what is sent next when the live server will not answer the request with this id."""
+        return self._next() if id == self._waits_for else []
+
+    def _next(self) -> list[bytes]:
+        """Return the next request, and the notifications before it."""
+        lines: list[bytes] = []
+        self._waits_for = ""
+        while self._to_send and not self._waits_for:
+            message = self._to_send.popleft()
+            lines.append(message.raw)
+            if message.kind is Kind.REQUEST:
+                self._waits_for = message.id or ""
+        return lines
+
+    def _answer(self, question: Piece) -> bytes:
+        answers = self._answers.get(question.method or "")
+        id = (question.id or "null").encode("utf-8", "surrogatepass")
+        if not answers and question.method == "ping":
+            return b'{"jsonrpc":"2.0","id":%b,"result":{}}' % id
+        if not answers:
+            return error_line(question.id, INTERNAL_ERROR, UNKNOWN, {"method": question.method}).rstrip(b"\n")
+        name, value = answers.popleft()
+        return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id, name.encode(), value)

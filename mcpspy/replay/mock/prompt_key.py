@@ -5,16 +5,13 @@ Used in place of `match_key.RequestRules` for model API traffic. Looks at prompt
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..compare.difference import path_of
-from ..compare.ignore import without_ignored
+from ..compare.ignore import Ignore, Step, without_ignored
 from ..json.canonical import canonical, embedded_json
 from ..json.walk import traits
 from .match_key import Strictness
-
-if TYPE_CHECKING:
-    from ..compare.ignore import Ignore, Step
 
 OF_THE_CLIENT: Final = frozenset({"metadata", "prompt_cache_key", "safety_identifier", "seed", "user"})
 """Members of a body that name the client or this run, and are no part of the prompt."""

@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from ...records import CLIENT, SERVER
 from ...transcript.http.head import EVENT_STREAM, Head
+from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.llm.apis import api_of
 from ...transcript.llm.model_call import METHODS, ModelCall
 from ...transcript.message import Kind, Message
-from ...transcript.model import Exchange
+from ...transcript.model import CaptureInfo, Exchange, Transcript
 from ...wire.decompression import Decompressor
 from ...wire.sse import SseEvents
 from ..json.canonical import UnrepresentableValue, read
-from .http.answer import playable_fields
+from .http.answer import Fields, playable_fields
 from .http.exchanges import path_of, whole_body
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from ...transcript.http.transaction import Stream, Transaction
-    from ...transcript.model import CaptureInfo, Transcript
-    from .http.answer import Fields
     from .miss import Miss
 
 

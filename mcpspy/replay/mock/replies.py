@@ -9,6 +9,7 @@ The classes are plain and slotted: a client waits for a mock's first answer, and
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, Close, Exit, Note
@@ -16,10 +17,9 @@ from ...transcript.correlator import spellings
 from ...transcript.mcp.codes import INPUT_REQUIRED, TASK
 from ...transcript.mcp.methods import CANCELLED, LISTEN
 from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, ChannelEvent, Exchange, Kind, Message, Transcript, UnpairedMessage
-from .owner import owner
+from .owner import Owner, owner
 
 if TYPE_CHECKING:
-    from .owner import Owner
     from .templates import TemplatePart
 
 ROOTS: Final = "roots/list"
@@ -172,6 +172,12 @@ def _why_incomplete(capture: CaptureInfo) -> str:
 def _in_order(transcript: Transcript) -> list[ChannelEvent | tuple[Message, Exchange | UnpairedMessage]]:
     """List every message with its row, and every event, in the order in which a tap saw them."""
     items: list[tuple[int, int, int, ChannelEvent | tuple[Message, Exchange | UnpairedMessage]]] = []
+    for capture in transcript.captures:
+        if capture.transactions and not capture.is_model:
+            from .http.events import bare_events  # stdio need not wait for it
+
+            bare = bare_events(capture)
+            items += [(event.at_ns, event.capture, event.message.number, (event.message, event)) for event in bare]
     for row in transcript.rows:
         if isinstance(row, ChannelEvent):
             items.append((row.at_ns, row.capture, row.record.number, row))
@@ -183,8 +189,24 @@ def _in_order(transcript: Transcript) -> list[ChannelEvent | tuple[Message, Exch
     return [item[3] for item in items]
 
 
+def _in_batch(member: Message, reply: RecordedReply) -> Message:
+    """Return one message for an unpaired member of a batch and the unpaired ones just before it, whose step is removed."""
+    last = reply.steps[-1] if reply.steps else None
+    begin = b"["
+    if (
+        isinstance(last, SendMessage)
+        and last.exchange is None
+        and (last.message.number, last.message.batch) == (member.number, True)
+    ):
+        begin = last.message.raw[:-1] + b","
+        reply.steps.pop()
+    batch = copy(member)
+    batch.kind, batch.raw = Kind.MALFORMED, begin + member.raw + b"]"
+    return batch
+
+
 class _ReplyReader:
-    """Reads one capture into `replies`: `feed` takes its messages and `happened` its events, in their order."""
+    """A reader of one capture into `replies`: `feed` takes its messages and `happened` its events, in their order."""
 
     __slots__ = ("_capture", "_current", "_is_closed", "_is_http", "_of_question", "_of_transaction", "_replies", "_waiting")
 
@@ -207,10 +229,8 @@ class _ReplyReader:
             reply = self._from_client(message, row)
             if reply is not None:
                 self._current[self._client(message)] = reply
-        elif message.kind is not Kind.MALFORMED:
+        else:
             self._from_server(message, row)
-        elif not self._is_http and message.raw:  # what is no JSON-RPC matters only as noise on stdout
-            self._reply_around(message).steps.append(SendMessage(message, None, once=True))
 
     def happened(self, event: ChannelEvent) -> None:
         match event.record:
@@ -269,7 +289,7 @@ class _ReplyReader:
 
     def _from_server(self, message: Message, row: Exchange | UnpairedMessage) -> None:
         if isinstance(row, UnpairedMessage):
-            if message.kind is Kind.NOTIFICATION:  # answers to nothing are left out
+            if message.raw and not self._is_answer_of_http(message):
                 self._on_its_own(message, None)
         elif row.sender == CLIENT:
             self._for_request(message, row)
@@ -289,8 +309,24 @@ class _ReplyReader:
 
     def _on_its_own(self, message: Message, row: Exchange | None) -> None:
         reply = self._reply_around(message)
-        is_over = reply.exchange is not None and reply.exchange.row not in self._waiting
-        reply.steps.append(SendMessage(message, row, once=is_over or (message.method or "").endswith(LIST_CHANGED)))
+        is_over = reply.exchange is not None and reply.exchange.row not in self._waiting and not self._is_in(message, reply)
+        if message.batch and row is None:
+            message = _in_batch(message, reply)
+        is_noise = message.kind is Kind.MALFORMED and not self._is_http
+        is_once = is_over or is_noise or (message.method or "").endswith(LIST_CHANGED)
+        reply.steps.append(SendMessage(message, row, once=is_once))
+
+    def _is_in(self, message: Message, reply: RecordedReply) -> bool:
+        """Return whether a message came in the response to the POST of the request that this replies to."""
+        transaction = self._capture.transaction_of(message.stream)
+        return transaction is not None and self._of_transaction.get(transaction.number) is reply
+
+    def _is_answer_of_http(self, message: Message) -> bool:
+        """Return whether an unpaired message is the body of a response that HTTP alone decides, or no message in a body."""
+        transaction = self._capture.transaction_of(message.stream)
+        if transaction is None or transaction.is_stream:
+            return False
+        return transaction.status >= HTTP_REDIRECTS or message.kind is not Kind.NOTIFICATION
 
     def _reply_around(self, message: Message) -> RecordedReply:
         """Find the reply during which the server sent something on its own."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .replies import RecordedReply
+from ...transcript.model import Message
+from .replies import ExitProcess, RecordedReply, SendMessage
 
 if TYPE_CHECKING:
-    from ...transcript.model import Message
     from .generated_ids import CallContext
     from .miss import Miss
-    from .replies import ExitProcess, SendMessage
 
 OF_NO_REQUEST: Final = ("/list_changed", "/updated", "/complete", "/status")
 """The end of notifications that belong to no request: on stdio only their names say so."""
@@ -56,8 +55,14 @@ class LiveServerBytes(bytes):
     __slots__ = ()
 
 
+class UnendedLine(bytes):
+    """The last line of a recorded server, which it did not end. It goes out so if it is the last of a mock too."""
+
+    __slots__ = ()
+
+
 class ScheduledSend:
-    """One thing that a mock does `delay_ns` after a message: send `data`, a line, or end its process as the recorded one ended.
+    """One thing that a mock does `delay_ns` after a message: send the message `data`, or end its process as the recorded one ended.
 
     `state` is the reply that it is a part of. `step` is the recorded step; None where nothing was recorded, as for the answer to a
     `ping`, or to a miss. `miss` explains the latter, without `data` if somebody else answers. `answers` says that it is the answer

@@ -5,13 +5,11 @@ Captures of a model API beside them are left out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...errors import AddressError, ReplayError
+from ...transcript.model import Transcript
 from .replies import RecordedReplies, read_replies
-
-if TYPE_CHECKING:
-    from ...transcript.model import Transcript
 
 _REFUSED: Final = 400
 

@@ -6,17 +6,15 @@ cancellation, tasks), basic/patterns/subscriptions (2026-07-28).
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
+from ...transcript.correlator import spellings
 from ...transcript.mcp.codes import SUBSCRIPTION_ID
 from ...transcript.mcp.methods import CANCELLED, LISTEN, PROGRESS
 from ...transcript.model import Exchange, Kind, Message
-from ...wire.json_spans import span_at
-from ...wire.lines import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+from ...wire.json_spans import id_key, span_at
 
 
 class PlaceholderKind(Enum):
@@ -41,14 +39,18 @@ class PlaceholderKind(Enum):
 
 
 class Placeholder:
-    """A place for a live value. `recorded` is the recorded id that decides which; `recorded_bytes` are the bytes at the place."""
+    """A place for a live value. `recorded` is the recorded id that decides which; `recorded_bytes` are the bytes at the place.
 
-    __slots__ = ("kind", "recorded", "recorded_bytes")
+    `requested` is the id key that the recorded client gave, where a live one goes.
+    """
+
+    __slots__ = ("kind", "recorded", "recorded_bytes", "requested")
 
     def __init__(self, *, kind: PlaceholderKind, recorded: str = "") -> None:
         self.kind = kind
         self.recorded = recorded
         self.recorded_bytes = b""
+        self.requested: str | None = None
 
 
 TemplatePart = bytes | Placeholder
@@ -71,16 +73,18 @@ _PATHS: Final = {
 
 
 def line_template(message: Message, exchange: Exchange | None, *, listeners: Container[str] = ()) -> list[TemplatePart]:
-    """Cut the line of a message of the server, with its end, into parts.
+    """Cut a message of the server into parts, with every byte as recorded: a framing of lines makes one line of it.
 
-    `exchange` is the one that it belongs to, if any; `listeners` are the recorded ids of subscriptions (2026-07-28).
+    `exchange` is the one that it belongs to, if any; `listeners` are the recorded ids of subscriptions (2026-07-28). Live ids are
+    spelled as the server spelled the recorded ones.
     """
-    data = one_line(message.raw)
+    data = message.raw
     placeholders: list[tuple[int, int, Placeholder]] = []
     for path, placeholder in _placeholders(message, exchange, listeners):
         span = span_at(data, path)
         if span is not None:
             placeholder.recorded_bytes = data[span[0] : span[1]]
+            placeholder.requested = _requested(placeholder.kind, exchange)
             placeholders.append((*span, placeholder))
     parts: list[TemplatePart] = []
     at = 0
@@ -88,6 +92,29 @@ def line_template(message: Message, exchange: Exchange | None, *, listeners: Con
         parts += [data[at:start], placeholder]
         at = end
     return [*parts, data[at:]]
+
+
+def spelled(live: str, placeholder: Placeholder) -> str:
+    """Spell a live id key as the recorded server spelled the recorded one: for 2 perhaps "2" or 2.0."""
+    recorded, requested = placeholder.recorded_bytes, placeholder.requested
+    if requested is None or id_key(recorded) == requested or id_key(recorded) not in spellings(requested):
+        return live
+    text = live[1:-1] if live[:1] == '"' else live
+    if not spellings(live):
+        return live
+    if b"." in recorded and "." not in text:
+        text += ".0"
+    elif b"." not in recorded and text.endswith(".0"):
+        text = text[:-2]
+    return f'"{text}"' if recorded[:1] == b'"' else text
+
+
+def _requested(kind: PlaceholderKind, exchange: Exchange | None) -> str | None:
+    if exchange is None:
+        return None
+    if kind is PlaceholderKind.REQUEST_ID:
+        return exchange.request.id
+    return exchange.request.correlation_key if kind is PlaceholderKind.PROGRESS_TOKEN else None
 
 
 def _placeholders(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[_Placed]:

@@ -534,8 +534,8 @@ def test_every_recorded_request_is_sent_once_and_in_order_to_its_own_server_and_
         assert player.is_over
         wanted = [(send.row, send.message.correlation_key) for send in player.plan.sends if send.exchange is not None]
         assert list(player.report.sent) == [row for row, _ in wanted]
-        told = [json.loads(body) for body in player.bytes]
-        ids = [message["id"] for message in told if "method" in message and "id" in message]
+        output = [json.loads(body) for body in player.bytes]
+        ids = [message["id"] for message in output if "method" in message and "id" in message]
         assert len(ids) == len(set(map(str, ids))) == len(wanted)
 
 

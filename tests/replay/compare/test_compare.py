@@ -27,7 +27,7 @@ def text(id: Any, words: str, **more: Any) -> dict[str, Any]:
     return result(id, {"content": [{"type": "text", "text": words}], **more})
 
 
-def told(*calls: tuple[dict[str, Any], Any]) -> Dialogue:
+def dialogue_of(*calls: tuple[dict[str, Any], Any]) -> Dialogue:
     """Return requests with their answers; None for no answer."""
     made = Dialogue()
     for params, answer in calls:
@@ -38,7 +38,7 @@ def told(*calls: tuple[dict[str, Any], Any]) -> Dialogue:
 
 
 def opened(client: Any = None, server: Any = None, tools: Any = (TOOL,)) -> Dialogue:
-    made = told((request(0, "initialize", client or CLIENT), result(0, server or SERVER)))
+    made = dialogue_of((request(0, "initialize", client or CLIENT), result(0, server or SERVER)))
     made.client(notification())
     return made.client(request(1, "tools/list")).server(result(1, {"tools": list(tools)}))
 
@@ -48,19 +48,19 @@ def compared(before: Dialogue, after: Dialogue, *ignore: str, limit: Limit | Non
 
 
 def only(comparison: Comparison) -> ServerComparison:
-    (one,) = comparison.servers
-    return one
+    (server,) = comparison.servers
+    return server
 
 
 def changes(before: Dialogue, after: Dialogue, *ignore: str) -> list[str]:
     return [spelled(change) for change in only(compared(before, after, *ignore)).calls]
 
 
-def spelled(one: CallChange) -> str:
-    shown = one.after or one.before
+def spelled(change: CallChange) -> str:
+    shown = change.after or change.before
     assert shown is not None
-    places = [differences.path for differences in (*one.params.listed, *one.answer.listed)]
-    return " ".join([one.how, shown.target or shown.method, *places])
+    places = [differences.path for differences in (*change.params.listed, *change.answer.listed)]
+    return " ".join([change.how, shown.target or shown.method, *places])
 
 
 # --- Calls ---
@@ -73,8 +73,8 @@ def test_a_dialogue_does_not_differ_from_itself() -> None:
 
 
 def test_ids_and_their_order_count_for_nothing() -> None:
-    before = told((call(1, path="a"), text(1, "x")), (call(2, path="b"), text(2, "y")))
-    after = told((call("q", path="b"), text("q", "y")), (call(77, path="a"), text(77, "x")))
+    before = dialogue_of((call(1, path="a"), text(1, "x")), (call(2, path="b"), text(2, "y")))
+    after = dialogue_of((call("q", path="b"), text("q", "y")), (call(77, path="a"), text(77, "x")))
     assert changes(before, after) == []
 
 
@@ -85,41 +85,43 @@ def test_how_params_are_spelled_counts_for_nothing() -> None:
 
 
 def test_tokens_count_for_nothing() -> None:
-    before = told((call(1, meta={"progressToken": 7}, path="a"), text(1, "x")))
-    after = told((call(1, path="a"), text(1, "x")))
+    before = dialogue_of((call(1, meta={"progressToken": 7}, path="a"), text(1, "x")))
+    after = dialogue_of((call(1, path="a"), text(1, "x")))
     assert changes(before, after) == []
 
 
 def test_params_that_are_not_there_are_empty_ones() -> None:
-    assert changes(told((request(1, "x"), result(1))), told((request(1, "x", {}), result(1)))) == []
+    assert changes(dialogue_of((request(1, "x"), result(1))), dialogue_of((request(1, "x", {}), result(1)))) == []
 
 
 def test_calls_come_and_go() -> None:
-    before = told((call(1, "one"), text(1, "x")), (call(2, "two"), text(2, "x")))
-    after = told((call(1, "two"), text(1, "x")), (call(2, "three"), text(2, "x")))
+    before = dialogue_of((call(1, "one"), text(1, "x")), (call(2, "two"), text(2, "x")))
+    after = dialogue_of((call(1, "two"), text(1, "x")), (call(2, "three"), text(2, "x")))
     assert changes(before, after) == ["removed one", "added three"]
 
 
 def test_a_call_that_is_asked_otherwise_is_changed() -> None:
-    before = told((call(1, path="a", depth=1), text(1, "x")))
-    after = told((call(1, path="b", depth=1), text(1, "x")))
+    before = dialogue_of((call(1, path="a", depth=1), text(1, "x")))
+    after = dialogue_of((call(1, path="b", depth=1), text(1, "x")))
     assert changes(before, after) == ["changed read $.arguments.path"]
 
 
 def test_of_several_that_are_left_the_most_alike_are_brought_together() -> None:
-    before = told((call(1, path="a/long/way/one", depth=1), text(1, "x")), (call(2, path="other", depth=9), text(2, "y")))
-    after = told((call(1, path="other", depth=8), text(1, "y")), (call(2, path="a/long/way/two", depth=1), text(2, "x")))
+    before = dialogue_of(
+        (call(1, path="a/long/way/one", depth=1), text(1, "x")), (call(2, path="other", depth=9), text(2, "y"))
+    )
+    after = dialogue_of((call(1, path="other", depth=8), text(1, "y")), (call(2, path="a/long/way/two", depth=1), text(2, "x")))
     assert changes(before, after) == ["changed read $.arguments.depth", "changed read $.arguments.path"]
 
 
 def test_equal_calls_are_brought_together_in_order() -> None:
-    before = told(*((call(id, path="a"), text(id, words)) for id, words in enumerate(["1", "2", "3"])))
-    after = told(*((call(id, path="a"), text(id, words)) for id, words in enumerate(["1", "2", "4", "5"])))
+    before = dialogue_of(*((call(id, path="a"), text(id, words)) for id, words in enumerate(["1", "2", "3"])))
+    after = dialogue_of(*((call(id, path="a"), text(id, words)) for id, words in enumerate(["1", "2", "4", "5"])))
     assert changes(before, after) == ["changed read $.result.content[0].text", "added read"]
 
 
 def test_very_many_calls_of_one_tool_are_brought_together_in_order() -> None:
-    before, after = (told(*((call(id, path=f"{name}{id}"), text(id, "x")) for id in range(300))) for name in ("a", "b"))
+    before, after = (dialogue_of(*((call(id, path=f"{name}{id}"), text(id, "x")) for id in range(300))) for name in ("a", "b"))
     server = only(compared(before, after))
     assert len(server.calls) == 300
     assert all(
@@ -129,14 +131,14 @@ def test_very_many_calls_of_one_tool_are_brought_together_in_order() -> None:
 
 
 def test_an_outcome_that_changed_is_told_with_what_came_instead() -> None:
-    (change,) = only(compared(told((call(1), text(1, "x"))), told((call(1), error(1))))).calls
+    (change,) = only(compared(dialogue_of((call(1), text(1, "x"))), dialogue_of((call(1), error(1))))).calls
     assert change.outcomes == (Outcome.OK, Outcome.ERROR)
     assert [difference.path for difference in change.answer.listed] == ["$.result", "$.error"]
 
 
 def test_a_call_that_was_left_alone_differs_from_one_that_was_answered() -> None:
-    before = told((call(1), text(1, "x"))).closes()
-    (change,) = only(compared(before, told((call(1), None)).closes())).calls
+    before = dialogue_of((call(1), text(1, "x"))).closes()
+    (change,) = only(compared(before, dialogue_of((call(1), None)).closes())).calls
     assert change.outcomes == (Outcome.OK, Outcome.UNANSWERED)
 
 
@@ -148,13 +150,13 @@ def test_what_the_server_asks_is_compared_too() -> None:
 
 
 def test_json_in_texts_is_compared_by_what_it_means() -> None:
-    before, after = (told((call(1), text(1, words))) for words in ('{"t": 20, "at": 1}', '{"at":2,"t":20.0}'))
+    before, after = (dialogue_of((call(1), text(1, words))) for words in ('{"t": 20, "at": 1}', '{"at":2,"t":20.0}'))
     assert changes(before, after) == ["changed read $.result.content[0].text.at"]
     assert changes(before, after, "$.result.content[*].text.at") == []
 
 
 def test_rules_leave_out_params_too() -> None:
-    before, after = (told((call(1, at=at), text(1, "x"))) for at in (1, 2))
+    before, after = (dialogue_of((call(1, at=at), text(1, "x"))) for at in (1, 2))
     assert changes(before, after) == ["changed read $.arguments.at"]
     assert changes(before, after, "$.arguments.at") == []
 
@@ -167,7 +169,7 @@ def test_members_that_a_payload_has_twice_are_said() -> None:
 
 
 def test_two_single_calls_are_compared_whatever_they_ask() -> None:
-    made = told((call(1, "one", path="a"), text(1, "x")), (call(2, "two", path="a"), text(2, "x"))).transcript
+    made = dialogue_of((call(1, "one", path="a"), text(1, "x")), (call(2, "two", path="a"), text(2, "x"))).transcript
     first, second = (ComparedSide(transcript=made, rows=frozenset({row})) for row in (1, 2))
     (change,) = only(compare(first, second)).calls
     assert spelled(change) == "changed two $.name"
@@ -175,7 +177,7 @@ def test_two_single_calls_are_compared_whatever_they_ask() -> None:
 
 def test_only_the_last_poll_of_a_task_counts() -> None:
     def task(id: str, *statuses: str) -> Dialogue:
-        made = told((call(1), result(1, {"task": {"taskId": id, "status": "working", "ttl": 1, "createdAt": id}})))
+        made = dialogue_of((call(1), result(1, {"task": {"taskId": id, "status": "working", "ttl": 1, "createdAt": id}})))
         for at, status in enumerate(statuses, 2):
             made.client(request(at, "tasks/get", {"taskId": id})).server(result(at, {"taskId": id, "status": status}))
         return made
@@ -198,9 +200,9 @@ def test_only_the_last_poll_of_a_task_counts() -> None:
     ],
 )
 def test_what_either_side_says_of_itself_is_compared(client: Any, server: Any, paths: list[str]) -> None:
-    found = only(compared(opened(), opened(client, server)))
-    assert [difference.path for difference in found.identity.listed] == paths
-    assert found.calls == []
+    server_changes = only(compared(opened(), opened(client, server)))
+    assert [difference.path for difference in server_changes.identity.listed] == paths
+    assert server_changes.calls == []
 
 
 def test_how_the_server_ended_is_compared_where_both_ended() -> None:
@@ -227,7 +229,7 @@ def test_a_tool_that_is_gone_is_told() -> None:
 
 
 def test_of_a_list_that_was_not_fetched_nothing_is_missing() -> None:
-    before = told((request(0, "initialize", CLIENT), result(0, SERVER)))
+    before = dialogue_of((request(0, "initialize", CLIENT), result(0, SERVER)))
     assert only(compared(before, opened())).definitions == []
     assert only(compared(opened(), before)).definitions == []
 
@@ -313,7 +315,9 @@ CALLS = st.lists(
 @given(CALLS, CALLS)
 def test_every_call_is_the_same_or_stands_in_one_change(before: list[Any], after: list[Any]) -> None:
     made = [
-        told(*((call(id, name, n=n), None if words is None else text(id, words)) for id, (name, n, words) in enumerate(calls)))
+        dialogue_of(
+            *((call(id, name, n=n), None if words is None else text(id, words)) for id, (name, n, words) in enumerate(calls))
+        )
         for calls in (before, after)
     ]
     server = only(compared(made[0], made[1]))

@@ -23,16 +23,16 @@ def spelled_differences(before: Any, after: Any, *ignore: str) -> list[str]:
     return [line(difference) for difference in result.listed]
 
 
-def line(one: Difference) -> str:
-    match one.how:
+def line(difference: Difference) -> str:
+    match difference.how:
         case "added":
-            return f"{one.path} + {json.dumps(one.after)}"
+            return f"{difference.path} + {json.dumps(difference.after)}"
         case "removed":
-            return f"{one.path} - {json.dumps(one.before)}"
+            return f"{difference.path} - {json.dumps(difference.before)}"
         case "changed":
-            return f"{one.path} {json.dumps(one.before)} ≠ {json.dumps(one.after)}"
+            return f"{difference.path} {json.dumps(difference.before)} ≠ {json.dumps(difference.after)}"
         case "type":
-            return f"{one.path} {json.dumps(one.before)} ≢ {json.dumps(one.after)}"
+            return f"{difference.path} {json.dumps(difference.before)} ≢ {json.dumps(difference.after)}"
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_members_that_are_left_out_may_come_and_go() -> None:
 
 def test_values_that_stand_somewhere_are_held_against_rules_from_the_root() -> None:
     rules = Ignore.of(["$.result.at"])
-    (one,) = differences({"at": 1, "v": 1}, {"at": 2, "v": 2}, rules, ("result",)).listed
-    assert one.path == "$.result.v"
+    (difference,) = differences({"at": 1, "v": 1}, {"at": 2, "v": 2}, rules, ("result",)).listed
+    assert difference.path == "$.result.v"
     assert not differences(1, 2, rules, ("result", "at"))
 
 
@@ -142,7 +142,7 @@ def test_there_are_differences_where_values_are_not_the_same(before: Any, after:
 def _opened(value: Any) -> Any:
     """Replace texts that hold JSON by that JSON, as differences do."""
     if isinstance(value, dict):
-        return {name: _opened(one) for name, one in value.items()}
+        return {name: _opened(item) for name, item in value.items()}
     return [_opened(item) for item in value] if isinstance(value, list) else value
 
 
@@ -156,8 +156,8 @@ def test_differences_lie_where_their_paths_lead(before: Any, after: Any) -> None
             assert is_same(_at(old, difference), difference.before)
 
 
-def _at(value: Any, one: Difference) -> Any:
-    for step in one.steps:
+def _at(value: Any, difference: Difference) -> Any:
+    for step in difference.steps:
         value = value[step]
     return value
 
@@ -179,5 +179,5 @@ def test_texts_within_texts_end() -> None:
 
 def test_the_deepest_values_are_compared() -> None:
     before, after = (read(b'{"a":' * 99 + leaf + b"}" * 99) for leaf in (b"1", b"2"))
-    (one,) = differences(before, after).listed
-    assert len(one.steps) == 99
+    (difference,) = differences(before, after).listed
+    assert len(difference.steps) == 99

@@ -35,9 +35,9 @@ def test_a_setting_is_a_path_and_json(text: str, steps: tuple[str | int, ...], v
     ],
 )
 def test_a_setting_that_makes_no_sense_says_what_to_write(text: str, sentence: str) -> None:
-    with pytest.raises(PathError, match=r"^the path") as found:
+    with pytest.raises(PathError, match=r"^the path") as caught:
         override_of(text)
-    assert sentence in str(found.value)
+    assert sentence in str(caught.value)
 
 
 CALLS = (

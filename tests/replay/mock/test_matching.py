@@ -55,11 +55,11 @@ def say(cursor: MatchCursor, *requests: Asked | bytes) -> list[str]:
     return [said(cursor.match(live(request)), cursor.reason) for request in requests]
 
 
-def said(one: Exchange | Miss, how: MatchReason) -> str:
-    if isinstance(one, Miss):
+def said(reply: Exchange | Miss, how: MatchReason) -> str:
+    if isinstance(reply, Miss):
         return "miss"
-    assert one.response is not None
-    answer: str = one.response.result["said"]
+    assert reply.response is not None
+    answer: str = reply.response.result["said"]
     return f"{answer} again" if how is MatchReason.REUSED else answer
 
 
@@ -212,7 +212,7 @@ def test_no_answer_is_given_twice_before_all_are(sequences: list[list[Asked]], r
     assert len(set(fresh)) == len(fresh)
     for question in (READ, WRITE_A, WRITE_B, PING):
         count = sum(sequence.count(question) for sequence in sequences)
-        of = [answer for one, answer in zip(requests, answers, strict=True) if one == question]
+        of = [answer for request, answer in zip(requests, answers, strict=True) if request == question]
         assert of.count("miss") == (len(of) if count == 0 else 0)
         assert sum(not item.endswith("again") and item != "miss" for item in of) == min(count, len(of))
 
@@ -354,7 +354,7 @@ def test_the_answer_of_a_user_does_not_change_what_follows() -> None:
 def test_any_miss_can_be_told_as_json(arguments: dict[str, Any]) -> None:
     miss = missed(
         RequestMatcher(recorded([tool("read", path="a")])),
-        tool("read", other="x", **{f"x{name}": one for name, one in arguments.items()}),
+        tool("read", other="x", **{f"x{name}": value for name, value in arguments.items()}),
     )
     assert json.loads(json.dumps(miss.data))["differences"]
 

@@ -190,7 +190,7 @@ def test_the_answer_goes_to_the_client_as_it_came_and_unforged(live: Handed) -> 
     assert live.hears(b'{"id":7 , "result":{"x":1.50},"jsonrpc":"2.0"}') == [result(7, {"x": 1.5})]
     (send,) = live.sends
     assert (send.data, type(send.data), send.answers) == (
-        b'{"id":7 , "result":{"x":1.50},"jsonrpc":"2.0"}\n',
+        b'{"id":7 , "result":{"x":1.50},"jsonrpc":"2.0"}',
         LiveServerBytes,
         True,
     )

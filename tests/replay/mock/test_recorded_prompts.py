@@ -26,8 +26,8 @@ def kept(traffic: ModelTraffic) -> list[RecordedPrompt]:
 
 
 def only(traffic: ModelTraffic) -> RecordedPrompt:
-    (one,) = kept(traffic)
-    return one
+    (prompt,) = kept(traffic)
+    return prompt
 
 
 def test_events_are_those_that_came_and_when() -> None:
@@ -97,9 +97,9 @@ def test_whatever_an_answer_holds_is_played_or_unknown(frames: list[bytes], codi
     for frame in frames:
         traffic.frame(call.response, frame)
     call.close()
-    one = only(traffic)
-    if not one.unplayable and not coding:
-        assert b"".join(part.data for part in one.reply.parts) == b"".join(frames)
+    prompt = only(traffic)
+    if not prompt.unplayable and not coding:
+        assert b"".join(part.data for part in prompt.reply.parts) == b"".join(frames)
 
 
 @pytest.mark.parametrize(("by", "how"), [("server", "reset"), ("server", "abort"), ("client", "broken")])

@@ -111,7 +111,7 @@ def test_whatever_was_recorded_can_be_played(recorded: list[tuple[bool, bytes]],
     for is_server, line in recorded:
         dialogue.line(int(is_server), line)
     own = [line for is_server, line in recorded if not is_server]
-    for line in said([*own, *lines, *own], Play(dialogue)):
+    for line in map(Lines.frame_of, said([*own, *lines, *own], Play(dialogue))):
         assert line.endswith(b"\n")
         assert line.count(b"\n") == 1
 

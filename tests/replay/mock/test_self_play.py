@@ -64,7 +64,7 @@ class Player:
             if id in waiting:
                 self._live[waiting[id]] = id.encode()
                 data = with_id(data, b"ours")
-            self.heard.append(data)
+            self.heard.append(one_line(data))
 
 
 def with_id(line: bytes, id: bytes) -> bytes:
@@ -81,16 +81,17 @@ def is_heard(row: Exchange | UnpairedMessage) -> bool:
 def in_order(transcript: Transcript) -> Iterator[tuple[Message, Exchange | UnpairedMessage]]:
     rows = [row for row in transcript.rows if isinstance(row, Exchange | UnpairedMessage)]
     messages = [(message, row) for row in rows for message in (row.messages if isinstance(row, Exchange) else [row.message])]
-    yield from sorted(messages, key=lambda one: (one[0].at_ns, one[0].number))
+    yield from sorted(messages, key=lambda pair: (pair[0].at_ns, pair[0].number))
 
 
 def recorded(transcript: Transcript) -> list[bytes]:
-    """List what the server sent, without HTTP refusals and answers to nothing."""
+    """List what the server sent, without HTTP refusals."""
     lines = []
     for message, row in in_order(transcript):
         if message.sender == CLIENT or not is_heard(row):
             continue
-        if isinstance(row, UnpairedMessage) and message.kind is not Kind.NOTIFICATION:
+        transaction = transcript.captures[message.capture].transaction_of(message.stream)
+        if isinstance(row, UnpairedMessage) and transaction is not None and not transaction.is_stream:
             continue
         line = one_line(message.raw)
         lines.append(with_id(line, b"ours") if message.kind is Kind.REQUEST else line)

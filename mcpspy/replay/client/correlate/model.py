@@ -10,16 +10,13 @@ elicitation ids, the keys of `inputRequests`), what `--carry` names, and opaque 
 as `hello`, is the client's own. Live values are in `run`.
 """
 
-from __future__ import annotations
+from typing import Final, NamedTuple, TypeAlias
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
-
+from ....transcript.model import Message
+from ...compare.ignore import Step
+from ...json.canonical import canonical
+from ...json.walk import Scalar
 from ..plan import closure
-
-if TYPE_CHECKING:
-    from ....transcript.model import Message
-    from ...compare.ignore import Step
-    from ...json.walk import Scalar
 
 MessageKey: TypeAlias = tuple[int, int, str]
 """Capture, number, id and method."""
@@ -107,3 +104,8 @@ class Correlations:
 def message_key(message: Message) -> MessageKey:
     """Return the key by which a message is found; the messages of a batch have one number."""
     return message.capture, message.number, f"{message.id} {message.method}"
+
+
+def text_of(value: Scalar) -> str:
+    """Return the text by which a value is known: 17 and "17" are the same value."""
+    return value if isinstance(value, str) else canonical(value)

@@ -4,24 +4,19 @@ First it looks ahead at everything the client sends, so that only such values ar
 itself, and the names of tools and prompts.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ....records import CLIENT
 from ....transcript.mcp.codes import RELATED_TASK
-from ....transcript.model import Exchange, Kind, UnpairedMessage
-from ...json.canonical import canonical, read
+from ....transcript.model import Exchange, Kind, Message, Transcript, UnpairedMessage
+from ...compare.ignore import Step
+from ...json.canonical import read
 from ...json.walk import Leaf, Scalar, leaves
-from .model import VALUE, CorrelatedValue, Correlations, MessageKey, MessageRef, ValueOrigin, message_key
+from .model import VALUE, CorrelatedValue, Correlations, MessageKey, MessageRef, ValueOrigin, message_key, text_of
 from .values import MIN_DIGITS, TASK_ID, GeneratedValue, NamedVariables, TextSpan, issued_values, opaque_words, returned_values
-
-if TYPE_CHECKING:
-    from ....transcript.model import Message, Transcript
-    from ...compare.ignore import Step
 
 MAX_OTHERS: Final = 8
 """The most other origins of a value that are remembered, in case the first is not requested again."""
@@ -86,7 +81,7 @@ class _FoundValue(NamedTuple):
 
 
 class CorrelationReader:
-    """Reads the messages of one capture in order. `messages` are the server's, by reference."""
+    """A reader of the messages of one capture, in order. `messages` are the server's, by reference."""
 
     __slots__ = (
         "_clients_own", "_clients_tasks", "_counts", "_guesses", "_named", "_specified", "_used", "_variables", "_wanted", "messages",
@@ -115,7 +110,7 @@ class CorrelationReader:
         """Take a message that the client is going to send."""
         for _, leaf in _leaves(message, read(message.raw)):
             if _may_be_opaque(leaf):
-                self._wanted.update(span.text for span in _candidates(_text(leaf)))
+                self._wanted.update(span.text for span in _candidates(text_of(leaf)))
 
     def feed(self, message: Message, row: Exchange | UnpairedMessage) -> tuple[CorrelatedValue, ...]:
         """Take the next message with its row; return the correlated values in it, if it is the client's."""
@@ -156,16 +151,16 @@ class CorrelationReader:
             if generated not in self._clients_tasks and (generated.what != TASK_ID or generated.value not in used):
                 add(self._specified, generated, steps, None, is_name=is_name)
         for steps, leaf in self._variables.leaves(body):
-            if leaf != "" and _text(leaf) not in used:
-                add(self._named, _text(leaf), steps, None)
+            if leaf != "" and text_of(leaf) not in used:
+                add(self._named, text_of(leaf), steps, None)
         if self._wanted or self._variables.values:
             for steps, leaf in _content(body):
                 for value, span in self._named_values(leaf):
                     if value not in used:
                         add(self._named, value, steps, span)
-                for word in self._wanted_words(_text(leaf)) if _may_be_opaque(leaf) else ():
+                for word in self._wanted_words(text_of(leaf)) if _may_be_opaque(leaf) else ():
                     if word.text not in used:
-                        add(self._guesses, word.text, steps, None if word.text == _text(leaf) else (word.start, word.end))
+                        add(self._guesses, word.text, steps, None if word.text == text_of(leaf) else (word.start, word.end))
 
     def _reference(self, message: Message, row: Exchange | UnpairedMessage) -> MessageRef:
         if message.kind in (Kind.RESULT, Kind.ERROR):
@@ -187,7 +182,7 @@ class CorrelationReader:
 
     def _named_values(self, leaf: Scalar) -> Iterator[tuple[str, tuple[int, int] | None]]:
         """Yield the values that `--carry` names themselves, in a text or number of the server."""
-        text = _text(leaf)
+        text = text_of(leaf)
         for value in self._variables.values:
             if text == value:
                 yield value, None
@@ -213,12 +208,12 @@ class CorrelationReader:
         for steps, leaf in _leaves(message, body):
             if steps not in done:
                 for found in self._values_in(leaf):
-                    self._used.setdefault(row, set()).add(_text(found.value))
+                    self._used.setdefault(row, set()).add(text_of(found.value))
                     yield CorrelatedValue(row, steps, found.span, found.value, VALUE, found.origins.all, found.is_guessed)
 
     def _values_in(self, leaf: Scalar) -> Iterator[_FoundValue]:
         """Yield the correlated values in one text or number of the client; other opaque words are the client's own from now on."""
-        text = _text(leaf)
+        text = text_of(leaf)
         if text in self._named:
             yield _FoundValue(None, leaf, self._named[text])
             return
@@ -323,8 +318,3 @@ def _content(body: dict[str, Any]) -> Iterator[Leaf]:
     for name in ("result", "error", "params"):
         if name in body:
             yield from leaves(body[name], (name,), into_texts=True)
-
-
-def _text(leaf: Scalar) -> str:
-    """Return the text by which a value is known: 17 and "17" are the same value."""
-    return leaf if isinstance(leaf, str) else canonical(leaf)

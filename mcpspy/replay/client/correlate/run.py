@@ -4,29 +4,27 @@ A machine: `feed` takes a message of the live server, and `fill` returns the edi
 cannot be located for certain is not replaced, and is in `missing`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from ....transcript.model import Kind
+from ....transcript.model import Kind, Message
 from ....wire.edits import ValueEdit, with_values
 from ....wire.json_spans import members, span_at
-from ...json.canonical import canonical, read
+from ...compare.ignore import Step
+from ...json.canonical import read
 from ...json.locate import live_steps, live_text
 from ...json.redacted import is_redacted
 from ...json.walk import Scalar, value_at
-from .model import VALUE, MessageRef
-
-if TYPE_CHECKING:
-    from ....transcript.model import Message
-    from ...compare.ignore import Step
-    from .model import CorrelatedValue, Correlations, ValueOrigin
+from .model import VALUE, CorrelatedValue, Correlations, MessageRef, ValueOrigin, text_of
 
 MIN_UNIQUE: Final = 6
 """Values of so many letters are restored wherever they occur; shorter ones only where they were correlated."""
+
+_words = re.compile(rb"[0-9A-Za-z]+").findall
+_after_escapes = re.compile(rb"(?<=\\)(?:u[0-9A-Fa-f]{4}|[a-z])([0-9A-Za-z]+)").findall
+"""The words of JSON, and those whose first letters belong to an escape."""
 
 MAX_SHOWN: Final = 40
 
@@ -59,7 +57,9 @@ class _Value(NamedTuple):
 class CorrelationRun:
     """The live values for `correlations`. `missing` grows with each `fill`."""
 
-    __slots__ = ("_bodies", "_correlations", "_counts", "_found", "_live", "_recorded_texts", "_short_values", "missing")
+    __slots__ = (
+        "_bodies", "_by_word", "_correlations", "_counts", "_found", "_live", "_recorded_texts", "_short_values", "missing",
+    )  # fmt: skip
 
     def __init__(self, correlations: Correlations) -> None:
         self._correlations = correlations
@@ -71,6 +71,8 @@ class CorrelationRun:
         """The live values at the origins so far, or the reason why there is none."""
         self._recorded_texts: dict[bytes, bytes] = {}
         """The recorded values by the live ones, as spelled within JSON."""
+        self._by_word: dict[bytes, list[bytes]] = {}
+        """The live ones by their first word, which finds them among thousands."""
         self._short_values: dict[int, list[tuple[tuple[Step, ...], str, Scalar]]] = {}
         """By recorded row, the places of short values: the steps, the live text, and the recorded value."""
         self.missing: list[MissingValue] = []
@@ -112,9 +114,12 @@ class CorrelationRun:
             if isinstance(now, str) and now != live:
                 text = re.sub(rf"(?<!\w){re.escape(live)}(?!\w)", lambda _, to=recorded: str(to), now)  # type: ignore[misc]
                 payload = with_values(payload, [ValueEdit(steps, json.dumps(text).encode())])
-            elif isinstance(now, str | int | float) and _text(now) == live:
+            elif isinstance(now, str | int | float) and text_of(now) == live:
                 payload = with_values(payload, [ValueEdit(steps, _json(recorded))])
-        present = {live: recorded for live, recorded in self._recorded_texts.items() if live in payload}
+        if not self._recorded_texts:
+            return payload
+        words = {b"", *_words(payload), *_after_escapes(payload)} & self._by_word.keys()
+        present = {live: self._recorded_texts[live] for word in words for live in self._by_word[word] if live in payload}
         if not present:
             return payload
         longest_first = sorted(present, key=len, reverse=True)
@@ -124,7 +129,7 @@ class CorrelationRun:
 
     def _live_value(self, correlated: CorrelatedValue) -> _Value | None:
         """Return the live value, if there is one and it differs."""
-        recorded = _text(correlated.value)
+        recorded = text_of(correlated.value)
         why = ""
         for origin in correlated.origins:
             value = self._value_at(origin, recorded, is_guessed=correlated.is_guessed)
@@ -162,9 +167,12 @@ class CorrelationRun:
         return _value_in(origin, *bodies, live.raw) or "which brought nothing in its place"
 
     def _remember(self, correlated: CorrelatedValue, origin: ValueOrigin, value: _Value) -> None:
-        recorded = _text(correlated.value)
+        recorded = text_of(correlated.value)
         if min(len(value.text), len(recorded)) >= MIN_UNIQUE:
-            self._recorded_texts.setdefault(_json(value.text)[1:-1], _json(recorded)[1:-1])
+            live = _json(value.text)[1:-1]
+            if live not in self._recorded_texts:
+                self._recorded_texts[live] = _json(recorded)[1:-1]
+                self._by_word.setdefault(next(iter(_words(live)), b""), []).append(live)
         elif not correlated.is_name:
             in_client = (correlated.steps, value.text, correlated.value)
             self._short_values.setdefault(correlated.row, []).append(in_client)
@@ -198,7 +206,7 @@ def _value_in(origin: ValueOrigin, recorded: Any, live: Any, raw: bytes) -> _Val
     if isinstance(now, bool) or not isinstance(now, str | int | float) or now == "":
         return None
     span = None if isinstance(now, str) else span_at(raw, steps)  # every digit of a number counts
-    return _Value(_text(now), _json(now) if span is None else raw[span[0] : span[1]], steps)
+    return _Value(text_of(now), _json(now) if span is None else raw[span[0] : span[1]], steps)
 
 
 def _name_in(origin: ValueOrigin, recorded: Any, live: Any) -> _Value | None:
@@ -239,7 +247,3 @@ def _json(value: Scalar) -> bytes:
         return json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:  # half of a surrogate pair
         return json.dumps(value).encode()
-
-
-def _text(value: Scalar) -> str:
-    return value if isinstance(value, str) else canonical(value)

@@ -10,22 +10,16 @@ Source of the generated ids: MCP specification: basic/utilities/pagination; basi
 client/elicitation (2025-11-25); SEP-2663 for tasks from 2026-07-28 on.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ....errors import PathError
 from ....transcript.mcp.codes import RELATED_TASK
 from ....transcript.mcp.methods import LISTEN
-from ....transcript.model import Kind
-from ...compare.ignore import Ignore, rule_of
+from ....transcript.model import Kind, Message
+from ...compare.ignore import Ignore, Step, rule_of
 from ...json.walk import Leaf, named_leaves
-
-if TYPE_CHECKING:
-    from ....transcript.model import Message
-    from ...compare.ignore import Step
 
 # Opaque words
 

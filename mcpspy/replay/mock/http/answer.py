@@ -6,13 +6,10 @@ Only what may be played to another client is in them: no fields of one connectio
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from ....transcript.http.head import SESSION
-
-if TYPE_CHECKING:
-    from ....transcript.http.head import Head
-    from ....transcript.message import Message
+from ....transcript.http.head import SESSION, Head
+from ....transcript.message import Message
 
 Transport: TypeAlias = Literal["streamable", "sse"]
 Fields: TypeAlias = tuple[tuple[str, str], ...]

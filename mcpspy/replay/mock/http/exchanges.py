@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 from ....records import CLIENT
 from ....transcript.http.head import EVENT_STREAM, SESSION, Head, read_head
-from ....transcript.http.transaction import ScopeKind
-from ....transcript.model import HTTP_REDIRECTS, Kind
+from ....transcript.http.transaction import ScopeKind, Stream, Transaction
+from ....transcript.message import Message
+from ....transcript.model import HTTP_REDIRECTS, Exchange, Kind, Transcript
 from ....wire.encodings import decode_body
 from ..content import params_value
-from ..match_key import match_key
+from ..match_key import MatchRules, match_key
 from ..replies import is_served
 from .answer import HttpAnswer, playable_fields
-
-if TYPE_CHECKING:
-    from ....transcript.http.transaction import Stream, Transaction
-    from ....transcript.message import Message
-    from ....transcript.model import Exchange, Transcript
-    from ..match_key import MatchRules
 
 
 class RecordedTransaction:
@@ -67,6 +61,11 @@ class RecordedTransaction:
     def status(self) -> int:
         """The status; 0 without a response."""
         return self.transaction.status
+
+    @property
+    def media_type(self) -> str:
+        """The type of the request's body, without parameters; empty if the client named none."""
+        return "" if self.transaction.request is None else self.transaction.request.head.media_type
 
     @property
     def is_stream(self) -> bool:

@@ -7,27 +7,23 @@ official SDKs do. Source: MCP specification, basic/transports of each revision.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ....records import CLIENT
 from ....transcript.mcp.codes import METHOD_NOT_FOUND
 from ....transcript.mcp.methods import INITIALIZE
 from ....transcript.mcp.revisions import Era
-from ....transcript.model import HTTP_REDIRECTS, Kind
+from ....transcript.model import HTTP_REDIRECTS, Exchange, Kind, Transcript
 from ....wire.sse import SseEvent, parse
 from ...compare.ignore import Ignore
-from ..match_key import RequestRules, Strictness
+from ..match_key import MatchRules, RequestRules, Strictness
 from .answer import AnswerShape, EventStyle, HttpAnswer, HttpRequest, MockAddress, Transport, playable_fields, without_type
 from .exchanges import RecordedTransaction, http_match_key, path_of, recorded_transactions
-from .names import HostNames, known_origins
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from ....transcript.model import Exchange, Transcript
-    from ..match_key import MatchRules
 
 RefusalKey: TypeAlias = tuple[str, str, str]
 """HTTP method, recorded path, and the match key of the message; of a static response its query, or nothing for any query."""
@@ -68,13 +64,14 @@ class HttpFacts:
     """The facts of a transcript for one transport. `rules` say which requests are equal, as for the matcher beside it.
 
     `paths` are those of the recorded MCP endpoint, the most used first; none if the capture is not of this transport. `accepted`
-    answers a POST without a request, over HTTP+SSE any POST. `unknown_session` answers in a session that is over or never was,
-    `missing_session` without one. `get_refusal` answers a GET if no stream is offered, else it is None; `delete_answer` a DELETE.
+    answers a POST without a request, over HTTP+SSE any POST; `media_types` are those of bodies that are read. `unknown_session`
+    answers in a session that is over or never was, `missing_session` without one. `get_refusal` answers a GET if no stream is
+    offered, else it is None; `delete_answer` a DELETE.
     """
 
     __slots__ = (
         "_challenges", "_shapes", "accepted", "announced", "delete_answer", "event_style", "get_refusal", "has_sessions", "mcp_paths",
-        "missing_session", "names", "paths", "refusals", "rules", "static_responses", "transport", "unknown_session",
+        "media_types", "missing_session", "names", "paths", "refusals", "rules", "static_responses", "transport", "unknown_session",
     )  # fmt: skip
 
     def __init__(self, transcript: Transcript, transport: Transport = "streamable", rules: MatchRules | None = None) -> None:
@@ -106,6 +103,7 @@ class HttpFacts:
         self.missing_session = _first_answer(without_session, MISSING_SESSION)
         self.get_refusal = None if transport == "sse" else _get_refusal(own, is_modern=is_modern)
         self.delete_answer = _delete_answer(own, is_modern=is_modern)
+        self.media_types = _media_types(in_sessions)
         self._shapes = _shapes(transcript.exchanges, own if transport == "streamable" else ())
 
     def shape(self, row: int) -> AnswerShape:
@@ -222,6 +220,12 @@ def _accepted(own: Iterable[RecordedTransaction], transport: Transport) -> HttpA
     without_request = (post for post in posts if transport == "sse" or not post.exchanges)
     accepted = (post.answer for post in without_request if 0 < post.status < HTTP_REDIRECTS and post.is_kept)
     return next(accepted, ACCEPTED[transport])
+
+
+def _media_types(transactions: Iterable[RecordedTransaction]) -> frozenset[str]:
+    """Return JSON's type, and the types that the recorded server also took for JSON."""
+    posts = (transaction for transaction in transactions if transaction.method == "POST" and transaction.messages)
+    return frozenset(("application/json", *(post.media_type for post in posts if 0 < post.status < HTTP_REDIRECTS)))
 
 
 def _get_refusal(own: Iterable[RecordedTransaction], *, is_modern: bool) -> HttpAnswer | None:
@@ -352,3 +356,93 @@ def _events(transactions: Iterable[RecordedTransaction]) -> Iterator[tuple[SseEv
         for at, frame in enumerate(response.kept):
             if not frame.part and len(frame.data) < MAX_EVENT_BYTES:
                 yield parse(frame.data, is_first=at == 0), frame.data
+
+
+# --- Host names: addresses of the recorded server and of the tap before it, replaced by the mock's in fields and bodies ---
+#
+# Addresses of third parties, such as an authorization server, stay.
+
+
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "0.0.0.0")  # noqa: S104 - the names of one machine for itself
+_is_authority = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?").fullmatch
+_SLASH: Final = r"\\?/"
+
+
+class HostNames:
+    """`origins` are those of the recorded server and of the tap, as `http://host:port`; `path` is that of the MCP endpoint."""
+
+    __slots__ = ("_find", "path")
+
+    def __init__(self, origins: Iterable[str], path: str) -> None:
+        self.path = path
+        known = sorted({alias for origin in origins for alias in _aliases(origin.lower())}, key=len, reverse=True)
+        alternatives = "|".join(re.escape(origin).replace("/", _SLASH) for origin in known)
+        at = re.escape(path.rstrip("/")).replace("/", _SLASH) if path.strip("/") else "(?!)"
+        self._find = (
+            re.compile(
+                rf"(?P<origin>(?i:{alternatives}))(?![\w:-]|\.\w)"
+                rf"(?P<known>(?:{_SLASH}\.well-known{_SLASH}[\w-]+)?)(?P<path>(?:{at}(?![\w.~%-]))?)"
+            )
+            if known
+            else None
+        )
+
+    def text(self, text: str, live: MockAddress) -> str:
+        """Replace the names in a text."""
+        if self._find is None:
+            return text
+
+        def renamed(match: re.Match[str]) -> str:
+            path = live.path.rstrip("/") if match["path"] else ""
+            slash = r"\/" if r"\/" in match["origin"] else "/"
+            return live.origin.replace("/", slash) + match["known"] + path.replace("/", slash)
+
+        return self._find.sub(renamed, text)
+
+    def answer(self, answer: HttpAnswer, live: MockAddress, target: str) -> HttpAnswer:
+        """Replace the names in an answer to `target`; the redirect of a login also gets the live `state`."""
+        fields = tuple(
+            (name, _redirect(self.text(value, live), target) if name.lower() == "location" else self.text(value, live))
+            for name, value in answer.fields
+        )
+        return answer._replace(fields=fields, body=self.data(answer.body, live))
+
+    def data(self, data: bytes, live: MockAddress) -> bytes:
+        """Replace the names in bytes, if they are UTF-8."""
+        try:
+            return self.text(data.decode(), live).encode()
+        except UnicodeDecodeError:
+            return data
+
+
+def known_origins(transcript: Transcript, hosts: Iterable[str]) -> set[str]:
+    """List the origins of the servers and taps: of the URLs that were tapped, and of the clients' Host fields."""
+    origins = {f"http://{host}" for host in hosts if _is_authority(host)}
+    for capture in transcript.captures:
+        url = str(capture.header.tapped.get("url", "")) if capture.header else ""
+        scheme, colon, rest = url.partition("://")
+        authority = re.split(r"[/?#]", rest)[0].rpartition("@")[2]
+        if colon and _is_authority(authority):
+            origins.add(f"{scheme.lower()}://{authority}")
+    return origins
+
+
+def _aliases(origin: str) -> list[str]:
+    """List the names of one origin: the loopback names are all one."""
+    scheme, _, authority = origin.partition("://")
+    host, colon, port = authority.rpartition(":") if re.search(r":\d+$", authority) else (authority, "", "")
+    return [f"{scheme}://{alias}{colon}{port}" for alias in (LOOPBACK if host in LOOPBACK else (host,))]
+
+
+def _redirect(location: str, target: str) -> str:
+    """Send the user of a login (RFC 6749, section 4.1.2) back to the live client, with its own `state`."""
+    try:
+        live_query, goal = parse_qs(urlsplit(target).query), urlsplit(location)
+        parameters = parse_qsl(goal.query, keep_blank_values=True)
+        if not {"code", "error"} & {name for name, _ in parameters}:
+            return location  # the login is not over
+        base = urlsplit(live_query["redirect_uri"][0]) if "redirect_uri" in live_query else goal
+    except ValueError:
+        return location
+    parameters = [(name, live_query.get("state", [value])[0] if name == "state" else value) for name, value in parameters]
+    return urlunsplit(base._replace(query=urlencode(parameters)))

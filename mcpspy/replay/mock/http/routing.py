@@ -6,36 +6,31 @@ Source: MCP specification, basic/transports of each revision.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ....records import SERVER
 from ....transcript.http.head import LAST_EVENT_ID
-from ....transcript.http.transaction import ScopeKind
+from ....transcript.http.transaction import ScopeKind, Transaction
 from ....transcript.mcp.codes import SUBSCRIPTION_ID
 from ....transcript.mcp.methods import LISTEN
 from ....transcript.mcp.revisions import Era
-from ..scheduled_send import OF_NO_REQUEST
-from .answer import playable_fields, without_type
-from .recorded_http import status_of_error
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ....transcript.http.transaction import Transaction
-    from ....transcript.model import Message, Transcript
-    from ..scheduled_send import ScheduledSend
-    from .answer import AnswerShape, EventStyle, Fields
-    from .recorded_http import HttpFacts
+from ....transcript.model import Message, Transcript
+from ..replies import SendMessage
+from ..scheduled_send import OF_NO_REQUEST, ScheduledSend
+from .answer import AnswerShape, EventStyle, Fields, playable_fields, without_type
+from .events import BARE_EVENT, RecordedEvents
+from .recorded_http import HttpFacts, status_of_error
 
 
 class Routing:
-    """The streams of one capture. It never changes; any number of live clients share it."""
+    """The streams of one capture. Any number of live clients share it."""
 
-    __slots__ = ("_captures", "_facts", "server_stream_fields")
+    __slots__ = ("_captures", "_events", "_facts", "server_stream_fields")
 
     def __init__(self, transcript: Transcript, facts: HttpFacts) -> None:
         self._captures = transcript.captures
         self._facts = facts
+        self._events = RecordedEvents(transcript, facts.transport)
         self.server_stream_fields = _server_stream_fields(transcript, facts.transport)
         """The fields of the server stream, which browsers demand of every response."""
 
@@ -54,6 +49,31 @@ class Routing:
         if send.step.exchange is not None and send.step.exchange is exchange:
             return False
         return send.state.request.era is not Era.MODERN and (send.step.message.method or "").endswith(OF_NO_REQUEST)
+
+    def event(self, send: ScheduledSend, id: str | None = None) -> bytes:
+        """Write a message as an event: in the bytes that were recorded around it, else in the server's style.
+
+        Empty for an event without a message that was recorded over the other transport.
+        """
+        recorded = None if send.step is None else send.step.message
+        written = None if recorded is None else self._events.event(recorded, send.data, id)
+        if written is None and recorded is not None and recorded.reason == BARE_EVENT:
+            return b""
+        return event(send.data, self._facts.event_style, id) if written is None else written
+
+    def goes_on_after(self, send: ScheduledSend) -> bool:
+        """Return whether the recorded response to a request went on after this message of it."""
+        step, steps = send.step, send.state.reply.steps
+        transaction = None if step is None else self._transaction(step.message)
+        if step is None or transaction is None or not transaction.is_stream:
+            return False
+        later = (later for later in steps[steps.index(step) + 1 :] if isinstance(later, SendMessage) and not later.once)
+        return any(self._transaction(other.message) is transaction for other in later)
+
+    def is_whole_body(self, send: ScheduledSend) -> bool:
+        """Return whether this message is a recorded body with all its bytes."""
+        transaction = None if send.step is None else self._transaction(send.step.message)
+        return transaction is not None and not transaction.is_stream
 
     def breaks_off(self, send: ScheduledSend) -> bool:
         """Return whether the server had ended the response before this message, so that the client had to resume (2025-11-25)."""
@@ -82,9 +102,9 @@ class Routing:
 
 
 def event(line: bytes, style: EventStyle, id: str | None = None) -> bytes:
-    """Write a message, given as a line of stdio, as an event."""
+    """Write a message as an event, each of its lines as one of the data."""
     # CR would end a line of the event; JSON has it between its tokens alone
-    lines = [b"data: " + line.rstrip(b"\r\n").replace(b"\r", b" ")]
+    lines = [b"data: " + data for data in line.rstrip(b"\r\n").replace(b"\r", b" ").split(b"\n")]
     if id is not None:
         lines.insert(0, b"id: " + id.encode())
     if style.names_type:

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from ....transcript.http.scopes import endpoint, path_and_query
 from ...json.canonical import read, readable_json
+from .answer import HttpAnswer, HttpRequest, MockAddress
 from .exchanges import http_match_key, path_of
-from .recorded_http import MCP_METHODS, RefusalKey
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .answer import HttpAnswer, HttpRequest, MockAddress
-    from .recorded_http import HttpFacts
+from .recorded_http import MCP_METHODS, HttpFacts, RefusalKey
 
 
 class HttpCursor:

@@ -440,7 +440,7 @@ class Notebook:
             self.ids.append(made)
             return text(request["id"], f"made {made} for {arguments['new']}")
         if "all" in arguments:
-            return structured(request["id"], notes=[{"title": f"the {at}", "id": one} for at, one in enumerate(self.ids)])
+            return structured(request["id"], notes=[{"title": f"the {at}", "id": id} for at, id in enumerate(self.ids)])
         known = arguments["id"].rpartition("/")[2] in self.ids
         return text(request["id"], "there it is" if known else "no such note")
 

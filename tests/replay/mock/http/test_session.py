@@ -255,7 +255,12 @@ def test_a_static_response_is_that_of_the_query_if_there_is_one() -> None:
         traffic.get(f"/news?page={page}", Accept="*/*").answer(200, {"page": page})
     cursor = HttpCursor(facts(traffic))
     requests = ["/news?page=2", "/news?page=1", "/news?page=3", "/news"]
-    assert [json.loads(one.body)["page"] for path in requests if (one := cursor.answer(get(path)))] == ["2", "1", "1", "2"]
+    assert [json.loads(response.body)["page"] for path in requests if (response := cursor.answer(get(path)))] == [
+        "2",
+        "1",
+        "1",
+        "2",
+    ]
 
 
 def test_a_redirect_to_a_login_page_is_left_alone() -> None:

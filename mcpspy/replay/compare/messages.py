@@ -1,0 +1,82 @@
+"""Comparison of messages in no exchange: what the server sent that is no answer to a known request, and no message at all.
+
+Each is a row, compared by its content, never by its time or its id. Progress and cancellations are left out: they come by chance.
+Numbers in lines that are no messages, and in log messages, are left out: they are mostly times. Of notifications, log lines and
+noise only the presence counts, since their number depends on how long a client stays.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from ...records import SERVER
+from ...transcript.mcp.methods import CANCELLED, PROGRESS
+from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, Kind, UnpairedMessage
+from ..json.canonical import canonical, read
+from .ignore import Ignore, without_ignored
+
+LOG: Final = "notifications/message"
+
+_MessageKey: TypeAlias = tuple[Kind, str]
+
+_digits = re.compile(r"\d+").sub
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageChange:
+    """A message of the server in no exchange that only one side has; `row` is the first, `count` the number of the same."""
+
+    how: Literal["added", "removed"]
+    row: UnpairedMessage
+    count: int = 1
+
+
+def message_changes(
+    before: Sequence[UnpairedMessage], after: Sequence[UnpairedMessage], rules: Ignore, *, with_noise: bool
+) -> list[MessageChange]:
+    """Compare the unpaired messages of one server. Without `with_noise` what is no message is left out."""
+    old, new = _by_key(before, rules, with_noise=with_noise), _by_key(after, rules, with_noise=with_noise)
+    changes: list[MessageChange] = []
+    for key in {**old, **new}:
+        rows, others = old.get(key, []), new.get(key, [])
+        more = len(others) - len(rows)
+        if not more or (rows and others and key[0] not in (Kind.RESULT, Kind.ERROR)):
+            continue
+        if more > 0:
+            changes.append(MessageChange(how="added", row=others[-more], count=more))
+        else:
+            changes.append(MessageChange(how="removed", row=rows[more], count=-more))
+    return changes
+
+
+def compared_messages(capture: CaptureInfo, rows: Sequence[UnpairedMessage]) -> list[UnpairedMessage]:
+    """Return the messages of the server that are compared: not what HTTP answered by itself, nor progress and cancellations."""
+    return [row for row in rows if row.message.sender == SERVER and row.message.raw and not _is_left_out(capture, row)]
+
+
+def _is_left_out(capture: CaptureInfo, row: UnpairedMessage) -> bool:
+    transaction = capture.transaction_of(row.message.stream)
+    is_of_http = transaction is not None and transaction.status >= HTTP_REDIRECTS
+    return is_of_http or row.message.method in (PROGRESS, CANCELLED)
+
+
+def _by_key(rows: Sequence[UnpairedMessage], rules: Ignore, *, with_noise: bool) -> dict[_MessageKey, list[UnpairedMessage]]:
+    by_key: dict[_MessageKey, list[UnpairedMessage]] = {}
+    for row in rows:
+        if with_noise or row.message.kind is not Kind.MALFORMED:
+            by_key.setdefault(_key(row, rules), []).append(row)
+    return by_key
+
+
+def _key(row: UnpairedMessage, rules: Ignore) -> _MessageKey:
+    message = row.message
+    if message.kind is Kind.MALFORMED:
+        return message.kind, _digits("0", message.raw.decode("utf-8", "replace").strip())
+    value: Any = read(message.raw)
+    if isinstance(value, dict):
+        value = {name: member for name, member in value.items() if name != "jsonrpc"}
+        if "id" in value:  # the live id is another one, of the same type
+            value["id"] = type(value["id"]).__name__
+    text = canonical(without_ignored(value, rules))
+    return message.kind, _digits("0", text) if message.method == LOG else text

@@ -1,0 +1,88 @@
+"""Recorded events of HTTP streams: those that carry no message, and the bytes around the messages of the others.
+
+Needs a transcript that keeps frames. Events of streams that were compressed as a whole are not known by their bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ....records import SERVER, Frame
+from ....transcript.decoder import join_parts, message_of
+from ....transcript.http.assemble import ENDPOINT
+from ....transcript.http.decode import event_pieces
+from ....transcript.http.transaction import ScopeKind, Stream
+from ....transcript.model import HTTP_REDIRECTS, CaptureInfo, Message, Transcript, UnpairedMessage
+from ....wire.jsonrpc import malformed
+from ....wire.sse import parse, with_data
+from .answer import Transport
+
+BARE_EVENT: Final = "an event without a message"
+"""The reason of a message made of such an event: its bytes are the whole event."""
+
+_id_line = re.compile(rb"^id:[^\r\n]*", re.MULTILINE).sub
+
+
+def bare_events(capture: CaptureInfo) -> Iterator[UnpairedMessage]:
+    """Yield the events that carry no message, such as `[DONE]` or a comment, as malformed messages.
+
+    An `endpoint` is a mock's own, and so is an event that only gives its stream an id.
+    """
+    info = CaptureInfo(capture.index, shift_ns=capture.shift_ns)
+    for transaction in capture.transactions.values():
+        response = transaction.response
+        if response is None or response.injected or response.opened.framing != "sse" or transaction.status >= HTTP_REDIRECTS:
+            continue
+        for at, frame in enumerate(_whole_frames(response)):
+            event = parse(frame.data, is_first=at == 0)
+            is_position = event.id is not None and not event.data
+            is_known = frame.number in transaction.redelivered or event.type == ENDPOINT or bool(event_pieces(event))
+            if frame.data and not is_position and not is_known:
+                yield UnpairedMessage(0, message_of(info, SERVER, frame, malformed(frame.data, BARE_EVENT)))
+
+
+class RecordedEvents:
+    """The bytes of the events of a transcript, as far as they were recorded over this transport. Live clients share it."""
+
+    __slots__ = ("_captures", "_frames", "_is_sse")
+
+    def __init__(self, transcript: Transcript, transport: Transport) -> None:
+        self._captures = transcript.captures
+        self._is_sse = transport == "sse"
+        self._frames: dict[tuple[int, int], dict[int, bytes]] = {}
+        """By capture and stream: the events by the numbers of their records. Read when the first is needed."""
+
+    def event(self, recorded: Message, data: bytes, id: str | None) -> bytes | None:
+        """Return the recorded event with other data, and with this id if it had one; None if it is not known."""
+        frame = self._frame(recorded)
+        if frame is None:
+            return None
+        try:
+            event = frame if recorded.reason == BARE_EVENT else with_data(frame, data)
+        except ValueError:
+            return None
+        return event if id is None else _id_line(b"id: " + id.encode(), event, 1)
+
+    def _frame(self, recorded: Message) -> bytes | None:
+        transaction = self._captures[recorded.capture].transaction_of(recorded.stream)
+        if transaction is None or (transaction.scope.kind is ScopeKind.STREAM) != self._is_sse:
+            return None
+        response = transaction.response
+        if response is None or response.opened.stream != recorded.stream or response.opened.framing != "sse":
+            return None
+        key = recorded.capture, recorded.stream
+        if key not in self._frames:
+            self._frames[key] = {frame.number: frame.data for frame in _whole_frames(response)}
+        return self._frames[key].get(recorded.number)
+
+
+def _whole_frames(stream: Stream) -> Iterator[Frame]:
+    """Yield the frames of a stream, those in parts as one."""
+    held: list[Frame] = []
+    for frame in stream.kept:
+        held.append(frame)
+        if not frame.part:
+            yield join_parts(held)
+            held = []
