@@ -4,20 +4,16 @@ Every path begins with a secret token, and only our own page may call: Host, Ori
 because another site's page could reach us under a name of its own (DNS rebinding). GET is the only method.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
+import socket
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from hmac import compare_digest
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from aiohttp import web
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Awaitable, Callable
 
 LOOK_S: Final = 0.05
 """How often to read on the recording of an open page. Costs 12 ms of processor time a second for each visible page."""
@@ -75,7 +71,7 @@ class Recordings(Protocol):
 
 
 class Web:
-    """Serves `recordings` below `/token/` at `port` of the loopback address."""
+    """A server of `recordings` below `/token/` at `port` of the loopback address."""
 
     def __init__(self, recordings: Recordings, token: str, port: int) -> None:
         self._recordings = recordings

@@ -47,7 +47,7 @@ def puppet(*steps: str) -> list[str]:
 def crossed(first: Sequence[First], second: Sequence[Second]) -> list[tuple[First, Second]]:
     """Every pair, for tests that wait for a second or more; in the smallest tier half of them, in which each member still occurs."""
     half = current_tier() is Tier.SAMPLE
-    return [(one, two) for i, one in enumerate(first) for j, two in enumerate(second) if not half or (i + j) % 2 == 0]
+    return [(member, two) for i, member in enumerate(first) for j, two in enumerate(second) if not half or (i + j) % 2 == 0]
 
 
 class Client:
@@ -236,11 +236,11 @@ class Client:
         """Return the capture in the store that this tap writes, or a tap that it started."""
         folder = Path(os.environ["MCPSPY_HOME"]) / "captures"
 
-        def found() -> Path | None:
+        def own_capture() -> Path | None:
             own = next(folder.glob(f"*-{self.pid}.mcpspy"), None)
             return own or next((path for pid in self.running() for path in folder.glob(f"*-{pid}.mcpspy")), None)
 
-        return eventually(found, "a capture")
+        return eventually(own_capture, "a capture")
 
     def records(self) -> list[Record]:
         return list(self.each_record())
@@ -251,27 +251,29 @@ class Client:
     def recorded(self, kind: type[Record], **facts: Any) -> Any:
         """Wait for the first record of this kind with these facts."""
 
-        def found() -> Record | None:
-            records = (one for one in self.records() if isinstance(one, kind))
-            return next((one for one in records if all(getattr(one, name) == value for name, value in facts.items())), None)
+        def matching_record() -> Record | None:
+            records = (record for record in self.records() if isinstance(record, kind))
+            return next(
+                (record for record in records if all(getattr(record, name) == value for name, value in facts.items())), None
+            )
 
-        return eventually(found, f"{kind.__name__} with {facts}")
+        return eventually(matching_record, f"{kind.__name__} with {facts}")
 
 
 def stream(records: list[Record], number: int) -> bytes:
     """Join the frames of a stream."""
-    return b"".join(one.data for one in records if isinstance(one, Frame) and one.stream == number)
+    return b"".join(record.data for record in records if isinstance(record, Frame) and record.stream == number)
 
 
 def closing(records: list[Record], number: int) -> tuple[str, str]:
     """Return who closed a stream, and how."""
-    (close,) = (one for one in records if isinstance(one, Close) and one.stream == number)
+    (close,) = (record for record in records if isinstance(record, Close) and record.stream == number)
     return close.by, close.how
 
 
 def ending(records: list[Record]) -> tuple[Exit, End]:
     """Return how the server ended, and the last record."""
-    (exit,) = (one for one in records if isinstance(one, Exit))
+    (exit,) = (record for record in records if isinstance(record, Exit))
     end = records[-1]
     assert isinstance(end, End)
     return exit, end
@@ -280,7 +282,7 @@ def ending(records: list[Record]) -> tuple[Exit, End]:
 def _pair(over: Channels, number: int) -> tuple[int, int]:
     """Make a connection: our end and the other."""
     if over == "sockets":
-        ours, theirs = (one.detach() for one in socket.socketpair())
+        ours, theirs = (end.detach() for end in socket.socketpair())
     else:
         reading, writing = os.pipe()
         ours, theirs = (writing, reading) if number == 0 else (reading, writing)

@@ -18,7 +18,7 @@ from multidict import CIMultiDictProxy
 from pytest_aiohttp.plugin import AiohttpClient
 from yarl import URL
 
-from mcpspy.cli.web import StoredRecordings
+from mcpspy.cli.stored_recordings import StoredRecordings
 from mcpspy.live.web import MAX_LOOKS, SHUTDOWN_S, Web
 from tests.cli.recording import Recording
 from tests.deadlines import DEADLINE_S
@@ -147,8 +147,8 @@ async def test_everybody_else_finds_nothing(page: Page, recording: Recording) ->
         await page.ask("../"),
         await page.ask("page.html"),
     ]
-    assert {one.status for one in refused} == {404}
-    assert {one.body for one in refused} <= {b"", b"mcpspy: there is nothing here\n", b"mcpspy: Not Found\n"}
+    assert {response.status for response in refused} == {404}
+    assert {response.body for response in refused} <= {b"", b"mcpspy: there is nothing here\n", b"mcpspy: Not Found\n"}
 
 
 async def test_a_recording_is_no_path(page: Page, recording: Recording) -> None:
@@ -192,7 +192,7 @@ async def test_what_has_no_header_is_no_recording_and_hinders_none(page: Page, r
     for number, data in enumerate((b"", b"garbage\n", b'{"mcpspy":99,"reads":99}\n', Path(recording.path).read_bytes()[:40])):
         (folder / f"broken-{number}.mcpspy").write_bytes(data)
     (folder / "folder.mcpspy").mkdir()
-    assert [one["recording"] for one in await page.json("recordings")] == [name_of(recording)]
+    assert [row["recording"] for row in await page.json("recordings")] == [name_of(recording)]
     news = await page.news(name_of(recording))
     assert (await news.next())["rows"]
 
@@ -215,7 +215,7 @@ async def test_rows_texts_and_all_together_are_asked_of_the_stream_s_own_reading
     assert await page.json(f"search?look={look}&q={quote('天気')}") == [2]
     assert await page.json(f"search?look={look}&q=SEARCH") == [2]
     assert (await page.json(f"diagram?look={look}"))["lanes"] == ["claude", "weather"]
-    assert {one["severity"] for one in await page.json(f"findings?look={look}")} <= {"error", "warning", "info"}
+    assert {finding["severity"] for finding in await page.json(f"findings?look={look}")} <= {"error", "warning", "note"}
     assert "tools/call" in await page.json(f"numbers?look={look}")
 
 
@@ -232,8 +232,8 @@ async def test_model_calls_are_told_and_searched_in_prompts_and_answers(page: Pa
     assert line[7:11] == ["gpt", "chat.completions", "m", "ok"]
     look, number = first["look"], line[1]
     row = await page.json(f"row?look={look}&row={number}")
-    assert any("sunny" in one for one in row["description"])
-    assert [one["kind"] for one in row["messages"]] == ["prompt", "answer"]
+    assert any("sunny" in line for line in row["description"])
+    assert [message["kind"] for message in row["messages"]] == ["prompt", "answer"]
     assert await page.json(f"search?look={look}&q={quote('天気')}") == [number]
     assert await page.json(f"search?look={look}&q=SUNNY") == [number]
 

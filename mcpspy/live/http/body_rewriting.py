@@ -6,16 +6,12 @@ takes pieces of a body and returns the bytes to send on, which are the same byte
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...records import Open, Record
+from ...wire.http_body import Body, BodyEnd
 from ...wire.http_fields import with_value, without_field
+from ...wire.http_head import ResponseHead
 from ...wire.sse import BOM, SseEvents, parse, with_data
-
-if TYPE_CHECKING:
-    from ...records import Open, Record
-    from ...wire.http_body import Body, BodyEnd
-    from ...wire.http_head import ResponseHead
-    from .rewriting import Rewriting
+from .rewriting import Rewriting
 
 MAX_HELD_BYTES = 1 << 20
 """A body is kept up to this size; a larger one passes unchanged."""
@@ -84,7 +80,7 @@ class EndpointWatch:
         return payload if self._chunks is None else _chunk(payload)
 
     def _ends_watch(self, event: bytes) -> bool:
-        """True for the first event that a reader dispatches: no endpoint is announced after it."""
+        """Return whether this is the first event that a reader dispatches: no endpoint is announced after it."""
         parsed = parse(event, is_first=self._is_first)
         self._is_first = False
         if parsed.is_dispatched and parsed.type == "endpoint":

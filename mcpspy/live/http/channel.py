@@ -10,13 +10,10 @@ import os
 import socket
 import ssl
 import struct
+from collections.abc import Callable
 from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .reactor import Reactor
+from .reactor import Reactor
 
 READ_BYTES = 1 << 16
 MAX_READ_BYTES = 1 << 18

@@ -1,6 +1,6 @@
 """A client connection and the upstream connection that belongs to it: the data path of an HTTP tap.
 
-    client ──────► Requests ──────► on_client_data ──────► upstream       heads rewritten, bodies as they came
+    client ────► HttpMessages ────► on_client_data ──────► upstream       heads rewritten, bodies as they came
     client ◄────── on_server_data ◄────── ResponseRelay ◄────── upstream  the same, and a few bodies rewritten
 
 Bytes read on one side are stamped, cut on a copy, recorded and sent on. Nothing is retried, no redirect is followed, and nothing is
@@ -10,29 +10,24 @@ host check refuses the request.
 
 from __future__ import annotations
 
+from socket import socket
 from ssl import SSLSocket
 from time import monotonic_ns
-from typing import TYPE_CHECKING
 
 from ...records import CLIENT, MCPSPY, SERVER, Record
-from ...wire.http import Requests
+from ...wire.http import HttpMessages
 from ...wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ...wire.http_head import RequestHead
 from ...wire.sse import event_of_chunk
 from .channel import Channel
+from .context import TapContext
+from .dial import Dial
 from .host_check import Refusal, refusal_response
 from .opaque import OpaqueStreams
 from .recorder import StreamRecorder, note
 from .responses import ResponseRelay
 from .timers import REQUEST_S, RequestTimer, StallTimer
 from .transaction import ProxiedTransaction
-
-if TYPE_CHECKING:
-    from socket import socket
-
-    from .context import TapContext
-    from .dial import Dial
-
 
 MAX_PIPELINED = 64
 """How many requests may wait for their responses on one connection before no more is read from it."""
@@ -63,7 +58,7 @@ class ConnectionPair:
         self._server: Channel | None = None
         self._dial: Dial | None = None
         self._unsent: list[bytes] = []
-        self._requests = Requests()
+        self._requests = HttpMessages.of_requests()
         self._sending: ProxiedTransaction | None = None
         self._refusal: Refusal | None = None
         self._opaque = OpaqueStreams(tap.numbers, self.number)
@@ -261,7 +256,7 @@ class ConnectionPair:
             self._inject(Refusal(status=status, reason=reason), self._tap.now_ns())
 
     def _waiting_for_responses(self) -> bool:
-        """True if the upstream still owes a response."""
+        """Return whether the upstream still owes a response."""
         return any(waiting is not self._sending or self._refusal is None for waiting in self._responses.waiting)
 
     def _refuse_in_turn(self) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
-if TYPE_CHECKING:
-    import socket
-    import ssl
-    from collections.abc import Callable, Sequence
-
-    from ...records import Record, Sink
-    from ...wire.http_head import RequestHead, ResponseHead
-    from .dial import Dial
-    from .reactor import Reactor
-    from .recorder import Numbers
-    from .rewriting import Rewriting
-    from .transaction import RequestPlan, ResponsePlan
+from ...records import Record, Sink
+from ...wire.http_head import RequestHead, ResponseHead
+from .dial import Dial
+from .reactor import Reactor
+from .recorder import Numbers
+from .rewriting import Rewriting
+from .transaction import RequestPlan, ResponsePlan
 
 
 class TapContext(Protocol):

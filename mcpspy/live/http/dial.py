@@ -11,19 +11,16 @@ import socket
 import ssl
 from _thread import start_new_thread
 from collections import deque
+from collections.abc import Callable, Sequence
 from functools import partial
 from select import EPOLLIN, EPOLLOUT
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from .channel import set_options
+from .listener import HttpOrigin
+from .reactor import Reactor, Timer
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from .listener import HttpOrigin
-    from .reactor import Reactor, Timer
-
-    Address: TypeAlias = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
+Address: TypeAlias = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 
 CONNECT_S = 30.0
 """How long an upstream may take to accept a connection, including its name and its TLS."""

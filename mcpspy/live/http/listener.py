@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
 from ...errors import TapError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -131,12 +128,14 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
-def accept_all(listener: socket.socket, enter: Callable[[socket.socket], None]) -> bool:
-    """Accept every client that waits, and call `enter` with each connection, made non-blocking.
+def accept_all(
+    listener: socket.socket, enter: Callable[[socket.socket], None], has_room: Callable[[], bool] = lambda: True
+) -> bool:
+    """Accept every client that waits, as long as `has_room`, and call `enter` with each connection, made non-blocking.
 
-    Returns False if descriptors or memory have run out. Then accept nobody for `REST_S`.
+    Returns False if there is no room, or descriptors or memory have run out. Then accept nobody for `REST_S`.
     """
-    while True:
+    while has_room():
         try:
             client = listener.accept()[0]
         except BlockingIOError:
@@ -147,6 +146,7 @@ def accept_all(listener: socket.socket, enter: Callable[[socket.socket], None]) 
             continue  # the client has left already
         client.setblocking(False)
         enter(client)
+    return False
 
 
 def _is_v6(host: str) -> bool:

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
 from select import EPOLLIN, epoll
 from time import monotonic
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _WAKE_BYTES = 1 << 12
 
@@ -40,9 +37,10 @@ class Timer:
 
 
 class Reactor:
-    """Makes all calls in the thread that is in `run`. A byte written to `wake_fd` wakes it, as `signal.set_wakeup_fd` does.
+    """A loop that makes all calls in the thread that is in `run`.
 
-    A call that raises does not end the loop: `fault` gets the error.
+    A byte written to `wake_fd` wakes it, as `signal.set_wakeup_fd` does. A call that raises
+    does not end the loop: `fault` gets the error.
     """
 
     __slots__ = (

@@ -6,18 +6,14 @@ clients of live servers.
 
 from __future__ import annotations
 
+from itertools import count
 from os.path import basename
-from typing import TYPE_CHECKING
 
-from ...records import CLIENT, Close, Frame, Note, Open, Partial, Record
+from ...records import CLIENT, Close, Frame, Note, Open, Partial, Record, Side
 from ...wire.body import WholeBody
-from ...wire.framing import FRAMINGS
+from ...wire.framing import FRAMINGS, Framing
 from ...wire.http_body import Body, ChunkSizes
 from ...wire.sse import SseEvents
-
-if TYPE_CHECKING:
-    from ...records import Side
-    from ...wire.framing import Framing
 
 FLOW_BYTES = 8
 """A flowing body is recorded from this many bytes on; less waits for what comes next, so that something is left to complete it."""
@@ -26,24 +22,12 @@ FLOW_BYTES = 8
 class Numbers:
     """The next numbers of a capture's streams, transactions and connections."""
 
-    __slots__ = ("connections", "streams", "transactions")
+    __slots__ = ("connection", "stream", "transaction")
 
     def __init__(self) -> None:
-        self.connections = 0
-        self.streams = -1
-        self.transactions = 0
-
-    def connection(self) -> int:
-        self.connections += 1
-        return self.connections
-
-    def stream(self) -> int:
-        self.streams += 1
-        return self.streams
-
-    def transaction(self) -> int:
-        self.transactions += 1
-        return self.transactions
+        self.connection = count(1).__next__
+        self.stream = count().__next__
+        self.transaction = count(1).__next__
 
 
 class StreamRecorder:
@@ -125,7 +109,7 @@ class StreamRecorder:
 
     @property
     def waits_since_ns(self) -> int | None:
-        """Since when the beginning of a frame waits for its end; None if none does, or if that is recorded."""
+        """The time since which the beginning of a frame waits for its end; None if none waits, or if that is recorded."""
         if self._flows:  # the few bytes held go with what comes next
             return None
         return self._first_ns if self.is_open and self._framing.held_bytes and self._reported_ns != self._first_ns else None

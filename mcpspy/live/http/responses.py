@@ -7,19 +7,16 @@ due to `records` and `out`.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 from ...records import CLIENT, SERVER, Frame, Record
-from ...wire.http import Responses
+from ...wire.http import HttpMessages
 from ...wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ...wire.http_head import ResponseHead
 from .body_rewriting import EndpointWatch, MetadataHold
+from .context import TapContext
+from .opaque import OpaqueStreams
 from .recorder import StreamRecorder, note
-
-if TYPE_CHECKING:
-    from .context import TapContext
-    from .opaque import OpaqueStreams
-    from .transaction import ProxiedTransaction
+from .transaction import ProxiedTransaction
 
 
 class ResponseRelay:
@@ -37,7 +34,7 @@ class ResponseRelay:
         self._tap = tap
         self._number = number
         self._opaque = opaque
-        self._responses = Responses()
+        self._responses = HttpMessages.of_responses()
         self._body_rewriting: EndpointWatch | MetadataHold | None = None
         self.waiting: deque[ProxiedTransaction] = deque()
         self.is_raw = False

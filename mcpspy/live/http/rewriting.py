@@ -34,13 +34,9 @@ class Rewriting:
         mine, named = origin(self.own_origin), origin(value.decode("latin-1").strip())
         return str(self.upstream).encode() if named is not None and named == mine else value
 
-    def url(self, text: str) -> str:
-        """Rewrite a URL at the upstream's origin to our origin; any other stays."""
-        return self.own_origin + after_origin(text) if origin(text) == self.upstream else text
-
     def location(self, value: bytes) -> bytes:
-        """Rewrite the value of a Location field."""
-        return self.url(value.decode("latin-1")).encode("latin-1")
+        """Rewrite the value of a Location field, by the rule for an `endpoint`."""
+        return self.endpoint(value.decode("latin-1")).encode("latin-1")
 
     def challenge(self, value: bytes) -> bytes:
         """Rewrite the address of the resource's metadata in the value of a WWW-Authenticate field; the rest stays."""
@@ -52,7 +48,7 @@ class Rewriting:
         end = text.find('"', start)
         if end < 0:
             return value
-        return (text[:start] + self.url(text[start:end]) + text[end:]).encode("latin-1")
+        return (text[:start] + self.endpoint(text[start:end]) + text[end:]).encode("latin-1")
 
     def endpoint(self, uri: str) -> str:
         """Rewrite the URI of an `endpoint` event. A relative one stays; an absolute one at the upstream becomes ours."""
@@ -71,13 +67,19 @@ class Rewriting:
         return data if uri is None else _replace_member(data, uri, self.endpoint(uri))
 
     def metadata(self, body: bytes) -> bytes:
-        """Rewrite the value of `resource` in protected-resource metadata (RFC 9728); every other byte stays."""
+        """Rewrite the value of `resource` in protected-resource metadata (RFC 9728); every other byte stays.
+
+        Only the upstream's origin as the user named it is rewritten: clients compare a resource with the URL that they were given,
+        and one that does not match without a tap must not match with it.
+        """
         try:
             text = body.decode()
         except UnicodeDecodeError:
             return body
         resource = _member(text, "resource")
-        return body if resource is None else _replace_member(text, resource, self.url(resource)).encode()
+        if resource is None or origin(resource) != self.upstream:
+            return body
+        return _replace_member(text, resource, self.own_origin + after_origin(resource)).encode()
 
     def third_party(self, data: str) -> str | None:
         """Return the third party that an `endpoint` names: an origin, or one with a user's name; None if it names none.
@@ -100,7 +102,8 @@ class Rewriting:
         if named == self.upstream or named in self.allowed_endpoints:
             return True
         local: Authority = named.authority
-        return (local.is_loopback or local.is_any) and local.port == self.upstream.authority.port
+        is_local = local.is_loopback or local.is_any
+        return is_local and local.port == self.upstream.authority.port and named.scheme == self.upstream.scheme
 
 
 def _without_user(uri: str) -> str:

@@ -6,6 +6,8 @@ It listens, begins a connection pair for each client, and closes them all at its
 from __future__ import annotations
 
 import logging
+import os
+import resource
 import signal
 import socket
 import ssl
@@ -13,10 +15,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from select import EPOLLIN
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ...errors import TapError
-from ...records import MCPSPY, Frame, Note
+from ...records import MCPSPY, Frame, Note, Record, Sink
+from ...wire.http_head import RequestHead, ResponseHead
 from ..native import keep_freed_memory
 from .channel import set_options
 from .connection_pair import ConnectionPair
@@ -28,10 +31,6 @@ from .recorder import Numbers, fault_text, note
 from .rewriting import Rewriting
 from .transaction import RequestPlan, ResponsePlan
 
-if TYPE_CHECKING:
-    from ...records import Record, Sink
-    from ...wire.http_head import RequestHead, ResponseHead
-
 _log = logging.getLogger("mcpspy.live")
 
 _Key = TypeVar("_Key")
@@ -40,6 +39,9 @@ _Value = TypeVar("_Value")
 MAX_REMEMBERED = 256
 MAX_REMEMBERED_BYTES = 1 << 12
 """How many heads, up to this size, are kept with their plans; then all are forgotten."""
+
+SPARE_DESCRIPTORS = 4
+"""How many descriptors are kept free for what takes one for a moment, such as a name lookup."""
 
 
 class HttpTap:
@@ -74,11 +76,11 @@ class HttpTap:
         self._tls = tls
         self._speaks_mcp = speaks_mcp
         self._pairs: set[ConnectionPair] = set()
-        self._rewritings: dict[str, Rewriting] = {}
         self._request_plans: dict[bytes, RequestPlan] = {}
         self._response_plans: dict[tuple[bytes, str], ResponsePlan] = {}
         self._has_noted_tls = False
         self._listener: socket.socket | None = None
+        self._own_descriptors = 0
         self.reactor = Reactor(self.fault)
 
     def record_to(self, sink: Sink) -> None:
@@ -134,6 +136,9 @@ class HttpTap:
     def relay(self, listener: socket.socket, ready: Callable[[], None]) -> None:
         """Let clients in until the reactor is stopped."""
         self._listener = listener
+        lowest_free = os.dup(listener.fileno())
+        os.close(lowest_free)
+        self._own_descriptors = lowest_free + SPARE_DESCRIPTORS
         listener.listen(BACKLOG)
         listener.setblocking(False)
         self.reactor.watch(listener.fileno(), EPOLLIN, self._enter)
@@ -160,9 +165,14 @@ class HttpTap:
     def _enter(self, events: int) -> None:
         """Let in every client that waits."""
         assert self._listener is not None
-        if not accept_all(self._listener, self._let_in):
+        if not accept_all(self._listener, self._let_in, self._has_room):
             self.reactor.change(self._listener.fileno(), 0)
             self.reactor.later(REST_S, partial(self.reactor.change, self._listener.fileno(), EPOLLIN))
+
+    def _has_room(self) -> bool:
+        """Return whether there are descriptors for one more client and for its connection to the upstream."""
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return most == resource.RLIM_INFINITY or self._own_descriptors + 2 * len(self._pairs) + 2 <= most
 
     def _let_in(self, client: socket.socket) -> None:
         try:
@@ -209,11 +219,7 @@ class HttpTap:
     def _rewriting(self, host: bytes | None) -> Rewriting:
         """Return the rewriting for a client with this Host field."""
         own = str(self.own) if host is None else host.decode("latin-1")
-        rewriting = self._rewritings.get(own)
-        if rewriting is None:
-            rewriting = Rewriting(upstream=self.upstream, own=own, allowed_endpoints=self._allowed_endpoints)
-            _remember(self._rewritings, own, rewriting)
-        return rewriting
+        return Rewriting(upstream=self.upstream, own=own, allowed_endpoints=self._allowed_endpoints)
 
     def forget(self, pair: object) -> None:
         """Forget a connection pair whose client has gone."""

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic, monotonic_ns
-from typing import TYPE_CHECKING
 
-from ...records import Stall
+from ...records import Record, Stall
 from ..stdio.pump import PARTIAL_NS, STALL_NS
-
-if TYPE_CHECKING:
-    from ...records import Record
-    from .channel import Channel
-    from .context import TapContext
-    from .reactor import Reactor, Timer
-    from .recorder import StreamRecorder
+from .channel import Channel
+from .context import TapContext
+from .reactor import Reactor, Timer
+from .recorder import StreamRecorder
 
 REQUEST_S = 30.0
 """How long a request may take from one read to the next, and its head in all: a client that dribbles one holds a connection."""

@@ -6,18 +6,14 @@ responses that may have to be read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ...wire.body import body_framing
 from ...wire.http_fields import with_mapped_values, with_value
+from ...wire.http_head import RequestHead, ResponseHead
+from .host_check import HostCheck, Refusal
+from .recorder import StreamRecorder
 from .rewriting import METADATA_PREFIX, Rewriting
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...wire.http_head import RequestHead, ResponseHead
-    from .host_check import HostCheck, Refusal
-    from .recorder import StreamRecorder
 
 
 class RequestPlan:

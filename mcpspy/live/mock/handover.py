@@ -5,16 +5,14 @@ The script decides what goes to the server and when (`replay.mock.pass_through`)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ...records import SERVER, Note, Open
+from ...records import SERVER, Note, Open, Record, Sink
 from ...wire.http_body import Body
 from ..http.recorder import StreamRecorder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...records import Record, Sink
     from ...replay.mock.pass_through import PassThrough
     from ...replay.mock.scheduled_send import ScheduledSend
     from ..upstream.pass_through import PassThroughThread

@@ -8,34 +8,35 @@ live API's own. Nothing is sent twice: clients retry by themselves.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...errors import UpstreamError
 from ...replay.mock.http.answer import playable_fields
+from ...replay.mock.matching import RequestMatcher
 from ...replay.mock.miss import Miss
-from ...replay.mock.recorded_prompts import api_error, prompt_exchange, scaled_delay_ns, with_scaled_retry
+from ...replay.mock.recorded_prompts import (
+    PromptReply,
+    RecordedPrompt,
+    api_error,
+    prompt_exchange,
+    scaled_delay_ns,
+    with_scaled_retry,
+)
 from ...replay.mock.scheduled_send import LiveServerBytes
 from ...transcript.http.head import EVENT_STREAM, read_head
 from ...transcript.model import Exchange
 from ...wire.encodings import decode_body
-from ...wire.http import Responses
+from ...wire.http import HttpMessages
 from ...wire.http_body import Body, BodyEnd, OpaqueBytes, RefusedBytes
 from ...wire.http_head import ResponseHead
 from ...wire.sse import SseEvents
 from ..http.recorder import note
 from ..upstream.http import HttpTransport, UnreachableError
-from .http.response import ignore
+from .http.connection import Request, Response, Serving, ignore
 from .http.server import ListeningMock
-
-if TYPE_CHECKING:
-    import ssl
-
-    from ...replay.mock.matching import RequestMatcher
-    from ...replay.mock.recorded_prompts import PromptReply, RecordedPrompt
-    from .http.connection import Serving
-    from .http.response import Request, Response
 
 MISSING = "capture"
 """What refuses a prompt whose reply is not in the capture, in the text of a miss."""
@@ -63,7 +64,7 @@ _OWN: Final = frozenset(
 
 
 class LlmMock(ListeningMock):
-    """Plays `recorded` to all clients. Its clock began at `begin_ns` of the monotonic one.
+    """A mock that plays `recorded` to all clients. Its clock began at `begin_ns` of the monotonic one.
 
     `matcher` finds recorded prompts. `plays_nearest` means that a miss is answered with the nearest reply; with a `pass_through` a
     live API answers it.
@@ -260,8 +261,7 @@ class LlmPassThrough:
         except (UnreachableError, UpstreamError) as error:
             self._tell(f"{self._api.origin} cannot be reached: {error}")
             if response.is_open:
-                text = f"mcpspy: {self._api.origin} cannot be reached: {error}\n"
-                response.whole(502, [("Content-Type", "text/plain; charset=utf-8")], text.encode(), injected=True)
+                response.refuse(502, f"{self._api.origin} cannot be reached: {error}")
             return
         await relay.is_over.wait()
 
@@ -286,7 +286,7 @@ class LlmRelay(asyncio.Protocol):
         self._method = head.partition(b" ")[0]
         self._response = response
         self._transport: asyncio.Transport | None = None
-        self._responses = Responses()
+        self._responses = HttpMessages.of_responses()
         self._head: ResponseHead | None = None
         self._body: list[bytes] = []
         self._events: SseEvents | None = None
@@ -372,7 +372,7 @@ def refuse(request: Request, response: Response, miss: Miss) -> None:
 
 
 def is_anthropic(request: Request) -> bool:
-    """True if a request is for Anthropic's API."""
+    """Return whether a request is for Anthropic's API."""
     return bool(request.value(b"anthropic-version")) or request.path.endswith("/messages")
 
 

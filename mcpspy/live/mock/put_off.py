@@ -32,7 +32,7 @@ class PutOffSends(Generic[Receiver]):
         return self._due[0][0] if self._due else 0
 
     def must_wait(self, send: ScheduledSend) -> bool:
-        """True if a send is not due at once."""
+        """Return whether a send is not due at once."""
         return bool(self._speed and (send.delay_ns or send.state in self._earliest_ns))
 
     def add(self, send: ScheduledSend, receiver: Receiver, now_ns: int) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open
 from ...replay.mock.batches import Batches
-from ...replay.mock.scheduled_send import LiveServerBytes
+from ...replay.mock.scheduled_send import LiveServerBytes, UnendedLine
 from ...transcript.decoder import Decoder
 from ...transcript.message import Message
 from ...transcript.model import CaptureInfo, Kind
@@ -52,7 +52,7 @@ _ENDING: Final = {"SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"}
 
 
 class Mock:
-    """Plays `script` to the client at our standard streams.
+    """A mock that plays `script` to the client at our standard streams.
 
     Its clock began at `begin_ns` of the monotonic one; signals are read from `signals_fd`. `speed` is how many times faster than
     recorded it answers, 0 being at once. `tell` gets each miss, for the user. With a `handover` a live server answers from a miss on,
@@ -246,7 +246,7 @@ class Mock:
             elif exit is None and self._script.is_due(send):
                 exit = send.exit
                 self._add(send, records, lines)
-        self._write(records, lines)
+        self._write(records, lines, is_last=exit is not None)
         if exit is not None:
             self._exit(exit)
 
@@ -258,7 +258,7 @@ class Mock:
             if not self._script.is_due(send):
                 continue
             if send.exit is not None:
-                self._write(records, lines)
+                self._write(records, lines, is_last=True)
                 self._exit(send.exit)
                 return
             self._add(send, records, lines)
@@ -272,12 +272,14 @@ class Mock:
             records.append(Note(at_ns=self.now_ns(), topic="miss", text=send.miss.sentence))
             self._tell(send.miss)
 
-    def _write(self, records: list[Record], lines: Sequence[bytes]) -> None:
-        """Record what was read and what is sent, with one write; then send it."""
+    def _write(self, records: list[Record], lines: Sequence[bytes], *, is_last: bool = False) -> None:
+        """Record what was read and what is sent, with one write; then send it. `is_last`: the process ends after it."""
         if not records and not lines:
             return
         now_ns = self.now_ns()
         frames = [self._frame(now_ns, line) for line in lines]
+        if frames and isinstance(lines[-1], UnendedLine) and (is_last or self._stops_ns):
+            frames[-1].data = bytes(lines[-1])
         data = b"".join(frame.data for frame in frames)
         self._sink([*records, *frames])
         if data and not self._is_gone:

@@ -188,7 +188,7 @@ def pipe_name(fd: int) -> str:
 
 
 def holds_pipe(pid: int, pipe_names: set[str]) -> bool:
-    """True if the process has one of these pipes open. False if the system does not list descriptors."""
+    """Return whether the process has one of these pipes open; false if the system does not list descriptors."""
     try:
         descriptors = os.listdir(f"/proc/{pid}/fd")
     except OSError:

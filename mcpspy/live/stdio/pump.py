@@ -67,7 +67,7 @@ class Readiness:
 
 
 class Pump:
-    """Moves one stream from the descriptor `source`, written by one side, to `target`, read by the other.
+    """A pump that moves one stream from the descriptor `source`, written by one side, to `target`, read by the other.
 
     `over` means that nothing more will be read; `finished` that nothing more will be sent and the target is closed; `broken` that the
     target has lost its reader, so what still comes is recorded and not sent; `left` that the writer has gone while the reader keeps
@@ -303,7 +303,7 @@ class Pump:
     def _break(self, now_ns: int, unsent_bytes: int = 0) -> None:
         """Record that the target has lost its reader, and drop these bytes and those that wait."""
         undelivered_bytes = unsent_bytes or len(self._pending)
-        extra = {"undelivered_bytes": undelivered_bytes} if undelivered_bytes else None
+        extra = {"undelivered_bytes": undelivered_bytes} if undelivered_bytes else {}
         self._sink((Close(at_ns=now_ns, stream=self._stream, by=self.reader, how="broken", extra=extra),))
         was_blocked, self._pending = bool(self._pending), memoryview(b"")
         self.broken = True

@@ -11,7 +11,7 @@ from _thread import start_new_thread
 from select import POLLIN
 from time import monotonic_ns
 
-from ...records import CLIENT, SERVER, Exit, Note, Open, Spawn
+from ...records import CLIENT, OTHER_SIDE, SERVER, Exit, Note, Open, Spawn
 from ...wire.lines import Lines
 from . import signals
 from .process import ListedProcess, descendants, holds_pipe, pipe_name, process
@@ -50,8 +50,9 @@ class StdioTap:
     """
 
     __slots__ = (
-        "_alarm_ns", "_begin_ns", "_changed", "_child", "_drain_ns", "_met", "_parent", "_parent_ns", "_pipes", "_pumps", "_put_off",
-        "_put_off_ns", "_ready", "_shutdown", "_signals_fd", "_sink", "_start", "_status", "_stderr", "_stdin", "_stdout", "_streams",
+        "_alarm_ns", "_begin_ns", "_changed", "_child", "_drain_ns", "_left", "_met", "_parent", "_parent_ns", "_pipes", "_pumps",
+        "_put_off", "_put_off_ns", "_ready", "_shutdown", "_signals_fd", "_sink", "_start", "_status", "_stderr", "_stdin",
+        "_stdout", "_streams",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +74,7 @@ class StdioTap:
         self._alarm_ns = 0
         self._changed = False
         self._met: set[int] = set()
+        self._left: list[ListedProcess] = []
         self._parent = os.getppid()
         self._pipes = {pipe_name(fd) for fd in (child.stdin, child.stdout, child.stderr)}
         self._stdin = self._pump(0, 0, child.stdin)
@@ -104,6 +106,7 @@ class StdioTap:
             self._stdin.on_reader_exit()
         for pump in self._pumps:
             pump.stop()
+        self._look_again()
         return 128 + SIGKILL if self._status is None else self._status
 
     def _pump(self, stream: int, source: int, target: int) -> Pump:
@@ -113,7 +116,7 @@ class StdioTap:
             source,
             target,
             writer=writer,
-            reader=SERVER if writer == CLIENT else CLIENT,
+            reader=OTHER_SIDE[writer],
             framing=framing(),
             sink=self._sink,
             ready=self._ready,
@@ -155,7 +158,7 @@ class StdioTap:
             self._shutdown.on_leftovers(now_ns)
 
     def _over(self) -> bool:
-        """True once the server has ended, everything it sent is delivered, and no process is left that should end with it."""
+        """Return whether the server has ended, all it sent is delivered, and no process is left that should end with it."""
         if self._shutdown.stage == "given up":
             return True
         if self._status is None or not all(pump.over and pump.finished for pump in (self._stdout, self._stderr)):
@@ -269,7 +272,8 @@ class StdioTap:
     def _exited(self, status: int) -> None:
         now_ns = self.now_ns()
         self._drain_ns = now_ns + DRAIN_NS
-        left = tuple({"pid": process.pid, "name": process.name} for process in self._descendants())
+        self._left = self._descendants()
+        left = tuple({"pid": process.pid, "name": process.name} for process in self._left)
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             self._status = 128 + number
@@ -277,6 +281,19 @@ class StdioTap:
         else:
             self._status = os.WEXITSTATUS(status)
             self._sink((Exit(at_ns=now_ns, pid=self._child.pid, code=self._status, descendants=left),))
+
+    def _look_again(self) -> None:
+        """Record whether what the server left has ended too. It costs the client no time: pipes that are held are read for DRAIN_NS.
+
+        Where nothing holds them, the tap ends at once, and that a process still runs then says nothing about it.
+        """
+        if not self._left:
+            return
+        if not {process.pid for process in self._left} & {process.pid for process in self._descendants()}:
+            self._sink((descendants_ended(self.now_ns()),))
+        elif not self._drain_ns:
+            text = "processes that the server left still run"
+            self._sink((Note(at_ns=self.now_ns(), topic="descendants-running", text=text),))
 
     def _forward(self, number: int) -> None:
         """Forward a signal at once. One that ends a process comes from the client: the server gets the end of its input too."""
@@ -295,6 +312,11 @@ class StdioTap:
             self._met.add(number)
             self._stdin.stop()
             self._on_change()
+
+
+def descendants_ended(at_ns: int) -> Note:
+    """Return the note that what the server left has ended."""
+    return Note(at_ns=at_ns, topic="descendants-ended", text="the processes that the server left have ended")
 
 
 def streams(framing: type[StdioFraming] = Lines) -> tuple[tuple[int, Side, str, type[StdioFraming]], ...]:
@@ -328,7 +350,7 @@ def _is_in_our_group(pid: int) -> bool:
 
 
 def _keys_reach_us() -> bool:
-    """True if the terminal sends the signals of its keys to our process group. A client that draws its own screen turns them off."""
+    """Return whether the terminal sends the signals of its keys to our group. A client that draws its own screen turns them off."""
     import termios
 
     try:

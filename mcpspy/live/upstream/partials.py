@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...records import Sink
-    from ..http.recorder import StreamRecorder
+from ...records import Sink
+from ..http.recorder import StreamRecorder
 
 PARTIAL_S: Final = 5.0
 

@@ -1,7 +1,7 @@
 """The live server of a mock: an upstream client that is started once it is needed, and is sent one message after the other.
 
     mock ── put ──► Courier ──► UpstreamClient ──► live server
-    mock ◄── news ◄── Courier ◄── callbacks ◄── UpstreamClient
+    mock ◄── news ◄── Courier ◄── reports ◄── UpstreamClient
 
 News is a call of a method of `NewsListener`, made later: the mock makes it in its own thread. Nothing is sent twice.
 """
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from ...errors import UpstreamError
 from ...replay.mock.pass_through import CancelRequest
+from .protocol import ServerListener
 
 if TYPE_CHECKING:
     import asyncio
@@ -34,29 +35,17 @@ JOIN_S: Final = 1.8
 MAX_NEWS: Final = 1_000
 """How much news may wait for the mock before no more is read from the server."""
 
-MakeClient: TypeAlias = "Callable[[Courier], UpstreamClient]"
+MakeClient: TypeAlias = "Callable[[ServerListener], UpstreamClient]"
 
 
-class NewsListener(Protocol):
-    """Takes the news of a live server."""
+class NewsListener(ServerListener, Protocol):
+    """A receiver of the news of a live server: also how it began and ended."""
 
     def on_reached(self) -> None:
         """Note that the server was started, or can be reached."""
 
     def on_late(self, patience_s: float) -> None:
         """Take a handshake for failed that is not over so long after the server was reached."""
-
-    def on_message(self, data: bytes, about: str | None) -> None:
-        """Take a message, on the stream of the request `about`."""
-
-    def on_failed(self, failure: Failure) -> None:
-        """Note that a message will get no answer."""
-
-    def on_stderr(self, data: bytes) -> None:
-        """Take what the server wrote to its stderr."""
-
-    def on_lost(self, why: str) -> None:
-        """Note that the server is gone, or never was there."""
 
     def on_left(self, status: int | None) -> None:
         """Note that the server was left. `status` is the exit status of a process, and 4 if it could not be started."""
@@ -66,7 +55,7 @@ News: TypeAlias = Callable[[NewsListener], None]
 
 
 class Courier:
-    """Runs one upstream client in an event loop; its methods `on_…` are that client's callbacks. `report` takes the news.
+    """A runner of one upstream client in an event loop; it listens to that client. `report` takes the news.
 
     `handshake_s` after the server was reached comes `on_late`.
     """

@@ -7,19 +7,11 @@ which request, and never sends anything twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 MAX_MESSAGE_BYTES = 1 << 26
 """A longer message (64 MiB) is recorded and not reported: a server that never ends its line must not take all memory."""
-
-OnMessage: TypeAlias = Callable[[bytes, str | None], None]
-"""Takes one JSON-RPC message of the server, without its line end; the messages of a batch come one by one. The second argument is the
-id key of the request on whose own stream it came (HTTP), or None."""
-
-OnLost: TypeAlias = Callable[[str], None]
-"""Takes the reason why the server is gone. Called once, after the last message; not called after our own `close`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +27,35 @@ class Failure:
     why: str
 
 
-OnFailed: TypeAlias = Callable[[Failure], None]
+def cancellation(id: str) -> bytes:
+    """Write the notification that cancels the request with this id key."""
+    return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}' % id.encode()
+
+
+class ServerListener(Protocol):
+    """A receiver of what an upstream client reports.
+
+    It is called in the thread of the event loop, one call at a time, and must not block.
+    """
+
+    def on_message(self, data: bytes, about: str | None) -> None:
+        """Take one JSON-RPC message of the server, without its line end; the messages of a batch come one by one.
+
+        `about` is the id key of the request on whose own stream it came (HTTP), or None.
+        """
+
+    def on_failed(self, failure: Failure) -> None:
+        """Note that a message will get no answer."""
+
+    def on_lost(self, why: str) -> None:
+        """Note that the server is gone. Called once, after the last message; not called after our own `close`."""
+
+    def on_stderr(self, data: bytes) -> None:
+        """Take what a process wrote to its stderr, which is recorded already."""
 
 
 class UpstreamClient(Protocol):
-    """A client of one live server. Its callbacks are called one at a time, in the thread of the event loop, and must not block."""
+    """A client of one live server, which reports to a `ServerListener`."""
 
     async def start(self) -> None:
         """Start the server, or connect to it. Raises: UpstreamError: if it cannot be."""
@@ -48,7 +64,7 @@ class UpstreamClient(Protocol):
         """Send one JSON-RPC message, with or without a line end. It is written once, whatever becomes of it.
 
         Returns when it is written. Over HTTP, for all but requests, returns when the server has accepted it, so that the next message
-        comes after it. A server that is gone raises nothing: `on_lost` or `on_failed` is called.
+        comes after it. A server that is gone raises nothing: the listener's `on_lost` or `on_failed` is called.
         """
 
     async def cancel(self, id: str) -> None:
@@ -59,7 +75,3 @@ class UpstreamClient(Protocol):
 
     async def close(self) -> None:
         """Leave the server; a process is ended. Afterwards everything is recorded. May be called again."""
-
-
-def ignore(_: object) -> None:
-    """Do nothing: a callback that is not needed."""

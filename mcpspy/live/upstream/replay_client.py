@@ -8,19 +8,15 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable
+from typing import Final
 
-from ...records import SERVER, Frame, Note
+from ...records import SERVER, Frame, Note, Sink
+from ...replay.client.player import PlanPlayer, PlayedMessage
 from ...transcript.decoder import message_of
 from ...transcript.model import CaptureInfo
 from ...wire.jsonrpc import cut
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ...records import Sink
-    from ...replay.client.player import PlanPlayer, PlayedMessage
-    from .protocol import Failure, UpstreamClient
+from .protocol import Failure, ServerListener, UpstreamClient
 
 POLL_S: Final = 0.02
 
@@ -30,13 +26,13 @@ END_S: Final = 2.0
 
 def run_replay_client(
     player: PlanPlayer,
-    make: Callable[[ReplayClient], UpstreamClient],
+    make: Callable[[ServerListener], UpstreamClient],
     *,
     sink: Sink,
     now_ns: Callable[[], int],
     is_process: bool = False,
 ) -> None:
-    """Play to one server until the end, and block until then. `make` makes the upstream client, with the replay client's callbacks.
+    """Play to one server until the end, and block until then. `make` makes the upstream client, to which the replay client listens.
 
     `is_process` means that the server has ended once it does not take a message, as on stdio.
     Raises: UpstreamError: if the server cannot be started or reached;
@@ -58,7 +54,7 @@ def run_replay_client(
 
 
 class ReplayClient:
-    """Plays to one server. Its methods `on_…` are the callbacks of the upstream client that `run` gets."""
+    """A client that plays to one server, and listens to the upstream client that `run` gets."""
 
     __slots__ = ("_player", "_is_done", "_is_process", "_now_ns", "_refused", "_out", "_sink", "_capture", "_noted", "_wake")
 
@@ -93,13 +89,13 @@ class ReplayClient:
 
     # Called by the upstream client
 
-    def on_message(self, payload: bytes, _about: str | None = None) -> None:
+    def on_message(self, data: bytes, about: str | None = None) -> None:
         """Take a message of the server."""
         if self._is_done:
             return
         now_ns = self._now_ns()
-        frame = Frame(0, now_ns, now_ns, payload)
-        for piece in cut(payload):
+        frame = Frame(0, now_ns, now_ns, data)
+        for piece in cut(data):
             self._push(self._player.feed(message_of(self._capture, SERVER, frame, piece), now_ns))
         misses = self._player.report.misses
         for miss in misses[self._noted :]:
@@ -122,6 +118,9 @@ class ReplayClient:
             self._player.lose(why)
             self._out.clear()
             self._wake.set()
+
+    def on_stderr(self, data: bytes) -> None:
+        """Do nothing: it is in the capture."""
 
     # Sending and waiting
 

@@ -9,23 +9,20 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urljoin
 
 from ...errors import UpstreamError
+from ...records import Sink
 from ...transcript.model import HTTP_REDIRECTS
+from ...wire.http_head import ResponseHead
 from ...wire.jsonrpc import cut, parse
+from ...wire.sse import SseEvent
 from ..http.listener import origin
+from ..http.recorder import Numbers
 from .headers import UpstreamMessage
-from .http import HttpTransport, UnreachableError, target_of
-from .protocol import Failure, OnFailed, OnLost, OnMessage, ignore
-
-if TYPE_CHECKING:
-    from ...records import Sink
-    from ...wire.http_head import ResponseHead
-    from ...wire.sse import SseEvent
-    from ..http.recorder import Numbers
-    from .transaction import OutgoingRequest
+from .http import HttpTransport, OutgoingRequest, UnreachableError, target_of
+from .protocol import Failure, ServerListener, cancellation
 
 ENDPOINT_S: Final = 30.0
 """How long the stream may take to name its endpoint."""
@@ -34,14 +31,11 @@ TAKEN_S: Final = 10.0
 """How long to wait for the 202 to a message before the next is sent anyway."""
 
 _PLAIN: Final = (b"Accept-Encoding", b"identity")
-_ADVICE: Final = "Is this a server of HTTP+SSE? One of Streamable HTTP is spoken to at another address, often /mcp"
+_ADVICE: Final = "Is this the address of the stream of an HTTP+SSE server, which is often /sse?"
 
 
 class SseClient:
-    """A client of the server whose stream is at `url`. `headers` are put into every request.
-
-    `numbers` may be shared by clients whose records go into one capture.
-    """
+    """A client of the server whose stream is at `url`. `headers` are put into every request."""
 
     def __init__(
         self,
@@ -49,15 +43,13 @@ class SseClient:
         *,
         sink: Sink,
         now_ns: Callable[[], int],
-        on_message: OnMessage,
-        on_lost: OnLost,
-        on_failed: OnFailed = ignore,
+        listener: ServerListener,
         headers: Sequence[tuple[bytes, bytes]] = (),
         tls: ssl.SSLContext | None = None,
         numbers: Numbers | None = None,
     ) -> None:
         self._transport = HttpTransport(url, sink=sink, now_ns=now_ns, headers=headers, tls=tls, numbers=numbers)
-        self._on_message, self._on_lost, self._on_failed = on_message, on_lost, on_failed
+        self._listener = listener
         self._target = ""
         self._stream: OutgoingRequest | None = None
         self._named = asyncio.Event()
@@ -102,7 +94,7 @@ class SseClient:
             pass  # some servers answer a POST when the call is done, or never
 
     async def cancel(self, id: str) -> None:
-        await self.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}' % id.encode())
+        await self.send(cancellation(id))
 
     def hold(self, *, holds: bool) -> None:
         self._transport.hold(holds=holds)
@@ -136,9 +128,9 @@ class SseClient:
         """End the session, which ends with its stream."""
         if not self._named.is_set():
             self._refuse(why or "its stream ended before it named an endpoint")
-        elif not self._is_lost and not self._is_leaving:
+        elif not (self._is_lost or self._is_leaving or self._why):
             self._is_lost = True
-            self._on_lost(f"the server's stream ended: {why}" if why else "the server has ended its stream")
+            self._listener.on_lost(f"the server's stream ended: {why}" if why else "the server has ended its stream")
 
     def _name(self, data: str) -> None:
         uri = data
@@ -166,7 +158,7 @@ class SseClient:
             if piece.kind in ("result", "error") and piece.id is not None:
                 self._waiting.pop(piece.id, None)
             if piece.kind != "malformed":
-                self._on_message(piece.raw, None)
+                self._listener.on_message(piece.raw, None)
 
     # POSTs
 
@@ -176,9 +168,9 @@ class SseClient:
             return
         for id in message.ids:
             if self._waiting.pop(id, None) is not None:
-                self._on_failed(Failure(id=id, method=message.method, status=status, why=why))
+                self._listener.on_failed(Failure(id=id, method=message.method, status=status, why=why))
         if not message.ids:
-            self._on_failed(Failure(id=None, method=message.method, status=status, why=why))
+            self._listener.on_failed(Failure(id=None, method=message.method, status=status, why=why))
 
 
 class _Post:
@@ -210,5 +202,5 @@ class _Post:
 
 
 def _is_sound(url: str) -> bool:
-    """True if a URL can be written in a request line."""
+    """Return whether a URL can be written in a request line."""
     return url.isascii() and url.isprintable() and " " not in url

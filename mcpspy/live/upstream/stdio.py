@@ -11,29 +11,25 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from select import POLLOUT, poll
-from typing import TYPE_CHECKING
 
 from ...errors import UpstreamError
-from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open, Spawn, Stall
+from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open, Record, Sink, Spawn, Stall
+from ...wire.framing import StdioFraming
 from ...wire.http_body import Body
 from ...wire.jsonrpc import cut
 from ...wire.lines import Lines
 from ..http.recorder import StreamRecorder
 from ..stdio import signals
 from ..stdio.process import in_session, process, restore_locale
-from ..stdio.tap import streams
+from ..stdio.tap import descendants_ended, streams
 from .partials import Partials
-from .protocol import MAX_MESSAGE_BYTES, Failure, OnFailed, OnLost, OnMessage, ignore
-
-if TYPE_CHECKING:
-    from ...records import Record, Sink
-    from ...wire.framing import StdioFraming
+from .protocol import MAX_MESSAGE_BYTES, Failure, ServerListener, cancellation
 
 INPUT_S = 2.0
 """From the end of the input to SIGTERM, and from there to SIGKILL, as in the SDKs (mcp 2.3.0, TypeScript SDK 1.32.2)."""
 
 DRAIN_S = 0.5
-"""How long pipes that others still hold are read after the server's exit. What it wrote itself is there at once."""
+"""How long pipes that others still hold are read after the server's exit, and what it left may take to end by itself."""
 
 STALL_S = 1.0
 """After how long it is recorded that the server does not read its input."""
@@ -55,7 +51,7 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 
 
 class StdioClient:
-    """A client of the server `argv`. `on_stderr` takes what the server writes there, which is recorded too; `to_stderr` shows it.
+    """A client of the server `argv`. What the server writes to its stderr is recorded, and `to_stderr` shows it.
 
     `patience_s` is how long to wait after the end of the input before SIGTERM, and then before SIGKILL. `framing` is that of the
     messages. `status` is the exit status once the server has ended: its own, or 128 + n if signal n ended it.
@@ -67,17 +63,14 @@ class StdioClient:
         *,
         sink: Sink,
         now_ns: Callable[[], int],
-        on_message: OnMessage,
-        on_lost: OnLost,
-        on_failed: OnFailed = ignore,
-        on_stderr: Callable[[bytes], None] = ignore,
+        listener: ServerListener,
         framing: type[StdioFraming] = Lines,
         patience_s: float = INPUT_S,
     ) -> None:
         self._argv = tuple(argv)
         self._sink = sink
         self._now_ns = now_ns
-        self._on_message, self._on_lost, self._on_failed, self._on_stderr = on_message, on_lost, on_failed, on_stderr
+        self._listener = listener
         self._patience_s = patience_s
         self._framing = framing
         self._streams = [StreamRecorder(number, sender, cut_by.name) for number, sender, _, cut_by in streams(framing)]
@@ -91,6 +84,7 @@ class StdioClient:
         self._ended = asyncio.Event()  # stdout and stderr
         self._is_leaving = False
         self._is_lost = False  # and that is reported
+        self._has_left = False  # processes, when it exited
         self.pid = 0
         self.status: int | None = None
 
@@ -115,7 +109,7 @@ class StdioClient:
         if why:
             if not self._is_lost and not self._is_leaving:
                 for piece in cut(data):
-                    self._on_failed(
+                    self._listener.on_failed(
                         Failure(id=piece.id if piece.kind == "request" else None, method=piece.method or "", why=why)
                     )
             return
@@ -126,7 +120,7 @@ class StdioClient:
         stdin.write(frame)
 
     async def cancel(self, id: str) -> None:
-        await self.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}' % id.encode())
+        await self.send(cancellation(id))
 
     def hold(self, *, holds: bool) -> None:
         stdout = self._transport.get_pipe_transport(STDOUT) if self._transport is not None else None
@@ -170,7 +164,7 @@ class StdioClient:
             self._sink(records)
         if stream == STDERR:
             self._last_words = (self._last_words + data)[-_LAST_WORDS_BYTES:]
-            self._on_stderr(data)
+            self._listener.on_stderr(data)
         else:
             self._receive(records)
 
@@ -199,6 +193,7 @@ class StdioClient:
     def on_exit(self, code: int) -> None:
         """Record the end of the process: by signal -`code` if that is negative."""
         left = tuple({"pid": process.pid, "name": process.name} for process in in_session(self.pid))
+        self._has_left = bool(left)
         now_ns = self._now_ns()
         if code < 0:
             self.status = 128 - code
@@ -254,14 +249,14 @@ class StdioClient:
             elif not self._is_lost:
                 for piece in cut(self._framing.payload_of(frame).rstrip(b"\r\n")):
                     if piece.kind != "malformed":
-                        self._on_message(piece.raw, None)
+                        self._listener.on_message(piece.raw, None)
 
     def _report_lost(self, why: str = "") -> None:
         if self._is_lost or self._is_leaving:
             return
         self._is_lost = True
         self._writable.set()
-        self._on_lost(why if self.status is None else f"the server {self._ending()}")
+        self._listener.on_lost(why if self.status is None else f"the server {self._ending()}")
 
     def _ending(self) -> str:
         """Say how the process ended, and quote the last line of its stderr."""
@@ -297,17 +292,21 @@ class StdioClient:
                 break
             self._escalate(number, why)
         await self._happens(self._exited, self._patience_s)
-        if in_session(self.pid):
-            await self._end_what_is_left()
+        if await self._session_ends(DRAIN_S):
+            if self._has_left:
+                self._sink((descendants_ended(self._now_ns()),))
+        else:
+            self._escalate(signal.SIGTERM, "the server has left processes behind")
+            if not await self._session_ends(LEFT_S):
+                self._escalate(signal.SIGKILL, "processes left behind")
         await self._happens(self._ended, DRAIN_S)
 
-    async def _end_what_is_left(self) -> None:
-        self._escalate(signal.SIGTERM, "the server has left processes behind")
-        for _ in range(int(LEFT_S / POLL_S)):
+    async def _session_ends(self, within_s: float) -> bool:
+        for _ in range(int(within_s / POLL_S)):
             if not in_session(self.pid):
-                return
+                return True
             await asyncio.sleep(POLL_S)
-        self._escalate(signal.SIGKILL, "processes left behind")
+        return False
 
     def _escalate(self, number: signal.Signals, why: str) -> None:
         listed = (

@@ -11,22 +11,22 @@ import asyncio
 import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ...records import Sink
 from ...transcript.correlator import spellings
+from ...transcript.http.payloads import body_pieces
+from ...transcript.mcp.methods import INITIALIZED
 from ...transcript.model import HTTP_REDIRECTS
+from ...wire.http_head import ResponseHead
 from ...wire.json_spans import members, string
+from ...wire.jsonrpc import Piece, cut
+from ...wire.sse import SseEvent
 from ..http.listener import origin
+from ..http.recorder import Numbers
 from .headers import TOOLS_LIST, MirroredArguments, UpstreamMessage
-from .http import HttpTransport, UnreachableError, target_of
-from .protocol import Failure, OnFailed, OnLost, OnMessage, ignore
-from .streams import DeleteResponse, GetStream, Post
-
-if TYPE_CHECKING:
-    from ...records import Sink
-    from ...wire.http_head import ResponseHead
-    from ...wire.jsonrpc import Piece
-    from ..http.recorder import Numbers
+from .http import HttpTransport, OutgoingRequest, UnreachableError, target_of
+from .protocol import Failure, ServerListener, cancellation
 
 TAKEN_S: Final = 10.0
 """How long to wait for the 202 to a notification or a response before the next message is sent anyway."""
@@ -44,18 +44,20 @@ MAX_VAIN: Final = 2
 
 MAX_REDIRECTS: Final = 3
 
+MAX_WORDS: Final = 200
+"""How many letters are quoted of a body that holds no message."""
+
 _ACCEPT: Final = (b"Accept", b"application/json, text/event-stream")
 _ACCEPT_EVENTS: Final = (b"Accept", b"text/event-stream")
 _PLAIN: Final = (b"Accept-Encoding", b"identity")
 _JSON: Final = (b"Content-Type", b"application/json")
 _KEEPS_METHOD: Final = (307, 308)
-_INITIALIZED: Final = "notifications/initialized"
 
 
 class StreamableClient:
     """A client of the server at `url`. `listen` means that it opens the server stream (GET) once the session is open.
 
-    `headers` are put into every request. `numbers` may be shared by clients whose records go into one capture.
+    `headers` are put into every request.
     """
 
     def __init__(
@@ -64,16 +66,14 @@ class StreamableClient:
         *,
         sink: Sink,
         now_ns: Callable[[], int],
-        on_message: OnMessage,
-        on_lost: OnLost,
-        on_failed: OnFailed = ignore,
+        listener: ServerListener,
         headers: Sequence[tuple[bytes, bytes]] = (),
         listen: bool = True,
         tls: ssl.SSLContext | None = None,
         numbers: Numbers | None = None,
     ) -> None:
         self._transport = HttpTransport(url, sink=sink, now_ns=now_ns, headers=headers, tls=tls, numbers=numbers)
-        self._on_message, self._on_lost, self._on_failed = on_message, on_lost, on_failed
+        self._listener = listener
         self._listens = listen
         self._session: bytes | None = None
         self._revision: bytes | None = None
@@ -104,7 +104,7 @@ class StreamableClient:
         if message.ids:
             return
         await _within(TAKEN_S, post.taken.wait())
-        if message.method == _INITIALIZED and self._listens and post.is_taken and not message.is_modern:
+        if message.method == INITIALIZED and self._listens and post.is_taken and not message.is_modern:
             server_stream = GetStream(self, None)
             self._begin(self._follow(server_stream))
             await _within(OPENED_S, server_stream.opened.wait())
@@ -114,7 +114,7 @@ class StreamableClient:
         if post is not None and post.message.is_modern:
             self._give_up(id)
         else:
-            await self.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}' % id.encode())
+            await self.send(cancellation(id))
 
     def hold(self, *, holds: bool) -> None:
         self._transport.hold(holds=holds)
@@ -180,7 +180,7 @@ class StreamableClient:
             id = next((key for key in (piece.id, *spellings(piece.id)) if key in self._waiting), None)
             if id is not None:
                 self._learn(self._waiting.pop(id).message, piece)
-        self._on_message(piece.raw, about)
+        self._listener.on_message(piece.raw, about)
 
     def _learn(self, message: UpstreamMessage, response: Piece) -> None:
         if response.kind != "result":
@@ -216,14 +216,14 @@ class StreamableClient:
         for id in post.message.ids:
             if self._waiting.get(id) is post:
                 del self._waiting[id]
-                self._on_failed(Failure(id=id, method=method, status=status, why=why))
+                self._listener.on_failed(Failure(id=id, method=method, status=status, why=why))
         if not post.message.ids:
-            self._on_failed(Failure(id=None, method=method, status=status, why=why))
+            self._listener.on_failed(Failure(id=None, method=method, status=status, why=why))
 
     def _lose(self, why: str) -> None:
         if not self._is_lost and not self._is_leaving:
             self._is_lost = True
-            self._on_lost(why)
+            self._listener.on_lost(why)
 
     def _redirect(self, post: Post, head: ResponseHead) -> bool:
         """Send a POST again where the server says, within its own origin. Returns True if it fails instead."""
@@ -280,6 +280,99 @@ class StreamableClient:
         task.add_done_callback(self._tasks.discard)
 
 
+class Post:
+    """One POST and its response: its message, and the place that its stream has reached."""
+
+    def __init__(self, owner: StreamableClient, message: UpstreamMessage) -> None:
+        self._owner = owner
+        self.message = message
+        self.about = message.ids[0] if len(message.ids) == 1 else None
+        self.transaction: OutgoingRequest | None = None
+        self.taken = asyncio.Event()
+        self.is_taken = False
+        self.last_event_id: bytes | None = None
+        self.retry_ms: int | None = None
+        self.target = ""
+        """Where it is sent, if not to the server's own URL."""
+        self.targets: set[str] = set()
+        """Where it has been sent: to no place twice."""
+        self.first_words = ""
+        """The first line of a body that holds no message and is no HTML page."""
+
+    def on_head(self, head: ResponseHead) -> None:
+        self.is_taken = head.status < HTTP_REDIRECTS
+        if self.message.opens:
+            self._owner.open_session(head)
+        if self.is_taken:
+            self.taken.set()
+
+    def on_event(self, event: SseEvent) -> None:
+        _note_place(self, event)
+        _receive_event(self._owner, event, self.about)
+
+    def on_body(self, body: bytes) -> None:
+        pieces = body_pieces(body, is_json=False, answers=True)
+        self.first_words = "" if pieces or body.lstrip()[:1] == b"<" else _first_words(body)
+        for piece in pieces:
+            self._owner.receive(piece, self.about)
+
+    def on_end(self, why: str) -> None:
+        if self._owner.end_post(self, why):
+            self.taken.set()
+
+
+class GetStream:
+    """A stream of events that a GET opens, and opens again: the server stream, or the rest of the stream of the request `about`."""
+
+    def __init__(self, owner: StreamableClient, about: str | None) -> None:
+        self._owner = owner
+        self._about = about
+        self.opened = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.has_come = False
+        self.status = 0
+        self.last_event_id: bytes | None = None
+        self.retry_ms: int | None = None
+
+    def begin(self) -> None:
+        """Begin another GET of this stream."""
+        self.ended.clear()
+        self.has_come = False
+        self.status = 0
+
+    def on_head(self, head: ResponseHead) -> None:
+        self.status = head.status
+        self.opened.set()
+
+    def on_event(self, event: SseEvent) -> None:
+        self.has_come = self.has_come or event.data is not None
+        _note_place(self, event)
+        _receive_event(self._owner, event, self._about)
+
+    def on_body(self, body: bytes) -> None:
+        """Ignore a body that is no stream of events."""
+
+    def on_end(self, why: str) -> None:
+        self.opened.set()
+        self.ended.set()
+
+
+class DeleteResponse:
+    """The response to the DELETE of a session, where only the end matters."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+
+    def on_head(self, head: ResponseHead) -> None: ...
+
+    def on_event(self, event: SseEvent) -> None: ...
+
+    def on_body(self, body: bytes) -> None: ...
+
+    def on_end(self, why: str) -> None:
+        self.ended.set()
+
+
 def _pause_s(retry_ms: int | None) -> float:
     return RETRY_S if retry_ms is None else min(retry_ms / 1000, 60.0)
 
@@ -292,3 +385,22 @@ async def _within(seconds: float, work: Coroutine[Any, Any, object]) -> None:
     """Wait for something, with a time-out that is no error."""
     with suppress(TimeoutError):
         await asyncio.wait_for(work, seconds)
+
+
+def _note_place(stream: Post | GetStream, event: SseEvent) -> None:
+    """Remember the place in a stream: an id holds until the next one, and an empty one clears it (WHATWG HTML, 9.2.6)."""
+    if event.id is not None:
+        stream.last_event_id = event.id.encode("utf-8", "replace") or None
+    if event.retry_ms is not None:
+        stream.retry_ms = event.retry_ms
+
+
+def _receive_event(owner: StreamableClient, event: SseEvent, about: str | None) -> None:
+    if event.type == "message" and event.data:
+        for piece in cut(event.data):
+            owner.receive(piece, about)
+
+
+def _first_words(body: bytes) -> str:
+    lines = body[:4096].decode("utf-8", "replace").split("\n")
+    return next((line.strip()[:MAX_WORDS] for line in lines if line.strip()), "")

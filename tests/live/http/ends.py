@@ -187,29 +187,29 @@ class Proxy:
         return list(mcpspy.read(self.capture))
 
     def found(self, kind: type[Kind]) -> list[Kind]:
-        return [one for one in self.records() if isinstance(one, kind)]
+        return [record for record in self.records() if isinstance(record, kind)]
 
     def head(self, name: str, nth: int = 0) -> Open:
         """Return the nth stream of this name: `request` or `response`."""
-        return [one for one in self.found(Open) if one.name == name][nth]
+        return [record for record in self.found(Open) if record.name == name][nth]
 
     def body(self, name: str, nth: int = 0) -> bytes:
         """Join the frames of the nth stream of this name."""
         stream = self.head(name, nth).stream
-        return b"".join(one.data for one in self.found(Frame) if one.stream == stream)
+        return b"".join(frame.data for frame in self.found(Frame) if frame.stream == stream)
 
     def ending(self, name: str, nth: int = 0) -> tuple[str, str]:
         """Wait until the nth stream of this name is closed, and return by whom and how."""
         stream = self.head(name, nth).stream
 
         def closed() -> Close | None:
-            return next((one for one in self.found(Close) if one.stream == stream), None)
+            return next((record for record in self.found(Close) if record.stream == stream), None)
 
         close = eventually(closed, f"the end of {name} {nth}")
         return close.by, close.how
 
     def topics(self) -> list[str]:
-        return [one.topic for one in self.found(Note)]
+        return [note.topic for note in self.found(Note)]
 
 
 @contextmanager

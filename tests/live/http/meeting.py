@@ -35,6 +35,7 @@ class Meeting:
         self.records: list[Record] = []
         self.abouts: list[str | None] = []
         self.lost: list[str] = []
+        self.complaints: list[bytes] = []
         self._told: asyncio.Queue[Told] = asyncio.Queue()
         self._begin_ns = monotonic_ns()
         self.client: UpstreamClient
@@ -44,9 +45,7 @@ class Meeting:
         return {
             "sink": self.records.extend,
             "now_ns": lambda: monotonic_ns() - self._begin_ns,
-            "on_message": self._hear,
-            "on_lost": self._lose,
-            "on_failed": self._told.put_nowait,
+            "listener": self,
         }
 
     async def told(self) -> Any:
@@ -81,13 +80,13 @@ class Meeting:
     @property
     def ends(self) -> list[tuple[int, str, str]]:
         """Return stream, by whom and how of each close."""
-        return [(one.stream, one.by, one.how) for one in self.of(Close)]
+        return [(record.stream, record.by, record.how) for record in self.of(Close)]
 
     @property
     def exit(self) -> Exit:
-        (found,) = self.of(Exit)
-        assert isinstance(found, Exit)
-        return found
+        (record,) = self.of(Exit)
+        assert isinstance(record, Exit)
+        return record
 
     @property
     def notes(self) -> list[str]:
@@ -105,13 +104,19 @@ class Meeting:
             record.number = number
         return transcribe([header, *self.records])
 
-    def _hear(self, payload: bytes, about: str | None) -> None:
+    def on_message(self, data: bytes, about: str | None) -> None:
         self.abouts.append(about)
-        self._told.put_nowait(json.loads(payload))
+        self._told.put_nowait(json.loads(data))
 
-    def _lose(self, why: str) -> None:
+    def on_failed(self, failure: Failure) -> None:
+        self._told.put_nowait(failure)
+
+    def on_lost(self, why: str) -> None:
         self.lost.append(why)
         self._told.put_nowait(why)
+
+    def on_stderr(self, data: bytes) -> None:
+        self.complaints.append(data)
 
 
 @asynccontextmanager

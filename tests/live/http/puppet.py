@@ -73,19 +73,19 @@ class Puppet:
 async def read(reader: asyncio.StreamReader) -> Request:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     line, *lines = head.rstrip("\r\n").split("\r\n")
-    fields = {name.lower(): value.strip() for name, _, value in (one.partition(":") for one in lines)}
+    fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     return Request(line, fields, await reader.readexactly(int(fields.get("content-length", "0"))), reader)
 
 
 @asynccontextmanager
 async def puppet(*replies: Reply, tls: ssl.SSLContext | None = None) -> AsyncIterator[Puppet]:
     """Run a server with these replies."""
-    found = Puppet(list(replies))
-    server = await asyncio.start_server(found.serve, "127.0.0.1", 0, ssl=tls)
-    found.listener = server
-    found.port = server.sockets[0].getsockname()[1]
+    running = Puppet(list(replies))
+    server = await asyncio.start_server(running.serve, "127.0.0.1", 0, ssl=tls)
+    running.listener = server
+    running.port = server.sockets[0].getsockname()[1]
     try:
-        yield found
+        yield running
     finally:
         server.close()
 

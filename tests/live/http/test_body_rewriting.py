@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from mcpspy.live.http.body_rewriting import MAX_HELD_BYTES, EndpointWatch
 from mcpspy.live.http.listener import Authority, HttpOrigin
 from mcpspy.live.http.rewriting import Rewriting
-from mcpspy.wire.http import Responses
+from mcpspy.wire.http import HttpMessages
 from mcpspy.wire.http_body import Body, BodyEnd
 from mcpspy.wire.http_head import ResponseHead
 
@@ -39,12 +39,12 @@ def cut(data: bytes, sizes: list[int]) -> list[bytes]:
 
 
 def chunked(body: bytes, sizes: list[int]) -> bytes:
-    return b"".join(b"%x;a=b\r\n%b\r\n" % (len(one), one) for one in cut(body, sizes)) + b"0\r\n\r\n"
+    return b"".join(b"%x;a=b\r\n%b\r\n" % (len(piece), piece) for piece in cut(body, sizes)) + b"0\r\n\r\n"
 
 
 def watched(raw: bytes, reads: list[int]) -> tuple[bytes, EndpointWatch]:
     """Return what is sent on for a chunked body that comes in these reads."""
-    responses = Responses()
+    responses = HttpMessages.of_responses()
     responses.expect(b"GET")
     (head,) = responses.feed(HEAD)
     assert isinstance(head, ResponseHead)
@@ -62,7 +62,7 @@ def watched(raw: bytes, reads: list[int]) -> tuple[bytes, EndpointWatch]:
 
 def payload(raw: bytes) -> bytes:
     """Read the payload of a whole chunked body with the parser of the wire."""
-    responses = Responses()
+    responses = HttpMessages.of_responses()
     responses.expect(b"GET")
     _, *pieces = responses.feed(HEAD + raw)
     assert isinstance(pieces[-1], BodyEnd)
@@ -98,7 +98,7 @@ def test_behind_the_chunk_with_the_event_chunks_pass_as_they_came() -> None:
 
 def test_no_more_is_held_back_than_is_stated() -> None:
     raw = chunked(b": " + b"x" * (2 * MAX_HELD_BYTES), [70_000])
-    responses = Responses()
+    responses = HttpMessages.of_responses()
     responses.expect(b"GET")
     (head,) = responses.feed(HEAD)
     assert isinstance(head, ResponseHead)

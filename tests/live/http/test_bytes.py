@@ -119,7 +119,7 @@ def test_interim_responses_pass_and_are_recorded(tmp_path: Path) -> None:
         assert server.take(2) == b"{}"
         server.send(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + OK)
         assert client.take(len(OK) + 40).endswith(OK)
-        assert [one.head[9:12] for one in (proxy.head("response", nth) for nth in range(3))] == [b"100", b"103", b"200"]
+        assert [record.head[9:12] for record in (proxy.head("response", nth) for nth in range(3))] == [b"100", b"103", b"200"]
 
 
 def test_requests_that_do_not_wait_for_each_other_are_answered_in_their_order(tmp_path: Path) -> None:

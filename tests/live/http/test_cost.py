@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.live.http.listener import REST_S
+from mcpspy.live.http.tap import SPARE_DESCRIPTORS
 from mcpspy.records import Close, Open, Stall
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import EVENTS, OK, Proxy, Upstream, Wire, asked, between, chunk
@@ -213,8 +214,8 @@ def test_connections_that_end_badly_leave_no_descriptor_and_no_stream_open(
                 client.close()
         eventually(lambda: proxy.open_sockets() == before, "all connections to be closed")
         assert proxy.stop() == ""
-        closed = [one.stream for one in proxy.found(Close)]
-        assert sorted(closed) == [one.stream for one in proxy.found(Open)]
+        closed = [record.stream for record in proxy.found(Close)]
+        assert sorted(closed) == [record.stream for record in proxy.found(Open)]
 
 
 @pytest.mark.timeout(1200)
@@ -235,6 +236,28 @@ def test_memory_is_the_same_after_many_requests(tmp_path: Path, tier: Tier) -> N
             else:
                 client.send(proxy.request(body=b"%9d" % turn))
         assert resident_kib(proxy.process.pid) < before + MAX_GROWTH_KIB
+
+
+def test_a_client_is_let_in_only_if_its_request_can_be_forwarded(tmp_path: Path) -> None:
+    with between(tmp_path / "x.mcpspy") as (upstream, proxy):
+        pid = proxy.process.pid
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        own = max(map(int, os.listdir(f"/proc/{pid}/fd"))) + 1 + SPARE_DESCRIPTORS
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (own + 4, hard))
+        clients = [proxy.connect() for _ in range(8)]
+        for client in clients:
+            client.send(proxy.request())
+        for server in (upstream.accept(), upstream.accept()):
+            server.head()
+            server.send(OK)
+        assert [client.take(len(OK)) for client in clients[:2]] == [OK, OK]
+        assert proxy.open_sockets() == 5
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+        for _ in clients[2:]:
+            server = upstream.accept()
+            server.head()
+            server.send(OK)
+        assert [client.take(len(OK)) for client in clients[2:]] == [OK] * 6
 
 
 def test_a_client_that_comes_when_there_is_no_descriptor_left_is_let_in_when_there_is_one(tmp_path: Path) -> None:

@@ -127,15 +127,15 @@ def silent() -> Iterator[int]:
         port = listener.getsockname()[1]
         waiting = []
         while True:
-            one = socket.socket()
-            one.setblocking(False)
-            one.connect_ex(("127.0.0.1", port))
-            waiting.append(one)
-            if not select.select([], [one], [], 0.1)[1]:
+            connection = socket.socket()
+            connection.setblocking(False)
+            connection.connect_ex(("127.0.0.1", port))
+            waiting.append(connection)
+            if not select.select([], [connection], [], 0.1)[1]:
                 break
         yield port
-        for one in waiting:
-            one.close()
+        for connection in waiting:
+            connection.close()
 
 
 @contextmanager
@@ -158,12 +158,12 @@ def test_an_upstream_that_does_not_accept_is_a_504_and_leaves_no_descriptor(
 
 
 def test_a_resolver_that_comes_too_late_tells_nothing_more(reactor: Reactor, monkeypatch: pytest.MonkeyPatch) -> None:
-    told, asked = threading.Event(), threading.Event()
+    too_late, resolving = threading.Event(), threading.Event()
 
     def slow(*arguments: object, flags: int = 0, **named: object) -> None:
         if not flags:
-            asked.set()
-            told.wait(DEADLINE_S)
+            resolving.set()
+            too_late.wait(DEADLINE_S)
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(dial, "CONNECT_S", CONNECT_S)
@@ -177,10 +177,10 @@ def test_a_resolver_that_comes_too_late_tells_nothing_more(reactor: Reactor, mon
         on_connected=outcome.connected,
         on_failed=outcome.failed,
     )
-    reactor.later(2 * CONNECT_S, told.set)
+    reactor.later(2 * CONNECT_S, too_late.set)
     reactor.later(4 * CONNECT_S, reactor.stop)
     reactor.run()
-    assert asked.is_set()
+    assert resolving.is_set()
     assert [status for status, _ in outcome.failures] == [504]
 
 

@@ -72,7 +72,7 @@ def test_a_fault_of_our_own_ends_its_connection_and_no_other(fault: object, capl
         again, server = talked(ends)
         server.send(OK)
         assert again.take(len(OK)) == OK
-        (note,) = (one for one in ends.records if isinstance(one, Note) and one.topic == "fault")
+        (note,) = (record for record in ends.records if isinstance(record, Note) and record.topic == "fault")
         assert "ZeroDivisionError in test_faults.py:" in note.text
         assert note.text in caplog.text
         assert SECRET.decode() not in caplog.text + note.text
@@ -95,7 +95,7 @@ def test_a_fault_while_a_connection_ends_leaves_nothing_open(caplog: pytest.LogC
 
 
 def of_a_connection() -> list[object]:
-    return [one for one in gc.get_objects() if isinstance(one, ConnectionPair | Channel | Dial)]
+    return [item for item in gc.get_objects() if isinstance(item, ConnectionPair | Channel | Dial)]
 
 
 def test_a_connection_that_is_gone_leaves_nothing_to_the_garbage_collector() -> None:

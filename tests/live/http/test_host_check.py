@@ -7,6 +7,9 @@ import pytest
 from mcpspy.records import Frame
 from tests.live.http.ends import OK, Proxy, Upstream, Wire, asked, between
 
+FOLLOWED = b"Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n"
+"""What a browser says of a link that is followed."""
+
 REFUSED = {
     "a foreign Host": (421, b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
     "a foreign Host with our port": (421, b"GET / HTTP/1.1\r\nHost: evil.example:PORT\r\n\r\n"),
@@ -27,6 +30,18 @@ REFUSED = {
     ),
     "an opaque Origin": (403, b"GET / HTTP/1.1\r\nHost: localhost:PORT\r\nOrigin: null\r\n\r\n"),
     "an empty Origin": (403, b"GET / HTTP/1.1\r\nHost: localhost:PORT\r\nOrigin:\r\n\r\n"),
+    "a picture on a foreign page": (403, b"GET /sse HTTP/1.1\r\nHost: localhost:PORT\r\nSec-Fetch-Site: cross-site\r\n\r\n"),
+    "a foreign frame": (
+        403,
+        b"GET / HTTP/1.1\r\nHost: localhost:PORT\r\nSec-Fetch-Site: Cross-Site\r\n"
+        + FOLLOWED.replace(b"document", b"iframe")
+        + b"\r\n",
+    ),
+    "a foreign form without an Origin": (
+        403,
+        b"POST / HTTP/1.1\r\nHost: localhost:PORT\r\nSec-Fetch-Site: cross-site\r\nContent-Length: 0\r\n" + FOLLOWED + b"\r\n",
+    ),
+    "a kind of page that is not known": (403, b"GET / HTTP/1.1\r\nHost: localhost:PORT\r\nSec-Fetch-Site: x\r\n\r\n"),
     "two Origins": (
         400,
         b"GET / HTTP/1.1\r\nHost: localhost:PORT\r\nOrigin: http://localhost\r\nOrigin: http://evil.example\r\n\r\n",
@@ -81,8 +96,8 @@ def test_the_bytes_of_a_refused_request_are_recorded(name: str, tmp_path: Path) 
     _, request = REFUSED[name]
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):
         refused(upstream, proxy, request)[1].close()
-        heads = b"".join(one.head for one in proxy.found(type(proxy.head("response"))) if not one.injected)
-        frames = b"".join(one.data for one in proxy.found(Frame) if one.stream != proxy.head("response").stream)
+        heads = b"".join(record.head for record in proxy.found(type(proxy.head("response"))) if not record.injected)
+        frames = b"".join(frame.data for frame in proxy.found(Frame) if frame.stream != proxy.head("response").stream)
         assert heads + frames == request.replace(b"PORT", b"%d" % proxy.port)
 
 
@@ -109,6 +124,30 @@ def test_pages_of_this_machine_are_let_in(sent: bytes, forwarded: bytes, tmp_pat
         origin = sent.replace(b"PORT", b"%d" % proxy.port)
         _, server = asked(upstream, proxy, proxy.request(b"GET /", b"Origin: " + origin))
         assert b"Origin: " + forwarded.replace(b"UPSTREAM", b"%d" % upstream.port) in server.head().split(b"\r\n")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [b"Sec-Fetch-Site: same-origin"],
+        [b"Sec-Fetch-Site: same-site"],
+        [b"Sec-Fetch-Site: none"],
+        [b"Origin: http://localhost:3000", b"Sec-Fetch-Site: cross-site"],
+        [b"Sec-Fetch-Site: cross-site", b"Sec-Fetch-Mode: navigate", b"Sec-Fetch-Dest: document"],
+    ],
+)
+def test_what_a_browser_calls_here_for_a_person_or_a_page_of_this_machine_is_let_in(
+    fields: list[bytes], tmp_path: Path
+) -> None:
+    with between(tmp_path / "x.mcpspy") as (upstream, proxy):
+        _, server = asked(upstream, proxy, proxy.request(b"GET /", *fields))
+        assert server.head().startswith(b"GET / ")
+
+
+def test_a_page_of_the_same_site_is_not_one_of_this_machine_where_another_name_is_allowed(tmp_path: Path) -> None:
+    with between(tmp_path / "x.mcpspy", "--allowed-host", "mcp.example") as (upstream, proxy):
+        request = b"GET / HTTP/1.1\r\nHost: mcp.example\r\nSec-Fetch-Site: same-site\r\n\r\n"
+        assert refused(upstream, proxy, request)[0] == 403
 
 
 def test_a_refused_request_waits_for_the_answers_to_those_before_it(tmp_path: Path) -> None:

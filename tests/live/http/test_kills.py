@@ -48,26 +48,26 @@ def heard(wire: Wire) -> bytes:
 
 
 def frames(proxy: Proxy, sender: str) -> list[bytes]:
-    streams = {one.stream for one in proxy.found(Open) if one.sender == sender}
-    return [one.data for one in proxy.found(Frame) if one.stream in streams]
+    streams = {record.stream for record in proxy.found(Open) if record.sender == sender}
+    return [frame.data for frame in proxy.found(Frame) if frame.stream in streams]
 
 
 def test_what_a_client_received_whole_is_in_the_capture_whenever_the_tap_is_killed(tier: Tier, tmp_path: Path) -> None:
     random = Random(7)
     for turn in range(tier(sample=5, more=30, full=200)):
-        said = events(random)
+        batch = events(random)
         with between(tmp_path / f"{turn}.mcpspy") as (upstream, proxy):
             client, server = asked(upstream, proxy, proxy.request(b"GET /sse", b"Accept: text/event-stream"))
             server.head()
             server.send(EVENTS)
-            with meanwhile(lambda server=server, said=said: sent(server, [chunk(one) for one in said])):  # type: ignore[misc]
+            with meanwhile(lambda server=server, batch=batch: sent(server, [chunk(event) for event in batch])):  # type: ignore[misc]
                 threading.Timer(random.uniform(0, MAX_TRAFFIC_S), proxy.process.kill).start()
                 got = heard(client)
             proxy.process.wait(DEADLINE_S)
             kept = frames(proxy, "server")
-            assert said[: len(kept)] == kept or b"".join(said).startswith(b"".join(kept))
+            assert batch[: len(kept)] == kept or b"".join(batch).startswith(b"".join(kept))
             assert (EVENTS + b"".join(map(chunk, kept))).startswith(got[: got.rfind(b"\n\n\r\n") + 4])
-            assert all(one.reason == "torn" for one in proxy.found(Damage))
+            assert all(damage.reason == "torn" for damage in proxy.found(Damage))
             assert verify(str(proxy.capture)).status is Status.INCOMPLETE
 
 
@@ -79,7 +79,7 @@ def test_what_a_server_received_whole_is_in_the_capture_whenever_the_tap_is_kill
             threading.Timer(random.uniform(0, MAX_TRAFFIC_S), proxy.process.kill).start()
             bodies = answered(client, server, proxy, random)
             proxy.process.wait(DEADLINE_S)
-            assert not Counter(bodies) - Counter(one.data for one in proxy.found(Frame))
+            assert not Counter(bodies) - Counter(frame.data for frame in proxy.found(Frame))
 
 
 def answered(client: Wire, server: Wire, proxy: Proxy, random: Random) -> list[bytes]:

@@ -124,17 +124,17 @@ def test_a_response_that_can_be_read_in_two_ways_is_relayed_as_it_comes_and_note
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(said=st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=6))
-def test_whatever_a_server_says_arrives_and_ends(said: list[bytes], shared: tuple[Upstream, Proxy]) -> None:
+@given(pieces=st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=6))
+def test_whatever_a_server_says_arrives_and_ends(pieces: list[bytes], shared: tuple[Upstream, Proxy]) -> None:
     upstream, proxy = shared
     client, server = asked(upstream, proxy, proxy.request())
     server.head()
     server.take(2)
-    for piece in said:
+    for piece in pieces:
         server.send(piece)
     server.close()
     passed, injected, _ = client.rest().partition(b"HTTP/1.1 502 ")
-    sent = b"".join(said)
+    sent = b"".join(pieces)
     begun = sent.removeprefix(passed)
     assert passed + begun == sent
     assert begun[:7] in {b"", b"\r", *(b"HTTP/1."[:end] for end in range(1, 8))}  # what may have become an answer, and did not

@@ -47,7 +47,7 @@ def test_cancelled_timers_are_sorted_out_long_before_they_are_due(loop: Loop) ->
         loop.later(DEADLINE_S, fail).cancel()
     assert len(loop._timers) < 5_000
     kept = [loop.later(DEADLINE_S, fail) for _ in range(10_000)]
-    assert sum(one.call is not None for *_, one in loop._timers) == len(kept) + 1
+    assert sum(timer.call is not None for *_, timer in loop._timers) == len(kept) + 1
 
 
 def test_a_call_that_raises_ends_nothing_but_itself(loop: Loop) -> None:
@@ -71,7 +71,7 @@ def test_a_call_that_raises_ends_nothing_but_itself(loop: Loop) -> None:
     os.close(read)
     os.close(write)
     assert sorted(called) == ["later", "soon", "wake"]
-    assert [type(one) for one in loop.faults] == [ZeroDivisionError] * 4
+    assert [type(fault) for fault in loop.faults] == [ZeroDivisionError] * 4
 
 
 def test_a_callback_that_was_forgotten_in_the_same_round_is_not_called(loop: Loop) -> None:

@@ -47,12 +47,12 @@ def test_an_endpoint_at_the_upstream_becomes_one_at_the_name_that_the_client_use
 ) -> None:
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):
         client, server = opened(upstream, proxy, host)
-        event, other = (b"event: endpoint\ndata: " + named(one, upstream, proxy) + b"\n\n" for one in (sent, arrives))
+        event, other = (b"event: endpoint\ndata: " + named(text, upstream, proxy) + b"\n\n" for text in (sent, arrives))
         server.send(EVENTS + chunk(event) + chunk(b"data: 1\n\n") + b"0\r\n\r\n")
         expected = EVENTS + chunk(other + b"data: 1\n\n") + b"0\r\n\r\n"
         assert client.take(len(expected)) == expected
         assert proxy.body("response") == event + b"data: 1\n\n"
-        assert [one.forwarded for one in proxy.found(Frame)] == [other, None]
+        assert [frame.forwarded for frame in proxy.found(Frame)] == [other, None]
 
 
 UNTOUCHED = [
@@ -75,7 +75,7 @@ def test_an_endpoint_that_names_no_origin_of_the_upstream_is_untouched(sent: byt
         body = chunk(b"event: endpoint\ndata: " + named(sent, upstream, proxy) + b"\n\n") + b"3;x=y\r\n:\n\n\r\n"
         server.send(EVENTS + body)
         assert client.take(len(EVENTS + body)) == EVENTS + body
-        assert [one.forwarded for one in proxy.found(Frame)] == [None, None]
+        assert [frame.forwarded for frame in proxy.found(Frame)] == [None, None]
         assert "endpoint" not in proxy.topics()
 
 
@@ -99,12 +99,12 @@ def test_an_endpoint_of_somebody_else_passes_as_it_is_and_is_noted(sent: bytes, 
         body = chunk(b"event: endpoint\ndata: " + named(sent, upstream, proxy) + b"\n\n")
         server.send(EVENTS + body)
         assert client.take(len(EVENTS + body)) == EVENTS + body
-        assert [one.forwarded for one in proxy.found(Frame)] == [None]
-        (note,) = [one for one in proxy.found(Note) if one.topic == "endpoint"]
+        assert [frame.forwarded for frame in proxy.found(Frame)] == [None]
+        (note,) = [note for note in proxy.found(Note) if note.topic == "endpoint"]
         assert "s3cr3t" not in note.text
 
 
-@pytest.mark.parametrize("sent", [one for one in THIRD if b"s3cr3t" in one])
+@pytest.mark.parametrize("sent", [url for url in THIRD if b"s3cr3t" in url])
 def test_the_password_in_an_endpoint_reaches_no_disk(sent: bytes, tmp_path: Path) -> None:
     with between(tmp_path / "x.mcpspy", redact="credentials") as (upstream, proxy):
         client, server = opened(upstream, proxy)
@@ -165,7 +165,7 @@ def test_an_endpoint_is_mapped_however_it_is_cut(size: int, step: int, end: byte
         expected = before.replace(b"%d/m" % upstream.port, b"%d/m" % proxy.port) + after + after
         assert dechunked(got) == expected
         assert proxy.body("response") == body
-        assert len([one for one in proxy.found(Frame) if one.forwarded is not None]) == 1
+        assert len([frame for frame in proxy.found(Frame) if frame.forwarded is not None]) == 1
 
 
 def test_an_endpoint_in_a_body_without_chunks_is_mapped(tmp_path: Path) -> None:
@@ -218,10 +218,22 @@ def test_a_stream_of_events_is_asked_for_without_compression(tmp_path: Path) -> 
 HEADS = [
     (b"Location: http://127.0.0.1:UPSTREAM/mcp/?a=%20", b"Location: http://127.0.0.1:PORT/mcp/?a=%20"),
     (b"Location: /mcp/", b"Location: /mcp/"),
+    (b"Location: http://localhost:UPSTREAM/mcp/", b"Location: http://127.0.0.1:PORT/mcp/"),
+    (b"Location: http://0.0.0.0:UPSTREAM/mcp/", b"Location: http://127.0.0.1:PORT/mcp/"),
+    (b"Location: HTTP://[::1]:UPSTREAM/mcp/#x", b"Location: http://127.0.0.1:PORT/mcp/#x"),
+    (b"Location: //LocalHost:UPSTREAM/mcp/?a", b"Location: //127.0.0.1:PORT/mcp/?a"),
+    (b"Location: //evil.example:UPSTREAM/", b"Location: //evil.example:UPSTREAM/"),
+    (b"Location: http://localhost:1/", b"Location: http://localhost:1/"),
+    (b"Location: https://127.0.0.1:UPSTREAM/mcp", b"Location: https://127.0.0.1:UPSTREAM/mcp"),
+    (b"Location: http://u@localhost:UPSTREAM/mcp", b"Location: http://u@localhost:UPSTREAM/mcp"),
     (b"location:http://evil.example/", b"location:http://evil.example/"),
     (
         b'WWW-Authenticate: Bearer error="x", resource_metadata="http://127.0.0.1:UPSTREAM/.well-known/y", scope="z"',
         b'WWW-Authenticate: Bearer error="x", resource_metadata="http://127.0.0.1:PORT/.well-known/y", scope="z"',
+    ),
+    (
+        b'WWW-Authenticate: Bearer resource_metadata="http://localhost:UPSTREAM/.well-known/y"',
+        b'WWW-Authenticate: Bearer resource_metadata="http://127.0.0.1:PORT/.well-known/y"',
     ),
     (b"WWW-Authenticate: Basic", b"WWW-Authenticate: Basic"),
     (b"X: http://127.0.0.1:UPSTREAM/", b"X: http://127.0.0.1:UPSTREAM/"),
@@ -234,8 +246,8 @@ def test_addresses_in_heads_are_mapped_where_they_are_the_upstreams(sent: bytes,
         client, server = asked(upstream, proxy, proxy.request())
         server.head()
         before, after = (
-            b"HTTP/1.1 307 Moved\r\nA: 1\r\n%b\r\nContent-Length: 0\r\n\r\n" % named(one, upstream, proxy)
-            for one in (sent, arrives)
+            b"HTTP/1.1 307 Moved\r\nA: 1\r\n%b\r\nContent-Length: 0\r\n\r\n" % named(text, upstream, proxy)
+            for text in (sent, arrives)
         )
         server.send(before)
         assert client.head() == after
@@ -259,17 +271,18 @@ def test_the_metadata_of_a_protected_resource_names_the_proxy(framed: str, tmp_p
         assert client.take(len(expected)) == expected
         assert json.loads(expected)["resource"] == f"http://127.0.0.1:{proxy.port}/mcp"
         assert proxy.body("response") == body
-        assert [one.forwarded for one in proxy.found(Frame)] == [expected]
+        assert [frame.forwarded for frame in proxy.found(Frame)] == [expected]
 
 
-def test_metadata_of_somebody_else_passes_as_it_came(tmp_path: Path) -> None:
+@pytest.mark.parametrize("resource", [b"https://mcp.example.com", b"http://localhost:UPSTREAM/mcp"])
+def test_metadata_of_a_resource_that_the_client_did_not_ask_for_passes_as_it_came(resource: bytes, tmp_path: Path) -> None:
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):
         client, server = asked(upstream, proxy, proxy.request(b"GET /.well-known/oauth-protected-resource"))
         server.head()
         answer = (
             TYPED
             + b"Transfer-Encoding: chunked\r\n\r\n"
-            + chunk(b'{"resource":"https://mcp.example.com"}')
+            + chunk(b'{"resource":"%b"}' % named(resource, upstream, proxy))
             + b"0\r\nX: 1\r\n\r\n"
         )
         server.send(answer)

@@ -24,8 +24,8 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ends]:
         yield both
 
 
-def told(ends: Ends, kind: type[Record]) -> list[Record]:
-    return [one for one in ends.records if isinstance(one, kind)]
+def records_of(ends: Ends, kind: type[Record]) -> list[Record]:
+    return [record for record in ends.records if isinstance(record, kind)]
 
 
 def sent_until_told(ends: Ends, wire: Wire) -> int:
@@ -40,7 +40,7 @@ def sent_until_told(ends: Ends, wire: Wire) -> int:
                 sent += wire.socket.send(b"x" * min(1 << 16, MORE_THAN_SOCKETS_HOLD - sent))
         except BlockingIOError:
             pass
-        return bool(told(ends, Stall))
+        return bool(records_of(ends, Stall))
 
     eventually(is_told, "the stall to be told")
     wire.socket.settimeout(DEADLINE_S)
@@ -48,7 +48,7 @@ def sent_until_told(ends: Ends, wire: Wire) -> int:
 
 
 def sender_of(ends: Ends, stream: int) -> str:
-    return next(one.sender for one in ends.records if isinstance(one, Open) and one.stream == stream)
+    return next(record.sender for record in ends.records if isinstance(record, Open) and record.stream == stream)
 
 
 def test_a_client_that_stops_reading_is_told_and_told_again_when_it_goes_on(ends: Ends) -> None:
@@ -58,14 +58,14 @@ def test_a_client_that_stops_reading_is_told_and_told_again_when_it_goes_on(ends
     server.head()
     server.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % MORE_THAN_SOCKETS_HOLD)
     sent = sent_until_told(ends, server)
-    stall = told(ends, Stall)[0]
+    stall = records_of(ends, Stall)[0]
     assert isinstance(stall, Stall)
     assert sender_of(ends, stall.stream) == "server"
     assert stall.waiting_bytes > 0
     client.head()
     client.take(sent)
-    eventually(lambda: len(told(ends, Stall)) == 2, "its end to be told")
-    over = told(ends, Stall)[1]
+    eventually(lambda: len(records_of(ends, Stall)) == 2, "its end to be told")
+    over = records_of(ends, Stall)[1]
     assert isinstance(over, Stall)
     assert over.stream == stall.stream
     assert over.lasted_ns is not None
@@ -77,7 +77,7 @@ def test_an_upstream_that_stops_reading_is_told(ends: Ends) -> None:
     client.send(HEAD % (ends.port, MORE_THAN_SOCKETS_HOLD))
     ends.upstream.accept().head()
     sent_until_told(ends, client)
-    stall = told(ends, Stall)[0]
+    stall = records_of(ends, Stall)[0]
     assert isinstance(stall, Stall)
     assert sender_of(ends, stall.stream) == "client"
 
@@ -88,15 +88,15 @@ def test_half_an_event_is_told_once_and_comes_again_whole(ends: Ends) -> None:
     server = ends.upstream.accept()
     server.head()
     server.send(EVENTS + chunk(b"data: 1\n\n") + chunk(b"data: half"))
-    eventually(lambda: bool(told(ends, Partial)), "the half event to be told")
+    eventually(lambda: bool(records_of(ends, Partial)), "the half event to be told")
     server.send(chunk(b" an event\n\n"))
     client.head()
     client.take(len(chunk(b"data: 1\n\n") + chunk(b"data: half") + chunk(b" an event\n\n")))
-    (partial,) = told(ends, Partial)
+    (partial,) = records_of(ends, Partial)
     assert isinstance(partial, Partial)
     assert partial.data == b"data: half"
-    events = [one for one in told(ends, Frame) if isinstance(one, Frame) and one.stream == partial.stream]
-    assert [one.data for one in events] == [b"data: 1\n\n", b"data: half an event\n\n"]
+    events = [record for record in records_of(ends, Frame) if isinstance(record, Frame) and record.stream == partial.stream]
+    assert [frame.data for frame in events] == [b"data: 1\n\n", b"data: half an event\n\n"]
     assert events[1].first_ns == partial.first_ns
 
 
@@ -104,8 +104,8 @@ def test_half_a_body_is_told(ends: Ends) -> None:
     client = ends.connect()
     client.send(HEAD % (ends.port, 4) + b"ab")
     ends.upstream.accept().head()
-    eventually(lambda: bool(told(ends, Partial)), "the half body to be told")
-    (partial,) = told(ends, Partial)
+    eventually(lambda: bool(records_of(ends, Partial)), "the half body to be told")
+    (partial,) = records_of(ends, Partial)
     assert isinstance(partial, Partial)
     assert partial.data == b"ab"
     assert sender_of(ends, partial.stream) == "client"

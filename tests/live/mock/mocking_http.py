@@ -49,8 +49,8 @@ class HttpMocking:
 
     def hang_up(self) -> None:
         """Close every connection."""
-        for one in self._open:
-            one.close()
+        for connection in self._open:
+            connection.close()
         self._open.clear()
 
     def connect(self, session: str = "") -> Asking:
@@ -85,7 +85,7 @@ class HttpMocking:
 
     @property
     def topics(self) -> list[str]:
-        return [one.topic for one in self.records if isinstance(one, Note) and one.topic != "signal"]
+        return [record.topic for record in self.records if isinstance(record, Note) and record.topic != "signal"]
 
 
 class Asking:
@@ -126,8 +126,8 @@ class Asking:
 
     def close(self) -> None:
         self._connection.close()
-        for one in self._responses:
-            one.close()
+        for response in self._responses:
+            response.close()
 
 
 class Told:
@@ -165,8 +165,8 @@ class Told:
     @property
     def messages(self) -> list[Any]:
         """Read all messages to the end."""
-        found = []
+        messages = []
         while event := self.event():
             if event["data"].strip():
-                found.append(json.loads(event["data"]))
-        return found
+                messages.append(json.loads(event["data"]))
+        return messages

@@ -58,13 +58,13 @@ class ModelMocking:
         plays_nearest: bool = False,
         forward: LlmPassThrough | None = None,
     ) -> None:
-        found = recorded_prompts(transcribe(traffic.records, keep_frames=True, with_findings=False))
-        exchanges = [one.exchange for one in found]
+        prompts = recorded_prompts(transcribe(traffic.records, keep_frames=True, with_findings=False))
+        exchanges = [prompt.exchange for prompt in prompts]
         finds = RequestMatcher(exchanges, strictness=strictness, ignore=ignore, reuse=reuse, rules=PromptRules)
         self.missed: list[Miss] = []
         self.records: list[Record] = []
         self._mock = LlmMock(
-            found, finds, begin_ns=0, speed=speed, plays_nearest=plays_nearest, pass_through=forward, tell=self.missed.append
+            prompts, finds, begin_ns=0, speed=speed, plays_nearest=plays_nearest, pass_through=forward, tell=self.missed.append
         )
         self._mock.record_to(self._record)
         self._listener = self._mock.listen("127.0.0.1", 0)
@@ -100,7 +100,7 @@ class ModelMocking:
         data = body if isinstance(body, bytes) or body is None else dumps(body).encode()
         try:
             connection.request(method, path, data, {name.replace("_", "-"): value for name, value in fields.items()})
-            return told(connection.getresponse())
+            return read_response(connection.getresponse())
         finally:
             connection.close()
 
@@ -113,7 +113,7 @@ class ModelMocking:
             self.records.append(record)
 
 
-def told(response: HTTPResponse) -> Told:
+def read_response(response: HTTPResponse) -> Told:
     """Read a response to its end, or to where it breaks off."""
     try:
         body, is_whole = response.read(), True

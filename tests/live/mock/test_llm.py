@@ -160,7 +160,9 @@ def test_a_miss_stands_in_the_mocks_own_capture() -> None:
     with ModelMocking(greeting()) as mock:
         mock.ask(HO)
         mock.ask(HI)
-    assert [one.text for one in mock.records if isinstance(one, Note) and one.topic == "miss"] == [mock.missed[0].sentence]
+    assert [record.text for record in mock.records if isinstance(record, Note) and record.topic == "miss"] == [
+        mock.missed[0].sentence
+    ]
     assert [call.outcome for call in mock.transcript.model_calls] == [Outcome.HTTP_ERROR, Outcome.OK]
 
 
@@ -194,8 +196,8 @@ def test_whatever_is_asked_gets_an_answer(body: bytes) -> None:
 
 def test_what_was_never_recorded_goes_live_and_is_recorded_as_the_live_apis_own(tmp_path: Path) -> None:
     story = {"answers": [{"to": "ho", "text": "hey ho"}], "key": "sk-live"}
-    said: list[str] = []
-    with model(story, tmp_path) as url, ModelMocking(greeting(), forward=LlmPassThrough(url, tell=said.append)) as mock:
+    sentences: list[str] = []
+    with model(story, tmp_path) as url, ModelMocking(greeting(), forward=LlmPassThrough(url, tell=sentences.append)) as mock:
         assert mock.ask(HI).json == completion("hello")
         answer = mock.ask(HO, Authorization="Bearer sk-live")
         streamed = mock.ask({**HO, "stream": True}, Authorization="Bearer sk-live")
@@ -206,7 +208,7 @@ def test_what_was_never_recorded_goes_live_and_is_recorded_as_the_live_apis_own(
     assert [call.answer and call.answer.turn.text for call in mock.transcript.model_calls[:3]] == ["hello", "hey ho", "hey ho"]
     injected = [frame.injected for frame in mock.records if isinstance(frame, Frame) and b"hey ho" in frame.data]
     assert injected == [False, False]
-    assert said == [f"what was never recorded is answered by the live API: {url}"]
+    assert sentences == [f"what was never recorded is answered by the live API: {url}"]
 
 
 def test_a_live_stream_that_breaks_off_breaks_off_for_the_client(tmp_path: Path) -> None:
@@ -217,8 +219,8 @@ def test_a_live_stream_that_breaks_off_breaks_off_for_the_client(tmp_path: Path)
 
 
 def test_a_live_api_that_cannot_be_reached_is_told() -> None:
-    said: list[str] = []
-    with ModelMocking(greeting(), forward=LlmPassThrough("http://127.0.0.1:9", tell=said.append)) as mock:
+    sentences: list[str] = []
+    with ModelMocking(greeting(), forward=LlmPassThrough("http://127.0.0.1:9", tell=sentences.append)) as mock:
         answer = mock.ask(HO)
     assert (answer.status, answer.body.startswith(b"mcpspy: http://127.0.0.1:9 cannot be reached")) == (502, True)
-    assert said[-1].startswith("http://127.0.0.1:9 cannot be reached")
+    assert sentences[-1].startswith("http://127.0.0.1:9 cannot be reached")

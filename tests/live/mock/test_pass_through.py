@@ -84,7 +84,11 @@ def test_its_own_capture_is_the_longer_recording(capture: Path, log: Path) -> No
         mock.send(OPENING, INITIALIZED, GREET, DRAW)
         drawn = [mock.told(), mock.told(), mock.told()][-1]
         mock.ends()
-        assert [one.injected for one in mock.records if isinstance(one, Frame) and one.stream == 1] == [True, True, False]
+        assert [record.injected for record in mock.records if isinstance(record, Frame) and record.stream == 1] == [
+            True,
+            True,
+            False,
+        ]
         longer = mock.own
     with Mocking(longer) as mock:
         mock.send(OPENING, INITIALIZED, GREET, DRAW)
@@ -128,7 +132,7 @@ def test_its_stderr_is_shown_and_recorded(capture: Path) -> None:
         mock.send(DRAW)
         mock.told()
         _, _, stderr = mock.ends()
-        logged = b"".join(one.data for one in mock.records if isinstance(one, Frame) and one.stream == 2)
+        logged = b"".join(record.data for record in mock.records if isinstance(record, Frame) and record.stream == 2)
     assert ("it is late\n" in stderr, logged) == (True, b"it is late\n")
 
 
@@ -140,7 +144,10 @@ def test_what_a_server_writes_to_its_stderr_at_its_end_is_recorded(capture: Path
             pass
         mock.process.send_signal(signal.SIGTERM)
         mock.process.wait(DEADLINE_S)
-        assert b"".join(one.data for one in mock.records if isinstance(one, Frame) and one.stream == 2) == b"ready\nso long\n"
+        assert (
+            b"".join(record.data for record in mock.records if isinstance(record, Frame) and record.stream == 2)
+            == b"ready\nso long\n"
+        )
 
 
 def test_a_server_that_says_more_than_the_client_reads_is_held(capture: Path) -> None:
@@ -181,7 +188,7 @@ def test_a_server_that_cannot_be_started_is_told_to_the_client(capture: Path) ->
         assert mock.told()["id"] == 1
         assert "./no-such-server: command not found" in mock.told()["error"]["message"]
         assert mock.ends()[0] == 4
-        assert any(one.topic == "pass-through" for one in mock.records if isinstance(one, Note))
+        assert any(record.topic == "pass-through" for record in mock.records if isinstance(record, Note))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -232,13 +239,13 @@ def test_a_server_that_others_wrote_knows_what_was_played_if_it_is_told(
         mock.send(OPENING, INITIALIZED, create)
         assert [mock.told()["id"], mock.told()] == [1, result(2, {})]
         mock.send(tool_call(7, "read_graph"))
-        assert [one["name"] for one in mock.told()["result"]["structuredContent"]["entities"]] == names
+        assert [entity["name"] for entity in mock.told()["result"]["structuredContent"]["entities"]] == names
 
 
 def test_a_server_over_http_goes_on_too(capture: Path, tmp_path: Path) -> None:
     words = [sys.executable, str(PEERS / "pyserver.py"), "http", "0"]
-    with started(words, tmp_path, tmp_path / "server", {}) as said:
-        url = f"http://127.0.0.1:{port(said)}/mcp"
+    with started(words, tmp_path, tmp_path / "server", {}) as output:
+        url = f"http://127.0.0.1:{port(output)}/mcp"
         with Mocking(capture, "--on-miss", "forward", "--url", url) as mock:
             mock.send(OPENING, INITIALIZED, tool_call(7, "add", a=40, b=2))
             assert [mock.told()["id"], mock.told()["result"]["structuredContent"]] == [1, {"result": 42}]

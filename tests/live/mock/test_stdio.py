@@ -116,16 +116,16 @@ def test_what_is_asked_in_a_batch_is_answered_in_one_once_nothing_is_missing(cap
         )
         assert mock.told() == result(10, {"tools": []})
         answers = mock.told()
-        assert {one["id"]: "result" in one for one in answers} == {7: True, 8: True, "p": True, 9: False}
+        assert {answer["id"]: "result" in answer for answer in answers} == {7: True, 8: True, "p": True, 9: False}
         assert mock.ends()[1] == []
 
 
 def test_what_a_server_asks_for_a_member_of_a_batch_comes_before_it_is_answered(capture: Path) -> None:
     with Mocking(capture) as mock:
         mock.send([tool_call(7, "asks"), request(8)])
-        asked = mock.told()
-        assert asked["method"] == "roots/list"
-        mock.send(result(asked["id"]))
+        message = mock.told()
+        assert message["method"] == "roots/list"
+        mock.send(result(message["id"]))
         assert mock.told() == [result(8, {"tools": []}), result(7)]
 
 
@@ -153,8 +153,8 @@ def test_a_recorded_batch_is_served_to_who_asks_in_one_and_to_who_does_not(tmp_p
 def test_a_client_that_asks_much_before_it_reads_gets_all_of_it(capture: Path) -> None:
     count = 20_000
     with Mocking(capture, "--quiet") as mock:
-        asked = "".join(f'{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}\n' for id in range(count))
-        stdout, _ = mock.process.communicate(asked.encode(), timeout=60)
+        requests = "".join(f'{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}\n' for id in range(count))
+        stdout, _ = mock.process.communicate(requests.encode(), timeout=60)
     assert stdout.count(b"\n") == count
 
 
@@ -165,12 +165,12 @@ def test_its_capture_is_whole_and_says_who_said_what(capture: Path) -> None:
     with Mocking(capture) as mock:
         mock.send(request(1), tool_call(2, "asks"))
         assert mock.told() == result(1, {"tools": []})
-        asked = mock.told()
-        mock.send(result(asked["id"]))
+        message = mock.told()
+        mock.send(result(message["id"]))
         assert mock.told() == result(2)
         mock.ends()
     transcript = mock.transcript
-    assert [(one.method, one.outcome) for one in transcript.exchanges] == [
+    assert [(exchange.method, exchange.outcome) for exchange in transcript.exchanges] == [
         ("tools/list", Outcome.OK),
         ("tools/call", Outcome.OK),
         ("roots/list", Outcome.OK),
@@ -185,8 +185,11 @@ def test_all_that_it_says_is_marked_as_injected_and_nothing_else(capture: Path) 
         mock.send(request(1), b"noise\n")
         mock.told()
         mock.ends()
-    assert {(one.stream, one.injected) for one in mock.records if isinstance(one, Frame)} == {(0, False), (1, True)}
-    assert {(one.name, one.injected) for one in mock.records if isinstance(one, Open)} == {("stdin", False), ("stdout", True)}
+    assert {(record.stream, record.injected) for record in mock.records if isinstance(record, Frame)} == {(0, False), (1, True)}
+    assert {(record.name, record.injected) for record in mock.records if isinstance(record, Open)} == {
+        ("stdin", False),
+        ("stdout", True),
+    }
 
 
 def test_a_miss_is_told_to_stderr_and_to_the_capture(capture: Path) -> None:
@@ -194,7 +197,7 @@ def test_a_miss_is_told_to_stderr_and_to_the_capture(capture: Path) -> None:
         mock.send(tool_call(1, "sl\u202eow"))
         assert mock.told()["error"]["data"]["nearest"]["target"] == "slow"
         stderr = mock.ends()[2]
-    (note,) = [one for one in mock.records if isinstance(one, Note)]
+    (note,) = [record for record in mock.records if isinstance(record, Note)]
     assert note.topic == "miss"
     assert note.text == "tools/call sl\u202eow was never recorded; the nearest is row 2, tools/call slow"
     assert stderr == "mcpspy mock: tools/call sl\\u202eow was never recorded\n  nearest  row 2, tools/call slow\n"

@@ -100,7 +100,7 @@ def test_a_stall_tells_when_it_is_over() -> None:
         client.take(2_000 * LINE_BYTES)
         client.send(b"enough\n")
         client.wait()
-        last = [one for one in client.records() if isinstance(one, Stall)][-1]
+        last = [record for record in client.records() if isinstance(record, Stall)][-1]
         assert last.lasted_ns is not None
         assert last.lasted_ns >= STALL_NS
 

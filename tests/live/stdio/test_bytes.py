@@ -69,7 +69,7 @@ def assert_intact(data: bytes, back: bytes, records: list[Record]) -> None:
     assert back == data
     assert stream(records, 0) == data
     assert stream(records, 1) == data
-    assert not [one for one in records if isinstance(one, Damage)]
+    assert not [record for record in records if isinstance(record, Damage)]
 
 
 @pytest.mark.parametrize("redact", ["none", "credentials"])
@@ -96,13 +96,13 @@ def test_no_length_of_a_line_is_special(size: int, over: Channels) -> None:
 def test_lines_of_many_lengths_one_after_the_other_are_cut_where_they_end() -> None:
     lines = [b"x" * size + b"\n" for size in (0, 1, 4095, 4096, 65534, 65535, 65536, 131071, 131072)]
     _, records = echoed(b"".join(lines))
-    assert [one.data for one in records if isinstance(one, Frame) and one.stream == 0] == lines
+    assert [record.data for record in records if isinstance(record, Frame) and record.stream == 0] == lines
 
 
 def test_the_parts_of_a_long_line_are_marked() -> None:
     _, records = echoed(b"x" * (5 << 20) + b"\n")
-    frames = [one for one in records if isinstance(one, Frame) and one.stream == 0]
-    assert [one.part for one in frames] == [True] * (len(frames) - 1) + [False]
+    frames = [record for record in records if isinstance(record, Frame) and record.stream == 0]
+    assert [frame.part for frame in frames] == [True] * (len(frames) - 1) + [False]
     assert len(frames) > 4
 
 
@@ -114,7 +114,7 @@ def test_a_character_that_is_cut_in_two_reads_arrives_and_is_recorded_whole() ->
             assert client.take(1) == bytes([byte])
         client.close(client.stdin)
         client.wait()
-        assert [one.data for one in client.records() if isinstance(one, Frame) and one.stream == 0] == [data]
+        assert [record.data for record in client.records() if isinstance(record, Frame) and record.stream == 0] == [data]
 
 
 @pytest.mark.parametrize("over", OVER)
@@ -130,7 +130,7 @@ def test_the_two_halves_of_a_line_are_one_frame_that_knows_when_both_came() -> N
         client.take(5)
         client.send(b"go on\n")
         client.wait()
-        (frame,) = (one for one in client.records() if isinstance(one, Frame) and one.stream == 1)
+        (frame,) = (record for record in client.records() if isinstance(record, Frame) and record.stream == 1)
         assert frame.data == b"{halfdone\n"
         assert frame.first_ns < frame.at_ns
 

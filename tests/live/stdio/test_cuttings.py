@@ -64,11 +64,11 @@ class Relayed:
         theirs.close()
 
     def _record(self, records: Sequence[Record]) -> None:
-        self.frames += [one for one in records if isinstance(one, Frame)]
+        self.frames += [record for record in records if isinstance(record, Frame)]
 
     @property
     def events(self) -> list[tuple[bytes, tuple[int, ...]]]:
-        return [(one.data, one.chunks) for one in self.frames]
+        return [(frame.data, frame.chunks) for frame in self.frames]
 
 
 @given(chunks=BODIES, sizes=CUTS)
@@ -76,7 +76,7 @@ class Relayed:
 @example(chunks=[PIECES[0], PIECES[3], PIECES[4], PIECES[0]], sizes=[7])
 @example(chunks=[PIECES[0]] * 9, sizes=[len(b"9\r\n" + PIECES[0] + b"\r\n")])
 def test_any_cutting_of_a_stream_gives_the_same_bytes_and_the_same_events(chunks: list[bytes], sizes: list[int]) -> None:
-    body = b"".join(b"%x\r\n%b\r\n" % (len(one), one) for one in chunks) + b"0\r\n\r\n"
+    body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
     cut = Relayed([EVENTS, *reads(body, sizes)])
     assert cut.data == EVENTS + body
     assert b"".join(data for data, _ in cut.events) == b"".join(chunks)

@@ -95,8 +95,8 @@ def pipe_ends() -> tuple[int, int]:
 
 
 def socket_ends() -> tuple[int, int]:
-    one, other = socket.socketpair()
-    return one.detach(), other.detach()
+    end, other = socket.socketpair()
+    return end.detach(), other.detach()
 
 
 @pytest.mark.parametrize("ends", [pipe_ends, socket_ends])

@@ -27,7 +27,7 @@ def assert_traffic_passes(client: Client) -> None:
 
 
 def numbers(records: list[Record]) -> list[int]:
-    return [one.number for one in records if one.number > 0]
+    return [record.number for record in records if record.number > 0]
 
 
 @pytest.fixture
@@ -52,9 +52,9 @@ def test_traffic_passes_where_nothing_can_be_recorded(fault: str, nowhere: dict[
 def test_that_nothing_is_recorded_is_said_in_one_line(fault: str, nowhere: dict[str, str]) -> None:
     with Client(puppet("echo", "exit=3"), "--quiet", "--capture", nowhere[fault]) as client:
         assert_traffic_passes(client)
-        said = client.rest(client.stderr).decode()
-        assert said.startswith("mcpspy: ")
-        assert said.count("\n") == 1
+        stderr = client.rest(client.stderr).decode()
+        assert stderr.startswith("mcpspy: ")
+        assert stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("home", ["/proc/nowhere", "/dev/null", "/dev/null/x"])
@@ -84,7 +84,7 @@ def test_a_disk_that_fills_up_leaves_a_capture_that_reads_without_damage(size_by
         Disk(client).fill(size_bytes)
         assert_traffic_passes(client)
         records = client.records()
-        assert [one.reason for one in records if isinstance(one, Damage)] in ([], ["torn"])
+        assert [record.reason for record in records if isinstance(record, Damage)] in ([], ["torn"])
         assert b"".join(LINES).startswith(stream(records, 0))
         assert not isinstance(records[-1], End)
         assert client.rest(client.stderr).count(b"\n") == 1
@@ -104,7 +104,7 @@ def test_what_passed_while_the_disk_was_full_is_counted() -> None:
         client.line()
         client.close(client.stdin)
         client.wait()
-        (gap,) = (one for one in client.records() if isinstance(one, Gap))
+        (gap,) = (record for record in client.records() if isinstance(record, Gap))
         assert (gap.frames, gap.bytes) == (3, FULL_BYTES + 1 + 2 * len(b"lost\n"))
 
 
@@ -122,7 +122,7 @@ def test_a_capture_is_whole_again_once_the_disk_is() -> None:
         client.close(client.stdin)
         client.wait()
         records = client.records()
-        assert [one for one in records if isinstance(one, Damage)] == []
+        assert [record for record in records if isinstance(record, Damage)] == []
         assert numbers(records) == list(range(1, len(numbers(records)) + 1))
         assert stream(records, 1).endswith(b"kept\n")
         end = records[-1]
@@ -144,7 +144,7 @@ def test_a_disk_that_is_full_again_and_again_is_said_once() -> None:
         client.close(client.stdin)
         client.wait()
         assert client.rest(client.stderr).count(b"\n") == 1
-        assert sum(isinstance(one, Gap) for one in client.records()) == 3
+        assert sum(isinstance(record, Gap) for record in client.records()) == 3
 
 
 def test_a_fifo_that_nobody_empties_makes_a_gap_and_no_delay(tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_a_capture_can_be_read_at_any_moment_of_a_flood() -> None:
         client.send(b"go\n")
         for _ in range(40):
             client.take(50 * 4096)
-            damages = [one for one in client.records() if isinstance(one, Damage)]
-            assert [one.reason for one in damages] in ([], ["torn"])
+            damages = [record for record in client.records() if isinstance(record, Damage)]
+            assert [damage.reason for damage in damages] in ([], ["torn"])
 
 
 def test_a_capture_that_is_deleted_under_us_holds_up_nothing() -> None:
@@ -199,14 +199,14 @@ def test_a_capture_that_is_replaced_under_us_is_left_alone() -> None:
 
 def test_two_taps_for_one_file_get_one_each(tmp_path: Path) -> None:
     path = tmp_path / "both.mcpspy"
-    with Client(puppet("echo"), "--capture", str(path)) as one, Client(puppet("echo"), "--capture", str(path)) as other:
-        for client, line in ((one, b"one\n"), (other, b"other\n")):
+    with Client(puppet("echo"), "--capture", str(path)) as first, Client(puppet("echo"), "--capture", str(path)) as other:
+        for client, line in ((first, b"one\n"), (other, b"other\n")):
             client.send(line)
             client.line()
             client.close(client.stdin)
             client.wait()
-        found = {stream(list(mcpspy.read(file)), 0) for file in (path, tmp_path / "both-2.mcpspy")}
-        assert found == {b"one\n", b"other\n"}
+        streams = {stream(list(mcpspy.read(file)), 0) for file in (path, tmp_path / "both-2.mcpspy")}
+        assert streams == {b"one\n", b"other\n"}
 
 
 def test_a_file_that_exists_is_kept_and_that_is_said(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_file_that_exists_is_kept_and_that_is_said(tmp_path: Path) -> None:
         client.wait()
         assert path.read_text() == "mine"
         assert client.rest(client.stderr) == f"mcpspy: {path} exists; recording to {tmp_path / 'x-2.mcpspy'}\n".encode()
-        assert any(isinstance(one, Frame | End) for one in mcpspy.read(tmp_path / "x-2.mcpspy"))
+        assert any(isinstance(record, Frame | End) for record in mcpspy.read(tmp_path / "x-2.mcpspy"))
 
 
 def test_taps_that_start_together_do_not_meet() -> None:

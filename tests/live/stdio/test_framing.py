@@ -16,7 +16,7 @@ from tests.live.stdio.prefixed import Prefixed
 WITH_IT = [sys.executable, "-m", "tests.live.stdio.prefixed"]
 
 REQUEST = b'{"jsonrpc":"2.0","id":%d,\n "method":"tools/call","params":{"name":"add"}}'
-ANSWER = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"isError":false}}'
+ANSWER = b'{"jsonrpc":"2.0","id":%d,\n "result":{"content":[],"isError":false}}'
 
 SERVER = f"""
 import sys

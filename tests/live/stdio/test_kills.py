@@ -43,7 +43,7 @@ def test_what_anybody_received_whole_is_in_the_capture_whenever_we_are_killed(ti
             records = client.records()
             for number, data in heard.items():
                 assert stream(records, number).startswith(whole_lines(data))
-            assert all(one.reason == "torn" for one in records if isinstance(one, Damage))
+            assert all(record.reason == "torn" for record in records if isinstance(record, Damage))
 
 
 def test_a_capture_without_its_end_can_be_told_from_a_whole_one() -> None:

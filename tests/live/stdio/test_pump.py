@@ -113,8 +113,8 @@ class Bench:
         os.close(self._bell)
         os.close(self._ringer)
 
-    def found(self, kind: type[Record]) -> list[Record]:
-        return [one for one in self.records if isinstance(one, kind)]
+    def records_of(self, kind: type[Record]) -> list[Record]:
+        return [record for record in self.records if isinstance(record, kind)]
 
 
 @contextmanager
@@ -179,7 +179,7 @@ def test_bytes_and_frames_are_the_same_however_they_are_cut_and_taken(
     whole = b"".join(pieces)
     with bench() as made:
         assert moved(made, whole, cuts, reads) == whole
-        assert [one.data for one in made.records if isinstance(one, Frame)] == lines_of(whole)
+        assert [record.data for record in made.records if isinstance(record, Frame)] == lines_of(whole)
 
 
 @given(PIECES, CUTS, READS)
@@ -190,7 +190,7 @@ def test_a_capture_holds_the_same_frames_whatever_short_ways_they_took(
     with recording() as (writer, fd), bench(writer) as made:
         assert moved(made, whole, cuts, reads) == whole
         writer.close(1)
-        assert [one.data for one in recorded(fd) if isinstance(one, Frame)] == lines_of(whole)
+        assert [record.data for record in recorded(fd) if isinstance(record, Frame)] == lines_of(whole)
 
 
 def test_a_part_of_a_line_goes_on_before_the_rest_is_there() -> None:
@@ -221,7 +221,7 @@ def test_nothing_is_read_while_the_reader_takes_nothing() -> None:
         made.write(b"x" * (2 * SMALL_PIPE_BYTES))
         os.write(made.writer, b"more\n")
         made.turn()
-        assert made.found(Frame) == []
+        assert made.records_of(Frame) == []
 
 
 # What is reported
@@ -231,7 +231,7 @@ def test_a_write_that_waits_a_second_is_a_stall() -> None:
     with bench() as made:
         made.write(b"x" * (3 * SMALL_PIPE_BYTES))
         made.pump.on_time(made.pump.due_ns)
-        (stall,) = made.found(Stall)
+        (stall,) = made.records_of(Stall)
         assert stall == Stall(at_ns=stall.at_ns, stream=STREAM, waiting_bytes=2 * SMALL_PIPE_BYTES)
 
 
@@ -239,7 +239,7 @@ def test_a_write_that_waits_less_is_none() -> None:
     with bench() as made:
         made.write(b"x" * (3 * SMALL_PIPE_BYTES))
         made.pump.on_time(made.pump.due_ns - 1)
-        assert made.found(Stall) == []
+        assert made.records_of(Stall) == []
 
 
 def test_the_end_of_a_stall_tells_how_long_it_lasted() -> None:
@@ -247,7 +247,7 @@ def test_the_end_of_a_stall_tells_how_long_it_lasted() -> None:
         made.write(b"x" * (3 * SMALL_PIPE_BYTES))
         made.pump.on_time(made.pump.due_ns)
         made.read()
-        last = made.found(Stall)[-1]
+        last = made.records_of(Stall)[-1]
         assert isinstance(last, Stall)
         assert last.lasted_ns is not None
         assert last.lasted_ns > 0
@@ -257,7 +257,7 @@ def test_bytes_that_wait_five_seconds_for_their_newline_are_a_partial() -> None:
     with bench() as made:
         made.write(b'{"half')
         made.pump.on_time(made.pump.due_ns)
-        (partial,) = made.found(Partial)
+        (partial,) = made.records_of(Partial)
         assert partial == Partial(at_ns=partial.at_ns, stream=STREAM, first_ns=partial.at_ns - PARTIAL_NS, data=b'{"half')
 
 
@@ -273,7 +273,7 @@ def test_the_bytes_of_a_partial_come_again_in_their_frame() -> None:
         made.write(b'{"half')
         made.pump.on_time(made.pump.due_ns)
         made.write(b'":1}\n')
-        (frame,) = (one for one in made.records if isinstance(one, Frame))
+        (frame,) = (record for record in made.records if isinstance(record, Frame))
         assert frame.data == b'{"half":1}\n'
 
 
@@ -315,7 +315,7 @@ def test_a_reader_that_goes_is_who_closed_the_stream() -> None:
     with bench() as made:
         made.close_reader()
         made.write(b"{}\n")
-        (close,) = made.found(Close)
+        (close,) = made.records_of(Close)
         assert close == Close(at_ns=close.at_ns, stream=STREAM, by=CLIENT, how="broken", extra={"undelivered_bytes": 3})
 
 
@@ -324,7 +324,7 @@ def test_a_reader_that_goes_while_bytes_wait_leaves_them_undelivered() -> None:
         made.write(b"x" * (3 * SMALL_PIPE_BYTES))
         made.close_reader()
         made.turn()
-        (close,) = (one for one in made.records if isinstance(one, Close))
+        (close,) = (record for record in made.records if isinstance(record, Close))
         assert close.extra == {"undelivered_bytes": 2 * SMALL_PIPE_BYTES}
 
 
@@ -333,7 +333,7 @@ def test_what_comes_when_nobody_reads_any_more_is_reported() -> None:
         made.close_reader()
         made.write(b"one\n")
         made.write(b"two\n")
-        assert [one.data for one in made.records if isinstance(one, Frame)] == [b"one\n", b"two\n"]
+        assert [record.data for record in made.records if isinstance(record, Frame)] == [b"one\n", b"two\n"]
 
 
 def test_a_reader_that_goes_is_noticed_without_a_byte_if_asked_for() -> None:
@@ -386,5 +386,5 @@ def test_draining_finds_the_end_where_there_is_one() -> None:
         os.write(made.writer, b"last\n")
         made.close_writer()
         made.pump.drain()
-        (close,) = made.found(Close)
+        (close,) = made.records_of(Close)
         assert close == Close(at_ns=close.at_ns, stream=STREAM, by=SERVER, how="eof")

@@ -10,6 +10,8 @@ import pytest
 
 from mcpspy.live.stdio.shutdown import GRACE_NS
 from mcpspy.records import Exit, Note, Stall
+from mcpspy.transcript.findings.run import all_findings
+from mcpspy.transcript.transcribe import transcribe
 from tests.conftest import Peer
 from tests.live.client import OVER, Channels, Client, crossed, ending, puppet, stream
 from tests.tiers import Tier, current_tier
@@ -145,7 +147,7 @@ def test_what_was_sent_to_whom_is_noted() -> None:
         client.line()
         client.signal(signal.SIGTERM)
         client.wait()
-        notes = [one.text for one in client.records() if isinstance(one, Note)]
+        notes = [record.text for record in client.records() if isinstance(record, Note)]
         assert notes[0] == "SIGTERM received and forwarded"
         assert notes[1].startswith("SIGKILL to python")
 
@@ -198,6 +200,36 @@ def test_a_grandchild_that_the_server_leaves_behind_goes_with_it() -> None:
         client.close(client.stdin)
         assert client.wait() == 0
         assert client.running() == []
+
+
+HOLDS_PIPES = "sleep 20 & echo $!"
+LEFT_BEHIND = [
+    (HOLDS_PIPES, True, []),
+    (HOLDS_PIPES, False, [("warning", False)]),
+    (
+        "setsid sleep 20 <&- >/dev/null 2>&1 & echo $!",
+        False,
+        [("note", True)],
+    ),  # mcpspy has nothing to wait for, and ends at once
+]
+
+
+@pytest.mark.parametrize(("script", "ends", "expected"), LEFT_BEHIND)
+def test_a_process_was_left_behind_if_it_still_runs_half_a_second_later(
+    script: str, expected: list[tuple[str, bool]], *, ends: bool
+) -> None:
+    with Client(["sh", "-c", script]) as client:
+        started = int(client.line())
+        client.recorded(Exit)
+        if ends:
+            os.kill(started, signal.SIGKILL)
+        assert client.wait() == 0
+        records = client.records()
+        for pid in set(client.running()) & {started}:
+            os.kill(pid, signal.SIGKILL)
+    assert [left["pid"] for left in ending(records)[0].descendants] == [started]
+    findings = [finding for finding in all_findings(transcribe(records)) if finding.rule == "descendants-left"]
+    assert [(finding.severity, "seen only once" in finding.what) for finding in findings] == expected
 
 
 def test_a_daemon_with_a_session_and_files_of_its_own_is_spared() -> None:

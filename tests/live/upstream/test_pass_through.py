@@ -5,7 +5,7 @@ import sys
 from time import monotonic_ns
 
 from mcpspy.live.upstream.pass_through import Courier, News
-from mcpspy.live.upstream.protocol import UpstreamClient
+from mcpspy.live.upstream.protocol import ServerListener, UpstreamClient
 from mcpspy.live.upstream.stdio import StdioClient
 from tests.deadlines import DEADLINE_S
 
@@ -19,14 +19,12 @@ class Waiting:
         self.told: list[object] = []
         self.courier = Courier(self.make, self.take, handshake_s=0.01)
 
-    def make(self, courier: Courier) -> UpstreamClient:
+    def make(self, listener: ServerListener) -> UpstreamClient:
         return StdioClient(
             DEAF,
             sink=lambda records: None,
             now_ns=monotonic_ns,
-            on_message=courier.on_message,
-            on_lost=courier.on_lost,
-            on_failed=courier.on_failed,
+            listener=listener,
         )
 
     def take(self, news: News) -> None:

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from mcpspy.live.upstream.replay_client import ReplayClient, run_replay_client
+from mcpspy.live.upstream.replay_client import run_replay_client
 from mcpspy.live.upstream.stdio import StdioClient
 from mcpspy.records import SERVER, Frame, Note, Record
 from mcpspy.replay.client.answering import RecordedAnswers
@@ -17,6 +17,7 @@ from mcpspy.replay.mock.matching import RequestMatcher
 from tests.transcript.dialogue import Dialogue, cancelled, notification, request, result, tool_call
 
 if TYPE_CHECKING:
+    from mcpspy.live.upstream.protocol import ServerListener
     from mcpspy.replay.client.player import Report
 
 SERVER_OF_WORDS = """
@@ -39,15 +40,13 @@ class Driven:
         def now_ns() -> int:
             return time.monotonic_ns() - begin_ns
 
-        def peer(replay_client: ReplayClient) -> StdioClient:
+        def peer(listener: ServerListener) -> StdioClient:
             words = [sys.executable, "-c", SERVER_OF_WORDS + server]
             return StdioClient(
                 words,
                 sink=self.records.extend,
                 now_ns=now_ns,
-                on_message=replay_client.on_message,
-                on_lost=replay_client.on_lost,
-                on_failed=replay_client.on_failed,
+                listener=listener,
             )
 
         run_replay_client(player, peer, sink=self.records.extend, now_ns=now_ns, is_process=True)
@@ -55,11 +54,11 @@ class Driven:
 
     @property
     def data(self) -> list[bytes]:
-        return [one.data for one in self.records if isinstance(one, Frame) and one.stream < 2]
+        return [record.data for record in self.records if isinstance(record, Frame) and record.stream < 2]
 
     @property
     def lines(self) -> list[Any]:
-        return [json.loads(one) for one in self.data]
+        return [json.loads(line) for line in self.data]
 
 
 def test_calls_that_overlapped_are_under_way_together() -> None:
@@ -77,7 +76,7 @@ def test_what_is_no_message_is_passed_over() -> None:
 def test_a_call_is_given_up_when_it_was() -> None:
     recorded = Dialogue().client(tool_call(1)).wait(199).client(cancelled(1)).client(request(2)).server(result(2)).closes()
     driven = Driven(recorded, "hear(); hear(); say(id=hear()['id'], result={})")
-    sent = [one for one in driven.records if isinstance(one, Frame) and one.stream == 0]
+    sent = [record for record in driven.records if isinstance(record, Frame) and record.stream == 0]
     assert driven.lines == [tool_call(1), cancelled(1), request(2), result(2)]
     assert sent[1].at_ns - sent[0].at_ns >= 190_000_000  # 200, but for the way from the clock to the record
 
@@ -85,7 +84,7 @@ def test_a_call_is_given_up_when_it_was() -> None:
 def test_a_question_that_was_never_recorded_is_noted_and_refused() -> None:
     recorded = Dialogue().client(tool_call(1)).server(result(1)).closes()
     driven = Driven(recorded, "one = hear(); say(id=7, method='sampling/createMessage'); hear(); say(id=one['id'], result={})")
-    assert [one.topic for one in driven.records if isinstance(one, Note)] == ["miss"]
+    assert [record.topic for record in driven.records if isinstance(record, Note)] == ["miss"]
     assert driven.lines[2]["error"]["code"] == -32601
     assert driven.lines[3] == result(1)
 
@@ -102,4 +101,4 @@ def test_a_server_that_reads_no_more_is_gone_and_what_it_did_not_take_was_not_se
     recorded = Dialogue().client(tool_call(1)).server(result(1)).wait(600).client(tool_call(2)).server(result(2)).closes()
     driven = Driven(recorded, "import os; say(id=hear()['id'], result={}); os._exit(5)", speed=1.0)
     assert driven.report.lost == "the server exited with status 5"
-    assert [one.row for one in driven.report.unsent] == [2]
+    assert [message.row for message in driven.report.unsent] == [2]

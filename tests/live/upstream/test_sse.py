@@ -28,13 +28,13 @@ class ServerStream:
         self.endpoint = endpoint
         self.said: asyncio.Queue[bytes] = asyncio.Queue()
 
-    async def __call__(self, asked: Request, writer: asyncio.StreamWriter) -> None:
+    async def __call__(self, request: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(STREAM + chunk(event(self.endpoint, "event: endpoint")))
-        while said := await asyncio.wait_for(self.said.get(), DEADLINE_S):
-            if said == BREAK:
+        while event_bytes := await asyncio.wait_for(self.said.get(), DEADLINE_S):
+            if event_bytes == BREAK:
                 writer.transport.abort()
                 return
-            writer.write(chunk(said))
+            writer.write(chunk(event_bytes))
             await writer.drain()
         writer.write(STREAM_END)
 
@@ -103,9 +103,9 @@ async def test_a_stream_that_names_no_endpoint_in_time_is_an_error(monkeypatch: 
     server_stream = ServerStream()
     server_stream.endpoint = ""
 
-    async def mute(asked: Request, writer: asyncio.StreamWriter) -> None:
+    async def mute(request: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(STREAM)
-        await asked.reader.read()
+        await request.reader.read()
 
     async with puppet(mute) as server:
         with pytest.raises(UpstreamError, match="its stream named no endpoint within"):
@@ -130,7 +130,7 @@ async def test_a_message_whose_connection_breaks_is_not_sent_again() -> None:
 async def test_an_answer_that_came_before_its_post_broke_is_no_failure() -> None:
     server_stream, heard = ServerStream(), asyncio.Event()
 
-    async def late(asked: Request, writer: asyncio.StreamWriter) -> None:
+    async def late(request: Request, writer: asyncio.StreamWriter) -> None:
         server_stream.said.put_nowait(event(result(7)))
         await asyncio.wait_for(heard.wait(), DEADLINE_S)
 
@@ -158,8 +158,13 @@ async def test_the_end_of_the_stream_loses_the_server(ending: bytes) -> None:
 async def test_what_is_no_message_is_recorded_and_not_heard() -> None:
     server_stream = ServerStream()
     async with facing(server_stream) as (_, met):
-        for one in (b": ping\n\n", event("[DONE]"), event("x", "event: other"), event(notification("notifications/message"))):
-            server_stream.said.put_nowait(one)
+        for event_bytes in (
+            b": ping\n\n",
+            event("[DONE]"),
+            event("x", "event: other"),
+            event(notification("notifications/message")),
+        ):
+            server_stream.said.put_nowait(event_bytes)
         assert (await met.told())["method"] == "notifications/message"
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ from mcpspy.errors import UpstreamError
 from mcpspy.live.stdio.process import process
 from mcpspy.live.upstream.protocol import Failure
 from mcpspy.live.upstream.stdio import StdioClient
-from mcpspy.records import CLIENT, SERVER, Frame, Open, Partial, Spawn, Stall
+from mcpspy.records import CLIENT, SERVER, Exit, Frame, Open, Partial, Spawn, Stall
 from mcpspy.transcript.model import Outcome
 from tests.conftest import PEERS
 from tests.deadlines import eventually
@@ -59,8 +60,11 @@ async def test_its_records_read_like_those_of_a_tap() -> None:
         await met.says(notification("notifications/initialized"))
         await met.asks(request(2, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}))
     exchanges = met.transcript.exchanges
-    assert [(one.method, one.outcome) for one in exchanges] == [("initialize", Outcome.OK), ("tools/call", Outcome.OK)]
-    assert [(one.name, one.sender, one.injected) for one in met.of(Open)] == [
+    assert [(exchange.method, exchange.outcome) for exchange in exchanges] == [
+        ("initialize", Outcome.OK),
+        ("tools/call", Outcome.OK),
+    ]
+    assert [(record.name, record.sender, record.injected) for record in met.of(Open)] == [
         ("stdin", CLIENT, True),
         ("stdout", SERVER, False),
         ("stderr", SERVER, False),
@@ -116,10 +120,9 @@ async def test_the_members_of_a_batch_are_heard_one_after_the_other() -> None:
 
 @scene
 async def test_stderr_is_recorded_and_handed_on() -> None:
-    shown: list[bytes] = []
-    async with meeting(partial(puppet("complain=it is late", "swallow"), on_stderr=shown.append)) as met:
+    async with meeting(puppet("complain=it is late", "swallow")) as met:
         pass
-    assert b"".join(shown) == met.stream(2) == b"it is late\n"
+    assert b"".join(met.complaints) == met.stream(2) == b"it is late\n"
 
 
 @scene
@@ -168,7 +171,7 @@ async def test_half_a_line_that_waits_is_told(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("mcpspy.live.upstream.partials.PARTIAL_S", 0.05)
     async with meeting(puppet('write={"jsonrpc"', "linger")) as met:
         await met.until(lambda: met.of(Partial))
-    assert [one.data for one in met.of(Partial)] == [b'{"jsonrpc"']
+    assert [record.data for record in met.of(Partial)] == [b'{"jsonrpc"']
 
 
 # How it ends
@@ -246,8 +249,17 @@ async def test_a_server_that_ignores_sigterm_too_gets_sigkill_with_what_it_start
 async def test_what_a_server_leaves_behind_is_ended() -> None:
     async with meeting(puppet("grandchild", "swallow", "exit=0")) as met:
         await met.until(lambda: met.stream(1).endswith(b"\n"))
-    assert [one["pid"] for one in met.exit.descendants] == [int(met.stream(1))]
+    assert [descendant["pid"] for descendant in met.exit.descendants] == [int(met.stream(1))]
     eventually(lambda: is_gone(int(met.stream(1))), "the grandchild's end")
+
+
+@scene
+async def test_what_a_server_leaves_may_end_by_itself() -> None:
+    async with meeting(puppet("grandchild", "exit=0")) as met:
+        await met.until(lambda: any(isinstance(record, Exit) for record in met.records))
+        os.kill(int(met.stream(1)), signal.SIGKILL)
+    assert [descendant["pid"] for descendant in met.exit.descendants] == [int(met.stream(1))]
+    assert [note.partition(":")[0] for note in met.notes] == ["descendants-ended"]
 
 
 @scene

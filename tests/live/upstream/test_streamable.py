@@ -21,11 +21,10 @@ from mcpspy.capture.redaction.redactor import Redactor
 from mcpspy.capture.redaction.sink import RedactingSink
 from mcpspy.errors import UpstreamError
 from mcpspy.live.upstream.headers import UpstreamMessage, field_value
+from mcpspy.live.upstream.http import OutgoingRequest
 from mcpspy.live.upstream.protocol import Failure
 from mcpspy.live.upstream.sse import SseClient
-from mcpspy.live.upstream.streamable import StreamableClient
-from mcpspy.live.upstream.streams import Post
-from mcpspy.live.upstream.transaction import OutgoingRequest
+from mcpspy.live.upstream.streamable import Post, StreamableClient
 from mcpspy.records import Close, Frame, Open, Partial
 from mcpspy.transcript.http.head import meaning
 from mcpspy.transcript.model import Outcome
@@ -60,7 +59,7 @@ async def facing(*replies: Any, **options: Any) -> AsyncIterator[tuple[Puppet, M
 
 
 def heads(met: Meeting, name: str) -> list[bytes]:
-    return [one.head for one in met.of(Open) if one.name == name]
+    return [record.head for record in met.of(Open) if record.name == name]
 
 
 # Servers that others wrote
@@ -78,18 +77,18 @@ def test_a_server_on_the_sdk_is_heard_asks_back_and_reads_like_a_tap(
             assert question["method"] == "elicitation/create"
             await met.says(result(question["id"], {"action": "accept", "content": {"name": "Ada"}}))
             assert (await met.told())["id"] == 2
-        methods = [(one.method, one.sender, one.outcome) for one in met.transcript.exchanges]
+        methods = [(exchange.method, exchange.sender, exchange.outcome) for exchange in met.transcript.exchanges]
         assert methods == [
             ("initialize", "client", Outcome.OK),
             ("tools/call", "client", Outcome.OK),
             ("elicitation/create", "server", Outcome.OK),
         ]
-        assert all(one.injected == (one.name == "request") for one in met.of(Open))
+        assert all(record.injected == (record.name == "request") for record in met.of(Open))
         assert met.lost == []
 
     words = [sys.executable, str(PEERS / "pyserver.py"), mode, "0"]
-    with started(words, tmp_path, tmp_path / "log", {}) as said:
-        asyncio.run(play(f"http://127.0.0.1:{port(said)}{path}"))
+    with started(words, tmp_path, tmp_path / "log", {}) as output:
+        asyncio.run(play(f"http://127.0.0.1:{port(output)}{path}"))
 
 
 def test_a_server_on_the_sdk_takes_modern_requests_and_sees_them_cancelled(tmp_path: Path) -> None:
@@ -104,8 +103,8 @@ def test_a_server_on_the_sdk_takes_modern_requests_and_sees_them_cancelled(tmp_p
         assert met.transcript.exchanges[-1].outcome is Outcome.CANCELLED
 
     words = [sys.executable, str(PEERS / "pyserver.py"), "http", "0"]
-    with started(words, tmp_path, tmp_path / "log", {}) as said:
-        asyncio.run(play(f"http://127.0.0.1:{port(said)}/mcp"))
+    with started(words, tmp_path, tmp_path / "log", {}) as output:
+        asyncio.run(play(f"http://127.0.0.1:{port(output)}/mcp"))
 
 
 # What goes out
@@ -119,7 +118,7 @@ async def test_the_session_and_the_revision_go_with_every_message_after_the_firs
         await met.says(INITIALIZED)
         await met.asks(request(2))
     names = ("mcp-session-id", "mcp-protocol-version")
-    assert [tuple(one.fields.get(name) for name in names) for one in server.requests] == [
+    assert [tuple(request.fields.get(name) for name in names) for request in server.requests] == [
         (None, None), ("abc", REVISION), ("abc", REVISION), ("abc", REVISION)
     ]  # fmt: skip
     assert server.lines[-1] == "DELETE /mcp"
@@ -151,8 +150,8 @@ async def test_arguments_that_the_servers_schema_marks_are_repeated_in_fields() 
     async with facing(answer(200, result(1, tools)), answer(200, result(2))) as (server, met):
         await met.asks(modern(1, "tools/list"))
         await met.asks(modern(2, "tools/call", {"name": "t", "arguments": {"region": "Zürich", "on": True, "of": {"id": 7}}}))
-    found = {name: meaning(value) for name, value in server.requests[1].fields.items() if name.startswith("mcp-param")}
-    assert found == {"mcp-param-region": "Zürich", "mcp-param-on": "true", "mcp-param-tenant": "7"}
+    meanings = {name: meaning(value) for name, value in server.requests[1].fields.items() if name.startswith("mcp-param")}
+    assert meanings == {"mcp-param-region": "Zürich", "mcp-param-on": "true", "mcp-param-tenant": "7"}
 
 
 @pytest.mark.parametrize("value", ["", " x", "x ", "é", "a\nb", "=?base64?eA==?=", "=?base64?%?=", "tab\t"])
@@ -170,7 +169,9 @@ async def test_the_users_fields_go_with_every_request_in_place_of_ours() -> None
     headers = [(b"Authorization", b"Bearer s3cr3t"), (b"User-Agent", b"mine")]
     async with facing(WELCOME, headers=headers) as (server, met):
         await met.asks(OPENING)
-    assert {(one.fields["authorization"], one.fields["user-agent"]) for one in server.requests} == {("Bearer s3cr3t", "mine")}
+    assert {(request.fields["authorization"], request.fields["user-agent"]) for request in server.requests} == {
+        ("Bearer s3cr3t", "mine")
+    }
 
 
 @scene
@@ -183,17 +184,17 @@ async def test_secrets_are_redacted_on_their_way_to_the_capture() -> None:
         await met.client.start()
         await met.asks(OPENING)
         await met.client.close()
-    said = b"".join(one.head for one in records if isinstance(one, Open))
-    assert b"s3cr3t" not in said
-    assert b"Session-Id: abc" not in said
-    assert said.count(b"Authorization: Bearer redacted-") == 2
+    heads = b"".join(record.head for record in records if isinstance(record, Open))
+    assert b"s3cr3t" not in heads
+    assert b"Session-Id: abc" not in heads
+    assert heads.count(b"Authorization: Bearer redacted-") == 2
 
 
 @scene
 async def test_sending_a_notification_lasts_until_it_is_taken() -> None:
     may_take = asyncio.Event()
 
-    async def slow(said: Request, writer: asyncio.StreamWriter) -> None:
+    async def slow(request: Request, writer: asyncio.StreamWriter) -> None:
         await asyncio.wait_for(may_take.wait(), DEADLINE_S)
         writer.write(TAKEN)
 
@@ -259,11 +260,11 @@ async def test_an_answer_is_heard_however_it_comes(reply: bytes) -> None:
 
 @scene
 async def test_an_event_in_single_bytes_is_one_message_with_its_chunks() -> None:
-    said = event(result(7))
-    async with facing(stream(*(said[at : at + 1] for at in range(len(said))))) as (_, met):
+    event_bytes = event(result(7))
+    async with facing(stream(*(event_bytes[at : at + 1] for at in range(len(event_bytes))))) as (_, met):
         assert await met.asks(request(7)) == result(7)
-    frame = next(one for one in met.of(Frame) if one.data == said)
-    assert frame.chunks == (1,) * len(said)
+    frame = next(frame for frame in met.of(Frame) if frame.data == event_bytes)
+    assert frame.chunks == (1,) * len(event_bytes)
 
 
 @scene
@@ -274,7 +275,7 @@ async def test_giving_up_a_modern_request_closes_its_stream() -> None:
         await met.client.cancel("1")
         await asyncio.wait_for(server.left.wait(), DEADLINE_S)
     assert (server.lines, met.is_silent) == (["POST /mcp"], True)
-    assert [(one.by, one.how) for one in met.of(Close)][-1] == ("client", "broken")
+    assert [(record.by, record.how) for record in met.of(Close)][-1] == ("client", "broken")
 
 
 @scene
@@ -364,16 +365,16 @@ async def test_a_request_without_an_answer_fails_once_and_is_not_sent_again(name
     reply, status, why = BROKEN[name]
     async with facing(reply) as (server, met):
         await met.says(request(7))
-        told = await met.told()
-        while not isinstance(told, Failure):  # what was said all the same is heard
-            told = await met.told()
-        assert told == Failure(id="7", method="tools/list", status=status, why=why)
+        message = await met.told()
+        while not isinstance(message, Failure):  # what was said all the same is heard
+            message = await met.told()
+        assert message == Failure(id="7", method="tools/list", status=status, why=why)
     assert (len(server.requests), met.lost) == (1, [])
 
 
 @scene
 async def test_a_reset_connection_fails_its_request_and_is_not_sent_again() -> None:
-    async def reset(said: Request, writer: asyncio.StreamWriter) -> None:
+    async def reset(request: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(STREAM)
         await writer.drain()
         writer.transport.abort()
@@ -424,7 +425,7 @@ async def test_redirects_without_end_are_followed_three_times() -> None:
 
 @scene
 async def test_a_line_of_events_without_end_is_recorded_and_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpspy.live.upstream.transaction.MAX_MESSAGE_BYTES", 3_000_000)
+    monkeypatch.setattr("mcpspy.live.upstream.http.MAX_MESSAGE_BYTES", 3_000_000)
     endless = stream(*[b"data: " + b"x" * 1_000_000] * 5, b"\n\n", event(result(7)))
     async with facing(endless) as (_, met):
         assert await met.asks(request(7)) == result(7)
@@ -437,7 +438,7 @@ async def test_half_an_event_that_waits_is_told(monkeypatch: pytest.MonkeyPatch)
     async with facing(held(b"data: {")) as (_, met):
         await met.says(request(7))
         await met.until(lambda: met.of(Partial))
-    assert [one.data for one in met.of(Partial)] == [b"data: {"]
+    assert [record.data for record in met.of(Partial)] == [b"data: {"]
 
 
 class Nowhere(asyncio.Transport):
@@ -470,8 +471,10 @@ def test_whatever_a_server_sends_is_recorded_and_ends_in_an_answer_or_a_failure(
         post.transaction.connection_lost(ConnectionResetError() if breaks else None)
         ends = 0
         while not met.is_silent:
-            told = await met.told()
-            ends += isinstance(told, Failure) or (isinstance(told, dict) and told.get("id") == 7 and "result" in told)
+            message = await met.told()
+            ends += isinstance(message, Failure) or (
+                isinstance(message, dict) and message.get("id") == 7 and "result" in message
+            )
         assert ends == 1
         assert len(met.of(Open)) == len(met.of(Close))
 
@@ -482,7 +485,7 @@ def test_whatever_a_server_sends_is_recorded_and_ends_in_an_answer_or_a_failure(
 async def test_what_is_still_under_way_at_the_end_is_left_and_recorded_so() -> None:
     async with facing(held()) as (_, met):
         await met.says(request(7))
-    assert [(one.stream, one.by) for one in met.of(Close)][-1][1] == "client"
+    assert [(record.stream, record.by) for record in met.of(Close)][-1][1] == "client"
     assert met.is_silent
 
 

@@ -6,20 +6,16 @@ The client's script decides what goes there and when (`replay.mock.pass_through`
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
+from ....replay.mock.on_miss import MissPolicy
+from ....replay.mock.pass_through import PassThrough
+from ....replay.mock.script import Script
 from ...http.recorder import note
-from ...upstream.pass_through import Courier
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ....replay.mock.on_miss import MissPolicy
-    from ....replay.mock.pass_through import PassThrough
-    from ....replay.mock.script import Script
-    from ...upstream.pass_through import MakeClient, News
-    from ...upstream.protocol import Failure
-    from .client import LiveClient, MockContext
+from ...upstream.pass_through import Courier, MakeClient, News
+from ...upstream.protocol import Failure
+from .client import LiveClient, MockContext
 
 LEFT_S: Final = 1.5
 """How long to wait for servers when the mock ends."""

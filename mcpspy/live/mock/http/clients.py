@@ -3,29 +3,22 @@
 Source: MCP specification, basic/transports of each revision, session management.
 """
 
-from __future__ import annotations
-
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import uuid4
 
 from ....replay.mock.http.session import HttpCursor
-from ....replay.mock.on_miss import ERROR
+from ....replay.mock.matching import RequestMatcher
+from ....replay.mock.on_miss import ERROR, MissPolicy
+from ....replay.mock.replies import RecordedReplies
 from ....replay.mock.script import Script
 from ....transcript.mcp.fields import client_name
 from ....transcript.mcp.methods import INITIALIZE, OPENINGS
 from ....transcript.mcp.revisions import Era
-from ....transcript.model import Kind
-from .client import LiveClient
-
-if TYPE_CHECKING:
-    from ....replay.mock.matching import RequestMatcher
-    from ....replay.mock.on_miss import MissPolicy
-    from ....replay.mock.replies import RecordedReplies
-    from ....transcript.model import Message
-    from .client import MockContext
-    from .client_pass_through import ClientPassThroughs
-    from .response import ClientConnection
+from ....transcript.model import Kind, Message
+from .client import LiveClient, MockContext
+from .client_pass_through import ClientPassThroughs
+from .connection import Connection
 
 MAX_CLIENTS: Final = 10_000
 """How many sessions and names are kept; then the session that was used longest ago is ended."""
@@ -36,19 +29,6 @@ PRIMED_FROM: Final = "2025-11-25"
 
 class Clients:
     """The clients, each with a script of its own on `replies`. `on_miss`, or a live server of `pass_throughs`, answers a miss."""
-
-    __slots__ = (
-        "_count",
-        "_pass_throughs",
-        "_lost",
-        "_matcher",
-        "_newest",
-        "_on_miss",
-        "_replies",
-        "_sessions",
-        "_mock",
-        "_wall_ns",
-    )
 
     def __init__(
         self,
@@ -81,12 +61,12 @@ class Clients:
             self._sessions[session] = client
         return client
 
-    def of_connection(self, connection: ClientConnection, name: str = "") -> LiveClient | None:
+    def of_connection(self, connection: Connection, name: str = "") -> LiveClient | None:
         """Return the client of a connection without a session; else the newest of this name, whose pool it may belong to."""
         own = connection.client
         return own if isinstance(own, LiveClient) else self._newest.get(name)
 
-    def of_messages(self, connection: ClientConnection, messages: list[Message]) -> LiveClient | None:
+    def of_messages(self, connection: Connection, messages: list[Message]) -> LiveClient | None:
         """Return the client of messages without a session; None if they need one."""
         opening = opening_of(messages)
         names = (client_name(message.raw) for message in messages if b"lientInfo" in message.raw)
@@ -137,7 +117,7 @@ class Clients:
         self._sessions.pop(client.session, None)
         client.leave_server()
 
-    def _opening(self, connection: ClientConnection, name: str, *, initializes: bool) -> LiveClient:
+    def _opening(self, connection: Connection, name: str, *, initializes: bool) -> LiveClient:
         """Return the client that opens: one that tried `server/discover` may continue with `initialize`; any other is new."""
         own, lost = connection.client, self._lost
         if not initializes:
@@ -167,7 +147,7 @@ def opening_of(messages: list[Message]) -> Message | None:
 
 
 def is_primed(messages: list[Message], named: str, *, before: bool) -> bool:
-    """True if a client gets priming events: by the revision of `initialize`, else `named` by a field, else as `before`."""
+    """Return whether a client gets priming events: by the revision of `initialize`, else `named` by a field, else as `before`."""
     opening = opening_of(messages)
     params = None if opening is None else opening.params
     requested = params.get("protocolVersion") if isinstance(params, dict) else None

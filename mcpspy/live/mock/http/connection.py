@@ -1,5 +1,7 @@
 """One connection of a client to a mock over HTTP: it cuts requests out of what the client sends, and writes and records responses.
 
+What a mock plays is recorded as the server's; what mcpspy says in its own name has an injected head.
+
 It serves one request at a time: what a client sends after it waits. Records are those of a tap, with heads as they were on the wire.
 """
 
@@ -7,31 +9,33 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import Any, Final, Protocol, cast
 
-from ....records import CLIENT, MCPSPY, SERVER
+from ....records import CLIENT, MCPSPY, SERVER, Close, Frame, Open, Record, Sink
+from ....replay.mock.scheduled_send import LiveServerBytes
 from ....wire.body import body_framing
-from ....wire.http import Requests
+from ....wire.http import HttpMessages, Piece
 from ....wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ....wire.http_head import RequestHead
-from ...http.host_check import Refusal
+from ...http.host_check import HostCheck, Refusal
 from ...http.opaque import OpaqueStreams
-from ...http.recorder import Numbers, StreamRecorder
+from ...http.recorder import Numbers, StreamRecorder, note
 from ...http.timers import LINGER_S, REQUEST_S
-from .response import Request, Response
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ....records import Record, Sink
-    from ....wire.http import Piece
-    from ...http.host_check import HostCheck
 
 MAX_BODY_BYTES: Final = 64 << 20
 """A longer request is refused. Servers on the SDKs take 4 MiB; those on stdio have no limit, and a mock serves them too."""
 
 MAX_WAITING_BYTES: Final = 1 << 18
 """How much of further requests is read while one is answered."""
+
+
+Fields = list[tuple[str, str]]
+
+COMMENT: Final = b": keep-alive\n\n"
+WITHOUT_BODY: Final = (204, 304)
+_KNOWN: Final = frozenset(HTTPStatus)
 
 
 class Serving(Protocol):
@@ -60,7 +64,7 @@ class Connection(asyncio.Protocol):
         self.numbers = serving.numbers
         self.now_ns = serving.now_ns
         self._transport: asyncio.Transport
-        self._requests = Requests()
+        self._requests = HttpMessages.of_requests()
         self._pieces: deque[Piece] = deque()
         self._held: list[bytes] = []
         self._held_bytes = 0
@@ -207,8 +211,7 @@ class Connection(asyncio.Protocol):
             self._request = None
         self._pieces.clear()
         self._response = Response(self, self._transaction, keeps=False)
-        body = f"mcpspy: {refusal.reason}\n".encode()
-        self._response.whole(refusal.status, [("Content-Type", "text/plain; charset=utf-8")], body, injected=True)
+        self._response.refuse(refusal.status, refusal.reason)
 
     def _watch_time(self) -> None:
         """Restart the timer of a request that has begun."""
@@ -287,3 +290,201 @@ class Connection(asyncio.Protocol):
         if self._records:
             records, self._records = self._records, []
             self.serving.sink(records)
+
+
+class Request:
+    """A whole request, and the `connection` that it came on."""
+
+    __slots__ = ("body", "connection", "head")
+
+    def __init__(self, head: RequestHead, body: bytes, connection: Connection) -> None:
+        self.head = head
+        self.body = body
+        self.connection = connection
+
+    @property
+    def method(self) -> str:
+        return self.head.method.decode("latin-1")
+
+    @property
+    def target(self) -> str:
+        """Path and query."""
+        return self.head.target.decode("latin-1")
+
+    @property
+    def path(self) -> str:
+        return self.target.partition("?")[0]
+
+    def value(self, name: bytes) -> str:
+        """Return the value of a field, named in lower case; empty if there is none."""
+        return (self.head.value(name) or b"").decode("latin-1")
+
+
+class Response:
+    """The response to the transaction `number`: written whole, or begun and given events until its `end`.
+
+    `on_left` is called if the client leaves before its end, `on_drained` when it reads again after `is_full`.
+    """
+
+    __slots__ = (
+        "_connection",
+        "_is_chunked",
+        "_keeps",
+        "_stream",
+        "_sent_ns",
+        "has_begun",
+        "is_open",
+        "number",
+        "on_drained",
+        "on_left",
+    )
+
+    def __init__(self, connection: Connection, number: int, *, keeps: bool) -> None:
+        self._connection = connection
+        self._stream = -1
+        self._is_chunked = False
+        self._keeps = keeps
+        self._sent_ns = 0
+        self.number = number
+        self.has_begun = False
+        self.is_open = True
+        self.on_left: Callable[[], None] = ignore
+        self.on_drained: Callable[[], None] = ignore
+
+    @property
+    def is_full(self) -> bool:
+        """True if the client is behind with reading."""
+        return self._connection.is_full
+
+    def whole(
+        self, status: int, fields: Fields, body: bytes = b"", *, reason: str | None = None, injected: bool = False
+    ) -> None:
+        """Write the whole response. `injected` means that it is mcpspy's own, and no part of what is played."""
+        if status in WITHOUT_BODY:
+            body = b""
+        else:
+            fields = [*fields, ("Content-Length", str(len(body)))]
+        raw = head(status, fields, keeps=self._keeps, reason=reason)
+        connection = self._connection
+        now_ns = connection.now_ns()
+        if connection.is_head_only:
+            body = b""
+        records = [self._open(now_ns, raw, "body", injected=injected)]
+        if body:
+            records.append(_frame(self._stream, now_ns, body))
+        records.append(Close(at_ns=now_ns, stream=self._stream, by=MCPSPY if injected else SERVER, how="eof"))
+        self.is_open = False
+        connection.send(records, raw + body)
+        connection.end_response(keeps=self._keeps)
+
+    def refuse(self, status: int, reason: str, *fields: tuple[str, str]) -> None:
+        """Refuse the request in mcpspy's own name."""
+        all_fields = [("Content-Type", "text/plain; charset=utf-8"), *fields]
+        self.whole(status, all_fields, f"mcpspy: {reason}\n".encode(), injected=True)
+
+    def begin(
+        self,
+        status: int,
+        fields: Fields,
+        events: Sequence[bytes] = (),
+        *,
+        framing: str = "sse",
+        reason: str | None = None,
+    ) -> None:
+        """Write the head of a stream, and its first events; `framing` is not `sse` for a body that is no stream of events."""
+        self._is_chunked = self._connection.knows_chunks
+        self._keeps = self._keeps and self._is_chunked
+        coding = [("Transfer-Encoding", "chunked")] if self._is_chunked else []
+        raw = head(status, [*fields, *coding], keeps=self._keeps, reason=reason)
+        records = [self._open(self._connection.now_ns(), raw, framing)]
+        data = [raw]
+        self._add(events, records, data)
+        self._connection.send(records, b"".join(data))
+
+    def send(self, *events: bytes) -> None:
+        """Write events, each in a chunk of its own."""
+        records: list[Record] = []
+        data: list[bytes] = []
+        self._add(events, records, data)
+        self._connection.send(records, b"".join(data))
+
+    def keep_alive(self, now_ns: int, silent_ns: int) -> None:
+        """Write a comment on a stream that was silent so long: clients give up silent streams."""
+        if self.has_begun and self.is_open and not self.is_full and now_ns - self._sent_ns >= silent_ns:
+            self.send(COMMENT)
+
+    def end(self, *events: bytes) -> None:
+        """Write the last events of a stream, and its end."""
+        records: list[Record] = []
+        data: list[bytes] = []
+        self._add(events, records, data)
+        if self._is_chunked:
+            data.append(b"0\r\n\r\n")
+        records.append(Close(at_ns=self._connection.now_ns(), stream=self._stream, by=SERVER, how="eof"))
+        self.is_open = False
+        self._connection.send(records, b"".join(data))
+        self._connection.end_response(keeps=self._keeps)
+
+    def break_off(self) -> None:
+        """Close the connection at once, without an end, as if the server's process had gone."""
+        self._connection.abort(SERVER)
+
+    def cut_off(self) -> None:
+        """Close the connection without an end, once the client has read what was written."""
+        self._connection.cut(SERVER)
+
+    def close(self, by: str, how: str) -> list[Record]:
+        """Return the records of a response whose connection is gone, ended by `by`."""
+        self.is_open = False
+        now_ns = self._connection.now_ns()
+        if self.has_begun:
+            broken = how if how != "eof" else "broken" if by == CLIENT else "abort"
+            return [Close(at_ns=now_ns, stream=self._stream, by=by, how=broken)]
+        text = f"{by} closed the connection before the response came"
+        return [note(now_ns, "left", text, self._connection.number, self.number, by=by)]
+
+    def _open(self, now_ns: int, raw: bytes, framing: str, *, injected: bool = False) -> Record:
+        self.has_begun = True
+        self._stream = self._connection.numbers.stream()
+        return Open(
+            at_ns=now_ns,
+            stream=self._stream,
+            sender=SERVER,
+            name="response",
+            framing=framing,
+            connection=self._connection.number,
+            transaction=self.number,
+            head=raw,
+            injected=injected,
+        )
+
+    def _add(self, events: Sequence[bytes], records: list[Record], data: list[bytes]) -> None:
+        now_ns = self._sent_ns = self._connection.now_ns()
+        for event in events:
+            if self._is_chunked:
+                records.append(_frame(self._stream, now_ns, event, chunks=(len(event),)))
+                data.append(b"%x\r\n%b\r\n" % (len(event), event))
+            else:
+                records.append(_frame(self._stream, now_ns, event))
+                data.append(event)
+
+
+def _frame(stream: int, now_ns: int, data: bytes, **facts: Any) -> Frame:
+    """Make a frame of what is written: a live server's bytes are its own, all others are injected."""
+    if not isinstance(data, LiveServerBytes):
+        facts["injected"] = True
+    return Frame(stream, now_ns, now_ns, data, **facts)
+
+
+def head(status: int, fields: Fields, *, keeps: bool, reason: str | None = None) -> bytes:
+    """Write the head of a response; `keeps` means that the connection stays open. Without a `reason` it gets the usual one."""
+    if reason is None:
+        reason = HTTPStatus(status).phrase if status in _KNOWN else ""
+    lines = [f"HTTP/1.1 {status} {reason}", *(f"{name}: {value}" for name, value in fields)]
+    if not keeps:
+        lines.append("Connection: close")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
+
+
+def ignore() -> None:
+    """Do nothing: a callback that nobody needs."""

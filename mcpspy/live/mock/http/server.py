@@ -5,48 +5,39 @@ that of a model API; `serve` runs several until a signal ends them.
 Source: MCP specification, basic/transports of each revision.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
+import socket
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import uuid4
 
-from ....records import CLIENT, MCPSPY, Frame, Note
+from ....records import CLIENT, MCPSPY, Frame, Note, Sink
 from ....replay.mock.http.answer import HttpRequest, MockAddress
-from ....replay.mock.http.routing import endpoint_event
+from ....replay.mock.http.recorded_http import HttpFacts
+from ....replay.mock.http.routing import Routing, endpoint_event
 from ....replay.mock.http.session import HttpCursor, session_endpoint
-from ....replay.mock.on_miss import ERROR
+from ....replay.mock.matching import RequestMatcher
+from ....replay.mock.miss import Miss
+from ....replay.mock.on_miss import ERROR, MissPolicy
+from ....replay.mock.replies import RecordedReplies
+from ....replay.mock.scheduled_send import ScheduledSend
 from ....transcript.decoder import message_of
-from ....transcript.model import CaptureInfo, Kind
+from ....transcript.model import CaptureInfo, Kind, Message
 from ....wire.jsonrpc import cut
 from ...http.host_check import HostCheck
 from ...http.listener import BACKLOG, REST_S, Authority, accept_all, bound_socket
 from ...http.recorder import Numbers, fault_text
 from ...stdio.signals import name
+from ..put_off import PutOffSends
 from .client import SESSION_FIELD, LiveClient, write_answer
+from .client_pass_through import ClientPassThroughs
 from .clients import Clients, is_primed, opening_of
-from .connection import Connection
-from .schedule import SendSchedule
-
-if TYPE_CHECKING:
-    import socket
-
-    from ....records import Sink
-    from ....replay.mock.http.recorded_http import HttpFacts
-    from ....replay.mock.http.routing import Routing
-    from ....replay.mock.matching import RequestMatcher
-    from ....replay.mock.miss import Miss
-    from ....replay.mock.on_miss import MissPolicy
-    from ....replay.mock.replies import RecordedReplies
-    from ....replay.mock.scheduled_send import ScheduledSend
-    from ....transcript.model import Message
-    from .client_pass_through import ClientPassThroughs
-    from .response import Fields, Request, Response
+from .connection import Connection, Request, Response
 
 _log = logging.getLogger("mcpspy.live")
 
@@ -109,7 +100,7 @@ class ListeningMock:
 
     def note(self, topic: str, text: str, *, by: str = "") -> None:
         """Record something that happened to the process."""
-        self.sink((Note(at_ns=self.now_ns(), topic=topic, text=text, extra={"by": by} if by else None),))
+        self.sink((Note(at_ns=self.now_ns(), topic=topic, text=text, extra={"by": by} if by else {}),))
 
     def note_end(self, why: str) -> None:
         """Remember why the mock ends: the name of a signal."""
@@ -121,7 +112,7 @@ class ListeningMock:
 
 
 class HttpMock(ListeningMock):
-    """Plays `replies` to all clients. Its clock began at `begin_ns` of the monotonic one, at `wall_ns` of Unix time."""
+    """A mock that plays `replies` to all clients. Its clock began at `begin_ns` of the monotonic one, at `wall_ns` of Unix time."""
 
     def __init__(
         self,
@@ -243,11 +234,11 @@ class HttpMock(ListeningMock):
         elif self._answer_by_http(request, response, client):
             pass
         elif request.method != "GET":
-            _refuse(response, 405, "this method is not served here", [("Allow", "GET, POST, DELETE")])
+            response.refuse(405, "this method is not served here", ("Allow", "GET, POST, DELETE"))
         elif client is None and self.facts.has_sessions:
             write_answer(response, self.facts.missing_session)
         elif (own := client or self._clients.of_connection(request.connection)) is None or own.is_modern:
-            _refuse(response, 405, "there is no stream to get here", [("Allow", "POST")])
+            response.refuse(405, "there is no stream to get here", ("Allow", "POST"))
         elif (after := request.value(b"last-event-id")) and own.resume(after, response):
             pass
         elif own.server_stream.response is not None:
@@ -260,7 +251,7 @@ class HttpMock(ListeningMock):
         if self._answer_by_http(request, response, None):
             return
         if request.method != "GET":
-            _refuse(response, 405, "this is HTTP+SSE: get the stream, and post where it says", [("Allow", "GET")])
+            response.refuse(405, "this is HTTP+SSE: get the stream, and post where it says", ("Allow", "GET"))
             return
         session = uuid4().hex
         client = self._clients.new(session=session, has_one_stream=True)
@@ -283,7 +274,7 @@ class HttpMock(ListeningMock):
         if self._is_sse and "session" in request.target:
             write_answer(response, self.facts.unknown_session)
             return
-        _refuse(response, 404, f"there is nothing at this path; MCP is at {self._path}")
+        response.refuse(404, f"there is nothing at this path; MCP is at {self._path}")
 
     def _answer_by_http(
         self, request: Request, response: Response, client: LiveClient | None, message: Message | None = None
@@ -308,7 +299,11 @@ class HttpMock(ListeningMock):
         return MockAddress(f"http://{request.value(b'host')}", request.path if request.path in self._paths else self._path)
 
     def _messages(self, request: Request, response: Response) -> list[Message]:
-        """Return the messages of a POST; none if one cannot be read, which is answered with an error."""
+        """Return the messages of a POST; none if the body is not JSON, or not by its type, which is answered with an error."""
+        media_type = request.value(b"content-type").partition(";")[0].strip().lower()
+        if media_type not in self.facts.media_types:
+            _error(response, 415, -32000, "Unsupported Media Type: Content-Type must be application/json")
+            return []
         messages = self._read(request)
         malformed = next((message for message in messages if message.kind is Kind.MALFORMED), None)
         if malformed is not None:
@@ -322,8 +317,59 @@ class HttpMock(ListeningMock):
         return [message_of(self._capture, CLIENT, frame, piece) for piece in cut(request.body)]
 
 
+class SendSchedule:
+    """A schedule by which clients send what is due.
+
+    `speed` is how many times faster than recorded, 0 being at once; `now_ns` is the mock's clock.
+    """
+
+    __slots__ = ("_now_ns", "_put_off", "_timer")
+
+    def __init__(self, speed: float, now_ns: Callable[[], int]) -> None:
+        self._now_ns = now_ns
+        self._put_off: PutOffSends[LiveClient] = PutOffSends(speed)
+        self._timer: asyncio.TimerHandle | None = None
+
+    def play(self, client: LiveClient, sends: Sequence[ScheduledSend]) -> None:
+        """Have `client` send what is due at once, and put off the rest."""
+        next_ns = self._put_off.next_ns
+        waiting = deque(sends)
+        while waiting:
+            send = waiting.popleft()
+            if self._put_off.must_wait(send):
+                self._put_off.add(send, client, self._now_ns())
+            elif client.script.is_due(send):
+                waiting.extend(client.send(send))
+        if self._put_off.next_ns not in (0, next_ns):
+            self._set_timer()
+
+    def close(self) -> None:
+        """Drop what is not due yet."""
+        self._put_off.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._put_off.next_ns:
+            delay_s = max(0, self._put_off.next_ns - self._now_ns()) / 1e9
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._send_due)
+
+    def _send_due(self) -> None:
+        now_ns = self._now_ns()
+        try:
+            while (due := self._put_off.pop(now_ns)) is not None:
+                send, client = due
+                if client.script.is_due(send):
+                    self.play(client, client.send(send))
+        finally:
+            self._set_timer()
+
+
 class AcceptLoop:
-    """Accepts clients at `listener`, in the running event loop, and makes a `protocol` for each.
+    """A loop that accepts clients at `listener`, in the running event loop, and makes a `protocol` for each.
 
     When no descriptor is left, asyncio's own loop tries 1,024 times at once and reports each (CPython 3.11); this one rests.
     """
@@ -402,12 +448,6 @@ def _error(response: Response, status: int, code: int, text: str) -> None:
     """Answer with an error as servers on the SDKs write it."""
     body = f'{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":"{text}"}}}}'
     response.whole(status, [("Content-Type", "application/json")], body.encode())
-
-
-def _refuse(response: Response, status: int, text: str, fields: Fields | None = None) -> None:
-    """Refuse a request in mcpspy's own name."""
-    all_fields = [("Content-Type", "text/plain; charset=utf-8"), *(fields or [])]
-    response.whole(status, all_fields, f"mcpspy: {text}\n".encode(), injected=True)
 
 
 def _nowhere(records: object) -> None:

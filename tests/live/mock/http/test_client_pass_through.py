@@ -60,11 +60,11 @@ def is_gone(pid: int) -> bool:
 
 def test_each_client_goes_on_with_a_server_of_its_own(capture: Path) -> None:
     with HttpMocking(capture, *forward("tickets.py")) as mock:
-        one, other = opened(mock), opened(mock)
-        assert one.ask(request(2)).answer == result(2, {"tools": []}), "as long as the recording knows"
-        first, second = drawn(one), drawn(other)
+        client, other = opened(mock), opened(mock)
+        assert client.ask(request(2)).answer == result(2, {"tools": []}), "as long as the recording knows"
+        first, second = drawn(client), drawn(other)
         assert first != second
-        assert drawn(one) == first
+        assert drawn(client) == first
         assert mock.ends()[0] == 0
 
 
@@ -73,10 +73,12 @@ def test_clients_without_sessions_whose_ids_are_the_same_are_told_apart(capture:
     info = {"io.modelcontextprotocol/clientInfo": {"name": "crowd", "version": "1"}}
     with HttpMocking(capture, *forward("pyserver.py", "stdio")) as mock:
         clients = [mock.connect() for _ in range(3)]
-        for n, one in enumerate(clients):
+        for n, client in enumerate(clients):
             call = {"name": "add", "arguments": {"a": n, "b": 100}, "_meta": {**meta, **info}}
-            one.send(request(1, "tools/call", call), MCP_Protocol_Version="2026-07-28", Mcp_Method="tools/call", Mcp_Name="add")
-        sums = [one.told().messages[0]["result"]["structuredContent"]["result"] for one in clients]
+            client.send(
+                request(1, "tools/call", call), MCP_Protocol_Version="2026-07-28", Mcp_Method="tools/call", Mcp_Name="add"
+            )
+        sums = [client.told().messages[0]["result"]["structuredContent"]["result"] for client in clients]
     assert sums == [100, 101, 102]
 
 
@@ -84,8 +86,8 @@ def test_its_own_capture_is_the_longer_recording(capture: Path) -> None:
     with HttpMocking(capture, *forward("tickets.py")) as mock:
         ticket = drawn(opened(mock))
         mock.ends()
-        said = [one for one in mock.records if isinstance(one, Frame) and b"Your ticket" in one.data]
-        assert [one.injected for one in said] == [False]
+        frames = [record for record in mock.records if isinstance(record, Frame) and b"Your ticket" in record.data]
+        assert [frame.injected for frame in frames] == [False]
         longer = mock.own
     with HttpMocking(longer) as mock:
         assert drawn(opened(mock)) == ticket

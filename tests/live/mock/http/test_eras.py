@@ -17,10 +17,10 @@ SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 def named(id: Any, name: str = "forecast", client: str = "claude-code", token: Any = None) -> dict[str, Any]:
     """Write a call of the modern era."""
-    found = modern(id, "tools/call", client, name=name)
+    call = modern(id, "tools/call", client, name=name)
     if token is not None:
-        found["params"]["_meta"]["progressToken"] = token
-    return found
+        call["params"]["_meta"]["progressToken"] = token
+    return call
 
 
 def news(id: Any, uri: str) -> dict[str, Any]:
@@ -66,22 +66,22 @@ def test_the_modern_era_is_given_no_session_and_no_stream_to_get(mock: HttpMocki
 
 
 def test_a_client_is_its_connection(mock: HttpMocking) -> None:
-    one, other = discovered(mock), discovered(mock)
-    assert [asking.ask(named(9)).answer["result"]["n"] for asking in (one, other, one, other)] == [1, 1, 2, 2]
+    client, other = discovered(mock), discovered(mock)
+    assert [asking.ask(named(9)).answer["result"]["n"] for asking in (client, other, client, other)] == [1, 1, 2, 2]
 
 
 def test_other_connections_under_its_name_go_on_where_it_is(mock: HttpMocking) -> None:
-    one, _ = discovered(mock, "pool"), discovered(mock, "other")
-    assert one.ask(named(9, client="pool")).answer["result"]["n"] == 1
+    client, _ = discovered(mock, "pool"), discovered(mock, "other")
+    assert client.ask(named(9, client="pool")).answer["result"]["n"] == 1
     assert mock.connect().ask(named(9, client="pool")).answer["result"]["n"] == 2
 
 
 def test_refusals_have_the_status_that_the_specification_gives_their_code(mock: HttpMocking) -> None:
     asking = discovered(mock)
-    told = asking.ask(named(9, "odd"))
-    assert (told.status, told.answer) == (400, error(9, -32602))
-    told = asking.ask(modern(9, "unheard/of"))
-    assert (told.status, told.answer["error"]["code"]) == (404, -32601)
+    reply = asking.ask(named(9, "odd"))
+    assert (reply.status, reply.answer) == (400, error(9, -32602))
+    reply = asking.ask(modern(9, "unheard/of"))
+    assert (reply.status, reply.answer["error"]["code"]) == (404, -32601)
 
 
 def test_closing_the_response_stream_cancels(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_closing_the_response_stream_cancels(tmp_path: Path) -> None:
         asking.close()
         mock.connect().ask(named(10)).response.read()
         mock.ends()
-    assert [one.outcome for one in mock.transcript.exchanges] == [Outcome.CANCELLED, Outcome.OK]
+    assert [exchange.outcome for exchange in mock.transcript.exchanges] == [Outcome.CANCELLED, Outcome.OK]
 
 
 def test_news_go_to_the_subscription_that_they_name_under_its_live_id(mock: HttpMocking) -> None:
@@ -136,17 +136,17 @@ def sse(serving_sse: HttpMocking) -> Iterator[HttpMocking]:
 
 def test_every_answer_comes_on_the_stream_and_none_on_the_post(sse: HttpMocking) -> None:
     stream, posting = stream_of(sse)
-    told = posting.ask(initialize(7))
-    assert (told.status, told.response.read()) == (202, b"Accepted")
+    reply = posting.ask(initialize(7))
+    assert (reply.status, reply.response.read()) == (202, b"Accepted")
     posting.ask(tool_call(8, token="t")).response.read()
     assert [stream.next() for _ in range(3)] == [result(7), progress("t"), result(8, 1)]
 
 
 def test_every_stream_is_a_client_of_its_own(sse: HttpMocking) -> None:
-    (one, posting_one), (other, posting_other) = stream_of(sse), stream_of(sse)
-    posting_one.ask(tool_call(1)).response.read()
+    (stream, posting), (other, posting_other) = stream_of(sse), stream_of(sse)
+    posting.ask(tool_call(1)).response.read()
     posting_other.ask(tool_call(1)).response.read()
-    assert one.next() == other.next() == result(1, 1)
+    assert stream.next() == other.next() == result(1, 1)
 
 
 def test_who_closes_the_stream_ends_the_session(sse: HttpMocking) -> None:

@@ -28,7 +28,7 @@ from tests.transcript.traffic import modern
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcpspy.live.mock.http.response import Request, Response
+    from mcpspy.live.mock.http.connection import Request, Response
     from mcpspy.records import Record, Sink
 
 
@@ -84,16 +84,20 @@ def fed(pieces: Sequence[bytes]) -> tuple[bytes, list[Record]]:
     return written.data, echo.records
 
 
-def told(pieces: Sequence[bytes]) -> tuple[bytes, list[str]]:
+def output_and_facts(pieces: Sequence[bytes]) -> tuple[bytes, list[str]]:
     """Return the same with a short form of the records: how streams open and close, and their joined frames."""
-    said, records = fed(pieces)
+    output, records = fed(pieces)
     frames: dict[int, bytes] = {}
-    for one in records:
-        if isinstance(one, Frame):
-            frames[one.stream] = frames.get(one.stream, b"") + one.data
-    facts = [f"{one.stream} {one.name} {one.head!r} {frames.get(one.stream)!r}" for one in records if isinstance(one, Open)]
-    facts += [f"{one.stream} {one.by} {one.how}" for one in records if isinstance(one, Close)]
-    return said, sorted(facts)
+    for record in records:
+        if isinstance(record, Frame):
+            frames[record.stream] = frames.get(record.stream, b"") + record.data
+    facts = [
+        f"{record.stream} {record.name} {record.head!r} {frames.get(record.stream)!r}"
+        for record in records
+        if isinstance(record, Open)
+    ]
+    facts += [f"{record.stream} {record.by} {record.how}" for record in records if isinstance(record, Close)]
+    return output, sorted(facts)
 
 
 SENT = (
@@ -106,9 +110,9 @@ SENT = (
 @given(st.lists(st.integers(0, len(SENT)), max_size=8))
 def test_it_does_not_matter_where_what_a_client_sends_is_cut(places: list[int]) -> None:
     bounds = [0, *sorted(places), len(SENT)]
-    said = told([SENT[begin:end] for begin, end in pairwise(bounds) if end > begin])
-    assert said == told([SENT])
-    assert [part.partition(b"\r\n\r\n")[2] for part in said[0].split(b"HTTP/1.1 200 OK")[1:]] == [
+    outcome = output_and_facts([SENT[begin:end] for begin, end in pairwise(bounds) if end > begin])
+    assert outcome == output_and_facts([SENT])
+    assert [part.partition(b"\r\n\r\n")[2] for part in outcome[0].split(b"HTTP/1.1 200 OK")[1:]] == [
         b"POST /a hello", b"POST /b abcd", b"GET /c ",
     ]  # fmt: skip
 
@@ -119,16 +123,16 @@ def test_it_does_not_matter_where_what_a_client_sends_is_cut(places: list[int]) 
     )
 )
 def test_no_bytes_raise_and_each_stream_that_opens_closes(pieces: list[bytes]) -> None:
-    _, facts = told([piece for piece in pieces if piece])
-    assert sum(1 for one in facts if " request " in one or " response " in one) == sum(
-        1 for one in facts if one.endswith((" eof", " abort", " broken", " reset"))
+    _, facts = output_and_facts([piece for piece in pieces if piece])
+    assert sum(1 for fact in facts if " request " in fact or " response " in fact) == sum(
+        1 for fact in facts if fact.endswith((" eof", " abort", " broken", " reset"))
     )
 
 
 def test_what_is_no_request_is_refused_in_a_transaction_of_its_own() -> None:
-    said, records = fed([SENT, b"GARBAGE\r\n\r\n"])
-    assert [said.count(b"HTTP/1.1 %d" % status) for status in (200, 400)] == [3, 1]
-    answered = [one.transaction for one in records if isinstance(one, Open) and one.name == "response"]
+    output, records = fed([SENT, b"GARBAGE\r\n\r\n"])
+    assert [output.count(b"HTTP/1.1 %d" % status) for status in (200, 400)] == [3, 1]
+    answered = [record.transaction for record in records if isinstance(record, Open) and record.name == "response"]
     assert answered == [1, 2, 3, 4]
 
 
@@ -143,11 +147,11 @@ def served(
         Dialogue().client(request(1)).server(result(1)).client(tool_call(2)).server(result(2)).client(tool_call(3, "silent"))
     )
     transcript = transcribe(recorded.closes().records)
-    found = read_replies(transcript)
+    replies = read_replies(transcript)
     facts = HttpFacts(transcript)
     records: list[Record] = []
-    finder, routing = RequestMatcher(found.exchanges), Routing(transcript, facts)
-    mock = HttpMock(found, finder, facts, routing, begin_ns=0, silent_s=silent_s, tell=lambda miss: None)
+    finder, routing = RequestMatcher(replies.exchanges), Routing(transcript, facts)
+    mock = HttpMock(replies, finder, facts, routing, begin_ns=0, silent_s=silent_s, tell=lambda miss: None)
     mock.record_to(records.extend)
     break_it(mock)
 
@@ -157,12 +161,12 @@ def served(
         ready = asyncio.Event()
         serving = asyncio.create_task(serve([(mock, listener)], read, ready.set))
         await asyncio.wait_for(ready.wait(), DEADLINE_S)
-        said = [await asyncio.wait_for(ask(mock.own.port, message, until), DEADLINE_S) for message in messages]
+        outputs = [await asyncio.wait_for(ask(mock.own.port, message, until), DEADLINE_S) for message in messages]
         os.write(write, bytes([15]))
         await asyncio.wait_for(serving, DEADLINE_S)
         os.close(read)
         os.close(write)
-        return said
+        return outputs
 
     return asyncio.run(play()), records
 
@@ -171,37 +175,40 @@ async def ask(port: int, message: Any, until: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body = json.dumps(message).encode()
     writer.write(
-        b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % (port, len(body))
+        b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n" % (port, len(body))
     )
     writer.write(body)
     try:
-        said = await (reader.readuntil(until) if until else reader.read())
+        output = await (reader.readuntil(until) if until else reader.read())
     except ConnectionError:
-        said = b""
+        output = b""
     writer.close()
-    return said
+    return output
 
 
 def test_a_fault_of_our_own_ends_its_connection_and_no_other() -> None:
     def break_it(mock: HttpMock) -> None:
-        asked = mock.answer
+        answer = mock.answer
 
         def asked_or_broken(request: Request, response: Response) -> None:
             if b"break" in request.body:
                 raise RuntimeError("a secret")
-            asked(request, response)
+            answer(request, response)
 
         mock.answer = asked_or_broken  # type: ignore[method-assign]  # that is the fault
 
-    said, records = served(break_it, modern(1, name="break"), modern(2))
-    assert said[0] == b""
-    assert b'"result"' in said[1]
-    (fault,) = [one for one in records if isinstance(one, Note) and one.topic == "fault"]
+    outputs, records = served(break_it, modern(1, name="break"), modern(2))
+    assert outputs[0] == b""
+    assert b'"result"' in outputs[1]
+    (fault,) = [record for record in records if isinstance(record, Note) and record.topic == "fault"]
     assert ("RuntimeError in test_faults.py" in fault.text, "secret" in fault.text) == (True, False)
-    assert any(isinstance(one, Note) and one.topic == "left" and one.extra["by"] == "mcpspy" for one in records)
+    assert any(isinstance(record, Note) and record.topic == "left" and record.extra["by"] == "mcpspy" for record in records)
 
 
 def test_a_stream_on_which_nothing_is_said_is_kept_alive() -> None:
-    said, records = served(lambda mock: None, modern(1, "tools/call", name="silent"), until=b": keep-alive\n\n", silent_s=0.01)
-    assert said[0].endswith(b"e\r\n: keep-alive\n\n")
-    assert any(isinstance(one, Frame) and one.data == b": keep-alive\n\n" for one in records)
+    outputs, records = served(
+        lambda mock: None, modern(1, "tools/call", name="silent"), until=b": keep-alive\n\n", silent_s=0.01
+    )
+    assert outputs[0].endswith(b"e\r\n: keep-alive\n\n")
+    assert any(isinstance(record, Frame) and record.data == b": keep-alive\n\n" for record in records)

@@ -36,7 +36,8 @@ def mock(serving: HttpMocking) -> Iterator[HttpMocking]:
 
 
 def posted(mock: HttpMocking, body: bytes, *fields: str, version: str = "HTTP/1.1", host: str = "") -> bytes:
-    head = [f"POST /mcp {version}", f"Host: {host or mock.host}", f"Content-Length: {len(body)}", *fields]
+    own = (f"Host: {host or mock.host}", "Content-Type: application/json", f"Content-Length: {len(body)}")
+    head = [f"POST /mcp {version}", *own, *fields]
     return "\r\n".join([*head, "", ""]).encode() + body
 
 
@@ -53,8 +54,25 @@ HOSTILE = [
 
 @pytest.mark.parametrize("body", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_body_that_is_no_message_is_refused(mock: HttpMocking, body: bytes) -> None:
-    told = mock.connect().ask(body)
-    assert (told.status, told.answer["error"]["code"]) == (400, -32700)
+    reply = mock.connect().ask(body)
+    assert (reply.status, reply.answer["error"]["code"]) == (400, -32700)
+
+
+@pytest.mark.parametrize("media_type", ["", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"])
+def test_a_body_that_is_not_json_by_its_type_is_refused(media_type: str, mock: HttpMocking) -> None:
+    reply = mock.connect().ask(listed(1), Content_Type=media_type)
+    assert (reply.status, reply.answer["error"]["code"]) == (415, -32000)
+
+
+@pytest.mark.parametrize("transport", ["streamable", "sse"])
+def test_a_type_that_the_recorded_server_took_for_json_is_taken(transport: str, tmp_path: Path) -> None:
+    recorded = Traffic()
+    recorded.post(request(1), Content_Type="Text/Plain; charset=utf-8").answer(200, result(1, {"tools": []}))
+    with HttpMocking(written(tmp_path / "plain.mcpspy", recorded.records), "--transport", transport) as mock:
+        asking = mock.connect()
+        path = asking.again().ask(method="GET").event()["data"] if transport == "sse" else ""
+        assert asking.ask(request(1), path=path, Content_Type="text/plain").status < 300
+        assert asking.again().ask(request(1), path=path, Content_Type="text/html").status == 415
 
 
 def test_what_no_server_can_answer_is_accepted(mock: HttpMocking) -> None:
@@ -65,14 +83,15 @@ def test_what_no_server_can_answer_is_accepted(mock: HttpMocking) -> None:
 def test_requests_that_come_at_once_are_answered_in_their_order(mock: HttpMocking) -> None:
     wire = mock.wire()
     wire.send(b"".join(posted(mock, listed(id)) for id in range(50)) + posted(mock, listed(50), "Connection: close"))
-    answers = [json.loads(one.partition(b"\r\n\r\n")[2]) for one in wire.rest().split(b"HTTP/1.1 200 OK")[1:]]
-    assert [one["id"] for one in answers] == list(range(51))
+    answers = [json.loads(response.partition(b"\r\n\r\n")[2]) for response in wire.rest().split(b"HTTP/1.1 200 OK")[1:]]
+    assert [answer["id"] for answer in answers] == list(range(51))
 
 
 def test_a_request_may_come_in_pieces_and_in_chunks(mock: HttpMocking) -> None:
     wire = mock.wire()
     body = listed(1)
-    head = f"POST /mcp HTTP/1.1\r\nHost: {mock.host}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n".encode()
+    fields = ("Content-Type: application/json", "Transfer-Encoding: chunked", "Connection: close")
+    head = "\r\n".join(["POST /mcp HTTP/1.1", f"Host: {mock.host}", *fields, "", ""]).encode()
     for at in range(0, len(head), 40):
         wire.send(head[at : at + 40])
     wire.send(b"%x\r\n%b\r\n" % (10, body[:10]))
@@ -113,9 +132,9 @@ def test_http_1_0_gets_its_events_up_to_the_close(mock: HttpMocking) -> None:
 def test_what_nobody_recorded_is_refused_in_mcpspys_own_name(mock: HttpMocking, sent: bytes, status: bytes) -> None:
     wire = mock.wire()
     wire.send(sent.replace(b"HOST", mock.host.encode()))
-    said = wire.rest()
-    assert said.startswith(b"HTTP/1.1 " + status)
-    assert said.partition(b"\r\n\r\n")[2].startswith(b"" if sent.startswith(b"HEAD") else b"mcpspy: ")
+    output = wire.rest()
+    assert output.startswith(b"HTTP/1.1 " + status)
+    assert output.partition(b"\r\n\r\n")[2].startswith(b"" if sent.startswith(b"HEAD") else b"mcpspy: ")
 
 
 # Clients that leave
@@ -135,8 +154,8 @@ def test_who_closed_what_is_written_down(tmp_path: Path) -> None:
         half.close()
         mock.connect().ask(initialize(0)).response.read()
         mock.ends()
-    sender = {one.stream: one.sender for one in mock.records if isinstance(one, Open)}
-    closes = [(sender[one.stream], one.by, one.how) for one in mock.records if isinstance(one, Close)]
+    sender = {record.stream: record.sender for record in mock.records if isinstance(record, Open)}
+    closes = [(sender[record.stream], record.by, record.how) for record in mock.records if isinstance(record, Close)]
     assert (SERVER, CLIENT, "broken") in closes
     assert (CLIENT, CLIENT, "abort") in closes
 
@@ -148,11 +167,13 @@ def test_a_client_that_leaves_before_the_response_begins_is_noted(tmp_path: Path
         asking.ask(initialize(0)).response.read()
         leaving = asking.again()
         leaving.send(tool_call(9))
-        eventually(lambda: any(one.method == "tools/call" for one in mock.transcript.exchanges), "the call to be heard")
+        eventually(
+            lambda: any(exchange.method == "tools/call" for exchange in mock.transcript.exchanges), "the call to be heard"
+        )
         leaving.close()
         eventually(lambda: "left" in mock.topics, "its leaving to be noted")
         mock.ends()
-    (left,) = [one for one in mock.records if isinstance(one, Note) and one.topic == "left"]
+    (left,) = [record for record in mock.records if isinstance(record, Note) and record.topic == "left"]
     assert left.extra["by"] == CLIENT
 
 
@@ -216,9 +237,9 @@ def test_who_resumes_a_stream_that_ended_gets_the_rest_of_it_on_the_connection_t
     with HttpMocking(written(tmp_path / "http.mcpspy", recorded.records)) as mock:
         asking = mock.connect()
         asking.ask(initialize(0)).response.read()
-        told = asking.ask(tool_call(9))
-        first, answer = told.event(), told.event()
-        assert told.messages == []
+        reply = asking.ask(tool_call(9))
+        first, answer = reply.event(), reply.event()
+        assert reply.messages == []
         resumed = asking.ask(method="GET", Last_Event_ID=first["id"])
         assert [resumed.event(), resumed.messages] == [answer, []]
         assert asking.ask(request("p", "ping")).answer == {"jsonrpc": "2.0", "id": "p", "result": {}}

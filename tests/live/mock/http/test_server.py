@@ -12,6 +12,7 @@ import pytest
 
 from mcpspy.records import CLIENT, SERVER, Close, End, Frame, Open
 from mcpspy.transcript.model import Outcome
+from mcpspy.wire.sse import parse
 from tests.deadlines import DEADLINE_S
 from tests.live.mock.mocking import written
 from tests.live.mock.mocking_http import Asking, HttpMocking
@@ -106,8 +107,8 @@ def test_clients_walk_through_the_recording_each_for_itself(tmp_path: Path) -> N
     for number in (1, 2):
         recorded.client(tool_call(number + 1)).server(result(number + 1, number))
     with HttpMocking(written(tmp_path / "twice.mcpspy", recorded.closes().records[:-1])) as mock:
-        one, other = opened(mock), opened(mock)
-        assert [asking.ask(tool_call(9)).answer["result"] for asking in (one, other, one, other)] == [1, 1, 2, 2]
+        client, other = opened(mock), opened(mock)
+        assert [asking.ask(tool_call(9)).answer["result"] for asking in (client, other, client, other)] == [1, 1, 2, 2]
 
 
 # Which stream
@@ -122,8 +123,8 @@ def test_progress_comes_on_the_response_before_the_answer_under_the_live_token(c
 
 
 def test_what_needs_no_answer_is_accepted(client: Asking) -> None:
-    told = client.ask(notification())
-    assert (told.status, told.response.read()) == (202, b"")
+    reply = client.ask(notification())
+    assert (reply.status, reply.response.read()) == (202, b"")
 
 
 def test_what_belongs_to_no_request_waits_for_a_stream_and_goes_on_it(client: Asking) -> None:
@@ -151,8 +152,8 @@ def test_a_session_has_one_stream_at_a_time(client: Asking) -> None:
 
 
 def test_requests_in_a_batch_are_answered_on_one_stream(client: Asking) -> None:
-    told = client.ask([request(7), request("a", "ping"), notification("notifications/none")])
-    assert sorted(told.messages, key=str) == sorted([result(7, {"tools": []}), result("a")], key=str)
+    reply = client.ask([request(7), request("a", "ping"), notification("notifications/none")])
+    assert sorted(reply.messages, key=str) == sorted([result(7, {"tools": []}), result("a")], key=str)
 
 
 def test_a_client_that_leaves_a_legacy_call_has_not_given_it_up(mock: HttpMocking) -> None:
@@ -175,10 +176,26 @@ def test_statuses_media_types_and_fields_are_those_of_the_recording(tmp_path: Pa
     with HttpMocking(written(tmp_path / "http.mcpspy", recorded.records)) as mock:
         asking = mock.connect()
         asking.ask(initialize(0)).response.read()
-        told = asking.ask(request(9))
-        assert (told.status, told.is_stream, told.response.headers["X-Mine"], told.messages) == (200, True, "1", [result(9)])
-        told = asking.ask(request(9, "odd/method"))
-        assert (told.status, told.response.headers["X-Mine"], told.answer) == (400, "2", error(9))
+        reply = asking.ask(request(9))
+        assert (reply.status, reply.is_stream, reply.response.headers["X-Mine"], reply.messages) == (
+            200,
+            True,
+            "1",
+            [result(9)],
+        )
+        reply = asking.ask(request(9, "odd/method"))
+        assert (reply.status, reply.response.headers["X-Mine"], reply.answer) == (400, "2", error(9))
+
+
+def test_json_on_several_lines_is_sent_on_as_many_in_a_body_and_in_an_event(tmp_path: Path) -> None:
+    lines = '{\n "jsonrpc": "2.0",\n "id": %d,\n "result": {}\n}'
+    recorded = Traffic()
+    recorded.post(request(1, "in/body")).answer(200, (lines % 1).encode())
+    recorded.post(request(2, "in/event")).stream().event(lines % 2).close()
+    with HttpMocking(written(tmp_path / "http.mcpspy", recorded.records)) as mock:
+        client = mock.connect()
+        assert client.ask(request(8, "in/body")).response.read() == (lines % 8).encode()
+        assert parse(client.ask(request(9, "in/event")).response.read()).data == (lines % 9).encode()
 
 
 def test_what_came_on_the_stream_of_a_get_goes_there_again(tmp_path: Path) -> None:
@@ -220,8 +237,8 @@ def test_events_with_ids_can_be_fetched_again_by_who_lost_the_stream(tmp_path: P
     with HttpMocking(written(tmp_path / "http.mcpspy", recorded.records)) as mock:
         asking = mock.connect()
         asking.ask(initialize(0)).response.read()
-        told = asking.ask(tool_call(9, token=9))
-        events = [told.event() for _ in range(4)]
+        reply = asking.ask(tool_call(9, token=9))
+        events = [reply.event() for _ in range(4)]
         assert events[0]["data"] == ""
         assert len({event["id"] for event in events}) == 4
         again = asking.again().ask(method="GET", Last_Event_ID=events[1]["id"])
@@ -260,9 +277,9 @@ def test_a_server_that_let_its_client_come_for_the_answer_does_so_again(tmp_path
     with HttpMocking(written(tmp_path / "polled.mcpspy", recorded.records)) as mock:
         asking = mock.connect()
         asking.ask(initialize(0)).response.read()
-        told = asking.ask(tool_call(9))
-        first = told.event()
-        assert (first["data"], told.event()) == ("", {})
+        reply = asking.ask(tool_call(9))
+        first = reply.event()
+        assert (first["data"], reply.event()) == ("", {})
         assert asking.again().ask(method="GET", Last_Event_ID=first["id"]).messages == [result(9)]
 
 
@@ -302,7 +319,7 @@ def test_at_speed_1_an_answer_takes_as_long_as_it_was_recorded_and_keeps_nobody_
         assert slow.ask(request(8)).answer == result(8)
         assert waits.told().answer == result(7)
         mock.ends()
-    took_ns = {one.request.id: one.duration_ns or 0 for one in mock.transcript.exchanges}
+    took_ns = {exchange.request.id: exchange.duration_ns or 0 for exchange in mock.transcript.exchanges}
     assert took_ns["8"] < 300 * MS <= took_ns["7"]
 
 
@@ -321,12 +338,12 @@ def test_its_capture_reads_like_that_of_a_real_session_and_what_it_says_is_injec
         status, stdout, stderr = mock.ends()
     assert (status, stdout, stderr.splitlines()[0]) == (0, "", "mcpspy mock: tools/call unheard was never recorded")
     records, transcript = mock.records, mock.transcript
-    assert [one.outcome for one in transcript.exchanges] == [Outcome.OK, Outcome.OK, Outcome.ERROR]
-    assert [one.rule for one in transcript.findings] == []
-    senders = {one.stream: one.sender for one in records if isinstance(one, Open)}
-    assert {one.injected for one in records if isinstance(one, Frame) and senders[one.stream] == SERVER} == {True}
-    assert {one.injected for one in records if isinstance(one, Frame) and senders[one.stream] == CLIENT} == {False}
-    assert {(senders[one.stream], one.by, one.how) for one in records if isinstance(one, Close)} == {
+    assert [exchange.outcome for exchange in transcript.exchanges] == [Outcome.OK, Outcome.OK, Outcome.ERROR]
+    assert [finding.rule for finding in transcript.findings] == []
+    senders = {record.stream: record.sender for record in records if isinstance(record, Open)}
+    assert {record.injected for record in records if isinstance(record, Frame) and senders[record.stream] == SERVER} == {True}
+    assert {record.injected for record in records if isinstance(record, Frame) and senders[record.stream] == CLIENT} == {False}
+    assert {(senders[record.stream], record.by, record.how) for record in records if isinstance(record, Close)} == {
         (SERVER, SERVER, "eof"), (CLIENT, CLIENT, "eof"),
     }  # fmt: skip
     assert mock.topics == ["miss"]
@@ -342,11 +359,11 @@ def test_heads_and_chunks_are_those_that_were_on_the_wire(tmp_path: Path) -> Non
         ).encode()
         head = f"POST /mcp HTTP/1.1\r\nhOsT:  {mock.host}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
         wire.send(head + body)
-        said = wire.rest()
+        output = wire.rest()
         mock.ends()
-    opened_heads = [one.head for one in mock.records if isinstance(one, Open)]
+    opened_heads = [record.head for record in mock.records if isinstance(record, Open)]
     assert opened_heads[0] == head
-    assert said.startswith(opened_heads[1])
+    assert output.startswith(opened_heads[1])
 
 
 # How it begins and ends
@@ -359,7 +376,7 @@ def test_a_signal_ends_it_in_order_with_streams_open(number: int, tmp_path: Path
         asking = opened(own)
         asking.again().ask(method="GET")
         assert own.ends(number) == (0, "", "")
-    (left,) = [one for one in own.records if isinstance(one, Close) and one.by == "mcpspy"]
+    (left,) = [record for record in own.records if isinstance(record, Close) and record.by == "mcpspy"]
     assert left.how == "abort"
     assert isinstance(own.records[-1], End)
 
@@ -371,7 +388,7 @@ def mocked(capture: Path, *options: str) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "sentence"),
     [
         (["--listen", "0.0.0.0:0"], "other machines can reach"),
         (["--listen", "here"], "--listen takes HOST:PORT"),
@@ -380,10 +397,10 @@ def mocked(capture: Path, *options: str) -> tuple[int, str, str]:
         (["--listen", "127.0.0.1:0", "--transport", "carrier-pigeon"], "--transport is one of streamable, sse"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: list[str], told: str, mock: HttpMocking) -> None:
+def test_options_that_make_no_sense_are_refused(options: list[str], sentence: str, mock: HttpMocking) -> None:
     status, stdout, stderr = mocked(mock.own.with_name("weather.mcpspy"), *options)
     assert (status, stdout) == (2, "")
-    assert told in stderr
+    assert sentence in stderr
 
 
 def test_an_address_that_is_taken_is_told(mock: HttpMocking) -> None:
