@@ -3,14 +3,13 @@
     data: {"delta":{"text":"my key is sk-"}}         →   data: {"delta":{"text":"my key is redacted-5f1d0c2a9b7e"}}
     data: {"delta":{"text":"0123456789abcdef"}}      →   data: {"delta":{"text":""}}
 
-A piece is any string below a member `delta`, as all model APIs have it. The pieces of one text are joined, and edits of the text
-become edits of its pieces.
+A piece is any string below a member `delta`, or the text of a choice or a candidate: the shape tells, whatever the capture is of.
+The pieces of one text are joined, and edits of the text become edits of its pieces. Where events have ids, the pieces of each id are
+joined too: some servers give an id to each text, others to each event.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..wire.edits import Edit, event_edits, shift
 from ..wire.json_spans import JsonWalk
@@ -18,6 +17,10 @@ from ..wire.jsonrpc import parse
 from .encodings import JSON
 
 _DELTA: Final = "delta"
+_SIGNS: Final = (b'"delta"', b'"choices"', b'"candidates"')
+_LISTS: Final = ("choices", "candidates")
+_TEXT: Final = "text"
+_IDS: Final = ("id", "item_id", "messageId", "toolCallId", "progressToken")
 _INDEXES: Final = ("index", "output_index", "content_index", "summary_index")
 _JSON_NAMES: Final = {"arguments", "partial_json"}
 """Members whose joined pieces spell JSON."""
@@ -42,17 +45,39 @@ class _Key(NamedTuple):
     path: tuple[Hashable, ...]
 
 
+_Joined: TypeAlias = dict[_Key, dict[Hashable, list[_Piece]]]
+"""Pieces by the key of their text, and by the ids of their events."""
+
+
+def may_have_pieces(event: bytes) -> bool:
+    """Tell whether an event, or a part of one, may have a piece of a text."""
+    return any(sign in event for sign in _SIGNS)
+
+
+def has_pieces(event: bytes) -> bool:
+    """Tell whether an event, or a part of one, has a piece of a text."""
+    if not may_have_pieces(event):
+        return False
+    joined: _Joined = {}
+    event_edits(event, lambda data: _collect(joined, 0, data), _no_edits)
+    return bool(joined)
+
+
 def delta_edits(events: Sequence[bytes], payload: _Find, text: _Find) -> list[Edit]:
-    """Return edits of the joined events: those that `payload` makes of texts that spell JSON, and `text` of other texts."""
-    joined: dict[_Key, list[_Piece]] = {}
+    """Return edits of the joined events: those that `payload` makes of texts that spell JSON, and `text` of other texts.
+
+    Edits of one event may overlap.
+    """
+    joined: _Joined = {}
     for number, event in enumerate(events):
-        if b'"delta"' in event:
+        if may_have_pieces(event):
             event_edits(event, lambda data, at=number: _collect(joined, at, data), _no_edits)  # type: ignore[misc]
     by_event: dict[int, list[Edit]] = {}
-    for key, pieces in joined.items():
-        edits = (payload if key.is_json else text)(b"".join(piece.text for piece in pieces))
-        for number, edit in _edits_of_pieces(pieces, edits):
-            by_event.setdefault(number, []).append(edit)
+    for key, ids in joined.items():
+        for pieces in _texts(ids):
+            edits = (payload if key.is_json else text)(b"".join(piece.text for piece in pieces))
+            for number, edit in _edits_of_pieces(pieces, edits):
+                by_event.setdefault(number, []).append(edit)
     stream_edits: list[Edit] = []
     begin = 0
     for number, event in enumerate(events):
@@ -63,11 +88,20 @@ def delta_edits(events: Sequence[bytes], payload: _Find, text: _Find) -> list[Ed
     return stream_edits
 
 
+def _texts(by_ids: Mapping[Hashable, list[_Piece]]) -> Iterator[list[_Piece]]:
+    """Yield the pieces of one key as one text, and where their events have several ids, those of each id."""
+    if len(by_ids) == 1:
+        yield from by_ids.values()
+        return
+    yield sorted(piece for pieces in by_ids.values() for piece in pieces)
+    yield from (pieces for pieces in by_ids.values() if len(pieces) > 1)
+
+
 def _no_edits(_: bytes) -> list[Edit]:
     return []
 
 
-def _collect(joined: dict[_Key, list[_Piece]], number: int, data: bytes) -> list[Edit]:
+def _collect(joined: _Joined, number: int, data: bytes) -> list[Edit]:
     """Collect the pieces in an event's data; edit nothing."""
     message: Any = None
     walk = JsonWalk(data)
@@ -75,11 +109,29 @@ def _collect(joined: dict[_Key, list[_Piece]], number: int, data: bytes) -> list
         if leaf.is_name or not leaf.is_string:
             continue
         steps = walk.steps
-        if _DELTA in steps:
+        if _is_piece(steps):
             message = parse(data) if message is None else message
             raw = data[leaf.start : leaf.end]
-            joined.setdefault(_key(steps, message), []).append(_Piece(number, leaf.start, raw, JSON.read(raw)))
+            by_ids = joined.setdefault(_key(steps, message), {})
+            by_ids.setdefault(_ids(steps, message), []).append(_Piece(number, leaf.start, raw, JSON.read(raw)))
     return []
+
+
+def _is_piece(steps: Sequence[str | int]) -> bool:
+    return _DELTA in steps or (bool(steps) and steps[-1] == _TEXT and steps[0] in _LISTS)
+
+
+def _ids(steps: Sequence[str | int], message: Any) -> Hashable:
+    """Return the ids of the objects around the deltas."""
+    ids: list[str] = []
+    value = message
+    for step in steps:
+        if isinstance(value, dict):
+            ids += (f"{name}={value[name]}" for name in _IDS if isinstance(value.get(name), str | int))
+        if step == _DELTA:
+            break
+        value = _inner(value, step)
+    return tuple(ids)
 
 
 def _key(steps: Sequence[str | int], message: Any) -> _Key:

@@ -5,8 +5,6 @@ r"""Spellings of a text within another: JSON's escapes, percent signs, base64. E
 Nothing raises: an escape that means nothing means itself.
 """
 
-from __future__ import annotations
-
 import re
 from _json import scanstring  # `json.decoder` has it too, without saying so
 from binascii import Error, a2b_base64, b2a_base64

@@ -3,18 +3,13 @@
 First `see` every record, then ask which records it `keeps`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import Final
 
 from ..records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
 from ..transcript.http.transaction import Transaction
-from ..transcript.mcp.methods import OPENINGS
+from ..transcript.mcp.methods import INITIALIZED, OPENINGS
 from ..transcript.model import CaptureInfo, ChannelEvent, Exchange, Log, ModelCall, Row, Transcript, UnpairedMessage
 from ..wire.sse import parse
-
-_INITIALIZED: Final = "notifications/initialized"
 
 
 class Excerpt:
@@ -109,5 +104,5 @@ class Excerpt:
 def _opens(row: Row) -> bool:
     """Tell whether a row belongs to a handshake."""
     return (isinstance(row, Exchange) and row.method in OPENINGS) or (
-        isinstance(row, UnpairedMessage) and row.message.method == _INITIALIZED
+        isinstance(row, UnpairedMessage) and row.message.method == INITIALIZED
     )

@@ -4,25 +4,21 @@ They are found by the names of members, by JSON paths of the user, by patterns, 
 `patterns` and `known` decide what is secret. Of all texts, only the values to be learned are kept.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from ..wire.edits import Edit, shift, without_overlaps
-from ..wire.json_spans import JsonWalk, Leaf, Position, looks_like_json
+from ..wire.json_spans import JsonWalk, Leaf, Position, is_json, looks_like_json
+from .arguments import ATTACHED, LONGEST_COMMAND, announces_secret, is_attached_password, password_spans
 from .encodings import JSON, PERCENT, runs
+from .known import KnownValues
 from .names import SecretNames, is_scheme
-from .patterns import PSEUDONYM, SecretSpan, assigned_spans, is_plain, may_assign, personal_spans, token_spans, url_spans
-from .prefilter import Prefilter
+from .patterns import HINTS, PSEUDONYM, SecretSpan, assigned_spans, is_plain, may_assign, personal_spans, token_spans, url_spans
 from .user_paths import MessagePaths, UserPaths
-
-if TYPE_CHECKING:
-    from .known import KnownValues
 
 Marked: TypeAlias = tuple[int, int, str, bytes]
 """The offsets of a secret, its kind, and its value: a `SecretSpan`, or a span of `capture.redaction.spans`."""
@@ -108,6 +104,10 @@ class SecretFinder:
         """Tell whether a member of this name holds a secret."""
         return self._member(name) is not None
 
+    def is_secret_option(self, name: bytes) -> bool:
+        """Tell whether an option of this name has a secret for its value."""
+        return self._assigned_kind(name) is not None
+
     def payload_edits(self, data: bytes) -> list[Edit]:
         """Return edits of the payload of a frame, which may be a message."""
         paths = self._options.paths
@@ -188,16 +188,28 @@ class SecretFinder:
             0,
             None,
         )  # depth of a member that holds another's name, and the kind that follows from it
+        announced: list[str | int] = []  # steps to the value of an option
         for leaf in walk.leaves(bare=bare):
             if leaf.is_string:
                 if leaf.name in _NAMES:
                     named = walk.depth, self._assigned_kind(data[leaf.start : leaf.end])
                 kind = named[1] if leaf.name in _VALUES and named[0] == walk.depth else None
+                if announced and walk.steps == announced and not data.startswith(b"--", leaf.start):
+                    kind = "key"
+                announced = self._announced(data, leaf, walk) if data.startswith(b"-", leaf.start) else []
                 edits += self._string(data, leaf, depth, kind)
             elif data[leaf.start : leaf.end] != b"null" and (kind := self._kind_of_bare(data, leaf)):
                 span = (leaf.start, leaf.end, kind, data[leaf.start : leaf.end])
                 edits += (edit._replace(new=b'"%b"' % edit.new) for edit in self._edits([span]))
         return edits
+
+    def _announced(self, data: bytes, leaf: Leaf, walk: JsonWalk) -> list[str | int]:
+        """Return the steps to the item after an option in a list, if the option says that this item is secret."""
+        *outer, at = walk.steps or ("",)
+        option, before = data[leaf.start : leaf.end], data[max(leaf.start - LONGEST_COMMAND, 0) : leaf.start]
+        if not isinstance(at, int) or is_attached_password(option, before):
+            return []
+        return [*outer, at + 1] if announces_secret(option, self.is_secret_option) else []
 
     def _assigned_kind(self, name: bytes) -> str | None:
         return self._options.names.assigned(JSON.read(name)) if len(name) <= LONGEST_NAME else None
@@ -218,7 +230,9 @@ class SecretFinder:
             return
         if self.learns and leaf.name in PROTOCOL_WORDS:
             self._note(raw)
-        if len(raw) >= MIN_REMEMBERED_BYTES and leaf.position is None and self._options.more is None:
+        if is_attached_password(raw, data[max(start - LONGEST_COMMAND, 0) : start]):
+            yield from self._whole(data, start + ATTACHED, end, "key", JSON.read)
+        elif len(raw) >= MIN_REMEMBERED_BYTES and leaf.position is None and self._options.more is None:
             yield from shift(self._remembered_edits(raw, leaf, depth), start)
         elif len(raw) >= self._shortest or leaf.position is not None:
             yield from self._spelled(raw, leaf, depth, start)
@@ -326,6 +340,7 @@ class SecretFinder:
         yield from self._edits(url_spans(data, self._options.names))
         yield from self._tokens(data)
         yield from self._assigned(data)
+        yield from self._edits(password_spans(data))
         if self._options.personal:
             yield from self._edits(personal_spans(data))
         if self._options.more is not None:
@@ -373,3 +388,128 @@ def _matches(pattern: re.Pattern[str], data: bytes) -> Iterator[SecretSpan]:
             value = text[start:end].encode("utf-8", "surrogateescape")
             begin = start if text.isascii() else len(text[:start].encode("utf-8", "surrogateescape"))
             yield SecretSpan(begin, begin + len(value), "value", value)
+
+
+# --- A fast test that most texts pass: nothing in them is secret, so they need not be taken apart ---
+
+
+MAX_HARMLESS: Final = 50_000
+"""So many names, words and texts are remembered; after that, new ones are looked at each time."""
+
+_SIGNS: Final = (b"=", b"@", b"redacted-")
+"""Texts with parameters, forms, mail addresses or pseudonyms have one of these."""
+
+_hint = re.compile(b"|".join((*HINTS, b"basic"))).search
+_percent = re.compile(rb"%[0-9a-fA-F]{2}").search
+_names = re.compile(rb'"(?=([^"]*)"[ \t\r\n]*+:)').findall
+"""The bytes between one quote and the next, before a colon: a name, wherever strings begin."""
+
+_without_names = re.compile(rb'"[\w.-]*"[ \t\r\n]*+:').sub
+_long_words = re.compile(rb"[A-Za-z0-9+/_.-]{13,}+").findall
+"""Tokens that are known by their looks are no shorter, and neither is anything that is taken for base64."""
+
+_ESCAPED: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)++)"([ \t\r\n]*+:)?')
+"""A string that has escapes. In JSON no backslash is outside of strings, so no match begins at the end of another string."""
+_escaped, _escaped_out = _ESCAPED.findall, _ESCAPED.sub
+
+_MAX_ESCAPED_LAYERS: Final = 4
+
+_LONGEST: Final = 256
+"""Longer words are not remembered: they seldom come again."""
+
+
+class Prefilter:
+    """A test of texts: true only if a `SecretFinder` that goes by names and looks alone would find nothing."""
+
+    __slots__ = ("_is_personal", "_known", "_harmless_names", "_harmless_words", "_texts")
+
+    def __init__(self, names: SecretNames, known: KnownValues, *, personal: bool) -> None:
+        self._is_personal = personal
+        self._known = known
+        self._texts: set[int] = set()
+        """Hashes of texts in which nothing is secret by itself: most texts are tested twice."""
+        self._harmless_names = _HarmlessWords(lambda name: names.member(name) is None and names.assigned(name) is None)
+        self._harmless_words = _HarmlessWords(_is_harmless_word)
+
+    def __call__(self, data: bytes) -> bool:
+        code = hash(data)
+        if code in self._texts:
+            return not self._known or self._holds(_spelled_out(data), self._knows_none)
+        if not self._holds(_spelled_out(data), self._has_none):
+            return False
+        if len(self._texts) < MAX_HARMLESS:
+            self._texts.add(code)
+        return True
+
+    def _holds(self, texts: list[bytes] | None, is_so: Callable[[bytes], bool]) -> bool:
+        if texts is None:
+            return False
+        for text in texts:  # noqa: SIM110 - called for each text there is, and nearly always with one
+            if not is_so(text):
+                return False
+        return True
+
+    def _knows_none(self, text: bytes) -> bool:
+        return next(self._known.edits(text), None) is None
+
+    def _has_none(self, text: bytes) -> bool:
+        """Tell whether nothing in a text without escapes is secret by its name, by its looks, or as a known value."""
+        for sign in _SIGNS:
+            if sign in text:
+                return False
+        small = text.lower()
+        if self._is_personal and (b"/home/" in small or b"/users/" in small):
+            return False
+        if _hint(small) is not None and _hint(_without_names(b"", small)) is not None:
+            return False
+        names = _names(text)
+        return (
+            not _VALUES.intersection(names)
+            and self._harmless_names.holds(names)
+            and self._harmless_words.holds(_long_words(text))
+            and next(password_spans(text), None) is None
+            and (b"%" not in text or _percent(text) is None)
+            and self._knows_none(text)
+        )
+
+
+def _spelled_out(data: bytes, depth: int = 0) -> list[bytes] | None:
+    """Return `data` without its strings that have escapes, and the texts that these mean.
+
+    None if an escape is not in a value of JSON, or if texts are nested too deep in texts.
+    """
+    if b"\\" not in data:
+        return [data]
+    if depth > _MAX_ESCAPED_LAYERS or not is_json(data):
+        return None
+    texts = [_escaped_out(b'""', data)]
+    for string, colon in _escaped(data):
+        inner = None if colon else _spelled_out(JSON.read(string), depth + 1)
+        if inner is None:
+            return None
+        texts += inner
+    return texts
+
+
+class _HarmlessWords:
+    """Names or words that are harmless, which `is_harmless` tells of a new one; they are remembered."""
+
+    __slots__ = ("_is_harmless", "_known")
+
+    def __init__(self, is_harmless: Callable[[bytes], bool]) -> None:
+        self._is_harmless = is_harmless
+        self._known: set[bytes] = set()
+
+    def holds(self, words: Iterable[bytes]) -> bool:
+        """Tell whether all of these are harmless."""
+        new = set(words) - self._known
+        for word in new:
+            if not self._is_harmless(word):
+                return False
+            if len(word) <= _LONGEST and len(self._known) < MAX_HARMLESS:
+                self._known.add(word)
+        return True
+
+
+def _is_harmless_word(word: bytes) -> bool:
+    return next(token_spans(word), None) is None and next(iter(runs(word)), None) is None

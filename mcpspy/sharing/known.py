@@ -3,8 +3,6 @@
 A secret that was recognized in one place is replaced in every other. Work is linear in the text, however many values there are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final

@@ -1,12 +1,10 @@
 """Names of members, options and variables that say that their value is a secret. The values are not looked at."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from ..capture.redaction.names import SCHEMES, is_oauth_member, kind_of, kind_of_option, kind_of_parameter
+from ..capture.redaction.names import SCHEMES, is_oauth_member, kind_of, kind_of_field, kind_of_option, kind_of_parameter
 from .encodings import PERCENT
 
 _MEMBERS: Final = {"auth", "bearer", "otp", "pass", "passcode", "pwd", "requeststate"}
@@ -39,15 +37,15 @@ class SecretNames:
     def _member(self, name: bytes) -> str | None:
         text = _text(name)
         squashed = _squashed(text)
-        if squashed in self._more or squashed in _MEMBERS or is_oauth_member(text):
+        if squashed in self._more or squashed in _MEMBERS:
             return "key"
-        return kind_of(text)
+        return _kind_of(text) or ("token" if "-" not in text and is_oauth_member(text) else None)
 
     def _assigned(self, name: bytes) -> str | None:
         text = _text(name)
         if _squashed(text) in self._more:
             return "key"
-        return kind_of_option(text.lstrip("-")) or (kind_of(text) if not text.startswith("-") else None)
+        return kind_of_option(text.lstrip("-")) if text.startswith("-") or not _is_field(text) else kind_of_field(text)
 
     def _parameter(self, name: bytes) -> str | None:
         text = _text(PERCENT.read(name))
@@ -57,6 +55,15 @@ class SecretNames:
 def is_scheme(word: bytes) -> bool:
     """Tell whether a word comes before a credential without being part of it: `Bearer`."""
     return word.lower().decode("latin-1") in SCHEMES
+
+
+def _is_field(name: str) -> bool:
+    """Tell whether a name before a value is more likely that of a header field than of anything else."""
+    return "-" in name and (name[:2] in ("X-", "x-") or kind_of(name) is not None)
+
+
+def _kind_of(name: str) -> str | None:
+    return kind_of_field(name) if _is_field(name) else kind_of(name)
 
 
 def _squashed(name: str) -> str:

@@ -3,8 +3,6 @@
 Records wait while a frame among them has not ended. The waiting bytes are bounded: a frame that is too long is given up.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from typing import Final, TypeAlias
 
@@ -47,6 +45,10 @@ class Reassembly:
     def join(self, stream: int) -> None:
         """Treat all frames of this stream as parts of one."""
         self._joined.add(stream)
+
+    def is_joined(self, stream: int) -> bool:
+        """Tell whether all frames of this stream are parts of one."""
+        return stream in self._joined
 
     def feed(self, record: Record) -> list[Ready]:
         """Take the next record."""

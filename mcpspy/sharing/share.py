@@ -3,24 +3,24 @@
 A share takes two passes of all records: in the first, the finder only learns secrets. Records are neither numbered nor written here.
 """
 
-from __future__ import annotations
-
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
-from ..capture.redaction.names import kind_of_option
+from ..capture.redaction.arguments import password_starts
 from ..capture.redaction.spans import endpoint_spans, head_spans
 from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Stall, Unknown
 from ..wire.edits import Edit, apply_edits, edited_parts, event_edits, shift, with_kinds
 from ..wire.encodings import decode_body
+from ..wire.framing import STDIO_FRAMINGS, StdioFraming
+from ..wire.lines import Lines
 from ..wire.sse import SseEvents
-from .deltas import delta_edits
+from .arguments import LONGEST_COMMAND, announces_secret, secret_start
+from .deltas import delta_edits, has_pieces, may_have_pieces
+from .finder import Marked
 from .reassembly import FrameParts, Reassembly, empty
-
-if TYPE_CHECKING:
-    from .finder import Marked
 
 SHARED: Final = "shared"
 """The redaction in the header of a capture that was made to be shared."""
@@ -29,18 +29,21 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class _StreamFacts(NamedTuple):
-    """Facts of a stream: whether it is cut into events, how its body is compressed, and whether events spell texts in pieces."""
+    """Facts of a stream: whether it is cut into events, and how its body is compressed.
+
+    `framing` is that of messages on stdio; it is `Lines`, with frames that are all payload, for everything else.
+    """
 
     is_events: bool
     coding: str
-    has_deltas: bool = False
+    framing: type[StdioFraming] = Lines
 
 
 _PLAIN: Final = _StreamFacts(is_events=False, coding="")
 
 
 class TextFinder(Protocol):
-    """Finds secrets in texts: a `SecretFinder`, or a watcher of one."""
+    """A finder of secrets in texts: a `SecretFinder`, or a watcher of one."""
 
     def payload_edits(self, data: bytes) -> list[Edit]:
         """Return edits of the payload of a frame, which may be a message."""
@@ -63,6 +66,9 @@ class TextFinder(Protocol):
     def is_secret(self, name: bytes) -> bool:
         """Tell whether a member of this name holds a secret."""
 
+    def is_secret_option(self, name: bytes) -> bool:
+        """Tell whether an option of this name has a secret for its value."""
+
 
 class Sharing:
     """A filter of records that removes what `finder` finds. Secrets that it learns late count for later records only: so share twice.
@@ -83,7 +89,6 @@ class Sharing:
         self._reassembly = Reassembly()
         self._streams: dict[int, _StreamFacts] = {}
         self._left_out: set[int] = set()
-        self._is_model = False
         self.counts: Counter[str] = Counter()
         """The number of replacements by kind."""
         self.sealed = 0
@@ -96,11 +101,12 @@ class Sharing:
 
     def feed(self, record: Record) -> list[Record]:
         """Take the next record, and return those that are ready."""
-        if isinstance(record, Header):
-            self._is_model = record.tapped.get("leg") == "model"
-        elif isinstance(record, Open):
-            self._streams[record.stream] = stream = _stream(record, is_model=self._is_model)
-            if stream.has_deltas and not stream.coding:
+        if isinstance(record, Open):
+            self._streams[record.stream] = _stream(record)
+        elif isinstance(record, Frame):
+            stream = self._streams.get(record.stream, _PLAIN)
+            is_apart = stream.is_events and not stream.coding and not self._reassembly.is_joined(record.stream)
+            if is_apart and has_pieces(record.data):
                 self._reassembly.join(record.stream)
         return self._shared(self._reassembly.feed(record))
 
@@ -142,6 +148,7 @@ class Sharing:
         edits = with_kinds(edits, _kinds(frames))
         if group.is_cut_off or not data.rstrip(b" \t\r").endswith((b"\n", b"}", b"]")):
             edits = self._finder.cut_off(data, edits)
+        edits = self._with_new_length(data, edits, stream)
         for frame, (part, ranges) in zip(
             frames, edited_parts(parts, edits) if edits else ((part, ()) for part in parts), strict=True
         ):
@@ -160,20 +167,21 @@ class Sharing:
         if frame.forwarded is not None:
             forwarded = frame.forwarded
             edits = self._sealed(forwarded, stream) if stream.coding else self._payload(forwarded, stream)
+            edits = None if edits is None else self._with_new_length(forwarded, edits, stream)
             frame.rare["forwarded"] = b"" if edits is None else apply_edits(forwarded, edits)
+
+    def _with_new_length(self, data: bytes, edits: list[Edit], stream: _StreamFacts) -> list[Edit]:
+        """Add the edit that gives the head of a frame the new length of its payload."""
+        return self._finder.without_overlaps(data, [*edits, *_length_edits(data, edits, stream.framing)])
 
     def _payload(self, data: bytes, stream: _StreamFacts, *, is_cut: bool = False) -> list[Edit]:
         if not stream.is_events:
-            return self._finder.payload_edits(data)
-        if stream.has_deltas:
-            return self._deltas(data, is_cut=is_cut)
-        endpoint = self._finder.span_edits(endpoint_spans(data)) if b"endpoint" in data else []
-        return self._finder.without_overlaps(
-            data, [*endpoint, *event_edits(data, self._finder.payload_edits, self._finder.text_edits)]
-        )
+            at = data.rindex(stream.framing.payload_of(data))
+            return [*self._finder.text_edits(data[:at]), *shift(self._finder.payload_edits(data[at:]), at)]
+        return self._events(data, is_cut=is_cut)
 
-    def _deltas(self, data: bytes, *, is_cut: bool) -> list[Edit]:
-        """Return edits of a whole stream of events: of each, and of the texts that they spell together."""
+    def _events(self, data: bytes, *, is_cut: bool) -> list[Edit]:
+        """Return edits of events: of each, and of the texts that they spell together."""
         pieces = SseEvents()
         events = [*pieces.feed(data), *pieces.close()]
         finder = self._finder
@@ -182,6 +190,8 @@ class Sharing:
         )
         begin = 0
         for event in events:
+            if b"endpoint" in event:
+                edits += shift(finder.span_edits(endpoint_spans(event)), begin)
             edits += shift(event_edits(event, finder.payload_edits, finder.text_edits), begin)
             begin += len(event)
         return finder.without_overlaps(data, edits)
@@ -196,19 +206,11 @@ class Sharing:
             body = decode_body(data, stream.coding.encode())
         except ValueError:
             return None
-        events = SseEvents()
-        is_cut = stream.is_events and not stream.has_deltas
-        pieces = [*events.feed(body), *events.close()] if is_cut else [body]
-        shared: list[bytes] = []
-        kinds: list[str] = []
-        for piece in pieces:
-            edits = self._payload(piece, stream, is_cut=is_cut)
-            shared.append(apply_edits(piece, edits))
-            kinds += (edit.kind for edit in edits)
-        if not kinds:
+        edits = self._payload(body, stream, is_cut=is_cut)
+        if not edits:
             return []
-        again = _compressed(b"".join(shared), stream.coding)
-        return None if again is None else [Edit(0, len(data), again, kinds[0])]
+        again = _compressed(apply_edits(body, edits), stream.coding)
+        return None if again is None else [Edit(0, len(data), again, edits[0].kind)]
 
     # Other records
 
@@ -229,7 +231,8 @@ class Sharing:
             case _:
                 pass
         for name, value in record.extra.items():
-            record.extra[name] = self._json_value(value, name)
+            is_trailers = isinstance(record, Close) and name == "trailers" and isinstance(value, str)
+            record.extra[name] = self._trailers(value) if is_trailers else self._json_value(value, name)
         return [record]
 
     def _header(self, header: Header) -> None:
@@ -248,16 +251,21 @@ class Sharing:
             header.boot_id = self._pseudonym(header.boot_id.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def _argv(self, argv: list[Any]) -> list[Any]:
+        """Remove secrets from the arguments of a command."""
         shared: list[Any] = []
+        before = b""
         is_announced = False
-        for argument in argv:
-            if isinstance(argument, str):
-                is_value = is_announced and not argument.startswith("--")
-                shared.append(self._whole_text(argument) if is_value else self._text(argument))
-                is_option = argument.startswith("-") and "=" not in argument
-                is_announced = is_option and kind_of_option(argument.lstrip("-")) is not None
-            else:
+        starts = password_starts([argument if isinstance(argument, str) else "" for argument in argv])
+        for at, argument in enumerate(argv):
+            if not isinstance(argument, str):
                 shared.append(self._json_value(argument))
+                continue
+            data = argument.encode("utf-8", "surrogatepass")
+            is_value = is_announced and not argument.startswith("--")
+            begin = 0 if is_value else starts.get(at, secret_start(data, before, self._finder.is_secret_option))
+            shared.append(argument[:begin] + self._whole_text(argument[begin:]) if begin >= 0 else self._text(argument))
+            is_announced = begin < 0 and announces_secret(data, self._finder.is_secret_option)
+            before = before[-LONGEST_COMMAND:] + b" " + data
         return shared
 
     def _open(self, record: Open) -> None:
@@ -271,9 +279,13 @@ class Sharing:
     def _head(self, head: bytes) -> list[Edit]:
         return self._finder.without_overlaps(head, [*self._finder.span_edits(head_spans(head)), *self._finder.text_edits(head)])
 
+    def _trailers(self, text: str) -> str:
+        fields = b"\n" + text.encode("utf-8", "surrogatepass")  # as in a head, where they follow the request line
+        return apply_edits(fields, self._head(fields))[1:].decode("utf-8", "surrogatepass")
+
     def _partial(self, record: Partial) -> None:
         stream = self._streams.get(record.stream, _PLAIN)
-        if stream.coding or stream.has_deltas:
+        if stream.coding or (stream.is_events and may_have_pieces(record.data)):
             record.data = b""
         elif record.data:
             edits = self._finder.cut_off(record.data, self._payload(record.data, stream))
@@ -323,11 +335,34 @@ def _kinds(frames: list[Frame]) -> dict[tuple[int, int], str]:
     return kinds
 
 
-def _stream(record: Open, *, is_model: bool) -> _StreamFacts:
+def _stream(record: Open) -> _StreamFacts:
     coding = _field(record.head, b"content-encoding")
     is_sealed_stream = bool(coding) and _field(record.head, b"content-type").startswith("text/event-stream")
     is_events = record.framing == "sse" or is_sealed_stream
-    return _StreamFacts(is_events=is_events, coding="" if coding == "identity" else coding, has_deltas=is_events and is_model)
+    return _StreamFacts(
+        is_events=is_events,
+        coding="" if coding == "identity" else coding,
+        framing=STDIO_FRAMINGS.get(record.framing, Lines),
+    )
+
+
+def _length_edits(data: bytes, edits: list[Edit], framing: type[StdioFraming]) -> list[Edit]:
+    """Return the edit of a frame's head, if it has the length of its payload, that makes up for the edits of the payload."""
+    payload = framing.payload_of(data)
+    at = data.rindex(payload)
+    old = len(payload)
+    new = old + sum(len(edit.new) - (edit.end - edit.start) for edit in edits if edit.start >= at)
+    if not at or old == new:
+        return []
+    if data[:at] == _usual_head(old, framing):
+        return [Edit(0, at, _usual_head(new, framing))]
+    number = re.compile(rb"\b%d\b" % old).search(data, 0, at)  # in a field among others
+    return [Edit(*number.span(), b"%d" % new)] if number else []
+
+
+def _usual_head(length: int, framing: type[StdioFraming]) -> bytes:
+    payload = b"-" * length
+    return framing.frame_of(payload).partition(payload)[0]
 
 
 def _field(head: bytes, name: bytes) -> str:

@@ -3,24 +3,23 @@
 The search is that of sharing, with rules that are too coarse to redact by: random words, long numbers, values of the environment.
 """
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from math import log2
+from typing import Final, NamedTuple
 
+from ..capture.redaction.names import kind_of_option
 from ..records import Frame, Header, Open, Record
+from ..wire.edits import Edit
 from ..wire.json_spans import JsonWalk, looks_like_json
-from .entropy import random_spans
+from .encodings import runs
 from .finder import FinderOptions, Marked, SecretFinder
 from .known import KnownValues
-from .patterns import PSEUDONYM
+from .patterns import PSEUDONYM, SecretSpan
 from .reassembly import FrameParts
 from .share import Sharing
-
-if TYPE_CHECKING:
-    from ..wire.edits import Edit
 
 SHOWN_LETTERS: Final = 3
 LONGEST_WHOLE: Final = 8
@@ -40,7 +39,8 @@ class Leak(NamedTuple):
     `number` is that of its record; `where` is a JSON path of a payload, or a word for another part. `kind` is `environment`,
     `token`, `entropy`, `personal`, `member` (its name makes it secret) or `number` (so does the name of a number). `name` is that
     of the variable, or of the fact about a person. `shown` are its first letters, `length` counts its bytes. `option` is the option
-    that removes it; empty if sharing does so without one.
+    that removes it; empty if sharing does so without one. `is_known` says that it is a known kind of secret: a name or its form
+    makes it one. Other leaks only look random, or are personal.
     """
 
     number: int
@@ -50,6 +50,10 @@ class Leak(NamedTuple):
     shown: str
     length: int
     option: str
+    is_known: bool
+
+
+_KNOWN_KINDS: Final = {"member", "number", "token"}
 
 
 class LeakFinder:
@@ -74,6 +78,8 @@ class LeakFinder:
         self._reported = 0
         self.more = 0
         """The number of leaks past the limit."""
+        self.known = 0
+        """The number of all leaks of a known kind."""
 
     def feed(self, record: Record) -> list[Leak]:
         """Return the leaks in the next record, or in the frames that it completes."""
@@ -94,6 +100,7 @@ class LeakFinder:
         leaks = self._notes.taken()
         reported = leaks[: MAX_LEAKS - self._reported]
         self._reported += len(reported)
+        self.known += sum(leak.is_known for leak in leaks)
         self.more += len(leaks) - len(reported)
         return reported
 
@@ -150,6 +157,10 @@ class _LeakNotes:
         """Tell whether a member of this name holds a secret."""
         return self._finder.is_secret(name)
 
+    def is_secret_option(self, name: bytes) -> bool:
+        """Tell whether an option of this name has a secret for its value."""
+        return self._finder.is_secret_option(name)
+
     def _note(self, value: bytes, kind: str, path: str = "") -> None:
         if not value or PSEUDONYM.fullmatch(value):
             return
@@ -166,6 +177,7 @@ class _LeakNotes:
                 shown=_shown(value),
                 length=len(value),
                 option=_option(kind, name, path, value),
+                is_known=kind in _KNOWN_KINDS or (kind == "environment" and kind_of_option(name) is not None),
             )
 
 
@@ -248,3 +260,66 @@ def _step(step: str | int) -> str:
     if _plain_name(step):
         return f".{step}"
     return "['" + json.dumps(step)[1:-1].replace('\\"', '"').replace("'", "\\'") + "']"
+
+
+# --- Random words: those with too much entropy to be language, and no name that makes them an id or a digest ---
+
+
+SHORTEST: Final = 20
+LONGEST: Final = 512
+"""Longer runs are data: an image, an archive."""
+
+MIN_BITS: Final = 3.4
+"""Entropy (Shannon) per letter; 20 random letters and digits have 4.0 and seldom less than 3.6, words about 3."""
+
+MIN_CHANGES: Final = 0.3
+"""Changes between capitals, small letters and digits, per letter: 0.6 in random words, 0.2 in names of programs."""
+
+_runs = re.compile(rb"[A-Za-z0-9_+/-]{%d,}={0,2}" % SHORTEST).finditer
+_words = re.compile(rb"[A-Za-z0-9_+-]{%d,}={0,2}" % SHORTEST).finditer
+_turns = re.compile(rb"[a-z](?=[A-Z0-9])|[A-Z](?=[a-z0-9])|[0-9](?=[A-Za-z])")
+_hex = re.compile(rb"[0-9a-f]{20,}|[0-9A-F]{20,}").fullmatch
+_uuid = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
+_MIN_HEX_BITS: Final = 2.8
+
+_is_id = re.compile(
+    rb"(?i)(?:ids?|uuid|guid|hash|digest|sha|sha\d+|md5|etag|checksum|commit|revision|rev|cursor|tree|parent|integrity|nonce"
+    rb"|traceparent|tracestate|blob|data|progresstoken|event-?id|uri|url)$"
+).search
+"""Names whose values may be random, and give access to nothing."""
+
+_named = re.compile(
+    rb"(?i)\b(?:id|uuid|hash|digest|sha\d*|md5|etag|checksum|commit|revision|tree|parent|index|merge|traceparent)\b\W{0,4}(?:W/.)?$"
+).search
+_BEFORE: Final = 24
+
+
+def random_spans(data: bytes, name: bytes) -> Iterator[SecretSpan]:
+    """Yield the words of `data` that look random; `name` is that of the member whose value it is.
+
+    Pseudonyms are left out, and so are ids and digests that a name announces, in the text before them or of the member.
+    """
+    if _is_id(name) is not None:
+        return
+    for run in _runs(data):
+        if run.end() - run.start() > LONGEST:
+            continue
+        if any(PSEUDONYM.search(base64.text) for base64 in runs(run[0])):
+            continue
+        for match in _words(data[run.start() : run.end()]):
+            start = run.start() + match.start()
+            bare = match[0].rstrip(b"=")
+            if _is_random(bare) and not PSEUDONYM.search(bare) and not _named(data[max(start - _BEFORE, 0) : start]):
+                yield SecretSpan(start, start + len(match[0]), "entropy", match[0])
+
+
+def bits(word: bytes) -> float:
+    """Return the entropy of a word's letters, in bits per letter."""
+    return -sum(count / len(word) * log2(count / len(word)) for count in Counter(word).values())
+
+
+def _is_random(word: bytes) -> bool:
+    """Tell whether a word looks random: an id in hex, or a mixture of letters and digits."""
+    if _uuid(word) or _hex(word):
+        return bits(word) >= _MIN_HEX_BITS
+    return bits(word) >= MIN_BITS and sum(1 for _ in _turns.finditer(word)) / len(word) >= MIN_CHANGES

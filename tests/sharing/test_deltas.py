@@ -2,19 +2,21 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.records import Frame, Record
+from mcpspy.records import Frame, Header, Record
+from mcpspy.sharing.share import Sharing
 from mcpspy.transcript.llm.prompt import Api
 from mcpspy.transcript.model import ModelCall
 from mcpspy.transcript.transcribe import transcribe
-from tests.peers.modelspelling import Said
-from tests.sharing.hiding import lines, pseudonym, shared
-from tests.transcript.llm.test_answers import EVENTS, said
+from tests.peers.modelspelling import ModelAnswer
+from tests.sharing.hiding import finder, lines, pseudonym, shared
+from tests.transcript.llm.test_answers import EVENTS, model_answer
 from tests.transcript.llm.traffic import CHAT, MESSAGES, RESPONSES, ModelTraffic
 
 PATHS: Final[dict[Api, str]] = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES}
@@ -24,8 +26,8 @@ ARGUMENTS: Final = json.dumps({"password": PASSWORD, "city": "杭州"}, ensure_a
 USES: Final = [{"id": "c1", "name": "log_in", "arguments": ARGUMENTS}, {"id": "c2", "name": "f", "arguments": '{"a": 1}'}]
 
 
-def secret_answer(pieces: int) -> Said:
-    return said(f"Your token is {TOKEN}, mind “{PASSWORD}”.", USES, pieces)
+def secret_answer(pieces: int) -> ModelAnswer:
+    return model_answer(f"Your token is {TOKEN}, mind “{PASSWORD}”.", USES, pieces)
 
 
 def streamed(api: Api, pieces: int, *, how: str = "eof", most: int = 10_000) -> list[Record]:
@@ -87,22 +89,56 @@ def test_a_compressed_stream_is_searched_as_a_whole() -> None:
     assert made.turn.text.startswith("Your token is redacted-")
 
 
-def test_events_of_mcp_servers_are_searched_one_by_one() -> None:
+def of_pieces(*events: Any, leg: str = "") -> list[Record]:
+    """Make a capture with one stream of these events; `leg` is what it was recorded as."""
     traffic = ModelTraffic()
     header = traffic.records[0]
-    header.tapped.pop("leg")  # type: ignore[union-attr]
+    assert isinstance(header, Header)
+    header.tapped["leg"] = leg
     call = traffic.get().stream()
-    for piece in (TOKEN[:20], TOKEN[20:]):
-        call.event({"delta": piece})
-    made = [record for record in shared(traffic.records) if isinstance(record, Frame)]
-    assert len(made) == 2
+    for event in events:
+        call.event(event)
+    return call.close().traffic.records
+
+
+SHAPES: Final[dict[str, Callable[[str, int], Any]]] = {
+    "chat": lambda piece, at: {"id": "c", "choices": [{"index": 0, "delta": {"content": piece}}]},
+    "completions": lambda piece, at: {"choices": [{"index": 0, "text": piece}]},
+    "candidates": lambda piece, at: {"candidates": [{"content": {"parts": [{"text": piece}]}}]},
+    "an id for each event": lambda piece, at: {"id": f"c{at}", "choices": [{"index": 0, "delta": {"content": piece}}]},
+    "two texts": lambda piece, at: {"type": "text-delta", "id": "t", "delta": piece},
+    "JSON-RPC": lambda piece, at: {"jsonrpc": "2.0", "method": "x/chunk", "params": {"progressToken": 1, "delta": piece}},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("leg", ["", "model", "mcp"])
+def test_deltas_are_known_by_their_shape_whatever_the_capture_was_recorded_as(shape: str, leg: str) -> None:
+    events: list[Any] = []
+    for at in range(0, len(TOKEN), 7):
+        events.append(SHAPES[shape](TOKEN[at : at + 7], at))
+        if shape == "two texts":
+            events.append({**events[-1], "id": "u", "delta": "word "})
+    records = of_pieces({"hello": 1}, *events, leg=leg)
+    made = [record for record in shared(records) if isinstance(record, Frame)]
+    assert len(made) == len(events) + 1
+    assert b"Ab1Cd2" not in lines(made)
+    assert b"".join(frame.data for frame in made).count(pseudonym(TOKEN.encode())) == 1
+
+
+def test_a_stream_without_deltas_does_not_wait_for_its_end() -> None:
+    sharing = Sharing(finder(), pseudonym)
+    passed = [sharing.feed(record) for record in of_pieces({"id": 1, "text": "ghp_"}, {"id": 1, "text": "x"})]
+    assert all(len(records) == 1 for records in passed)
 
 
 VALUES: Final = st.recursive(
-    st.none() | st.integers(-1, 3) | st.sampled_from([TOKEN[:20], TOKEN[20:], "x"]),
+    st.none() | st.integers(-1, 3) | st.sampled_from([TOKEN[:20], TOKEN[20:], "x", "delta"]),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["delta", "index", "arguments", "type", "content"]), inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["delta", "index", "arguments", "type", "content", "choices", "text", "id"]), inner, max_size=3
+        )
     ),
     max_leaves=8,
 )

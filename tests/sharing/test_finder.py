@@ -55,6 +55,7 @@ def made(text: str | bytes, *known: bytes, **wanted: Any) -> str:
         ("GET /messages?sessionId=abc", "GET /messages?sessionId=R"),
         # looks
         ("sk-abcdefghijklmnop1234, ghp_0123456789abcdefghij.", "R, R."),
+        ("hvs.CAESIJ0123456789abcdefgh", "R"),
         (f"github_pat_{'a1' * 15} xoxb-123456789-abc AKIAIOSFODNN7EXAMPLE", "R R R"),
         (f"<{JWT}>", "<R>"),
         ("-----BEGIN RSA PRIVATE KEY-----\nab\n-----END RSA PRIVATE KEY----- x", "R x"),

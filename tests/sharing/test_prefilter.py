@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy.sharing.finder import FinderOptions, SecretFinder
+from mcpspy.sharing.finder import FinderOptions, Prefilter, SecretFinder
 from mcpspy.sharing.known import KnownValues
 from mcpspy.sharing.names import SecretNames
 from mcpspy.sharing.patterns import SecretSpan
-from mcpspy.sharing.prefilter import Prefilter
 from tests.sharing.hiding import finder, pseudonym
 
 KNOWN = b"hunter2 hunter2"

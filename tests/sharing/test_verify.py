@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from mcpspy.records import CLIENT, Frame, Header, Note, Open, Record
 from mcpspy.replay.compare.ignore import Ignore
-from mcpspy.sharing.entropy import random_spans
 from mcpspy.sharing.user_paths import UserPaths
-from mcpspy.sharing.verify import Leak, LeakFinder, path_at, pattern_for
+from mcpspy.sharing.verify import Leak, LeakFinder, path_at, pattern_for, random_spans
 from tests.capture.strategies import HEADERS, RECORDS
 from tests.sharing.hiding import pseudonym, shared
 from tests.sharing.test_share import message, stdio
@@ -165,4 +164,4 @@ def test_sharing_imports_from_capture_only_the_rules_of_names_and_spans() -> Non
         for line in file.read_text().splitlines()
         if line.startswith("from ..capture")
     }
-    assert imported == {"..capture.redaction.names", "..capture.redaction.spans"}
+    assert imported == {f"..capture.redaction.{name}" for name in ("arguments", "names", "spans")}
