@@ -3,13 +3,14 @@
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable
 from hashlib import sha256
+from pathlib import Path
 
 from ..errors import BaselineError
+from ..setup.files import write_through
 from ..transcript.model import Transcript
-from ..transcript.offers.baseline import Baseline, document, label_of, read_document
+from ..transcript.offers.baseline import Baseline, document, read_document
 from ..transcript.offers.definitions import Offer
 from ..views.text.escape import json_text
 
@@ -33,7 +34,7 @@ def baselines(folder: str, transcript: Transcript) -> dict[str, Baseline]:
     Raises: BaselineError: for a file that cannot be read as one. OSError: if the folder cannot be read.
     """
     accepted: dict[str, Baseline] = {}
-    for server in dict.fromkeys(map(label_of, transcript.captures)):
+    for server in dict.fromkeys(capture.baseline for capture in transcript.captures):
         path = os.path.join(folder, file_name(server))
         try:
             with open(path, "rb") as file:
@@ -51,7 +52,7 @@ def accept(folder: str, offered: Iterable[Offer], before: dict[str, Baseline]) -
     """
     accepted = dict(before)
     for offer in offered:
-        label = label_of(offer.capture_info)
+        label = offer.capture_info.baseline
         accepted[label] = accepted.get(label, Baseline(label)).updated(offer)
     os.makedirs(folder, exist_ok=True)
     written: dict[str, tuple[str, Baseline]] = {}
@@ -74,14 +75,4 @@ def _write(path: str, baseline: Baseline) -> None:
     """Replace the file in one step: a reader finds the old file or the new one, and a full disk leaves the old one."""
     text = json.dumps(document(baseline), ensure_ascii=False, indent=2)
     data = "\n".join(map(json_text, text.split("\n"))).encode() + b"\n"
-    descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".baseline-")
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # it will be committed, and holds no secrets
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    write_through(Path(path), data, 0o644)  # it will be committed, and holds no secrets

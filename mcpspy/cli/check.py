@@ -1,7 +1,10 @@
 """`mcpspy check`: the findings in captures, as text or for other programs; exit status 1 if one is bad."""
 
+import os
+import re
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 
 import click
 
@@ -11,27 +14,31 @@ from ..capture.file.reader import read
 from ..capture.store.address import STDIN
 from ..errors import CaptureError
 from ..records import Header
+from ..sharing.credentials import shown_credentials
+from ..sharing.patterns import SecretSpan
 from ..transcript.filter.result import findings_about
 from ..transcript.findings.registry import rule_named, selected_rules
 from ..transcript.findings.rule import Finding, Rule, Severity
 from ..transcript.findings.run import all_findings, findings
+from ..transcript.findings.trust import NOT_ACCEPTED, NOT_COMPARED
 from ..transcript.model import Numbered, Transcript
 from ..transcript.offers.baseline import Baseline
 from ..transcript.offers.definitions import offers
 from ..views.check.model import CheckResult
 from ..views.check.text import check_lines, next_lines
 from ..views.text.units import counted
-from ..views.timeline.timeline import rows_between
 from .baseline import accept as write_baselines
 from .baseline import baselines
 from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
 from .since import Since, recent_rows, select_captures_since, since_option
-from .transcripts import CaptureSelection, WhatCommand, row_of, select_captures, transcript_of
+from .transcripts import CaptureSelection, WhatCommand, select_captures, transcript_of
 
 FORMATS = ("text", "json", "junit", "sarif", "github")
 SEVERITIES = [severity.value for severity in Severity]
 FAILED = 1
+UNCOMPARED = (NOT_ACCEPTED.name, NOT_COMPARED.name)
+"""What only --ignore leaves out with a baseline: else a check that compared nothing would pass."""
 
 
 @click.command("check", cls=WhatCommand)
@@ -89,30 +96,34 @@ def command(
       mcpspy check --explain stdout-noise
     """
     screen = Screen()
+    if baseline is not None and select:
+        select = (*select, *UNCOMPARED)
     rules = selected_rules(select, ignore)
     if explain is not None or list_rules:
         _explain(rules if explain is None else rule_named(explain), screen, as_json=as_json or format == "json")
         return 0
     if accept and baseline is None:
         raise click.UsageError("--accept needs a folder: --baseline DIR.")
+    if baseline is not None and not accept and not os.path.isdir(baseline):
+        raise click.UsageError(f"There is no folder {baseline}. Add --accept to write a baseline there.")
     wanted = combined_filter(filters)
     selection, what = (select_captures(what), what) if since is None else select_captures_since(what, since)
-    transcript, _ = transcript_of(selection.paths)
+    transcript, _ = transcript_of(selection.paths, keeps_noise=False)
     accepted = None if baseline is None else baselines(baseline, transcript)
     if accept and baseline is not None and accepted is not None:
         accepted = _accept(baseline, transcript, accepted, screen)
     transcript = _with_findings(transcript, accepted, rules, selection, since)
-    selected = transcript.findings
+    uncompared = [finding for finding in transcript.findings if finding.rule in UNCOMPARED]
+    selected = [finding for finding in transcript.findings if finding.rule not in UNCOMPARED]
     if selection.rows is not None:
-        row_of(transcript, " ".join(what), selection.rows[0])
-        numbers = {row.row for row in rows_between(transcript.rows, selection.rows) if isinstance(row, Numbered)}
+        numbers = {row.row for row in selection.rows_in(transcript) if isinstance(row, Numbered)}
         selected = [finding for finding in selected if finding.row in numbers]
     if wanted is not None:
         count = len(selected)
         selected = findings_about(filter_rows(wanted, transcript, transcript.rows), selected)
         if len(selected) < count:
             say(f"mcpspy: {counted(count - len(selected), 'finding')} left out by the filter")
-    check = _result(transcript, selected, rules, Severity(fail_on), selection, what, since)
+    check = _result(transcript, [*uncompared, *selected], rules, Severity(fail_on), selection, what, since)
     _print(check, "json" if as_json else format, screen)
     return FAILED if check.failed else 0
 
@@ -125,12 +136,42 @@ def _with_findings(
     since: Since | None,
 ) -> Transcript:
     """Give the transcript all findings, or reduce both to what was alive `since` a moment."""
+    credentials = _Credentials()
     if since is None:
-        transcript.findings = all_findings(transcript, accepted, rules)
+        transcript.findings = credentials.masked(all_findings(transcript, accepted, rules, credentials=credentials))
         return transcript
     kept = recent_rows(transcript, selection.paths, since)
     transcript.findings = findings(transcript, kept.is_about)
-    return Transcript(transcript.captures, kept.rows, all_findings(transcript, accepted, rules, kept.is_about))
+    recent = all_findings(
+        transcript, accepted, rules, lambda finding: finding.rule in UNCOMPARED or kept.is_about(finding), credentials
+    )
+    return Transcript(transcript.captures, kept.rows, credentials.masked(recent))
+
+
+class _Credentials:
+    """Credentials in texts, remembered so that no other finding quotes one."""
+
+    def __init__(self) -> None:
+        self._beginnings: set[str] = set()
+
+    def __call__(self, data: bytes) -> list[SecretSpan]:
+        spans = list(shown_credentials(data))
+        self._beginnings.update(span.value[:_TELLING].decode("latin-1") for span in spans if span.kind == "token")
+        return spans
+
+    def masked(self, findings: list[Finding]) -> list[Finding]:
+        """Put `…` for the credentials in sentences of findings, also for those that are cut off."""
+        return [replace(finding, what=self._without(finding.what), blame=self._without(finding.blame)) for finding in findings]
+
+    def _without(self, text: str) -> str:
+        self(text.encode("utf-8", "surrogatepass"))
+        return _words(lambda word: word[0][:_SHOWN] + "…" if word[0][:_TELLING] in self._beginnings else word[0], text)
+
+
+_words = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9][\w.-]{7,}").sub
+_SHOWN = 3
+_TELLING = 8
+"""So many letters of a credential are never shown."""
 
 
 def _explain(rules: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> None:

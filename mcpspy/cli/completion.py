@@ -4,17 +4,13 @@ It offers labels and recordings of the store, rules, keys of filters, topics. Mo
 Captures are not read.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from .verbs import COMPLETES, TOPICS, VERBS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 SHELLS = ("bash", "zsh", "fish")
 

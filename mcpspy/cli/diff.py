@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from ..capture.store.address import STDIN
+from ..replay.client.correlate.restore import restore_correlated
 from ..replay.compare.compare import ComparedSide, Limit, compare
 from ..replay.compare.ignore import Ignore
 from ..transcript.findings.run import all_findings
 from ..transcript.model import Numbered
 from ..views.compare.comparison import comparison_lines, next_lines
 from ..views.json.diff import comparison_json
-from ..views.timeline.timeline import rows_between
 from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
-from .transcripts import WhatCommand, row_of, select_captures, transcript_of, without_rows
+from .transcripts import WhatCommand, select_captures, transcript_of, without_rows
 
 if TYPE_CHECKING:
     from ..transcript.filter.grammar import Filter
@@ -39,7 +39,8 @@ DIFFERENT = 1
     "--slower",
     type=click.FloatRange(min=1, min_open=True),
     metavar="FACTOR",
-    help="Report also calls that take FACTOR times as long, and at least 100 ms longer. Without this, times are not compared.",
+    help="Count it as a difference if a call takes more than FACTOR times as long, and over 100 ms longer. Without this, times that "
+    "more than doubled or halved are shown, but are no difference.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md).")
 @filter_option
@@ -63,6 +64,7 @@ def command(
     condition = combined_filter(filters)
     limit = Limit() if slower is None else Limit(factor=slower, counts=True)
     sides = _side(before, condition), _side(after, condition)
+    restore_correlated(sides[0].transcript, sides[1].transcript, ignore)
     comparison = compare(*sides, ignore, limit)
     if sides[0].transcript.model_calls and sides[1].transcript.model_calls:
         say("mcpspy: model calls are not compared, only their findings; mcpspy show has them side by side.")
@@ -83,14 +85,11 @@ def _side(what: str, condition: Filter | None) -> ComparedSide:
     selection = select_captures((what,))
     transcript, _ = transcript_of(selection.paths)
     transcript.findings = all_findings(transcript)
-    rows = None
-    if selection.rows is not None:
-        row_of(transcript, what, selection.rows[0])
-        rows = rows_between(transcript.rows, selection.rows)
-    if condition is not None:
-        rows = filter_rows(condition, transcript, transcript.rows if rows is None else rows).rows
-    if rows is None:
+    if selection.rows is None and condition is None:
         return ComparedSide(transcript=transcript)
+    rows = selection.rows_in(transcript)
+    if condition is not None:
+        rows = filter_rows(condition, transcript, rows).rows
     return ComparedSide(transcript=transcript, rows=frozenset(row.row for row in rows if isinstance(row, Numbered)))
 
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from ..errors import FilterError
+from ..transcript.model import Row, Transcript
 from ..views.text.escape import safe_text
 from ..views.text.filter_lines import caret_lines, filter_line
 from ..views.text.line import plain
 from .screen import say
 
 if TYPE_CHECKING:
-    from ..errors import FilterError
     from ..transcript.filter.grammar import Filter
     from ..transcript.filter.result import FilterResult
-    from ..transcript.model import Row, Transcript
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -14,7 +14,7 @@ from ..views.store.listing import CaptureLine, CaptureState, RecordingLine, Stor
 from ..views.store.usage import gone_line, keeping_line
 from ..views.text.escape import safe_text
 from ..views.text.units import counted, wall_time
-from .screen import say, show_lines, width
+from .screen import Screen, say
 from .since import Since, since_option
 
 SHOWN_RECORDINGS = 10
@@ -40,7 +40,7 @@ def command(*, as_json: bool, everything: bool, since: Since | None) -> None:
     if as_json:
         click.echo(listing_json(captures_folder(), lines, unreadable, _store_usage()), nl=False)
     elif lines or unreadable:
-        show_lines(listing(lines, unreadable, width=width()))
+        _show(lines, unreadable)
     if left_out:
         say(f"{counted(left_out, 'older recording')}: mcpspy list --all")
     elif not lines and since is not None:
@@ -85,11 +85,16 @@ def overview() -> None:
         _say_nothing_yet()
         say("mcpspy --help lists all commands.")
         return
-    show_lines(listing(lines, unreadable, width=width()))
+    _show(lines, unreadable)
     live = any(capture.state is CaptureState.LIVE for recording in lines for capture in recording.captures)
     say("")
     say("mcpspy show -f shows its calls as they happen." if live else "mcpspy show shows the calls of the newest recording.")
     say("mcpspy --help lists all commands.")
+
+
+def _show(lines: list[RecordingLine], unreadable: list[UnreadableFile]) -> None:
+    screen = Screen()
+    screen.lines(listing(lines, unreadable, width=screen.width))
 
 
 def _say_nothing_yet() -> None:

@@ -3,8 +3,6 @@
 docs/start.md lists the exit statuses. Tracebacks are shown only with `--debug`.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from io import TextIOWrapper
@@ -91,6 +89,9 @@ def main() -> int:
     except click.exceptions.Exit as exit:
         return exit.exit_code
     except click.ClickException as error:
+        from ..views.text.escape import without_logins
+
+        error.message = without_logins(error.message)  # type: ignore[misc]  # final for subclasses only
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
@@ -108,14 +109,16 @@ def main() -> int:
     except McpspyError as error:
         if debug:
             raise
-        from ..views.text.escape import safe_text  # labels in it come from captures
+        from ..views.text.escape import safe_text, without_logins  # labels in it come from captures
 
-        click.echo(f"mcpspy: {safe_text(str(error))}", err=True)
+        click.echo(f"mcpspy: {safe_text(without_logins(str(error)))}", err=True)
         return error.exit_status
     except OSError as error:
         if debug:
             raise
-        name = f"{error.filename}: " if error.filename else ""
+        from ..views.text.escape import without_logins
+
+        name = f"{without_logins(str(error.filename))}: " if error.filename else ""
         click.echo(f"mcpspy: {name}{error.strerror or error}", err=True)
         _flush_or_drop()
         return 2

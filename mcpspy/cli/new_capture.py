@@ -50,7 +50,7 @@ def open_writer(start: CaptureStart, tapped: dict[str, Any]) -> tuple[Writer | N
     try:
         if start.file and _is_a_stream_of_ours(start.file):
             raise OSError(EINVAL, "the protocol goes there", start.file)
-        fd, path = create(start.file, start.label, wall_ns=start.wall_ns)
+        fd, path = create(start.file, start.label, wall_ns=start.wall_ns, complain=report)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         report(f"mcpspy: not recording: {where}{error.strerror or error}; traffic goes on")

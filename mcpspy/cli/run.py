@@ -43,14 +43,14 @@ def main(arguments: list[str]) -> int:
 
         return click_main()
     except UsageError as error:
-        _report(f"mcpspy run: {error}\n{USAGE}")
+        _report(f"mcpspy run: {_without_logins(str(error))}\n{USAGE}")
         return 2
     try:
         signals_fd = listen()
         restore_locale()
         child = spawn(argv)
     except OSError as error:
-        _report(f"mcpspy: {argv[0]} could not be started: {error.strerror}")
+        _report(f"mcpspy: {_without_logins(argv[0])} could not be started: {error.strerror}")
         return NOT_STARTED
     from ..live.stdio.tap import StdioTap
     from .new_capture import nowhere, with_quota_guard
@@ -96,7 +96,7 @@ def _not_started(command: str, failure: OSError, child: ServerProcess, writer: W
 
     os.waitpid(child.pid, 0)
     reason = "command not found" if isinstance(failure, FileNotFoundError) else failure.strerror or str(failure)
-    _report(f"mcpspy: {command}: {reason}; {_advice(command, failure)}")
+    _report(f"mcpspy: {_without_logins(command)}: {reason}; {_advice(command, failure)}")
     if writer is not None:
         now_ns = monotonic_ns() - begin_ns
         writer((Exit(at_ns=now_ns, pid=child.pid, error=reason),))
@@ -111,6 +111,12 @@ def _advice(command: str, failure: OSError) -> str:
     if "/" in command:
         return "check that the file exists, and the interpreter that its first line names"
     return "use its absolute path: the PATH of a client is often shorter than your shell's"
+
+
+def _without_logins(text: str) -> str:
+    from ..views.text.escape import without_logins
+
+    return without_logins(text)
 
 
 def _report(line: str) -> None:

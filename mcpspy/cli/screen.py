@@ -76,16 +76,6 @@ class Screen:
             click.echo(self.text(line), err=True)
 
 
-def width() -> int | None:
-    """Return the width of stdout in cells; None for a pipe, which takes lines of any length."""
-    return _width(terminal=_is_terminal())
-
-
-def show_lines(lines: Iterable[Line]) -> None:
-    """Print lines to stdout, in colour on a terminal."""
-    Screen().lines(lines)
-
-
 def say(text: str) -> None:
     """Write a message for a person to stderr."""
     sys.stdout.flush()

@@ -6,26 +6,23 @@ What it needs is imported when it is given.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from datetime import time as time_of_day
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from ..capture.store.folder import captures_folder
+from ..records import Header
+from ..transcript.model import Transcript
 from ..views.text.escape import safe_text
 from .capture_options import UsageError
 from .screen import say
 from .transcripts import CaptureSelection, select_captures
-from .units import age_ns
+from .units import Word, age_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..records import Header
-    from ..transcript.model import Transcript
     from ..transcript.recent import RecentRows
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -68,19 +65,8 @@ class Since:
         return self.wall_ns - header.wall_ns - slept_ns(header, path, last_ns)
 
 
-class _SinceType(click.ParamType[Since]):
-    name = "moment"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Since:
-        """Read the moment."""
-        try:
-            return value if isinstance(value, Since) else Since(str(value), moment_ns(str(value), now_ns=time.time_ns()))
-        except UsageError as error:
-            self.fail(str(error), param, ctx)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Offer a few ages."""
-        return [CompletionItem(age) for age in OFFERED if age.startswith(incomplete)]
+def _since(text: str) -> Since:
+    return Since(text, moment_ns(text, now_ns=time.time_ns()))
 
 
 def since_option(command: F) -> F:
@@ -88,7 +74,7 @@ def since_option(command: F) -> F:
     option = click.option(
         "--since",
         metavar="AGE|TIME",
-        type=_SinceType(),
+        type=Word("moment", _since, OFFERED),
         help="Only what was active since then: 90s, 1h, 2d, 09:30, 2026-11-21T09:30. Without WHAT, in all recordings.",
     )
     return option(command)

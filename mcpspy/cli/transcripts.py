@@ -5,6 +5,7 @@ The transcript of a capture that is still being recorded stays open: a request w
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from select import select
@@ -17,8 +18,9 @@ from ..capture.store.folder import is_live
 from ..errors import AddressError
 from ..records import Header, Record
 from ..transcript.findings.run import findings
-from ..transcript.model import Numbered, Row, Transcript
+from ..transcript.model import CaptureInfo, Numbered, Row, Transcript
 from ..transcript.transcribe import Transcriber, transcribe
+from .fifo import announced
 
 DEFAULT_WHAT = "@"
 
@@ -40,6 +42,21 @@ class CaptureSelection:
 
     paths: tuple[str, ...]
     rows: tuple[int, int] | None = None
+    what: str = ""
+    """The WHATs as they were written."""
+
+    @property
+    def is_one_row(self) -> bool:
+        """True if one row was named."""
+        return self.rows is not None and self.rows[0] == self.rows[1]
+
+    def rows_in(self, transcript: Transcript) -> list[Row]:
+        """Select its rows of the transcript. Raises: AddressError: if the first of them does not exist."""
+        from ..views.timeline.timeline import rows_between
+
+        if self.rows is not None:
+            row_of(transcript, self.what, self.rows[0])
+        return rows_between(transcript.rows, self.rows)
 
 
 def select_captures(whats: tuple[str, ...], *, skips_replays: bool = False) -> CaptureSelection:
@@ -49,7 +66,7 @@ def select_captures(whats: tuple[str, ...], *, skips_replays: bool = False) -> C
     if rows and len(addresses) > 1:
         raise AddressError(" ".join(whats), "rows can be selected from one capture or recording only; name that one alone")
     paths = dict.fromkeys(path for address in addresses for path in address.captures)
-    return CaptureSelection(paths=tuple(paths), rows=rows[0] if rows else None)
+    return CaptureSelection(paths=announced(paths), rows=rows[0] if rows else None, what=" ".join(whats))
 
 
 def without_rows(what: str) -> str:
@@ -60,20 +77,25 @@ def without_rows(what: str) -> str:
     return name if name and rows.replace(".", "").isdecimal() else what
 
 
-def transcript_of(paths: tuple[str, ...], *, keeps_frames: bool = False) -> tuple[Transcript, bool]:
+def transcript_of(paths: tuple[str, ...], *, keeps_frames: bool = False, keeps_noise: bool = True) -> tuple[Transcript, bool]:
     """Read captures as they are now. Returns their transcript, and whether one of them is still being recorded.
 
-    `keeps_frames` is for views of HTTP as it was on the wire.
+    `keeps_frames` is for views of HTTP as it was on the wire, `keeps_noise` for those that show every byte.
     """
     if not any(path != STDIN and is_live(path) for path in paths):
-        return transcribe(*map(records_of, paths), keep_frames=keeps_frames), False
-    growing = GrowingTranscript(keeps_frames=keeps_frames)
+        return transcribe(*map(records_of, paths), keep_frames=keeps_frames, keep_noise=keeps_noise), False
+    growing = GrowingTranscript(keeps_frames=keeps_frames, keeps_noise=keeps_noise)
     for path in paths:
         growing.add(path)
     for _ in growing.take():
         pass
     growing.transcript.findings = findings(growing.transcript)
     return growing.transcript, growing.live
+
+
+def now_ns(capture: CaptureInfo) -> int:
+    """Read the present time on the transcript's clock. That is wall time: a call may be older than this process."""
+    return time.time_ns() - capture.header.wall_ns + capture.shift_ns if capture.header else 0
 
 
 def row_of(transcript: Transcript, what: str, number: int) -> Numbered:
@@ -135,8 +157,8 @@ class GrowingTranscript:
 
     __slots__ = ("_transcriber", "tails")
 
-    def __init__(self, *, keeps_frames: bool = False) -> None:
-        self._transcriber = Transcriber(keep_frames=keeps_frames)
+    def __init__(self, *, keeps_frames: bool = False, keeps_noise: bool = True) -> None:
+        self._transcriber = Transcriber(keep_frames=keeps_frames, keep_noise=keeps_noise)
         self.tails: list[Tail] = []
 
     @property
@@ -163,6 +185,9 @@ class GrowingTranscript:
                 yield from self._transcriber.feed(record, capture)
             self._close_ended()
         yield from self._ended()
+        for info, tail in zip(self.transcript.captures, self.tails, strict=False):
+            is_live = not tail.over and tail.path != STDIN and info.header is not None
+            info.now_ns = now_ns(info) if is_live else None
 
     def _records(self) -> list[tuple[Record, int]]:
         """Read new records: of one capture a part at a time; of several all, in the order of their common clock."""

@@ -1,17 +1,16 @@
 """Ages, sizes and quotas on a command line: `30d`, `1h30m`, `2gb`."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from ..capture.store.quota import MIN_QUOTA_BYTES
 from .capture_options import UsageError, size_bytes
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+T = TypeVar("T")
 
 _UNITS_NS: Final = {
     "s": 1_000_000_000,
@@ -33,23 +32,28 @@ def age_ns(text: str) -> int:
     return int(total)
 
 
-class _Amount(click.ParamType[int]):
-    """A number that `read` makes from a word."""
+class Word(click.ParamType[T]):
+    """A value that `read` makes from a word; a shell offers the words in `offered`."""
 
-    def __init__(self, name: str, read: Callable[[str], int]) -> None:
+    def __init__(self, name: str, read: Callable[[str], T], offered: Sequence[str] = ()) -> None:
         self.name = name
         self._read = read
+        self._offered = offered
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the word."""
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
+        """Read the word. A default is a value already."""
         try:
-            return value if isinstance(value, int) else self._read(str(value))
+            return self._read(value) if isinstance(value, str) else value
         except UsageError as error:
             self.fail(str(error), param, ctx)
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Offer words."""
+        return [CompletionItem(word) for word in self._offered if word.startswith(incomplete)]
 
-AGE: Final = _Amount("age", age_ns)
-SIZE: Final = _Amount("size", size_bytes)
+
+AGE: Final = Word("age", age_ns)
+SIZE: Final = Word("size", size_bytes)
 
 
 def _quota(text: str) -> int:
@@ -61,5 +65,5 @@ def _quota(text: str) -> int:
     return quota
 
 
-QUOTA: Final = _Amount("quota", _quota)
+QUOTA: Final = Word("quota", _quota)
 """A quota for the store; 0 for `none`."""

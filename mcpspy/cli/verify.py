@@ -1,6 +1,7 @@
 """`mcpspy verify`: whether a capture is intact, and what is lost and where; `--repair` copies what can be read."""
 
 import sys
+from dataclasses import asdict
 
 import click
 
@@ -9,7 +10,8 @@ from ..capture.file.verify import Status, Summary, verify, verify_file
 from ..capture.store.address import STDIN, resolve
 from ..errors import AddressError, RepairError
 from ..views.store.verification import CaptureProblem, VerifiedCapture, verification, verification_json
-from .screen import say, show_lines, width
+from .fifo import announced
+from .screen import Screen, say
 
 EXIT_STATUS = {Status.INTACT: 0, Status.INCOMPLETE: 1, Status.DAMAGED: 3}
 
@@ -38,7 +40,8 @@ def command(*, capture: str, out: str | None, as_json: bool) -> int:
     if as_json:
         click.echo(verification_json(verified), nl=False)
     else:
-        show_lines(line for capture in verified for line in verification(capture, width=width()))
+        screen = Screen()
+        screen.lines(line for capture in verified for line in verification(capture, width=screen.width))
     worst = max(EXIT_STATUS[summary.status] for summary in summaries)
     if worst == EXIT_STATUS[Status.DAMAGED] and repaired is None and STDIN not in paths and not as_json:
         say("mcpspy verify CAPTURE --repair OUT copies what can be read to a new file.")
@@ -49,7 +52,7 @@ def _paths(what: str) -> tuple[str, ...]:
     address = resolve(what)
     if address.rows is not None:
         raise AddressError(what, "single rows cannot be verified; name a capture")
-    return address.captures
+    return announced(address.captures)
 
 
 def _summary(path: str) -> Summary:
@@ -72,18 +75,9 @@ def _verified(summary: Summary, repaired: RepairResult | None) -> VerifiedCaptur
         size_bytes=summary.size_bytes,
         records=summary.records,
         frames=summary.frames,
-        left_out_lines=summary.left_out_lines,
-        left_out_bytes=summary.left_out_bytes,
-        problems=tuple(
-            CaptureProblem(
-                status=problem.status,
-                reason=problem.reason,
-                text=problem.text,
-                line=problem.line,
-                offset=problem.offset,
-            )
-            for problem in summary.problems
-        ),
+        unusable_lines=summary.left_out_lines,
+        unusable_bytes=summary.left_out_bytes,
+        problems=tuple(CaptureProblem(**asdict(problem)) for problem in summary.problems),
         more_problems=summary.more_problems,
         repaired=repaired.path if repaired else None,
         marked_missing=repaired.missing if repaired else 0,

@@ -67,7 +67,7 @@ def keep(snapshot: Snapshot, folder: Path) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not (kept.exists() and kept.read_bytes() == snapshot.data):
-            _write_through(kept, snapshot.data, 0o600)
+            write_through(kept, snapshot.data, 0o600)
     except OSError as error:
         raise SetupError(str(snapshot.file), f"was not changed: no backup could be made ({error.strerror})") from error
     return kept
@@ -97,7 +97,7 @@ def replace(snapshot: Snapshot, text: str) -> None:
             file, f"was not changed: its folder, {folder}, is not writable, and the new file is written there first"
         )
     try:
-        _write_through(snapshot.target, text.encode("utf-8"), mode, over=snapshot)
+        write_through(snapshot.target, text.encode("utf-8"), mode, over=snapshot)
     except OSError as error:
         raise SetupError(file, f"was not changed: {error.strerror}") from error
 
@@ -109,13 +109,13 @@ def _kept_name(target: Path) -> str:
 def write_own(file: Path, data: bytes) -> None:
     """Write a private file of ours, whole or not at all. Raises: SetupError."""
     try:
-        _write_through(file, data, 0o600)
+        write_through(file, data, 0o600)
     except OSError as error:
         raise SetupError(str(file), f"cannot be written: {error.strerror}") from error
 
 
-def _write_through(target: Path, data: bytes, mode: int, *, over: Snapshot | None = None) -> None:
-    """Write a new file beside `target`, sync it to the disk, and rename it."""
+def write_through(target: Path, data: bytes, mode: int, *, over: Snapshot | None = None) -> None:
+    """Write a new file beside `target`, sync it to the disk, and rename it. Raises: OSError; SetupError: if `over` has changed."""
     _remove_leftovers(target)
     beside = target.with_name(f".{target.name}.mcpspy-{os.getpid()}-{os.urandom(4).hex()}")
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import SetupError
 from .clients import ClientFile, ServerSection
 from .edit import origin_letters, unwrapped, wrapped
-from .entry import ConfigEntry, EntryState, Syntax, entries
+from .entry import ConfigEntry, EntryState, entries
 from .files import Snapshot, copies, read
 from .ports import ReservedPort, ReservedPorts
 from .spans import Unreadable
@@ -89,54 +89,43 @@ def read_state(file: ClientFile, ports: ReservedPorts, backups: Path | None = No
         return ConfigFileState(file=file, snapshot=snapshot, ports=ports, servers=())
     path = str(snapshot.target)
     servers = _servers(file, text, ports.of(path))
-    unknown = [(server.section.keys, server.entry) for server in servers if server.entry.has_unknown_original]
+    unknown = [server for server in servers if server.entry.has_unknown_original]
     if unknown and backups:
-        recovered = recover(unknown, copies(snapshot.target, backups), file.syntax, client=file.client.name, file=path)
-        ports = ReservedPorts([*recovered, *ports.by_port.values()])
+        texts = list(filter(None, map(_copy_text, copies(snapshot.target, backups))))
+        recovered = (_recovered(server, texts, path) for server in unknown)
+        ports = ReservedPorts([*filter(None, recovered), *ports.by_port.values()])
         servers = _servers(file, text, ports.of(path))
     return ConfigFileState(file=file, snapshot=snapshot, ports=ports, servers=tuple(servers))
 
 
-def recover(
-    unknown: Iterable[tuple[Sequence[str], ConfigEntry]],
-    backups: Iterable[Path],
-    syntax: Syntax,
-    *,
-    client: str,
-    file: str,
-) -> list[ReservedPort]:
-    """Recover the originals of URLs from the first copy of the file that has each, with the keys of their section.
+def _recovered(server: ConfiguredServer, texts: Iterable[str], path: str) -> ReservedPort | None:
+    """Recover the original of a URL from the first of the texts that has it, earlier ones of the file at `path`.
 
-    A copy has an original if its entry has a URL that is not wrapped, with the same path and query.
+    A text has it if the entry has a URL there that is not wrapped, with the same path and query.
     """
-    texts = [text for text in map(_copy_text, backups) if text]
-    recovered = (_recover_one(keys, entry, texts, syntax, client=client, file=file) for keys, entry in unknown)
-    return [port for port in recovered if port is not None]
-
-
-def _recover_one(
-    keys: Sequence[str], entry: ConfigEntry, texts: Iterable[str], syntax: Syntax, *, client: str, file: str
-) -> ReservedPort | None:
-    port = port_of(entry.url)
+    entry, file = server.entry, server.file
     for text in texts:
         try:
-            earlier = next(
-                (other for other in entries(text, syntax, tuple(keys)) if other.path == entry.path and other.is_http), None
-            )
-            if (
-                earlier
-                and port
-                and not earlier.problem
-                and earlier.url == earlier.server_url
-                and path_of(earlier.url) == path_of(entry.url)
-            ):
-                letters = origin_letters(text, earlier)
-                return ReservedPort(
-                    port=port, label=earlier.name, url=earlier.url, letters=letters, client=client, file=file, entry=entry.path
-                )
+            for earlier in entries(text, file.syntax, server.section.keys):
+                is_plain = earlier.is_http and not earlier.problem and earlier.url == earlier.server_url
+                if is_plain and earlier.path == entry.path and path_of(earlier.url) == path_of(entry.url):
+                    return _reserved(port_of(entry.url) or 0, earlier, text, file, path)
         except Unreadable:
             continue
     return None
+
+
+def _reserved(port: int, entry: ConfigEntry, text: str, file: ClientFile, path: str) -> ReservedPort:
+    """Reserve a port for an entry as it is in `text`; `path` is that of the file, with links resolved."""
+    return ReservedPort(
+        port=port,
+        label=entry.name,
+        url=entry.url,
+        letters=origin_letters(text, entry),
+        client=file.client.name,
+        file=path,
+        entry=entry.path,
+    )
 
 
 def _copy_text(copy: Path) -> str:
@@ -206,17 +195,7 @@ def _wrapped(
         earlier = port_of(before.url) if before.state is EntryState.WRAPPED else None
         port = ports.port(path, entry.path, earlier, is_free=lambda port: port not in in_use and settings.is_free(port))
         new_ports[entry.path] = port
-        ports.put(
-            ReservedPort(
-                port=port,
-                label=entry.name,
-                url=entry.url,
-                letters=origin_letters(bare, entry),
-                client=state.file.client.name,
-                file=path,
-                entry=entry.path,
-            )
-        )
+        ports.put(_reserved(port, entry, bare, state.file, path))
     return wrapped(text, syntax, keys, by_path, settings.program, new_ports, ports.of(path))
 
 

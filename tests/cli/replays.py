@@ -41,10 +41,10 @@ def recorded(folder: Path, *requests: Any, server: list[str] | None = None) -> s
             process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")  # type: ignore[union-attr]
             process.stdin.flush()  # type: ignore[union-attr]
 
-        for id, one in enumerate(({"method": "initialize", "params": GREETING}, *requests)):
-            asked = one(answers) if callable(one) else one
-            say({"id": id, **asked})
-            while "wait" not in str(asked):
+        for id, request in enumerate(({"method": "initialize", "params": GREETING}, *requests)):
+            fields = request(answers) if callable(request) else request
+            say({"id": id, **fields})
+            while "wait" not in str(fields):
                 message = json.loads(process.stdout.readline())
                 if "method" not in message:
                     answers.append(message)
@@ -67,6 +67,6 @@ def heard(log: Path) -> list[Any]:
     return [json.loads(line) for line in log.read_bytes().splitlines()] if log.exists() else []
 
 
-def said(log: Path) -> list[str]:
+def heard_names(log: Path) -> list[str]:
     """The same by tool, or by method."""
-    return [one.get("params", {}).get("name") or one.get("method", "answer") for one in heard(log)]
+    return [message.get("params", {}).get("name") or message.get("method", "answer") for message in heard(log)]

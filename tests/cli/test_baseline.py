@@ -7,13 +7,22 @@ from pathlib import Path
 import pytest
 
 from mcpspy.cli.baseline import file_name
+from mcpspy.records import Frame
 from tests.capture.making import header, lines, opens
 from tests.cli.terminal import run
+from tests.conftest import Peer
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 GIT = str(CAPTURES / "git.mcpspy")
 TIME = str(CAPTURES / "time.mcpspy")
 EXAMPLES = Path(__file__).parents[1] / "findings"
+
+MESSAGES = (
+    b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},'
+    b'"clientInfo":{"name":"client","version":"1"}}}\n'
+    b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+)
 
 
 @pytest.fixture
@@ -24,11 +33,69 @@ def folder(tmp_path: Path) -> Path:
 def check(name: str, folder: Path, *words: str) -> list[tuple[str, str]]:
     """The rules and severities of what is found that differs."""
     done = run("check", name, "--baseline", str(folder), "--select", "trust", "--json", *words)
-    return [(one["rule"], one["severity"]) for one in json.loads(done.stdout)["findings"]]
+    return [(finding["rule"], finding["severity"]) for finding in json.loads(done.stdout)["findings"]]
 
 
 def test_a_server_that_nobody_accepted_fails_the_check(folder: Path) -> None:
-    assert check(GIT, folder) == [("not-accepted", "warning")]
+    folder.mkdir()
+    assert check(GIT, folder) == [("not-accepted", "error")]
+
+
+def test_a_folder_that_is_not_there_is_a_mistake(folder: Path) -> None:
+    done = run("check", GIT, "--baseline", str(folder))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"There is no folder {folder}. Add --accept to write a baseline there." in done.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--fail-on", "error"), ("--select", "tool-changed,offer-changed")], ids=" ".join)
+def test_a_server_under_another_label_fails_the_check(folder: Path, words: tuple[str, ...]) -> None:
+    run("check", GIT, "--baseline", str(folder), "--accept")
+    assert run("check", TIME, "--baseline", str(folder), *words).returncode == 1
+
+
+@pytest.mark.parametrize(("rows", "words"), [("", ("--filter", "method:ping")), ("", ("--since", "1h")), (":1", ())])
+def test_no_selection_of_rows_hides_that_nothing_was_compared(
+    folder: Path, tmp_path: Path, rows: str, words: tuple[str, ...]
+) -> None:
+    run("check", TIME, "--baseline", str(folder), "--accept")
+    path = tmp_path / "x.mcpspy"
+    talk = Frame(0, 1, 1, b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+    path.write_bytes(lines([*opens(), talk], of=header(label="time")))
+    assert check(f"{GIT}{rows}", folder, *words) == [("not-accepted", "error")]
+    assert check(f"{path}{rows}", folder, *words) == [("not-compared", "error")]
+    assert run("check", f"{path}{rows}", "--baseline", str(folder), *words).returncode == 1
+
+
+def test_a_server_that_is_not_to_be_compared_can_be_left_out(folder: Path) -> None:
+    run("check", GIT, "--baseline", str(folder), "--accept")
+    assert run("check", TIME, "--baseline", str(folder), "--ignore", "not-accepted").returncode == 0
+
+
+@pytest.mark.parametrize("label", ["git", "other"])
+def test_a_capture_without_a_list_fails_the_check(folder: Path, tmp_path: Path, label: str) -> None:
+    run("check", GIT, "--baseline", str(folder), "--accept")
+    path = tmp_path / "x.mcpspy"
+    path.write_bytes(lines(opens(), of=header(label=label)))
+    assert check(str(path), folder, "--select", "tool-changed") == [("not-compared", "error")]
+
+
+def test_a_list_in_one_of_several_captures_is_enough(folder: Path, tmp_path: Path) -> None:
+    run("check", GIT, "--baseline", str(folder), "--accept")
+    path = tmp_path / "x.mcpspy"
+    path.write_bytes(lines(opens(), of=header(label="git")))
+    done = run("check", GIT, str(path), "--baseline", str(folder), "--select", "tool-changed")
+    assert (done.returncode, done.stdout.count("not-compared")) == (0, 0)
+
+
+@pytest.mark.parametrize("words", [(), ("--label", "candidate")], ids=" ".join)
+def test_a_replay_is_compared_with_the_baseline_of_the_server_that_it_replays(
+    folder: Path, tmp_path: Path, words: tuple[str, ...], peer: Peer
+) -> None:
+    recorded, replayed = str(tmp_path / "tickets.mcpspy"), str(tmp_path / "again.mcpspy")
+    run("run", "--label", "tickets", "--capture", recorded, "--", *peer("tickets.py"), stdin=MESSAGES)
+    run("check", recorded, "--baseline", str(folder), "--accept")
+    run("replay", recorded, "--yes", "--capture", replayed, *words, "--", *peer("tickets.py"))
+    assert check(replayed, folder) == []
 
 
 def test_what_was_accepted_passes(folder: Path) -> None:
@@ -117,8 +184,6 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 def test_no_label_leads_out_of_the_folder(folder: Path, tmp_path: Path) -> None:
     talk = run("show", str(EXAMPLES / "tool-added.mcpspy"), "--raw").stdout.encode().splitlines(keepends=True)
-    from mcpspy.records import Frame
-
     frames = [Frame(at % 2, at * 1000, at * 1000, line) for at, line in enumerate(talk)]
     path = tmp_path / "x.mcpspy"
     path.write_bytes(lines([*opens(), *frames], of=header(label="../../evil")))
@@ -138,4 +203,4 @@ def test_a_file_name_is_plain_and_short(label: str) -> None:
 
 
 def test_labels_that_differ_have_files_that_differ() -> None:
-    assert len({file_name(one) for one in ("a b", "a/b", "a-b", "a" * 90, "a" * 91)}) == 5
+    assert len({file_name(label) for label in ("a b", "a/b", "a-b", "a" * 90, "a" * 91)}) == 5

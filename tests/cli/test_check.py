@@ -1,16 +1,25 @@
 """`mcpspy check`, as a user and a build server call it, on real captures."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from mcpspy.capture.file.format import header_line
 from mcpspy.capture.file.parse import lines_of
+from mcpspy.capture.file.writer import Writer
+from mcpspy.records import Frame
 from mcpspy.transcript.findings.registry import RULES
 from tests.capture.making import header, lines, opens
 from tests.cli.recording import Recording
-from tests.cli.terminal import PLAIN, on_terminal, run
+from tests.cli.terminal import MCPSPY, PLAIN, on_terminal, run
+from tests.deadlines import SCENE_S
+from tests.findings.account import captures
+from tests.tiers import Tier
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = ROOT / "captures"
@@ -24,10 +33,55 @@ DAMAGED = str(FINDINGS / "capture-damaged.mcpspy")
 
 def rules(*words: str) -> list[str]:
     """The rules of the findings that a check has found."""
-    return [one["rule"] for one in json.loads(run("check", *words, "--json").stdout)["findings"]]
+    return [finding["rule"] for finding in json.loads(run("check", *words, "--json").stdout)["findings"]]
 
 
 # --- What it finds, and the exit status ---
+
+
+MAX_PEAK_KIB = 200_000
+
+
+@pytest.mark.parametrize("text", ["garbage ", "{"])
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_line_of_garbage_is_checked_in_little_memory(stream: str, text: str, tmp_path: Path, tier: Tier) -> None:
+    capture, count = tmp_path / "x.mcpspy", tier(sample=100, more=300, full=300)
+    number, part = ("stdout", "stderr").index(stream) + 1, (text * ((1 << 20) // len(text))).encode()
+    writer = Writer(os.open(capture, os.O_WRONLY | os.O_CREAT, 0o600), header_line(header()))
+    writer(opens())
+    for at_ns in range(2, count + 2):
+        writer((Frame(number, at_ns, at_ns, part, part=True),))
+    writer((Frame(number, 5_000, 5_000, b"!\n"),))
+    writer.close(5_000)
+    output, peak_kib = _checked(capture)
+    assert ("stdout-noise" in output or "malformed-message" in output) == (stream == "stdout")
+    assert peak_kib < MAX_PEAK_KIB
+
+
+def test_a_damaged_line_of_any_length_is_checked_in_little_memory(tmp_path: Path, tier: Tier) -> None:
+    capture = tmp_path / "x.mcpspy"
+    with open(TIME, "rb") as whole, open(capture, "wb") as file:
+        file.write(whole.readline())
+        file.writelines(b"garbage " * (1 << 17) for _ in range(tier(sample=150, more=300, full=300)))
+        file.write(b"\n" + whole.read())
+    output, peak_kib = _checked(capture)
+    assert "Line 2 of the capture: the line is longer than 64 MiB." in output
+    assert peak_kib < MAX_PEAK_KIB
+
+
+def _checked(capture: Path) -> tuple[str, int]:
+    """Return the output of `mcpspy check`, and the peak of its memory.
+
+    A small process starts it: Linux counts the memory of the one that forked into the peak.
+    """
+    starter = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:]);"
+        " print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    words = [sys.executable, "-c", starter, *MCPSPY, "check", str(capture)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=SCENE_S, check=True, env={**os.environ, **PLAIN})
+    output, _, peak_kib = done.stdout.rstrip().rpartition("\n")
+    return output, int(peak_kib)
 
 
 def test_a_capture_without_faults_passes() -> None:
@@ -45,7 +99,7 @@ def test_a_fault_fails_and_is_told_with_its_culprit() -> None:
 @pytest.mark.parametrize(
     ("name", "fail_on", "status"),
     [
-        (NOISE, "error", 0), (NOISE, "warning", 1), (NOISE, "info", 1), (GIT, "warning", 0), (GIT, "info", 1), (REFUSED, "error", 1),
+        (NOISE, "error", 0), (NOISE, "warning", 1), (NOISE, "note", 1), (GIT, "warning", 0), (GIT, "note", 1), (REFUSED, "error", 1),
     ],
 )  # fmt: skip
 def test_the_exit_status_follows_the_severity_that_fails(name: str, fail_on: str, status: int) -> None:
@@ -56,10 +110,12 @@ def test_arguments_are_held_against_their_schema() -> None:
     assert rules(str(FINDINGS / "arguments-invalid.mcpspy")) == ["arguments-invalid"]
 
 
-@pytest.mark.parametrize(("path", "found"), [("", ["not-as-specified"]), (PLAIN["PYTHONPATH"], [])], ids=["extra", "plain"])
-def test_messages_are_held_against_the_official_types_where_these_are_installed(path: str, found: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("path", "rules_found"), [("", ["not-as-specified"]), (PLAIN["PYTHONPATH"], [])], ids=["extra", "plain"]
+)
+def test_messages_are_held_against_the_official_types_where_these_are_installed(path: str, rules_found: list[str]) -> None:
     done = run("check", str(FINDINGS / "not-as-specified.mcpspy"), "--json", PYTHONPATH=path)
-    assert [one["rule"] for one in json.loads(done.stdout)["findings"]] == found
+    assert [finding["rule"] for finding in json.loads(done.stdout)["findings"]] == rules_found
 
 
 def test_a_file_that_is_no_capture_is_corrupt_input(tmp_path: Path) -> None:
@@ -79,8 +135,8 @@ def test_standard_input_is_a_capture_too() -> None:
 
 def test_several_captures_are_checked_together() -> None:
     made = json.loads(run("check", REFUSED, NOISE, TIME, "--json").stdout)
-    found = {one["rule"]: one["path"] for one in made["findings"]}
-    assert found == {"server-died": REFUSED, "stdout-noise": NOISE}
+    path_of = {finding["rule"]: finding["path"] for finding in made["findings"]}
+    assert path_of == {"server-died": REFUSED, "stdout-noise": NOISE}
 
 
 def test_rows_can_be_asked_for() -> None:
@@ -168,14 +224,14 @@ def test_the_selected_rules_are_listed() -> None:
 def test_a_rule_is_explained(words: tuple[str, ...]) -> None:
     shown = run(*words).stdout
     rule = RULES["stdout-noise"]
-    assert all(said in shown for said in (rule.what, rule.why, rule.blame, rule.fix, rule.example.splitlines()[0]))
+    assert all(text in shown for text in (rule.what, rule.why, rule.blame, rule.advice, rule.example.splitlines()[0]))
 
 
 def test_rules_are_data_too() -> None:
     made = json.loads(run("check", "--rules", "--select", "cost", "--json").stdout)
-    assert [one["name"] for one in made["rules"]] == ["costly-tools", "unused-tools", "large-result", "unused-offers"]
-    (one,) = json.loads(run("check", "--explain", "stdout-noise", "--json").stdout)["rules"]
-    assert (one["severity"], one["family"], one["fix"]) == ("warning", "transport", RULES["stdout-noise"].fix)
+    assert [rule["name"] for rule in made["rules"]] == ["costly-tools", "unused-tools", "large-result", "unused-offers"]
+    (rule,) = json.loads(run("check", "--explain", "stdout-noise", "--json").stdout)["rules"]
+    assert (rule["severity"], rule["family"], rule["advice"]) == ("warning", "transport", RULES["stdout-noise"].advice)
 
 
 @pytest.mark.parametrize("width", ["40", "80"])
@@ -199,9 +255,9 @@ def test_what_programs_read_is_utf_8_whatever_the_locale_is(format: str) -> None
 
 
 def test_a_location_is_the_line_of_the_record() -> None:
-    (one,) = json.loads(run("check", NOISE, "--json").stdout)["findings"]
-    line = Path(NOISE).read_bytes().splitlines()[one["line"] - 1]
-    assert json.loads(line)["n"] == one["record"]
+    (finding,) = json.loads(run("check", NOISE, "--json").stdout)["findings"]
+    line = Path(NOISE).read_bytes().splitlines()[finding["line"] - 1]
+    assert json.loads(line)["n"] == finding["record"]
 
 
 def test_a_location_in_a_damaged_capture_is_the_line_all_the_same(tmp_path: Path) -> None:
@@ -209,7 +265,9 @@ def test_a_location_in_a_damaged_capture_is_the_line_all_the_same(tmp_path: Path
     path = tmp_path / "x.mcpspy"
     path.write_bytes(b"".join([whole[0], b"foreign\n", b"more\n", *whole[1:]]))
     noise = next(
-        one for one in json.loads(run("check", str(path), "--json").stdout)["findings"] if one["rule"] == "stdout-noise"
+        finding
+        for finding in json.loads(run("check", str(path), "--json").stdout)["findings"]
+        if finding["rule"] == "stdout-noise"
     )
     assert noise["line"] == noise["record"] + 3
     assert json.loads(path.read_bytes().splitlines()[noise["line"] - 1])["n"] == noise["record"]
@@ -247,3 +305,34 @@ def test_captured_text_is_harmless_in_every_format(tmp_path: Path) -> None:
         shown = run("check", str(path), "--format", format).stdout
         assert "owned" in shown
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown)
+
+
+CREDENTIAL = "ghp_Zy9Xw8Vu7Ts6Rq5Po4Nm3Lk2Ji1Hg0Fe9Dc8"
+
+
+def test_no_format_prints_a_credential_that_a_result_or_stderr_shows(tmp_path: Path) -> None:
+    folder = tmp_path / "shown.mcpspy"
+    text = json.dumps({"content": [{"type": "text", "text": f"line\n{CREDENTIAL}"}]})
+    account = (
+        f'· handshake 2025-11-25, server: tools\n→ tools/call 1 {{"name":"config"}}\n← result 1 {text}\n'
+        f"! token {CREDENTIAL}\n← not JSON, but {CREDENTIAL}\n← {'x' * 50} {CREDENTIAL}\n"
+        f"! dying with {CREDENTIAL}\n· the server exits 1"
+    )
+    folder.write_bytes(captures(account)[0])
+    for format in ("text", "json", "junit", "sarif", "github"):
+        done = run("check", str(folder), "--format", format)
+        assert done.returncode == 1
+        assert "credential-shown" in done.stdout
+        assert CREDENTIAL[:8] not in done.stdout + done.stderr
+    (finding,) = json.loads(run("check", str(folder), "--json", "--select", "credential-shown").stdout)["findings"]
+    shown = "a token in clear, 40 letters that begin with “ghp” at $.result.content[0].text"
+    assert (finding["what"], finding["count"]) == (f"The result of tools/call config shows {shown}.", 5)
+
+
+def test_a_state_that_only_its_server_reads_and_an_argument_are_no_shown_credentials(tmp_path: Path) -> None:
+    jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
+    path = tmp_path / "well.mcpspy"
+    call = f'→ tools/call 1 {{"name":"login","arguments":{{"token":"{CREDENTIAL}"}}}}'
+    account = f'{call}\n← result 1 {{"content":[],"nextCursor":"{jwt}"}}'
+    path.write_bytes(captures(account)[0])
+    assert json.loads(run("check", str(path), "--json", "--select", "credential-shown").stdout)["findings"] == []

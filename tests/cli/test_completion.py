@@ -25,9 +25,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("recorded")
     for label in ("weather", "a$(touch evil)"):
         words = [sys.executable, "-m", "mcpspy", "run", "--label", label, "--", "cat"]
-        said = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+        ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
         environment = {**os.environ, "MCPSPY_HOME": str(home)}
-        subprocess.run(words, input=said, stdout=subprocess.DEVNULL, env=environment, timeout=DEADLINE_S, check=True)
+        subprocess.run(words, input=ping, stdout=subprocess.DEVNULL, env=environment, timeout=DEADLINE_S, check=True)
     return home
 
 
@@ -44,7 +44,7 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
     done = run()
     assert done.stderr == ""
-    return [one.partition(",")[2] for one in done.stdout.splitlines() if one.startswith("plain,")]
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line.startswith("plain,")]
 
 
 def test_verbs_and_options_are_offered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_topics_verbs_and_rules_are_offered_for_help(monkeypatch: pytest.MonkeyP
 
 
 def test_a_label_that_a_shell_would_run_is_not_offered(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not [one for one in offered("mcpspy show ", monkeypatch) if "touch" in one]
+    assert not [label for label in offered("mcpspy show ", monkeypatch) if "touch" in label]
 
 
 def test_rules_are_offered_after_each_comma(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,10 +34,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
 
 
 def outcomes(transcript: Transcript) -> dict[str, list[Outcome]]:
-    found: dict[str, list[Outcome]] = {}
+    outcomes: dict[str, list[Outcome]] = {}
     for exchange in transcript.exchanges:
-        found.setdefault(f"{exchange.method} {exchange.target or ''}".strip(), []).append(exchange.outcome)
-    return found
+        outcomes.setdefault(f"{exchange.method} {exchange.target or ''}".strip(), []).append(exchange.outcome)
+    return outcomes
 
 
 def test_the_demo_shows_every_outcome(shown: Shown) -> None:
@@ -56,9 +56,11 @@ def test_the_slow_call_reports_progress_and_the_next_one_is_cancelled(shown: Sho
 
 
 def test_the_servers_request_has_an_id_that_the_clients_requests_have_too(shown: Shown) -> None:
-    asked = next(exchange for exchange in shown.transcript.exchanges if exchange.sender == "server")
-    assert asked.outcome is Outcome.OK
-    assert asked.request.id in [exchange.request.id for exchange in shown.transcript.exchanges if exchange.sender == "client"]
+    question = next(exchange for exchange in shown.transcript.exchanges if exchange.sender == "server")
+    assert question.outcome is Outcome.OK
+    assert question.request.id in [
+        exchange.request.id for exchange in shown.transcript.exchanges if exchange.sender == "client"
+    ]
 
 
 def test_the_noise_on_stdout_is_a_finding_and_a_row(shown: Shown) -> None:

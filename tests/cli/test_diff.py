@@ -7,12 +7,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from captures.make import TOOLS, call
 from captures.serving import environment
 from tests.cli.recording import Recording
+from tests.cli.replays import call as ticket_call
+from tests.cli.replays import recorded
 from tests.cli.terminal import ESCAPE, MCPSPY, on_terminal, run
 from tests.conftest import PEERS
 from tests.deadlines import SCENE_S
@@ -29,6 +32,20 @@ def summary(*words: str) -> dict[str, object]:
     """What `mcpspy diff words` counts."""
     made: dict[str, object] = json.loads(run("diff", *words, "--json").stdout)["summary"]
     return made
+
+
+def drawn(answers: list[Any]) -> dict[str, Any]:
+    """Redeem the ticket that the server has made up."""
+    return ticket_call("redeem", ticket=answers[-1]["result"]["content"][0]["text"].split()[-1].rstrip("."))
+
+
+def test_two_live_sessions_of_one_server_do_not_differ_in_what_it_made_up(tmp_path: Path) -> None:
+    captures = []
+    for name in ("before", "after"):
+        (tmp_path / name).mkdir()
+        captures.append(recorded(tmp_path / name, ticket_call("draw"), drawn))
+    done = run("diff", *captures)
+    assert (done.stdout.splitlines()[0], done.returncode) == ("✓ no difference · 3 calls unchanged", 0)
 
 
 # --- Exit status and WHATs ---
@@ -102,6 +119,7 @@ def test_ignore_rules_leave_out_json_paths() -> None:
 def test_with_a_filter_only_the_calls_that_match_are_compared() -> None:
     assert summary(STDIO, HTTP, "-F", "tool:echo") | {"findings": 0} == {
         "different": True, "whole": False, "same": 0, "changed": 0, "added": 0, "removed": 2, "identity": 0, "definitions": 0,
+        "messages": 0,
         "findings": 0, "took": 0, "slower": 0,
     }  # fmt: skip
 
@@ -181,7 +199,7 @@ def test_the_same_server_recorded_twice_differs_in_the_time_alone(tmp_path: Path
     done = run("diff", before, after, "--ignore", NOW)
     assert (done.stdout.splitlines()[0], done.returncode) == ("✓ no difference · 4 calls unchanged", 0)
     (server,) = json.loads(run("diff", before, after, "--json").stdout)["servers"]
-    places = [one["path"] for call in server["calls"] for one in call["answer"]]
+    places = [difference["path"] for call in server["calls"] for difference in call["answer"]]
     assert set(places) <= {"$.result.content[0].text.datetime", "$.result.structuredContent.datetime"}  # or the same second
 
 

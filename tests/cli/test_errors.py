@@ -1,12 +1,15 @@
 """What is wrong, and what to do next: command lines that make no sense, and what mcpspy says to them."""
 
+import os
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import run
+from tests.cli.terminal import MCPSPY, run
 from tests.conftest import ROOT
+from tests.deadlines import DEADLINE_S
 
 NEXT = {
     "shwo": "Did you mean show?",
@@ -25,6 +28,7 @@ NEXT = {
     "show -F tol:x time.mcpspy": "Did you mean tool?",
     "check --select server-deid time.mcpspy": "Did you mean server-died or",
     "check --accept time.mcpspy": "--baseline DIR",
+    "check time.mcpspy --baseline gone": "Add --accept to write a baseline there",
     "diff - -": "write the other to a file",
     "diff time.mcpspy git.mcpspy --ignore x": "Write $.x or $..x",
     "export gif time.mcpspy": "the formats are mermaid, plantuml",
@@ -64,6 +68,52 @@ NEXT = {
 }
 
 
+SECRET_URLS = {
+    "https://alice:hunter2@h:99999/mcp?token=hush": "https://…@h:99999/mcp?…",
+    "ftp://alice@h/?token=hush#hush": "ftp://…@h/?…",
+    "https://alice:hun/ter2?@h/?hush": "https://…@h/?…",
+    "alice:hunter2@h/mcp?token=hush": "…@h/mcp?…",
+}
+SECRETS = ("alice", "hun", "ter2", "hush")
+
+
+@pytest.mark.parametrize("url", SECRET_URLS)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "proxy",
+        "proxy --model",
+        "proxy http://127.0.0.1:9",
+        "proxy http://127.0.0.1:9 --listen",
+        "proxy http://127.0.0.1:9 --allow-endpoint",
+        "replay oauth.mcpspy --url",
+        "mock oauth.mcpspy --on-miss forward --url",
+        "mock oauth.mcpspy streamable.mcpspy --listen 127.0.0.1:0 --on-miss forward --url",
+        "mock oauth.mcpspy --listen",
+        "mock",
+        "show",
+        "check",
+        "run",
+        "run --max-size",
+        "list",
+    ],
+)
+def test_an_error_shows_neither_the_user_nor_the_query_of_a_url(
+    command: str, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(ROOT / "captures")
+    done = run(*command.split(), url)
+    assert done.returncode in (2, 3, 4, 127)
+    assert SECRET_URLS[url] in done.stderr
+    assert [secret for secret in SECRETS if secret in done.stderr + done.stdout] == []
+
+
+def test_an_error_shows_other_names_as_they_are() -> None:
+    for name in ("npm:@scope/x@1.2", "weather:7..9", "a?b", "me@example"):
+        assert name in run("show", name).stderr
+
+
 @pytest.mark.parametrize("command", NEXT)
 def test_an_error_says_what_to_do_next_and_prints_nothing_else(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -74,3 +124,33 @@ def test_an_error_says_what_to_do_next_and_prints_nothing_else(
     assert NEXT[command] in done.stderr
     assert done.returncode in (2, 127)
     assert (done.stdout, "Traceback" in done.stderr) == ("", False)
+
+
+@pytest.mark.parametrize(("words", "status"), [("run -- cat", 127), ("mock oauth.mcpspy --listen 127.0.0.1:0", 2), ("list", 2)])
+def test_too_few_descriptors_get_a_sentence(words: str, status: int, tmp_path: Path) -> None:
+    command = f"ulimit -n 12; exec {shlex.join(MCPSPY)} {words}"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=DEADLINE_S,
+        check=False,
+        cwd=ROOT / "captures",
+        env={**os.environ, "HOME": str(tmp_path)},
+    )
+    assert (done.returncode, done.stdout) == (status, b"")
+    assert done.stderr == b"mcpspy: too few files may be open at once; allow at least 64: ulimit -n 64\n"
+
+
+@pytest.mark.parametrize("words", ["show FIFO", "check FIFO", "verify FIFO", "mock FIFO"])
+def test_a_fifo_is_waited_for_in_the_open(words: str, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    capture = ROOT / "captures" / "logs.mcpspy"
+    with subprocess.Popen(["sh", "-c", 'cat "$1" > "$2"', "sh", str(capture), str(fifo)]) as writer:
+        done = run(
+            *words.replace("FIFO", str(fifo)).split(), stdin=b'{"jsonrpc":"2.0","id":7,"method":"ping"}\n', HOME=str(tmp_path)
+        )
+        writer.wait(DEADLINE_S)
+    assert done.stderr.startswith(f"mcpspy: {fifo} is a FIFO: waiting until somebody writes to it\n")
+    assert done.stdout

@@ -66,10 +66,10 @@ def test_without_a_filter_the_document_tells_none() -> None:
 
 
 def test_only_findings_about_matching_rows_are_shown() -> None:
-    told = [run("show", HTTP, "-F", expression).stdout for expression in ("rule:upstream-failed", "not rule:*")]
-    assert ["upstream-failed  row 6" in one for one in told] == [True, False]
-    assert numbers(told[0]) == [6]
-    assert 6 not in numbers(told[1])
+    outputs = [run("show", HTTP, "-F", expression).stdout for expression in ("rule:upstream-failed", "not rule:*")]
+    assert ["upstream-failed  row 6" in output for output in outputs] == [True, False]
+    assert numbers(outputs[0]) == [6]
+    assert 6 not in numbers(outputs[1])
 
 
 def test_raw_bytes_are_those_of_rows_that_match() -> None:
@@ -91,7 +91,9 @@ def test_the_numbers_are_of_rows_that_match() -> None:
 
 
 def test_findings_of_a_check_can_be_filtered() -> None:
-    assert [run("check", HTTP, "-F", one).returncode for one in ("http:502", "tool:echo rule:upstream-failed")] == [1, 0]
+    assert [
+        run("check", HTTP, "-F", expression).returncode for expression in ("http:502", "tool:echo rule:upstream-failed")
+    ] == [1, 0]
 
 
 def test_standard_input_can_be_filtered() -> None:
@@ -117,9 +119,9 @@ def test_a_filter_that_cannot_be_read_is_pointed_at_before_anything_is_looked_fo
     done = run(*verb, "no-such-capture", "-F", "status:ok dur>2")
     assert done.returncode == 2
     assert done.stdout == ""
-    said = done.stderr.splitlines()
-    assert said[0].startswith("mcpspy: in the filter, column 15: “2” has no unit. Write ")
-    assert said[1:] == ["  status:ok dur>2", " " * 16 + "^"]
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("mcpspy: in the filter, column 15: “2” has no unit. Write ")
+    assert lines[1:] == ["  status:ok dur>2", " " * 16 + "^"]
 
 
 def test_a_terminal_shows_the_next_command_with_the_filter() -> None:
@@ -190,7 +192,7 @@ def test_rules_cannot_be_filtered_live() -> None:
 # --- Help ---
 
 
-@pytest.mark.parametrize("verb", [one for one in VERBS if one not in TOPICS])
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in TOPICS])
 def test_help_on_a_verb_is_its_own_help(verb: str) -> None:
     assert run("help", verb).stdout == run(verb, "--help").stdout != ""
 

@@ -29,7 +29,7 @@ def examples(text: str) -> list[list[str]]:
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_help_has_an_example_of_its_own(words: tuple[str, ...]) -> None:
     shown = examples(help_of(words))
-    assert [one for one in shown if tuple(one[: len(words)]) == words or one[:1] == ["run"]]
+    assert [example for example in shown if tuple(example[: len(words)]) == words or example[:1] == ["run"]]
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
@@ -39,7 +39,7 @@ def test_every_example_uses_options_that_there_are(words: tuple[str, ...]) -> No
 
 def test_an_example_with_an_option_that_is_gone_is_seen() -> None:
     shown = examples("  mcpspy show @:7 --gone   what it was\n  mcpspy export svg --raw > x.svg\n  mcpspy run -- x --gone\n")
-    assert [unknown_options(one) for one in shown] == [{"--gone"}, {"--raw"}, set()]
+    assert [unknown_options(example) for example in shown] == [{"--gone"}, {"--raw"}, set()]
 
 
 # --- Topics ---

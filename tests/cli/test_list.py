@@ -39,8 +39,8 @@ def test_the_addresses_are_those_that_verbs_take(mcpspy: list[str]) -> None:
     stored("old", begin_s=0)
     stored("silent", begin_s=60, messages=0)
     stored("new", begin_s=120)
-    found = json.loads(run([*mcpspy, "list", "--json"]).stdout)
-    assert [(recording["address"], recording["captures"][0]["label"]) for recording in found["recordings"]] == [
+    output = json.loads(run([*mcpspy, "list", "--json"]).stdout)
+    assert [(recording["address"], recording["captures"][0]["label"]) for recording in output["recordings"]] == [
         ("@", "new"),
         (None, "silent"),
         ("@1", "old"),

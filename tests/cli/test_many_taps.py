@@ -87,8 +87,8 @@ def test_those_that_a_client_drops_do_not_hide_the_one_it_keeps(count: int, plac
         kept.leave()
     afterwards = [run("show", "--json", *what).stdout for what in ((), ("weather",))]
     for text in (*while_live, *afterwards):
-        found = json.loads(text)
-        assert ("real", "ok") in [(row["target"], row["outcome"]) for row in found["rows"] if row["kind"] == "exchange"]
+        output = json.loads(text)
+        assert ("real", "ok") in [(row["target"], row["outcome"]) for row in output["rows"] if row["kind"] == "exchange"]
     newest = json.loads(run("list", "--json").stdout)["recordings"][0]
     assert (newest["address"], max(capture["messages"] for capture in newest["captures"])) == ("@", 2)
 
@@ -101,9 +101,11 @@ def test_taps_that_start_in_one_second_have_a_capture_each(count: int, store: Pa
     ids = {header.capture_id for header in headers if isinstance(header, Header)}
     for tap in taps:
         tap.leave()
-    found = json.loads(run("show", "--json").stdout)
-    assert len(ids) == len(found["captures"]) == count
-    assert {row["target"] for row in found["rows"] if row["kind"] == "exchange"} == {f"call{number}" for number in range(count)}
+    output = json.loads(run("show", "--json").stdout)
+    assert len(ids) == len(output["captures"]) == count
+    assert {row["target"] for row in output["rows"] if row["kind"] == "exchange"} == {
+        f"call{number}" for number in range(count)
+    }
 
 
 def test_all_taps_of_a_client_are_followed_on_one_timeline_and_those_that_start_later_join(count: int) -> None:

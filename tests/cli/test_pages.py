@@ -30,12 +30,15 @@ def commands(text: str) -> set[str]:
 
 ALL = sorted(set().union(*map(commands, PAGES.values())))
 SHOWN = {
-    one for text in PAGES.values() for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL) for one in commands(block)
+    command
+    for text in PAGES.values()
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    for command in commands(block)
 }
 ENDLESS = re.compile(r"-f\b|^proxy|--listen|^web")
 ELSEWHERE = re.compile(r"https://|uvx |tests/peers/")
 """Servers of somebody else, and programs that other tests start."""
-TRIED = [one for one in ALL if one not in SHOWN and not ENDLESS.search(one) and not ELSEWHERE.search(one)]
+TRIED = [command for command in ALL if command not in SHOWN and not ENDLESS.search(command) and not ELSEWHERE.search(command)]
 NAMED = ("weather.mcpspy", "session.mcpspy", "tickets.mcpspy", "tests/session.mcpspy")
 """What pages call captures."""
 
@@ -51,7 +54,8 @@ def test_a_command_is_understood(command: str) -> None:
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = made_desk(tmp_path_factory.mktemp("desk"))
-    (folder / "tests").mkdir()
+    for name in ("tests", ".mcpspy-baseline"):
+        (folder / name).mkdir()
     for name in NAMED:
         shutil.copy(folder / "store" / "captures" / "weather.mcpspy", folder / name)
     return folder

@@ -44,8 +44,8 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def recording(days: int, size_bytes: int = 100, *, live: bool = False) -> Recording:
-    one = CatalogEntry(path=f"/{days}", size_bytes=size_bytes, begin_ns=NOW_NS - days * DAY_NS, last_ns=0, live=live)
-    return Recording(entries=(one,))
+    entry = CatalogEntry(path=f"/{days}", size_bytes=size_bytes, begin_ns=NOW_NS - days * DAY_NS, last_ns=0, live=live)
+    return Recording(entries=(entry,))
 
 
 def test_what_is_old_goes_and_what_is_young_stays(store: Path) -> None:
@@ -78,15 +78,15 @@ def test_a_capture_that_is_being_recorded_stays(store: Path) -> None:
         tap.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         tap.stdin.flush()
         tap.stdout.readline()
-        found = json.loads(run("prune", "--keep", "0", "--json").stdout)
+        output = json.loads(run("prune", "--keep", "0", "--json").stdout)
         tap.stdin.close()
         tap.wait(DEADLINE_S)
-    assert (found["removed"], found["recordings"]) == ([], 1)
+    assert (output["removed"], output["recordings"]) == ([], 1)
     assert len(list((store / "captures").iterdir())) == 1
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "sentence"),
     [
         ((), "Give --older-than AGE, --keep N, --max-size SIZE or --quota SIZE"),
         (("--older-than", "3x"), "an age is a number with s, m, h, d or w"),
@@ -96,10 +96,10 @@ def test_a_capture_that_is_being_recorded_stays(store: Path) -> None:
         (("--quota", "much"), "a size is a number above 0"),
     ],
 )
-def test_wrong_bounds_are_refused_with_what_is_right(store: Path, words: tuple[str, ...], said: str) -> None:
+def test_wrong_bounds_are_refused_with_what_is_right(store: Path, words: tuple[str, ...], sentence: str) -> None:
     done = run("prune", *words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
+    assert sentence in done.stderr
 
 
 def test_a_quota_is_set_shown_and_removed(store: Path) -> None:
@@ -124,8 +124,8 @@ def test_a_quota_that_cannot_be_stored_is_reported_and_recordings_are_deleted_an
 
 def test_a_capture_that_went_meanwhile_is_not_counted(store: Path) -> None:
     recorded(store, "old")
-    found = recordings(entries())
-    assert (prune(found, wall_ns=1).captures, prune(found, wall_ns=1).captures) == (1, 0)
+    kept = recordings(entries())
+    assert (prune(kept, wall_ns=1).captures, prune(kept, wall_ns=1).captures) == (1, 0)
 
 
 def test_a_dry_run_sets_no_quota(store: Path) -> None:
@@ -134,16 +134,16 @@ def test_a_dry_run_sets_no_quota(store: Path) -> None:
 
 
 def test_of_a_store_that_is_too_large_the_oldest_go_first() -> None:
-    found = [recording(days) for days in (1, 2, 3, 4)]
-    assert recordings_beyond(found, Bounds(max_bytes=250)) == [found[3], found[2]]
+    kept = [recording(days) for days in (1, 2, 3, 4)]
+    assert recordings_beyond(kept, Bounds(max_bytes=250)) == [kept[3], kept[2]]
 
 
 def test_a_live_recording_takes_room_and_stays() -> None:
-    found = [recording(1), recording(2, live=True), recording(3)]
-    assert recordings_beyond(found, Bounds(max_bytes=100)) == [found[2]]
-    assert recordings_beyond(found, Bounds(recordings=0)) == [found[2], found[0]]
+    kept = [recording(1), recording(2, live=True), recording(3)]
+    assert recordings_beyond(kept, Bounds(max_bytes=100)) == [kept[2]]
+    assert recordings_beyond(kept, Bounds(recordings=0)) == [kept[2], kept[0]]
 
 
 def test_of_several_bounds_each_counts() -> None:
-    found = [recording(1), recording(2), recording(30)]
-    assert recordings_beyond(found, Bounds(before_ns=NOW_NS - 7 * DAY_NS, recordings=1)) == [found[2], found[1]]
+    kept = [recording(1), recording(2), recording(30)]
+    assert recordings_beyond(kept, Bounds(before_ns=NOW_NS - 7 * DAY_NS, recordings=1)) == [kept[2], kept[1]]

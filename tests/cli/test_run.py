@@ -35,6 +35,17 @@ def captures() -> list[Path]:
     return list(Path(os.environ["MCPSPY_HOME"]).glob("captures/*"))
 
 
+def test_a_store_that_others_can_open_is_reported_in_one_line_and_the_server_runs() -> None:
+    folder = Path(os.environ["MCPSPY_HOME"])
+    folder.mkdir()
+    folder.chmod(0o755)
+    done = run("--", *puppet("exit=3"))
+    assert (done.returncode, len(captures())) == (3, 1)
+    assert (
+        done.stderr == f"mcpspy: other users can open {folder}, where mcpspy records; if only you need it: chmod 700 {folder}\n"
+    )
+
+
 # The status
 
 
@@ -351,9 +362,9 @@ def test_a_capture_never_goes_where_the_protocol_goes(path: str) -> None:
 @pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_nor_to_a_neighbour_of_the_name_where_the_protocol_goes_to_a_file(path: str, tmp_path: Path) -> None:
     with open(tmp_path / "out", "wb") as out, Client(puppet("say=hi"), "--capture", path, stdout=out.fileno()) as client:
-        said = client.rest(client.stderr).decode()
+        stderr = client.rest(client.stderr).decode()
         client.wait()
-    assert said == f"mcpspy: not recording: {path}: the protocol goes there; traffic goes on\n"
+    assert stderr == f"mcpspy: not recording: {path}: the protocol goes there; traffic goes on\n"
     assert (tmp_path / "out").read_bytes() == b"hi\n"
 
 

@@ -64,21 +64,21 @@ def test_a_shared_capture_is_private_and_says_that_it_is_shared(tmp_path: Path) 
 
 def test_two_shares_have_no_pseudonym_in_common_but_with_the_same_key(tmp_path: Path) -> None:
     capture = recorded(tmp_path, {"password": SECRET})
-    found = []
+    pseudonyms = []
     for number, options in enumerate(((), (), ("--same-key",), ("--same-key",))):
         out = tmp_path / f"{number}.mcpspy"
         assert share(capture, "-o", out, *options).returncode == 0
-        found.append(set(re.findall("redacted-[0-9a-f]{12}", out.read_text())))
-    assert not found[0] & found[1]
-    assert not found[0] & found[2]
-    assert found[2] == found[3]
+        pseudonyms.append(set(re.findall("redacted-[0-9a-f]{12}", out.read_text())))
+    assert not pseudonyms[0] & pseudonyms[1]
+    assert not pseudonyms[0] & pseudonyms[2]
+    assert pseudonyms[2] == pseudonyms[3]
 
 
 def test_captures_shared_together_have_their_pseudonyms_in_common(tmp_path: Path) -> None:
-    one = recorded(tmp_path, {"password": SECRET})
-    os.rename(one, one.with_name("one.mcpspy"))
+    path = recorded(tmp_path, {"password": SECRET})
+    os.rename(path, path.with_name("one.mcpspy"))
     two = recorded(tmp_path, {"note": f"it is {SECRET}"})
-    assert share(one.with_name("one.mcpspy"), two, "-o", tmp_path / "out").returncode == 0
+    assert share(path.with_name("one.mcpspy"), two, "-o", tmp_path / "out").returncode == 0
     texts = [(tmp_path / "out" / name).read_text() for name in ("one.mcpspy", "a.mcpspy")]
     first, second = (set(re.findall(r'\\"(?:it is )?(redacted-[0-9a-f]{12})\\"', text)) for text in texts)
     assert first
@@ -112,13 +112,13 @@ def test_rows_are_shared_with_the_handshake_and_nothing_of_the_others(tmp_path: 
     assert re.findall(r"call-\d", "".join(str(row.request.params) for row in rows)) == ["call-2", "call-3"]
     assert set(re.findall(rb"call-\d-of-all", out.read_bytes())) == {b"call-2-of-all", b"call-3-of-all"}
     assert run("verify", str(out)).returncode == 0
-    asked = {
+    request = {
         "jsonrpc": "2.0",
         "id": "a",
         "method": "tools/call",
         "params": {"name": "echo", "arguments": {"text": "call-2-of-all"}},
     }
-    assert "call-2-of-all" in run("mock", str(out), stdin=json.dumps(asked).encode() + b"\n").stdout
+    assert "call-2-of-all" in run("mock", str(out), stdin=json.dumps(request).encode() + b"\n").stdout
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,9 @@ def test_a_part_of_any_capture_is_one_that_can_be_shown_and_served(name: str, ro
     chosen = [row for row in transcribe(read(capture)).exchanges if int(first) <= row.row <= int(last or first)]
     shared = transcribe(read(out)).exchanges
     for row in chosen:
-        assert [one.method for one in shared if one.method == row.method and one.outcome == row.outcome], row.method
+        assert [exchange.method for exchange in shared if exchange.method == row.method and exchange.outcome == row.outcome], (
+            row.method
+        )
     records = list(read(out))
     kept = {record.stream for record in records if isinstance(record, Open)}
     assert {record.stream for record in records if isinstance(record, Frame)} <= kept
@@ -146,7 +148,7 @@ def test_rows_left_out_leave_none_of_their_payloads(name: str, tmp_path: Path) -
     middle = transcript.exchanges[len(transcript.exchanges) // 2]
     assert share(f"{capture}:{middle.row}", "-o", out, "--keep", ".*").returncode == 0
     assert run("verify", str(out)).returncode == 0
-    said = b"\n".join(record.data for record in read(out) if isinstance(record, Frame))
+    data = b"\n".join(record.data for record in read(out) if isinstance(record, Frame))
     chosen = {message.number for message in middle.messages}
     others = [
         message
@@ -154,8 +156,8 @@ def test_rows_left_out_leave_none_of_their_payloads(name: str, tmp_path: Path) -
         if message.number not in chosen and message.method not in HANDSHAKE and not message.batch
     ]
     opened = {message.number for row in transcript.exchanges if row.method in HANDSHAKE for message in row.messages}
-    assert [other.raw for other in others if other.number not in opened and other.raw.strip() in said] == []
-    assert all(message.raw.strip() in said for message in middle.messages)
+    assert [other.raw for other in others if other.number not in opened and other.raw.strip() in data] == []
+    assert all(message.raw.strip() in data for message in middle.messages)
 
 
 def test_standard_input_and_output_will_do(tmp_path: Path) -> None:
@@ -220,7 +222,7 @@ def test_whatever_a_file_holds_it_is_shared_or_refused_and_what_is_shared_is_sou
     except (CaptureError, ShareError):
         return
     reader = Reader()
-    assert [one for one in [*reader.feed(out.getvalue()), *reader.close()] if isinstance(one, Damage)] == []
+    assert [record for record in [*reader.feed(out.getvalue()), *reader.close()] if isinstance(record, Damage)] == []
 
 
 # Refusals
@@ -276,16 +278,52 @@ def test_verify_says_what_leaked_and_which_option_removes_it(tmp_path: Path) -> 
     assert (again.returncode, again.stdout) == (0, f"✓ {tmp_path}/again: no leaks found\n")
 
 
+def test_a_known_kind_of_secret_that_is_left_is_exit_status_1_without_verify(tmp_path: Path) -> None:
+    capture, out = recorded(tmp_path, {"password": 12345678}), tmp_path / "out.mcpspy"
+    done = share(capture, "-o", out)
+    assert (done.returncode, done.stdout) == (1, "")
+    report, left, *rest = done.stderr.splitlines()
+    assert report.startswith(f"mcpspy: {out}: ")
+    assert left == f"✗ {out}: 3 possible leaks, 3 of a known kind of secret"
+    assert [line.strip() for line in rest] == [
+        "number  8 bytes",
+        "record 8 text, record 9 $.arguments.password, record 10 $.result.content[0].text",
+        "--value '\\S{8}'",
+        "--path '$.arguments.password'",
+        "--path '$.result.content[0].text'",
+    ]
+    assert share(capture, "-o", tmp_path / "again", "--key", "password").returncode == 0
+
+
+def test_random_words_that_are_left_are_listed_and_fail_only_with_verify(tmp_path: Path) -> None:
+    values = [f"{letter}{SECRET}" for letter in "ABCDEFGHIJKL"]
+    capture = recorded(tmp_path, *({"note": value} for value in values))
+    done = share(capture, "-o", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"✗ {tmp_path}/out: 36 possible leaks\n  entropy  “AZq…”, 21 bytes\n" in done.stderr
+    assert done.stderr.endswith("\n  … 6 more\n")
+    assert [value for value in values if value in done.stderr] == []
+    assert share(capture, "-o", tmp_path / "again", "--verify").returncode == 1
+
+
+def test_a_copy_on_standard_output_is_searched_too(tmp_path: Path) -> None:
+    done = share(recorded(tmp_path, {"password": 12345678}), "-o", "-")
+    assert done.returncode == 1
+    assert "✗ standard output: 3 possible leaks, 3 of a known kind of secret" in done.stderr
+    assert done.stdout.startswith('{"mcpspy":1')
+    assert run("verify", "-", stdin=done.stdout.encode()).returncode == 0
+
+
 def test_verify_looks_at_any_capture_and_for_what_this_process_knows(tmp_path: Path) -> None:
     capture = recorded(tmp_path, {"note": "the name of it is left-handed"}, {"b": "/home/alice/x"})
     done = share("--verify", capture, "--json", MY_OWN="left-handed", HOME="/home/alice")
     assert done.returncode == 1
-    (found,) = json.loads(done.stdout)["captures"]
-    assert {(leak["kind"], leak["name"], leak["option"]) for leak in found["leaks"]} == {
+    (verified,) = json.loads(done.stdout)["captures"]
+    assert {(leak["kind"], leak["name"], leak["option"]) for leak in verified["leaks"]} == {
         ("environment", "MY_OWN", "--env MY_OWN"),
         ("personal", "home folder", "--personal"),
     }
-    assert {leak["row"] for leak in found["leaks"]} == {None, 3, 4}
+    assert {leak["row"] for leak in verified["leaks"]} == {None, 3, 4}
 
 
 def test_values_to_keep_are_not_reported(tmp_path: Path) -> None:

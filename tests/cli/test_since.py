@@ -31,13 +31,13 @@ def aged(name: str, hours: float, **facts: Any) -> str:
 
 
 def labels(*words: str) -> list[str]:
-    found = json.loads(run("show", "--json", *words).stdout)
-    return [capture["label"] for capture in found["captures"]]
+    output = json.loads(run("show", "--json", *words).stdout)
+    return [capture["label"] for capture in output["captures"]]
 
 
 def rows(*words: str) -> list[tuple[int, int, str]]:
-    found = json.loads(run("show", "--json", *words).stdout)["rows"]
-    return [(item["row"], item["id"], item["outcome"]) for item in found if item["kind"] == "exchange"]
+    output = json.loads(run("show", "--json", *words).stdout)["rows"]
+    return [(item["row"], item["id"], item["outcome"]) for item in output if item["kind"] == "exchange"]
 
 
 @pytest.mark.parametrize(
@@ -64,20 +64,22 @@ def test_a_moment_is_an_age_or_a_time(monkeypatch: pytest.MonkeyPatch, text: str
 def test_a_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
-    found = [moment_ns(one, now_ns=NOW_NS) for one in ("2026-11-21T17:30", "17:30")]
+    moments = [moment_ns(text, now_ns=NOW_NS) for text in ("2026-11-21T17:30", "17:30")]
     monkeypatch.undo()
     time.tzset()
-    assert found == [int(datetime.fromisoformat("2026-11-21T08:30:00Z").timestamp()) * SECOND_NS] * 2
+    assert moments == [int(datetime.fromisoformat("2026-11-21T08:30:00Z").timestamp()) * SECOND_NS] * 2
 
 
 def test_a_time_that_a_clock_showed_twice_is_the_later_one_that_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
-    days = [int(datetime.fromisoformat(f"2026-10-25T{one}Z").timestamp()) * SECOND_NS for one in ("00:30", "01:15", "01:30")]
-    found = [moment_ns("02:30", now_ns=now_ns) for now_ns in days[1:]]
+    days = [
+        int(datetime.fromisoformat(f"2026-10-25T{clock}Z").timestamp()) * SECOND_NS for clock in ("00:30", "01:15", "01:30")
+    ]
+    moments = [moment_ns("02:30", now_ns=now_ns) for now_ns in days[1:]]
     monkeypatch.undo()
     time.tzset()
-    assert found == [days[0], days[2]]
+    assert moments == [days[0], days[2]]
 
 
 @pytest.mark.parametrize(
@@ -129,8 +131,8 @@ def test_a_filter_chooses_among_what_is_left() -> None:
 def test_the_json_says_since_when() -> None:
     live = Recording().ask(1)
     for verb in ("show", "check"):
-        found = json.loads(run(verb, "--json", "--since", "2026-01-01T00:00Z").stdout)
-        assert found["since_wall_ns"] == int(datetime.fromisoformat("2026-01-01T00:00:00Z").timestamp()) * SECOND_NS
+        output = json.loads(run(verb, "--json", "--since", "2026-01-01T00:00Z").stdout)
+        assert output["since_wall_ns"] == int(datetime.fromisoformat("2026-01-01T00:00:00Z").timestamp()) * SECOND_NS
     live.kill()
 
 
@@ -146,7 +148,7 @@ def test_a_check_fails_on_what_was_then_and_not_before(since: str, status: int) 
     aged("cut", 2, ended=False)
     aged("well", 1, messages=0)
     aged("talks", 1, parent={"pid": 77, "name": "client", "start": 2})
-    done = run("check", "--since", since, "--select", "capture-incomplete", "--fail-on", "info")
+    done = run("check", "--since", since, "--select", "capture-incomplete", "--fail-on", "note")
     assert (done.returncode, "capture-incomplete" in done.stdout) == (status, bool(status))
     assert f"of {status + 1} capture" in done.stdout
 
@@ -162,18 +164,18 @@ def test_if_nothing_was_recorded_that_is_reported_and_no_error(verb: str) -> Non
     aged("old", 5)
     done = run(verb, "--since", "1h")
     assert (done.returncode, "othing was recorded since " in done.stderr) == (0, True)
-    found = json.loads(run(verb, "--since", "1h", "--json").stdout)
-    assert (found.get("captures"), found.get("recordings")) in (([], None), (None, []))
+    output = json.loads(run(verb, "--since", "1h", "--json").stdout)
+    assert (output.get("captures"), output.get("recordings")) in (([], None), (None, []))
 
 
 def test_list_keeps_the_addresses_that_verbs_take() -> None:
     aged("old", 5)
     newest = aged("newest", 1)
     middle = aged("middle", 2, lasted_s=2 * HOUR_S)
-    found = json.loads(run("list", "--since", "30m", "--json").stdout)
-    assert [(recording["address"], recording["captures"][0]["path"]) for recording in found["recordings"]] == [("@1", middle)]
-    found = json.loads(run("list", "--since", "2h", "--json").stdout)
-    assert [recording["captures"][0]["path"] for recording in found["recordings"]] == [newest, middle]
+    output = json.loads(run("list", "--since", "30m", "--json").stdout)
+    assert [(recording["address"], recording["captures"][0]["path"]) for recording in output["recordings"]] == [("@1", middle)]
+    output = json.loads(run("list", "--since", "2h", "--json").stdout)
+    assert [recording["captures"][0]["path"] for recording in output["recordings"]] == [newest, middle]
 
 
 def test_since_is_refused_with_row_numbers() -> None:

@@ -93,14 +93,14 @@ def test_standard_input_can_be_verified(mcpspy: list[str]) -> None:
 
 
 def test_the_json_says_all_of_it(mcpspy: list[str], damaged: Path) -> None:
-    found = json.loads(run([*mcpspy, "verify", "--json", str(damaged)]).stdout)
-    (capture,) = found["captures"]
-    assert (found["schema"], capture["status"], capture["complete"], capture["unusable_lines"]) == (1, "damaged", True, 1)
+    output = json.loads(run([*mcpspy, "verify", "--json", str(damaged)]).stdout)
+    (capture,) = output["captures"]
+    assert (output["schema"], capture["status"], capture["complete"], capture["unusable_lines"]) == (1, "damaged", True, 1)
     assert [(problem["reason"], problem["line"]) for problem in capture["problems"]] == [("crc", 7), ("number", 8)]
 
 
 @pytest.mark.parametrize(
-    ("what", "status", "said"),
+    ("what", "status", "sentence"),
     [
         ("no/such.mcpspy", 2, "no such file"),
         ("@", 2, "nothing has been recorded yet"),
@@ -108,8 +108,8 @@ def test_the_json_says_all_of_it(mcpspy: list[str], damaged: Path) -> None:
         ("-:7", 2, "rows cannot be verified"),
     ],
 )
-def test_bad_input_gets_a_clear_error(what: str, status: int, said: str, mcpspy: list[str]) -> None:
+def test_bad_input_gets_a_clear_error(what: str, status: int, sentence: str, mcpspy: list[str]) -> None:
     done = run([*mcpspy, "verify", "--", what], b"")
     assert (done.returncode, done.stdout) == (status, "")
-    assert said in done.stderr
+    assert sentence in done.stderr
     assert "Traceback" not in done.stderr

@@ -418,8 +418,8 @@ def test_the_status_says_which_taps_run(home: Path) -> None:
         tap.stdin.write(b"{}\n")
         tap.stdin.flush()
         tap.stdout.readline()
-        (told,) = json.loads(run("wrap", "--status", "--json").stdout)["taps"]
-        assert (told["label"], told["pid"]) == ("live one", tap.pid)
+        (running,) = json.loads(run("wrap", "--status", "--json").stdout)["taps"]
+        assert (running["label"], running["pid"]) == ("live one", tap.pid)
         assert "  live one  for " in run("wrap", "--status").stdout
         tap.stdin.close()
         tap.wait(DEADLINE_S)

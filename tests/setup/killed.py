@@ -57,24 +57,24 @@ def killed(home: Path, file: Path, aim: Aim, nth: int) -> str | None:
         sys.setprofile(None)
         os._exit(0)
     os.close(writing)
-    with open(reading, encoding="utf-8") as told:
-        call = told.read()
+    with open(reading, encoding="utf-8") as pipe:
+        call = pipe.read()
     return call if os.waitpid(pid, 0)[1] else None
 
 
 def wrongs(home: Path, file: Path, before: str, after: str) -> list[str]:
     """What must not be."""
-    found = []
+    problems = []
     text = file.read_text()
     if text not in (before, after):
-        found.append(f"the file holds {text!r}")
+        problems.append(f"the file holds {text!r}")
     reserved = read_reserved_ports(home).by_port
     ports = [port_of(server.entry.url) for server in state_of(config(file)).servers if server.entry.is_http]
     if any(port and port not in reserved for port in ports):
-        found.append("a URL is at a port that is not reserved")
-    if text == after and before not in [one.read_text() for one in (home / "backups").iterdir()]:
-        found.append("there is no copy of the file as it was")
-    return found
+        problems.append("a URL is at a port that is not reserved")
+    if text == after and before not in [backup.read_text() for backup in (home / "backups").iterdir()]:
+        problems.append("there is no copy of the file as it was")
+    return problems
 
 
 def main(folder: Path, aim: Aim) -> None:
@@ -89,13 +89,13 @@ def main(folder: Path, aim: Aim) -> None:
         before = file.read_text()
         after = TEXT if aim is Aim.UNWRAP else made.text if (made := planned(config(file), aim)) else ""
         call = killed(home, file, aim, nth)
-        found = wrongs(home, file, before, after)
+        problems = wrongs(home, file, before, after)
         wrap(home, file, aim)
         if file.read_text() != after:
-            found.append("a second try does not do it")
+            problems.append("a second try does not do it")
         if sorted(os.listdir(folder)) != ["home", "mcp.json"]:
-            found.append(f"left behind: {sorted(os.listdir(folder))}")
-        sys.stdout.write(json.dumps([call, found]) + "\n")
+            problems.append(f"left behind: {sorted(os.listdir(folder))}")
+        sys.stdout.write(json.dumps([call, problems]) + "\n")
         if call is None:
             return
 

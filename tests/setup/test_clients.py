@@ -63,8 +63,8 @@ def test_a_projects_files_are_at_its_root(tmp_path: Path) -> None:
 
 
 def test_in_the_home_folder_no_file_is_named_twice(tmp_path: Path) -> None:
-    found = [client_file.path for client_file in client_files(machine(tmp_path))]
-    assert len(set(found)) == len(found)
+    paths = [client_file.path for client_file in client_files(machine(tmp_path))]
+    assert len(set(paths)) == len(paths)
 
 
 def test_a_file_of_the_user_stays_theirs_in_the_home_folder(tmp_path: Path) -> None:
@@ -80,10 +80,10 @@ def test_a_file_of_the_user_stays_theirs_in_the_home_folder(tmp_path: Path) -> N
     ],
 )
 def test_the_variables_of_the_clients_are_heeded(name: str, expected: str, tmp_path: Path) -> None:
-    found = [
+    paths = [
         client_file.path for client_file in client_files(machine(tmp_path / "home", environ={name: str(tmp_path / "named")}))
     ]
-    assert tmp_path / "named" / expected in found
+    assert tmp_path / "named" / expected in paths
 
 
 def test_profiles_of_vs_code_have_files_of_their_own(tmp_path: Path) -> None:

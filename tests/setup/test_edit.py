@@ -33,8 +33,8 @@ def unwrap(text: str, syntax: Syntax = Syntax.JSON) -> str:
     return unwrapped(text, syntax, section, {entry.path for entry in entries(text, syntax, section)})
 
 
-def servers(names: list[str], said: list[Server]) -> dict[str, Server]:
-    return dict(zip(names, said, strict=False))
+def servers(names: list[str], defined: list[Server]) -> dict[str, Server]:
+    return dict(zip(names, defined, strict=False))
 
 
 FILES = st.builds(servers, NAMES, st.lists(SERVERS, min_size=3, max_size=3))
@@ -52,7 +52,7 @@ def text_of(data: DataObject, named: dict[str, Server], syntax: str) -> tuple[st
 def test_unwrapping_gives_back_every_byte(named: dict[str, Server], syntax: str, program: list[str], data: DataObject) -> None:
     text, kind = text_of(data, named, syntax)
     before = entries(text, kind, SECTION[kind])
-    if all(one.state is EntryState.PLAIN for one in before):
+    if all(entry.state is EntryState.PLAIN for entry in before):
         assert unwrap(wrap(text, kind, program), kind) == text
 
 
@@ -60,10 +60,10 @@ def test_unwrapping_gives_back_every_byte(named: dict[str, Server], syntax: str,
 def test_a_wrapped_command_follows_ours(named: dict[str, Server], syntax: str, program: list[str], data: DataObject) -> None:
     text, kind = text_of(data, named, syntax)
     for entry in entries(wrap(text, kind, program), kind, SECTION[kind]):
-        said = named[entry.name]
+        server = named[entry.name]
         assert entry.state is EntryState.WRAPPED
-        if server_command_at([said.command, *(said.args or [])]) is None:
-            assert entry.server_argv == [said.command, *(said.args or [])]
+        if server_command_at([server.command, *(server.args or [])]) is None:
+            assert entry.server_argv == [server.command, *(server.args or [])]
             assert entry.argv[: len(program) + 1] == [*program, "run"]
 
 

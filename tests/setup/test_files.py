@@ -17,9 +17,9 @@ from tests.deadlines import DEADLINE_S, SCENE_S
 
 
 def snapshot(file: Path) -> Snapshot:
-    found = read(file)
-    assert found is not None
-    return found
+    state = read(file)
+    assert state is not None
+    return state
 
 
 @pytest.fixture
@@ -100,9 +100,9 @@ def test_killed_before_any_system_call_nothing_is_lost_and_a_second_try_does_it(
         timeout=SCENE_S,
         check=True,
     )
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [one for one in told if one[1]] == []
-    assert {"open", "write", "fsync", "replace", "flock"} <= {call for call, _ in told}
+    calls = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row for row in calls if row[1]] == []
+    assert {"open", "write", "fsync", "replace", "flock"} <= {call for call, _ in calls}
 
 
 def test_what_one_that_was_killed_left_there_goes_and_what_another_does_now_stays(file: Path) -> None:
@@ -128,11 +128,11 @@ def test_a_folder_that_takes_no_file_is_named(file: Path, monkeypatch: pytest.Mo
 
 
 def test_a_loop_of_links_is_reported(tmp_path: Path) -> None:
-    one, other = tmp_path / "a", tmp_path / "b"
-    one.symlink_to(other)
-    other.symlink_to(one)
+    first, other = tmp_path / "a", tmp_path / "b"
+    first.symlink_to(other)
+    other.symlink_to(first)
     with pytest.raises(SetupError, match="cannot be read"):
-        read(one)
+        read(first)
 
 
 def test_only_one_at_a_time_has_the_lock(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def settings(system: str, aim: Aim) -> WrapSettings:
 
 
 def all_files(system: str, folder: Path, ports: ReservedPorts) -> list[ConfigFileState]:
-    return [one for config in client_files(machine(system, folder)) if (one := read_state(config, ports))]
+    return [state for config in client_files(machine(system, folder)) if (state := read_state(config, ports))]
 
 
 def changed(system: str, folder: Path, aim: Aim, ports: ReservedPorts) -> ReservedPorts:
@@ -86,7 +86,7 @@ def test_no_file_is_there_that_no_client_reads(system: str, tmp_path: Path) -> N
 
 
 def test_every_client_is_there_with_both_kinds_of_servers(tmp_path: Path) -> None:
-    found = {
+    kinds = {
         (all_file.file.client.name, server.entry.is_http)
         for system in SYSTEMS
         for all_file in all_files(system, copied(system, tmp_path / system), ReservedPorts())
@@ -94,29 +94,29 @@ def test_every_client_is_there_with_both_kinds_of_servers(tmp_path: Path) -> Non
         if server.entry.state is EntryState.PLAIN
     }
     http = ("claude-code", "cursor", "vscode", "codex")
-    assert found == {*((name, True) for name in http), *((name, False) for name in (*http, "claude-desktop"))}
+    assert kinds == {*((name, True) for name in http), *((name, False) for name in (*http, "claude-desktop"))}
 
 
-def value(found: Value) -> Any:
+def value(parsed: Value) -> Any:
     """What a text of ours says, for comparing; numbers and words are nothing."""
-    match found.kind:
+    match parsed.kind:
         case "object":
-            return {member.key: value(member.value) for member in found.members}
+            return {member.key: value(member.value) for member in parsed.members}
         case "array":
-            return [value(item) for item in found.items]
-    return found.string
+            return [value(item) for item in parsed.items]
+    return parsed.string
 
 
-@pytest.mark.parametrize(("system", "file"), FILES, ids=lambda one: one if isinstance(one, str) else one.name)
+@pytest.mark.parametrize(("system", "file"), FILES, ids=lambda value: value if isinstance(value, str) else value.name)
 def test_nothing_but_servers_changes_for_any_reader(system: str, file: Path) -> None:
-    texts = [one.read_bytes().decode() for one in (file, file.with_name(f"{file.name}{WRAPPED}"))]
+    texts = [path.read_bytes().decode() for path in (file, file.with_name(f"{file.name}{WRAPPED}"))]
     before, after = map(tomllib.loads, texts) if file.suffix == ".toml" else (value(parse(text)) for text in texts)
     ends = [set(text.replace("\r\n", "").partition("\n")[1]) for text in texts]
     assert ends[0] == ends[1]
 
     def bare(document: Any) -> Any:
         if isinstance(document, dict):
-            return {key: bare(one) for key, one in document.items() if key not in ("command", "args", "url")}
+            return {key: bare(value) for key, value in document.items() if key not in ("command", "args", "url")}
         return document
 
     assert json.dumps(bare(before), default=str) == json.dumps(bare(after), default=str)

@@ -10,7 +10,9 @@ from mcpspy.setup.spans import Unreadable
 from tests.setup.writing import NAMES, SERVERS, Server, json_file
 
 WAY = ("mcpServers",)
-FILES = st.builds(lambda names, said: dict(zip(names, said, strict=False)), NAMES, st.lists(SERVERS, min_size=3, max_size=3))
+FILES = st.builds(
+    lambda names, servers: dict(zip(names, servers, strict=False)), NAMES, st.lists(SERVERS, min_size=3, max_size=3)
+)
 
 
 def refusal(text: str, way: tuple[str, ...]) -> str:

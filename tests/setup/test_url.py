@@ -30,7 +30,7 @@ EXTRAS = st.sampled_from(["", '"type": "sse"', '"headers": {"Authorization": "Be
 @st.composite
 def any_letters(draw: DrawFn, text: str) -> str:
     """A string of JSON, with any of its letters as escapes: also of slashes, which nobody writes and many programs do."""
-    pieces = [draw(st.sampled_from(_spelled(one))) if draw(st.integers(0, 4)) == 0 else one for one in text]
+    pieces = [draw(st.sampled_from(_spelled(letter))) if draw(st.integers(0, 4)) == 0 else letter for letter in text]
     return '"' + "".join(pieces) + '"'
 
 
@@ -43,17 +43,18 @@ def http_file(draw: DrawFn, suffix: str) -> str:
     """A file with servers of both kinds."""
     urls = draw(st.lists(URLS, min_size=1, max_size=3))
     newline = draw(st.sampled_from(["\n", "\r\n"]))
-    names = [f"{one} {number}" for number, one in enumerate(draw(NAMES))]
+    names = [f"{name} {number}" for number, name in enumerate(draw(NAMES))]
     programs = {name: draw(SERVERS) for name in names}
     if suffix == ".toml":
-        parts = [draw(toml_entry(name, one, newline)) for name, one in programs.items()]
+        parts = [draw(toml_entry(name, program, newline)) for name, program in programs.items()]
         for number, url in enumerate(urls):
             spelt = draw(toml_string(url) | any_letters(url).filter(lambda text: "\\/" not in text))
             header = f"[mcp_servers.h{number}.http_headers]{newline}X-Api-Key = 'k'{newline}" if draw(st.booleans()) else ""
             parts.append(f"[mcp_servers.h{number}]{newline}url={spelt} # x{newline}{header}")
         return "".join([*(part for part in parts if part[0] != "["), *(part for part in parts if part[0] == "[")])
     entries = [
-        draw(json_string(name)) + ":" + draw(json_entry(one, comments=True, newline=newline)) for name, one in programs.items()
+        draw(json_string(name)) + ":" + draw(json_entry(program, comments=True, newline=newline))
+        for name, program in programs.items()
     ]
     for number, url in enumerate(urls):
         members = [m for m in ('"url" : ' + draw(json_string(url) | any_letters(url)), draw(EXTRAS)) if m]
@@ -80,11 +81,11 @@ def test_wrapped_and_unwrapped_a_file_is_what_it_was(suffix: str, data: DataObje
     entries = state_of(named, ports).servers
     assert {entry.entry.path: entry.entry.server_url for entry in entries if entry.entry.is_http} == was
     assert {entry.entry.path for entry in entries if entry.entry.state is EntryState.WRAPPED} >= {
-        one.entry.path for one in usable
+        server.entry.path for server in usable
     }
     again = planned(named, Aim.WRAP, ports)  # the program of these tests is nowhere, so it is mended
     assert again is None or (again.text.encode(), again.ports) == (named.path.read_bytes(), ports)
-    if all(one.entry.state is not EntryState.WRAPPED for one in usable) and len(usable) == len(entries):
+    if all(server.entry.state is not EntryState.WRAPPED for server in usable) and len(usable) == len(entries):
         assert changed(named, Aim.UNWRAP, ports) == ReservedPorts()
         assert named.path.read_bytes() == before
 
@@ -164,9 +165,9 @@ def test_the_url_of_a_login_comes_back_from_the_copy_where_the_reserved_ports_we
     named = config(tmp_path / "one.json")
     keep(state_of(named).snapshot, tmp_path / "backups")
     changed(named, Aim.WRAP)
-    found = read_state(named, ReservedPorts(), tmp_path / "backups")
-    assert found is not None
-    assert [server.entry.server_url for server in found.servers] == ["https://mcp.example.com/mcp"]
+    state = read_state(named, ReservedPorts(), tmp_path / "backups")
+    assert state is not None
+    assert [server.entry.server_url for server in state.servers] == ["https://mcp.example.com/mcp"]
 
 
 def test_a_copy_with_another_path_tells_nothing(tmp_path: Path) -> None:
@@ -175,9 +176,9 @@ def test_a_copy_with_another_path_tells_nothing(tmp_path: Path) -> None:
     keep(state_of(named).snapshot, tmp_path / "backups")
     changed(named, Aim.WRAP)
     named.path.write_text(named.path.read_text().replace("/mcp", "/other"))
-    found = read_state(named, ReservedPorts(), tmp_path / "backups")
-    assert found is not None
-    assert found.servers[0].entry.has_unknown_original
+    state = read_state(named, ReservedPorts(), tmp_path / "backups")
+    assert state is not None
+    assert state.servers[0].entry.has_unknown_original
 
 
 def test_an_unknown_original_is_reported(tmp_path: Path) -> None:
@@ -304,9 +305,9 @@ VALUES = st.recursive(
 )
 
 
-@given(said=st.binary(max_size=40) | VALUES.map(lambda one: json.dumps(one).encode()))
-def test_reserved_ports_that_cannot_be_understood_are_an_error_of_ours_or_none(said: bytes, folder: Path) -> None:
-    (folder / "reserved_ports.json").write_bytes(said)
+@given(content=st.binary(max_size=40) | VALUES.map(lambda value: json.dumps(value).encode()))
+def test_reserved_ports_that_cannot_be_understood_are_an_error_of_ours_or_none(content: bytes, folder: Path) -> None:
+    (folder / "reserved_ports.json").write_bytes(content)
     with suppress(SetupError):
         assert read_reserved_ports(folder).by_port == {}
 

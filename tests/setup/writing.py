@@ -77,8 +77,8 @@ def json_file(draw: DrawFn, servers: dict[str, Server], *, comments: bool) -> st
     """A file that names `servers` under mcpServers, and says other things too."""
     newline = draw(st.sampled_from(["\n", "\r\n"]))
     entries = [
-        draw(json_string(name)) + ":" + draw(json_entry(one, comments=comments, newline=newline))
-        for name, one in servers.items()
+        draw(json_string(name)) + ":" + draw(json_entry(server, comments=comments, newline=newline))
+        for name, server in servers.items()
     ]
     named = '"mcpServers":' + draw(json_list(entries, "{}", comments=comments, newline=newline))
     others = ['"other": [1, 2.50, null, true, {"mcpServers": {}}]', '"mcpservers" : "x"']
@@ -129,7 +129,7 @@ def toml_entry(draw: DrawFn, name: str, server: Server, newline: str) -> str:
 def toml_file(draw: DrawFn, servers: dict[str, Server]) -> str:
     """A file that names `servers` under mcp_servers, and says other things too."""
     newline = draw(st.sampled_from(["\n", "\r\n"]))
-    parts = [draw(toml_entry(name, one, newline)) for name, one in servers.items()]
+    parts = [draw(toml_entry(name, server, newline)) for name, server in servers.items()]
     headers = [part for part in parts if part.startswith("[")]
     loose = [part for part in parts if not part.startswith("[")]
     first = f"model = 'o' # x{newline}when = 1979-05-27 07:32:00{newline}"

@@ -1,7 +1,5 @@
 """`mcpspy export`: recordings in a form for another program or a page. Its table of formats makes one click command for each."""
 
-from __future__ import annotations
-
 import os
 from importlib import import_module
 

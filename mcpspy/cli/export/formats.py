@@ -3,8 +3,6 @@
 A format of text is one row here, and a view that takes a transcript and rows, and returns lines. A view is imported when it is used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from importlib.resources import files
@@ -15,13 +13,37 @@ import click
 from ... import __version__
 from ...errors import AddressError
 from ...transcript.http.transaction import Transaction
+from ...transcript.model import Transcript
+from ...views.sequence.diagram import Detail, Diagram
+from ...views.text.escape import safe_text
 from ...views.text.line import fitted, plain
 from ..screen import Screen, say
-from .diagram import DIAGRAM_OPTIONS, diagram_of
 from .selection import ExportRequest, select_rows, shell_names, transactions_of, write
 
 LADDER_CELLS = 100
 """The width of a ladder in a file or on a pipe, unless COLUMNS has another."""
+
+DIAGRAM_OPTIONS = (
+    click.Option(["--title"], metavar="TEXT", default="", help="A title above the diagram."),
+    click.Option(
+        ["--lane", "lanes"], metavar="NAME=TEXT", multiple=True, help="Rename a lane, as in --lane weather='the server'."
+    ),
+    click.Option(
+        ["--detail"],
+        type=click.Choice([detail.value for detail in Detail]),
+        default=Detail.NAMES.value,
+        help="What to show of each message: its name (the default), its params on one line, or its payload too.",
+    ),
+    click.Option(
+        ["--max-messages"],
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Draw at most N messages, and say how many are left out.",
+    ),
+    click.Option(["--show-proxy"], is_flag=True, help="Draw mcpspy as a lane between client and server."),
+    click.Option(["--http"], is_flag=True, help="Draw long HTTP streams as lanes, and the 202 answers to POSTs."),
+    click.Option(["--flat"], is_flag=True, help="Do not group messages by phase and round."),
+)
 
 View: TypeAlias = Callable[..., Iterable[Any]]
 """A view; it returns texts, the one of ladders styled lines."""
@@ -69,6 +91,44 @@ def _page(view: View, request: ExportRequest) -> Iterable[str]:
     selection = select_rows(request, keeps_frames=True)
     title = f"mcpspy {' '.join(request.what) or '@'}"
     return view(selection.transcript, selection.rows, page_files(), title=title, addresses=shell_names(selection.paths))
+
+
+def diagram_of(request: ExportRequest) -> Diagram:
+    """Lay out the diagram that was asked for. Raises: click.UsageError; AddressError, CaptureError, FilterError; OSError."""
+    return _layout(request, **request.options)
+
+
+def _layout(
+    request: ExportRequest, *, lanes: tuple[str, ...], title: str, detail: str, max_messages: int | None, show_proxy: bool,
+    http: bool, flat: bool,
+) -> Diagram:  # fmt: skip
+    from ...views.sequence.layout import Drawing, diagram
+
+    names = dict(map(_name, lanes))
+    transcript, rows, _ = select_rows(request)
+    _refuse_unknown(names, transcript, http=http)
+    drawing = Drawing(
+        title=title, names=names, detail=Detail(detail), max_messages=max_messages, with_proxy=show_proxy, with_http=http,
+        with_fragments=not flat,
+    )  # fmt: skip
+    return diagram(transcript, rows, drawing)
+
+
+def _name(word: str) -> tuple[str, str]:
+    name, sign, text = word.partition("=")
+    if not sign or not text:
+        raise click.UsageError(f"--lane takes NAME=TEXT, as in --lane weather='the server'; not {safe_text(word)}")
+    return name, text
+
+
+def _refuse_unknown(names: dict[str, str], transcript: Transcript, *, http: bool) -> None:
+    """Refuse a name for a lane that the diagram does not have. Raises: click.UsageError."""
+    known = [lane.name for lane in transcript.lanes] + ["mcpspy"]
+    known += ["user"] if any(capture.is_model for capture in transcript.captures) else []
+    for name in names:
+        if name not in known and not (http and name.startswith("GET ")):
+            lanes = ", ".join(map(safe_text, known))
+            raise click.UsageError(f"there is no lane {safe_text(name)}; the lanes are {lanes}")
 
 
 def page_files() -> dict[str, str]:
@@ -265,13 +325,14 @@ FORMATS: Final[dict[str, Format | OwnCommand]] = {
         Example:
           mcpspy export jsonl @ | jq -c 'select(.method == "tools/call") | .params.arguments'
         """,
-        "json.messages:message_lines",
+        "json.rows:message_lines",
     ),
     "pytest": Format(
         "a test that sends the recorded requests to a mock of the capture (docs/pytest.md)",
         """Write a test that sends the recorded requests to a mock of the capture (docs/pytest.md).
 
-        With -o, the capture is copied to the folder `captures` beside the test.
+        Secrets are replaced, in the test and in its capture, as `mcpspy export share` does. With -o, that copy of the capture is put
+        into the folder `captures` beside the test.
 
         \b
         Example:
@@ -283,9 +344,7 @@ FORMATS: Final[dict[str, Format | OwnCommand]] = {
             click.Option(
                 ["--sdk"],
                 type=click.Choice(["1", "2"]),
-                default="2",
-                show_default=True,
-                help="Which version of the official SDK the test uses: 1.x or 2.x.",
+                help="Which version of the official SDK the test uses: 1.x or 2.x. The default is the one that is installed.",
             ),
         ),
     ),

@@ -1,23 +1,17 @@
 """The rows that a command line of `mcpspy export` selects, and where the text of a format goes."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from shlex import quote
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from ...capture.store.folder import EXTENSION, captures_folder
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Exchange, ModelCall, UnpairedMessage
-from ...views.timeline.timeline import rows_between
+from ...transcript.model import Exchange, ModelCall, Row, Transcript, UnpairedMessage
 from ..filter_option import combined_filter, matching_rows
-from ..transcripts import row_of, select_captures, transcript_of
-
-if TYPE_CHECKING:
-    from ...transcript.model import Row, Transcript
+from ..transcripts import select_captures, transcript_of
 
 
 class ExportRequest(NamedTuple):
@@ -42,9 +36,7 @@ def select_rows(request: ExportRequest, *, keeps_frames: bool = False) -> RowSel
     condition = combined_filter(request.filters)
     captures = select_captures(request.what)
     transcript, _ = transcript_of(captures.paths, keeps_frames=keeps_frames)
-    if captures.rows is not None:
-        row_of(transcript, " ".join(request.what), captures.rows[0])
-    rows = matching_rows(condition, transcript, rows_between(transcript.rows, captures.rows))
+    rows = matching_rows(condition, transcript, captures.rows_in(transcript))
     return RowSelection(transcript, rows, captures.paths)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...live.stdio.descriptors import ensure_standard_streams
 from ...live.stdio.signals import listen
 from ..capture_options import HelpWanted, UsageError, add_click_options, arguments_of
-from .options import MOCK, read_options
+from .options import MOCK, MockOptions, read_options
 from .session import capture_ids, capture_start, matcher, miss_policy, paths_of, recorded_server, refused, report_miss
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ...replay.mock.script import Script
     from ...transcript.model import Transcript
     from ...wire.framing import StdioFraming
-    from .options import MockOptions
 
 
 def main(arguments: list[str]) -> int:
@@ -53,8 +52,9 @@ def _serve_stdio(options: MockOptions) -> int:
     signals_fd = listen()
     begin_ns, wall_ns = monotonic_ns(), time_ns()
     try:
-        transcript, replies = recorded_server(paths_of(options.whats), " ".join(options.whats))
-        requests = matcher(replies.exchanges, options)
+        paths = paths_of(options.whats)
+        transcript, replies = recorded_server(paths, " ".join(options.whats))
+        requests = matcher(replies.exchanges, options, paths=paths)
         server = None
         if options.on_miss == "forward":
             from .pass_through import live_server
@@ -137,10 +137,10 @@ def __getattr__(name: str) -> click.Command:
         serves all servers of the newest recording, and the model API if that was recorded too. The URLs to use, and
         the variables to set, are printed on stderr.
 
-        Notifications, progress and the server's own requests are sent where the capture has them. Message ids, progress tokens and
-        ids that a server makes up, such as task ids, are made anew; every other byte is as recorded. A request that was never
-        recorded is answered with an error that names the nearest recorded request, the differences, and an option that would
-        accept it; stderr has the same. The mock records its session, as a proxy does.
+        Notifications, progress and the server's own requests are sent where the capture has them. Request ids and progress tokens
+        are the live client's, and ids that a server makes up, such as task ids, may be new; every other byte is as recorded.
+        A request that was never recorded is answered with an error that names the nearest recorded request, the differences,
+        and an option that would accept it; stderr has the same. The mock records its session, as a proxy does.
         """
         return main([*what, *arguments_of(values)])
 

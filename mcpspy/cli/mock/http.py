@@ -7,23 +7,29 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
+from collections.abc import Iterable
 from functools import partial
 from shlex import quote
 from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...capture.file.reader import read
+from ...capture.file.writer import Writer
 from ...errors import McpspyError, ReplayError
 from ...live.mock.http.server import HttpMock
 from ...live.mock.http.server import serve as serve_all
 from ...live.stdio.signals import listen
 from ...records import Header
+from ...replay.mock.http.answer import Transport
 from ...replay.mock.http.recorded_http import HttpFacts
 from ...replay.mock.http.routing import Routing
 from ...transcript.http.transaction import ScopeKind
+from ...transcript.model import Transcript
 from ...transcript.transcribe import transcribe
 from ..capture_options import UsageError
 from ..proxy.listening import address, allow_many_connections, begin_capture, redactor_of
+from .options import MockOptions
 from .session import (
     capture_ids,
     capture_start,
@@ -37,14 +43,7 @@ from .session import (
 )
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Iterable
-
-    from ...capture.file.writer import Writer
     from ...live.mock.llm import LlmMock, LlmPassThrough
-    from ...replay.mock.http.answer import Transport
-    from ...transcript.model import Transcript
-    from .options import MockOptions
 
 MAX_PORT: Final = 65_535
 
@@ -167,7 +166,7 @@ def _served(group: CaptureGroup, host: str, port: int, setting: MockSetting) -> 
 def _server_mock(what: str, group: CaptureGroup, setting: MockSetting) -> tuple[HttpMock, Transcript]:
     options = setting.options
     transcript, replies = recorded_server(group.paths, what, over_http=True)
-    requests = matcher(replies.exchanges, options)
+    requests = matcher(replies.exchanges, options, paths=group.paths)
     forwards = None
     if group.url or options.command:
         from .pass_through import http_pass_through, live_server

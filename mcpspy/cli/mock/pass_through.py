@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from shlex import join
 from time import monotonic_ns
@@ -9,32 +10,28 @@ from typing import TYPE_CHECKING
 
 from click import UsageError as ClickUsageError
 
+from ...capture.file.writer import Writer
 from ...live.mock.handover import Handover
 from ...live.upstream.pass_through import PassThroughThread
 from ...replay.mock.pass_through import PassThrough
+from ...replay.mock.replies import RecordedReplies
 from ...transcript.decoder import stdio_framing
 from ...transcript.mcp.methods import INITIALIZE
+from ...transcript.message import Message
+from ...transcript.model import Transcript
+from ...wire.framing import StdioFraming
 from ...wire.lines import Lines
 from ..capture_options import UsageError
 from ..new_capture import nowhere
-from ..replay.target import target_of
+from ..replay.target import Target, http_client, target_of
+from .options import MockOptions
 from .session import say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...capture.file.writer import Writer
     from ...live.mock.http.client_pass_through import ClientPassThroughs
-    from ...live.upstream.pass_through import Courier
-    from ...live.upstream.protocol import UpstreamClient
+    from ...live.upstream.protocol import ServerListener, UpstreamClient
     from ...replay.mock.on_miss import MissPolicy
-    from ...replay.mock.replies import RecordedReplies
     from ...replay.mock.script import Script
-    from ...transcript.message import Message
-    from ...transcript.model import Transcript
-    from ...wire.framing import StdioFraming
-    from ..replay.target import Target
-    from .options import MockOptions
 
 
 class LiveServer:
@@ -61,8 +58,8 @@ class LiveServer:
         """True if its messages belong to the stream of a request."""
         return self._target is not None and self._target.transport == "streamable"
 
-    def make(self, courier: Courier) -> UpstreamClient:
-        """Make a client of it, which reports to `courier`. The mock records its messages."""
+    def make(self, listener: ServerListener) -> UpstreamClient:
+        """Make a client of it, which reports to `listener`. The mock records its messages."""
         if self._target is None:
             from ...live.upstream.pass_through import PATIENCE_S
             from ...live.upstream.stdio import StdioClient
@@ -71,27 +68,11 @@ class LiveServer:
                 self._argv,
                 sink=nowhere,
                 now_ns=monotonic_ns,
-                on_message=courier.on_message,
-                on_lost=courier.on_lost,
-                on_failed=courier.on_failed,
-                on_stderr=courier.on_stderr,
+                listener=listener,
                 patience_s=PATIENCE_S,
                 framing=self._framing,
             )
-        from ...live.upstream.sse import SseClient
-        from ...live.upstream.streamable import StreamableClient
-
-        kind = SseClient if self._target.transport == "sse" else StreamableClient
-        return kind(
-            self._target.url,
-            sink=nowhere,
-            now_ns=monotonic_ns,
-            on_message=courier.on_message,
-            on_lost=courier.on_lost,
-            on_failed=courier.on_failed,
-            headers=[(name.encode(), value.encode("latin-1", "replace")) for name, value in self._target.fields],
-            tls=self._target.tls,
-        )
+        return http_client(self._target, sink=nowhere, now_ns=monotonic_ns, listener=listener)
 
 
 def live_server(
@@ -164,7 +145,9 @@ def _opening(replies: RecordedReplies) -> Message | None:
 
 def tell(text: str) -> None:
     """Write a sentence about the live server to stderr."""
-    say(f"mcpspy mock: {text}")
+    from ...views.text.escape import without_logins
+
+    say(f"mcpspy mock: {without_logins(text)}")
 
 
 def _show(data: bytes) -> None:

@@ -6,14 +6,15 @@ A client waits for a mock on stdio, so most is imported when it is needed.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, takewhile
+from typing import TYPE_CHECKING, Any
 
+from ...records import Header
 from ..capture_options import UsageError
-from .options import USAGE
+from .options import USAGE, MockOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from ...errors import McpspyError
     from ...replay.compare.ignore import Ignore
     from ...replay.mock.match_key import MatchRules, Strictness
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from ...replay.mock.replies import RecordedReplies
     from ...transcript.model import Exchange, Transcript
     from ..new_capture import CaptureStart
-    from .options import MockOptions
 
 
 def paths_of(whats: Iterable[str]) -> list[str]:
@@ -36,13 +36,14 @@ def _paths(what: str) -> tuple[str, ...]:
         return (what,)  # without the catalog of all captures, whose import a client would wait for
     from ...capture.store.address import STDIN, resolve
     from ...errors import AddressError
+    from ..fifo import announced
 
     address = resolve(what, skips_replays=True, skips_mocks=True)  # else a second mock would serve the capture of the first
     if STDIN in address.captures:
         raise AddressError(what, "a mock reads its client from standard input; name a file")
     if address.rows is not None:
         raise AddressError(what, "a mock serves whole captures; leave out the rows")
-    return address.captures
+    return announced(address.captures)
 
 
 def recorded_server(paths: Iterable[str], what: str, *, over_http: bool = False) -> tuple[Transcript, RecordedReplies]:
@@ -63,9 +64,15 @@ def recorded_server(paths: Iterable[str], what: str, *, over_http: bool = False)
 
 
 def matcher(
-    exchanges: Iterable[Exchange], options: MockOptions, rules: Callable[[Strictness, Ignore], MatchRules] | None = None
+    exchanges: Iterable[Exchange],
+    options: MockOptions,
+    rules: Callable[[Strictness, Ignore], MatchRules] | None = None,
+    paths: Sequence[str] = (),
 ) -> RequestMatcher:
-    """Make the matcher of recorded requests that the options ask for, by the rules of MCP or others. Raises: PathError."""
+    """Make the matcher of recorded requests that the options ask for, by the rules of MCP or others. Raises: PathError.
+
+    `paths` are the captures that are served.
+    """
     from ...replay.mock.match_key import RequestRules, Strictness
     from ...replay.mock.matching import RequestMatcher, Reuse
 
@@ -75,7 +82,44 @@ def matcher(
         ignore=options.ignore,
         reuse=Reuse(options.reuse),
         rules=rules or RequestRules,
+        siblings=lambda: siblings(paths),
     )
+
+
+def siblings(paths: Sequence[str]) -> tuple[str, ...]:
+    """List captures beside these that were to have the same name, and are of the same server, started by the same client."""
+    served = set(map(os.path.realpath, paths))
+    others: dict[str, None] = {}
+    for path in paths:
+        start = _server_start(path)
+        if start is not None:
+            unserved = (other for other in _series(path) if os.path.realpath(other) not in served)
+            others.update((other, None) for other in unserved if _server_start(other) == start)
+    return tuple(others)
+
+
+def _series(path: str) -> Iterator[str]:
+    """Yield the captures whose names a tap chose as it did this one's: `x.mcpspy`, `x-2.mcpspy`, `x-3.mcpspy`, …."""
+    stem, extension = os.path.splitext(path)
+    first, _, number = stem.rpartition("-")
+    for base in (stem, first) if number.isdigit() else (stem,):
+        names = (f"{base}{f'-{n}' if n > 1 else ''}{extension}" for n in count(1))
+        yield from takewhile(os.path.isfile, names)
+
+
+def _server_start(path: str) -> tuple[str, dict[str, Any]] | None:
+    """Return the label and the parent process of a capture's server; None if they cannot be read.
+
+    A FIFO is not opened: what it held was read, and opening it would wait for another writer.
+    """
+    from ...capture.file.reader import read
+    from ...errors import McpspyError
+
+    try:
+        header = next(read(path), None) if os.path.isfile(path) else None
+    except (McpspyError, OSError):
+        return None
+    return (header.label, header.parent) if isinstance(header, Header) and header.parent else None
 
 
 def miss_policy(replies: RecordedReplies, options: MockOptions) -> MissPolicy:
@@ -89,7 +133,7 @@ def capture_start(options: MockOptions, transcript: Transcript, wall_ns: int, be
     """Gather the facts about the mock's own capture."""
     from ..new_capture import CaptureStart
 
-    header = next((source for source in transcript.captures if not source.is_model), transcript.captures[0]).header
+    header = next((capture for capture in transcript.captures if not capture.is_model), transcript.captures[0]).header
     return CaptureStart(
         wall_ns=wall_ns,
         begin_ns=begin_ns,
@@ -103,19 +147,19 @@ def capture_start(options: MockOptions, transcript: Transcript, wall_ns: int, be
 
 def capture_ids(transcript: Transcript) -> list[str]:
     """List the ids of the captures that a mock serves, for the header of its own."""
-    return [source.header.capture_id for source in transcript.captures if source.header]
+    return [capture.header.capture_id for capture in transcript.captures if capture.header]
 
 
 def refused(error: UsageError | McpspyError | OSError) -> int:
     """Report why nothing is served. Returns the exit status."""
-    if isinstance(error, OSError):
-        say(f"mcpspy: {error.filename}: {error.strerror}")
-        return 2
+    from ...views.text.escape import without_logins
+
+    text = without_logins(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error))
     if isinstance(error, UsageError):
-        say(f"mcpspy mock: {error}\n{USAGE}")
+        say(f"mcpspy mock: {text}\n{USAGE}")
         return 2
-    say(f"mcpspy: {error}")
-    return error.exit_status
+    say(f"mcpspy: {text}")
+    return 2 if isinstance(error, OSError) else error.exit_status
 
 
 def report_miss(miss: Miss) -> None:

@@ -1,13 +1,11 @@
 """`mcpspy proxy --all`: taps at all reserved ports, also at those that are reserved meanwhile, until a signal comes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
 
 import click
 
@@ -18,9 +16,6 @@ from ...setup.ports import read_reserved_ports
 from ..new_capture import report
 from .listening import allow_many_connections
 from .taps import Taps, TapSettings
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 RETRY_S = 1.0
 """The time between attempts at a port that is taken."""

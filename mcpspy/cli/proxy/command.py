@@ -115,7 +115,7 @@ def _tls(*, insecure: bool, ca: str | None) -> ssl.SSLContext:
     "endpoints",
     metavar="ORIGIN",
     multiple=True,
-    help="Rewrite `endpoint` events with this origin too. Repeatable.",
+    help="Rewrite `endpoint` events and `Location` with this origin too. Repeatable.",
 )
 @click.option("--allow-remote", is_flag=True, help="Allow --listen with an address that other machines can reach.")
 @click.option(

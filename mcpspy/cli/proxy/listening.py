@@ -1,27 +1,20 @@
 """The parts that verbs share that listen: the address, the number of connections, and the capture of what passes over HTTP."""
 
-from __future__ import annotations
-
 import resource
 from _thread import start_new_thread
+from collections.abc import Callable
 from time import sleep
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
+from ...capture.file.writer import Writer
 from ...capture.redaction.redactor import NoRedaction, Redactor
 from ...capture.redaction.sink import RedactingSink
 from ...capture.store.folder import key
 from ...live.http.listener import after_origin, authority
+from ...live.http.tap import HttpTap
+from ...records import Sink
 from ..capture_options import UsageError
-from ..new_capture import open_writer, with_quota_guard
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from ...capture.file.writer import Writer
-    from ...live.http.tap import HttpTap
-    from ...records import Sink
-    from ..new_capture import CaptureStart
+from ..new_capture import CaptureStart, open_writer, with_quota_guard
 
 DEFAULT_LISTEN = "127.0.0.1:8765"
 
@@ -74,7 +67,7 @@ def redactor_of(start: CaptureStart) -> Redactor | NoRedaction:
 
 
 def begin_capture(
-    source: Recordable, start: CaptureStart, redactor: Redactor | NoRedaction, tapped: dict[str, Any], *, is_guarded: bool
+    recordable: Recordable, start: CaptureStart, redactor: Redactor | NoRedaction, tapped: dict[str, Any], *, is_guarded: bool
 ) -> tuple[Writer | None, str]:
     """Begin the capture of a tap or mock over HTTP. Returns its writer and path; None if it cannot be created.
 
@@ -84,7 +77,7 @@ def begin_capture(
     if writer is not None:
         writer.later = with_quota_guard(sync_later, writer, path) if is_guarded else sync_later
         writer(())  # the header at once, so that `list` and `show -f` see it
-        source.record_to(writer if isinstance(redactor, NoRedaction) else RedactingSink(writer, redactor))
+        recordable.record_to(writer if isinstance(redactor, NoRedaction) else RedactingSink(writer, redactor))
     return writer, path
 
 

@@ -3,16 +3,15 @@
 The processes are forks of this one: they start at once and share its modules. When this one ends, in whatever way, they end too.
 """
 
-from __future__ import annotations
-
 import os
 import signal
+import ssl
 import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from select import EPOLLIN
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -21,15 +20,11 @@ from ...capture.store.folder import key
 from ...errors import TapError
 from ...live.http.listener import after_origin, origin
 from ...live.http.tap import HttpTap
+from ...setup.ports import ReservedPort
 from ...setup.wrapping import HOST, local_origin
 from ...views.text.escape import safe_text
 from ..new_capture import CaptureStart, report
 from .listening import record_tap
-
-if TYPE_CHECKING:
-    import ssl
-
-    from ...setup.ports import ReservedPort
 
 STOP_S = 5.0
 """The time that taps have to close their connections."""

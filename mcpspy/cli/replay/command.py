@@ -4,36 +4,41 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from math import isfinite
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
+from ...capture.store.address import STDIN
+from ...capture.store.folder import captures_folder
 from ...records import SERVER
+from ...replay.client.counterpart import PlayedPlan, compared_sides
 from ...replay.client.outgoing import Effects, planned_messages
 from ...replay.client.player import TIMEOUT_NS
+from ...replay.compare.compare import Comparison, compare
 from ...replay.compare.ignore import Ignore
 from ...replay.json.overrides import override_edits, override_of
 from ...replay.mock.content import VOLATILE
 from ...replay.mock.match_key import Strictness
 from ...replay.mock.matching import RequestMatcher
-from ...views.compare.replay_report import changing_calls, intent, plan_lines
-from ...views.json.replay import plans_json
-from ...views.text.escape import safe_text
+from ...views.compare.comparison import comparison_lines, next_lines
+from ...views.compare.replay_report import changing_calls, end_lines, intent, plan_lines, report_lines
+from ...views.json.replay import plans_json, replay_object, replays_json
+from ...views.text.escape import safe_text, without_logins
+from ...wire.edits import ValueEdit
 from ..capture_options import NO_FILE
 from ..screen import Screen, say
 from ..transcripts import DEFAULT_WHAT, WhatCommand
-from .outcome import NOT_SENT, SAME, print_outcome
-from .play import PlaySettings, play
-from .selection import select_requests
-from .target import AUTHORIZATION, confirm, missing_fields, target_of, tls
+from .play import PlayResult, PlaySettings, play
+from .selection import ReplaySelection, select_requests
+from .target import AUTHORIZATION, Target, confirm, missing_fields, target_of, tls
 
 if TYPE_CHECKING:
     from ...replay.condition import Condition
-    from ...wire.edits import ValueEdit
-    from .play import PlayResult
-    from .selection import ReplaySelection
-    from .target import Target
+
+SAME, DIFFERENT, NOT_SENT, NO_SERVER, STOPPED = 0, 1, 2, 4, 130
 
 MAX_RUNS = 200
 """The default number of servers that --until starts: to find 10 of 60 requests takes about 80."""
@@ -65,7 +70,8 @@ class ReplayCommand(WhatCommand):
 @click.option(
     "--transport",
     type=click.Choice(["streamable", "sse"]),
-    help="The transport of the URL. The default is the recorded one, else a guess from the URL.",
+    help="The transport of the URL. The default is that of the recorded URL; else a path that ends in /mcp or /sse decides; "
+    "else `initialize` is tried over Streamable HTTP, then over HTTP+SSE.",
 )
 @click.option(
     "--header",
@@ -82,15 +88,17 @@ class ReplayCommand(WhatCommand):
     "overrides",
     metavar="PATH=JSON",
     multiple=True,
-    help="Send another value: '$.arguments.path=\"/srv\"'. Repeatable.",
+    help="Replace a value of the params before sending: '$.arguments.path=\"/srv\"' is a JSON path and the new value as JSON. "
+    "Repeatable.",
 )
 @click.option(
     "--carry",
     "carried",
     metavar="VALUE",
     multiple=True,
-    help="A value that the server makes up, to be taken from its live answers into later requests: a path such as "
-    "'$.structuredContent.id', the name of a member, or the recorded value as '\"h1\"'. Repeatable.",
+    help="Name a value that the server makes up anew each time, such as an id. Requests then send the value of the live answer "
+    "instead of the recorded one. VALUE is a JSON path in the result ($.structuredContent.id), the name of a member (id), or the "
+    "recorded value as JSON ('\"h1\"'). Repeatable.",
 )
 @click.option(
     "--until",
@@ -122,7 +130,7 @@ class ReplayCommand(WhatCommand):
     type=click.Choice([strictness.value for strictness in Strictness]),
     default=Strictness.DEFAULT.value,
     show_default=True,
-    help="How closely a request of the server must match a recorded one, to get its answer.",
+    help="How closely a request from the live server must match a recorded one to get its recorded answer.",
 )
 @click.option(
     "--ignore",
@@ -208,6 +216,7 @@ def _settings(
     label: str | None,
     capture: str | None,
 ) -> PlaySettings:
+    replayed_label = selection.label.removesuffix(SUFFIX)
     return PlaySettings(
         target=target,
         answers=answers,
@@ -215,7 +224,8 @@ def _settings(
         edits=edits,
         speed=speed,
         timeout_ns=int(timeout * NS),
-        label=label or f"{selection.label.removesuffix(SUFFIX) or 'server'}{SUFFIX}",
+        label=label or f"{replayed_label or 'server'}{SUFFIX}",
+        replayed_label=replayed_label,
         redact="none" if selection.is_verbatim else "credentials",
         capture=os.path.abspath(capture) if capture else None,  # whatever folder a recorded server is started in
         ids=selection.ids,
@@ -276,3 +286,86 @@ def _rehearse(
         say(f"mcpspy: {intent(selection.plans, effects, str(target))}")
         screen.lines(plan_lines(messages, unsent, screen.width))
     return NOT_SENT if any(message.refused for message in messages) else SAME
+
+
+def print_outcome(
+    selection: ReplaySelection, results: Sequence[PlayResult], rules: tuple[str, ...], *, as_json: bool, target: Target
+) -> int:
+    """Print the outcome of each plan; `rules` are JSON paths to ignore. Returns the exit status."""
+    comparisons = [_comparison(selection, result, rules) for result in results]
+    status = max(_status(result, comparison) for result, comparison in zip(results, comparisons, strict=True))
+    for result in results:
+        if result.failure is not None:
+            say(f"mcpspy: {safe_text(without_logins(str(result.failure)))}")
+        for missing in result.not_correlated:
+            say(f"mcpspy: {safe_text(missing)}; sent as it was recorded")
+    if as_json:
+        clients = [
+            replay_object(result.report, result.path, comparison)
+            for result, comparison in zip(results, comparisons, strict=True)
+        ]
+        sys.stdout.write(replays_json(target.facts, clients, status))
+        return status
+    screen = Screen()
+    recorded = {exchange.row: exchange for exchange in selection.transcript.exchanges}
+    for number, (result, comparison) in enumerate(zip(results, comparisons, strict=True)):
+        if number:
+            screen.lines([[]])
+        if result.failure is None:
+            screen.lines(end_lines(result.report, len(result.plan.sends), screen.width))
+        if _status(result, comparison) == NO_SERVER:
+            continue
+        if comparison.whole or comparison.servers:
+            screen.lines(comparison_lines(comparison, width=screen.width))
+        else:
+            say("mcpspy: the messages were sent. None of them is a request, so there is nothing to compare.")
+        screen.lines(report_lines(result.report, recorded, screen.width))
+        for line in next_lines(comparison, _quoted_path(selection.path), _replay_name(results, number), screen.width):
+            screen.advise(line)
+    if status == NO_SERVER:
+        _advise_transport(target, results)
+    return status
+
+
+def _advise_transport(target: Target, results: Sequence[PlayResult]) -> None:
+    """Name the other transport, if a server answered over HTTP but did not speak the one that was chosen."""
+    other = {"sse": "streamable", "streamable": "sse"}.get(target.transport)
+    transactions = [
+        transaction
+        for result in results
+        for capture in result.transcript.captures
+        for transaction in capture.transactions.values()
+    ]
+    if other and any(transaction.status for transaction in transactions):
+        spoken = "HTTP+SSE" if target.transport == "sse" else "Streamable HTTP"
+        say(f"mcpspy: this was over {spoken}; --transport {other} tries the other transport of HTTP")
+
+
+def _quoted_path(path: str) -> str:
+    """Quote the path of the capture; empty for standard input, which cannot be read again."""
+    return "" if path == STDIN else quote(path)
+
+
+def _replay_name(results: Sequence[PlayResult], number: int) -> str:
+    """Name the capture of a replay: `@` for the last one, if it is in the store, as it is the newest recording."""
+    path = results[number].path
+    is_newest = number == len(results) - 1 and os.path.dirname(path) == os.path.abspath(captures_folder())
+    return "@" if is_newest else quote(path)
+
+
+def _comparison(selection: ReplaySelection, result: PlayResult, rules: tuple[str, ...]) -> Comparison:
+    played = PlayedPlan(plan=result.plan, report=result.report, selected=selection.selected, restore=result.run.as_recorded)
+    return compare(*compared_sides(selection.transcript, result.transcript, played), rules)
+
+
+def _status(result: PlayResult, comparison: Comparison) -> int:
+    """Choose the worst status: an interruption, no server, a message that lacked a value, a difference."""
+    if result.report.stopped is not None:
+        return STOPPED
+    was_answered = any(request.response is not None for request in result.plan.requests)
+    if result.failure is not None or (result.report.lost and not result.report.heard and was_answered):
+        return NO_SERVER
+    if result.report.withheld:
+        return NOT_SENT
+    is_cut_short = bool(result.report.lost) and len(result.report.unsent) > len(result.plan.left_out)
+    return DIFFERENT if comparison.different or is_cut_short else SAME

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING
 
 from ...capture.file.reader import read
+from ...capture.file.writer import Writer
 from ...capture.redaction.redactor import NoRedaction, Redactor
 from ...capture.redaction.sink import RedactingSink
 from ...capture.store.folder import key
 from ...errors import ReplayError, UpstreamError
+from ...live.upstream.protocol import ServerListener, UpstreamClient
 from ...live.upstream.replay_client import run_replay_client
 from ...live.upstream.stdio import StdioClient
 from ...replay.client.answering import RecordedAnswers
+from ...replay.client.correlate.model import Correlations
 from ...replay.client.correlate.run import CorrelationRun
-from ...replay.client.player import PlanPlayer
+from ...replay.client.plan import Plan
+from ...replay.client.player import PlanPlayer, Report
+from ...replay.mock.matching import RequestMatcher
+from ...transcript.model import Transcript
 from ...transcript.transcribe import transcribe
+from ...wire.edits import ValueEdit
 from ..new_capture import CaptureStart, open_writer
+from .target import Target, http_client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ...capture.file.writer import Writer
-    from ...live.upstream.protocol import UpstreamClient
-    from ...live.upstream.replay_client import ReplayClient
     from ...records import Sink
-    from ...replay.client.correlate.model import Correlations
-    from ...replay.client.plan import Plan
-    from ...replay.client.player import Report
-    from ...replay.mock.matching import RequestMatcher
-    from ...transcript.model import Transcript
-    from ...wire.edits import ValueEdit
-    from .target import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +44,8 @@ class PlaySettings:
     speed: float
     timeout_ns: int
     label: str
+    replayed_label: str
+    """The label of the recorded server, with whose baseline the new capture is compared."""
     redact: str
     capture: str | None = None
     ids: tuple[str, ...] = ()
@@ -98,7 +97,7 @@ def play(plan: Plan, settings: PlaySettings, number: int = 0) -> PlayResult:
     try:
         run_replay_client(
             player,
-            lambda replay_client: _upstream_client(plan, settings.target, replay_client, sink, now_ns),
+            lambda listener: _upstream_client(plan, settings.target, listener, sink, now_ns),
             sink=sink,
             now_ns=now_ns,
             is_process=not settings.target.url,
@@ -142,10 +141,9 @@ def _open_capture(settings: PlaySettings, redactor: Redactor | NoRedaction, begi
 
 
 def _upstream_client(
-    plan: Plan, target: Target, replay_client: ReplayClient, sink: Sink, now_ns: Callable[[], int]
+    plan: Plan, target: Target, listener: ServerListener, sink: Sink, now_ns: Callable[[], int]
 ) -> UpstreamClient:
-    """Make the client of the server, which reports to `replay_client`."""
-    on_message, on_lost, on_failed = replay_client.on_message, replay_client.on_lost, replay_client.on_failed
+    """Make the client of the server, which reports to `listener`."""
     if target.transport == "stdio":
         if target.cwd:
             os.chdir(target.cwd)  # of the recorded command, whose words may be relative paths
@@ -153,44 +151,17 @@ def _upstream_client(
             target.argv,
             sink=sink,
             now_ns=now_ns,
-            on_message=on_message,
-            on_lost=on_lost,
-            on_failed=on_failed,
+            listener=listener,
             framing=target.framing,
         )
-    headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in target.fields]
-    if target.transport == "sse":
-        from ...live.upstream.sse import SseClient
-
-        return SseClient(
-            target.url,
-            sink=sink,
-            now_ns=now_ns,
-            on_message=on_message,
-            on_lost=on_lost,
-            on_failed=on_failed,
-            headers=headers,
-            tls=target.tls,
-        )
-    from ...live.upstream.streamable import StreamableClient
-
-    return StreamableClient(
-        target.url,
-        sink=sink,
-        now_ns=now_ns,
-        on_message=on_message,
-        on_lost=on_lost,
-        on_failed=on_failed,
-        headers=headers,
-        listen=plan.listens,
-        tls=target.tls,
-    )
+    return http_client(target, sink=sink, now_ns=now_ns, listener=listener, listen=plan.listens)
 
 
 def _tapped(settings: PlaySettings, redactor: Redactor | NoRedaction) -> dict[str, object]:
     """Describe the server for the header of the capture."""
     target = settings.target
+    replayed = {"replay": settings.ids, "replayed_label": settings.replayed_label}
     if target.url:
-        return {"transport": "http", "url": redactor.url(target.url), "listen": "", "replay": settings.ids}
+        return {"transport": "http", "url": redactor.url(target.url), "listen": "", **replayed}
     argv = redactor.argv(list(target.argv))
-    return {"transport": "stdio", "argv": argv, "env": sorted(os.environ), "replay": settings.ids}
+    return {"transport": "stdio", "argv": argv, "env": sorted(os.environ), **replayed}

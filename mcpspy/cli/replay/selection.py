@@ -1,23 +1,16 @@
 """The selection of a replay: the capture that WHAT names, and the requests that rows and `--only` select from it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ...errors import AddressError, ReplayError
 from ...records import CLIENT
+from ...replay.client.correlate.model import Correlations
 from ...replay.client.correlate.reader import read_correlations
+from ...replay.client.plan import Plan
 from ...replay.client.read_plan import read_plans
-from ...transcript.model import Exchange, Numbered
-from ...views.timeline.timeline import rows_between
+from ...transcript.model import CaptureInfo, Exchange, Numbered, Transcript
 from ..filter_option import combined_filter, filter_rows
-from ..transcripts import row_of, select_captures, transcript_of
-
-if TYPE_CHECKING:
-    from ...replay.client.correlate.model import Correlations
-    from ...replay.client.plan import Plan
-    from ...transcript.model import CaptureInfo, Transcript
+from ..transcripts import select_captures, transcript_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +66,11 @@ def select_requests(what: str, only: tuple[str, ...], carried: tuple[str, ...]) 
     plans = [plan for plan in all_plans if plan.sends]
     if not plans:
         raise ReplayError(what, _why_no_plan(all_plans))
-    rows = None
-    if captures.rows is not None:
-        row_of(transcript, what, captures.rows[0])
-        rows = rows_between(transcript.rows, captures.rows)
-    if condition is not None:
-        rows = filter_rows(condition, transcript, transcript.rows if rows is None else rows).rows
     selected = None
-    if rows is not None:
+    if captures.rows is not None or condition is not None:
+        rows = captures.rows_in(transcript)
+        if condition is not None:
+            rows = filter_rows(condition, transcript, rows).rows
         numbers = frozenset(row.row for row in rows if isinstance(row, Numbered))
         selected = numbers & {send.row for plan in plans for send in plan.sends}
         if not selected:

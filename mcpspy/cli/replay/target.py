@@ -7,27 +7,34 @@ import re
 import sys
 from dataclasses import dataclass
 from shlex import join
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import click
 
 from ...transcript.decoder import stdio_framing
 from ...transcript.http.transaction import ScopeKind
-from ...views.text.escape import safe_text
+from ...transcript.model import CaptureInfo
+from ...views.text.escape import safe_text, without_logins
+from ...wire.framing import StdioFraming
 from ...wire.lines import Lines
 from ..screen import say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from ssl import SSLContext
 
-    from ...transcript.model import CaptureInfo
-    from ...wire.framing import StdioFraming
+    from ...live.upstream.protocol import ServerListener, UpstreamClient
+    from ...records import Sink
 
-Transport: TypeAlias = Literal["stdio", "streamable", "sse"]
+Transport: TypeAlias = Literal["stdio", "streamable", "sse", "http"]
+"""`http` is one of the two over HTTP, whichever the server turns out to speak."""
 
 AUTHORIZATION = "MCPSPY_AUTHORIZATION"
 """The environment variable with an `Authorization` field that should be in no process list. Only a URL from --url gets it."""
+
+_BY_PATH: Final[dict[str, Transport]] = {"sse": "sse", "mcp": "streamable"}
+"""Transports by the end of the URL's path."""
 
 MAX_LISTED = 20
 
@@ -64,7 +71,7 @@ class Target:
 
     def __str__(self) -> str:
         """The URL or the command, for people."""
-        return self.url or join(self.argv)
+        return without_logins(self.url) or join(self.argv)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -73,26 +80,26 @@ class Target:
 
 
 def target_of(
-    source: CaptureInfo,
+    capture: CaptureInfo,
     command: tuple[str, ...],
     url: str | None,
     transport: str | None,
     fields: tuple[str, ...],
     tls: SSLContext | None = None,
 ) -> Target:
-    """Choose the server of a replay of `source`. Raises: click.UsageError."""
+    """Choose the server of a replay of `capture`. Raises: click.UsageError."""
     if command and url:
         raise click.UsageError("Name the server by its command after --, or by --url, not by both.")
     if command and (transport or fields):
         raise click.UsageError(f"--{'transport' if transport else 'header'} is for a server with a URL; add --url.")
     if command:
-        return Target(transport="stdio", argv=command, framing=stdio_framing([source]))
-    tapped = source.header.tapped if source.header else {}
+        return Target(transport="stdio", argv=command, framing=stdio_framing([capture]))
+    tapped = capture.header.tapped if capture.header else {}
     recorded_url = str(tapped.get("url") or "")
     if url or recorded_url:
         checked = _url(url or recorded_url, is_recorded=not url)
         return Target(
-            transport=_transport(source, checked, transport),
+            transport=_transport(capture, checked, transport),
             url=checked,
             fields=_fields(fields, os.environ.get(AUTHORIZATION) if url else None),
             is_recorded=not url,
@@ -106,10 +113,25 @@ def target_of(
         raise click.UsageError(
             f"The recorded command has redacted values. Name it again, as in mcpspy replay … -- {safe_text(join(words))}"
         )
-    cwd = source.header.cwd if source.header else ""
+    cwd = capture.header.cwd if capture.header else ""
     return Target(
-        transport="stdio", argv=words, cwd=cwd if os.path.isdir(cwd) else "", is_recorded=True, framing=stdio_framing([source])
+        transport="stdio", argv=words, cwd=cwd if os.path.isdir(cwd) else "", is_recorded=True, framing=stdio_framing([capture])
     )
+
+
+def http_client(
+    target: Target, *, sink: Sink, now_ns: Callable[[], int], listener: ServerListener, listen: bool = True
+) -> UpstreamClient:
+    """Make a client of a server with a URL. With `listen` it opens the server stream (GET) of Streamable HTTP."""
+    from ...live.upstream.probing import ProbingClient
+    from ...live.upstream.sse import SseClient
+    from ...live.upstream.streamable import StreamableClient
+
+    headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in target.fields]
+    if target.transport == "sse":
+        return SseClient(target.url, sink=sink, now_ns=now_ns, listener=listener, headers=headers, tls=target.tls)
+    kind = ProbingClient if target.transport == "http" else StreamableClient
+    return kind(target.url, sink=sink, now_ns=now_ns, listener=listener, headers=headers, listen=listen, tls=target.tls)
 
 
 def tls(*, insecure: bool, ca: str | None) -> SSLContext | None:
@@ -125,16 +147,16 @@ def tls(*, insecure: bool, ca: str | None) -> SSLContext | None:
     return context
 
 
-def missing_fields(source: CaptureInfo, target: Target) -> list[str]:
+def missing_fields(capture: CaptureInfo, target: Target) -> list[str]:
     """List header fields that the recorded client added, such as a login, and that are not given now."""
-    given = {name.lower() for name, _ in target.fields}
+    sent = {name.lower() for name, _ in target.fields}
     missing: dict[str, str] = {}
-    for transaction in source.transactions.values() if target.url else ():
+    for transaction in capture.transactions.values() if target.url else ():
         request = transaction.request
         lines = () if request is None else request.opened.head.split(b"\r\n")[1:]
         for line in lines:
             name = line.partition(b":")[0].decode("latin-1").strip()
-            if name and not _of_every_client(name.lower()) and name.lower() not in given:
+            if name and not _of_every_client(name.lower()) and name.lower() not in sent:
                 missing.setdefault(name.lower(), name)
     return [missing[name] for name in sorted(missing)]
 
@@ -191,14 +213,14 @@ def _url(text: str, *, is_recorded: bool) -> str:
     return text
 
 
-def _transport(source: CaptureInfo, url: str, named: str | None) -> Transport:
-    """Choose the transport: the one that was named, else the recorded one, else by the form of the URL."""
+def _transport(capture: CaptureInfo, url: str, named: str | None) -> Transport:
+    """Choose the transport: the one that was named, else that of the recorded URL, else by the path of the URL."""
     if named is not None:
         return "sse" if named == "sse" else "streamable"
-    kinds = {transaction.scope.kind for transaction in source.transactions.values()}
-    if kinds:
-        return "sse" if ScopeKind.STREAM in kinds else "streamable"
-    return "sse" if urlsplit(url).path.rstrip("/").endswith("/sse") else "streamable"
+    if capture.transactions and capture.header and url == capture.header.tapped.get("url"):
+        is_sse = any(transaction.scope.kind is ScopeKind.STREAM for transaction in capture.transactions.values())
+        return "sse" if is_sse else "streamable"
+    return _BY_PATH.get(urlsplit(url).path.rstrip("/").rpartition("/")[2], "http")
 
 
 def _fields(texts: tuple[str, ...], authorization: str | None) -> tuple[tuple[str, str], ...]:

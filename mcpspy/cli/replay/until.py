@@ -1,7 +1,5 @@
 """`mcpspy replay --until CONDITION`: search the fewest recorded messages with which the condition still holds."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
@@ -9,26 +7,22 @@ import time
 from dataclasses import replace
 from shlex import join, quote
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import click
 
 from ...capture.store.folder import create
+from ...replay.client.correlate.model import Correlations
+from ...replay.client.plan import Plan
 from ...replay.client.player import Report
+from ...replay.condition import Condition, Occurrence
 from ...replay.shrink import Shrinker, ShrinkResult, is_handshake_answered, live_exchanges, sends_after_handshake
+from ...transcript.model import Transcript
 from ...views.compare.shrink import shrunk_json, shrunk_lines, shrunk_next_lines
-from ...views.text.escape import one_line, safe_text
+from ...views.text.escape import one_line, safe_text, without_logins
 from ...views.text.units import counted
 from ..screen import Screen, say
-from .play import play
-
-if TYPE_CHECKING:
-    from ...replay.client.correlate.model import Correlations
-    from ...replay.client.plan import Plan
-    from ...replay.condition import Condition, Occurrence
-    from ...transcript.model import Transcript
-    from .play import PlayResult, PlaySettings
-    from .target import Target
+from .play import PlayResult, PlaySettings, play
+from .target import Target
 
 FOUND, NOT_HAPPENED, NO_SERVER, STOPPED = 0, 1, 4, 130
 
@@ -205,7 +199,7 @@ def _report_nothing(search: _UntilSearch, recorded: Transcript, *, as_json: bool
         written = search.condition.written
         sys.stdout.write(shrunk_json(None, written, "", of=of, runs=shrinking.runs, unresolved=shrinking.unresolved))
     if search.failure:
-        say(f"mcpspy: {safe_text(search.failure)}")
+        say(f"mcpspy: {safe_text(without_logins(search.failure))}")
         return NO_SERVER
     written = one_line(search.condition.written)
     say(f"mcpspy: {written} does not happen with all {counted(len(search.sends), 'message')}, so there is nothing to reduce.")
@@ -220,8 +214,8 @@ def _keep(path: str, settings: PlaySettings) -> str:
     fd, kept = create(named, settings.label, wall_ns=time.time_ns())
     if named and kept != named:
         say(f"mcpspy: {named} exists; recording to {kept}")
-    with open(fd, "wb") as to, open(path, "rb") as source:
-        shutil.copyfileobj(source, to)
+    with open(fd, "wb") as copy, open(path, "rb") as original:
+        shutil.copyfileobj(original, copy)
     return os.path.abspath(kept)
 
 

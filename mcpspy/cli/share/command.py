@@ -3,26 +3,26 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from shutil import copyfileobj
+from tempfile import TemporaryFile
+from typing import Any, TypeAlias
 
 import click
 
+from ...capture.file.reader import read
 from ...capture.store.address import STDIN
-from ...capture.store.folder import EXTENSION, key
+from ...capture.store.folder import EXTENSION
 from ...errors import ShareError
-from ...replay.compare.ignore import Ignore
+from ...records import Record
 from ...sharing.excerpt import Excerpt
-from ...sharing.finder import FinderOptions
-from ...sharing.known import KnownValues
-from ...sharing.names import SecretNames
-from ...sharing.user_paths import UserPaths
+from ...views.store.leaks import CaptureLeaks
 from ...views.text.units import counted
-from ...views.timeline.timeline import rows_between
 from ..screen import say
-from ..transcripts import CaptureSelection, WhatCommand, row_of, select_captures, transcript_of
-from .copy import Copier, Original, Pseudonyms, ShareResult, spooled
-from .environment import named_values, people, secret_variables
+from ..transcripts import CaptureSelection, WhatCommand, records_of, select_captures, transcript_of
+from .copy import Copier, Original, ShareResult, copier_of, spooled
+from .verify import leaks_of, report, warn
 
 
 class Pattern(click.ParamType[re.Pattern[str]]):
@@ -62,28 +62,26 @@ class Pattern(click.ParamType[re.Pattern[str]]):
 )
 @click.option("--same-key", is_flag=True, help="Keep the pseudonyms of the store, so that shares can be compared, and linked.")
 @click.option(
-    "--verify", is_flag=True, help="Search OUT, or WHAT without -o, for secrets that are left; exit status 1 if there are any."
+    "--verify",
+    is_flag=True,
+    help="Report all secrets that may be left in OUT, or in WHAT without -o: what only looks random is exit status 1 too.",
 )
 @click.option("--json", "as_json", is_flag=True, help="With --verify: print one JSON document (docs/json.md).")
 def command(
     *,
     what: tuple[str, ...],
     output: str | None,
-    keys: tuple[str, ...],
-    paths: tuple[str, ...],
-    values: tuple[re.Pattern[str], ...],
-    variables: tuple[str, ...],
-    personal: bool,
     keep: tuple[re.Pattern[str], ...],
-    same_key: bool,
     verify: bool,
     as_json: bool,
+    **secrets: Any,
 ) -> int:
     """Copy a capture without its secrets, so that you can show it to others, and it can still be replayed.
 
     Secrets are replaced by pseudonyms in payloads, header fields, URLs, logs and commands. The same secret always gets the same
     pseudonym. mcpspy finds values by the names of their members and parameters, tokens by their form, and what the options name;
-    a value that was found once is replaced everywhere. docs/share.md says what is not searched.
+    a value that was found once is replaced everywhere. docs/share.md says what is not searched. Then the copy is searched for what is
+    left: a known kind of secret is exit status 1.
 
     WHAT is as in `mcpspy show`; `:7..20` copies only these rows and the handshake. Options that name a secret can be repeated.
 
@@ -99,83 +97,44 @@ def command(
     if as_json and not verify:
         raise click.UsageError("--json is for --verify; add that.")
     selection = select_captures(what)
-    searched = selection.paths
-    if output is not None:
-        secrets = _SecretOptions(keys, paths, values, variables, keep, personal=personal)
-        searched = _share(selection, " ".join(what) or "@", output, secrets, same_key=same_key)
-    if not verify:
-        return 0
-    from .verify import report
 
-    return report(searched, keep, as_json=as_json)
+    def search(path: str, records: Iterable[Record]) -> CaptureLeaks:
+        return leaks_of(path, records, keep, has_rows=verify and path != STDIN)
 
-
-class _SecretOptions:
-    """The options that say what is secret."""
-
-    def __init__(
-        self,
-        keys: tuple[str, ...],
-        paths: tuple[str, ...],
-        values: tuple[re.Pattern[str], ...],
-        variables: tuple[str, ...],
-        keep: tuple[re.Pattern[str], ...],
-        *,
-        personal: bool,
-    ) -> None:
-        self._paths = UserPaths(Ignore.of(paths)) if paths else None
-        self._names, self._values, self._keep, self._personal = SecretNames(keys), values, keep, personal
-        self._variables = named_values(variables)
-
-    def finder_options(self, pseudonym: Callable[[bytes], bytes]) -> FinderOptions:
-        """Make the options of the finder."""
-        return FinderOptions(
-            pseudonym=pseudonym,
-            names=self._names,
-            paths=self._paths,
-            values=self._values,
-            keep=self._keep,
-            personal=self._personal,
-        )
-
-    def known(self, pseudonym: Callable[[bytes], bytes]) -> KnownValues:
-        """Collect the values that are known to be secret before a capture is read."""
-        known = KnownValues(pseudonym)
-        for _, value in secret_variables():
-            known.add(value)
-        for value in self._variables:
-            known.add(value, telling=True)
-        if self._personal:
-            for _, value in people():
-                known.add(value, "personal", telling=True)
-        return known
+    if output is None:
+        return report([search(path, records_of(path)) for path in selection.paths], as_json=as_json)
+    searched = _share(selection, " ".join(what) or "@", output, copier_of(keep=keep, **secrets), search)
+    return report(searched, as_json=as_json) if verify else warn(searched)
 
 
-def _share(selection: CaptureSelection, what: str, output: str, secrets: _SecretOptions, *, same_key: bool) -> tuple[str, ...]:
-    """Write the copies. Returns their paths. Raises: ShareError, CaptureError, AddressError, OSError."""
-    pseudonyms = Pseudonyms(key(), same_key=same_key)
-    known = secrets.known(pseudonyms)
-    copier = Copier(secrets.finder_options(pseudonyms), known, pseudonyms)
+_Search: TypeAlias = Callable[[str, Iterable[Record]], CaptureLeaks]
+
+
+def _share(selection: CaptureSelection, what: str, output: str, copier: Copier, search: _Search) -> list[CaptureLeaks]:
+    """Write the copies. Returns what `search` finds in them. Raises: ShareError, CaptureError, AddressError, OSError."""
     with ExitStack() as files:
         originals = [_original(path, files) for path in selection.paths]
-        excerpts = _excerpts(selection, what)
+        excerpts = _excerpts(selection)
         for original, excerpt in zip(originals, excerpts, strict=True):
             copier.learn(original, excerpt)
         copier.learned()
-        if known.left_out:
-            many = counted(known.left_out, "value")
+        if copier.known.left_out:
+            many = counted(copier.known.left_out, "value")
             say(f"mcpspy: too many secrets: {many} of them are replaced only where they were found")
         if output == STDIN:
             if len(originals) > 1:
                 raise ShareError(f"{what} is {len(originals)} captures, which need a folder; name one with -o")
-            _report(copier.copy(originals[0], sys.stdout.buffer, "standard output", excerpts[0]))
+            copy = files.enter_context(TemporaryFile())
+            name = "standard output"
+            report_copy(copier.copy(originals[0], copy, name, excerpts[0]))
+            copy.seek(0)
+            copyfileobj(copy, sys.stdout.buffer)
             sys.stdout.buffer.flush()
-            return ()
-        copies: list[str] = []
-        for original, excerpt, path in zip(originals, excerpts, _targets(originals, output), strict=True):
-            _report(_copied(copier, original, path, excerpt))
-            copies.append(path)
-        return tuple(copies)
+            return [search(name, Original(copy, name).records())]
+        paths = list(_targets(originals, output))
+        for original, excerpt, path in zip(originals, excerpts, paths, strict=True):
+            report_copy(_copied(copier, original, path, excerpt))
+        return [search(path, read(path)) for path in paths]
 
 
 def _original(path: str, files: ExitStack) -> Original:
@@ -184,15 +143,14 @@ def _original(path: str, files: ExitStack) -> Original:
     return Original(files.enter_context(open(path, "rb")), path)
 
 
-def _excerpts(selection: CaptureSelection, what: str) -> list[Excerpt | None]:
+def _excerpts(selection: CaptureSelection) -> list[Excerpt | None]:
     """Make the excerpt of each capture; None for all of it."""
     if selection.rows is None:
         return [None] * len(selection.paths)
     if STDIN in selection.paths:
         raise ShareError("rows of standard input cannot be copied, as it can be read only once. Write it to a file first")
     transcript, _ = transcript_of(selection.paths)
-    row_of(transcript, what, selection.rows[0])
-    rows = rows_between(transcript.rows, selection.rows)
+    rows = selection.rows_in(transcript)
     return [Excerpt(transcript, transcript.captures[at], rows) for at in range(len(selection.paths))]
 
 
@@ -224,7 +182,7 @@ def _copied(copier: Copier, original: Original, path: str, excerpt: Excerpt | No
     return shared
 
 
-def _report(shared: ShareResult) -> None:
+def report_copy(shared: ShareResult) -> None:
     """Say on stderr what was replaced."""
     total = shared.counts.total()
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(shared.counts.items()))

@@ -1,6 +1,7 @@
 """Copies of captures without secrets. Each capture is read twice, as a stream: first to learn the secrets of all, then to copy."""
 
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -8,14 +9,19 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from ...capture.file.format import header_line, record_line
-from ...capture.file.reader import CHUNK_BYTES, Reader
+from ...capture.file.reader import CHUNK_BYTES, Reader, RecordCounts
 from ...capture.redaction.redactor import PREFIX, Redactor
+from ...capture.store.folder import key
 from ...errors import ShareError
-from ...records import End, Frame, Gap, Header, Open, Record
+from ...records import End, Gap, Header, Record
+from ...replay.compare.ignore import Ignore
 from ...sharing.excerpt import Excerpt
 from ...sharing.finder import FinderOptions, SecretFinder
 from ...sharing.known import KnownValues
+from ...sharing.names import SecretNames
 from ...sharing.share import SHARED, Sharing
+from ...sharing.user_paths import UserPaths
+from .environment import named_values, people, secret_variables
 
 FRESH_KEY_BYTES = 32
 
@@ -86,6 +92,7 @@ class Copier:
     """A copier of captures: first `learn` every capture and call `learned`, then `copy` each."""
 
     def __init__(self, options: FinderOptions, known: KnownValues, pseudonyms: Pseudonyms) -> None:
+        self.known = known
         self._finder = SecretFinder(options, known)
         self._finder.learns = True
         self._pseudonyms = pseudonyms
@@ -138,6 +145,36 @@ class Copier:
         )
 
 
+def copier_of(
+    *,
+    keys: tuple[str, ...] = (),
+    paths: tuple[str, ...] = (),
+    values: tuple[re.Pattern[str], ...] = (),
+    variables: tuple[str, ...] = (),
+    keep: tuple[re.Pattern[str], ...] = (),
+    personal: bool,
+    same_key: bool = False,
+) -> Copier:
+    """Make a copier that knows the secrets of this machine and, by names, paths, patterns and variables, those of the user.
+
+    Raises: PathError; click.UsageError: for a variable that is not set.
+    """
+    user_paths = UserPaths(Ignore.of(paths)) if paths else None
+    named = named_values(variables)
+    pseudonyms = Pseudonyms(key(), same_key=same_key)
+    known = KnownValues(pseudonyms)
+    for _, value in secret_variables():
+        known.add(value)
+    for value in named:
+        known.add(value, telling=True)
+    for _, value in people() if personal else ():
+        known.add(value, "personal", telling=True)
+    options = FinderOptions(
+        pseudonym=pseudonyms, names=SecretNames(keys), paths=user_paths, values=values, keep=keep, personal=personal
+    )
+    return Copier(options, known, pseudonyms)
+
+
 class _CopyWriter:
     """A writer of a new capture: it renumbers the records, and the `end` record has new counts."""
 
@@ -146,8 +183,7 @@ class _CopyWriter:
         self._name = name
         self._waiting: list[Record] | None = []
         self._size = 0
-        self._frames = self._messages = self._gaps = 0
-        self._logs: set[int] = set()
+        self._counts = RecordCounts()
         self.number = 0
         self.has_end = False
 
@@ -167,30 +203,22 @@ class _CopyWriter:
             raise ShareError(f"{self._name} has no readable header; mcpspy verify --repair writes one")
 
     def _record(self, record: Record) -> None:
-        match record:
-            case Frame():
-                self._frames += 1
-                self._messages += not record.part and record.stream not in self._logs
-            case Open(name="stderr"):
-                self._logs.add(record.stream)
-            case Gap():
-                self._gaps += 1
-                record.missing = 0  # as numbers are new, none is missing
-            case End():
-                self.has_end = True
-                record = self._end(record)
-            case _:
-                pass
+        self._counts.feed(record)
+        if isinstance(record, Gap):
+            record.missing = 0  # as numbers are new, none is missing
+        elif isinstance(record, End):
+            self.has_end = True
+            record = self._end(record)
         self.number += 1
         self._put(record_line(self.number, record))
 
     def _end(self, old: End) -> End:
         return End(
             at_ns=old.at_ns,
-            frames=self._frames,
+            frames=self._counts.frames,
             bytes=self._size,
-            messages=self._messages,
-            gaps=self._gaps,
+            messages=self._counts.messages,
+            gaps=self._counts.gaps,
             why=old.why,
             extra=old.extra,
         )

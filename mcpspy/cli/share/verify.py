@@ -1,52 +1,71 @@
-"""`mcpspy export share --verify`: secrets that are left in captures, where they are, and the option that removes each."""
+"""Secrets that are left in captures, where they are, and the option that removes each: for `export share`, and its `--verify`."""
 
 import re
 from collections.abc import Iterable
 
 import click
 
-from ...capture.store.address import STDIN
+from ...records import Record
 from ...sharing.verify import Leak, LeakFinder
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, UnpairedMessage
 from ...views.store.leaks import CaptureLeaks, LeakLine, leaks_json, report_lines
-from ..screen import show_lines, width
-from ..transcripts import records_of, transcript_of
+from ...views.text.line import plain
+from ..screen import Screen, say
+from ..transcripts import transcript_of
 from .environment import people, suspicious_variables
 
+MOST_LISTED = 10
+"""Of the leaks that nobody asked for, so many values are listed."""
 
-def report(paths: Iterable[str], keep: tuple[re.Pattern[str], ...], *, as_json: bool) -> int:
-    """Search captures, and print the leaks. Returns the exit status: 1 if there are any. Raises: CaptureError, OSError."""
-    captures = [_search(path, keep) for path in paths]
+
+def report(captures: list[CaptureLeaks], *, as_json: bool) -> int:
+    """Print the leaks of captures. Returns the exit status: 1 if there are any."""
     if as_json:
         click.echo(leaks_json(captures), nl=False)
     else:
-        show_lines(line for capture in captures for line in report_lines(capture, width=width()))
+        screen = Screen()
+        screen.lines(line for capture in captures for line in report_lines(capture, width=screen.width))
     return int(any(capture.leaks for capture in captures))
 
 
-def _search(path: str, keep: tuple[re.Pattern[str], ...]) -> CaptureLeaks:
+def warn(captures: list[CaptureLeaks]) -> int:
+    """Print the leaks of captures to stderr. Returns the exit status: 1 if any is of a known kind of secret."""
+    screen = Screen()
+    for capture in captures:
+        for line in report_lines(capture, width=None, most=MOST_LISTED) if capture.leaks else ():
+            say(screen.letters(plain(line)))
+    return int(any(capture.known for capture in captures))
+
+
+def leaks_of(path: str, records: Iterable[Record], keep: tuple[re.Pattern[str], ...], *, has_rows: bool) -> CaptureLeaks:
+    """Search the records of a capture. With `has_rows`, its file is read again for the rows of leaks.
+
+    Raises: CaptureError, OSError.
+    """
     finder = LeakFinder(environment=suspicious_variables(), people=people(), keep=keep)
     leaks: list[Leak] = []
-    for record in records_of(path):
+    for record in records:
         leaks += finder.feed(record)
     leaks += finder.close()
-    rows = _rows(path) if leaks and path != STDIN else {}
+    rows = _rows(path) if leaks and has_rows else {}
     return CaptureLeaks(
         path=path,
         leaks=tuple(
             LeakLine(
                 record=leak.number,
-                row=rows.get(leak.number, 0),
+                row=rows.get(leak.number),
                 where=leak.where,
                 kind=leak.kind,
-                name=leak.name,
+                name=leak.name or None,
                 shown=leak.shown,
                 length=leak.length,
                 option=leak.option,
+                known=leak.is_known,
             )
             for leak in leaks
         ),
+        known=finder.known,
         more=finder.more,
         unread=finder.unread,
     )

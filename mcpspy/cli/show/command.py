@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ...transcript.filter.result import FilterResult
 from ...transcript.model import Log, ModelCall, Numbered, Row, Transcript
 from ...views.text.filter_lines import filter_line
 from ...views.text.hint import next_commands
-from ...views.timeline.timeline import rows_between, timeline
+from ...views.timeline.timeline import timeline
 from ..filter_option import combined_filter, filter_option, filter_rows, report_no_match
 from ..screen import Screen, say
 from ..since import Since, select_captures_since, since_option, transcript_since
@@ -22,7 +23,6 @@ from ..transcripts import CaptureSelection, WhatCommand, row_of, select_captures
 
 if TYPE_CHECKING:
     from ...transcript.filter.grammar import Filter
-    from ...transcript.filter.result import FilterResult
     from .follow import Output
 
 
@@ -40,17 +40,7 @@ if TYPE_CHECKING:
 @click.option("--no-stderr", is_flag=True, help="Leave out the server's stderr.")
 @filter_option
 @since_option
-def command(
-    what: tuple[str, ...],
-    follow: bool,
-    as_json: bool,
-    http: bool,
-    stats: bool,
-    raw: bool,
-    no_stderr: bool,
-    filters: tuple[str, ...],
-    since: Since | None,
-) -> None:
+def command(**values: Any) -> None:
     """Show what client and server sent: a summary, then a row for each call.
 
     WHAT is the path of a capture, `@` for the newest recording (the default), `@1` for the one before it, a label for its newest
@@ -64,25 +54,26 @@ def command(
       mcpspy show weather -F 'tool:search* dur>2s'   show the slow searches
       mcpspy show --since 1h -F status:pending       show calls without an answer
     """
-    options = _ShowOptions(what, as_json, http, stats, raw, not no_stderr, filters, since)
-    _check(options, follow=follow)
-    screen, condition = Screen(), combined_filter(filters)
-    if follow:
+    options = _ShowOptions(**values)
+    what, since = options.what, options.since
+    _check(options)
+    screen, condition = Screen(), combined_filter(options.filters)
+    if options.follow:
         _follow(screen, condition, options)
         return
     selection, shown_whats = (select_captures(what), what) if since is None else select_captures_since(what, since)
-    is_one = _is_one_row(selection)
-    transcript, live = transcript_of(selection.paths, keeps_frames=http or raw or is_one)
+    is_whole = options.http or options.raw or selection.is_one_row
+    transcript, live = transcript_of(selection.paths, keeps_frames=is_whole)
     if since is not None:
         transcript = transcript_since(transcript, selection.paths, since)
-    rows = [row for row in _rows(transcript, selection, what) if not (no_stderr and isinstance(row, Log))]
+    rows = [row for row in selection.rows_in(transcript) if not (options.no_stderr and isinstance(row, Log))]
     result = None if condition is None else filter_rows(condition, transcript, rows)
     if result is not None:
         rows = result.rows
-        if not rows and (http or raw or is_one):
+        if not rows and is_whole:
             report_no_match(result)
             return
-    if selection.paths or as_json:
+    if selection.paths or options.as_json:
         _print(transcript, rows, options, selection, shown_whats, screen, result, live=live)
 
 
@@ -90,27 +81,24 @@ class _ShowOptions(NamedTuple):
     """The command line."""
 
     what: tuple[str, ...]
+    follow: bool
     as_json: bool
     http: bool
     stats: bool
     raw: bool
-    stderr: bool
+    no_stderr: bool
     filters: tuple[str, ...]
     since: Since | None
 
 
-def _check(options: _ShowOptions, *, follow: bool) -> None:
+def _check(options: _ShowOptions) -> None:
     """Reject options that cannot be combined. Raises: click.UsageError."""
-    if options.raw and (follow or options.as_json):
+    if options.raw and (options.follow or options.as_json):
         raise click.UsageError("--raw cannot be combined with -f or --json; leave one out.")
     if options.http and options.raw:
         raise click.UsageError("--http cannot be combined with --raw; for the bytes of a transaction use --http --json.")
-    if options.stats and (follow or options.raw or options.http):
+    if options.stats and (options.follow or options.raw or options.http):
         raise click.UsageError("--stats cannot be combined with -f, --raw or --http; leave one out.")
-
-
-def _is_one_row(selection: CaptureSelection) -> bool:
-    return selection.rows is not None and selection.rows[0] == selection.rows[1]
 
 
 def _print(
@@ -128,7 +116,7 @@ def _print(
     since, numbers = options.since, selection.rows
     since_words = "" if since is None else since.words
     if options.http:
-        _http(transcript, rows, screen, options, whole=_is_one_row(selection))
+        _http(transcript, rows, screen, options, whole=selection.is_one_row)
     elif options.stats:
         if result is not None and not options.as_json:
             screen.lines([filter_line(result), []])
@@ -143,16 +131,22 @@ def _print(
         whole = numbers is not None
         for piece in transcript_json(transcript, rows, live=live, whole=whole, filtered=result, since_wall_ns=since_ns):
             sys.stdout.write(piece)
-    elif numbers is not None and _is_one_row(selection):
+    elif numbers is not None and selection.is_one_row:
         from ...views.timeline.exchange import row_lines
 
-        row = row_of(transcript, " ".join(options.what), numbers[0])
-        screen.lines(row_lines(transcript, row, width=screen.width, stderr=options.stderr))
+        row = row_of(transcript, selection.what, numbers[0])
+        screen.lines(row_lines(transcript, row, width=screen.width, stderr=not options.no_stderr))
     else:
         width = screen.width
         screen.lines(
             timeline(
-                transcript, width=width, stderr=options.stderr, rows=numbers, live=live, filtered=result, since=since_words
+                transcript,
+                width=width,
+                stderr=not options.no_stderr,
+                rows=numbers,
+                live=live,
+                filtered=result,
+                since=since_words,
             )
         )
         shown = Transcript(transcript.captures, rows, transcript.findings)
@@ -170,30 +164,21 @@ def _print(
 
 
 def _follow(screen: Screen, condition: Filter | None, options: _ShowOptions) -> None:
-    from .follow import follow
-    from .outputs import FilteredOutput, JsonOutput, LineOutput, LiveFilter, TerminalOutput
-    from .wire_outputs import WireJsonOutput, WireOutput
+    from .follow import LiveFilter, follow
+    from .outputs import JsonOutput, LineOutput, TerminalOutput
+    from .wire_outputs import WireOutput
 
     live_filter = None if condition is None else LiveFilter(condition)
     output: Output
     if options.http:
-        output = (WireJsonOutput if options.as_json else WireOutput)(screen, only_rows=live_filter is not None)
+        output = WireOutput(screen, as_json=options.as_json, only_rows=live_filter is not None)
     elif options.as_json:
-        output = JsonOutput(screen, stderr=options.stderr)
+        output = JsonOutput(screen, stderr=not options.no_stderr)
     elif screen.redraws:
-        output = TerminalOutput(screen, stderr=options.stderr, live_filter=live_filter, since=options.since)
+        output = TerminalOutput(screen, stderr=not options.no_stderr, live_filter=live_filter, since=options.since)
     else:
-        output = LineOutput(screen, screen.lines, stderr=options.stderr)
-    if live_filter is not None:
-        output = FilteredOutput(output, live_filter)
-    follow(options.what, output, keeps_frames=options.http, since=options.since)
-
-
-def _rows(transcript: Transcript, selection: CaptureSelection, what: tuple[str, ...]) -> list[Row]:
-    """Select the rows. Raises: AddressError: if the first of them does not exist."""
-    if selection.rows is not None:
-        row_of(transcript, " ".join(what), selection.rows[0])
-    return rows_between(transcript.rows, selection.rows)
+        output = LineOutput(screen, screen.lines, stderr=not options.no_stderr)
+    follow(options.what, output, live_filter, keeps_frames=options.http, since=options.since)
 
 
 def _http(transcript: Transcript, rows: list[Row], screen: Screen, options: _ShowOptions, *, whole: bool) -> None:

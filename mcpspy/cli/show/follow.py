@@ -4,12 +4,14 @@ One loop: wait, read what is new, give it to an output (`outputs`), which prints
 terminal.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import time
 from collections.abc import Callable
 from signal import SIGTERM, signal
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -20,11 +22,17 @@ from ...capture.store.pruning import SETTLED_NS
 from ...errors import AddressError
 from ...live.watch import Watch
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import CaptureInfo, Exchange, ModelCall, Outcome, Row
+from ...transcript.model import CaptureInfo, Exchange, ModelCall, Numbered, Outcome, Row
 from ...views.text.escape import safe_text
+from ...views.text.filter_lines import matching_line
+from ...views.text.line import Line
 from ..screen import say
 from ..since import Since
 from ..transcripts import DEFAULT_WHAT, GrowingTranscript, select_captures
+
+if TYPE_CHECKING:
+    from ...transcript.filter.filter import FilterMatcher
+    from ...transcript.filter.grammar import Filter
 
 NICENESS = 5
 """The live view must not slow the traffic that it shows."""
@@ -95,13 +103,60 @@ class Output(Protocol):
         """Finish: the user ended it."""
 
 
+class LiveFilter:
+    """A filter of followed rows: a row is shown when it first matches, and from then on."""
+
+    __slots__ = ("_condition", "_ended", "_matchers", "_shown")
+
+    def __init__(self, condition: Filter) -> None:
+        if "rule" in condition.keys:
+            raise click.UsageError("rule: needs the findings, which are made at the end; leave out -f.")
+        self._condition = condition
+        self._matchers: dict[FollowedRecording, FilterMatcher] = {}
+        self._shown: set[tuple[FollowedRecording, int]] = set()
+        self._ended: set[tuple[FollowedRecording, int]] = set()
+        """Rows that ended before they matched."""
+
+    def passes(self, followed: FollowedRecording, row: Row, *, ended: bool) -> bool | None:
+        """Return whether a row that is shown has ended; None for one that is not shown."""
+        if not isinstance(row, Numbered):
+            return ended if self._matches(followed, row) else None
+        key = followed, row.row
+        if key in self._shown:
+            return ended
+        if not self._matches(followed, row):
+            if ended:
+                self._ended.add(key)
+            return None
+        self._shown.add(key)
+        return ended or key in self._ended
+
+    def has_passed(self, followed: FollowedRecording, row: Numbered) -> bool:
+        """Return whether a row is shown."""
+        return (followed, row.row) in self._shown
+
+    def line(self, all_followed: list[FollowedRecording]) -> Line:
+        """Count the rows that are shown, and all."""
+        rows = sum(isinstance(row, Numbered) for followed in all_followed for row in followed.growing.transcript.rows)
+        return matching_line(self._condition, len(self._shown), rows)
+
+    def _matches(self, followed: FollowedRecording, row: Row) -> bool:
+        matcher = self._matchers.get(followed)
+        if matcher is None:
+            from ...transcript.filter.filter import FilterMatcher
+
+            matcher = self._matchers[followed] = FilterMatcher(self._condition, followed.growing.transcript)
+        return matcher.matches(row)
+
+
 class Follower:
     """The followed recordings, and a watch on the store for new captures; `wants` says which of those to follow.
 
-    `keeps_frames` is for outputs that show HTTP as it is on the wire. Rows that ended before `since` are left out.
+    `keeps_frames` is for outputs that show HTTP as it is on the wire. Rows that ended before `since` are left out, and those that
+    the filter does not show.
     """
 
-    __slots__ = ("_all", "_empty", "_keeps_frames", "_known", "_output", "_since", "_wants", "_watch")
+    __slots__ = ("_all", "_empty", "_filter", "_keeps_frames", "_known", "_output", "_since", "_wants", "_watch")
 
     def __init__(
         self,
@@ -109,9 +164,11 @@ class Follower:
         watch: Watch,
         wants: Callable[[CatalogEntry], bool],
         *,
-        keeps_frames: bool = False,
-        since: Since | None = None,
+        keeps_frames: bool,
+        since: Since | None,
+        live_filter: LiveFilter | None,
     ) -> None:
+        self._filter = live_filter
         self._keeps_frames = keeps_frames
         self._since = since
         self._output = output
@@ -169,15 +226,21 @@ class Follower:
             elif isinstance(row, Transaction):
                 ended = _is_news(followed, row)
             if followed.is_recent(row.capture, self._since):
-                self._output.row(followed, row, ended=ended)
+                self._show(followed, row, ended=ended)
         for row in followed.early.values():
-            self._output.row(followed, row, ended=False)
+            self._show(followed, row, ended=False)
         followed.early.clear()
         for tail in followed.growing.tails:
             if tail.over:
                 self._watch.remove(tail.path)
                 if tail.path == STDIN:
                     self._watch.remove_input()
+
+    def _show(self, followed: FollowedRecording, row: Row, *, ended: bool) -> None:
+        """Give a row to the output, if the filter shows it."""
+        has_ended = ended if self._filter is None else self._filter.passes(followed, row, ended=ended)
+        if has_ended is not None:
+            self._output.row(followed, row, ended=has_ended)
 
     def _look_for_newer(self) -> None:
         """Follow captures that are new in the store, first those of a recording that is followed already."""
@@ -250,10 +313,12 @@ def _is_news(followed: FollowedRecording, row: Transaction) -> bool:
     return begins
 
 
-def follow(whats: tuple[str, ...], output: Output, *, keeps_frames: bool = False, since: Since | None = None) -> None:
+def follow(
+    whats: tuple[str, ...], output: Output, live_filter: LiveFilter | None, *, keeps_frames: bool, since: Since | None
+) -> None:
     """Follow the captures that `whats` name, and new ones, until the user ends it. For the rest see `Follower`."""
     watch = Watch(reader_fd=_output_fd(), input_fd=0 if STDIN in whats else None)
-    follower = Follower(output, watch, _wanted_captures(whats), keeps_frames=keeps_frames, since=since)
+    follower = Follower(output, watch, _wanted_captures(whats), keeps_frames=keeps_frames, since=since, live_filter=live_filter)
     signal(SIGTERM, _end)
     try:
         os.nice(NICENESS)

@@ -1,37 +1,28 @@
-"""The outputs of `show -f`: lines on a pipe, JSON, or a terminal with the pending calls below the lines; and `--filter` on them."""
+"""The outputs of `show -f`: lines on a pipe, JSON, or a terminal with the pending calls below the lines."""
 
-from __future__ import annotations
-
-import time
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-import click
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from ...transcript.calls.call import Call
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Exchange, Log, ModelCall, Numbered, Outcome, Row, Transcript
+from ...transcript.model import Exchange, Log, ModelCall, Outcome, Row, Transcript
 from ...transcript.stats.outcomes import outcomes_of
 from ...views.json.rows import state_line
 from ...views.text.columns import columns
 from ...views.text.escape import safe_text
-from ...views.text.filter_lines import matching_line
 from ...views.text.lanes import Lanes
 from ...views.text.line import PALETTE, Line, fitted, joined, line_cells
 from ...views.text.units import counted
 from ...views.timeline.summary import capture_line, outcome_counts, summary
 from ...views.timeline.timeline import Timeline
+from ..screen import Screen
 from ..since import Since, recent_rows
-
-if TYPE_CHECKING:
-    from ...transcript.calls.call import Call
-    from ...transcript.filter.filter import FilterMatcher
-    from ...transcript.filter.grammar import Filter
-    from ..screen import Screen
-    from .follow import FollowedRecording, Output
+from ..transcripts import now_ns
+from .follow import FollowedRecording, LiveFilter
 
 _SEPARATOR = (" · ", "dim")
 
@@ -217,7 +208,7 @@ class TerminalOutput:
         pending = [(followed, row) for followed in all_followed for row in followed.waiting() if self._shows(followed, row)]
         lines: list[Line] = []
         for followed, row in pending[:MAX_PENDING]:
-            lines.append(self._rows.timeline(followed).pending(row, _now_ns(followed, row)))
+            lines.append(self._rows.timeline(followed).pending(row, now_ns(followed.captures[row.capture])))
         if len(pending) > MAX_PENDING:
             lines.append([(f"… {counted(len(pending) - MAX_PENDING, 'more pending call')}", "wait")])
         return [[], *lines, self._status(all_followed)] if lines else [[], self._status(all_followed)]
@@ -258,81 +249,6 @@ class TerminalOutput:
         return Text.assemble(*((self._screen.letters(text), PALETTE[style]) for text, style in line))
 
 
-class LiveFilter:
-    """A filter of followed rows: a row is shown when it first matches, and from then on."""
-
-    __slots__ = ("_condition", "_ended", "_matchers", "_shown")
-
-    def __init__(self, condition: Filter) -> None:
-        if "rule" in condition.keys:
-            raise click.UsageError("rule: needs the findings, which are made at the end; leave out -f.")
-        self._condition = condition
-        self._matchers: dict[FollowedRecording, FilterMatcher] = {}
-        self._shown: set[tuple[FollowedRecording, int]] = set()
-        self._ended: set[tuple[FollowedRecording, int]] = set()
-        """Rows that ended before they matched."""
-
-    def passes(self, followed: FollowedRecording, row: Row, *, ended: bool) -> bool | None:
-        """Return whether a row that is shown has ended; None for one that is not shown."""
-        if not isinstance(row, Numbered):
-            return ended if self._matches(followed, row) else None
-        key = followed, row.row
-        if key in self._shown:
-            return ended
-        if not self._matches(followed, row):
-            if ended:
-                self._ended.add(key)
-            return None
-        self._shown.add(key)
-        return ended or key in self._ended
-
-    def has_passed(self, followed: FollowedRecording, row: Numbered) -> bool:
-        """Return whether a row is shown."""
-        return (followed, row.row) in self._shown
-
-    def line(self, all_followed: list[FollowedRecording]) -> Line:
-        """Count the rows that are shown, and all."""
-        rows = sum(isinstance(row, Numbered) for followed in all_followed for row in followed.growing.transcript.rows)
-        return matching_line(self._condition, len(self._shown), rows)
-
-    def _matches(self, followed: FollowedRecording, row: Row) -> bool:
-        matcher = self._matchers.get(followed)
-        if matcher is None:
-            from ...transcript.filter.filter import FilterMatcher
-
-            matcher = self._matchers[followed] = FilterMatcher(self._condition, followed.growing.transcript)
-        return matcher.matches(row)
-
-
-class FilteredOutput:
-    """An output that gets only the rows that a filter shows."""
-
-    __slots__ = ("_filter", "_output")
-
-    def __init__(self, output: Output, live_filter: LiveFilter) -> None:
-        self._output = output
-        self._filter = live_filter
-
-    @property
-    def redraw_s(self) -> float | None:
-        """The interval of the output."""
-        return self._output.redraw_s
-
-    def row(self, followed: FollowedRecording, row: Row, *, ended: bool) -> None:
-        """Pass on a row that is shown."""
-        has_ended = self._filter.passes(followed, row, ended=ended)
-        if has_ended is not None:
-            self._output.row(followed, row, ended=has_ended)
-
-    def rest(self, all_followed: list[FollowedRecording]) -> None:
-        """Pass this on."""
-        self._output.rest(all_followed)
-
-    def close(self, all_followed: list[FollowedRecording]) -> None:
-        """Pass this on."""
-        self._output.close(all_followed)
-
-
 def _name_line(followed: FollowedRecording) -> Line:
     """Name a recording that was introduced before by its clients and servers."""
     names = [(capture.client, capture.server) for capture in followed.captures]
@@ -347,9 +263,3 @@ def _shown_transcript(followed: FollowedRecording, since: Since | None) -> Trans
         return transcript
     paths = [tail.path for tail in followed.growing.tails]
     return Transcript(transcript.captures, recent_rows(transcript, paths, since).rows)
-
-
-def _now_ns(followed: FollowedRecording, row: Exchange | ModelCall) -> int:
-    """Read the present time on the transcript's clock. That is wall time here: a pending call may be older than this process."""
-    capture = followed.captures[row.capture]
-    return time.time_ns() - capture.header.wall_ns + capture.shift_ns if capture.header else row.at_ns

@@ -3,6 +3,7 @@
 import functools
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -25,34 +26,14 @@ def _shared_options(verb: Callable[[WrapOptions], int]) -> Callable[..., int]:
     @click.option("--status", is_flag=True, help="Show which servers are wrapped, what is being recorded, and the last errors.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md), and do not ask.")
     @functools.wraps(verb)
-    def command(
-        *,
-        clients: tuple[str, ...],
-        servers: tuple[str, ...],
-        everything: bool,
-        yes: bool,
-        dry_run: bool,
-        status: bool,
-        as_json: bool,
-        oauth: bool = False,
-        quota_bytes: int | None = None,
-    ) -> int:
-        if everything and (clients or servers):
+    def command(*, everything: bool, yes: bool, as_json: bool, **values: Any) -> int:
+        asks = not (everything or yes or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
+        options = WrapOptions(asks=asks, as_json=as_json, **values)
+        if everything and (options.clients or options.servers):
             raise click.UsageError("--all means every client and server; leave it out to name some.")
-        if status and (dry_run or oauth or quota_bytes is not None):
+        if options.status and (options.dry_run or options.oauth or options.quota_bytes is not None):
             raise click.UsageError("--status changes nothing; leave out --dry-run, --oauth and --quota.")
-        return verb(
-            WrapOptions(
-                clients=clients,
-                servers=servers,
-                asks=not (everything or yes or as_json) and sys.stdin.isatty() and sys.stdout.isatty(),
-                dry_run=dry_run,
-                status=status,
-                as_json=as_json,
-                oauth=oauth,
-                quota_bytes=quota_bytes,
-            )
-        )
+        return verb(options)
 
     return command
 
@@ -73,10 +54,12 @@ def _shared_options(verb: Callable[[WrapOptions], int]) -> Callable[..., int]:
 def command(options: WrapOptions) -> int:
     """Insert mcpspy between MCP clients and their servers: Claude Code, Claude Desktop, Cursor, VS Code, Codex.
 
-    Shows what it would change and asks, file by file; with --all, --yes or without a terminal it does not ask. It changes the
-    command and arguments of a stdio server. It changes the origin in the URL of an HTTP server to a port of this machine, where
-    the server works only while `mcpspy proxy --all` is running. The rest of a file stays byte for byte the same, and `mcpspy
-    unwrap` restores it exactly. Each file is copied first.
+    On a terminal, it shows each change and asks, file by file. Without a terminal, as in a script or a pipe, it makes the changes
+    without asking, and so it does with --all, --yes and --json. With --dry-run it changes nothing.
+
+    It changes the command and arguments of a stdio server. It changes the origin in the URL of an HTTP server to a port of this
+    machine, where the server works only while `mcpspy proxy --all` is running. The rest of a file stays byte for byte the same,
+    and `mcpspy unwrap` restores it exactly. Each file is copied first.
 
     \b
       mcpspy wrap --dry-run                       show what would change

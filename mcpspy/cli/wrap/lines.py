@@ -120,7 +120,7 @@ def document(
         "program": list(settings.program),
         "servers": [_object(server) for server in servers],
         "changed": changed,
-        "problems": [{"file": problem.file, "reason": problem.reason} for problem in problems],
+        "problems": [{"file": problem.what, "reason": problem.reason} for problem in problems],
     }
     return json.dumps(whole | more)
 

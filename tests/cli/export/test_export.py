@@ -27,8 +27,8 @@ def test_every_capture_of_ours_is_a_diagram_that_mermaid_reads(read_mermaid: Mer
         lanes = 3 if name.endswith("-model") else 2  # a model's leg has the user too
         assert len(read_back["participants"]) == lanes, name
         lines = [line.strip() for line in text.splitlines()[1 + lanes :]]
-        said = [line for line in lines if line.startswith("loop ") or ": " in line]
-        assert len(words(read_back)) == len(said), name
+        signals = [line for line in lines if line.startswith("loop ") or ": " in line]
+        assert len(words(read_back)) == len(signals), name
 
 
 def test_rows_of_standard_input_are_no_option() -> None:
@@ -49,14 +49,14 @@ def test_a_ladder_on_a_terminal_is_as_wide_as_that() -> None:
 
 
 def test_jsonl_has_every_message() -> None:
-    found = [json.loads(line) for line in run("export", "jsonl", EVERYTHING).stdout.splitlines()]
-    assert len(found) == len(transcribe(read(EVERYTHING)).messages)
-    assert all(item["schema"] == 1 for item in found)
+    output = [json.loads(line) for line in run("export", "jsonl", EVERYTHING).stdout.splitlines()]
+    assert len(output) == len(transcribe(read(EVERYTHING)).messages)
+    assert all(item["schema"] == 1 for item in output)
 
 
 def test_rows_can_be_chosen() -> None:
-    found = [json.loads(line) for line in run("export", "jsonl", f"{EVERYTHING}:2..4").stdout.splitlines()]
-    assert {item["row"] for item in found} == {2, 3, 4}
+    output = [json.loads(line) for line in run("export", "jsonl", f"{EVERYTHING}:2..4").stdout.splitlines()]
+    assert {item["row"] for item in output} == {2, 3, 4}
 
 
 def test_a_row_that_is_not_there_is_an_error() -> None:
@@ -100,7 +100,7 @@ def test_a_capture_without_messages_is_a_diagram_without_arrows(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "sentence"),
     [
         (["nope"], "there is no format nope; the formats are mermaid, plantuml"),
         (["svg", EVERYTHING, "--lane", "everything"], "--lane takes NAME=TEXT"),
@@ -108,10 +108,10 @@ def test_a_capture_without_messages_is_a_diagram_without_arrows(tmp_path: Path) 
         (["text", EVERYTHING, "--max-messages", "0"], "0 is not in the range"),
     ],
 )
-def test_a_diagram_that_cannot_be_drawn_is_reported_with_those_that_can(arguments: list[str], said: str) -> None:
+def test_a_diagram_that_cannot_be_drawn_is_reported_with_those_that_can(arguments: list[str], sentence: str) -> None:
     done = run("export", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
+    assert sentence in done.stderr
 
 
 def test_each_format_shows_its_own_options() -> None:
@@ -135,10 +135,10 @@ STREAMABLE = str(CAPTURES / "streamable.mcpspy")
 
 
 def test_har_and_curl_are_of_http_alone_and_say_so() -> None:
-    for format, said in (("har", "it has no HTTP"), ("curl", "mcpspy replay")):
+    for format, sentence in (("har", "it has no HTTP"), ("curl", "mcpspy replay")):
         done = run("export", format, EVERYTHING)
         assert (done.returncode, done.stdout) == (2, "")
-        assert said in done.stderr
+        assert sentence in done.stderr
 
 
 def test_a_row_that_went_over_http_is_a_command() -> None:
@@ -160,8 +160,8 @@ def test_a_har_has_the_transactions_of_the_rows() -> None:
 
 
 def test_a_trace_is_json_with_a_bar_for_each_call() -> None:
-    found = json.loads(run("export", "perfetto", EVERYTHING).stdout)["traceEvents"]
-    assert len([item for item in found if item["ph"] == "X"]) == len(transcribe(read(EVERYTHING)).exchanges)
+    output = json.loads(run("export", "perfetto", EVERYTHING).stdout)["traceEvents"]
+    assert len([item for item in output if item["ph"] == "X"]) == len(transcribe(read(EVERYTHING)).exchanges)
 
 
 def test_a_report_holds_no_secrets(tmp_path: Path) -> None:
@@ -177,14 +177,14 @@ def test_a_report_holds_no_secrets(tmp_path: Path) -> None:
 
 
 def test_a_secret_that_another_row_or_capture_gives_away_is_none_in_a_report(tmp_path: Path) -> None:
-    said = "correct horse battery"
-    shows = opened("a").client(call(1, "x")).server(failed(1, f"not the {said} staple"))
-    tells = opened("b").client(call(1, "y")).server(result(1)).client(call(2, "z", password=said))
+    secret = "correct horse battery"
+    shows = opened("a").client(call(1, "x")).server(failed(1, f"not the {secret} staple"))
+    tells = opened("b").client(call(1, "y")).server(result(1)).client(call(2, "z", password=secret))
     for folder, scenes in (("one", [shows]), ("both", [shows, tells])):
         paths = [tmp_path / f"{folder}-{number}.mcpspy" for number in range(len(scenes))]
-        for path, one in zip(paths, scenes, strict=True):
-            path.write_bytes(written(one.records))
+        for path, scene in zip(paths, scenes, strict=True):
+            path.write_bytes(written(scene.records))
         shown = run("export", "markdown", *map(str, paths), "-F", "tool:x")
         assert (shown.returncode, shown.stderr) == (0, "")
-        assert (f"not the {said} staple" in shown.stdout) == (folder == "one")
-        assert (said in shown.stdout) == (folder == "one")
+        assert (f"not the {secret} staple" in shown.stdout) == (folder == "one")
+        assert (secret in shown.stdout) == (folder == "one")

@@ -1,16 +1,21 @@
 """`mcpspy export pytest`: tests that are well as they were written, with the captures that they play beside them."""
 
 import ast
+import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from captures.make import STORIES
-from mcpspy.records import Header
+from mcpspy.capture.file.reader import read
+from mcpspy.records import Frame, Header
 from tests.capture.making import lines
+from tests.cli.replays import call as ticket_call
+from tests.cli.replays import recorded
 from tests.cli.terminal import run
 from tests.conftest import ROOT
 from tests.deadlines import SCENE_S
@@ -73,10 +78,74 @@ def test_each_of_several_clients_is_answered_as_it_was(tmp_path: Path) -> None:
     assert "1 passed" in ran.stdout, ran.stdout
 
 
-def test_the_capture_is_put_where_the_test_looks_for_it(tmp_path: Path) -> None:
-    ran = run("export", "pytest", str(CAPTURES / "git.mcpspy"), "-o", str(tmp_path / "test_git.py"))
-    assert ran.stderr == f"mcpspy: copied to {tmp_path}/captures/git.mcpspy\n"
-    assert (tmp_path / "captures" / "git.mcpspy").read_bytes() == (CAPTURES / "git.mcpspy").read_bytes()
+def drawn(answers: list[Any]) -> dict[str, Any]:
+    """Redeem the ticket that the server has made up."""
+    return ticket_call("redeem", ticket=answers[-1]["result"]["content"][0]["text"].split()[-1].rstrip("."))
+
+
+def test_a_shared_copy_is_put_where_the_test_looks_for_it(tmp_path: Path) -> None:
+    for _ in range(2):  # the second time it is there
+        ran = run("export", "pytest", str(CAPTURES / "git.mcpspy"), "-o", str(tmp_path / "test_git.py"))
+        assert ran.returncode == 0
+    header = next(read(tmp_path / "captures" / "git.mcpspy"))
+    assert isinstance(header, Header)
+    assert header.redaction == "shared"
+
+
+TOKEN = "ghp_Zy9Xw8Vu7Ts6Rq5Po4Nm3Lk2Ji1Hg0Fe9Dc8"
+
+
+def with_secrets(path: Path, **arguments: object) -> Path:
+    """Write a capture of a call with secrets, which the answer repeats."""
+    traffic = Traffic()
+    served = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    traffic.post(initialize()).answer(200, result(0, served), Mcp_Session_Id="s")
+    traffic.post(notification(), session="s").answer(202)
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "log_in", "arguments": arguments}}
+    answer = {"content": [{"type": "text", "text": f"your token is {TOKEN}"}]}
+    traffic.post(json.dumps(call).encode(), session="s").answer(200, result(2, answer))
+    header, *records = traffic.records
+    assert isinstance(header, Header)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(lines(records, of=header))
+    return path
+
+
+def test_no_secret_gets_into_a_test_or_the_capture_beside_it(tmp_path: Path) -> None:
+    capture = with_secrets(tmp_path / "mine" / "shop.mcpspy", password="hunter2", city="Berlin")
+    ran = run("export", "pytest", str(capture), "-o", str(tmp_path / "test_shop.py"))
+    assert ran.returncode == 0
+    (copy,) = (tmp_path / "captures").iterdir()
+    assert f"mcpspy: {copy}: " in ran.stderr
+    assert "pseudonyms (" in ran.stderr
+    texts = [
+        (tmp_path / "test_shop.py").read_text(),
+        copy.read_text(),
+        ran.stderr,
+        run("export", "pytest", str(capture)).stdout,
+    ]
+    assert [text for text in texts if "hunter2" in text or TOKEN[:8] in text] == []
+    assert "Berlin" in texts[0]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "temporary")]
+    played = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SCENE_S, check=False)
+    assert "1 passed" in played.stdout, played.stdout
+
+
+def test_a_capture_with_secrets_beside_the_test_is_not_played(tmp_path: Path) -> None:
+    capture = with_secrets(tmp_path / "captures" / "shop.mcpspy", password="hunter2")
+    ran = run("export", "pytest", str(capture), "-o", str(tmp_path / "test_shop.py"))
+    assert ran.returncode == 0
+    assert f"{capture} holds secrets, so the test plays a copy; keep shop.mcpspy to yourself" in ran.stderr
+    assert 'mcpspy.serve("shop.shared.mcpspy")' in (tmp_path / "test_shop.py").read_text()
+    assert TOKEN not in (tmp_path / "captures" / "shop.shared.mcpspy").read_text()
+
+
+def test_no_test_is_written_where_a_secret_would_be_left(tmp_path: Path) -> None:
+    capture = with_secrets(tmp_path / "mine" / "shop.mcpspy", password=12345678)
+    ran = run("export", "pytest", str(capture), "-o", str(tmp_path / "test_shop.py"))
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "a secret would get into the test." in ran.stderr
+    assert not (tmp_path / "test_shop.py").exists()
 
 
 def test_a_capture_that_lies_there_stays_where_it_is(tmp_path: Path) -> None:
@@ -86,20 +155,50 @@ def test_a_capture_that_lies_there_stays_where_it_is(tmp_path: Path) -> None:
     assert 'mcpspy.serve("git.mcpspy")' in (tmp_path / "test_git.py").read_text(encoding="utf-8")
 
 
-def test_another_capture_of_that_name_is_not_written_over(tmp_path: Path) -> None:
+def test_two_sessions_with_one_server_go_into_one_folder(tmp_path: Path) -> None:
     (tmp_path / "captures").mkdir()
     (tmp_path / "captures" / "git.mcpspy").write_text("mine")
-    ran = run("export", "pytest", str(CAPTURES / "git.mcpspy"), "-o", str(tmp_path / "test_git.py"))
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert "it exists and is another capture; move it" in ran.stderr
+    for _ in range(2):  # the second time its copy is there already
+        ran = run("export", "pytest", str(CAPTURES / "git.mcpspy"), "-o", str(tmp_path / "test_git.py"))
+        assert ran.returncode == 0
+        assert 'mcpspy.serve("git-2.mcpspy")' in (tmp_path / "test_git.py").read_text(encoding="utf-8")
     assert (tmp_path / "captures" / "git.mcpspy").read_text() == "mine"
-    assert not (tmp_path / "test_git.py").exists()
+    copied = [record for record in read(tmp_path / "captures" / "git-2.mcpspy") if isinstance(record, Frame)]
+    assert copied == [record for record in read(CAPTURES / "git.mcpspy") if isinstance(record, Frame)]
+    assert len(list((tmp_path / "captures").iterdir())) == 2
+
+
+def test_what_the_server_made_up_is_taken_from_its_answer(tmp_path: Path) -> None:
+    capture = recorded(tmp_path, ticket_call("draw"), drawn)
+    run("export", "pytest", capture, "-o", str(tmp_path / "test_tickets.py"))
+    text = (tmp_path / "test_tickets.py").read_text(encoding="utf-8")
+    assert 'ticket = re.search("Your ticket is (.+?)\\\\.", result.content[0].text)[1]' in text
+    assert 'call(client, "redeem", {"ticket": ticket})' in text
+    assert '[f"Your ticket is {ticket}."]' in text
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "temporary")]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SCENE_S, check=False)
+    assert "1 passed" in ran.stdout, ran.stdout
+
+
+def test_the_head_names_what_guards_the_server(tmp_path: Path) -> None:
+    text = run("export", "pytest", str(CAPTURES / "git.mcpspy")).stdout
+    assert "It guards the client, since the real server does not run." in text
+    assert "    mcpspy replay captures/git.mcpspy -- COMMAND…\n" in text
+
+
+@pytest.mark.parametrize(("installed", "client"), [("1.30.0", "ClientSession"), ("2.3.0", "Client"), ("3.0.0", "Client")])
+def test_the_installed_sdk_decides_the_dialect(installed: str, client: str, tmp_path: Path) -> None:
+    folder = tmp_path / f"mcp-{installed}.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: mcp\nVersion: {installed}\n")
+    ran = run("export", "pytest", str(CAPTURES / "logs.mcpspy"), PYTHONPATH=str(tmp_path))
+    assert f"from mcp import {client}" in ran.stdout
 
 
 def test_on_standard_output_stderr_says_where_to_put_the_capture() -> None:
     ran = run("export", "pytest", str(CAPTURES / "git.mcpspy"))
     assert "def test_git(mcpspy):" in ran.stdout
-    assert ran.stderr.startswith("mcpspy: the test reads captures/git.mcpspy beside it: copy ")
+    assert ran.stderr.startswith("mcpspy: the test reads captures/git.mcpspy beside it: mcpspy export share ")
 
 
 def test_only_the_selected_rows_are_tested() -> None:
@@ -120,7 +219,7 @@ def test_several_captures_make_several_tests(tmp_path: Path) -> None:
         "export", "pytest", *(str(CAPTURES / f"{name}.mcpspy") for name in ("git", "time")), "-o", str(tmp_path / "test_two.py")
     )
     tree = ast.parse((tmp_path / "test_two.py").read_bytes())
-    assert sorted(one.name for one in tree.body if isinstance(one, ast.FunctionDef)) == ["test_git", "test_time"]
+    assert sorted(node.name for node in tree.body if isinstance(node, ast.FunctionDef)) == ["test_git", "test_time"]
     assert sorted(path.name for path in (tmp_path / "captures").iterdir()) == ["git.mcpspy", "time.mcpspy"]
 
 
@@ -128,7 +227,7 @@ def test_version_1_of_the_sdk_sends_what_it_can_send() -> None:
     assert "ClientSession" in run("export", "pytest", "--sdk", "1", str(CAPTURES / "logs.mcpspy")).stdout
     ran = run("export", "pytest", "--sdk", "1", str(CAPTURES / "git.mcpspy"))
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert "it does not begin with initialize, which version 1 of the SDK requires; leave out --sdk" in ran.stderr
+    assert "it does not begin with initialize, which version 1 of the SDK requires; use --sdk 2" in ran.stderr
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,11 @@ TIME = ROOT / "captures" / "time.mcpspy"
 AGENT = (ROOT / "captures" / "agent-model.mcpspy", ROOT / "captures" / "agent-weather.mcpspy")
 
 
-def mock(*arguments: str | Path, said: bytes = b"") -> subprocess.CompletedProcess[str]:
-    """What `mcpspy mock` with these arguments says and ends with; `said` is its input."""
+def mock(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
+    """What `mcpspy mock` with these arguments says and ends with."""
     return subprocess.run(
         [sys.executable, "-m", "mcpspy", "mock", *map(str, arguments)],
-        input=said.decode(),
+        input=stdin.decode(),
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,
@@ -34,6 +34,48 @@ def mock(*arguments: str | Path, said: bytes = b"") -> subprocess.CompletedProce
 
 def store() -> list[Path]:
     return list(Path(os.environ["MCPSPY_HOME"]).glob("captures/*"))
+
+
+DISCOVER = b'{"jsonrpc":"2.0","id":0,"method":"server/discover","params":{}}\n'
+OPENING = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}\n'
+UNSERVED = "its client started the server more than once"
+
+
+def started_twice(folder: Path) -> Path:
+    """Record a client that probes, and starts the server again for its session; both starts were given this file."""
+    path = folder / "f.mcpspy"
+    server = [sys.executable, str(ROOT / "tests" / "peers" / "logserver.py"), "0"]
+    for line in (DISCOVER, OPENING):
+        words = [sys.executable, "-m", "mcpspy", "run", "--capture", str(path), "--quiet", "--", *server]
+        subprocess.run(words, input=line, capture_output=True, timeout=DEADLINE_S, check=True)
+    return path
+
+
+def test_a_miss_names_the_capture_of_the_other_start_of_the_same_client(tmp_path: Path) -> None:
+    path = started_twice(tmp_path)
+    second = tmp_path / "f-2.mcpspy"
+    done = mock(path, stdin=OPENING)
+    assert f"  serve    {second} too: {UNSERVED}\n" in done.stderr
+    error = json.loads(done.stdout)["error"]
+    assert error["message"].endswith(f"; {UNSERVED}: serve {second} too")
+    assert error["data"]["siblings"] == [str(second)]
+    assert f"serve    {path} too" in mock(second, stdin=DISCOVER).stderr
+    both = mock(path, second, stdin=OPENING)
+    assert json.loads(both.stdout)["result"]["serverInfo"]["name"] == "mcp-demo-server"
+
+
+def test_a_capture_of_another_client_or_server_is_no_sibling(tmp_path: Path) -> None:
+    path = started_twice(tmp_path)
+    second = tmp_path / "f-2.mcpspy"
+    header, _, records = second.read_text(encoding="utf-8").partition("\n")
+    facts = json.loads(header)
+    del facts["crc"]  # edited by hand, that is
+    edits: list[dict[str, object]] = [{"label": "other"}, {"parent": {**facts["parent"], "pid": 1}}, {"parent": {}}]
+    for edit in edits:
+        second.write_text(f"{json.dumps(facts | edit)}\n{records}", encoding="utf-8")
+        assert UNSERVED not in mock(path, stdin=OPENING).stderr
+    second.write_bytes(b"\0" * 100)
+    assert UNSERVED not in mock(path, stdin=OPENING).stderr
 
 
 # Refusals
@@ -116,14 +158,14 @@ def test_help_shows_an_example() -> None:
 def test_options_and_captures_come_in_any_order(tmp_path: Path) -> None:
     capture = written(tmp_path / "a.mcpspy", Dialogue().client(request(1)).server(result(1)).records)
     line = b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
-    assert mock("--quiet", capture, "--stdio", "--reuse", "error", "--", said=line * 2).stdout.count("\n") == 2
+    assert mock("--quiet", capture, "--stdio", "--reuse", "error", "--", stdin=line * 2).stdout.count("\n") == 2
 
 
 def test_several_captures_of_one_server_are_served_together(tmp_path: Path) -> None:
     first = written(tmp_path / "a.mcpspy", Dialogue().client(request(1)).server(result(1)).records)
     second = written(tmp_path / "b.mcpspy", Dialogue().client(request(1, "prompts/list")).server(result(1)).records)
-    asked = b"".join(b'{"jsonrpc":"2.0","id":2,"method":"%b/list"}\n' % name for name in (b"tools", b"prompts"))
-    assert mock(first, second, said=asked).stdout.count("result") == 2
+    requests = b"".join(b'{"jsonrpc":"2.0","id":2,"method":"%b/list"}\n' % name for name in (b"tools", b"prompts"))
+    assert mock(first, second, stdin=requests).stdout.count("result") == 2
 
 
 def test_conversations_that_branch_get_the_answers_of_their_branch(tmp_path: Path) -> None:
@@ -131,12 +173,14 @@ def test_conversations_that_branch_get_the_answers_of_their_branch(tmp_path: Pat
     captures = []
     for at, text in enumerate(("milk", "tea")):
         header = make_header(wall_ns=10**18 + at, monotonic_ns=at * 10**9)
-        told = Dialogue(header=header).client(request(1, "initialize", {})).server(result(1, {}))
-        told.client(tool_call(2, "read")).server(result(2, {"list": []})).client(tool_call(3, "write", text=text)).server(
+        dialogue = Dialogue(header=header).client(request(1, "initialize", {})).server(result(1, {}))
+        dialogue.client(tool_call(2, "read")).server(result(2, {"list": []})).client(tool_call(3, "write", text=text)).server(
             result(3)
         )
         captures.append(
-            written(tmp_path / f"{text}.mcpspy", told.client(tool_call(4, "read")).server(result(4, {"list": [text]})).records)
+            written(
+                tmp_path / f"{text}.mcpspy", dialogue.client(tool_call(4, "read")).server(result(4, {"list": [text]})).records
+            )
         )
     for text in ("tea", "milk"):
         with Mocking(captures[0], str(captures[1])) as mocking:
@@ -149,13 +193,15 @@ def test_conversations_that_branch_get_the_answers_of_their_branch(tmp_path: Pat
 def test_it_begins_and_ends_as_the_server_of_its_branch_did(tmp_path: Path) -> None:
     captures = []
     for at, name in enumerate("ab"):
-        told = (
+        dialogue = (
             Dialogue(header=make_header(wall_ns=10**18 + at, monotonic_ns=at * 10**9))
             .client(tool_call(1, name))
             .server(result(1))
         )
         captures.append(
-            written(tmp_path / f"{name}.mcpspy", told.client_leaves().server(notification(f"bye/{name}")).exits(at + 3).records)
+            written(
+                tmp_path / f"{name}.mcpspy", dialogue.client_leaves().server(notification(f"bye/{name}")).exits(at + 3).records
+            )
         )
     for at, name in enumerate("ab"):
         with Mocking(captures[0], str(captures[1])) as mocking:
@@ -166,14 +212,14 @@ def test_it_begins_and_ends_as_the_server_of_its_branch_did(tmp_path: Path) -> N
 
 
 def test_a_detour_that_was_never_recorded_does_not_lead_off_the_branch(tmp_path: Path) -> None:
-    told = (
+    dialogue = (
         Dialogue()
         .client(tool_call(1, "read"))
         .server(result(1, {"n": 1}))
         .client(tool_call(2, "read"))
         .server(result(2, {"n": 2}))
     )
-    with Mocking(written(tmp_path / "a.mcpspy", told.records)) as mocking:
+    with Mocking(written(tmp_path / "a.mcpspy", dialogue.records)) as mocking:
         mocking.send(tool_call(1, "read"), tool_call(2, "unheard"), tool_call(3, "read"))
         assert [mocking.told().get("result") for _ in range(3)] == [{"n": 1}, None, {"n": 2}]
 
@@ -183,27 +229,27 @@ def test_what_a_mock_recorded_is_not_the_newest_recording_that_is_served() -> No
     folder.mkdir(parents=True)
     written(folder / "weather.mcpspy", Dialogue().client(request(1)).server(result(1, {"tools": []})).records)
     line = b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
-    assert [mock("@", said=line).stdout for _ in range(2)] == ['{"jsonrpc": "2.0", "id": 2, "result": {"tools": []}}\n'] * 2
-    assert {one.name for one in store()} > {"weather.mcpspy"}
+    assert [mock("@", stdin=line).stdout for _ in range(2)] == ['{"jsonrpc": "2.0", "id": 2, "result": {"tools": []}}\n'] * 2
+    assert {path.name for path in store()} > {"weather.mcpspy"}
 
 
 def test_its_own_capture_goes_to_the_store_under_a_label_of_its_own() -> None:
-    mock(TIME, said=b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')
+    mock(TIME, stdin=b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')
     (own,) = store()
     assert "time-mock" in own.name
 
 
 def test_a_capture_that_cannot_be_made_does_not_keep_it_from_serving(tmp_path: Path) -> None:
-    done = mock(TIME, "--capture", tmp_path / "no" / "such" / "folder", said=b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')
+    done = mock(TIME, "--capture", tmp_path / "no" / "such" / "folder", stdin=b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')
     assert '"result":{}' in done.stdout
     assert "not recording" in done.stderr
 
 
 def test_rules_leave_out_what_differs() -> None:
     line = b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"convert_time","arguments":{"time":"1"}}}\n'
-    assert "error" in mock(TIME, said=line).stdout
+    assert "error" in mock(TIME, stdin=line).stdout
     rules = [f"--ignore=$.arguments.{name}" for name in ("source_timezone", "time", "target_timezone")]
-    done = mock(TIME, *rules, said=line)
+    done = mock(TIME, *rules, stdin=line)
     assert '"result"' in done.stdout
     assert done.stderr == ""
 

@@ -43,16 +43,16 @@ NOT_BOTH = "name the live server by its command after --, or by --url and --head
 def test_options_that_cannot_be_combined_are_reported(
     capture: Path, words: tuple[str, ...], why: str, way: tuple[str, ...]
 ) -> None:
-    told = mock(capture, *way, *words)
-    assert (told.returncode, told.stdout) == (2, "")
-    assert told.stderr.startswith(f"mcpspy mock: {why}")
+    done = mock(capture, *way, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"mcpspy mock: {why}")
 
 
 def test_options_that_repeat_count_wherever_they_stand(capture: Path) -> None:
-    told = mock("--ignore", "$.a", capture, "--ignore", "no path")
-    assert (told.returncode, "no path" in told.stderr) == (2, True)
-    told = mock("--ignore", "no path", capture, "--ignore", "$.a")
-    assert (told.returncode, "no path" in told.stderr) == (2, True)
+    done = mock("--ignore", "$.a", capture, "--ignore", "no path")
+    assert (done.returncode, "no path" in done.stderr) == (2, True)
+    done = mock("--ignore", "no path", capture, "--ignore", "$.a")
+    assert (done.returncode, "no path" in done.stderr) == (2, True)
 
 
 def test_help_shows_an_example() -> None:

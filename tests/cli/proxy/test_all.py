@@ -36,9 +36,9 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def upstreams() -> Iterator[dict[str, Upstream]]:
     """Two servers."""
-    found = {name: Upstream() for name in ("one", "two")}
-    yield found
-    for value in found.values():
+    by_name = {name: Upstream() for name in ("one", "two")}
+    yield by_name
+    for value in by_name.values():
         value.end()
 
 
@@ -70,14 +70,14 @@ class All:
 
     def children(self) -> list[int]:
         text = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text(encoding="ascii")
-        return [int(one) for one in text.split()]
+        return [int(word) for word in text.split()]
 
     def stop(self) -> str:
         """End it as a user does; what it still said on stderr."""
         self.process.send_signal(signal.SIGTERM)
-        _, said = self.process.communicate(timeout=DEADLINE_S)
+        _, stderr = self.process.communicate(timeout=DEADLINE_S)
         assert self.process.returncode == 0
-        return said
+        return stderr
 
     def __enter__(self) -> Self:
         return self
@@ -98,10 +98,10 @@ def wrap(file: Path, servers: dict[str, dict[str, Any]]) -> None:
 
 
 def wrapped(file: Path, upstreams: dict[str, Upstream]) -> None:
-    wrap(file, {name: {"url": one.url} for name, one in upstreams.items()})
+    wrap(file, {name: {"url": upstream.url} for name, upstream in upstreams.items()})
 
 
-def asked(port: int, upstream: Upstream) -> None:
+def assert_passes(port: int, upstream: Upstream) -> None:
     """A request goes through to its server and an answer comes back."""
     client = Wire(socket.create_connection(("127.0.0.1", port), DEADLINE_S))
     client.send(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 2\r\n\r\n{}" % port)
@@ -122,11 +122,11 @@ def captures() -> dict[str, int]:
 
 def test_each_server_has_its_port_its_label_and_its_capture(file: Path, upstreams: dict[str, Upstream]) -> None:
     wrapped(file, upstreams)
-    urls = {name: one["url"].partition("#")[0] for name, one in json.loads(file.read_text())["mcpServers"].items()}
+    urls = {name: entry["url"].partition("#")[0] for name, entry in json.loads(file.read_text())["mcpServers"].items()}
     with All(2) as proxy:
         assert proxy.addresses == urls
         for name, upstream in upstreams.items():
-            asked(proxy.port(name), upstream)
+            assert_passes(proxy.port(name), upstream)
         assert "where nothing listens" not in run("wrap", "--status").stdout
         assert proxy.stop() == ""
     assert captures() == {"one": 1, "two": 1}
@@ -140,10 +140,10 @@ def test_a_port_in_use_is_reported_and_tried_again_while_the_others_are_served(
     port = json.loads((Path(os.environ["MCPSPY_HOME"]) / "reserved_ports.json").read_text())["reserved_ports"][0]["port"]
     with socket.create_server(("127.0.0.1", port)) as taken, All(1) as proxy:
         assert proxy.line() == f"mcpspy: one: 127.0.0.1:{port}: Address already in use; is there another mcpspy proxy?\n"
-        asked(proxy.port("two"), upstreams["two"])
+        assert_passes(proxy.port("two"), upstreams["two"])
         taken.close()
         proxy.read(1)
-        asked(proxy.port("one"), upstreams["one"])
+        assert_passes(proxy.port("one"), upstreams["one"])
 
 
 def test_if_all_ports_are_in_use_it_ends(file: Path, upstreams: dict[str, Upstream]) -> None:
@@ -160,19 +160,19 @@ def test_a_tap_that_ends_is_reported_and_the_others_go_on(file: Path, upstreams:
     with All(2) as proxy:
         os.kill(proxy.children()[0], signal.SIGKILL)
         assert proxy.line().startswith("mcpspy: one: its tap ended with status -9; the others go on. ")
-        asked(proxy.port("two"), upstreams["two"])
+        assert_passes(proxy.port("two"), upstreams["two"])
         assert proxy.stop() == ""
 
 
 def test_servers_wrapped_later_are_served_and_unwrapped_ones_go_on(file: Path, upstreams: dict[str, Upstream]) -> None:
-    file.write_text(json.dumps({"mcpServers": {name: {"url": one.url} for name, one in upstreams.items()}}))
+    file.write_text(json.dumps({"mcpServers": {name: {"url": upstream.url} for name, upstream in upstreams.items()}}))
     run("wrap", "--server", "one", "--yes")
     with All(1) as proxy:
         run("wrap", "--server", "two", "--yes")
         proxy.read(1)
         run("unwrap", "--server", "one", "--yes")
         for name, upstream in upstreams.items():
-            asked(proxy.port(name), upstream)
+            assert_passes(proxy.port(name), upstream)
 
 
 def test_a_server_that_moved_is_reached_where_it_is_now(file: Path, upstreams: dict[str, Upstream]) -> None:
@@ -182,7 +182,7 @@ def test_a_server_that_moved_is_reached_where_it_is_now(file: Path, upstreams: d
         wrap(file, {"x": {"url": upstreams["two"].url}})
         proxy.read(1)
         assert proxy.port("x") == port
-        asked(port, upstreams["two"])
+        assert_passes(port, upstreams["two"])
 
 
 def test_when_it_is_killed_no_tap_stays(file: Path, upstreams: dict[str, Upstream]) -> None:

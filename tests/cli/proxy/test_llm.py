@@ -30,7 +30,7 @@ BASES = [
 
 @pytest.mark.parametrize(("url", "expected"), BASES)
 def test_the_variables_have_the_prefix_of_the_apis_paths(url: str, expected: list[str]) -> None:
-    assert api_variables(OWN, base_url(url)) == [one.replace("=", f"={OWN}", 1) for one in expected]
+    assert api_variables(OWN, base_url(url)) == [setting.replace("=", f"={OWN}", 1) for setting in expected]
 
 
 def test_the_lines_after_the_url_name_the_variables_to_set(tmp_path: Path) -> None:
@@ -119,9 +119,9 @@ def test_a_compressed_stream_is_recorded_as_it_comes(tmp_path: Path) -> None:
         server.head()
         server.send(head)
         client.head()
-        for count, one in enumerate(packed, 1):
-            server.send(chunk(one))
-            client.take(len(chunk(one)))
+        for count, piece in enumerate(packed, 1):
+            server.send(chunk(piece))
+            client.take(len(chunk(piece)))
             eventually(partial(has_parts, proxy, count), "a part of the stream")
         last = packer.flush()
         server.send(chunk(last) + b"0\r\n\r\n")

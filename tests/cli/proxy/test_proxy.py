@@ -15,10 +15,10 @@ from tests.deadlines import DEADLINE_S
 from tests.live.http.ends import EVENTS, OK, Proxy, Upstream, asked, between, chunk
 from tests.live.http.secure_ends import SecureUpstream
 
-SECRETS = [f"s3cr3t{number}0123456789abcdef0123456789abcdef" for number in range(8)]
+SECRETS = [f"s3cr3t{number}0123456789abcdef0123456789abcdef" for number in range(11)]
 
 
-def said(mcpspy: list[str], *arguments: str) -> tuple[int, str]:
+def refusal(mcpspy: list[str], *arguments: str) -> tuple[int, str]:
     """The exit status of a `proxy` that cannot begin, and what it says on stderr."""
     done = subprocess.run([*mcpspy, "proxy", *arguments], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     assert done.stdout == ""
@@ -52,7 +52,7 @@ def test_the_header_says_what_is_tapped_and_where(tmp_path: Path) -> None:
 
 def test_a_port_that_is_taken_is_an_error_that_names_a_way_out(mcpspy: list[str], tmp_path: Path) -> None:
     taken = Upstream()
-    status, words = said(mcpspy, "http://127.0.0.1:1/mcp", "--listen", f"127.0.0.1:{taken.port}")
+    status, words = refusal(mcpspy, "http://127.0.0.1:1/mcp", "--listen", f"127.0.0.1:{taken.port}")
     taken.end()
     assert status == 4
     assert "--listen" in words
@@ -64,7 +64,7 @@ def test_an_upstream_that_is_the_tap_itself_is_an_error(host: str, mcpspy: list[
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    status, words = said(mcpspy, f"http://{host}:{port}/mcp", "--listen", f"127.0.0.1:{port}")
+    status, words = refusal(mcpspy, f"http://{host}:{port}/mcp", "--listen", f"127.0.0.1:{port}")
     assert status == 4
     assert "this tap itself" in words
 
@@ -91,7 +91,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "words"), WRONG)
 def test_a_wrong_command_line_is_a_usage_error(arguments: list[str], words: str, mcpspy: list[str]) -> None:
-    status, text = said(mcpspy, *arguments)
+    status, text = refusal(mcpspy, *arguments)
     assert status == 2
     assert words in re.sub(r"\s+", " ", text)
 
@@ -99,7 +99,7 @@ def test_a_wrong_command_line_is_a_usage_error(arguments: list[str], words: str,
 def test_a_file_that_holds_no_certificate_is_an_error(mcpspy: list[str], tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("hello")
-    status, words = said(mcpspy, "https://127.0.0.1/", "--ca", str(file), "--listen", "127.0.0.1:0")
+    status, words = refusal(mcpspy, "https://127.0.0.1/", "--ca", str(file), "--listen", "127.0.0.1:0")
     assert status == 2
     assert words.count("\n") == 1
 
@@ -135,13 +135,15 @@ def spoken(upstream: Upstream, proxy: Proxy) -> None:
     server.send(OK)
     client.take(len(OK))
     form = b"grant_type=authorization_code&code=" + name[4]
-    client.send(proxy.request(b"POST /token", b"Content-Type: application/x-www-form-urlencoded", body=form))
+    client.send(proxy.request(b"POST /login/oauth/access_token", b"Content-Type: application/x-www-form-urlencoded", body=form))
     server.head()
     server.take(len(form))
     granted = b'{"access_token":"%b","refresh_token":"%b"}' % (name[5], name[6])
-    server.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(granted) + granted)
+    more = (b"X-Secret-Id: " + name[8], b"X-Custom: Bearer " + name[9], b"Transfer-Encoding: chunked")
+    body = chunk(granted) + b"0\r\nX-Token-Id: %b\r\n\r\n" % name[10]
+    server.send(b"\r\n".join((b"HTTP/1.1 200 OK", b"Content-Type: application/json", *more, b"", body)))
     client.head()
-    assert client.take(len(granted)) == granted
+    assert client.take(len(body)) == body
     client.send(b"GET / HTTP/1.1\nAuthorization: Bearer %b\n\n" % name[7])
     assert client.rest().startswith(b"HTTP/1.1 400 ")
 
@@ -153,9 +155,9 @@ def test_no_secret_is_in_the_file(tmp_path: Path) -> None:
         proxy.stop()
         text = proxy.capture.read_text()
         assert [secret for secret in SECRETS if secret in text] == []
-        found = re.findall(r"session_id=(redacted-\w+)|Mcp-Session-Id: (redacted-\w+)", text)
-        assert len({one or other for one, other in found}) == 1
-        assert len(found) > 4
+        ids = re.findall(r"session_id=(redacted-\w+)|Mcp-Session-Id: (redacted-\w+)", text)
+        assert len({in_url or in_field for in_url, in_field in ids}) == 1
+        assert len(ids) > 4
 
 
 def test_without_redaction_everything_is_in_the_file(tmp_path: Path) -> None:

@@ -54,14 +54,44 @@ def test_a_server_that_says_the_same_over_http_is_exit_status_0(name: str, trans
     assert (done.returncode, done.stdout.splitlines()[0][:15]) == (0, "✓ no difference")
 
 
+@pytest.mark.parametrize(("recorded", "transport"), [("sse", "streamable"), ("streamable", "sse")])
+def test_the_path_of_a_url_decides_its_transport_whatever_was_recorded(recorded: str, transport: str) -> None:
+    with served(capture(recorded), transport) as url:
+        done = run("replay", capture(recorded), "--url", url)
+    assert (done.returncode, done.stdout.splitlines()[0][:15]) == (0, "✓ no difference")
+
+
+def test_where_the_path_says_nothing_the_server_is_asked_and_its_refusal_is_no_difference(tmp_path: Path) -> None:
+    kept, again = str(tmp_path / "x.mcpspy"), str(tmp_path / "y.mcpspy")
+    words = [sys.executable, str(PEERS / "pyserver.py"), "sse", "0", "/events"]
+    (tmp_path / "home").mkdir()
+    with started(words, tmp_path, tmp_path / "log", {}) as said_by_server:
+        url = f"http://127.0.0.1:{port(said_by_server)}/events"
+        run("replay", capture("sse"), "--url", url, "--capture", kept)
+        done = run("replay", kept, "--url", url, "--capture", again)
+    assert (done.returncode, done.stdout.splitlines()[0][:15]) == (0, "✓ no difference")
+    assert "it was a first try over another transport, refused with 405" in done.stdout
+    assert "second-initialize" not in run("check", again).stdout
+
+
+@pytest.mark.parametrize(("transport", "other"), [("streamable", "sse"), ("sse", "streamable")])
+def test_a_server_that_does_not_speak_the_transport_is_reported_with_the_option_for_the_other(
+    transport: str, other: str
+) -> None:
+    with served(capture("sse"), other) as url:
+        done = run("replay", capture("sse"), "--url", url, "--transport", transport)
+    assert done.returncode == 4
+    assert f"--transport {other} tries the other transport of HTTP" in done.stderr
+
+
 def test_the_smallest_sequence_is_found_over_http_with_what_gives_out_its_state() -> None:
     with served(capture("stateless"), "streamable") as url:
         done = run(
             "replay", capture("stateless"), "--url", url, "--until", "tool:greet status:ok not status:needs-input", "--json"
         )
-    found = json.loads(done.stdout)
-    assert [(row["row"], row["outcome"]) for row in found["rows"]] == [(4, "ok"), (5, "ok")]
-    assert (found["minimal"], found["unresolved"]) == (True, 0)
+    output = json.loads(done.stdout)
+    assert [(row["row"], row["outcome"]) for row in output["rows"]] == [(4, "ok"), (5, "ok")]
+    assert (output["minimal"], output["unresolved"]) == (True, 0)
 
 
 def test_the_recorded_url_is_called_only_with_consent(tmp_path: Path) -> None:
@@ -90,9 +120,11 @@ def test_what_is_sent_is_marked_as_ours_and_session_ids_reach_no_disk(tmp_path: 
     with served(capture("streamable"), "streamable") as url:
         run("replay", capture("streamable"), "--url", url, "--capture", kept)
     assert "request-refused" not in run("check", kept).stdout
-    opened = [one for one in read(kept) if isinstance(one, Open)]
-    assert {one.sender for one in opened if one.injected} == {"client"}
-    sessions = {field for one in opened for field in one.head.lower().split(b"\r\n") if field.startswith(b"mcp-session-id")}
+    opened = [record for record in read(kept) if isinstance(record, Open)]
+    assert {record.sender for record in opened if record.injected} == {"client"}
+    sessions = {
+        field for record in opened for field in record.head.lower().split(b"\r\n") if field.startswith(b"mcp-session-id")
+    }
     assert sessions
     assert all(b"redacted-" in session for session in sessions)
 
@@ -110,8 +142,8 @@ def of_two_clients(folder: Path) -> str:
 def test_each_client_of_a_capture_is_played_for_itself(tmp_path: Path) -> None:
     path = of_two_clients(tmp_path)
     with served(path, "streamable") as url:
-        told = json.loads(run("replay", path, "--url", url, "--json").stdout)
-    assert [(client["requests"], client["comparison"]["summary"]["different"]) for client in told["clients"]] == [
+        output = json.loads(run("replay", path, "--url", url, "--json").stdout)
+    assert [(client["requests"], client["comparison"]["summary"]["different"]) for client in output["clients"]] == [
         (2, False),
         (2, False),
     ]

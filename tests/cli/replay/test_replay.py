@@ -11,7 +11,7 @@ import pytest
 
 from mcpspy.capture.file.reader import read
 from mcpspy.records import Exit, Frame, Header, Note
-from tests.cli.replays import LIST, SERVER, call, heard, recorded, replay, said
+from tests.cli.replays import LIST, SERVER, call, heard, heard_names, recorded, replay
 from tests.cli.terminal import MCPSPY, PLAIN, on_pipe, on_terminal, run
 from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S, eventually
@@ -39,13 +39,13 @@ def test_the_same_server_is_exit_status_0(visit: str, tmp_path: Path) -> None:
     done = replay(visit, log=tmp_path / "log")
     assert done.stdout.startswith("✓ no difference · 7 calls unchanged\n")
     assert done.returncode == 0
-    assert said(tmp_path / "log") == [*HANDSHAKE, "tools/list", "greet", "draw", "redeem", "ask", "answer"]
+    assert heard_names(tmp_path / "log") == [*HANDSHAKE, "tools/list", "greet", "draw", "redeem", "ask", "answer"]
 
 
 def test_what_is_sent_is_what_was_recorded_byte_for_byte(visit: str, tmp_path: Path) -> None:
     replay(visit, "--only", "not tool:redeem", log=tmp_path / "log")
-    sent = [one.data for one in read(visit) if isinstance(one, Frame) and one.stream == 0]
-    assert (tmp_path / "log").read_bytes().splitlines() == [one.strip() for one in sent if b"redeem" not in one]
+    sent = [record.data for record in read(visit) if isinstance(record, Frame) and record.stream == 0]
+    assert (tmp_path / "log").read_bytes().splitlines() == [line.strip() for line in sent if b"redeem" not in line]
 
 
 def test_another_answer_is_exit_status_1(visit: str) -> None:
@@ -62,9 +62,9 @@ def test_a_request_that_the_server_never_sent_before_is_reported_and_refused(vis
     kept = str(tmp_path / "x.mcpspy")
     done = replay(visit, "--capture", kept, faults=("curious",), log=tmp_path / "log")
     assert done.returncode == 1
-    assert [one.topic for one in read(kept) if isinstance(one, Note)] == ["miss"]
+    assert [record.topic for record in read(kept) if isinstance(record, Note)] == ["miss"]
     assert "requests by the server that were not recorded\n  sampling/createMessage" in done.stdout
-    (answer,) = [one for one in heard(tmp_path / "log") if "error" in one]
+    (answer,) = [message for message in heard(tmp_path / "log") if "error" in message]
     assert answer["error"]["message"].startswith("mcpspy replay: sampling/createMessage")
 
 
@@ -72,17 +72,17 @@ def test_a_replay_is_a_capture_of_its_own(visit: str, store: Path) -> None:
     replay(visit)
     done = run("show", "@", "--json")
     (header,) = json.loads(done.stdout)["captures"]
-    (recorded_header,) = [one for one in read(visit) if isinstance(one, Header)]
+    (recorded_header,) = [record for record in read(visit) if isinstance(record, Header)]
     assert header["label"] == "tickets-replay"
     assert header["tapped"]["replay"] == [recorded_header.capture_id]
-    assert run("diff", visit, "@").stdout.startswith("✗ ")  # the tickets differ, and nobody carries them back here
+    assert run("diff", visit, "@").stdout.startswith("✓ no difference")  # but for the tickets, which the server made up
     assert list((store / "captures").glob("*tickets-replay*"))
 
 
 def test_a_replay_can_be_replayed(visit: str, tmp_path: Path) -> None:
     replay(visit, "--capture", str(tmp_path / "again.mcpspy"))
     assert replay(str(tmp_path / "again.mcpspy"), "--capture", str(tmp_path / "third.mcpspy")).returncode == 0
-    (header,) = [one for one in read(str(tmp_path / "third.mcpspy")) if isinstance(one, Header)]
+    (header,) = [record for record in read(str(tmp_path / "third.mcpspy")) if isinstance(record, Header)]
     assert header.label == "tickets-replay"
 
 
@@ -91,7 +91,7 @@ def test_a_replay_can_be_replayed(visit: str, tmp_path: Path) -> None:
 
 def test_one_call_is_sent_again_edited_with_its_handshake(visit: str, tmp_path: Path) -> None:
     done = replay(f"{visit}:4", "--set", '$.arguments.name="Grace"', log=tmp_path / "log")
-    assert said(tmp_path / "log") == [*HANDSHAKE, "greet"]
+    assert heard_names(tmp_path / "log") == [*HANDSHAKE, "greet"]
     assert heard(tmp_path / "log")[-1]["params"]["arguments"] == {"name": "Grace"}
     assert done.returncode == 1
     assert '"Hello, Ada" ≠ "Hello, Grace"' in done.stdout
@@ -100,13 +100,13 @@ def test_one_call_is_sent_again_edited_with_its_handshake(visit: str, tmp_path: 
 
 def test_a_call_is_sent_with_the_call_whose_answer_it_needs(visit: str, tmp_path: Path) -> None:
     done = replay(f"{visit}:6", log=tmp_path / "log")
-    assert said(tmp_path / "log") == [*HANDSHAKE, "draw", "redeem"]
+    assert heard_names(tmp_path / "log") == [*HANDSHAKE, "draw", "redeem"]
     assert done.stdout.startswith("✓ no difference · 1 call unchanged\n")
 
 
 def test_only_what_matches_is_sent_and_compared(visit: str, tmp_path: Path) -> None:
     done = replay(visit, "--only", "tool:draw", faults=("rude",), log=tmp_path / "log")
-    assert said(tmp_path / "log") == [*HANDSHAKE, "draw"]
+    assert heard_names(tmp_path / "log") == [*HANDSHAKE, "draw"]
     assert (done.returncode, done.stdout.splitlines()[0]) == (1, "✗ 1 call changed · 0 calls unchanged")
 
 
@@ -122,12 +122,12 @@ def test_a_dry_run_says_what_is_carried(visit: str) -> None:
 
 
 def test_a_dry_run_is_json_for_programs(visit: str) -> None:
-    told = json.loads(run("replay", visit, "--dry-run", "--json").stdout)
-    assert [send["effect"] for send in told["sends"] if send["kind"] == "request"] == [
+    output = json.loads(run("replay", visit, "--dry-run", "--json").stdout)
+    assert [send["effect"] for send in output["sends"] if send["kind"] == "request"] == [
         "none", "none", "reads", "changes", "changes", "changes",
     ]  # fmt: skip
-    assert json.loads(told["sends"][0]["text"])["method"] == "initialize"
-    assert [[each["from_row"] for each in send.get("correlated", [])] for send in told["sends"]] == [
+    assert json.loads(output["sends"][0]["text"])["method"] == "initialize"
+    assert [[each["from_row"] for each in send.get("correlated", [])] for send in output["sends"]] == [
         [],
         [],
         [],
@@ -150,7 +150,7 @@ def secret(tmp_path: Path) -> str:
 def test_a_redacted_value_is_never_sent(secret: str, tmp_path: Path) -> None:
     done = replay(secret, log=tmp_path / "log")
     assert done.returncode == 2
-    assert said(tmp_path / "log") == [*HANDSHAKE, "greet"]
+    assert heard_names(tmp_path / "log") == [*HANDSHAKE, "greet"]
     assert "tools/call greet  row 3: it holds a value that was redacted: redacted-0123456789ab" in done.stdout
 
 
@@ -238,12 +238,12 @@ def test_a_recorded_command_is_started_with_yes(visit: str) -> None:
 def test_on_a_terminal_calls_that_may_change_something_need_consent(tmp_path: Path, answer: bytes, status: int) -> None:
     capture = recorded(tmp_path, LIST, call("drop", table="a"), call("greet", name="Ada"))
     with on_terminal("replay", capture, "--", *SERVER, str(tmp_path / "log"), columns=200) as running:
-        asked = running.wait_for("Continue? [y/N]")
-        assert "  tools/call drop (destructive)\n" in asked
-        assert "greet" not in asked
+        plan = running.wait_for("Continue? [y/N]")
+        assert "  tools/call drop (destructive)\n" in plan
+        assert "greet" not in plan
         running.type(answer)
         assert running.rest() == status
-    assert said(tmp_path / "log") == ([] if status else [*HANDSHAKE, "tools/list", "drop", "greet"])
+    assert heard_names(tmp_path / "log") == ([] if status else [*HANDSHAKE, "tools/list", "drop", "greet"])
 
 
 def test_below_git_nobody_is_asked(visit: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,12 +274,12 @@ def test_on_a_terminal_the_first_difference_can_be_looked_at(visit: str) -> None
 def test_nothing_that_was_captured_reaches_the_terminal_unescaped(tmp_path: Path) -> None:
     capture = recorded(tmp_path, call("evil\x1b]0;x\x07\u202e", name="\x1b[31m"))
     with on_terminal("replay", capture, "--", *SERVER, columns=200) as running:
-        asked = running.wait_for("Continue? [y/N]")
+        plan = running.wait_for("Continue? [y/N]")
         running.type(b"n\n")
         running.rest()
-    told = asked + run("replay", capture, "--dry-run").stdout + replay(capture, faults=("dies",)).stdout
-    assert "evil\\x1b]0;x\\x07\\u202e" in told
-    assert not {"\x1b", "\x07", "\u202e"} & set(told)
+    output = plan + run("replay", capture, "--dry-run").stdout + replay(capture, faults=("dies",)).stdout
+    assert "evil\\x1b]0;x\\x07\\u202e" in output
+    assert not {"\x1b", "\x07", "\u202e"} & set(output)
 
 
 # --- JSON ---
@@ -287,12 +287,12 @@ def test_nothing_that_was_captured_reaches_the_terminal_unescaped(tmp_path: Path
 
 def test_json_has_what_was_sent_and_the_comparison(visit: str, tmp_path: Path) -> None:
     done = replay(visit, "--json", "--capture", str(tmp_path / "x.mcpspy"), faults=("dies",))
-    told = json.loads(done.stdout)
-    (client,) = told["clients"]
-    assert (done.returncode, told["exit"]) == (1, 1)
-    assert told["target"]["argv"] == [*SERVER, "", "dies"]
+    output = json.loads(done.stdout)
+    (client,) = output["clients"]
+    assert (done.returncode, output["exit"]) == (1, 1)
+    assert output["target"]["argv"] == [*SERVER, "", "dies"]
     assert (client["capture"], client["sent"], client["requests"]) == (str(tmp_path / "x.mcpspy"), 5, 4)
-    assert [one["row"] for one in client["unsent"]] == [6, 7]
+    assert [row["row"] for row in client["unsent"]] == [6, 7]
     assert client["lost"].startswith("the server exited with status 3")
     assert client["comparison"]["summary"]["changed"] == 1
 
@@ -301,7 +301,7 @@ def test_json_has_what_was_sent_and_the_comparison(visit: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "sentence"),
     [
         (["{}", "--"], "server's command after -- is missing"),
         (["{}", "server"], "Put -- before the server's command"),
@@ -322,10 +322,10 @@ def test_json_has_what_was_sent_and_the_comparison(visit: str, tmp_path: Path) -
         (["{}", "--capture", "/nowhere/x", "--", "x"], "nothing was sent"),
     ],
 )  # fmt: skip
-def test_a_wrong_command_line_is_exit_status_2(visit: str, words: list[str], told: str) -> None:
+def test_a_wrong_command_line_is_exit_status_2(visit: str, words: list[str], sentence: str) -> None:
     done = run("replay", *[word.format(visit) for word in words])
     assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
+    assert sentence in done.stderr
 
 
 def test_a_capture_without_a_request_is_exit_status_2(tmp_path: Path) -> None:
@@ -369,8 +369,8 @@ def test_git_bisect_finds_the_commit_that_broke_a_server(tmp_path: Path) -> None
     capture = recorded(tmp_path, LIST, call("greet", name="Ada"))
     git("bisect", "start", "HEAD", "HEAD~4")
     words = " ".join([*MCPSPY, "replay", capture, "--", sys.executable, "server.py"])
-    told = git("bisect", "run", "sh", "-c", f"{words} >&2; status=$?; [ $status -ne 4 ] || exit 125; exit $status")
-    assert "change 3" in told.split("is the first bad commit")[1]
+    bisected = git("bisect", "run", "sh", "-c", f"{words} >&2; status=$?; [ $status -ne 4 ] || exit 125; exit $status")
+    assert "change 3" in bisected.split("is the first bad commit")[1]
 
 
 def test_the_newest_recording_is_never_a_replay(visit: str, store: Path) -> None:
@@ -387,9 +387,9 @@ def test_the_newest_recording_is_never_a_replay(visit: str, store: Path) -> None
 def test_a_replay_that_is_stopped_ends_its_server_and_keeps_what_it_heard(visit: str, tmp_path: Path, number: int) -> None:
     log, kept = tmp_path / "log", tmp_path / "kept.mcpspy"
     with on_pipe("replay", visit, "--capture", str(kept), "--", *SERVER, str(log), "idle") as running:
-        eventually(lambda: "greet" in said(log), "a call that is not answered")
+        eventually(lambda: "greet" in heard_names(log), "a call that is not answered")
         assert running.end(number) == 130
-    exits = [one for one in read(str(kept)) if isinstance(one, Exit)]
+    exits = [record for record in read(str(kept)) if isinstance(record, Exit)]
     assert [exit.code for exit in exits] == [0]
 
 
@@ -397,10 +397,10 @@ def test_a_replay_that_is_stopped_ends_its_server_and_keeps_what_it_heard(visit:
 def test_a_replay_that_is_stopped_shows_what_was_compared_until_then(visit: str, tmp_path: Path, number: int) -> None:
     log = tmp_path / "log"
     with on_pipe("replay", visit, "--json", "--", *SERVER, str(log), "idle") as running:
-        eventually(lambda: "greet" in said(log), "a call that is not answered")
+        eventually(lambda: "greet" in heard_names(log), "a call that is not answered")
         assert running.end(number) == 130
-        told = json.loads(running.text[running.text.index("{") :])
-    (client,) = told["clients"]
-    assert (told["exit"], client["lost"]) == (130, "it was interrupted")
-    assert [one["target"] for one in client["unsent"]] == ["draw", "redeem", "ask"]
+        output = json.loads(running.text[running.text.index("{") :])
+    (client,) = output["clients"]
+    assert (output["exit"], client["lost"]) == (130, "it was interrupted")
+    assert [row["target"] for row in client["unsent"]] == ["draw", "redeem", "ask"]
     assert (client["comparison"]["summary"]["same"], client["comparison"]["summary"]["different"]) == (2, False)

@@ -27,10 +27,10 @@ MOST_RUNS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Least:
-    """What was found, and the capture of it."""
+    """The output of a search, and the capture of it."""
 
     path: Path
-    found: Any
+    output: Any
 
 
 def noise(count: int) -> list[Any]:
@@ -72,7 +72,7 @@ def crash(tmp_path_factory: pytest.TempPathFactory) -> str:
 def least(crash: str, tmp_path_factory: pytest.TempPathFactory) -> Least:
     """What is found of it."""
     path = tmp_path_factory.mktemp("least") / "least.mcpspy"
-    return Least(path=path, found=json.loads(until(crash, "crash", "--json", "--capture", str(path)).stdout))
+    return Least(path=path, output=json.loads(until(crash, "crash", "--json", "--capture", str(path)).stdout))
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +86,11 @@ def until(capture: str, condition: str, *words: str, server: tuple[str, ...] = (
 
 
 def test_the_calls_that_a_crash_takes_are_found_in_few_runs(least: Least) -> None:
-    found = least.found
-    assert [row["target"] for row in found["rows"]] == CULPRITS
-    assert (found["of"], found["minimal"], found["what"]) == (67, True, "the server was killed by SIGSEGV")
-    assert found["runs"] <= MOST_RUNS
-    assert (found["capture"], found["again"]) == (str(least.path), f"mcpspy replay {least.path} -- {' '.join(SERVER)} crash")
+    output = least.output
+    assert [row["target"] for row in output["rows"]] == CULPRITS
+    assert (output["of"], output["minimal"], output["what"]) == (67, True, "the server was killed by SIGSEGV")
+    assert output["runs"] <= MOST_RUNS
+    assert (output["capture"], output["again"]) == (str(least.path), f"mcpspy replay {least.path} -- {' '.join(SERVER)} crash")
 
 
 def test_the_capture_is_what_passed_when_it_happened(least: Least) -> None:
@@ -156,8 +156,8 @@ def test_an_error_is_found_by_its_code_and_by_its_text(tmp_path: Path) -> None:
     writes = [on(0, "write", text=str(number)) for number in range(3)]
     capture = recorded(tmp_path, *noise(2), call("open"), *noise(2), *writes, *noise(2), server=[*SERVER, "third"])
     for condition in ("error:-32603", '"one too many"', "tool:write status:error"):
-        found = json.loads(until(capture, condition, "--json", server=("third",)).stdout)
-        assert [row["target"] for row in found["rows"]] == ["open", "write", "write", "write"]
+        output = json.loads(until(capture, condition, "--json", server=("third",)).stdout)
+        assert [row["target"] for row in output["rows"]] == ["open", "write", "write", "write"]
 
 
 def test_a_call_that_hangs_is_found(tmp_path: Path) -> None:
@@ -168,8 +168,8 @@ def test_a_call_that_hangs_is_found(tmp_path: Path) -> None:
 
 
 def test_a_finding_is_looked_for_by_its_rule(few: str) -> None:
-    found = json.loads(until(few, "rule:server-died", "--json").stdout)
-    assert [row["target"] for row in found["rows"]] == CULPRITS
+    output = json.loads(until(few, "rule:server-died", "--json").stdout)
+    assert [row["target"] for row in output["rows"]] == CULPRITS
 
 
 def test_what_happens_without_any_call_takes_none(few: str) -> None:
@@ -198,7 +198,7 @@ def test_no_server_is_exit_status_4(crash: str, server: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "sentence"),
     [
         (("--until", "crahs"), "It takes error, error:CODE, crash, timeout, rule:NAME, status:5xx"),
         (("--until", "rule:server-dyed"), "Did you mean server-died"),
@@ -207,7 +207,7 @@ def test_no_server_is_exit_status_4(crash: str, server: list[str]) -> None:
         (("--until", "crash", "--max-runs", "0"), "0 is not in the range"),
     ],
 )
-def test_what_cannot_be_looked_for_is_exit_status_2(crash: str, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_looked_for_is_exit_status_2(crash: str, words: tuple[str, ...], sentence: str) -> None:
     done = run("replay", crash, *words, "--", *SERVER)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert sentence in done.stderr

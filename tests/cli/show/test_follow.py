@@ -105,9 +105,9 @@ def test_json_is_an_object_for_each_change_of_state_keyed_by_row() -> None:
         shown.wait_for('"pending"')
         recording.answer(1)
         shown.wait_for('"ok"')
-        found = [state for state in states(shown) if state["kind"] == "exchange"]
-        assert [(item["row"], item["outcome"]) for item in found] == [(1, "pending"), (1, "ok")]
-        assert {item["capture_id"] for item in found} == {os.path.basename(recording.path)}
+        exchanges = [state for state in states(shown) if state["kind"] == "exchange"]
+        assert [(item["row"], item["outcome"]) for item in exchanges] == [(1, "pending"), (1, "ok")]
+        assert {item["capture_id"] for item in exchanges} == {os.path.basename(recording.path)}
         recording.end()
 
 
@@ -120,7 +120,7 @@ def test_a_streamed_answer_is_shown_when_it_is_requested_at_its_first_token_and_
     call.raw(sse(delta(".", "stop"))).raw(sse(b"[DONE]")).close()
     header, *records = traffic.records
     assert isinstance(header, Header)
-    lines = [header_line(header), *(record_line(at, one) for at, one in enumerate(records, 1))]
+    lines = [header_line(header), *(record_line(at, record) for at, record in enumerate(records, 1))]
     path = tmp_path / "model.mcpspy"
     path.write_bytes(b"".join(lines[:5]))  # to the head of the response
     with path.open("ab", buffering=0) as file:
@@ -132,10 +132,10 @@ def test_a_streamed_answer_is_shown_when_it_is_requested_at_its_first_token_and_
             shown.wait_for('"is_whole":false,"deltas":')
             file.write(lines[-1])
             shown.wait_for('"is_whole":true')
-            told = [(state["outcome"], state["duration_ns"] is not None) for state in states(shown)]
-    assert told[0] == ("pending", False)
-    assert told[-1] == ("ok", True)
-    assert len(told) <= 3, "one of each delta"
+            outcomes = [(state["outcome"], state["duration_ns"] is not None) for state in states(shown)]
+    assert outcomes[0] == ("pending", False)
+    assert outcomes[-1] == ("ok", True)
+    assert len(outcomes) <= 3, "one of each delta"
 
 
 def test_stderr_can_be_left_out() -> None:
@@ -201,7 +201,7 @@ def test_a_terminal_shows_what_is_pending_with_a_running_timer_and_leaves_a_summ
         shown.wait_for("○ waiting for the next capture")
         assert shown.end(signal.SIGINT) == 0
     assert shown.words.rstrip().splitlines()[-1].startswith("✓ 1 call in ")
-    assert shown.words.rstrip().endswith("ok · complete")
+    assert shown.words.rstrip().endswith("ok · capture complete")
 
 
 def test_the_last_summary_counts_what_the_status_line_counted_over_all_recordings() -> None:
@@ -214,7 +214,7 @@ def test_the_last_summary_counts_what_the_status_line_counted_over_all_recording
         second.end()
         shown.wait_for("waiting for the next capture · 2 calls · 1 error · ")
         assert shown.end(signal.SIGINT) == 0
-    assert re.fullmatch(r"✗ 2 calls in .* · 1 error · complete", shown.words.rstrip().splitlines()[-1])
+    assert re.fullmatch(r"✗ 2 calls in .* · 1 error · captures complete", shown.words.rstrip().splitlines()[-1])
 
 
 def test_a_task_that_works_is_pending_until_it_has_ended() -> None:
@@ -257,9 +257,9 @@ def test_waiting_costs_next_to_nothing() -> None:
             status = Path(f"/proc/{shown.process.pid}/status")
 
             def switches(status: Path = status) -> int:
-                found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status.read_text(encoding="utf-8"), re.MULTILINE)
-                assert found is not None
-                return int(found[1])
+                match = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status.read_text(encoding="utf-8"), re.MULTILINE)
+                assert match is not None
+                return int(match[1])
 
             seen: list[int] = []
 
@@ -316,12 +316,12 @@ def test_rows_of_several_clients_have_a_word_between_them_and_no_more() -> None:
     with on_pipe("show", "-f") as shown:
         shown.wait_for("tools/call time")
         for number in range(2, 5):
-            for one, label in zip(both, ("weather", "time"), strict=True):
-                one.ask(number, name=f"{label}{number}").answer(number)
+            for recording, label in zip(both, ("weather", "time"), strict=True):
+                recording.ask(number, name=f"{label}{number}").answer(number)
                 shown.wait_for(f"tools/call {label}{number}")
         lines = shown.words.splitlines()
-    for one in both:
-        one.end()
+    for recording in both:
+        recording.end()
     assert lines[-4:-1:2] == ["  claude → weather", "  claude → time"]
     assert sum("row id" in line for line in lines) == 2
 
@@ -344,5 +344,5 @@ def test_a_recording_that_has_ended_does_not_run_because_a_models_leg_beside_it_
     with on_pipe("show", "-f") as shown:
         words = shown.wait_for(lambda words: "tools/call weather" in words and "tools/call time" in words)
         assert ("git" in words, words.count("http://127.0.0.1:1")) == (False, 1)
-    for one in (*running, leg):
-        one.close()
+    for recording in (*running, leg):
+        recording.close()

@@ -183,9 +183,14 @@ def test_the_live_wire_view_as_json_gives_each_frame_once() -> None:
         live.flush()
         shown.wait_for("data: second")
         made = [json.loads(line) for line in shown.words.splitlines() if line.endswith("}")]
-        frames = [frame["text"] for one in made if one["http_response"] for frame in one["http_response"]["frames"]]
+        frames = [
+            frame["text"]
+            for transaction in made
+            if transaction["http_response"]
+            for frame in transaction["http_response"]["frames"]
+        ]
         assert [text.split()[1] for text in frames] == ["first", "second"]
-        assert {(one["capture_id"] != "", one["transaction"]) for one in made} == {(True, 1)}
+        assert {(transaction["capture_id"] != "", transaction["transaction"]) for transaction in made} == {(True, 1)}
     live.recording.close()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.cli.terminal import run
 
 CAPTURES = Path(__file__).parents[3] / "captures"
-MODEL, SERVER = (str(CAPTURES / f"agent-{one}.mcpspy") for one in ("model", "weather"))
+MODEL, SERVER = (str(CAPTURES / f"agent-{name}.mcpspy") for name in ("model", "weather"))
 
 
 def test_both_legs_are_one_timeline() -> None:
@@ -21,9 +21,9 @@ def test_a_model_call_is_shown_in_full() -> None:
 
 
 def test_raw_has_the_prompt_and_the_answer_each_on_a_line() -> None:
-    asked, said = map(json.loads, run("show", f"{MODEL}:1", "--raw").stdout.splitlines())
-    assert asked["messages"][0]["content"] == "杭州的天气"
-    assert said["choices"][0]["finish_reason"] == "tool_calls"
+    prompt, answer = map(json.loads, run("show", f"{MODEL}:1", "--raw").stdout.splitlines())
+    assert prompt["messages"][0]["content"] == "杭州的天气"
+    assert answer["choices"][0]["finish_reason"] == "tool_calls"
 
 
 def test_the_numbers_of_both_legs_are_in_one_object() -> None:

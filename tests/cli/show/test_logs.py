@@ -13,7 +13,7 @@ CAPTURE = str(Path(__file__).parents[3] / "captures" / "logs.mcpspy")
 
 def test_every_message_is_quoted_by_a_line_of_the_log() -> None:
     rows = json.loads(run("show", "--json", CAPTURE).stdout)["rows"]
-    messages = {one["record"] for row in rows for name in ("request", "response", "message") if (one := row.get(name))}
+    messages = {message["record"] for row in rows for name in ("request", "response", "message") if (message := row.get(name))}
     quoted = {row["log_matches"]["record"] for row in rows if "log_matches" in row}
     assert quoted == messages
 

@@ -234,7 +234,7 @@ ENVIRONMENTS = [
 
 
 @pytest.mark.parametrize(
-    "environment", ENVIRONMENTS, ids=lambda one: " ".join(f"{name}={value}" for name, value in one.items())
+    "environment", ENVIRONMENTS, ids=lambda variables: " ".join(f"{name}={value}" for name, value in variables.items())
 )
 @pytest.mark.parametrize("what", [EVERYTHING, f"{EVERYTHING}:9"], ids=["timeline", "row"])
 def test_no_environment_brings_a_traceback_or_escape_bytes(what: str, environment: dict[str, str]) -> None:
