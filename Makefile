@@ -3,8 +3,9 @@
 #   make test        the tests that need Python and PyPI alone, in four minutes
 #   make interop     the tests with programs of npm and Debian, after `make npm`
 #   make check       lint, types and tests: what a change has to pass
-#   make soak        the full counts: every bit flipped, hundreds of kills, a million messages
-#   make npm         the npm programs that the tests marked `npm` start, and mitmproxy, into build
+#   make soak        the full counts: every bit flipped, hundreds of kills, a million messages; and `make calendar`
+#   make calendar    the tests with the clock a day, a week and half a year ahead: none may depend on the date
+#   make npm         what the tests marked `npm` start, into build: npm programs, mitmproxy, and other generations of the SDKs
 #   make bench-stdio the stdio benchmark; see benchmarks/README.md
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell \
@@ -14,7 +15,7 @@ BIN := .venv/bin
 WORKERS ?= 4
 PYTEST_ARGS ?=
 
-.PHONY: demo test interop check lint types soak npm bench-stdio format clean
+.PHONY: demo test interop check lint types soak calendar npm bench-stdio format clean
 .DEFAULT_GOAL := check
 
 demo: .venv/.installed
@@ -41,8 +42,23 @@ format: .venv/.tested
 
 soak: .venv/.tested
 	MCPSPY_TIER=full $(BIN)/pytest -n $(WORKERS) -m "soak or tiered or hypothesis" --timeout 3600 $(PYTEST_ARGS)
+	$(MAKE) calendar
 
-npm: build/npm/.installed build/inspector/.installed build/mitmproxy/.installed
+FAKETIME_LIBRARY := build/faketime/lib/python*/site-packages/libfaketime/vendor/libfaketime/src/libfaketime.so.1
+
+# Only the wall clock moves: threads wait by the monotonic one, and libfaketime breaks those waits if it adjusts them.
+# Two files are left out: one compares the clock with a file's time, which the kernel stamps; the other counts the files
+# that a process has open, and libfaketime opens one.
+calendar: .venv/.tested build/faketime/.installed
+	for offset in +1d +7d +182d; do \
+	  LD_PRELOAD=$$(echo $(CURDIR)/$(FAKETIME_LIBRARY)) FAKETIME=$$offset FAKETIME_NO_CACHE=1 \
+	  FAKETIME_DONT_FAKE_MONOTONIC=1 FAKETIME_FORCE_MONOTONIC_FIX=0 \
+	  $(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not npm and not debian and not soak" \
+	    --ignore tests/cli/test_since.py --ignore tests/live/stdio/test_descriptors.py $(PYTEST_ARGS) || exit 1; \
+	done
+
+npm: build/npm/.installed build/npm2/.installed build/inspector/.installed \
+  build/mitmproxy/.installed build/mcp1/.installed build/mcp2/.installed
 
 bench-stdio: .venv/.installed
 	$(BIN)/python -m benchmarks.bench_stdio $(BENCH_ARGS)
@@ -73,6 +89,13 @@ build/npm/.installed: tests/npm/package.json
 	cd build/npm && npm install --no-audit --no-fund --no-package-lock --engine-strict=false
 	touch $@
 
+# The second generation of the TypeScript SDK, whose zod is not that of the first.
+build/npm2/.installed: tests/npm/second/package.json
+	mkdir -p build/npm2
+	cp tests/npm/second/package.json build/npm2/
+	cd build/npm2 && npm install --no-audit --no-fund --no-package-lock
+	touch $@
+
 # The inspector's line 2 wants Node 22, which comes as a package of its own.
 build/inspector/.installed: tests/npm/inspector/package.json
 	mkdir -p build/inspector
@@ -80,8 +103,25 @@ build/inspector/.installed: tests/npm/inspector/package.json
 	cd build/inspector && npm install --no-audit --no-fund --no-package-lock
 	touch $@
 
+# Builds a library, so it needs gcc and make.
+build/faketime/.installed:
+	$(PYTHON) -m venv build/faketime
+	build/faketime/bin/pip install --quiet --disable-pip-version-check 'libfaketime>=3.0.1,<4'
+	touch $@
+
 # Which reads the HAR files that we write; in an environment of its own, for it pins what it needs.
 build/mitmproxy/.installed:
 	$(PYTHON) -m venv build/mitmproxy
 	build/mitmproxy/bin/pip install --quiet --disable-pip-version-check 'mitmproxy>=11,<13'
+	touch $@
+
+# The first generation of the Python SDK, and fastmcp on either: exactly as the tests met them.
+build/mcp1/.installed:
+	$(PYTHON) -m venv build/mcp1
+	build/mcp1/bin/pip install --quiet --disable-pip-version-check mcp==1.30.0 fastmcp==3.4.10
+	touch $@
+
+build/mcp2/.installed:
+	$(PYTHON) -m venv build/mcp2
+	build/mcp2/bin/pip install --quiet --disable-pip-version-check mcp==2.3.0 fastmcp==4.1.2
 	touch $@

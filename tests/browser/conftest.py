@@ -5,12 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.draw import CALM
 from tests.conftest import DebianProgram
-
-CALM = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 
 
 class Looking:
@@ -23,10 +19,10 @@ class Looking:
         self.page = page
         self.requests: list[str] = []
         self.complaints: list[str] = []
-        page.on("request", lambda one: self.requests.append(one.url))
-        page.on("console", lambda one: self.complaints.append(one.text))
-        page.on("pageerror", lambda one: self.complaints.append(str(one)))
-        page.on("dialog", lambda one: self.complaints.append(f"dialog: {one.message}"))
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: self.complaints.append(f"dialog: {dialog.message}"))
 
     def open(self, path: Path, look: str = "") -> "Looking":
         """Open a file, with what to look at behind `#`."""

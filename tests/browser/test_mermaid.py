@@ -19,11 +19,11 @@ DRAW = """async (texts) => {
 def test_titles_are_drawn_as_words_and_nothing_else_is(look: Look, read_mermaid: MermaidReader) -> None:
     assert read_mermaid([]) == []
     steps = [Arrow(at_ns=0, start="p0", end="p0", kind=ArrowKind.REQUEST, text="m")]
-    titles = [one[:100] for one in HOSTILE if meant(one[:100]).strip()]
+    titles = [text[:100] for text in HOSTILE if meant(text[:100]).strip()]
     layouts = [Diagram(title=title, participants=[Participant(id="p0", name="a")], steps=steps) for title in titles]
     page = look().page
     page.add_script_tag(path=NPM_MODULES / "mermaid/dist/mermaid.min.js")
     page.evaluate("mermaid.initialize({ startOnLoad: false })")
-    for title, (texts, others) in zip(titles, page.evaluate(DRAW, [text_of(one) for one in layouts]), strict=True):
+    for title, (texts, others) in zip(titles, page.evaluate(DRAW, [text_of(layout) for layout in layouts]), strict=True):
         assert others == 0, title
-        assert meant(title).replace("\xa0", " ") in [one.replace("\xa0", " ") for one in texts], title
+        assert meant(title).replace("\xa0", " ") in [text.replace("\xa0", " ") for text in texts], title

@@ -98,7 +98,9 @@ def test_a_lane_is_whoever_takes_part(look: Look, tmp_path: Path) -> None:
 def test_the_worst_findings_and_what_failed_stand_above_all(look: Look, tmp_path: Path) -> None:
     scene = busy_scene().wait(60_000).client(call(7, "late"))
     looking = look().open(written(tmp_path, scene.transcript), "#tab=numbers")
-    looking.page.get_by_role("list", name="The worst findings").get_by_role("link", name="stdout-noise").click()
+    looking.page.get_by_role("list", name="The worst findings").get_by_role(
+        "link", name="Text on stdout that is not a message"
+    ).click()
     assert chosen(looking).startswith("row 3 ")
     overview = looking.page.locator("#overview")
     assert overview.locator(".fault:not(.warn)").count() == 3  # a tool error, an error, a call without an answer
@@ -226,7 +228,7 @@ def test_what_is_filtered_is_exported_as_a_command_and_as_a_file(look: Look, eve
     with looking.page.expect_download() as download:
         looking.page.select_option("#export", "save")
     saved = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
-    assert [_gist(json.loads(one)) for one in saved] == [_gist(json.loads(one)) for one in exported]
+    assert [_gist(json.loads(line)) for line in saved] == [_gist(json.loads(line)) for line in exported]
 
 
 @pytest.mark.parametrize("verb", ["mock", "replay"])

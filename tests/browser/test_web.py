@@ -28,7 +28,7 @@ def live(look: Look, query: str = "", *, width: int = 1280) -> Iterator[Looking]
         looking = look(width=width)
         looking.page.set_default_timeout(SOON_MS)
         yield looking.at(url + query)
-        assert all(one.startswith(url) for one in looking.requests)
+        assert all(request.startswith(url) for request in looking.requests)
 
 
 def name_of(recording: Recording) -> str:
@@ -121,23 +121,23 @@ def test_windows_share_four_streams_and_who_is_hidden_gives_its_own_up(look: Loo
     recording = Recording().ask(1, name="one").answer(1)
     with live(look) as first:
         others = [Looking(first.page.context.new_page()).at(first.page.url) for _ in range(5)]
-        for one in [first, *others[:3]]:
-            expect(one.page.locator("#live")).to_have_text("live")
-        for one in others[3:]:
-            expect(one.page.locator("#live")).to_contain_text("4 other windows")
+        for looking in [first, *others[:3]]:
+            expect(looking.page.locator("#live")).to_have_text("live")
+        for looking in others[3:]:
+            expect(looking.page.locator("#live")).to_contain_text("4 other windows")
         others[0].page.locator(".line", has_text="one").click()
         expect(others[0].page.locator("#detail .json").first).to_be_visible()
         show(first, "hidden")
         others[1].page.close()
-        for one in others[3:]:
-            expect(one.page.locator(".line", has_text="one")).to_have_count(1)
+        for looking in others[3:]:
+            expect(looking.page.locator(".line", has_text="one")).to_have_count(1)
         recording.ask(2, name="two").answer(2)
         expect(others[4].page.locator(".line", has_text="two")).to_have_count(1)
         expect(first.page.locator(".line", has_text="two")).to_have_count(0)
         others[2].page.close()
         show(first, "visible")
         expect(first.page.locator(".line", has_text="two")).to_have_count(1)
-        assert [one for page in (first, *others) for one in page.complaints] == []
+        assert [complaint for page in (first, *others) for complaint in page.complaints] == []
 
 
 def test_twenty_captures_of_one_recording_have_room_on_a_phone(look: Look) -> None:

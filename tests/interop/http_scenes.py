@@ -28,14 +28,14 @@ SDK's client may fail over that, with mcpspy or without: such servers are spared
 """
 
 
-def official(kind: str, mode: str, *options: str, said: str = CANCELLED) -> HttpScene:
+def official(kind: str, mode: str, *options: str, logged: str = CANCELLED) -> HttpScene:
     """The official Python SDK on both sides."""
     return HttpScene(
-        client=(*steps(mode, *SCENE, *(GIVEN_UP if said else ())), "URL"),
+        client=(*steps(mode, *SCENE, *(GIVEN_UP if logged else ())), "URL"),
         server=(*PYSERVER[:-1], kind, "0", *options),
         path="/sse" if kind == "sse" else "/mcp",
         opening="server/discover" if mode == "auto" else "initialize",
-        said=said,
+        logged=logged,
     )
 
 
@@ -45,10 +45,10 @@ PYTHON = {
     "HTTP+SSE, modern": official("sse", "auto"),
     "HTTP+SSE, legacy": official("sse", "legacy"),
     "stateless, modern": official("http", "auto", "stateless_http"),
-    "stateless, legacy": official("http", "legacy", "stateless_http", said=""),
-    "JSON responses, modern": official("http", "auto", "json_response", said=""),
-    "JSON responses, legacy": official("http", "legacy", "json_response", said=""),
-    "stateless, JSON responses, legacy": official("http", "legacy", "stateless_http", "json_response", said=""),
+    "stateless, legacy": official("http", "legacy", "stateless_http", logged=""),
+    "JSON responses, modern": official("http", "auto", "json_response", logged=""),
+    "JSON responses, legacy": official("http", "legacy", "json_response", logged=""),
+    "stateless, JSON responses, legacy": official("http", "legacy", "stateless_http", "json_response", logged=""),
 }
 """Without a session, and with JSON for every response, a legacy server cannot ask: there `greet` fails, the same way each time."""
 

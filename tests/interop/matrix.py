@@ -122,8 +122,8 @@ def placed(name: str, folder: Path) -> Iterator[Path]:
             yield moved(name, folder)
             return
         words = [sys.executable, str(PEERS / "issuer.py"), "0"]
-        said = running.enter_context(started(words, folder, folder / "home" / "issuer.log", {}))
-        yield moved(name, folder, **{ISSUER: f"http://127.0.0.1:{port(said)}"})
+        output = running.enter_context(started(words, folder, folder / "home" / "issuer.log", {}))
+        yield moved(name, folder, **{ISSUER: f"http://127.0.0.1:{port(output)}"})
 
 
 def client(name: str, transport: str, folder: Path, server: Sequence[str]) -> list[str]:
@@ -134,8 +134,8 @@ def client(name: str, transport: str, folder: Path, server: Sequence[str]) -> li
         return put([sys.executable, str(PEERS / program), *arguments], URL=server[0])
     if story.client and name == "oauth" and transport == "sse":
         return [sys.executable, str(PEERS / "oauthclient.py"), "legacy", *server]
-    mode, found = OWN_STEPS.get(name, (story.mode, list(story.steps)))
-    steps = json.dumps(found).replace("FOLDER", str(folder))
+    mode, story_steps = OWN_STEPS.get(name, (story.mode, list(story.steps)))
+    steps = json.dumps(story_steps).replace("FOLDER", str(folder))
     return [sys.executable, str(PEERS / "stepclient.py"), mode, steps, *server]
 
 
@@ -148,12 +148,12 @@ def mocking(capture: Path, transport: str, folder: Path, *options: str) -> Itera
         try:
             assert mock.stderr is not None
             line = mock.stderr.readline()
-            found = re.search(r"http://\S+", line)
-            assert found, line + mock.stderr.read()
-            yield found[0]
+            url = re.search(r"http://\S+", line)
+            assert url, line + mock.stderr.read()
+            yield url[0]
             mock.terminate()
-            _, said = mock.communicate(timeout=DEADLINE_S)
-            assert mock.returncode == 0, said
+            _, stderr = mock.communicate(timeout=DEADLINE_S)
+            assert mock.returncode == 0, stderr
         finally:
             mock.kill()
 
@@ -178,16 +178,22 @@ def calls(transcript: Transcript, without: Unsaid | None = None) -> list[tuple[A
     """What the client asked, and what came of it; what was refused by HTTP alone never reached the server."""
     unheard = (Outcome.HTTP_ERROR, Outcome.REDIRECTED)
     return [
-        (one.method, one.target, one.outcome, one.progress, answer(one))
-        for one in transcript.exchanges
-        if one.sender == CLIENT and one.outcome not in unheard and not (without and one.method in without.methods)
+        (exchange.method, exchange.target, exchange.outcome, exchange.progress, answer(exchange))
+        for exchange in transcript.exchanges
+        if exchange.sender == CLIENT
+        and exchange.outcome not in unheard
+        and not (without and exchange.method in without.methods)
     ]
 
 
 def questions(transcript: Transcript, without: Unsaid | None = None) -> list[tuple[str, Any]]:
     """What the server asked, and with which params."""
-    asked = [one for one in transcript.exchanges if one.sender == SERVER]
-    return [(one.method, one.request.params) for one in asked if not (without and one.method in without.methods)]
+    questions_of_server = [exchange for exchange in transcript.exchanges if exchange.sender == SERVER]
+    return [
+        (exchange.method, exchange.request.params)
+        for exchange in questions_of_server
+        if not (without and exchange.method in without.methods)
+    ]
 
 
 def transactions(transcript: Transcript) -> Counter[tuple[Any, ...]]:
@@ -195,17 +201,17 @@ def transactions(transcript: Transcript) -> Counter[tuple[Any, ...]]:
 
     Without order, for some were asked at the same time; without ports; and without what was given up before there was an answer.
     """
-    found: Counter[tuple[Any, ...]] = Counter()
-    for one in transcript.captures[0].transactions.values():
-        if one.response is not None:
-            head = one.response.head
-            said = (head.get("www-authenticate"), head.get("location"), head.media_type)
-            path = one.target.partition("?")[0]
-            found[one.method, path, one.status, *(re.sub(r":\d+", "", word) for word in said)] += 1
-    return found
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for transaction in transcript.captures[0].transactions.values():
+        if transaction.response is not None:
+            head = transaction.response.head
+            answer_fields = (head.get("www-authenticate"), head.get("location"), head.media_type)
+            path = transaction.target.partition("?")[0]
+            counts[transaction.method, path, transaction.status, *(re.sub(r":\d+", "", word) for word in answer_fields)] += 1
+    return counts
 
 
 def news(transcript: Transcript) -> list[tuple[str | None, Any]]:
     """What the server said on its own."""
     unpaired_messages = [row.message for row in transcript.rows if isinstance(row, UnpairedMessage)]
-    return [(one.method, one.params) for one in unpaired_messages if one.sender == SERVER]
+    return [(message.method, message.params) for message in unpaired_messages if message.sender == SERVER]

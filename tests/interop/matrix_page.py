@@ -31,7 +31,7 @@ class Notes:
 
     def cell(self, *notes: str) -> str:
         """A tick with the numbers of its notes."""
-        numbers = [self._number(one) for one in notes if one]
+        numbers = [self._number(note) for note in notes if note]
         return " ".join(["✓", *(str(number).translate(SUPERSCRIPTS) for number in numbers)])
 
     def _number(self, note: str) -> int:
@@ -57,9 +57,15 @@ def row(name: str, notes: Notes) -> str:
     """What is done with one capture."""
     cells = [notes.cell(*mocked(name, transport)) for transport in TRANSPORTS]
     replayed = REPLAYED.get(name)
-    asked = sum(one.sender == CLIENT for one in transcribe(read(str(CAPTURES / f"{name}.mcpspy"))).exchanges)
+    requests = sum(exchange.sender == CLIENT for exchange in transcribe(read(str(CAPTURES / f"{name}.mcpspy"))).exchanges)
     recorded = TRANSPORTS[HTTP_STORIES.get(name, "stdio")]
-    words = [f"[`{name}`](../captures/{name}.txt)", str(asked), recorded, *cells, notes.cell(replayed.why if replayed else "")]
+    words = [
+        f"[`{name}`](../captures/{name}.txt)",
+        str(requests),
+        recorded,
+        *cells,
+        notes.cell(replayed.why if replayed else ""),
+    ]
     return f"| {' | '.join(words)} |"
 
 

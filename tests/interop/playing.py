@@ -110,7 +110,7 @@ class Playing:
         )
 
     def _neutral(self, text: str) -> str:
-        return CLOCK.sub(lambda found: " " * len(found[0]), text.replace(str(self.folder), "FOLDER"))
+        return CLOCK.sub(lambda match: " " * len(match[0]), text.replace(str(self.folder), "FOLDER"))
 
 
 def tap(scene: Scene, *options: str) -> list[str]:
@@ -125,7 +125,7 @@ def play(scene: Scene, folder: Path) -> Run:
     outside = [*logger, *(["--sockets"] if scene.is_node else []), str(outer)]
     through = [*outside, *tap(scene, "--redact", "none", "--capture", str(capture)), *logger, str(inner)]
     playing = Playing(scene, folder / "direct"), Playing(scene, folder / "tapped", through)
-    direct, tapped = (one.end() for one in playing)
+    direct, tapped = (played.end() for played in playing)
     return Run(
         direct=direct, tapped=tapped, records=list(mcpspy.read(capture)), client_end=logged(outer), server_end=logged(inner)
     )
@@ -138,7 +138,10 @@ def logged(folder: Path) -> Wire:
 
 def recorded(records: Sequence[Record]) -> Wire:
     """What a capture holds: the frames of each stream, joined."""
-    streams = [b"".join(one.data for one in records if isinstance(one, Frame) and one.stream == number) for number in range(3)]
+    streams = [
+        b"".join(record.data for record in records if isinstance(record, Frame) and record.stream == number)
+        for number in range(3)
+    ]
     return Wire(stdin=streams[0], stdout=streams[1], stderr=streams[2])
 
 
@@ -156,16 +159,16 @@ def stored(folder: Path) -> list[Record]:
 
 def pids(records: Sequence[Record]) -> list[int]:
     """The processes that a capture tells of: mcpspy and the server."""
-    return [one.pid for one in records if isinstance(one, Header | Spawn)]
+    return [record.pid for record in records if isinstance(record, Header | Spawn)]
 
 
 def exits(records: Sequence[Record]) -> list[Exit]:
-    return [one for one in records if isinstance(one, Exit)]
+    return [record for record in records if isinstance(record, Exit)]
 
 
 def escalations(records: Sequence[Record]) -> list[str]:
     """What mcpspy did to end a server that would not."""
-    return [one.text for one in records if isinstance(one, Note) and one.topic == "escalation"]
+    return [record.text for record in records if isinstance(record, Note) and record.topic == "escalation"]
 
 
 def is_alive(pid: int) -> bool:

@@ -24,14 +24,14 @@ from tests.interop.playing import Played, Playing, Scene
 class HttpScene:
     """Who talks to whom over HTTP: the client's words, in which URL stands for the server's, and the server's command.
 
-    `opening` is the method of the first message. `said` are words that the server puts on stderr once per client, and late.
+    `opening` is the method of the first message. `logged` are words that the server puts on stderr once per client, and late.
     """
 
     client: tuple[str, ...]
     server: tuple[str, ...]
     path: str
     opening: str = "initialize"
-    said: str = ""
+    logged: str = ""
     prepare: Callable[[Path], None] = nothing
     variables: dict[str, str] = field(default_factory=dict)
 
@@ -67,10 +67,10 @@ def serving(scene: HttpScene, folder: Path, clients: int = 1) -> Iterator[str]:
     """The scene's server in a new folder. Yields its URL; at the end it has said what it has to say."""
     (folder / "home").mkdir(parents=True)
     scene.prepare(folder)
-    with started(scene.server, folder, folder / "server.log", scene.variables) as said:
-        yield f"http://127.0.0.1:{port(said)}{scene.path}"
-        if scene.said:
-            eventually(lambda: said().count(scene.said) >= clients, f"the server to say {scene.said!r} of each client")
+    with started(scene.server, folder, folder / "server.log", scene.variables) as output:
+        yield f"http://127.0.0.1:{port(output)}{scene.path}"
+        if scene.logged:
+            eventually(lambda: output().count(scene.logged) >= clients, f"the server to say {scene.logged!r} of each client")
 
 
 def play(scene: HttpScene, url: str, folder: Path) -> Played:

@@ -14,13 +14,13 @@ def test_the_first_call_is_on_the_screen_after_as_many_steps_as_the_page_says(
     debian_program: DebianProgram, tmp_path: Path
 ) -> None:
     assert debian_program("git")
-    found = first_minute(tmp_path)
-    steps = (len(found["commands"]), found["choices"], found["restarts"])  # type: ignore[arg-type]
-    said = re.search(
+    counts = first_minute(tmp_path)
+    steps = (len(counts["commands"]), counts["choices"], counts["restarts"])  # type: ignore[arg-type]
+    match = re.search(
         r"(\w+) commands, (\w+) choice and (\w+) restart",
         (ROOT / "docs" / "start.md").read_text(encoding="utf-8").replace("\n", " "),
     )
-    assert said
-    assert tuple(WORDS.index(word) for word in said.groups()) == steps
-    assert (found["answered"], found["recorded"]) == (SERVERS, SERVERS)
-    assert found["restored"] is True
+    assert match
+    assert tuple(WORDS.index(word) for word in match.groups()) == steps
+    assert (counts["answered"], counts["recorded"]) == (SERVERS, SERVERS)
+    assert counts["restored"] is True

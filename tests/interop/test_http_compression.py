@@ -23,7 +23,7 @@ SCENE = HttpScene(client=(), server=(*PYSERVER[:-1], "http", "0", "stateless_htt
 HIDING = "import sys; sys.modules.update({name: None for name in ('brotli', 'backports', 'compression')});"
 
 
-def asked(url: str, coding: str) -> tuple[str, bytes]:
+def encoded_answer(url: str, coding: str) -> tuple[str, bytes]:
     """The Content-Encoding and the bytes of the answer to `initialize`."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=DEADLINE_S)
@@ -43,12 +43,12 @@ def asked(url: str, coding: str) -> tuple[str, bytes]:
 @pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
 def test_a_compressed_answer_passes_as_it_is_and_is_read(coding: str, tmp_path: Path) -> None:
     with serving(SCENE, tmp_path / "x") as url, recorded(url, tmp_path) as tap:
-        encoding, body = asked(tap, coding)
+        encoding, body = encoded_answer(tap, coding)
     assert encoding == coding
     assert json.loads(decode_body(body, coding.encode()))["result"]
     records = list(mcpspy.read(tmp_path / "a.mcpspy"))
-    streams = {one.stream for one in records if isinstance(one, Open) and one.sender == SERVER}
-    assert b"".join(one.data for one in records if isinstance(one, Frame) and one.stream in streams) == body
+    streams = {record.stream for record in records if isinstance(record, Open) and record.sender == SERVER}
+    assert b"".join(record.data for record in records if isinstance(record, Frame) and record.stream in streams) == body
     (exchange,) = mcpspy.transcribe(records).exchanges
     assert exchange.outcome is Outcome.OK
     assert f"of {coding}, decoded" in run("show", "--http", str(tmp_path / "a.mcpspy")).stdout
@@ -57,7 +57,7 @@ def test_a_compressed_answer_passes_as_it_is_and_is_read(coding: str, tmp_path: 
 @pytest.mark.parametrize("coding", ["br", "zstd"])
 def test_without_the_library_it_is_said_what_to_install(coding: str, tmp_path: Path) -> None:
     with serving(SCENE, tmp_path / "x") as url, recorded(url, tmp_path) as tap:
-        asked(tap, coding)
+        encoded_answer(tap, coding)
     shown = []
     for option in ([], ["--http"]):
         words = [*option, str(tmp_path / "a.mcpspy")]

@@ -17,16 +17,16 @@ MILLION = 1_000_000
 
 
 def crowd(kind: str, mode: str, count: int) -> HttpScene:
-    server = official(kind, mode, said="")
+    server = official(kind, mode, logged="")
     client = (sys.executable, str(PEERS / "crowd.py"), mode, str(count), "URL")
     return HttpScene(client=client, server=server.server, path=server.path)
 
 
 def sums(exchange: Exchange) -> tuple[int, int]:
     """The number that a client asked with, and the sum that it got."""
-    asked: dict[str, Any] = json.loads(exchange.request.raw)["params"]["arguments"]
-    assert exchange.response is not None, f"{asked} was not answered"
-    return asked["a"], json.loads(exchange.response.raw)["result"]["structuredContent"]["result"]
+    output: dict[str, Any] = json.loads(exchange.request.raw)["params"]["arguments"]
+    assert exchange.response is not None, f"{output} was not answered"
+    return output["a"], json.loads(exchange.response.raw)["result"]["structuredContent"]["result"]
 
 
 CROWDS = [("http", "auto"), ("sse", "legacy"), ("http", "legacy"), ("sse", "auto")]

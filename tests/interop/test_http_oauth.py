@@ -34,8 +34,8 @@ def authorizing(folder: Path) -> Iterator[tuple[str, Callable[[], list[dict[str,
     """An authorization server. Yields its URL, and what it was asked."""
     folder.mkdir()
     (folder / "home").mkdir()
-    with started([sys.executable, str(PEERS / "issuer.py"), "0"], folder, folder / "issuer.log", {}) as said:
-        yield f"http://127.0.0.1:{port(said)}", lambda: [json.loads(line) for line in said().splitlines()[1:]]
+    with started([sys.executable, str(PEERS / "issuer.py"), "0"], folder, folder / "issuer.log", {}) as output:
+        yield f"http://127.0.0.1:{port(output)}", lambda: [json.loads(line) for line in output().splitlines()[1:]]
 
 
 LOGINS = [(mode, options) for mode in ("auto", "legacy") for options in ((), ("--redact", "none"))]
@@ -43,31 +43,31 @@ LOGINS = [(mode, options) for mode in ("auto", "legacy") for options in ((), ("-
 
 @pytest.mark.parametrize(("mode", "options"), current_tier()(sample=[LOGINS[0], LOGINS[3]], more=LOGINS, full=LOGINS))
 def test_a_client_logs_in_through_mcpspy(mode: str, options: tuple[str, ...], tmp_path: Path) -> None:
-    with authorizing(tmp_path / "issuer") as (issuer, asked):
+    with authorizing(tmp_path / "issuer") as (issuer, requests):
         scene = guarded(asking(mode), issuer)
         with serving(scene, tmp_path / "run") as url, recorded(url, tmp_path / "run", *options) as tap:
             played = play(scene, tap, tmp_path / "run")
         assert played.status == 0, played.errors
         assert played.output == "{'result': 'me'}\n"
-        assert [(one["method"], one["path"]) for one in asked()] == [
+        assert [(request["method"], request["path"]) for request in requests()] == [
             ("GET", "/.well-known/oauth-authorization-server"),
             ("POST", "/register"),
             ("GET", "/authorize"),
             ("POST", "/token"),
         ]
-        assert {one["resource"] for one in asked()} == {None, tap}, "the resource is what the client knows: mcpspy"
+        assert {request["resource"] for request in requests()} == {None, tap}, "the resource is what the client knows: mcpspy"
     assert faults(list(mcpspy.read(tmp_path / "run" / "a.mcpspy"))) == []
 
 
 def test_a_client_on_the_typescript_sdk_logs_in_through_mcpspy(tmp_path: Path, npm_program: NpmProgram) -> None:
     npm_program("mcp-inspector")  # which brings the SDK
     program = ("node", str(NPM_SCRIPTS / "oauth_client.mjs"), str(NPM_MODULES), "URL")
-    with authorizing(tmp_path / "issuer") as (issuer, asked):
+    with authorizing(tmp_path / "issuer") as (issuer, requests):
         scene = guarded(program, issuer)
         with serving(scene, tmp_path / "run") as url, recorded(url, tmp_path / "run") as tap:
             played = play(scene, tap, tmp_path / "run")
         assert played.output == '[{"type":"text","text":"me"}]\n', played.errors
-        assert {one["resource"] for one in asked()} == {None, tap}
+        assert {request["resource"] for request in requests()} == {None, tap}
 
 
 def test_what_is_mapped_is_recorded_as_it_came_and_as_it_was_sent_on(tmp_path: Path) -> None:
@@ -77,11 +77,11 @@ def test_what_is_mapped_is_recorded_as_it_came_and_as_it_was_sent_on(tmp_path: P
             play(scene, tap, tmp_path / "run")
     records = list(mcpspy.read(tmp_path / "run" / "a.mcpspy"))
     ours, theirs = tap.removesuffix("/mcp").encode(), url.removesuffix("/mcp").encode()
-    challenge = next(one for one in records if isinstance(one, Open) and one.head.startswith(b"HTTP/1.1 401"))
+    challenge = next(record for record in records if isinstance(record, Open) and record.head.startswith(b"HTTP/1.1 401"))
     assert b'resource_metadata="' + theirs in challenge.head
     assert challenge.forwarded is not None
     assert challenge.forwarded == challenge.head.replace(theirs, ours)
-    (metadata,) = (one for one in records if isinstance(one, mcpspy.records.Frame) and b'"resource":' in one.data)
+    (metadata,) = (record for record in records if isinstance(record, mcpspy.records.Frame) and b'"resource":' in record.data)
     assert metadata.forwarded == metadata.data.replace(theirs, ours)
     assert json.loads(metadata.forwarded)["authorization_servers"] == [f"{issuer}/"]
 
@@ -113,5 +113,5 @@ def test_a_proof_that_is_bound_to_an_address_is_named_as_what_cannot_work(tmp_pa
     scene = guarded(client)
     with serving(scene, tmp_path / "run") as url, recorded(url, tmp_path / "run") as tap:
         assert play(scene, tap, tmp_path / "run").output == "401\n"
-    notes = [one for one in mcpspy.read(tmp_path / "run" / "a.mcpspy") if isinstance(one, Note)]
-    assert [one.topic for one in notes] == ["dpop"]
+    notes = [record for record in mcpspy.read(tmp_path / "run" / "a.mcpspy") if isinstance(record, Note)]
+    assert [note.topic for note in notes] == ["dpop"]

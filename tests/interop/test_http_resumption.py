@@ -34,6 +34,6 @@ def test_a_call_is_taken_up_again_as_without_mcpspy(tmp_path: Path, npm_program:
         rows = transcribe(run.records).rows
         (call,) = (row for row in rows if isinstance(row, Exchange) and row.request.method == "tools/call")
         assert call.response is not None
-        assert [one.method for one in call.notifications] == ["notifications/progress"] * 4
+        assert [notification.method for notification in call.notifications] == ["notifications/progress"] * 4
     with subtests.test("nothing is found"):
         assert faults(run.records) == []

@@ -31,17 +31,17 @@ def transcript(tmp_path: Path, mcpspy: list[str], peer: Peer, debian_program: De
 
 
 def test_a_java_server_is_started_recorded_understood_and_without_fault(transcript: Transcript) -> None:
-    assert [one.outcome for one in transcript.exchanges] == [Outcome.OK] * 3
-    assert [one.method for one in transcript.exchanges] == ["initialize", "tools/list", "tools/call"]
+    assert [exchange.outcome for exchange in transcript.exchanges] == [Outcome.OK] * 3
+    assert [exchange.method for exchange in transcript.exchanges] == ["initialize", "tools/list", "tools/call"]
     assert transcript.captures[0].complete
     (course,) = lifecycles(transcript)
-    assert [one.name for one in course.phases] == ["start", "handshake", "discovery", "calls", "shutdown"]
+    assert [phase.name for phase in course.phases] == ["start", "handshake", "discovery", "calls", "shutdown"]
     assert course.start_up is not None
     assert course.start_up.first_log_ns is not None
     assert course.start_up.first_answer_ns is not None
     begin_ns = course.start_up.spawned_ns + JVM_NS
     assert min(course.start_up.first_log_ns, course.start_up.first_answer_ns) > begin_ns
-    quoted = {id(one.message) for one in log_matches(transcript.rows).values()}
-    assert [one for one in transcript.messages if id(one) not in quoted] == []
+    quoted = {id(match.message) for match in log_matches(transcript.rows).values()}
+    assert [message for message in transcript.messages if id(message) not in quoted] == []
     assert any("启动".encode() in row.raw for row in transcript.rows if isinstance(row, Log))
-    assert [one.rule for one in transcript.findings] == []
+    assert [finding.rule for finding in transcript.findings] == []

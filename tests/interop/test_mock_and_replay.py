@@ -65,10 +65,10 @@ def test_a_replay_before_a_mock_of_the_same_capture_meets_no_difference(capture:
     (client,) = json.loads(done.stdout)["clients"]
     (server,) = client["comparison"]["servers"]
     calls = [
-        one
-        for one in server["calls"]
-        if not (capture.stem == "goodbye" and transport != "stdio" and one["method"] == "roots/list")
+        call
+        for call in server["calls"]
+        if not (capture.stem == "goodbye" and transport != "stdio" and call["method"] == "roots/list")
     ]
-    identity = [one for one in server["identity"] if one["path"] not in SENT_AWAY]
+    identity = [difference for difference in server["identity"] if difference["path"] not in SENT_AWAY]
     assert (calls, identity, server["definitions"], client["late"], client["misses"]) == ([], [], [], [], [])
     assert client["requests"] > 0

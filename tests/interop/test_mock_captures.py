@@ -72,10 +72,10 @@ SAMPLE = [
 def test_the_client_that_recorded_a_capture_gets_the_same_from_its_mock(name: str, transport: str, tmp_path: Path) -> None:
     before, after = played(name, transport, tmp_path)
     unsaid = UNSAID.get((name, transport))
-    told, due = calls(after), calls(before, unsaid)
+    repeated, due = calls(after), calls(before, unsaid)
     if transport != "stdio" and asks_together(name):  # then each has a connection of its own, and no order
-        told, due = sorted(told, key=repr), sorted(due, key=repr)
-    assert told == due
+        repeated, due = sorted(repeated, key=repr), sorted(due, key=repr)
+    assert repeated == due
     assert questions(after) == questions(before, unsaid)
     assert news(after) == news(before)
     if HTTP_STORIES.get(name) == transport:
@@ -103,12 +103,12 @@ def test_the_typescript_sdk_gets_the_recorded_answers(tmp_path: Path, npm_progra
         "--capture",
         str(tmp_path / "own.mcpspy"),
     ]
-    asked = ["--method", "tools/call", "--tool-name", "echo", "--tool-arg", "message=first"]
-    words = [*npm_program("mcp-inspector"), "--cli", *mock, *asked]
+    tool_call = ["--method", "tools/call", "--tool-name", "echo", "--tool-arg", "message=first"]
+    words = [*npm_program("mcp-inspector"), "--cli", *mock, *tool_call]
     done = subprocess.run(words, capture_output=True, text=True, timeout=SCENE_S, check=False)
     assert json.loads(done.stdout) == {"content": [{"type": "text", "text": "Echo: first"}]}, done.stderr
 
 
 def test_every_capture_is_served_or_left_out_for_a_reason() -> None:
-    of_runs = {one for name in RUNS for one in captures_of(name)}  # test_mock_runs.py serves them together
+    of_runs = {capture for name in RUNS for capture in captures_of(name)}  # test_mock_runs.py serves them together
     assert {file.stem for file in CAPTURES.glob("*.mcpspy")} == {*SERVED, *LEFT_OUT} | of_runs

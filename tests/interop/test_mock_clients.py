@@ -99,17 +99,17 @@ def test_the_newest_inspector_gets_the_recorded_answer(
 
 
 def test_the_newest_inspector_gets_it_in_the_modern_era_too(tmp_path: Path, newest: Callable[..., list[str]]) -> None:
-    asked = ("--protocol-era", "modern", "--method", "tools/call", "--tool-name", "slow", "--tool-arg", "n=2")
+    tool_call = ("--protocol-era", "modern", "--method", "tools/call", "--tool-name", "slow", "--tool-arg", "n=2")
     with mocking(CAPTURES / "question.mcpspy", "streamable", tmp_path) as url:
-        assert json.loads(shown(newest(url, "http", *asked), tmp_path))["structuredContent"] == {"result": "done"}
+        assert json.loads(shown(newest(url, "http", *tool_call), tmp_path))["structuredContent"] == {"result": "done"}
 
 
 def sums(folder: Path, mode: str, count: int) -> Path:
     """A capture of one client that asks for all the sums that a crowd will ask for."""
     capture = folder / "sums.mcpspy"
-    asked = {"together": [call("add", a=number, b=MILLION) for number in range(count)]}
+    step = {"together": [call("add", a=number, b=MILLION) for number in range(count)]}
     tap = [sys.executable, "-m", "mcpspy", "run", "--quiet", "--capture", str(capture), "--"]
-    shown([*steps(mode, TOOLS, asked), *tap, *PYSERVER], folder)
+    shown([*steps(mode, TOOLS, step), *tap, *PYSERVER], folder)
     return capture
 
 
@@ -124,17 +124,17 @@ def test_each_of_many_clients_has_its_own_session_and_its_recorded_answers(
     with mocking(sums(tmp_path, mode, count), transport, tmp_path) as url:
         printed = shown([sys.executable, str(PEERS / "crowd.py"), mode, str(count), url], tmp_path)
     assert sorted(tuple(map(int, line.split())) for line in printed.splitlines()) == [
-        (one, one + MILLION) for one in range(count)
+        (number, number + MILLION) for number in range(count)
     ]
     transcript = own(tmp_path)
-    assert Counter(one.method for one in transcript.exchanges if one.sender == CLIENT)["tools/call"] == count
-    assert {one.outcome for one in transcript.exchanges} <= {Outcome.OK}
+    assert Counter(exchange.method for exchange in transcript.exchanges if exchange.sender == CLIENT)["tools/call"] == count
+    assert {exchange.outcome for exchange in transcript.exchanges} <= {Outcome.OK}
     assert _sessions(transcript) == (0 if mode == "auto" else count)
 
 
 def _sessions(transcript: Transcript) -> int:
     """How many sessions there were, by their ids or their streams."""
     transactions = transcript.captures[0].transactions.values()
-    gets = [one for one in transactions if one.is_stream and one.target == "/sse"]
-    named = {one.response.head.get(SESSION) for one in transactions if one.response is not None}
+    gets = [transaction for transaction in transactions if transaction.is_stream and transaction.target == "/sse"]
+    named = {transaction.response.head.get(SESSION) for transaction in transactions if transaction.response is not None}
     return len(gets) or len(named - {""})

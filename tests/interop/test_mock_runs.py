@@ -34,8 +34,8 @@ def mocking(name: str, folder: Path, *options: str) -> Iterator[tuple[str, str]]
             assert server is not None
             yield model[1], server[1]
             mock.terminate()
-            said = mock.communicate(timeout=DEADLINE_S)[1]
-            assert (mock.returncode, said) == (0, "")
+            stderr = mock.communicate(timeout=DEADLINE_S)[1]
+            assert (mock.returncode, stderr) == (0, "")
         finally:
             mock.kill()
 
@@ -46,13 +46,13 @@ def test_an_agent_comes_to_the_same_answer_with_mocks_alone(name: str, tmp_path:
     with mocking(name, tmp_path) as (base_url, server):
         words = agent(RUNS[name], base_url, server)
         ran = subprocess.run(words, env=environment(tmp_path), capture_output=True, timeout=DEADLINE_S, check=False)
-    said = [json.loads(line) for line in ran.stdout.splitlines()]
+    output = [json.loads(line) for line in ran.stdout.splitlines()]
     recorded = transcribe(*map(read, map(str, files_of(name))))
     own = transcribe(*map(read, map(str, sorted((tmp_path / "store" / "captures").iterdir()))))
     with subtests.test("the agent ends with what the model said last"):
         last = recorded.model_calls[-1].answer
         assert last is not None
-        assert said[-1] == {"answer": last.turn.text}, ran.stderr.decode()
+        assert output[-1] == {"answer": last.turn.text}, ran.stderr.decode()
     with subtests.test("the mocks recorded the run as it was recorded"):
-        assert [one.prompt.turns for one in own.model_calls] == [one.prompt.turns for one in recorded.model_calls]
-        assert [one.method for one in own.exchanges] == [one.method for one in recorded.exchanges]
+        assert [call.prompt.turns for call in own.model_calls] == [call.prompt.turns for call in recorded.model_calls]
+        assert [exchange.method for exchange in own.exchanges] == [exchange.method for exchange in recorded.exchanges]

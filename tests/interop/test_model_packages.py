@@ -24,12 +24,12 @@ API = {"openai": ("chat", "responses"), "anthropic": ("messages",)}
 
 def raising(package: str) -> set[tuple[str, str, bool]]:
     """What the package raises an exception for; all else that the story breaks passes for an answer."""
-    found = {(api, "refused", streams) for api in API[package] for streams in (False, True)}
-    found |= {(api, question, True) for api in API[package] for question in ("dies", "garbled")}
-    return found | {(api, "midway", True) for api in API[package] if api != "responses"}  # where it is an event
+    cases = {(api, "refused", streams) for api in API[package] for streams in (False, True)}
+    cases |= {(api, question, True) for api in API[package] for question in ("dies", "garbled")}
+    return cases | {(api, "midway", True) for api in API[package] if api != "responses"}  # where it is an event
 
 
-def told(folder: Path, *words: str) -> list[list[Any]]:
+def client_events(folder: Path, *words: str) -> list[list[Any]]:
     """What tests/peers/modelclient.py was told at each URL."""
     argv = [sys.executable, str(PEERS / "modelclient.py"), *words]
     ran = subprocess.run(argv, cwd=folder, env=environment(folder), capture_output=True, timeout=DEADLINE_S, check=True)
@@ -59,7 +59,7 @@ def test_a_package_is_told_the_same_with_mcpspy_as_without(
         recorded(inner, tmp_path, *options) as tap,
         logged(tap, tmp_path, "outer") as outer,
     ):
-        direct, tapped = told(tmp_path, package, mode, url, outer)
+        direct, tapped = client_events(tmp_path, package, mode, url, outer)
     records = list(mcpspy.read(tmp_path / "a.mcpspy"))
     with subtests.test("every question is answered as the story has it"):
         raised = {(api, question, streams) for api, question, streams, came in direct if "raised" in came[-1]}
@@ -69,9 +69,9 @@ def test_a_package_is_told_the_same_with_mcpspy_as_without(
     with subtests.test("the capture holds the bytes of the wire, and each request went on once"):
         assert disagreements(tmp_path, records) == []
     with subtests.test("each prompt is a model call, whatever became of it"):
-        asked = [question for _, question, _, _ in direct if question]
+        questions = [question for _, question, _, _ in direct if question]
         calls = mcpspy.transcribe(records).model_calls
-        assert len(calls) == len(asked) + sum(call.transaction.status == 429 for call in calls)
+        assert len(calls) == len(questions) + sum(call.transaction.status == 429 for call in calls)
     if tier is not Tier.SAMPLE:
         with subtests.test("a mock of the capture tells the package the same"), mocking(tmp_path / "a.mcpspy") as url:
-            assert told(tmp_path, package, mode, url) == [direct]
+            assert client_events(tmp_path, package, mode, url) == [direct]

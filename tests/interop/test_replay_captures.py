@@ -49,8 +49,8 @@ def server(name: str, folder: Path) -> Iterator[list[str]]:
         yield ["--", *words]
         return
     variables = dict(zip(story.variables, put(list(story.variables.values()), **places), strict=True))
-    with started(words, folder, folder / "home" / "server.log", variables) as said:
-        yield ["--url", f"http://127.0.0.1:{port(said)}{story.path}"]
+    with started(words, folder, folder / "home" / "server.log", variables) as output:
+        yield ["--url", f"http://127.0.0.1:{port(output)}{story.path}"]
 
 
 def time_server(peer: Peer, days: int) -> list[str]:
@@ -84,18 +84,18 @@ def replay(name: str, folder: Path, rules: Sequence[str] = (), command: Sequence
             check=False,
         )
     assert done.stdout, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    return done.returncode, told
+    report: dict[str, Any] = json.loads(done.stdout)
+    return done.returncode, report
 
 
 def hold_alike(name: str, folder: Path, command: Sequence[str] = ()) -> None:
     """Nothing differs, and all that the recorded client asked was asked."""
     how = REPLAYED.get(name, USUAL)
-    status, told = replay(name, folder, how.rules, command)
-    (client,) = told["clients"]
-    assert (status, client["comparison"]["summary"]["different"], client["lost"]) == (0, False, None), told
+    status, report = replay(name, folder, how.rules, command)
+    (client,) = report["clients"]
+    assert (status, client["comparison"]["summary"]["different"], client["lost"]) == (0, False, None), report
     exchanges = transcribe(read(str(folder / f"{name}.mcpspy"))).exchanges
-    assert client["requests"] == sum(one.sender == CLIENT for one in exchanges) - how.unsent
+    assert client["requests"] == sum(exchange.sender == CLIENT for exchange in exchanges) - how.unsent
     assert len(client["unsent"]) == how.unsent
     assert client["comparison"]["summary"]["same"] == len(exchanges) - how.unsent
 
@@ -122,8 +122,8 @@ def test_the_time_server_meets_no_difference_on_another_day(days: int, tmp_path:
 def test_without_ignore_rules_the_two_calls_that_tell_the_time_differ(
     days: int, names: set[str], tmp_path: Path, peer: Peer
 ) -> None:
-    status, told = replay("time", tmp_path, command=time_server(peer, days))
-    (server,) = told["clients"][0]["comparison"]["servers"]
+    status, report = replay("time", tmp_path, command=time_server(peer, days))
+    (server,) = report["clients"][0]["comparison"]["servers"]
     changed = [call for call in server["calls"] if call["how"] == "changed"]
     assert (status, len(server["calls"])) == (1, len(changed))
     assert [call["target"] for call in changed] == ["get_current_time", "convert_time"]

@@ -70,28 +70,28 @@ def on_stdio(folder: Path) -> list[Any]:
 
 def over_http(folder: Path) -> list[Any]:
     variables = {"KEEPER_LOG": str(folder / "log")}
-    with started((*KEEPER, "http", "0"), folder, folder / "server.log", variables) as said:
-        url = f"http://127.0.0.1:{port(said)}/mcp"
+    with started((*KEEPER, "http", "0"), folder, folder / "server.log", variables) as output:
+        url = f"http://127.0.0.1:{port(output)}/mcp"
         with recorded(url, folder, "--redact", "none") as tap:
             return play(STEPS, folder, f"{tap}?api_key={API_KEY}")
 
 
-def said(path: Path) -> bytes:
+def bytes_of(path: Path) -> bytes:
     """All bytes that a capture holds: of the file itself, and of what its records say."""
-    found = [path.read_bytes()]
+    pieces = [path.read_bytes()]
     for record in read(path):
         match record:
             case Frame():
-                found += [record.data, record.forwarded or b""]
+                pieces += [record.data, record.forwarded or b""]
             case Partial():
-                found.append(record.data)
+                pieces.append(record.data)
             case Open():
-                found += [record.head, record.forwarded or b""]
+                pieces += [record.head, record.forwarded or b""]
             case Header():
-                found.append(json.dumps(record.tapped, ensure_ascii=False).encode())
+                pieces.append(json.dumps(record.tapped, ensure_ascii=False).encode())
             case _:
                 pass
-    return b"\0".join(found)
+    return b"\0".join(pieces)
 
 
 @pytest.fixture(params=[on_stdio, over_http], ids=["stdio", "http"], scope="module")
@@ -108,8 +108,8 @@ def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def test_no_secret_is_left_in_any_spelling(session: tuple[Path, list[Any]]) -> None:
     folder, _ = session
-    assert set(held(said(folder / "a.mcpspy"), SECRETS)) == set(SECRETS)
-    assert held(said(folder / "shared.mcpspy"), [*SECRETS, str(PIN)]) == []
+    assert set(held(bytes_of(folder / "a.mcpspy"), SECRETS)) == set(SECRETS)
+    assert held(bytes_of(folder / "shared.mcpspy"), [*SECRETS, str(PIN)]) == []
 
 
 def test_what_is_shared_is_intact_and_the_same_for_who_compares(session: tuple[Path, list[Any]]) -> None:
@@ -126,9 +126,9 @@ def test_what_is_shared_is_intact_and_the_same_for_who_compares(session: tuple[P
 def replaced(value: Any) -> Any:
     """A part of what a client printed, with `R` for pseudonyms and for secrets."""
     if isinstance(value, dict):
-        return {name: replaced(one) for name, one in value.items()}
+        return {name: replaced(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [replaced(one) for one in value]
+        return [replaced(item) for item in value]
     if not isinstance(value, str):
         return value
     for secret in SECRETS:
@@ -152,7 +152,7 @@ def test_the_mock_answers_who_asks_with_the_pseudonyms(session: tuple[Path, list
     assert (marked(token.encode()), marked(login["password"].encode())) == (b"R", b"R")
     steps: list[dict[str, Any]] = [{"call": "whoami", "arguments": {"token": token}}, {"read": f"vault://door?token={token}"}]
     again = play(steps, folder, sys.executable, "-m", "mcpspy", "mock", "shared.mcpspy")
-    assert [one["result"] for one in again[1:]] == [one["result"] for one in answers[3:]]
+    assert [answer["result"] for answer in again[1:]] == [answer["result"] for answer in answers[3:]]
 
 
 def test_a_replay_sends_no_pseudonym(session: tuple[Path, list[Any]]) -> None:
@@ -160,7 +160,7 @@ def test_a_replay_sends_no_pseudonym(session: tuple[Path, list[Any]]) -> None:
     before = (folder / "log").read_text()
     done = mcpspy("replay", "shared.mcpspy", "--yes", "--capture", "replay.mcpspy", "--", *KEEPER, "stdio", folder=folder)
     assert "redacted" in done.stdout, done.stderr
-    sent = [one.data for one in read(folder / "replay.mcpspy") if isinstance(one, Frame) and one.stream == 0]
+    sent = [record.data for record in read(folder / "replay.mcpspy") if isinstance(record, Frame) and record.stream == 0]
     assert [data for data in sent if b"tools/list" in data]
     assert [data for data in sent if b"redacted-" in data] == []
     assert (folder / "log").read_text() == before

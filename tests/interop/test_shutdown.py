@@ -30,21 +30,21 @@ def alive_after(scene: Scene, folder: Path) -> tuple[list[Record], list[int]]:
 def test_a_server_that_ends_at_the_end_of_its_input_is_left_to_do_so(tmp_path: Path) -> None:
     records, alive = alive_after(POLITE, tmp_path / "run")
     assert alive == []
-    assert [one.code for one in exits(records)] == [0]
+    assert [exit.code for exit in exits(records)] == [0]
     assert escalations(records) == []
 
 
 def test_a_python_client_leaves_nothing_of_a_stubborn_server(tmp_path: Path) -> None:
     records, alive = alive_after(PYTHON_CLIENT, tmp_path / "run")
     assert alive == []
-    assert [one.signal for one in exits(records)] == [signal.SIGKILL.name]
+    assert [exit.signal for exit in exits(records)] == [signal.SIGKILL.name]
 
 
 def test_a_node_client_leaves_nothing_of_a_stubborn_server(tmp_path: Path, npm_program: NpmProgram) -> None:
     npm_program("mcp-inspector")
     records, alive = alive_after(NODE_CLIENT, tmp_path / "run")
     assert alive == []
-    assert [one.signal for one in exits(records)] == [signal.SIGKILL.name]
+    assert [exit.signal for exit in exits(records)] == [signal.SIGKILL.name]
 
 
 @pytest.mark.parametrize("name", NPM)

@@ -37,7 +37,7 @@ def heard(stream: HTTPResponse) -> str:
     return next(line.removeprefix("data: ") for line in list(lines) if line.startswith("data: "))
 
 
-def told(talk: Callable[[Caller], None], folder: Path) -> Path:
+def recorded_talk(talk: Callable[[Caller], None], folder: Path) -> Path:
     """The capture of what this client and the server with the dialects say to each other."""
     with (
         peer_serving(folder, "0", peer="dialects.py") as number,
@@ -54,7 +54,7 @@ def transcript(capture: Path) -> Transcript:
 
 def answered(transcript: Transcript) -> list[tuple[str, str]]:
     """Each request, and what became of it."""
-    return [(one.method, one.outcome.value) for one in transcript.exchanges]
+    return [(exchange.method, exchange.outcome.value) for exchange in transcript.exchanges]
 
 
 # --- HTTP+SSE, with an endpoint in JSON, answers in parts, an end mark, and pings that are notifications ---
@@ -77,14 +77,17 @@ def speak(client: Caller) -> None:
 
 
 def test_each_request_of_the_dialect_has_its_answer(tmp_path: Path) -> None:
-    made = transcript(told(speak, tmp_path))
+    made = transcript(recorded_talk(speak, tmp_path))
     assert answered(made) == [("initialize", "ok"), ("tools/list", "ok"), ("tools/call", "ok")]
-    assert [len(one.partials) for one in made.exchanges] == [0, 0, 1]
+    assert [len(exchange.partials) for exchange in made.exchanges] == [0, 0, 1]
 
 
 def test_what_no_specification_has_is_named_and_whose_it_is(tmp_path: Path) -> None:
-    found = {(one["rule"], one["culprit"]) for one in checked(told(speak, tmp_path), "--ignore", "not-as-specified")}
-    assert found == {
+    rules = {
+        (finding["rule"], finding["culprit"])
+        for finding in checked(recorded_talk(speak, tmp_path), "--ignore", "not-as-specified")
+    }
+    assert rules == {
         ("endpoint-dialect", "server"),
         ("unknown-revision", "client"),
         ("unknown-revision", "server"),
@@ -98,13 +101,13 @@ def test_what_no_specification_has_is_named_and_whose_it_is(tmp_path: Path) -> N
 
 
 def test_ping_and_pong_without_ids_are_both_shown(tmp_path: Path) -> None:
-    unpaired_messages = [row for row in transcript(told(speak, tmp_path)).rows if isinstance(row, UnpairedMessage)]
-    assert [one.message.method for one in unpaired_messages if one.message.method] == ["ping", "pong"]
+    unpaired_messages = [row for row in transcript(recorded_talk(speak, tmp_path)).rows if isinstance(row, UnpairedMessage)]
+    assert [unpaired.message.method for unpaired in unpaired_messages if unpaired.message.method] == ["ping", "pong"]
 
 
 @pytest.mark.parametrize("columns", [80, 200])
 def test_the_parts_of_a_result_are_told_apart_on_any_screen(columns: int, tmp_path: Path) -> None:
-    shown = run("show", f"{told(speak, tmp_path)}:4", COLUMNS=str(columns)).stdout
+    shown = run("show", f"{recorded_talk(speak, tmp_path)}:4", COLUMNS=str(columns)).stdout
     heads = [line.split("  ")[0].rstrip() for line in shown.splitlines() if line.startswith("← ")]
     assert heads[:2] == ["← partial result", "← result"]
 
@@ -159,16 +162,16 @@ def review(client: Caller) -> None:
 
 
 def test_without_an_endpoint_the_one_open_stream_is_the_session(tmp_path: Path) -> None:
-    made = transcript(told(review, tmp_path))
+    made = transcript(recorded_talk(review, tmp_path))
     assert answered(made) == [("initialize", "ok"), ("prompts/list", "ok"), ("prompts/get", "ok")]
 
 
 def test_without_an_endpoint_nothing_is_found_in_a_session_of_one_client(tmp_path: Path) -> None:
-    assert [one["what"] for one in checked(told(review, tmp_path)) if one["severity"] != "info"] == []
+    assert [finding["what"] for finding in checked(recorded_talk(review, tmp_path)) if finding["severity"] != "note"] == []
 
 
 def test_a_prompt_is_shown_with_what_it_was_asked_and_who_says_what(tmp_path: Path) -> None:
-    shown = run("show", f"{told(review, tmp_path)}:5", COLUMNS="80").stdout
+    shown = run("show", f"{recorded_talk(review, tmp_path)}:5", COLUMNS="80").stdout
     assert "code_review · with code = “def f(): pass”" in shown
     assert "user: “Please review this Python code: def f(): pass”" in shown
     assert "assistant: “Let me look at it line by line.”" in shown
@@ -184,8 +187,10 @@ def stream_lines(client: Caller) -> None:
 
 
 def test_an_answer_in_lines_is_read_line_by_line(tmp_path: Path) -> None:
-    made = transcript(told(stream_lines, tmp_path))
-    assert [(one.method, one.outcome.value, len(one.partials)) for one in made.exchanges] == [("tools/call", "ok", 1)]
+    made = transcript(recorded_talk(stream_lines, tmp_path))
+    assert [(exchange.method, exchange.outcome.value, len(exchange.partials)) for exchange in made.exchanges] == [
+        ("tools/call", "ok", 1)
+    ]
 
 
 # --- Prompts as the specification has them, on each transport ---

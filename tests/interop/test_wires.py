@@ -70,8 +70,8 @@ class Scene:
         """Take a call's request or response out of the capture."""
         (at,) = (
             place
-            for place, one in enumerate(self.records)
-            if isinstance(one, Open) and (one.transaction, one.sender) == (number, sender)
+            for place, record in enumerate(self.records)
+            if isinstance(record, Open) and (record.transaction, record.sender) == (number, sender)
         )
         del self.records[at : at + 3]
 
@@ -213,7 +213,7 @@ def test_a_changed_byte_is_seen(place: str, side: str, at: int, ends: bytes, tmp
         wire.ends = ends
     wire = getattr(scene, place)[at % 2]
     data = bytearray(getattr(wire, side))
-    spot = [found for found, byte in enumerate(data) if chr(byte).isalpha()][at % 20]
+    spot = [at_byte for at_byte, byte in enumerate(data) if chr(byte).isalpha()][at % 20]
     data[spot] ^= 0x20
     setattr(wire, side, bytes(data))
     assert scene.disagreements(tmp_path_factory.mktemp("wires")) != []

@@ -63,7 +63,7 @@ def logged(folder: Path) -> list[Connection]:
         )
         for sent, got, ends in kept
     ]
-    return [one for one in connections if one.requests or one.responses]
+    return [connection for connection in connections if connection.requests or connection.responses]
 
 
 def cut(data: bytes) -> list[Message]:
@@ -101,33 +101,35 @@ def recorded(records: Sequence[Record], end: Side) -> list[Connection]:
 
     A stream is there as it came at its sender's end, and as it was sent on at the other.
     """
-    opened = {one.stream: one for one in records if isinstance(one, Open)}
-    whole = {one.stream for one in records if isinstance(one, Close) and one.how == "eof"}
+    opened = {record.stream: record for record in records if isinstance(record, Open)}
+    whole = {record.stream for record in records if isinstance(record, Close) and record.how == "eof"}
     bodies: dict[int, bytes] = defaultdict(bytes)
     connections: dict[int, Connection] = defaultdict(Connection)
-    for one in records:
-        if isinstance(one, Frame):
-            is_sent_on = one.forwarded is not None and opened[one.stream].sender != end
-            bodies[one.stream] += (one.forwarded or b"") if is_sent_on else one.data
-    for one in records:
-        match one:
+    for record in records:
+        if isinstance(record, Frame):
+            is_sent_on = record.forwarded is not None and opened[record.stream].sender != end
+            bodies[record.stream] += (record.forwarded or b"") if is_sent_on else record.data
+    for record in records:
+        match record:
             case Open():
-                head = one.head if one.forwarded is None or one.sender == end else one.forwarded
-                message = Message(head=head, body=bodies[one.stream], is_whole=one.stream in whole)
-                connection = connections[one.connection]
-                (connection.requests if one.sender == CLIENT else connection.responses).append(message)
+                head = record.head if record.forwarded is None or record.sender == end else record.forwarded
+                message = Message(head=head, body=bodies[record.stream], is_whole=record.stream in whole)
+                connection = connections[record.connection]
+                (connection.requests if record.sender == CLIENT else connection.responses).append(message)
             case Note(topic="left", extra={"by": "client", "connection": number}):
                 connections[number].client_left = True
                 connections[number].given_up += 1
-            case Close(by="client") if opened[one.stream].sender == SERVER:
-                connections[opened[one.stream].connection].client_left = True
+            case Close(by="client") if opened[record.stream].sender == SERVER:
+                connections[opened[record.stream].connection].client_left = True
     return list(connections.values())
 
 
 def opening(records: Sequence[Record]) -> str:
     """The method of the first message that a client sent."""
     connections = recorded(records, CLIENT)
-    method: str = next(json.loads(sent.body)["method"] for one in connections for sent in one.requests if sent.body)
+    method: str = next(
+        json.loads(sent.body)["method"] for connection in connections for sent in connection.requests if sent.body
+    )
     return method
 
 
@@ -188,15 +190,15 @@ def unmatched(
     """What stays alone, and where, when as many as can be are paired with one of the other place that they agree with."""
     partner: dict[int, int] = {}
 
-    def paired(one: int, tried: set[int]) -> bool:
+    def paired(place: int, tried: set[int]) -> bool:
         for other in range(len(right)):
-            if other not in tried and agree(left[one], right[other]):
+            if other not in tried and agree(left[place], right[other]):
                 tried.add(other)
                 if other not in partner or paired(partner[other], tried):
-                    partner[other] = one
+                    partner[other] = place
                     return True
         return False
 
-    alone = [left[one] for one in range(len(left)) if not paired(one, set())]
-    yield from ((places[0], one) for one in alone)
+    alone = [left[place] for place in range(len(left)) if not paired(place, set())]
+    yield from ((places[0], place) for place in alone)
     yield from ((places[1], right[other]) for other in range(len(right)) if other not in partner)

@@ -107,15 +107,15 @@ class Chat:
             {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema}}
             for tool in tools
         ]
-        told: Json = {}
+        offer: Json = {}
         if self.options.get("as_text"):
             if self.is_first:
                 lines = "\n".join(json.dumps(offer, ensure_ascii=False) for offer in offers)
                 self.turns.insert(0, {"role": "system", "content": INTRODUCTION.format(offers=lines)})
         elif self.is_first or self.options.get("offer") != "once":
-            told = {"tools": offers} if offers else {}
+            offer = {"tools": offers} if offers else {}
         self.is_first = False
-        text, uses = await self.said({**asked(self.options, "max_tokens"), "messages": self.turns, **told})
+        text, uses = await self.model_turn({**prompt_settings(self.options, "max_tokens"), "messages": self.turns, **offer})
         if self.options.get("as_text"):
             self.turns.append({"role": "assistant", "content": text})
             return CALL.sub("", text).strip(), [textual(words) for words in CALL.findall(text)]
@@ -124,21 +124,23 @@ class Chat:
         self.turns.append({"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {})})
         return text, uses
 
-    async def said(self, prompt: Json) -> tuple[str, list[Use]]:
+    async def model_turn(self, prompt: Json) -> tuple[str, list[Use]]:
         """What the model says to a prompt."""
         completions = self.client.chat.completions
         if self.options.get("stream"):
             return await assembled(await completions.create(**prompt, stream=True))
         turn: Any = (await completions.create(**prompt)).choices[0].message
         calls = turn.tool_calls or []
-        return turn.content or "", [Use(id=one.id, name=one.function.name, arguments=one.function.arguments) for one in calls]
+        return turn.content or "", [
+            Use(id=call.id, name=call.function.name, arguments=call.function.arguments) for call in calls
+        ]
 
     def tell(self, came: Sequence[Returned]) -> None:
         if self.options.get("as_text"):
-            text = "\n".join(f"<tool_response>\n{one.text}\n</tool_response>" for one in came)
+            text = "\n".join(f"<tool_response>\n{result.text}\n</tool_response>" for result in came)
             self.turns.append({"role": "user", "content": text})
         else:
-            self.turns += [{"role": "tool", "tool_call_id": one.use.id, "content": one.text} for one in came]
+            self.turns += [{"role": "tool", "tool_call_id": result.use.id, "content": result.text} for result in came]
 
 
 async def assembled(deltas: AsyncIterator[Any]) -> tuple[str, list[Use]]:
@@ -147,12 +149,12 @@ async def assembled(deltas: AsyncIterator[Any]) -> tuple[str, list[Use]]:
     async for event in deltas:
         for choice in event.choices:
             text += choice.delta.content or ""
-            for one in choice.delta.tool_calls or []:
-                known = uses.get(one.index, Use(id="", name="", arguments=""))
-                uses[one.index] = Use(
-                    id=known.id or one.id or "",
-                    name=known.name or one.function.name or "",
-                    arguments=known.arguments + (one.function.arguments or ""),
+            for call in choice.delta.tool_calls or []:
+                known = uses.get(call.index, Use(id="", name="", arguments=""))
+                uses[call.index] = Use(
+                    id=known.id or call.id or "",
+                    name=known.name or call.function.name or "",
+                    arguments=known.arguments + (call.function.arguments or ""),
                 )
     return text, [uses[index] for index in sorted(uses)]
 
@@ -177,7 +179,7 @@ class Responses:
             {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.schema, "strict": False}
             for tool in tools
         ]
-        prompt: Json = {**asked(self.options, "max_output_tokens"), "input": self.items, "tools": offers}
+        prompt: Json = {**prompt_settings(self.options, "max_output_tokens"), "input": self.items, "tools": offers}
         if self.last:
             prompt["previous_response_id"] = self.last
         if self.options.get("stream"):
@@ -190,10 +192,10 @@ class Responses:
         else:
             self.items += [item.to_dict() for item in answer.output]
         calls = [item for item in answer.output if item.type == "function_call"]
-        return answer.output_text, [Use(id=one.call_id, name=one.name, arguments=one.arguments) for one in calls]
+        return answer.output_text, [Use(id=call.call_id, name=call.name, arguments=call.arguments) for call in calls]
 
     def tell(self, came: Sequence[Returned]) -> None:
-        self.items += [{"type": "function_call_output", "call_id": one.use.id, "output": one.text} for one in came]
+        self.items += [{"type": "function_call_output", "call_id": result.use.id, "output": result.text} for result in came]
 
 
 class Messages:
@@ -209,7 +211,12 @@ class Messages:
 
     async def ask(self, tools: Sequence[Tool]) -> tuple[str, list[Use]]:
         offers = [{"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in tools]
-        prompt: Json = {"max_tokens": 1000, **asked(self.options, "max_tokens"), "messages": self.turns, "tools": offers}
+        prompt: Json = {
+            "max_tokens": 1000,
+            **prompt_settings(self.options, "max_tokens"),
+            "messages": self.turns,
+            "tools": offers,
+        }
         if self.options.get("stream"):
             async with self.client.messages.stream(**prompt) as stream:
                 answer: Any = await stream.get_final_message()
@@ -218,17 +225,17 @@ class Messages:
         self.turns.append({"role": "assistant", "content": [block.to_dict() for block in answer.content]})
         text = "".join(block.text for block in answer.content if block.type == "text")
         calls = [block for block in answer.content if block.type == "tool_use"]
-        return text, [Use(id=one.id, name=one.name, arguments=json.dumps(one.input, ensure_ascii=False)) for one in calls]
+        return text, [Use(id=call.id, name=call.name, arguments=json.dumps(call.input, ensure_ascii=False)) for call in calls]
 
     def tell(self, came: Sequence[Returned]) -> None:
         blocks = [
             {
                 "type": "tool_result",
-                "tool_use_id": one.use.id,
-                "content": one.text,
-                **({"is_error": True} if one.is_error else {}),
+                "tool_use_id": result.use.id,
+                "content": result.text,
+                **({"is_error": True} if result.is_error else {}),
             }
-            for one in came
+            for result in came
         ]
         self.turns.append({"role": "user", "content": blocks})
 
@@ -236,7 +243,7 @@ class Messages:
 TALKS: dict[str, Any] = {"chat": Chat, "responses": Responses, "messages": Messages}
 
 
-def asked(options: Json, limit: str) -> Json:
+def prompt_settings(options: Json, limit: str) -> Json:
     """What every prompt has."""
     size = {limit: options["max_tokens"]} if "max_tokens" in options else {}
     return {"model": options.get("model", "no-model"), **size, **options.get("extra", {})}
@@ -290,14 +297,14 @@ def say(fact: Json) -> None:
 async def answered(talk: Talk, clients: dict[str, Client], options: Json) -> str:
     """Go from model to tools and back until the model wants none."""
     tools = await listed(clients, options.get("names", "{tool}"))
-    told = [replace(tool, name=tool.known_as) for tool in tools]
+    offered = [replace(tool, name=tool.known_as) for tool in tools]
     for _ in range(ROUNDS):
-        text, uses = await talk.ask(told)
+        text, uses = await talk.ask(offered)
         if not uses:
             return text
         came = [await called(tools, use, options.get("cut", sys.maxsize)) for use in uses]
-        for one in came:
-            say({"tool": one.use.name, "arguments": one.use.arguments, "text": one.text, "is_error": one.is_error})
+        for result in came:
+            say({"tool": result.use.name, "arguments": result.use.arguments, "text": result.text, "is_error": result.is_error})
         talk.tell(came)
     raise RuntimeError(f"the model wanted tools {ROUNDS} times")
 

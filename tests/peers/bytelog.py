@@ -52,10 +52,10 @@ def main(folder: str, command: list[str], *, is_socket: bool) -> int:
         os.close(fd)
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
     Thread(target=copy, args=(0, our_in, logs / "stdin"), daemon=True).start()
-    said = [Thread(target=copy, args=(our_out, 1, logs / "stdout")), Thread(target=copy, args=(our_err, 2, logs / "stderr"))]
-    for thread in said:
+    copiers = [Thread(target=copy, args=(our_out, 1, logs / "stdout")), Thread(target=copy, args=(our_err, 2, logs / "stderr"))]
+    for thread in copiers:
         thread.start()
-    for thread in said:
+    for thread in copiers:
         thread.join()
     status = child.wait()
     return 128 - status if status < 0 else status

@@ -27,6 +27,7 @@ PROMPT = {
     "description": "Asks for the quality of code, and how to improve it",
     "arguments": [{"name": "code", "description": "The code to review", "required": True}],
 }
+CODE = ("function", " calculate() {", " return 1+1;", "}")
 WEATHER = ("北京的天气是", "28°C,晴天")
 
 
@@ -37,8 +38,8 @@ def text(words: str) -> dict[str, Any]:
 
 def prompted(arguments: dict[str, str]) -> dict[str, Any]:
     """A prompt, filled in: what the user says, and how the model is to begin."""
-    asked = {"role": "user", "content": text(f"Please review this Python code:\n{arguments['code']}")}
-    return {"messages": [asked, {"role": "assistant", "content": text("Let me look at it line by line.")}]}
+    turn = {"role": "user", "content": text(f"Please review this Python code:\n{arguments['code']}")}
+    return {"messages": [turn, {"role": "assistant", "content": text("Let me look at it line by line.")}]}
 
 
 def answers(message: dict[str, Any]) -> Iterator[Any]:
@@ -52,6 +53,13 @@ def answers(message: dict[str, Any]) -> Iterator[Any]:
         case {"method": "tools/list"}:
             tool = {"name": "get_weather", "description": "获取天气信息", "inputSchema": {"type": "object"}}
             yield result(message, {"tools": [tool]})
+        case {"method": "tools/call", "params": {"name": "generate_code"}}:
+            for at, words in enumerate(CODE, 1):
+                yield bare({"content": [text(words)], "isComplete": at == len(CODE)})
+        case {"method": "tools/call", "params": {"name": "long_task"}}:
+            yield bare({"progress": 30, "status": "processing"})
+            yield bare({"progress": 60, "status": "processing"})
+            yield bare({"progress": 100, "status": "completed", "result": "任务完成"})
         case {"method": "tools/call"}:
             for at, words in enumerate(WEATHER, 1):
                 yield result(message, {"content": [text(words)], "isComplete": at == len(WEATHER)})
@@ -65,14 +73,19 @@ def answers(message: dict[str, Any]) -> Iterator[Any]:
             yield {"jsonrpc": "2.0", "method": "pong"}
 
 
-def result(message: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def result(message: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
     """A result."""
-    return {"jsonrpc": "2.0", "id": message["id"], "result": given}
+    return {"jsonrpc": "2.0", "id": message["id"], "result": parameters}
 
 
-def data(said: Any) -> bytes:
+def bare(result: dict[str, Any]) -> bytes:
+    """A result and nothing else, in an event that does not name its type."""
+    return b"data: %b\n\n" % json.dumps({"result": result}, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def data(message: Any) -> bytes:
     """What is said, as a line."""
-    return (said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)).encode()
+    return (message if isinstance(message, str) else json.dumps(message, ensure_ascii=False)).encode()
 
 
 class Server(ThreadingHTTPServer):
@@ -125,10 +138,11 @@ class Connection(BaseHTTPRequestHandler):
         self.server.streams["/messages" if self.path == "/sse" else "/mcp/request"] = queue
         self.begin("text/event-stream")
         if self.path == "/sse":
-            said = {"uri": f"/messages?sessionId={SESSION}", "protocol": "ssE"}
-            self.put(b"event: endpoint\ndata: %b\n\n" % data(said))
+            endpoint = {"uri": f"/messages?sessionId={SESSION}", "protocol": "ssE"}
+            self.put(b"event: endpoint\ndata: %b\n\n" % data(endpoint))
         while True:
-            self.put(b"event: message\ndata: %b\n\n" % data(queue.get()))
+            answer = queue.get()
+            self.put(answer if isinstance(answer, bytes) else b"event: message\ndata: %b\n\n" % data(answer))
 
     def do_POST(self) -> None:
         """Take a message."""
@@ -136,13 +150,13 @@ class Connection(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path == "/mcp/tools/call":
             self.begin("text/plain; charset=utf-8")
-            for said in answers(message):
-                self.put(data(said) + b"\n")
+            for answer in answers(message):
+                self.put(data(answer) + b"\n")
             self.put(b"")
         elif path in self.server.streams:
             self.reply(202)
-            for said in answers(message):
-                self.server.streams[path].put(said)
+            for answer in answers(message):
+                self.server.streams[path].put(answer)
         else:
             self.reply(404, b"nothing here")
 

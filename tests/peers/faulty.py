@@ -133,8 +133,8 @@ def main() -> None:
         message = json.loads(line)
         if "id" not in message or "method" not in message or is_ignored(line, message):
             continue
-        given = result(message, incoming)
-        answer = {"error": {"code": -32601, "message": "no such method"}} if given is None else {"result": given}
+        body = result(message, incoming)
+        answer = {"error": {"code": -32601, "message": "no such method"}} if body is None else {"result": body}
         say({"id": str(message["id"]) if "strings" in FAULTS else message["id"], **answer})
 
 

@@ -108,8 +108,8 @@ class Connection(BaseHTTPRequestHandler):
         if self.path.startswith(METADATA):
             own = f"http://{self.headers['Host']}/mcp"
             resource = own if FAULTS["resource"] == "own" else FAULTS["resource"]
-            said = {"resource": resource, "authorization_servers": ["https://login.example"]}
-            self.reply(200, json.dumps(said).encode(), Content_Type="application/json")
+            metadata = {"resource": resource, "authorization_servers": ["https://login.example"]}
+            self.reply(200, json.dumps(metadata).encode(), Content_Type="application/json")
         elif self.path == "/sse":
             self.old_stream()
         elif self.path == "/mcp":
@@ -174,8 +174,8 @@ class Connection(BaseHTTPRequestHandler):
         token = message["params"]["_meta"]["progressToken"]
         for step in range(message["params"]["arguments"]["n"]):
             time.sleep(PAUSE_S)
-            told = {"method": "notifications/progress", "params": {"progressToken": token, "progress": step + 1}}
-            self.put(event(json.dumps({"jsonrpc": "2.0", **told}).encode()))
+            progress = {"method": "notifications/progress", "params": {"progressToken": token, "progress": step + 1}}
+            self.put(event(json.dumps({"jsonrpc": "2.0", **progress}).encode()))
             self.put(b": ping\n\n")
         self.put(event(answer(message)))
         self.put(b"")

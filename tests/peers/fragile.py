@@ -39,14 +39,14 @@ class Fragile:
 
     def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if tool == "echo":
-            return told(str(arguments.get("text")))
+            return tool_result(str(arguments.get("text")))
         if tool == "open":
             handle: Any = random.randrange(10, 1000) if "short" in self.words else os.urandom(6).hex()
             self.done[handle] = []
-            return told(f"opened {handle}", {"handle": handle})
+            return tool_result(f"opened {handle}", {"handle": handle})
         handle = arguments.get("handle")
         if handle not in self.done:
-            return told(f"no handle {handle}", is_error=True)
+            return tool_result(f"no handle {handle}", is_error=True)
         self.writes += tool == "write"
         if "third" in self.words and tool == "write" and self.writes == 3:
             return {"error": {"code": -32603, "message": "the third is one too many"}}
@@ -57,10 +57,10 @@ class Fragile:
         if "crash" in self.words and tool == "close" and "write" in before and "close" in before:
             os.kill(os.getpid(), signal.SIGSEGV)
         before.append(tool)
-        return told(f"{tool} done")
+        return tool_result(f"{tool} done")
 
 
-def told(text: str, structured: Any = None, *, is_error: bool = False) -> dict[str, Any]:
+def tool_result(text: str, structured: Any = None, *, is_error: bool = False) -> dict[str, Any]:
     result: dict[str, Any] = {"content": [{"type": "text", "text": text}]}
     if structured is not None:
         result["structuredContent"] = structured
@@ -74,10 +74,10 @@ def main() -> None:
     if "start" in fragile.words:
         sys.exit("no licence")
     for line in sys.stdin:
-        asked = json.loads(line)
-        if "id" in asked:
-            answer = fragile.answer(asked["method"], asked.get("params", {}))
-            sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}) + "\n")
+        request = json.loads(line)
+        if "id" in request:
+            answer = fragile.answer(request["method"], request.get("params", {}))
+            sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}) + "\n")
             sys.stdout.flush()
 
 

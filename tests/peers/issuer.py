@@ -52,15 +52,15 @@ async def register(request: Request) -> Response:
 
 async def authorize(request: Request) -> Response:
     """Send the user back with a code, as if they had agreed."""
-    asked = request.query_params
-    log(request, asked.get("resource"))
-    return RedirectResponse(f"{asked['redirect_uri']}?{urlencode({'code': 'code-1', 'state': asked['state']})}", 302)
+    query = request.query_params
+    log(request, query.get("resource"))
+    return RedirectResponse(f"{query['redirect_uri']}?{urlencode({'code': 'code-1', 'state': query['state']})}", 302)
 
 
 async def token(request: Request) -> Response:
     """Give the token for a code."""
-    asked = await request.form()
-    log(request, str(asked.get("resource")))
+    form = await request.form()
+    log(request, str(form.get("resource")))
     return JSONResponse({"access_token": "good", "token_type": "Bearer", "expires_in": 3600, "scope": SCOPE})
 
 

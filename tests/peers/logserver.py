@@ -88,9 +88,9 @@ def answered(line: bytes) -> None:
     log("DEBUG", f"收到请求: {line.decode().strip()}")
     if "id" not in message:
         return
-    found = result(message.get("method", ""), message.get("params") or {})
-    said = {"error": {"code": -32601, "message": "方法不存在"}} if found is None else {"result": found}
-    text = json.dumps({"jsonrpc": "2.0", "id": message["id"], **said}, ensure_ascii=False, separators=(",", ":"))
+    answer = result(message.get("method", ""), message.get("params") or {})
+    outcome = {"error": {"code": -32601, "message": "方法不存在"}} if answer is None else {"result": answer}
+    text = json.dumps({"jsonrpc": "2.0", "id": message["id"], **outcome}, ensure_ascii=False, separators=(",", ":"))
     log("DEBUG", f"发送响应: {text}")
     sys.stdout.buffer.write(text.encode() + b"\n")
     sys.stdout.buffer.flush()

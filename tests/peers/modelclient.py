@@ -60,52 +60,52 @@ def failed(error: Exception) -> dict[str, Any]:
     return {"raised": type(error).__name__, "status": status, "text": str(error) if status else ""}
 
 
-def asked(ask: Any, arguments: dict[str, Any], *, streams: bool) -> list[Any]:
+def call_events(ask: Any, arguments: dict[str, Any], *, streams: bool) -> list[Any]:
     """What comes of one call."""
-    told: list[Any] = []
+    events: list[Any] = []
     try:
         if streams:
-            told += map(plain, ask(**arguments, stream=True))
+            events += map(plain, ask(**arguments, stream=True))
         else:
-            told.append(plain(ask(**arguments)))
+            events.append(plain(ask(**arguments)))
     except Exception as error:  # noqa: BLE001 - whatever the package raises is what is printed
-        told.append(failed(error))
-    return told
+        events.append(failed(error))
+    return events
 
 
-async def asked_async(ask: Any, arguments: dict[str, Any], *, streams: bool) -> list[Any]:
+async def call_events_async(ask: Any, arguments: dict[str, Any], *, streams: bool) -> list[Any]:
     """The same, with the client that does not block."""
-    told: list[Any] = []
+    events: list[Any] = []
     try:
         if streams:
             async for event in await ask(**arguments, stream=True):
-                told.append(plain(event))  # noqa: PERF401 - what came before an error counts
+                events.append(plain(event))  # noqa: PERF401 - what came before an error counts
         else:
-            told.append(plain(await ask(**arguments)))
+            events.append(plain(await ask(**arguments)))
     except Exception as error:  # noqa: BLE001 - as above
-        told.append(failed(error))
-    return told
+        events.append(failed(error))
+    return events
 
 
 async def everything(package: str, url: str, *, is_async: bool) -> list[Any]:
     """What came of all calls at one URL."""
-    told = []
+    events = []
     for name, ask, arguments in apis(package, is_async=is_async, url=url):
         for question in QUESTIONS if name != "models" else ("",):
             for streams in (False, True) if name != "models" else (False,):
                 if is_async:
-                    came = await asked_async(ask, arguments(question), streams=streams)
+                    came = await call_events_async(ask, arguments(question), streams=streams)
                 else:
-                    came = asked(ask, arguments(question), streams=streams)
-                told.append([name, question, streams, came])
-    return told
+                    came = call_events(ask, arguments(question), streams=streams)
+                events.append([name, question, streams, came])
+    return events
 
 
 def main(package: str, mode: str, *urls: str) -> None:
     """Ask at each URL, one after the other."""
     for url in urls:
-        told = asyncio.run(everything(package, url, is_async=mode == "async"))
-        print(json.dumps(told), flush=True)
+        events = asyncio.run(everything(package, url, is_async=mode == "async"))
+        print(json.dumps(events), flush=True)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ from tests.peers.modelspelling import (
     DONE,
     Event,
     Json,
-    Said,
+    ModelAnswer,
     chat_body,
     chat_events,
     message_body,
@@ -59,7 +59,7 @@ CREATED = 1_747_119_926
 LAST = (DONE, "message_stop", "response.completed")
 """Of each API, what says that an answer is whole."""
 
-APIS: dict[str, tuple[str, Callable[[Said], Json], Callable[[Said], Iterator[Event]]]] = {
+APIS: dict[str, tuple[str, Callable[[ModelAnswer], Json], Callable[[ModelAnswer], Iterator[Event]]]] = {
     "/chat/completions": ("chatcmpl-", chat_body, chat_events),
     "/responses": ("resp_", response_body, response_events),
     "/messages": ("msg_", message_body, message_events),
@@ -87,8 +87,8 @@ def texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
-        for one in value:
-            yield from texts(one)
+        for item in value:
+            yield from texts(item)
     elif isinstance(value, dict):
         for name in ("content", "output", "text"):
             yield from texts(value.get(name))
@@ -151,10 +151,10 @@ class Connection(BaseHTTPRequestHandler):
 
     def answer(self, ask: Json) -> Json | None:
         """The answer to a prompt; None if none fits."""
-        said = last_turn(ask)
+        turn = last_turn(ask)
         answers: list[Json] = self.server.story.get("answers", [])
         for index, answer in enumerate(answers):
-            if answer.get("to", "") in said and self.given[index] < answer.get("times", sys.maxsize):
+            if answer.get("to", "") in turn and self.given[index] < answer.get("times", sys.maxsize):
                 self.given[index] += 1
                 return answer
         return None
@@ -246,13 +246,13 @@ class Connection(BaseHTTPRequestHandler):
         elif answer is None:
             self.refuse(400, f"the story has no answer to: {last_turn(ask)[:100]}")
         elif "error" in answer and "after" not in answer["error"]:
-            told = {"status": 500, "message": "", **answer["error"]}
-            kind = told.pop("type", "")
-            self.refuse(**told, kind=kind)
+            refusal = {"status": 500, "message": "", **answer["error"]}
+            kind = refusal.pop("type", "")
+            self.refuse(**refusal, kind=kind)
         else:
-            self.give(api, answer, self.said(api, answer, ask, len(body)))
+            self.give(api, answer, self.answer_of(api, answer, ask, len(body)))
 
-    def said(self, api: str, answer: Json, ask: Json, asked_bytes: int) -> Said:
+    def answer_of(self, api: str, answer: Json, ask: Json, asked_bytes: int) -> ModelAnswer:
         """What the story has the model say."""
         written: Callable[[str], str] = halves if answer.get("utf16") else str
         uses = [
@@ -264,7 +264,7 @@ class Connection(BaseHTTPRequestHandler):
             for index, use in enumerate(answer.get("tools", ()))
         ]
         said_bytes = len(compact([answer.get("text", ""), answer.get("thinking", ""), uses]).encode())
-        return Said(
+        return ModelAnswer(
             number=self.number,
             id=answer.get("id", f"{APIS[api][0]}{self.number:04}"),
             model=str(self.server.story.get("model", ask.get("model"))),
@@ -278,18 +278,18 @@ class Connection(BaseHTTPRequestHandler):
             ask=ask,
         )
 
-    def give(self, api: str, answer: Json, said: Said) -> None:
+    def give(self, api: str, answer: Json, reply: ModelAnswer) -> None:
         """Answer in one piece or as a stream, as was asked."""
         zips = bool(answer.get("gzip")) and "gzip" in (self.headers["Accept-Encoding"] or "")
         coded = {"Content_Encoding": "gzip"} if zips else {}
-        if not said.ask.get("stream"):
+        if not reply.ask.get("stream"):
             time.sleep(answer.get("first_ms", 0) / 1000)
-            self.reply(200, APIS[api][1](said), **coded)
+            self.reply(200, APIS[api][1](reply), **coded)
             return
         self.head(200, Content_Type="text/event-stream; charset=utf-8", **coded, Transfer_Encoding="chunked")
         self.wfile.flush()
         time.sleep(answer.get("first_ms", 0) / 1000)
-        if self.tell(answer, self.events(answer, APIS[api][2](said)), zips=zips):
+        if self.tell(answer, self.events(answer, APIS[api][2](reply)), zips=zips):
             self.wfile.write(b"0\r\n\r\n")
             self.wfile.flush()
 

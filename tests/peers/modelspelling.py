@@ -1,6 +1,6 @@
 """How three APIs spell what a model says: chat completions and responses (OpenAI), messages (Anthropic), whole and in deltas.
 
-What was said comes in as `Said`; what comes out is the JSON of a body, or the events of a stream: a name (empty where the API
+A `ModelAnswer` comes in; what comes out is the JSON of a body, or the events of a stream: a name (empty where the API
 has none) and JSON, or bare words such as `[DONE]`. It knows nothing of HTTP, and stands on the standard library alone.
 """
 
@@ -15,7 +15,7 @@ DONE: Event = ("", "[DONE]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ModelAnswer:
     """One answer: text, thinking, tools wanted (`id`, `name`, `arguments` as JSON text) and what it cost.
 
     `pieces` are so many letters per delta. `ask` is the prompt, parsed, some of which responses repeat.
@@ -46,16 +46,16 @@ def cut(text: str, pieces: int) -> Iterator[str]:
 # chat completions
 
 
-def chat_usage(said: Said) -> Json:
+def chat_usage(reply: ModelAnswer) -> Json:
     """Tokens as chat completions count them: cached ones are among the input."""
-    asked, answered = said.count("input"), said.count("output")
+    prompted, answered = reply.count("input"), reply.count("output")
     return {
-        "prompt_tokens": asked,
+        "prompt_tokens": prompted,
         "completion_tokens": answered,
-        "total_tokens": asked + answered,
-        "prompt_tokens_details": {"cached_tokens": said.count("cached"), "audio_tokens": 0},
+        "total_tokens": prompted + answered,
+        "prompt_tokens_details": {"cached_tokens": reply.count("cached"), "audio_tokens": 0},
         "completion_tokens_details": {
-            "reasoning_tokens": said.count("reasoning"),
+            "reasoning_tokens": reply.count("reasoning"),
             "audio_tokens": 0,
             "accepted_prediction_tokens": 0,
             "rejected_prediction_tokens": 0,
@@ -63,9 +63,9 @@ def chat_usage(said: Said) -> Json:
     }
 
 
-def chat_finish(said: Said) -> str:
+def chat_finish(reply: ModelAnswer) -> str:
     """Why it ended."""
-    return said.finish or ("tool_calls" if said.uses else "stop")
+    return reply.finish or ("tool_calls" if reply.uses else "stop")
 
 
 def chat_use(use: Json) -> Json:
@@ -73,62 +73,62 @@ def chat_use(use: Json) -> Json:
     return {"id": use["id"], "type": "function", "function": {"name": use["name"], "arguments": use["arguments"]}}
 
 
-def chat_body(said: Said) -> Json:
+def chat_body(reply: ModelAnswer) -> Json:
     """An answer in one piece."""
-    turn: Json = {"role": "assistant", "content": said.text or None, "refusal": None, "annotations": []}
-    if said.uses:
-        turn["tool_calls"] = [chat_use(use) for use in said.uses]
-    choice = {"index": 0, "message": turn, "logprobs": None, "finish_reason": chat_finish(said)}
-    return {**chat_head(said, "chat.completion"), "choices": [choice], "usage": chat_usage(said), **CHAT_TAIL}
+    turn: Json = {"role": "assistant", "content": reply.text or None, "refusal": None, "annotations": []}
+    if reply.uses:
+        turn["tool_calls"] = [chat_use(use) for use in reply.uses]
+    choice = {"index": 0, "message": turn, "logprobs": None, "finish_reason": chat_finish(reply)}
+    return {**chat_head(reply, "chat.completion"), "choices": [choice], "usage": chat_usage(reply), **CHAT_TAIL}
 
 
 CHAT_TAIL = {"service_tier": "default", "system_fingerprint": "fp_7a53abb7a2"}
 
 
-def chat_head(said: Said, kind: str) -> Json:
+def chat_head(reply: ModelAnswer, kind: str) -> Json:
     """What a body and each of its deltas begin with."""
-    return {"id": said.id, "object": kind, "created": said.created, "model": said.model}
+    return {"id": reply.id, "object": kind, "created": reply.created, "model": reply.model}
 
 
-def chat_deltas(said: Said) -> Iterator[Json]:
+def chat_deltas(reply: ModelAnswer) -> Iterator[Json]:
     """What the model says, in deltas."""
-    yield {"role": "assistant", "content": None if said.uses and not said.text else "", "refusal": None}
-    for text in cut(said.text, said.pieces):
+    yield {"role": "assistant", "content": None if reply.uses and not reply.text else "", "refusal": None}
+    for text in cut(reply.text, reply.pieces):
         yield {"content": text}
-    for index, use in enumerate(said.uses):
+    for index, use in enumerate(reply.uses):
         head = chat_use({**use, "arguments": ""})
         yield {"tool_calls": [{"index": index, **head}]}
-        for text in cut(use["arguments"], said.pieces):
+        for text in cut(use["arguments"], reply.pieces):
             yield {"tool_calls": [{"index": index, "function": {"arguments": text}}]}
 
 
-def chat_events(said: Said) -> Iterator[Event]:
+def chat_events(reply: ModelAnswer) -> Iterator[Event]:
     """An answer in deltas; the tokens are counted only for who asked."""
-    counted = bool((said.ask.get("stream_options") or {}).get("include_usage"))
-    head = {**chat_head(said, "chat.completion.chunk"), **CHAT_TAIL}
+    counted = bool((reply.ask.get("stream_options") or {}).get("include_usage"))
+    head = {**chat_head(reply, "chat.completion.chunk"), **CHAT_TAIL}
     tail: Json = {"usage": None} if counted else {}
-    for delta in chat_deltas(said):
+    for delta in chat_deltas(reply):
         yield "", {**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}], **tail}
-    last = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": chat_finish(said)}
+    last = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": chat_finish(reply)}
     yield "", {**head, "choices": [last], **tail}
     if counted:
-        yield "", {**head, "choices": [], "usage": chat_usage(said)}
+        yield "", {**head, "choices": [], "usage": chat_usage(reply)}
     yield DONE
 
 
 # responses
 
 
-def response_items(said: Said) -> list[Json]:
+def response_items(reply: ModelAnswer) -> list[Json]:
     """The output, item by item."""
     items: list[Json] = []
-    if said.thinking:
-        summary = [{"type": "summary_text", "text": said.thinking}]
-        items.append({"id": f"rs_{said.number:04}", "type": "reasoning", "summary": summary})
-    if said.text:
-        items.append(response_message(f"msg_{said.number:04}", "completed", [response_part(said.text)]))
-    for index, use in enumerate(said.uses):
-        items.append(response_use(f"fc_{said.number:04}{index}", "completed", use))
+    if reply.thinking:
+        summary = [{"type": "summary_text", "text": reply.thinking}]
+        items.append({"id": f"rs_{reply.number:04}", "type": "reasoning", "summary": summary})
+    if reply.text:
+        items.append(response_message(f"msg_{reply.number:04}", "completed", [response_part(reply.text)]))
+    for index, use in enumerate(reply.uses):
+        items.append(response_use(f"fc_{reply.number:04}{index}", "completed", use))
     return items
 
 
@@ -154,32 +154,32 @@ def response_use(name: str, status: str, use: Json) -> Json:
     }
 
 
-def response_usage(said: Said) -> Json:
+def response_usage(reply: ModelAnswer) -> Json:
     """Tokens as responses count them: cached ones are among the input."""
-    asked, answered = said.count("input"), said.count("output")
+    prompted, answered = reply.count("input"), reply.count("output")
     return {
-        "input_tokens": asked,
-        "input_tokens_details": {"cached_tokens": said.count("cached"), "cache_write_tokens": 0},
+        "input_tokens": prompted,
+        "input_tokens_details": {"cached_tokens": reply.count("cached"), "cache_write_tokens": 0},
         "output_tokens": answered,
-        "output_tokens_details": {"reasoning_tokens": said.count("reasoning")},
-        "total_tokens": asked + answered,
+        "output_tokens_details": {"reasoning_tokens": reply.count("reasoning")},
+        "total_tokens": prompted + answered,
     }
 
 
-def response(said: Said, status: str, output: list[Json], usage: Json | None) -> Json:
+def response(reply: ModelAnswer, status: str, output: list[Json], usage: Json | None) -> Json:
     """A response as it stands; it repeats what it was asked with."""
-    ask = said.ask
+    ask = reply.ask
     return {
-        "id": said.id,
+        "id": reply.id,
         "object": "response",
-        "created_at": said.created,
+        "created_at": reply.created,
         "status": status,
         "background": False,
         "error": None,
         "incomplete_details": None,
         "instructions": ask.get("instructions"),
         "max_output_tokens": ask.get("max_output_tokens"),
-        "model": said.model,
+        "model": reply.model,
         "output": output,
         "parallel_tool_calls": ask.get("parallel_tool_calls", True),
         "previous_response_id": ask.get("previous_response_id"),
@@ -197,56 +197,56 @@ def response(said: Said, status: str, output: list[Json], usage: Json | None) ->
     }
 
 
-def response_body(said: Said) -> Json:
+def response_body(reply: ModelAnswer) -> Json:
     """An answer in one piece."""
-    return response(said, "completed", response_items(said), response_usage(said))
+    return response(reply, "completed", response_items(reply), response_usage(reply))
 
 
-def response_events(said: Said) -> Iterator[Event]:
+def response_events(reply: ModelAnswer) -> Iterator[Event]:
     """An answer in deltas: each event has its type twice and a number; there is no `[DONE]`."""
-    for number, data in enumerate(response_deltas(said)):
+    for number, data in enumerate(response_deltas(reply)):
         yield data["type"], {"type": data["type"], "sequence_number": number, **data}
 
 
-def response_deltas(said: Said) -> Iterator[Json]:
+def response_deltas(reply: ModelAnswer) -> Iterator[Json]:
     """What happens, from the beginning to the end."""
     for kind in ("created", "in_progress"):
-        yield {"type": f"response.{kind}", "response": response(said, "in_progress", [], None)}
-    for index, item in enumerate(response_items(said)):
+        yield {"type": f"response.{kind}", "response": response(reply, "in_progress", [], None)}
+    for index, item in enumerate(response_items(reply)):
         at = {"item_id": item["id"], "output_index": index}
         status = {"status": "in_progress"} if "status" in item else {}
         yield {"type": "response.output_item.added", "output_index": index, "item": {**item, **EMPTY[item["type"]], **status}}
-        yield from PARTS[item["type"]](said, item, at)
+        yield from PARTS[item["type"]](reply, item, at)
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
-    yield {"type": "response.completed", "response": response_body(said)}
+    yield {"type": "response.completed", "response": response_body(reply)}
 
 
 EMPTY: dict[str, Json] = {"reasoning": {"summary": []}, "message": {"content": []}, "function_call": {"arguments": ""}}
 
 
-def response_reasoning(said: Said, item: Json, at: Json) -> Iterator[Json]:
+def response_reasoning(reply: ModelAnswer, item: Json, at: Json) -> Iterator[Json]:
     """The deltas of an item of reasoning."""
     at, kind = {**at, "summary_index": 0}, "response.reasoning_summary"
     yield {"type": f"{kind}_part.added", **at, "part": {"type": "summary_text", "text": ""}}
-    for text in cut(said.thinking, said.pieces):
+    for text in cut(reply.thinking, reply.pieces):
         yield {"type": f"{kind}_text.delta", **at, "delta": text}
-    yield {"type": f"{kind}_text.done", **at, "text": said.thinking}
+    yield {"type": f"{kind}_text.done", **at, "text": reply.thinking}
     yield {"type": f"{kind}_part.done", **at, "part": item["summary"][0]}
 
 
-def response_text(said: Said, item: Json, at: Json) -> Iterator[Json]:
+def response_text(reply: ModelAnswer, item: Json, at: Json) -> Iterator[Json]:
     """The deltas of an item of text."""
     at = {**at, "content_index": 0}
     yield {"type": "response.content_part.added", **at, "part": response_part("")}
-    for text in cut(said.text, said.pieces):
+    for text in cut(reply.text, reply.pieces):
         yield {"type": "response.output_text.delta", **at, "delta": text, "logprobs": []}
-    yield {"type": "response.output_text.done", **at, "text": said.text, "logprobs": []}
+    yield {"type": "response.output_text.done", **at, "text": reply.text, "logprobs": []}
     yield {"type": "response.content_part.done", **at, "part": item["content"][0]}
 
 
-def response_arguments(said: Said, item: Json, at: Json) -> Iterator[Json]:
+def response_arguments(reply: ModelAnswer, item: Json, at: Json) -> Iterator[Json]:
     """The deltas of an item that wants a tool."""
-    for text in cut(item["arguments"], said.pieces):
+    for text in cut(item["arguments"], reply.pieces):
         yield {"type": "response.function_call_arguments.delta", **at, "delta": text}
     yield {"type": "response.function_call_arguments.done", **at, "arguments": item["arguments"], "name": item["name"]}
 
@@ -257,66 +257,66 @@ PARTS = {"reasoning": response_reasoning, "message": response_text, "function_ca
 # messages
 
 
-def message_usage(said: Said) -> Json:
+def message_usage(reply: ModelAnswer) -> Json:
     """Tokens as messages count them: those read from the cache stand beside the input."""
-    cached = said.count("cached")
+    cached = reply.count("cached")
     return {
-        "input_tokens": said.count("input") - cached,
+        "input_tokens": reply.count("input") - cached,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": cached,
-        "output_tokens": said.count("output"),
+        "output_tokens": reply.count("output"),
         "service_tier": "standard",
     }
 
 
-def message_finish(said: Said) -> str:
+def message_finish(reply: ModelAnswer) -> str:
     """Why it ended."""
-    return said.finish or ("tool_use" if said.uses else "end_turn")
+    return reply.finish or ("tool_use" if reply.uses else "end_turn")
 
 
-def message_blocks(said: Said) -> list[Json]:
+def message_blocks(reply: ModelAnswer) -> list[Json]:
     """The content, block by block; what a tool is given is JSON here, and no text."""
     blocks: list[Json] = []
-    if said.thinking:
-        blocks.append({"type": "thinking", "thinking": said.thinking, "signature": "c2lnbmVk"})
-    if said.text:
-        blocks.append({"type": "text", "text": said.text})
+    if reply.thinking:
+        blocks.append({"type": "thinking", "thinking": reply.thinking, "signature": "c2lnbmVk"})
+    if reply.text:
+        blocks.append({"type": "text", "text": reply.text})
     return blocks + [
-        {"type": "tool_use", "id": use["id"], "name": use["name"], "input": json.loads(use["arguments"])} for use in said.uses
+        {"type": "tool_use", "id": use["id"], "name": use["name"], "input": json.loads(use["arguments"])} for use in reply.uses
     ]
 
 
-def message(said: Said, blocks: list[Json], finish: str | None, usage: Json) -> Json:
+def message(reply: ModelAnswer, blocks: list[Json], finish: str | None, usage: Json) -> Json:
     """A message as it stands."""
-    head = {"id": said.id, "type": "message", "role": "assistant", "model": said.model}
+    head = {"id": reply.id, "type": "message", "role": "assistant", "model": reply.model}
     return {**head, "content": blocks, "stop_reason": finish, "stop_sequence": None, "usage": usage}
 
 
-def message_body(said: Said) -> Json:
+def message_body(reply: ModelAnswer) -> Json:
     """An answer in one piece."""
-    return message(said, message_blocks(said), message_finish(said), message_usage(said))
+    return message(reply, message_blocks(reply), message_finish(reply), message_usage(reply))
 
 
-def message_events(said: Said) -> Iterator[Event]:
+def message_events(reply: ModelAnswer) -> Iterator[Event]:
     """An answer in deltas; a `ping` follows the first block's beginning, as the API sends it."""
-    for data in message_deltas(said):
+    for data in message_deltas(reply):
         yield data["type"], data
 
 
-def message_deltas(said: Said) -> Iterator[Json]:
+def message_deltas(reply: ModelAnswer) -> Iterator[Json]:
     """What happens, from the beginning to the end."""
-    yield {"type": "message_start", "message": message(said, [], None, {**message_usage(said), "output_tokens": 1})}
-    written = [use["arguments"] for use in said.uses]
-    for index, block in enumerate(message_blocks(said)):
+    yield {"type": "message_start", "message": message(reply, [], None, {**message_usage(reply), "output_tokens": 1})}
+    written = [use["arguments"] for use in reply.uses]
+    for index, block in enumerate(message_blocks(reply)):
         yield {"type": "content_block_start", "index": index, "content_block": {**block, **BEGUN[block["type"]]}}
         if not index:
             yield {"type": "ping"}
         arguments = written.pop(0) if block["type"] == "tool_use" else ""
-        for delta in block_deltas(block, arguments, said.pieces):
+        for delta in block_deltas(block, arguments, reply.pieces):
             yield {"type": "content_block_delta", "index": index, "delta": delta}
         yield {"type": "content_block_stop", "index": index}
-    usage = {"output_tokens": said.count("output")}
-    yield {"type": "message_delta", "delta": {"stop_reason": message_finish(said), "stop_sequence": None}, "usage": usage}
+    usage = {"output_tokens": reply.count("output")}
+    yield {"type": "message_delta", "delta": {"stop_reason": message_finish(reply), "stop_sequence": None}, "usage": usage}
     yield {"type": "message_stop"}
 
 

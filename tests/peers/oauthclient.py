@@ -54,8 +54,8 @@ class User:
             self._sent_to = (await browser.get(url)).headers["location"]
 
     async def callback(self) -> AuthorizationCodeResult:
-        given = parse_qs(urlsplit(self._sent_to).query)
-        return AuthorizationCodeResult(code=given["code"][0], state=given["state"][0])
+        query = parse_qs(urlsplit(self._sent_to).query)
+        return AuthorizationCodeResult(code=query["code"][0], state=query["state"][0])
 
 
 async def main(mode: str, url: str) -> None:

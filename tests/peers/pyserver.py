@@ -1,7 +1,7 @@
 """An MCP server on the official Python SDK, on any transport and in both eras.
 
     pyserver.py stdio
-    pyserver.py sse PORT
+    pyserver.py sse PORT [PATH]
     pyserver.py http PORT [stateless_http] [json_response] [compress]
 
 Tools: `add` answers at once, `slow` reports progress and notices its cancellation, `greet` asks the user a question (by
@@ -79,7 +79,7 @@ def main(kind: str = "stdio", port: str = "0", *options: str) -> None:
     if kind == "stdio":
         server.run("stdio")
     elif kind == "sse":
-        serve(server.sse_app(), int(port))
+        serve(server.sse_app(sse_path="".join(options) or "/sse"), int(port))
     else:
         app = server.streamable_http_app(stateless_http="stateless_http" in options, json_response="json_response" in options)
         if "compress" in options:

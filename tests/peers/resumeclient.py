@@ -52,7 +52,7 @@ def events(response: HTTPResponse) -> Iterator[tuple[str, dict[str, Any]]]:
             data = ""
 
 
-def told(message: dict[str, Any]) -> str:
+def stable_text(message: dict[str, Any]) -> str:
     """A message, without what differs from run to run."""
     return json.dumps({name: message[name] for name in ("id", "method", "params", "result", "error") if name in message})
 
@@ -68,13 +68,13 @@ def main(url: str, tool: str, arguments: str) -> None:
     params = {"name": tool, "arguments": json.loads(arguments), "_meta": {"progressToken": 2}}
     connection, response = session.ask("POST", {"id": 2, "method": "tools/call", "params": params})
     last, message = next(events(response))
-    print(told(message))
+    print(stable_text(message))
     response.close()
     connection.close()
     time.sleep(AWAY_S)
     connection, response = session.ask("GET", Last_Event_ID=last)
     for _, message in events(response):
-        print(told(message))
+        print(stable_text(message))
         if message.get("id") == 2:
             break
     response.close()

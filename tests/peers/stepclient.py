@@ -48,8 +48,8 @@ async def sample(context: ClientRequestContext, params: mcp_types.CreateMessageR
 
 async def elicit(context: ClientRequestContext, params: mcp_types.ElicitRequestParams) -> mcp_types.ElicitResult:
     """Play the user: accept, and fill in what ANSWERS knows of the form."""
-    asked = getattr(params, "requested_schema", {}).get("properties", {})
-    return mcp_types.ElicitResult(action="accept", content={name: ANSWERS[name] for name in asked if name in ANSWERS})
+    fields = getattr(params, "requested_schema", {}).get("properties", {})
+    return mcp_types.ElicitResult(action="accept", content={name: ANSWERS[name] for name in fields if name in ANSWERS})
 
 
 async def roots(context: ClientRequestContext) -> mcp_types.ListRootsResult:
@@ -92,7 +92,7 @@ async def ask(client: Client, step: dict[str, Any]) -> Any:
 async def do(client: Client, step: dict[str, Any]) -> list[dict[str, Any]]:
     """Do one step, or several together. Returns what came of each, in the order asked."""
     if "together" in step:
-        return [fact for facts in await asyncio.gather(*(do(client, one) for one in step["together"])) for fact in facts]
+        return [fact for facts in await asyncio.gather(*(do(client, part) for part in step["together"])) for fact in facts]
     if "known" in step:
         client.session._tool_output_schemas.update(dict.fromkeys(step["known"]))
         return []

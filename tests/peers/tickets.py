@@ -47,7 +47,7 @@ def heard() -> dict[str, Any]:
     return message
 
 
-def asked(method: str) -> dict[str, Any]:
+def client_answer(method: str) -> dict[str, Any]:
     """What the client answers to a request of ours."""
     say({"id": "ours", "method": method, "params": {}})
     while True:
@@ -64,7 +64,7 @@ def called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     match name:
         case "greet":
             if "curious" in FAULTS:
-                asked("sampling/createMessage")
+                client_answer("sampling/createMessage")
             return text(f"{'What' if 'rude' in FAULTS else 'Hello'}, {arguments.get('name')}")
         case "draw":
             if "dies" in FAULTS:
@@ -74,7 +74,7 @@ def called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         case "redeem":
             return text("Enjoy!") if arguments.get("ticket") == TICKET else {**text("No such ticket."), "isError": True}
         case "ask":
-            return text(f"{len(asked('roots/list')['result']['roots'])} roots")
+            return text(f"{len(client_answer('roots/list')['result']['roots'])} roots")
         case _:
             return text("done")
 
