@@ -197,15 +197,15 @@ def rounds(options: argparse.Namespace, peers: dict[str, Peer], upstream_port: i
             note(results, name, "start", {"start_ms": running[name].start_ms})
         for turn in range(options.rounds):
             for cell in options.cells.split(",") if options.cells else CELLS:
-                for name, one in running.items():
+                for name, process in running.items():
                     earlier = results[name].get(cell, [])
                     if not earlier or any("error" not in sample for sample in earlier):
-                        note(results, name, cell, measure(one, CELLS[cell].format(secs=options.secs)))
+                        note(results, name, cell, measure(process, CELLS[cell].format(secs=options.secs)))
             options.out.write_text(json.dumps(results))
             print(time.strftime("%T"), "round", turn + 1, "of", options.rounds, file=sys.stderr, flush=True)
     finally:
-        for one in running.values():
-            one.end()
+        for process in running.values():
+            process.end()
 
 
 def afresh(options: argparse.Namespace, peers: dict[str, Peer], upstream_port: int, results: Results) -> None:

@@ -141,9 +141,9 @@ def proxy_usage(driver: subprocess.Popen[bytes], sample: Sample, *, idle: bool) 
     """Add what the processes cost that are neither the driver nor the server."""
     ours = {str(STDIO_DRIVE), str(STDIO_SERVER)}
     pids = [pid for pid in tree(driver.pid) if pid != driver.pid and executable(pid) not in ours]
-    found = usage(pids)
-    sample["cpu_us_msg"] = found.cpu_s / max(1, sample["msgs"]) * 1e6
-    sample.update(hwm=found.peak_mib, rss=found.resident_mib, procs=len(pids))
+    used = usage(pids)
+    sample["cpu_us_msg"] = used.cpu_s / max(1, sample["msgs"]) * 1e6
+    sample.update(hwm=used.peak_mib, rss=used.resident_mib, procs=len(pids))
     if idle:
         time.sleep(IDLE_SETTLE_S)
         before = usage(pids)

@@ -54,13 +54,13 @@ def messages(exchanges: int) -> Iterator[tuple[bytes, bytes]]:
     """Calls with their results, no two alike."""
     chance = Random(12)
 
-    def said(count: int) -> str:
+    def sentence(count: int) -> str:
         return " ".join(chance.choices(WORDS, k=count))
 
     for id in range(exchanges):
-        arguments = {"name": f"tool_{id % 17}", "arguments": {"text": said(20)}, "_meta": {"progressToken": id}}
-        items = {"items": [{"id": number, "title": said(4), "at": "2026-11-21T08:00:00Z"} for number in range(4)]}
-        text = (said(60), json.dumps(items), said(60), "\n".join(said(6) for _ in range(10)))[id % 4]
+        arguments = {"name": f"tool_{id % 17}", "arguments": {"text": sentence(20)}, "_meta": {"progressToken": id}}
+        items = {"items": [{"id": number, "title": sentence(4), "at": "2026-11-21T08:00:00Z"} for number in range(4)]}
+        text = (sentence(60), json.dumps(items), sentence(60), "\n".join(sentence(6) for _ in range(10)))[id % 4]
         result = {"content": [{"type": "text", "text": text}]}
         yield _line(id, method="tools/call", params=arguments), _line(id, result=result)
 
@@ -91,11 +91,11 @@ def over_http(exchanges: int) -> Iterator[list[Record]]:
         ]
         at_ns += 500_000
         head = ANSWER % (b"text/event-stream" if is_event else b"application/json")
-        said = b"event: message\ndata: %b\n\n" % result.strip() if is_event else result.strip()
+        body = b"event: message\ndata: %b\n\n" % result.strip() if is_event else result.strip()
         framing: Any = "sse" if is_event else "body"
         yield [
             Open(at_ns=at_ns, stream=stream + 1, sender=SERVER, name="response", framing=framing, head=head, **opened),
-            Frame(stream + 1, at_ns, at_ns, said),
+            Frame(stream + 1, at_ns, at_ns, body),
             Close(at_ns=at_ns, stream=stream + 1, by="server", how="eof"),
         ]
 
@@ -141,11 +141,11 @@ def main(formats: list[str]) -> None:
         for size in SIZES:
             path = Path(folder) / f"{size} exchanges on stdio.mcpspy"
             record(path, {"transport": "stdio", "argv": ["big"]}, on_stdio(size), size * 1_000_000)
-            measure(path, [one for one in formats if one not in OVER_HTTP])
+            measure(path, [name for name in formats if name not in OVER_HTTP])
             path = Path(folder) / f"{size} exchanges over HTTP.mcpspy"
             tapped = {"transport": "http", "url": "http://127.0.0.1:9000/mcp", "listen": "http://127.0.0.1:8000"}
             record(path, tapped, over_http(size), size * 1_000_000)
-            measure(path, [one for one in formats if one in OVER_HTTP])
+            measure(path, [name for name in formats if name in OVER_HTTP])
 
 
 if __name__ == "__main__":

@@ -97,8 +97,8 @@ def environment(home: Path) -> dict[str, str]:
     """What a login has, and where pip finds packages."""
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     config = Path.home() / ".config" / "pip" / "pip.conf"
-    found = {"PIP_CONFIG_FILE": str(config)} if config.exists() else {}
-    return {**found, **pip, "HOME": str(home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "xterm", "PS1": PROMPT}
+    settings = {"PIP_CONFIG_FILE": str(config)} if config.exists() else {}
+    return {**settings, **pip, "HOME": str(home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "xterm", "PS1": PROMPT}
 
 
 def mcpspy(home: Path, *words: str) -> bytes:
@@ -140,7 +140,7 @@ def first_minute(folder: Path) -> dict[str, object]:
             work = subprocess.Popen(client, stdout=subprocess.PIPE, env=environment(home), cwd=home)
             desk.wait_for("tools/call get_cur")  # the name is cut to fit 80 columns
             on_screen = time.monotonic()
-            said, _ = work.communicate(timeout=DEADLINE_S)
+            stdout, _ = work.communicate(timeout=DEADLINE_S)
             listed = json.loads(mcpspy(home, "list", "--json"))
             mcpspy(home, "unwrap", "--all")
             return {
@@ -148,8 +148,10 @@ def first_minute(folder: Path) -> dict[str, object]:
                 "commands": entered,
                 "choices": choices,
                 "restarts": 1,
-                "answered": sorted(json.loads(line)["server"] for line in said.splitlines()),
-                "recorded": sorted({one["label"] for recording in listed["recordings"] for one in recording["captures"]}),
+                "answered": sorted(json.loads(line)["server"] for line in stdout.splitlines()),
+                "recorded": sorted(
+                    {capture["label"] for recording in listed["recordings"] for capture in recording["captures"]}
+                ),
                 "install_s": round(installed - began, 1),
                 "first_call_s": round(on_screen - installed, 1),
                 "restored": file.read_text(encoding="utf-8") == before,
@@ -162,13 +164,13 @@ def main() -> None:
     """Type it, and say what it took."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = first_minute(Path(folder))
-    if asked.json:
-        print(json.dumps(found))
+        counts = first_minute(Path(folder))
+    if options.json:
+        print(json.dumps(counts))
         return
-    for name, value in found.items():
+    for name, value in counts.items():
         print(f"{name}: {value}")
 
 

@@ -78,8 +78,8 @@ def main(arguments: list[str] | None = None) -> None:
         cells = [name]
         for upward in (True, False):
             with tempfile.TemporaryDirectory() as store:
-                found = [growth_mib(message, store, upward=upward) for _ in range(options.rounds)]
-            cells.append(number(median(found)))
+                growths_mib = [growth_mib(message, store, upward=upward) for _ in range(options.rounds)]
+            cells.append(number(median(growths_mib)))
         rows.append(cells)
     print(table([f"one message of {options.mib} MiB", "to the server: MiB", "from it: MiB"], rows), end="")
 

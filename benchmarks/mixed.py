@@ -35,11 +35,11 @@ def _lines() -> Iterator[Line]:
 
 
 def _handshake() -> Iterator[Line]:
-    said = {"protocolVersion": "2025-11-25"}
+    revision = {"protocolVersion": "2025-11-25"}
     client = {"capabilities": {"roots": {}, "sampling": {}}, "clientInfo": {"name": "bench", "version": "1"}}
     server = {"capabilities": {"tools": {}, "resources": {}, "logging": {}}, "serverInfo": {"name": "bench", "version": "1"}}
-    yield CLIENT_STREAM, {"id": 0, "method": "initialize", "params": {**said, **client}}
-    yield SERVER_STREAM, {"id": 0, "result": {**said, **server}}
+    yield CLIENT_STREAM, {"id": 0, "method": "initialize", "params": {**revision, **client}}
+    yield SERVER_STREAM, {"id": 0, "result": {**revision, **server}}
     yield CLIENT_STREAM, {"method": "notifications/initialized"}
     schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
     described = {"description": "Does a thing with text. " * 4, "inputSchema": schema}
@@ -51,8 +51,8 @@ def _call(id: int) -> Iterator[Line]:
     params = {"name": f"tool{id % TOOLS}", "arguments": {"text": f"some words {id} " * 4}, "_meta": {"progressToken": id}}
     yield CLIENT_STREAM, {"id": id, "method": "tools/call", "params": params}
     for step in range(3):
-        told = {"progressToken": id, "progress": step + 1, "total": 3, "message": "working on it"}
-        yield SERVER_STREAM, {"method": "notifications/progress", "params": told}
+        progress = {"progressToken": id, "progress": step + 1, "total": 3, "message": "working on it"}
+        yield SERVER_STREAM, {"method": "notifications/progress", "params": progress}
     yield (
         SERVER_STREAM,
         {"method": "notifications/message", "params": {"level": "info", "logger": "net", "data": "did a thing"}},

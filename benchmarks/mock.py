@@ -61,11 +61,11 @@ def recorded(path: str, exchanges: int) -> None:
     writer([Open(at_ns=0, stream=0, sender=CLIENT, name="stdin"), Open(at_ns=0, stream=1, sender=SERVER, name="stdout")])
     for at in range(exchanges):
         answer = {"jsonrpc": "2.0", "id": at, "result": {"content": [{"type": "text", "text": f"file {at} " + "x" * 80}]}}
-        writer([Frame(0, at, at, asked(at, at)), Frame(1, at, at, json.dumps(answer).encode() + b"\n")])
+        writer([Frame(0, at, at, call_line(at, at)), Frame(1, at, at, json.dumps(answer).encode() + b"\n")])
     writer.close(exchanges)
 
 
-def asked(id: int, number: int) -> bytes:
+def call_line(id: int, number: int) -> bytes:
     """The call with this number, under this id."""
     return b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"read","arguments":{"path":"/srv/%d"}}}\n' % (
         id,
@@ -80,7 +80,7 @@ def rate(command: list[str], variables: dict[str, str], requests: int, exchanges
         RuntimeError: if answers are missing.
     """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    sent = b"".join(asked(id, id % exchanges) for id in range(requests))
+    sent = b"".join(call_line(id, id % exchanges) for id in range(requests))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=variables) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -117,7 +117,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as store:
         variables = environment(store)
         commands = ([mcpspy, "mock", "--quiet", options.capture], [mcpspy, "run", "--quiet", "--", "cat"])
-        samples = [[to_the_first_answer_ms(one, variables) for one in commands] for _ in range(WARM_UP_ROUNDS + options.rounds)]
+        samples = [
+            [to_the_first_answer_ms(command, variables) for command in commands] for _ in range(WARM_UP_ROUNDS + options.rounds)
+        ]
         mock, run = (list(column) for column in zip(*samples[WARM_UP_ROUNDS:], strict=True))
         middle = median(a / b for a, b in zip(mock, run, strict=True)) or 0
         medians = median(mock) or 0, median(run) or 1

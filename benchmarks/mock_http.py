@@ -22,11 +22,15 @@ from mcpspy.replay.mock.replies import read_replies
 HEAD = "POST /mcp HTTP/1.1\r\nHost: {host}\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
 
 
-def asked(capture: Path) -> tuple[bytes, bytes]:
+def opening_and_call(capture: Path) -> tuple[bytes, bytes]:
     """The recorded `initialize` and the first tool call that says nothing before its answer."""
-    found = read_replies(mcpspy.transcribe(mcpspy.read(capture)))
-    opening = next(one for one in found.exchanges if one.method == "initialize")
-    call = next(one for one in found.exchanges if one.method == "tools/call" and len(found.of_request[one.row].steps) == 1)
+    replies = read_replies(mcpspy.transcribe(mcpspy.read(capture)))
+    opening = next(exchange for exchange in replies.exchanges if exchange.method == "initialize")
+    call = next(
+        exchange
+        for exchange in replies.exchanges
+        if exchange.method == "tools/call" and len(replies.of_request[exchange.row].steps) == 1
+    )
     return opening.request.raw.strip(), call.request.raw.strip()
 
 
@@ -76,7 +80,7 @@ def peak_mib(pid: int) -> float:
 
 def bench(capture: Path, clients: int, secs: float, options: list[str]) -> list[str]:
     """A row of the table: a mock of its own, and so many clients."""
-    opening, call = asked(capture)
+    opening, call = opening_and_call(capture)
     with tempfile.TemporaryDirectory() as folder:
         own = Path(folder) / "own.mcpspy"
         words = [sys.executable, "-m", "mcpspy", "mock", str(capture), "--listen", "127.0.0.1:0", "--capture", str(own)]
@@ -94,7 +98,7 @@ def bench(capture: Path, clients: int, secs: float, options: list[str]) -> list[
         mock_s = children_s() - before_s
         size = own.stat().st_size
     count = len(taken_s)
-    percentile_ms = [one * 1e3 for one in statistics.quantiles(taken_s, n=100)]
+    percentile_ms = [second * 1e3 for second in statistics.quantiles(taken_s, n=100)]
     return [
         str(clients), f"{count / whole_s:,.0f}", f"{percentile_ms[49]:.2f} ms", f"{percentile_ms[98]:.2f} ms", f"{peak:.0f} MiB",
         f"{client_s / whole_s:.0%}", f"{mock_s / count * 1e6:.0f} µs", f"{size / count:,.0f} B",

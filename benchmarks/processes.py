@@ -28,10 +28,10 @@ def tree(root: int) -> list[int]:
                 continue
             parent = int(stat[stat.rindex(")") + 2 :].split()[1])
             children[parent].append(int(entry.name))
-    found = [root]
-    for pid in found:
-        found += children[pid]
-    return found
+    pids = [root]
+    for pid in pids:
+        pids += children[pid]
+    return pids
 
 
 def executable(pid: int) -> str:

@@ -22,7 +22,9 @@ def added(results: Results, peer: str, cell: str, name: str) -> float | None:
 
 def ratio_cells(peer: str, columns: list[Column]) -> list[str]:
     """One peer's ratios."""
-    return [ratio(figure(one, peer, cell, name), figure(one, base, cell, name)) for _, one, cell, name, base in columns]
+    return [
+        ratio(figure(results, peer, cell, name), figure(results, base, cell, name)) for _, results, cell, name, base in columns
+    ]
 
 
 def stdio(results: Results) -> str:

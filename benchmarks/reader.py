@@ -213,25 +213,27 @@ Samples = dict[str, list[tuple[float, float]]]
 def report(samples: Samples, of_mixed: Samples) -> int:
     """Print the medians and their ratios; 1 where a target is missed."""
     us, us_mixed = medians(samples), medians(of_mixed)
-    peak_mib = max(one for column in (samples["check"], of_mixed["check"]) for _, one in column)
+    peak_mib = max(mib for column in (samples["check"], of_mixed["check"]) for _, mib in column)
     for name, value in us.items():
-        print(f"{name:12} {value:6.2f} µs a line, peak {max(one for _, one in samples[name]):5.0f} MiB{beside(us_mixed, name)}")
-    checking = max(one["check"] / one["json.loads"] for one in (us, us_mixed))
+        print(f"{name:12} {value:6.2f} µs a line, peak {max(mib for _, mib in samples[name]):5.0f} MiB{beside(us_mixed, name)}")
+    checking = max(medians_us["check"] / medians_us["json.loads"] for medians_us in (us, us_mixed))
     live = max(us["live"], us_mixed["live"])
     for name in ("pair", "check"):
         mixed_ratio = us_mixed[name] / us_mixed["json.loads"]
         print(f"{name} / json.loads: {us[name] / us['json.loads']:.2f}; mixed {mixed_ratio:.2f} (target: at most {MAX_RATIO})")
     print(f"live: {us['live']:.1f} µs a message; mixed {us_mixed['live']:.1f} (target: at most {MAX_LIVE_US})")
-    one, many = us["json.dumps"] / us["write"], us["json.dumps"] / us["write many"]
-    print(f"rate of write / rate of json.dumps: {one:.2f} line by line, {many:.2f} by the read (target: at least {MIN_RATE})")
+    line_by_line, many = us["json.dumps"] / us["write"], us["json.dumps"] / us["write many"]
+    print(
+        f"rate of write / rate of json.dumps: {line_by_line:.2f} line by line, {many:.2f} by the read (target: at least {MIN_RATE})"
+    )
     print(f"peak memory of check: {peak_mib:.0f} MiB (target: below {MAX_PEAK_MIB})")
-    missed = (checking > MAX_RATIO, live > MAX_LIVE_US, one < MIN_RATE, peak_mib >= MAX_PEAK_MIB)
+    missed = (checking > MAX_RATIO, live > MAX_LIVE_US, line_by_line < MIN_RATE, peak_mib >= MAX_PEAK_MIB)
     return int(any(missed))
 
 
 def medians(samples: Samples) -> dict[str, float]:
     """The median time of each measure."""
-    return {name: median(one for one, _ in column) or 0.0 for name, column in samples.items()}
+    return {name: median(taken_us for taken_us, _ in column) or 0.0 for name, column in samples.items()}
 
 
 def beside(us_mixed: dict[str, float], name: str) -> str:

@@ -136,4 +136,4 @@ def main(sizes: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(one) for one in sys.argv[1:]] or ROWS)
+    main([int(word) for word in sys.argv[1:]] or ROWS)

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 CAPTURES = HERE.parent / "captures"
 
+CALM = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+"""Options of Chromium: run in a container too, and fetch nothing by itself."""
+
 DIAGRAMS = {
     "agent": (["agent-model", "agent-weather"], Drawing(title="What does the user wait for? An agent, its model and a server")),
     "question": (["question"], Drawing(title="The user is asked in the middle of a call (2026-07-28)")),
@@ -33,14 +39,14 @@ DIAGRAMS = {
 
 
 def drawn(name: str) -> str:
-    """The SVG of one of them."""
+    """Draw the SVG of one of them."""
     captures, drawing = DIAGRAMS[name]
-    transcript = transcribe(*(read(CAPTURES / f"{one}.mcpspy") for one in captures))
+    transcript = transcribe(*(read(CAPTURES / f"{capture}.mcpspy") for capture in captures))
     return "\n".join(svg(diagram(transcript, transcript.rows, drawing))) + "\n"
 
 
 def shoot(view: Page, folder: Path, target: Path) -> None:
-    """The page of one of them, written into a folder, as a browser's page shows it."""
+    """Take a picture of a page, which is written into a folder first."""
     transcript = transcribe(read(CAPTURES / "streamable.mcpspy"), keep_frames=True)
     path = folder / "page.html"
     texts = page(transcript, transcript.rows, page_files(), title="mcpspy", addresses=["captures/streamable.mcpspy"])
@@ -52,11 +58,11 @@ def shoot(view: Page, folder: Path, target: Path) -> None:
 
 
 def shoot_alone(target: Path) -> None:
-    """The same with a browser of its own."""
+    """Take it with a browser of its own."""
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CALM)
         shoot(browser.new_page(), Path(folder), target)
         browser.close()
 

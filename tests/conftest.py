@@ -25,6 +25,7 @@ NPM_MODULES = ROOT / "build" / "npm" / "node_modules"
 
 NpmProgram = Callable[[str], list[str]]
 DebianProgram = Callable[[str], str]
+BuiltProgram = Callable[[str], str]
 Peer = Callable[[str], list[str]]
 FlowReader = Callable[[Path], list[dict[str, Any]]]
 MermaidReader = Callable[[list[str]], list[dict[str, Any]]]
@@ -91,10 +92,10 @@ def debian_program() -> DebianProgram:
     """`debian_program("tmux")` is the path of a program of the system; the test is skipped where there is none."""
 
     def path(name: str) -> str:
-        found = shutil.which(name)
-        if found is None:
+        path = shutil.which(name)
+        if path is None:
             pytest.skip(f"{name} is not installed")
-        return found
+        return path
 
     return path
 
@@ -122,20 +123,30 @@ def read_mermaid() -> MermaidReader:
 
 
 @pytest.fixture
-def read_flows() -> FlowReader:
+def read_flows(built: BuiltProgram) -> FlowReader:
     """`read_flows(path)` is what mitmproxy makes of a file that it imports (tests/views/read_flows.py)."""
 
     def read(path: Path) -> list[dict[str, Any]]:
-        python = ROOT / "build" / "mitmproxy" / "bin" / "python"
-        if not python.exists():
-            pytest.skip("mitmproxy is not installed: make npm")
-        words = [str(python), str(ROOT / "tests" / "views" / "read_flows.py"), str(path)]
+        words = [built("mitmproxy/bin/python"), str(ROOT / "tests" / "views" / "read_flows.py"), str(path)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
         assert done.returncode == 0, done.stderr
         flows: list[dict[str, Any]] = json.loads(done.stdout)
         return flows
 
     return read
+
+
+@pytest.fixture
+def built() -> BuiltProgram:
+    """`built("mcp1/bin/python")` is the path of what `make npm` installed into build; the test is skipped where there is none."""
+
+    def path(name: str) -> str:
+        path = ROOT / "build" / name
+        if not path.exists():
+            pytest.skip(f"build/{name} is not installed: make npm")
+        return str(path)
+
+    return path
 
 
 def _node() -> str:
@@ -157,7 +168,7 @@ def _npm_file(name: str) -> Path:
 MARK_OF_FIXTURE = {
     "npm_program": "npm",
     "read_mermaid": "npm",
-    "read_flows": "npm",
+    "built": "npm",
     "debian_program": "debian",
     "tier": "tiered",
 }

@@ -23,7 +23,7 @@ def eventually(condition: Callable[[], Found | None], what: str) -> Found:
         AssertionError: if it was not true before the deadline; it says `what`.
     """
     deadline = time.monotonic() + DEADLINE_S
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < deadline, f"waited {DEADLINE_S} s for {what}"
         time.sleep(POLL_S)
-    return found
+    return value

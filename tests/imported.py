@@ -27,8 +27,8 @@ def assert_absent(names: Collection[str], imported: Collection[str]) -> None:
     """Assert that none of these modules was imported, and first that each exists: a test must not pass because one was renamed."""
     unknown = [name for name in names if not _exists(name)]
     assert not unknown, f"no such modules: {', '.join(sorted(unknown))}"
-    found = set(names) & set(imported)
-    assert not found, f"imported: {', '.join(sorted(found))}"
+    present = set(names) & set(imported)
+    assert not present, f"imported: {', '.join(sorted(present))}"
 
 
 def _exists(name: str) -> bool:

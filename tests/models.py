@@ -42,5 +42,5 @@ CLIENT_STORY: dict[str, Any] = {
 def model(story: dict[str, Any], folder: Path) -> Iterator[str]:
     """A model server that tells `story`. Yields its origin; what it prints is in FOLDER/model.log."""
     words = [sys.executable, str(PEERS / "modelserver.py"), json.dumps(story)]
-    with started(words, folder, folder / "model.log", {}) as said:
-        yield f"http://127.0.0.1:{port(said)}"
+    with started(words, folder, folder / "model.log", {}) as output:
+        yield f"http://127.0.0.1:{port(output)}"

@@ -131,7 +131,7 @@ class Module:
     @property
     def imports(self) -> list[Import]:
         """Every import statement, wherever it stands; `if TYPE_CHECKING` counts like any other."""
-        return [found for node, inside in _walk(self.tree) for found in self._read(node, inside)]
+        return [imported for node, inside in _walk(self.tree) for imported in self._read(node, inside)]
 
     def _read(self, node: ast.AST, inside: bool) -> Iterator[Import]:  # noqa: FBT001 - two values of one walk
         match node:
@@ -173,43 +173,49 @@ def modules() -> list[Module]:
     return [parse(file.relative_to(PACKAGE), file.read_text(encoding="utf-8")) for file in sorted(PACKAGE.rglob("*.py"))]
 
 
+def programs() -> list[Module]:
+    """Return every module beside the package: tests, benchmarks, and what draws the docs."""
+    files = [file for folder in ("tests", "benchmarks", "docs") for file in sorted((PACKAGE.parent / folder).rglob("*.py"))]
+    return [parse(file.relative_to(PACKAGE.parent), file.read_text(encoding="utf-8")) for file in files]
+
+
 # --- The rules. Each yields what is wrong with a module, as "line: sentence" ---
 
 
 def wrong_rooms(module: Module) -> Iterator[str]:
     """Imports of ours that the table does not allow."""
     allowed = ROOMS[module.room].ours | {module.room}
-    for found in module.imports:
-        if found.room and found.room not in allowed:
-            yield f"{found.line}: {module.room} may not import {found.room} ({found.name})"
+    for imported in module.imports:
+        if imported.room and imported.room not in allowed:
+            yield f"{imported.line}: {module.room} may not import {imported.room} ({imported.name})"
 
 
 def wrong_others(module: Module) -> Iterator[str]:
     """Third-party imports that the table does not allow, or not there."""
     row = ROOMS[module.room]
-    for found in module.imports:
-        top = found.name.split(".")[0]
-        if found.room or top in sys.stdlib_module_names or top in row.others:
+    for imported in module.imports:
+        top = imported.name.split(".")[0]
+        if imported.room or top in sys.stdlib_module_names or top in row.others:
             continue
         if top not in row.others_inside_functions:
-            yield f"{found.line}: {module.room} may not import {found.name}"
-        elif not found.inside_function:
-            yield f"{found.line}: {module.room} may import {found.name} inside a function only"
+            yield f"{imported.line}: {module.room} may not import {imported.name}"
+        elif not imported.inside_function:
+            yield f"{imported.line}: {module.room} may import {imported.name} inside a function only"
 
 
 def wrong_standard_modules(module: Module) -> Iterator[str]:
     """Imports of the standard library that give a room more of the world than it may have."""
     never = ROOMS[module.room].never
-    for found in module.imports:
-        if not found.room and (found.name in never or found.name.split(".")[0] in never):
-            yield f"{found.line}: {module.room} never imports {found.name}"
+    for imported in module.imports:
+        if not imported.room and (imported.name in never or imported.name.split(".")[0] in never):
+            yield f"{imported.line}: {module.room} never imports {imported.name}"
 
 
 def absolute_imports(module: Module) -> Iterator[str]:
     """Imports of ours that spell the package's name."""
-    for found in module.imports:
-        if found.room and not found.relative:
-            yield f"{found.line}: import {found.name} relatively"
+    for imported in module.imports:
+        if imported.room and not imported.relative:
+            yield f"{imported.line}: import {imported.name} relatively"
 
 
 def impure_calls(module: Module) -> Iterator[str]:
@@ -329,7 +335,7 @@ def shared_class_names(modules: Iterable[Module]) -> dict[str, list[str]]:
         for node in ast.walk(module.tree):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(f"{module.path}:{node.lineno}")
-    return {name: found for name, found in places.items() if len(found) > 1}
+    return {name: paths for name, paths in places.items() if len(paths) > 1}
 
 
 def namesakes(graph: dict[str, set[str]]) -> list[str]:

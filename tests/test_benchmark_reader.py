@@ -22,7 +22,7 @@ def test_every_message_has_200_bytes(capture: Path) -> None:
 
 
 def test_half_of_them_are_calls_and_the_other_half_their_results(capture: Path) -> None:
-    assert [one.outcome for one in transcribe(read(capture)).exchanges] == [Outcome.OK] * 10
+    assert [exchange.outcome for exchange in transcribe(read(capture)).exchanges] == [Outcome.OK] * 10
 
 
 def test_what_is_measured_is_free_of_findings_and_complete(capture: Path) -> None:
@@ -46,9 +46,9 @@ def mixed_capture(tmp_path: Path) -> Path:
 def test_the_mixed_capture_has_a_bit_of_everything(mixed_capture: Path) -> None:
     transcript = transcribe(read(mixed_capture))
     assert 500 <= len(transcript.messages) <= 510
-    assert {one.outcome for one in transcript.exchanges} == {Outcome.OK, Outcome.ERROR, Outcome.TOOL_ERROR}
-    assert {one.sender for one in transcript.exchanges} == {"client", "server"}
-    assert {one.kind for one in transcript.messages} == set(Kind) - {Kind.MALFORMED}
+    assert {exchange.outcome for exchange in transcript.exchanges} == {Outcome.OK, Outcome.ERROR, Outcome.TOOL_ERROR}
+    assert {exchange.sender for exchange in transcript.exchanges} == {"client", "server"}
+    assert {message.kind for message in transcript.messages} == set(Kind) - {Kind.MALFORMED}
 
 
 def test_the_mixed_capture_is_free_of_findings(mixed_capture: Path) -> None:

@@ -23,7 +23,7 @@ FROM_NPM = tuple(name for name in STORIES if name not in (*FROM_PYPI, "goodbye")
 """`goodbye` is a race of 350 ms between the client's end and the server's question, which a busy machine may lose."""
 
 TOLD = (*STORIES, *RUNS)
-CAPTURES = (*STORIES, *(one for name in RUNS for one in captures_of(name)))
+CAPTURES = (*STORIES, *(capture for name in RUNS for capture in captures_of(name)))
 
 RACED = "notifications/tools/list_changed"
 """server-everything sends these soon after the handshake, on the stream that the client opens for it: which is first is a race."""
@@ -33,13 +33,15 @@ def capture(name: str) -> Path:
     return HERE / f"{name}.mcpspy"
 
 
-def said(path: Path) -> Counter[tuple[object, ...]]:
+def message_counts(path: Path) -> Counter[tuple[object, ...]]:
     """What was said, and how often, but for what is a race. Who came first may differ from run to run."""
     transcript = transcribe(read(path))
-    messages = (one for one in transcript.messages if one.method != RACED)
-    found = Counter[tuple[object, ...]]((one.sender, one.kind, one.method, one.target, one.is_error) for one in messages)
-    found.update((one.method, one.prompt.turns, one.answer and one.answer.turn.text) for one in transcript.model_calls)
-    return found
+    messages = (message for message in transcript.messages if message.method != RACED)
+    counts = Counter[tuple[object, ...]](
+        (message.sender, message.kind, message.method, message.target, message.is_error) for message in messages
+    )
+    counts.update((call.method, call.prompt.turns, call.answer and call.answer.turn.text) for call in transcript.model_calls)
+    return counts
 
 
 def test_the_folder_holds_what_the_script_makes_and_nothing_else() -> None:
@@ -52,8 +54,8 @@ def test_the_captures_are_small_enough_to_live_beside_the_code() -> None:
 
 
 def test_each_story_is_told_in_the_readme() -> None:
-    told = re.findall(r"^\| \[`(\w+)`\]\(\1\.txt\)", (HERE / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert told == list(TOLD)
+    matches = re.findall(r"^\| \[`(\w+)`\]\(\1\.txt\)", (HERE / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert matches == list(TOLD)
 
 
 @pytest.mark.parametrize("name", CAPTURES)
@@ -80,10 +82,10 @@ def test_a_capture_tells_nothing_of_the_machine_it_was_made_on(name: str) -> Non
 @pytest.mark.parametrize("name", current_tier()(sample=("git", "sse", "oauth"), more=FROM_HERE, full=FROM_HERE))
 def test_a_story_recorded_anew_says_the_same(name: str, tmp_path: Path) -> None:
     made = record_run(name, tmp_path) if name in RUNS else [record(name, tmp_path)]
-    assert [said(one) for one in made] == [said(one) for one in files_of(name)]
+    assert [message_counts(path) for path in made] == [message_counts(path) for path in files_of(name)]
 
 
 @pytest.mark.parametrize("name", FROM_NPM)
 def test_a_story_of_npm_recorded_anew_says_the_same(name: str, tmp_path: Path, npm_program: NpmProgram) -> None:
     npm_program(STORIES[name].command[0])
-    assert said(record(name, tmp_path)) == said(capture(name))
+    assert message_counts(record(name, tmp_path)) == message_counts(capture(name))

@@ -10,7 +10,7 @@ from mcpspy.cli.verbs import VERBS
 from tests.cli.helps import unknown_options
 
 ROOT = Path(__file__).parents[1]
-IGNORED = {line.rstrip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines() if line.endswith("/")}
+IGNORED = {line.rstrip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()}
 
 
 def files(folder: Path = ROOT) -> Iterator[Path]:

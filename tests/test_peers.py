@@ -38,9 +38,9 @@ def get(port: int, path: str) -> tuple[int, str]:
     connection = HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
     connection.request("GET", path)
     response = connection.getresponse()
-    found = response.status, response.getheader("WWW-Authenticate", "")
+    answer = response.status, response.getheader("WWW-Authenticate", "")
     connection.close()
-    return found
+    return answer
 
 
 def wait_for(log: Path, words: str) -> str:
@@ -177,8 +177,8 @@ def test_the_preload_keeps_a_node_server_on_the_loopback(npm_program: NpmProgram
     monkeypatch.setenv("PORT", "0")
     with running([*npm_program("mcp-server-everything"), "streamableHttp"]) as server:
         assert server.stderr is not None
-        said = iter(server.stderr.readline, b"")
-        port = next(int(line.rsplit(b":", 1)[1]) for line in said if line.startswith(b"listening 127.0.0.1:"))
+        stderr = iter(server.stderr.readline, b"")
+        port = next(int(line.rsplit(b":", 1)[1]) for line in stderr if line.startswith(b"listening 127.0.0.1:"))
         assert get(port, "/elsewhere")[0] == 404
 
 

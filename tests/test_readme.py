@@ -30,12 +30,12 @@ COLUMNS = "100"
 
 def dialogues(page: Path) -> list[tuple[str, str]]:
     """Each command of a page's console blocks, with the output that the page shows for it."""
-    found = []
+    pairs = []
     for block in CONSOLE.findall(page.read_text(encoding="utf-8")):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
-            found.append((command, output))
-    return found
+            pairs.append((command, output))
+    return pairs
 
 
 def printed(command: str) -> str:
@@ -60,13 +60,13 @@ def printed(command: str) -> str:
     return run.stdout.decode()
 
 
-@pytest.mark.parametrize(("command", "output"), [one for page in PAGES for one in dialogues(page)])
+@pytest.mark.parametrize(("command", "output"), [dialogue for page in PAGES for dialogue in dialogues(page)])
 def test_a_page_shows_what_the_command_prints(command: str, output: str) -> None:
     assert NOW.sub(r"\1", printed(command)) == NOW.sub(r"\1", output)
 
 
 @pytest.mark.parametrize(
-    ("code", "output"), [one for page in PAGES for one in PYTHON.findall(page.read_text(encoding="utf-8"))]
+    ("code", "output"), [code for page in PAGES for code in PYTHON.findall(page.read_text(encoding="utf-8"))]
 )
 def test_an_example_prints_what_the_page_says(code: str, output: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)

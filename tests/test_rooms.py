@@ -17,6 +17,7 @@ from tests.rooms import (
     Module,
     modules,
     parse,
+    programs,
 )
 
 MODULES = modules()
@@ -25,6 +26,11 @@ MODULES = modules()
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.path))
 def test_a_module_keeps_to_its_room(module: Module) -> None:
     wrong = [f"mcpspy/{module.path}:{sentence}" for rule in RULES for sentence in rule(module)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_loop_of_tests_benchmarks_and_docs_is_nameless() -> None:
+    wrong = [f"{module.path}:{sentence}" for module in programs() for sentence in rooms.nameless_loops(module)]
     assert not wrong, "\n".join(wrong)
 
 

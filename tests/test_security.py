@@ -115,7 +115,7 @@ def test_what_a_clients_file_of_a_project_names_is_started_by_no_verb(
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "sentence"),
     [
         ({"command": "uv", "args": ["run", "mcpspy", "run", "--redact", "none", "--label", "x", "--", "y"]}, "--redact none"),
         ({"command": "mcpspy", "args": ["run", "--quiet", "--capture=/tmp/x", "--", "y", "--key"]}, "--quiet --capture=/tmp/x"),
@@ -124,12 +124,12 @@ def test_what_a_clients_file_of_a_project_names_is_started_by_no_verb(
     ],
 )
 def test_what_a_clients_file_decides_of_the_recording_is_said(
-    entry: dict[str, object], told: str | None, project: Path, home: Path
+    entry: dict[str, object], sentence: str | None, project: Path, home: Path
 ) -> None:
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"it": entry}}))
     for words in (("--status",), ("--dry-run",)):
-        said = re.findall("recorded with: (.*)", run("wrap", *words).stdout)
-        assert said == ([told] if told else [])
+        matches = re.findall("recorded with: (.*)", run("wrap", *words).stdout)
+        assert matches == ([sentence] if sentence else [])
 
 
 def test_the_mcpspy_that_wrap_puts_before_a_command_is_this_one(project: Path, home: Path) -> None:

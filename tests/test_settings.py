@@ -42,31 +42,31 @@ def keys(tree: ast.AST) -> Iterator[ast.expr]:
 
 def constants(all_modules: list[Module]) -> dict[str, str]:
     """Texts that modules give a name in capitals."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for module in all_modules:
         for node in module.tree.body:
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(text))) if name.isupper():
-                    found[name] = text
+                    texts[name] = text
                 case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=str(text))) if name.isupper():
-                    found[name] = text
-    return found
+                    texts[name] = text
+    return texts
 
 
 def variables(all_modules: list[Module]) -> set[str]:
     """The names of the variables that the package reads; what is asked for by a name made at run time is left out."""
     named = constants(all_modules)
-    found = set()
+    names = set()
     for module in all_modules:
         for key in keys(module.tree):
             match key:
                 case ast.Constant(value=str(name)):
-                    found.add(name)
+                    names.add(name)
                 case ast.Constant(value=bytes(name)):
-                    found.add(name.decode())
+                    names.add(name.decode())
                 case ast.Name(id=name) if name in named:
-                    found.add(named[name])
-    return found
+                    names.add(named[name])
+    return names
 
 
 def documented() -> set[str]:

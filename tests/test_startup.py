@@ -10,7 +10,19 @@ from tests.deadlines import DEADLINE_S
 from tests.imported import assert_absent, bare_interpreter, imports
 
 # Each costs more than the rest of the start-up together, or drags such a module in (docs/performance.md has the figures).
-TOO_SLOW = {"asyncio", "click", "dataclasses", "inspect", "json", "msgspec", "re", "rich", "subprocess", "typing"}
+TOO_SLOW = {
+    "asyncio",
+    "click",
+    "collections",
+    "dataclasses",
+    "inspect",
+    "json",
+    "msgspec",
+    "re",
+    "rich",
+    "subprocess",
+    "typing",
+}
 NOT_A_TAPS_BUSINESS = {"aiohttp", "jsonschema", "mcpspy.capture.file.reader", "mcpspy.transcript", "mcpspy.views"}
 
 CAPTURES = Path(__file__).parent.parent / "captures"
@@ -35,8 +47,8 @@ def imported_before_the_spawn(arguments: list[str], log: Path) -> set[str]:
             timeout=DEADLINE_S,
             check=True,
         )
-    before, found, _ = log.read_text(encoding="utf-8").partition(SPAWNED)
-    assert found, "the server never ran"
+    before, separator, _ = log.read_text(encoding="utf-8").partition(SPAWNED)
+    assert separator, "the server never ran"
     return imports(before) - imports(bare_interpreter())
 
 
@@ -98,3 +110,9 @@ def test_a_timeline_waits_for_no_schemas_and_no_server_of_pages() -> None:
 
 def test_a_check_of_other_rules_waits_for_no_schemas_and_official_types() -> None:
     assert_absent({"jsonschema", "mcp_types"}, imported_by_a_look("check", "--select", "stdout-noise"))
+
+
+def test_the_help_of_web_waits_for_no_server_and_no_page() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "mcpspy", "web", "--help"]
+    log = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True).stderr
+    assert_absent({"aiohttp", "mcpspy.cli.stored_recordings", "mcpspy.transcript", "msgspec"}, imports(log))

@@ -22,5 +22,5 @@ FILES = sorted(
 @pytest.mark.parametrize("phrase", REPLACED)
 def test_a_replaced_word_is_used_nowhere(phrase: str) -> None:
     search = re.compile(rf"(?<![\w-]){re.escape(phrase)}s?\b", re.IGNORECASE).search
-    found = [f"{path.relative_to(ROOT)}: {match[0]}" for path in FILES if (match := search(path.read_text(encoding="utf-8")))]
-    assert not found
+    uses = [f"{path.relative_to(ROOT)}: {match[0]}" for path in FILES if (match := search(path.read_text(encoding="utf-8")))]
+    assert not uses
