@@ -32,6 +32,13 @@ SERVER: Side = "server"
 MCPSPY = "mcpspy"
 OTHER_SIDE: dict[Side, Side] = {CLIENT: SERVER, SERVER: CLIENT}
 
+PSEUDONYM_PREFIX = "redacted-"
+PSEUDONYM_DIGITS = 12
+"""Hex digits of a pseudonym: 48 bits, so that of 500 stores with a million secrets each, one has two equal pseudonyms."""
+
+PSEUDONYM_PATTERN = f"{PSEUDONYM_PREFIX}[0-9a-f]{{{PSEUDONYM_DIGITS}}}"
+"""A regular expression for what a record has in place of a secret."""
+
 _EMPTY: dict[str, Any] = {}
 """Stands for a dictionary of its own that each record gets."""
 

@@ -2,17 +2,21 @@
 
 ["--password", "x"]        an option that announces the next argument
 mysql -pSECRET             an option of one letter, and its value without a blank
+curl -u user:SECRET        an option of one program, as in `capture.redaction.arguments`
 """
 
 import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from ..capture.redaction.arguments import ATTACHED_TO_P
+from ..capture.redaction.arguments import ATTACHED_TO_P, PROGRAMS, password_starts
 from .patterns import SecretSpan
 
 ATTACHED: Final = len("-p")
 """A value that is attached to an option of one letter begins here."""
+
+_AROUND: Final = "'\"`;|&)]},"
+"""What follows a password in the text of a shell, or in a list."""
 
 LONGEST_COMMAND: Final = 512
 """The name of the program is sought in so many bytes before the option."""
@@ -20,6 +24,11 @@ LONGEST_COMMAND: Final = 512
 _programs = re.compile(rb"(?<![\w.-])(?:" + "|".join(ATTACHED_TO_P).encode() + rb")[\w-]*\b").search
 """Programs whose `-p` is followed by a password without a blank."""
 
+_commands = re.compile(rb"(?<![\w.-])(?:" + "|".join(map(re.escape, PROGRAMS)).encode() + rb")(?:\.exe)?[\"']*[ \t]").search
+_option = re.compile(rb" [\"']?-(?:[PUapuw]|sS?u|-user|-proxy-user)").search
+"""An option that passwords follow in `PROGRAMS`: a fast test."""
+
+_shell_words = re.compile(r"[^ \t\r\n]+|\n").finditer
 _attached = re.compile(rb"(?<![^\s\"'`,\[(])-p([^\s\"'`,;|&\])]{3,})").finditer
 _is_word = re.compile(rb"[a-z][a-z_.-]*|[A-Za-z_.-]+[:=].*").fullmatch
 _is_number = re.compile(rb"[0-9][0-9.,:/a-z-]*").fullmatch
@@ -55,11 +64,22 @@ def is_attached_password(argument: bytes, before: bytes) -> bool:
 
 
 def password_spans(data: bytes) -> Iterator[SecretSpan]:
-    """Yield the passwords that are attached to `-p` in a text."""
-    if b"-p" not in data:
-        return
-    for match in _attached(data):
-        start, end = match.span(1)
-        before = data[max(start - LONGEST_COMMAND, 0) : start - ATTACHED]
-        if is_attached_password(match[0], before):
-            yield SecretSpan(start, end, "key", match[1])
+    """Yield the passwords that are attached to `-p` in a text, and those in the commands that it has."""
+    if b"-p" in data:
+        for match in _attached(data):
+            start, end = match.span(1)
+            before = data[max(start - LONGEST_COMMAND, 0) : start - ATTACHED]
+            if is_attached_password(match[0], before):
+                yield SecretSpan(start, end, "key", match[1])
+    if b" -" in data and _option(data) and (command := _commands(data)):
+        yield from _command_spans(data, command.start())
+
+
+def _command_spans(data: bytes, begin: int) -> Iterator[SecretSpan]:
+    """Yield the passwords after options that mean one to some programs, in a text with a command from `begin` on."""
+    words = list(_shell_words(data.decode("latin-1"), begin))
+    for at, start in password_starts([word[0] for word in words]).items():
+        value = words[at][0][start:].strip(_AROUND).encode("latin-1")
+        if value:
+            first = data.index(value, words[at].start() + start)
+            yield SecretSpan(first, first + len(value), "key", value)

@@ -11,6 +11,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
+from ..records import PSEUDONYM_PREFIX
 from ..wire.edits import Edit, shift, without_overlaps
 from ..wire.json_spans import JsonWalk, Leaf, Position, is_json, looks_like_json
 from .arguments import ATTACHED, LONGEST_COMMAND, announces_secret, is_attached_password, password_spans
@@ -50,6 +51,8 @@ _is_word = re.compile(rb"[A-Za-z_$]+(?:/[A-Za-z_.-]+)*|[0-9]{4}-[0-9]{2}-[0-9]{2
 _NAMES: Final = {b"name", b"key", b"header", b"variable"}
 _VALUES: Final = {b"value", b"values"}
 """Members in lists of header fields and variables: `{"name": "API_KEY", "value": …}`."""
+
+_PSEUDONYM_START: Final = PSEUDONYM_PREFIX.encode()
 
 _members_inside = re.compile(rb"\{\s*[\"{]|\[\s*[\"{]").search
 
@@ -355,7 +358,7 @@ class SecretFinder:
 
     def _pseudonym_edits(self, data: bytes) -> Iterator[Edit]:
         """Yield edits that replace earlier pseudonyms by others."""
-        if b"redacted-" not in data or self._options.spares_pseudonyms:
+        if _PSEUDONYM_START not in data or self._options.spares_pseudonyms:
             return
         for match in PSEUDONYM.finditer(data):
             yield Edit(*match.span(), self._options.pseudonym(match[0]), "value")
@@ -396,7 +399,7 @@ def _matches(pattern: re.Pattern[str], data: bytes) -> Iterator[SecretSpan]:
 MAX_HARMLESS: Final = 50_000
 """So many names, words and texts are remembered; after that, new ones are looked at each time."""
 
-_SIGNS: Final = (b"=", b"@", b"redacted-")
+_SIGNS: Final = (b"=", b"@", _PSEUDONYM_START)
 """Texts with parameters, forms, mail addresses or pseudonyms have one of these."""
 
 _hint = re.compile(b"|".join((*HINTS, b"basic"))).search

@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from ..capture.redaction.names import TOKEN_PREFIXES, TOKENS
+from ..records import PSEUDONYM_PATTERN
 from .encodings import JSON, PERCENT
 from .names import SecretNames, is_scheme
 
-PSEUDONYM: Final = re.compile(rb"redacted-[0-9a-f]{12}")
+PSEUDONYM: Final = re.compile(PSEUDONYM_PATTERN.encode())
 """A pseudonym that replaced a secret earlier."""
 
 _plain = re.compile(
@@ -23,7 +25,7 @@ def is_plain(data: bytes) -> bool:
 
     Most texts in JSON are, and this takes a tenth of the time of all patterns.
     """
-    return _plain(data) is not None and b"--" not in data and b"-p" not in data
+    return _plain(data) is not None and b"-p" not in data and b"--" not in data and b" -" not in data
 
 
 class SecretSpan(NamedTuple):
@@ -37,28 +39,14 @@ class SecretSpan(NamedTuple):
 
 # --- Tokens ---
 
-_TOKENS: Final = (
-    rb"(?:sk|rk)[-_][A-Za-z0-9_-]{16,}",  # OpenAI, Anthropic, OpenRouter, Stripe and others
-    rb"gh[oprsu]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|gl(?:pat|ptt|dt|rt)-[A-Za-z0-9_-]{16,}",
-    rb"xox[a-z]-[A-Za-z0-9-]{8,}|xapp-[A-Za-z0-9-]{16,}",
-    rb"A(?:KIA|SIA|IDA|ROA)[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{16,}|GOCSPX-[A-Za-z0-9_-]{16,}",
-    rb"hf_[A-Za-z0-9]{16,}|npm_[A-Za-z0-9]{20,}|pypi-[A-Za-z0-9_-]{16,}|dop_v1_[a-f0-9]{32,}|shp(?:at|ca|pa|ss)_[a-f0-9]{16,}",
-    rb"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|lin_api_[A-Za-z0-9]{16,}|ntn_[A-Za-z0-9]{16,}|secret_[A-Za-z0-9]{32,}",
-    rb"hv[bsr]\.[A-Za-z0-9_-]{20,}",  # HashiCorp Vault
-    rb"gsk_[A-Za-z0-9]{20,}|pplx-[A-Za-z0-9]{20,}|tvly-[A-Za-z0-9-]{16,}|r8_[A-Za-z0-9]{20,}|figd_[A-Za-z0-9_-]{16,}",
-    rb"(?<![_-])eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_.-]*",  # a JWT (RFC 7519), signed or encrypted
-)
-_tokens = re.compile(rb"(?<![A-Za-z0-9])(?:" + b"|".join(_TOKENS) + b")")
+_TOKEN_PATTERNS: Final = (f"(?:{'|'.join(map(re.escape, prefixes.split()))}){rest}" for prefixes, rest in TOKENS)
+_tokens = re.compile(f"(?<![A-Za-z0-9])(?:{'|'.join(_TOKEN_PATTERNS)})".encode())
 _private_keys = re.compile(
     rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\Z)",
     re.DOTALL,
 )
 _bearers = re.compile(rb"(?i:\bbearer|\bbasic)\s+([A-Za-z0-9._~+/-]{8,}={0,2})")
-BEGINNINGS: Final = (
-    b"sk-", b"sk_", b"rk-", b"rk_", b"gh", b"github_pat_", b"gl", b"xox", b"xapp-", b"AKIA", b"ASIA", b"AIDA", b"AROA",
-    b"AIza", b"ya29.", b"GOCSPX-", b"hf_", b"npm_", b"pypi-", b"dop_v1_", b"shp", b"SG.", b"lin_api_", b"ntn_", b"secret_",
-    b"gsk_", b"pplx-", b"tvly-", b"r8_", b"figd_", b"hvb.", b"hvs.", b"hvr.", b"eyJ",
-)  # fmt: skip
+BEGINNINGS: Final = tuple(prefix.encode() for prefix in TOKEN_PREFIXES)
 """A text with a token has one of these: searching for each takes a tenth of the time of trying all patterns at each letter."""
 
 

@@ -20,6 +20,8 @@ LISTS = [
     (["serve", "-pTr0ub4dor"], ["serve", "-pR"]),
     (["gcc", "-pthread", "-pipe", "-p", "8080:80", "-p5432", "-p1-1000"],) * 2,
     (["sh", "-c", "mysql -u root -psecret db"], ["sh", "-c", "mysql -u root -pR db"]),
+    (["sh", "-c", "set -e; curl -u user:pass https://h"], ["sh", "-c", "set -e; curl -u user:R https://h"]),
+    (["sh", "-c", "sshpass -p x ssh -p 22 h"], ["sh", "-c", "sshpass -p R ssh -p 22 h"]),
 ]
 COMMANDS = [
     (["serve", "-pSECRET"], ["serve", "-pR"]),
@@ -34,6 +36,9 @@ TEXTS = [
     ("ran ['mysql', '-psecret']", "ran ['mysql', '-pR']"),
     ("ran ['serve', '--password', 'x y']", "ran ['serve', '--password', 'R']"),
     ("serve -pTr0ub4dor now", "serve -pR now"),
+    ("curl -sS \\\n  -u 'user:pass' https://h", "curl -sS \\\n  -u 'user:R' https://h"),
+    ("(redis-cli -a correct)", "(redis-cli -a R)"),
+    ("sort -u file:pass and curl https://h -o user:pass\nid -u user:pass", None),
     ("left-pad and docker run -p 8080:80 -python3.11 -print(x1) -pS/path1", None),
     ("mysql\nnmap -pSCAN", None),
 ]

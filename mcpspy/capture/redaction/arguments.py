@@ -26,13 +26,14 @@ _TABLE = (
 )
 """Programs, the options to which a password is attached, those that the next argument follows, and the sign after the user."""
 
-_PROGRAMS = {
+PROGRAMS = {
     program: (tuple(filter(None, attached.split(","))), separate.split(","), sign)
     for programs, attached, separate, sign in _TABLE
     for program in programs.split(",")
 }
+"""For each program the options that have the password attached, those that the next argument follows, and the sign before it."""
 
-ATTACHED_TO_P = tuple(program for program, (attached, _, _) in _PROGRAMS.items() if "-p" in attached)
+ATTACHED_TO_P = tuple(program for program, (attached, _, _) in PROGRAMS.items() if "-p" in attached)
 """The programs to whose `-p` a password is attached."""
 
 _WRAPPER = "sshpass"
@@ -63,13 +64,13 @@ def password_starts(arguments: list[str]) -> dict[int, int]:
             announced = None
         elif not bare.startswith("-"):
             name = _program(bare)
-            if name in _PROGRAMS or f"{last} {name}" in _PROGRAMS:
-                program = name if name in _PROGRAMS else f"{last} {name}"
+            if name in PROGRAMS or f"{last} {name}" in PROGRAMS:
+                program = name if name in PROGRAMS else f"{last} {name}"
             elif program == _WRAPPER:
                 program = ""
             last = name
         elif program:
-            attached, separate, sign = _PROGRAMS[program]
+            attached, separate, sign = PROGRAMS[program]
             announced = sign if bare in separate else None
             if announced is None and bare.startswith(attached):
                 _add(starts, at, argument, argument.index(bare) + len("-p"), sign)

@@ -23,13 +23,34 @@ SCHEMES = {
 }  # fmt: skip
 """Words that come before a credential and are no part of it."""
 
-SECRET_PREFIXES = (
-    "-----BEGIN ", "AIza", "AKIA", "AROA", "ASIA", "GOCSPX-", "SG.", "dop_v1_", "eyJ", "figd_", "gho_", "ghp_", "ghr_", "ghs_",
-    "ghu_", "github_pat_", "gldt-", "glpat-", "glptt-", "glrt-", "gsk_", "hf_", "hvb.", "hvr.", "hvs.", "lin_api_", "npm_", "ntn_",
-    "pplx-", "pypi-", "r8_", "rk_live_", "shpat_", "shpca_", "shppa_", "shpss_", "sk-", "sk_live_", "sk_test_", "tvly-", "xapp-",
-    "xoxa-", "xoxb-", "xoxe.", "xoxp-", "xoxs-", "ya29.",
-)  # fmt: skip
-"""Beginnings of the tokens of well-known services: an argument or a field's value that begins so is a secret."""
+TOKENS = (
+    ("sk- sk_ rk- rk_", "[A-Za-z0-9_-]{16,}"),  # OpenAI, Anthropic, OpenRouter, Stripe and others
+    ("gho_ ghp_ ghr_ ghs_ ghu_", "[A-Za-z0-9]{16,}"),
+    ("github_pat_", "[A-Za-z0-9_]{20,}"),
+    ("gldt- glpat- glptt- glrt-", "[A-Za-z0-9_-]{16,}"),
+    ("xoxa- xoxb- xoxc- xoxd- xoxe- xoxo- xoxp- xoxr- xoxs-", "[A-Za-z0-9-]{8,}"),
+    ("xoxe.", "[A-Za-z0-9.-]{16,}"),
+    ("xapp-", "[A-Za-z0-9-]{16,}"),
+    ("AIDA AKIA AROA ASIA", "[A-Z0-9]{12,}"),
+    ("AIza", "[A-Za-z0-9_-]{30,}"),
+    ("ya29. GOCSPX-", "[A-Za-z0-9_-]{16,}"),
+    ("hf_ lin_api_ ntn_", "[A-Za-z0-9]{16,}"),
+    ("npm_ gsk_ pplx- r8_", "[A-Za-z0-9]{20,}"),
+    ("pypi- figd_", "[A-Za-z0-9_-]{16,}"),
+    ("tvly-", "[A-Za-z0-9-]{16,}"),
+    ("dop_v1_", "[a-f0-9]{32,}"),
+    ("shpat_ shpca_ shppa_ shpss_", "[a-f0-9]{16,}"),
+    ("SG.", r"[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    ("secret_", "[A-Za-z0-9]{32,}"),  # Notion
+    ("hvb. hvr. hvs.", "[A-Za-z0-9_-]{20,}"),  # HashiCorp Vault
+    ("eyJ", r"[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_.-]*"),  # a JWT (RFC 7519), signed or encrypted
+)
+"""Tokens of well-known services: how they begin, and a pattern of what follows, which sharing and findings search for in texts."""
+
+TOKEN_PREFIXES = tuple(" ".join(prefixes for prefixes, _ in TOKENS).split())
+
+SECRET_PREFIXES = ("-----BEGIN ", *TOKEN_PREFIXES)
+"""An argument or a field's value that begins so is a secret."""
 
 SECRET_PREFIX_BYTES = 20
 """Shorter texts with such a beginning are ordinary words."""

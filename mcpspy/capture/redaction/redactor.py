@@ -9,6 +9,7 @@ Nothing is imported before there is something to redact: this is on the tap's st
 
 from __future__ import annotations
 
+from ...records import PSEUDONYM_DIGITS, PSEUDONYM_PREFIX
 from .arguments import BLANKS, is_option, password_starts
 from .names import SCHEMES, SECRET_PREFIX_BYTES, SECRET_PREFIXES, is_identifier, kind_of, kind_of_field, kind_of_option
 
@@ -24,14 +25,12 @@ if TYPE_CHECKING:
 
     Announced = Literal["value", "credential", "identifier"] | None
 
-PREFIX = "redacted-"
-DIGITS = 12
-"""Hex digits of a pseudonym: 48 bits, so that of 500 stores with a million secrets each, one has two equal pseudonyms."""
-
 KEY = "--key"
 """An option that may name a file, a column, or a secret (`@smithery/cli run … --key UUID`): the looks of its value decide."""
 
-_PSEUDONYM_BYTES = len(PREFIX) + DIGITS
+_PREFIX = PSEUDONYM_PREFIX.encode()
+_DIGEST_BYTES = PSEUDONYM_DIGITS // 2
+_PSEUDONYM_BYTES = len(PSEUDONYM_PREFIX) + PSEUDONYM_DIGITS
 
 
 class Redactor:
@@ -44,11 +43,11 @@ class Redactor:
 
     def pseudonym(self, value: bytes) -> bytes:
         """Return the pseudonym of `value`. A pseudonym is its own pseudonym, so redacting twice changes nothing."""
-        if len(value) == _PSEUDONYM_BYTES and value.startswith(PREFIX.encode()):
+        if len(value) == _PSEUDONYM_BYTES and value.startswith(_PREFIX):
             return value
         from hashlib import blake2b
 
-        return PREFIX.encode() + blake2b(value, key=self._key, digest_size=DIGITS // 2).hexdigest().encode()
+        return _PREFIX + blake2b(value, key=self._key, digest_size=_DIGEST_BYTES).hexdigest().encode()
 
     def argv(self, arguments: list[str]) -> list[str]:
         """Redact a command: options, `NAME=value`, headers, URLs, JSON, tokens that are known by their beginning."""
@@ -111,7 +110,7 @@ class Redactor:
         from . import oauth_bodies as bodies
 
         if is_sealed:
-            return bodies.SealedBody(self._key, PREFIX.encode(), DIGITS // 2)
+            return bodies.SealedBody(self._key, _PREFIX, _DIGEST_BYTES)
         return bodies.filter_for(content_type, self.pseudonym, may_be_rpc=may_be_rpc)
 
     def _argument(self, text: str, *, nested: bool = False) -> str:

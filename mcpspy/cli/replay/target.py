@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from ...records import PSEUDONYM_PATTERN
 from ...transcript.decoder import stdio_framing
 from ...transcript.http.transaction import ScopeKind
 from ...transcript.model import CaptureInfo
@@ -48,7 +49,7 @@ _of_every_client = re.compile(
 ).fullmatch
 """Header fields that do not identify the caller; an upstream client sends its own."""
 
-_is_redacted = re.compile(r"redacted-[0-9a-f]{12}").search
+_is_redacted = re.compile(PSEUDONYM_PATTERN).search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,10 @@ from typing import BinaryIO
 
 from ...capture.file.format import header_line, record_line
 from ...capture.file.reader import CHUNK_BYTES, Reader, RecordCounts
-from ...capture.redaction.redactor import PREFIX, Redactor
+from ...capture.redaction.redactor import Redactor
 from ...capture.store.folder import key
 from ...errors import ShareError
-from ...records import End, Gap, Header, Record
+from ...records import PSEUDONYM_PREFIX, End, Gap, Header, Record
 from ...replay.compare.ignore import Ignore
 from ...sharing.excerpt import Excerpt
 from ...sharing.finder import FinderOptions, SecretFinder
@@ -42,7 +42,7 @@ class Pseudonyms:
         inner = self._inner.pseudonym(value)
         if self._outer is None or (self.is_shared and inner == value):
             return inner
-        return self._outer.pseudonym(inner[len(PREFIX) :])
+        return self._outer.pseudonym(inner[len(PSEUDONYM_PREFIX) :])
 
     def boot(self, value: bytes) -> bytes:
         """Replace the id of a boot."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-from ...records import CLIENT
+from ...records import CLIENT, PSEUDONYM_PREFIX
 from ...transcript.model import HTTP_REDIRECTS, Exchange, Kind, Message, Outcome, Row, Transcript, UnpairedMessage
 from ...wire.edits import ValueEdit, with_values
 from ...wire.json_spans import span_at
@@ -184,7 +184,7 @@ _IN_ANSWERS: Final[tuple[tuple[Step, ...], ...]] = (
     *(("error", "data", "elicitations", at, "elicitationId") for at in range(MAX_ELICITATIONS)),
 )
 _NAMES: Final = re.compile(rb'"(?:elicitationId|taskId|nextCursor|requestState)"')
-_PSEUDONYM_START: Final = b"redacted-"
+_PSEUDONYM_START: Final = PSEUDONYM_PREFIX.encode()
 
 
 def restore_regenerated(pairs: Iterable[tuple[Exchange, Exchange]]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from ...records import CLIENT, Frame
+from ...records import CLIENT, PSEUDONYM_PATTERN, Frame
 from ...transcript.decoder import message_of
 from ...transcript.model import CaptureInfo, Exchange, Message, Transcript
 from ...transcript.offers.definitions import DefinitionKind, offers
@@ -31,7 +31,7 @@ CANCELLED_ID: Final = ("params", "requestId")
 
 CALL: Final = "tools/call"
 
-_pseudonym = re.compile(rb"redacted-[0-9a-f]{12}(?![0-9a-f])").search
+_pseudonym = re.compile(PSEUDONYM_PATTERN.encode() + rb"(?![0-9a-f])").search
 _in_base64 = re.compile(rb"(?:cmVkYWN0ZWQt|JlZGFjdGVkL[A-Za-z]|yZWRhY3RlZC[0-9])[A-Za-z0-9]{16}").finditer
 _BEFORE: Final = {b"c": b"", b"J": b"AH", b"y": b"AAB"}
 """A pseudonym in base64, as in some shared captures: by its first letter, what comes before it in its group of four."""

@@ -7,12 +7,13 @@ around it.
 import re
 from typing import Any, Final, NamedTuple
 
+from ...records import PSEUDONYM_PATTERN
 from ..compare.ignore import Step
 
 MAX_MASKS: Final = 32
 """The most different masks for one method; further requests are matched with their pseudonyms only."""
 
-_split = re.compile(r"redacted-[0-9a-f]{12}").split
+_split = re.compile(PSEUDONYM_PATTERN).split
 _STAND_IN: Final = {"\0redacted": True}
 _WHOLE_TEXT: Final = ("", "")
 """The text around a pseudonym that is alone."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
+from ...records import PSEUDONYM_PATTERN
 from ...transcript.http.head import Head, read_head
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import CaptureInfo
@@ -23,7 +24,7 @@ _LEFT_TO_CURL: Final = frozenset((
 
 _PREFIX: Final = "REDACTED_"
 
-_pseudonyms = re.compile(r"(redacted-[0-9a-f]{12})").split
+_pseudonyms = re.compile(f"({PSEUDONYM_PATTERN})").split
 _parameter = re.compile(r"([\w.-]+)=[^=&]*\Z").search
 _no_name = re.compile(r"[^A-Za-z0-9]+").sub
 

@@ -10,6 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from ...records import PSEUDONYM_PATTERN
 from ..text.python_literal import Formatted, has_literal, literal, quoted, text_literal
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _moments = re.compile(r"(\d{4}-\d\d-\d\d)[T ]\d\d:\d\d|\b(1[6-9]\d{8})(?:\d{3}|\
 """Dates with a time, and Unix time in s or ms, from 2020 to 2033."""
 
 _made_up = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|redacted-[0-9a-f]{12}", re.IGNORECASE
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|" + PSEUDONYM_PATTERN, re.IGNORECASE
 ).search
 """UUIDs and our pseudonyms."""
 

@@ -9,7 +9,8 @@ import pytest
 
 from mcpspy.capture.file.format import FORMAT, MIN_READER, header_line, record_line
 from mcpspy.capture.file.reader import Reader
-from mcpspy.capture.redaction.redactor import DIGITS, PREFIX
+from mcpspy.records import PSEUDONYM_DIGITS as DIGITS
+from mcpspy.records import PSEUDONYM_PREFIX as PREFIX
 from mcpspy.records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
 from tests.capture.making import header
 

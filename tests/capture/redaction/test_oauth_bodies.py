@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from mcpspy.capture.redaction.names import is_oauth_member
 from mcpspy.capture.redaction.oauth_bodies import MAX_SECRET_BYTES, MAX_UNDECIDED_BYTES
-from mcpspy.capture.redaction.redactor import PREFIX, Redactor
+from mcpspy.capture.redaction.redactor import Redactor
 from mcpspy.capture.redaction.spans import member_spans
+from mcpspy.records import PSEUDONYM_PREFIX as PREFIX
 from tests.wire.cutting import CUTS, reads
 
 REDACTOR = Redactor(b"key")

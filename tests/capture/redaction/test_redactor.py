@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.capture.redaction.redactor import PREFIX, NoRedaction, Redactor
+from mcpspy.capture.redaction.redactor import NoRedaction, Redactor
+from mcpspy.records import PSEUDONYM_PREFIX as PREFIX
 from tests.deadlines import DEADLINE_S
 
 REDACT = Redactor(b"k" * 32)
@@ -360,4 +361,5 @@ def test_a_command_without_secrets_needs_no_import() -> None:
         "mcpspy.capture.redaction.arguments",
         "mcpspy.capture.redaction.names",
         "mcpspy.capture.redaction.redactor",
+        "mcpspy.records",  # which a tap has already
     ]

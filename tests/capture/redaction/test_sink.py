@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpspy.capture.redaction.redactor import PREFIX, Redactor
+from mcpspy.capture.redaction.redactor import Redactor
 from mcpspy.capture.redaction.sink import RedactingSink
 from mcpspy.records import CLIENT, SERVER, Close, Frame, Open, Record
+from mcpspy.records import PSEUDONYM_PREFIX as PREFIX
 
 if TYPE_CHECKING:
     from mcpspy.records import Side

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ....errors import PathError
+from ....records import PSEUDONYM_PATTERN
 from ....transcript.mcp.codes import RELATED_TASK
 from ....transcript.mcp.methods import LISTEN
 from ....transcript.model import Kind, Message
@@ -35,7 +36,7 @@ MIN_CHANGES: Final = 3
 
 _words = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z_-]*[0-9A-Za-z])?=*").finditer
 _parts = re.compile(r"[0-9A-Za-z]+").finditer
-_pseudonym = re.compile(r"redacted-[0-9a-f]{12}").fullmatch
+_pseudonym = re.compile(PSEUDONYM_PATTERN).fullmatch
 _uuid = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
 _hex = re.compile(r"(?=.*[0-9])(?=.*[A-Fa-f])[0-9A-Fa-f]+").fullmatch
 _changes = re.compile(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])").findall

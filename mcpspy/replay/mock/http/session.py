@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
+from ....records import PSEUDONYM_PATTERN
 from ....transcript.http.scopes import endpoint, path_and_query
 from ...json.canonical import read, readable_json
 from .answer import HttpAnswer, HttpRequest, MockAddress
@@ -70,7 +71,7 @@ SESSION_PARAMETERS: Final = ("session_id", "sessionid", "session", "sid", "id")
 
 _parameter = re.compile(r"([?&])([^=&#]*)=([^&#]*)").finditer
 _random_segment = re.compile(
-    r"(?<=/)(?:redacted-[0-9a-f]{12}|[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F-]{9,}|[0-9a-fA-F]{16,})(?=[/?#]|$)"
+    rf"(?<=/)(?:{PSEUDONYM_PATTERN}|[0-9a-fA-F]{{8}}-?[0-9a-fA-F]{{4}}-?[0-9a-fA-F-]{{9,}}|[0-9a-fA-F]{{16,}})(?=[/?#]|$)"
 ).search
 """A segment of a path that nobody chose: a pseudonym, or a random number."""
 
