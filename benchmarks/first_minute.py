@@ -142,7 +142,7 @@ def first_minute(folder: Path) -> dict[str, object]:
             on_screen = time.monotonic()
             stdout, _ = work.communicate(timeout=DEADLINE_S)
             listed = json.loads(mcpspy(home, "list", "--json"))
-            mcpspy(home, "unwrap", "--all")
+            mcpspy(home, "unwrap", "--yes")
             return {
                 "install": install,
                 "commands": entered,

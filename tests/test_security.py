@@ -182,7 +182,7 @@ def test_all_that_mcpspy_keeps_is_its_users_alone(project: Path, home: Path, mon
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": ENTRIES | {"remote": remote}}))
     before = os.umask(0)
     try:
-        assert run("wrap", "--all", "--quota", "2gb").returncode == 0
+        assert run("wrap", "--yes", "--quota", "2gb").returncode == 0
         assert run("replay", str(ROOT / "captures" / "logs.mcpspy"), "--only", "tool:weather", "--", *SERVER).returncode in (
             0,
             1,

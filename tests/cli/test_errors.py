@@ -62,7 +62,6 @@ NEXT = {
     "verify time.mcpspy --repair time.mcpspy": "name a file that does not",
     "prune": "Give --older-than AGE, --keep N",
     "prune --older-than x": "like 30d or 1h30m",
-    "wrap --all --client cursor": "leave it out to name some",
     "completion tcsh": "'bash', 'zsh', 'fish'",
     "help filtr": "Choose one of run, proxy",
 }

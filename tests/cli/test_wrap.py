@@ -63,10 +63,10 @@ def test_all_servers_of_all_clients_are_wrapped_and_unwrapped(home: Path) -> Non
         for name, text in ((".cursor/mcp.json", CURSOR), (".codex/config.toml", CODEX), (".claude.json", LOCAL))
     }
     before = {name: file.read_bytes() for name, file in files.items()}
-    assert run("wrap", "--all").returncode == 0
+    assert run("wrap", "--yes").returncode == 0
     wrapped = dict.fromkeys(("memory", "time", "docs", "git"), "wrapped")
     assert states() == {**wrapped, "mail": "login", "odd": "unusable"}
-    assert run("unwrap", "--all").returncode == 0
+    assert run("unwrap", "--yes").returncode == 0
     assert {name: file.read_bytes() for name, file in files.items()} == before
 
 
@@ -137,7 +137,7 @@ def test_a_login_whose_original_url_is_unknown_is_an_error(home: Path) -> None:
 def test_only_the_server_that_was_named_is_wrapped(home: Path) -> None:
     write(home, ".cursor/mcp.json", CURSOR)
     write(home, ".codex/config.toml", CODEX)
-    run("wrap", "--server", "gi*")
+    run("wrap", "--yes", "--server", "gi*")
     assert states() == {"time": "plain", "docs": "plain", "mail": "login", "odd": "unusable", "git": "wrapped"}
 
 
@@ -293,14 +293,16 @@ def test_several_that_wrap_at_once_wrap_everything_once(home: Path) -> None:
     }
     names = ("time", "docs", "memory", "*", "time")
     codes: list[int] = []
-    threads = [Thread(target=lambda name=name: codes.append(run("wrap", "--server", name).returncode)) for name in names]
+    threads = [
+        Thread(target=lambda name=name: codes.append(run("wrap", "--yes", "--server", name).returncode)) for name in names
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(SCENE_S)
     assert codes == [0] * len(names)
     assert [states()[name] for name in ("time", "docs", "memory")] == ["wrapped"] * 3
-    run("unwrap", "--all")
+    run("unwrap", "--yes")
     assert [file.read_text() for file in files] == [CURSOR, LOCAL]
 
 
@@ -345,16 +347,75 @@ def test_a_terminal_is_shown_the_change_and_asked(answer: bytes, state: str, hom
     assert states() == {"git": state}
 
 
-def test_ended_at_the_second_question_it_reports_what_was_changed_before(home: Path) -> None:
+ALL = "Change these 3 servers in 2 files? [all, some, none]:"
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrapped"),
+    [(b"", {"time", "docs", "git"}), (b"y", {"time", "docs", "git"}), (b"none", set()), (b"?\nNo", set())],
+)
+def test_several_files_are_one_list_and_one_question(answer: bytes, wrapped: set[str], home: Path) -> None:
+    write(home, ".cursor/mcp.json", CURSOR)
+    write(home, ".codex/config.toml", CODEX)
+    with on_terminal("wrap", columns=200) as running:
+        words = running.wait_for(ALL)
+        assert words.index("- uvx mcp-server-git") < words.index("? [")
+        running.type(answer + b"\n")
+        assert running.rest() == 0
+    assert {name for name, state in states().items() if state == "wrapped"} == wrapped
+
+
+def test_some_servers_are_chosen_one_by_one(home: Path) -> None:
+    cursor = write(home, ".cursor/mcp.json", CURSOR)
+    write(home, ".codex/config.toml", CODEX)
+    with on_terminal("wrap", columns=200) as running:
+        running.wait_for(ALL)
+        running.type(b"some\n")
+        for name, answer in (("time", b"n"), ("docs", b"y"), ("git", b"n")):
+            running.wait_for(f"Change {name} in ")
+            running.type(answer + b"\n")
+        assert running.rest() == 0
+        assert running.words.count("Changed ") == 1
+    assert states() == {"time": "plain", "docs": "wrapped", "mail": "login", "odd": "unusable", "git": "plain"}
+    assert '"command": "uvx"' in cursor.read_text()
+
+
+def test_ended_at_a_question_nothing_is_changed(home: Path) -> None:
     files = write(home, ".cursor/mcp.json", CURSOR), write(home, ".codex/config.toml", CODEX)
     with on_terminal("wrap", columns=200) as running:
-        running.wait_for(f"Change {files[0]}? [Y/n]")
+        running.wait_for(ALL)
+        running.type(b"some\n")
+        running.wait_for("Change time in ")
         running.type(b"y\n")
-        running.wait_for(f"Change {files[1]}? [Y/n]")
+        running.wait_for("Change docs in ")
         running.type(b"\x04")
         assert running.rest() == 130
-        assert f"Changed {files[0]}. Backup: " in running.words
-    assert files[1].read_text() == CODEX
+    assert [file.read_text() for file in files] == [CURSOR, CODEX]
+
+
+@pytest.mark.parametrize("words", [("wrap",), ("wrap", "--json"), ("wrap", "--quota", "2gb")])
+def test_without_a_terminal_nothing_is_changed_unless_somebody_said_yes(
+    words: tuple[str, ...], home: Path, store: Path
+) -> None:
+    file = write(home, ".codex/config.toml", CODEX)
+    done = run(*words)
+    assert (done.returncode, file.read_text()) == (2, CODEX)
+    assert "nothing was changed" in done.stderr
+    assert done.stderr.endswith(f"mcpspy {' '.join(words)} --yes\n")
+    assert not any(store.glob("*.json"))
+
+
+def test_what_is_shown_on_a_pipe_is_the_change_that_yes_would_make(home: Path) -> None:
+    write(home, ".codex/config.toml", CODEX)
+    shown, made = run("wrap").stdout, run("wrap", "--yes").stdout
+    assert "    - uvx mcp-server-git\n" in shown
+    assert shown == made
+
+
+def test_where_everything_is_wrapped_no_yes_is_needed(home: Path) -> None:
+    write(home, ".codex/config.toml", CODEX)
+    run("wrap", "--yes")
+    assert run("wrap").returncode == 0
 
 
 def test_what_a_client_wrote_while_the_user_was_asked_stays(home: Path) -> None:

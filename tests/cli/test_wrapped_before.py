@@ -53,7 +53,7 @@ def test_the_status_knows_each_server_and_its_port() -> None:
 
 
 def test_unwrap_gives_every_byte_back(home: Path) -> None:
-    done = run("unwrap", "--all")
+    done = run("unwrap", "--yes")
     assert (done.returncode, clients_files(home)) == (0, files(OLD_HOME / "before"))
 
 
@@ -63,12 +63,12 @@ def test_ports_that_change_move_to_the_file_of_now_and_the_others_stay(home: Pat
     assert sorted(name for name in os.listdir(home / ".mcpspy") if name.endswith(".json")) == ["reserved_ports.json"]
     now = read_reserved_ports(home / ".mcpspy").by_port
     assert now == {port: reserved for port, reserved in before.items() if reserved.label != "docs"}
-    assert run("unwrap", "--all").returncode == 0
+    assert run("unwrap", "--yes").returncode == 0
     assert clients_files(home) == files(OLD_HOME / "before")
 
 
 def test_wrapping_again_changes_no_url(home: Path) -> None:
     before = clients_files(home)
-    assert run("wrap", "--all", "--oauth").returncode == 0
+    assert run("wrap", "--yes", "--oauth").returncode == 0
     urls = {name: [line for line in text.splitlines() if "http" in line] for name, text in before.items()}
     assert {name: [line for line in text.splitlines() if "http" in line] for name, text in clients_files(home).items()} == urls

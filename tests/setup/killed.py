@@ -29,7 +29,7 @@ ASIDE = {
 
 
 def wrap(home: Path, file: Path, aim: Aim) -> None:
-    """What `mcpspy wrap --all` or `unwrap --all` does to one file."""
+    """What `mcpspy wrap --yes` or `unwrap --yes` does to one file."""
     made = planned(config(file), aim, read_reserved_ports(home))
     if made is not None:
         apply_change(made, settings(aim), home)

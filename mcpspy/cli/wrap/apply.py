@@ -1,6 +1,7 @@
 """The work of `wrap` and `unwrap`: find the servers, show the changes, ask, and make them."""
 
 import os
+import shlex
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,11 +46,17 @@ class WrapOptions:
     clients: tuple[str, ...]
     servers: tuple[str, ...]
     asks: bool
+    yes: bool
     dry_run: bool
     status: bool
     as_json: bool
     oauth: bool = False
     quota_bytes: int | None = None
+
+    @property
+    def only_shows(self) -> bool:
+        """True if nothing is to be changed: on a dry run, and where nobody said yes and nobody can be asked."""
+        return self.dry_run or not (self.yes or self.asks)
 
 
 def change_files(aim: Aim, options: WrapOptions) -> int:
@@ -67,18 +74,31 @@ def change_files(aim: Aim, options: WrapOptions) -> int:
         _set_quota(options, problems)
     if options.as_json:
         more = status_object() if options.status else {"captures": captures_object()}
-        click.echo(document(servers, applied, problems, settings=settings, dry_run=options.dry_run, more=more))
+        click.echo(document(servers, applied, problems, settings=settings, dry_run=options.only_shows, more=more))
     elif options.status:
         screen = Screen()
         screen.lines(server_lines(servers))
         screen.lines(status_lines())
-    elif not options.dry_run:
+    elif not options.only_shows:
         say_next_steps(aim, applied, quota_changed=options.quota_bytes is not None)
     for problem in dict.fromkeys(map(str, problems)):
         say(f"mcpspy: {safe_text(problem)}")
     if not servers:
         _say_no_server(options)
-    return 2 if problems or (options.servers and not servers) else 0
+    is_refused = _is_refused(options, applied)
+    if is_refused:
+        say(f"mcpspy: nothing was changed: without a terminal to ask on, changes need --yes: {_with_yes()}")
+    return 2 if problems or is_refused or (options.servers and not servers) else 0
+
+
+def _is_refused(options: WrapOptions, planned: list[AppliedChange]) -> bool:
+    """Return whether a change was wanted that nobody said yes to, and nobody could be asked about."""
+    is_meant = not (options.dry_run or options.status)
+    return is_meant and options.only_shows and bool(planned or options.quota_bytes is not None)
+
+
+def _with_yes() -> str:
+    return safe_text(shlex.join(["mcpspy", *sys.argv[1:], "--yes"]))
 
 
 def _read_files(clients: tuple[str, ...]) -> tuple[list[ConfigFileState], list[SetupError]]:
@@ -119,41 +139,63 @@ def _change(
     problems: list[SetupError],
     applied: list[AppliedChange],
 ) -> None:
-    """Change file by file, and add to `applied` what was changed, or would be. Raises: click.Abort: if the user ends it."""
-    screen = Screen()
-    redactor = Redactor(key())
+    """Change the files, and add to `applied` what was changed, or would be. Raises: click.Abort: if the user ends it."""
     if settings.aim is Aim.WRAP and any(needs_change(server, settings) and not server.entry.is_http for server in servers):
         if is_in_cache(list(settings.program)):
             say(f"mcpspy: {safe_text(settings.program[0])} {IN_CACHE}")
-        if not options.dry_run:
+        if not options.only_shows:
             ensure_starts(list(settings.program))
+    planned = _plan(settings, options, files, servers, problems)
+    if options.only_shows:
+        applied += [AppliedChange(change=change) for change in planned]
+        _say_nothing_changed(options)
+        return
+    for change in _agreed(planned, settings) if options.asks else planned:
+        try:
+            done = apply_change(change, settings, Path(home_folder()))
+        except SetupError as error:
+            problems.append(error)
+        else:
+            applied += [done] if done else []
+
+
+def _plan(
+    settings: WrapSettings,
+    options: WrapOptions,
+    files: list[ConfigFileState],
+    servers: list[ConfiguredServer],
+    problems: list[SetupError],
+) -> list[ConfigChange]:
+    """Plan the change of each file, and show all of them."""
+    screen, redactor = Screen(), Redactor(key())
+    planned: list[ConfigChange] = []
     for file in files:
         here = [server for server in servers if server.file is file.file]
         try:
-            planned = plan_change(_with_ports(file, applied), here, settings)
-            if not options.as_json and here:
-                screen.lines(change_lines(file, here, planned, settings, redactor))
-            if settings.aim is Aim.UNWRAP:
-                problems += [_cannot_unwrap(server) for server in here if server.entry.has_unknown_original]
-            if planned is None:
-                continue
-            if options.dry_run:
-                applied.append(AppliedChange(change=planned))
-            elif not options.asks or _is_agreed(planned):
-                change = apply_change(planned, settings, Path(home_folder()))
-                applied += [change] if change else []
+            change = plan_change(_with_ports(file, planned), here, settings)
         except SetupError as error:
             problems.append(error)
-    if options.dry_run and not options.as_json:
-        if options.quota_bytes is not None:
-            quota = options.quota_bytes
-            say(f"The store would be kept below {size(quota)}." if quota else "The store would have no quota.")
-        screen.advise([("Nothing was changed. Without --dry-run, it would be.", "dim")])
+            continue
+        if not options.as_json and here:
+            screen.lines(change_lines(file, here, change, settings, redactor))
+        if settings.aim is Aim.UNWRAP:
+            problems += [_cannot_unwrap(server) for server in here if server.entry.has_unknown_original]
+        planned += [change] if change else []
+    return planned
 
 
-def _with_ports(file: ConfigFileState, applied: list[AppliedChange]) -> ConfigFileState:
-    """Add the ports that other files just reserved, so that the plan shows the ports that the servers will get."""
-    reserved = [port for change in applied for port in change.change.ports.by_port.values()]
+def _say_nothing_changed(options: WrapOptions) -> None:
+    if options.as_json or not options.dry_run:
+        return
+    if options.quota_bytes is not None:
+        quota = options.quota_bytes
+        say(f"The store would be kept below {size(quota)}." if quota else "The store would have no quota.")
+    Screen().advise([("Nothing was changed. Without --dry-run, it would be.", "dim")])
+
+
+def _with_ports(file: ConfigFileState, planned: list[ConfigChange]) -> ConfigFileState:
+    """Add the ports that the plans of other files reserve, so that the plan shows the ports that the servers will get."""
+    reserved = [port for change in planned for port in change.ports.by_port.values()]
     return replace(file, ports=ReservedPorts([*file.ports.by_port.values(), *reserved]))
 
 
@@ -162,12 +204,44 @@ def _cannot_unwrap(server: ConfiguredServer) -> SetupError:
     return SetupError(str(server.file.path), reason)
 
 
-def _is_agreed(planned: ConfigChange) -> bool:
-    return click.confirm(f"Change {safe_text(str(planned.state.file.path))}?", default=True, err=True)
+def _agreed(planned: list[ConfigChange], settings: WrapSettings) -> list[ConfigChange]:
+    """Ask once about all changes, and server by server if the answer is “some”. Raises: click.Abort."""
+    servers = [server for change in planned for server in change.servers]
+    if not servers:
+        return []
+    if len(servers) == 1:
+        is_agreed = click.confirm(f"Change {safe_text(str(servers[0].file.path))}?", default=True, err=True)
+        return planned if is_agreed else []
+    files = "1 file" if len(planned) == 1 else f"{len(planned)} files"
+    question = f"Change these {len(servers)} servers in {files}? [all, some, none]"
+    answer = click.prompt(question, default="all", show_default=False, value_proc=_answer, err=True)
+    if answer == "some":
+        return [change for whole in planned if (change := _some(whole, settings))]
+    return planned if answer == "all" else []
+
+
+def _answer(text: str) -> str:
+    """Read an answer by its first letter; y and n are all and none."""
+    answers = {"a": "all", "y": "all", "s": "some", "n": "none"}
+    answer = answers.get(text.strip().lower()[:1])
+    if answer is None:
+        raise click.UsageError("answer all, some or none")
+    return answer
+
+
+def _some(change: ConfigChange, settings: WrapSettings) -> ConfigChange | None:
+    """Ask about each server of a file, and plan the change of those that were agreed to."""
+    path = safe_text(str(change.state.file.path))
+    chosen = [
+        server
+        for server in change.servers
+        if click.confirm(f"Change {safe_text(server.entry.name)} in {path}?", default=True, err=True)
+    ]
+    return plan_change(change.state, chosen, settings)
 
 
 def _set_quota(options: WrapOptions, problems: list[SetupError]) -> None:
-    if options.quota_bytes is not None and not options.dry_run:
+    if options.quota_bytes is not None and not options.only_shows:
         try:
             set_quota(options.quota_bytes or None)
         except OSError as error:

@@ -20,17 +20,14 @@ def _shared_options(verb: Callable[[WrapOptions], int]) -> Callable[..., int]:
     @click.option(
         "--server", "servers", multiple=True, metavar="NAME", help="Only the server with this name, or a glob such as 'git*'."
     )
-    @click.option("--all", "everything", is_flag=True, help="All clients and servers, without asking.")
-    @click.option("--yes", is_flag=True, help="Do not ask.")
+    @click.option("--yes", is_flag=True, help="Make all changes without asking.")
     @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
     @click.option("--status", is_flag=True, help="Show which servers are wrapped, what is being recorded, and the last errors.")
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md), and do not ask.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md); changes need --yes.")
     @functools.wraps(verb)
-    def command(*, everything: bool, yes: bool, as_json: bool, **values: Any) -> int:
-        asks = not (everything or yes or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
-        options = WrapOptions(asks=asks, as_json=as_json, **values)
-        if everything and (options.clients or options.servers):
-            raise click.UsageError("--all means every client and server; leave it out to name some.")
+    def command(*, yes: bool, as_json: bool, **values: Any) -> int:
+        asks = not (yes or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
+        options = WrapOptions(asks=asks, yes=yes, as_json=as_json, **values)
         if options.status and (options.dry_run or options.oauth or options.quota_bytes is not None):
             raise click.UsageError("--status changes nothing; leave out --dry-run, --oauth and --quota.")
         return verb(options)
@@ -54,8 +51,8 @@ def _shared_options(verb: Callable[[WrapOptions], int]) -> Callable[..., int]:
 def command(options: WrapOptions) -> int:
     """Insert mcpspy between MCP clients and their servers: Claude Code, Claude Desktop, Cursor, VS Code, Codex.
 
-    On a terminal, it shows each change and asks, file by file. Without a terminal, as in a script or a pipe, it makes the changes
-    without asking, and so it does with --all, --yes and --json. With --dry-run it changes nothing.
+    It shows all changes and asks once: all, some (then it asks server by server), or none. Without a terminal to ask on, as in a
+    script or a pipe, and with --json, it changes nothing unless --yes is given.
 
     It changes the command and arguments of a stdio server. It changes the origin in the URL of an HTTP server to a port of this
     machine, where the server works only while `mcpspy proxy --all` is running. The rest of a file stays byte for byte the same,
@@ -64,7 +61,7 @@ def command(options: WrapOptions) -> int:
     \b
       mcpspy wrap --dry-run                       show what would change
       mcpspy wrap --client cursor --server time   wrap one server of one client
-      mcpspy wrap --all --quota 2gb               wrap all, and keep at most 2 GB
+      mcpspy wrap --yes --quota 2gb               wrap all, and keep at most 2 GB
       mcpspy wrap --status                        show what is wrapped
     """
     return change_files(Aim.WRAP, options)
