@@ -9,7 +9,7 @@ import click
 
 from ..errors import FilterError
 from ..transcript.model import Row, Transcript
-from ..views.text.escape import safe_text
+from ..views.text.escape import safe_text, without_logins
 from ..views.text.filter_lines import caret_lines, filter_line
 from ..views.text.line import plain
 from .screen import say
@@ -69,7 +69,8 @@ def report_no_match(result: FilterResult) -> None:
 
 
 def explain(error: FilterError) -> None:
-    """Say on stderr what is wrong with a filter, and point at it."""
-    say(f"mcpspy: {safe_text(str(error))}")
-    for line in caret_lines(error.expression, error.column, FALLBACK_CELLS):
-        say(f"  {line}")
+    """Say on stderr what is wrong with a filter, and point at it, unless its URLs are shown without their logins."""
+    say(f"mcpspy: {safe_text(without_logins(str(error)))}")
+    if without_logins(error.expression) == error.expression:
+        for line in caret_lines(error.expression, error.column, FALLBACK_CELLS):
+            say(f"  {line}")

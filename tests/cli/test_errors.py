@@ -95,6 +95,8 @@ SECRETS = ("alice", "hun", "ter2", "hush")
         "run",
         "run --max-size",
         "list",
+        "show logs.mcpspy -F dur>",
+        "wrap --client cursor --server",
     ],
 )
 def test_an_error_shows_neither_the_user_nor_the_query_of_a_url(
@@ -102,9 +104,16 @@ def test_an_error_shows_neither_the_user_nor_the_query_of_a_url(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(ROOT / "captures")
-    done = run(*command.split(), url)
+    words = f"{command}{'' if command[-1] in ':>' else ' '}{url}".split()
+    done = run(*words)
     assert done.returncode in (2, 3, 4, 127)
     assert SECRET_URLS[url] in done.stderr
+    assert [secret for secret in SECRETS if secret in done.stderr + done.stdout] == []
+
+
+def test_a_filter_that_matches_nothing_shows_neither_the_user_nor_the_query_of_a_url() -> None:
+    done = run("show", str(ROOT / "captures/logs.mcpspy"), "-F", "tool:https://alice:hunter2@h/mcp?token=hush")
+    assert "0 of 6 rows match tool:https://…@h/mcp?…" in done.stdout
     assert [secret for secret in SECRETS if secret in done.stderr + done.stdout] == []
 
 

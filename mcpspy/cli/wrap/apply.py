@@ -27,7 +27,7 @@ from ...setup.plan import (
 )
 from ...setup.ports import ReservedPorts, is_free, read_reserved_ports
 from ...setup.program import ensure_starts, is_in_cache, program
-from ...views.text.escape import safe_text
+from ...views.text.escape import safe_text, without_logins
 from ...views.text.units import size
 from ..screen import Screen, say
 from .lines import change_lines, document, say_next_steps, server_lines
@@ -249,5 +249,5 @@ def _set_quota(options: WrapOptions, problems: list[SetupError]) -> None:
 
 
 def _say_no_server(options: WrapOptions) -> None:
-    names = f" named {safe_text(', '.join(options.servers))}" if options.servers else ""
+    names = f" named {safe_text(without_logins(', '.join(options.servers)))}" if options.servers else ""
     say(f"No server{names} in the files of {', '.join(options.clients or CLIENTS)}. docs/wrap.md lists these files.")

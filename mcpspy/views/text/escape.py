@@ -77,7 +77,7 @@ def _without_login(word: str) -> str:
         url = f"…@{host}"
     start = min((at for at in map(url.find, "?#") if at >= 0), default=len(url))
     if mark or "=" in url[start:]:
-        end = len(url.rstrip(":,;.)'\""))
+        end = len(url.rstrip(":,;.)'\"”"))
         url = f"{url[: start + 1]}…{url[end:]}" if start < end else url
     return before + mark + url
 

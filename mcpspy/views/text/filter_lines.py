@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...transcript.model import Log
 from .cells import cells, cut
-from .escape import safe_text
+from .escape import safe_text, without_logins
 from .line import Line
 from .units import counted
 
@@ -25,7 +25,7 @@ def matching_line(wanted: Filter, matching: int, of: int, logs: int = 0) -> Line
     """Return the same line from numbers that were counted elsewhere."""
     and_logs = f" and {counted(logs, 'line')} of stderr" if logs else ""
     verb = "matches" if 1 in (matching, of) and not logs else "match"
-    return [(f"{matching:,} of {counted(of, 'row')}{and_logs} {verb} ", "strong"), (safe_text(str(wanted)), "")]
+    return [(f"{matching:,} of {counted(of, 'row')}{and_logs} {verb} ", "strong"), (safe_text(without_logins(str(wanted))), "")]
 
 
 def caret_lines(expression: str, column: int, width: int) -> list[str]:
