@@ -11,7 +11,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable
-from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLOUT
+from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLMSG, EPOLLOUT
 
 from .reactor import Reactor
 
@@ -20,6 +20,9 @@ MAX_READ_BYTES = 1 << 18
 """Reads double from the first to the second while they come back full, as in a stdio tap."""
 
 _LINGER_NOT = struct.pack("ii", 1, 0)
+
+_ENDED = EPOLLMSG
+"""What is waited for on a connection whose other side has closed its half. It never comes; but a reset is reported all the same."""
 
 IDLE_S = 60
 PROBE_S = 15
@@ -47,14 +50,15 @@ class Channel:
     """A connection. `is_closing` means that nothing more is read from it.
 
     `on_data` is called with each read, `on_full` when the other side takes no more for now, `on_drained` when it has taken all that
-    waited. `on_lost` is called last: without an error if the connection ended in good order or we closed it; an error that is no
-    `OSError` is a fault of our own. `connected` is a non-blocking socket that now belongs to the channel. If the channel `sends_on`,
-    it sends what waits even after the other side has closed its half.
+    waited. `on_end` is called when the other side has closed its half, and returns whether the connection goes on in our half; else
+    what waits is sent if the channel `sends_on`, and it closes. `on_lost` is called last: without an error if the connection ended
+    in good order or we closed it; an error that is no `OSError` is a fault of our own. `connected` is a non-blocking socket that now
+    belongs to the channel.
     """
 
     __slots__ = (
-        "_broken", "_events", "_fd", "_is_ending", "_is_gone", "_is_tls", "_on_data", "_on_drained", "_on_full", "_on_lost",
-        "_pending", "_reactor", "_read_bytes", "_recv", "_send", "_sends_on", "_socket", "is_closing",
+        "_broken", "_events", "_fd", "_is_ending", "_is_gone", "_is_tls", "_on_data", "_on_drained", "_on_end", "_on_full",
+        "_on_lost", "_pending", "_reactor", "_read_bytes", "_recv", "_send", "_sends_on", "_socket", "is_closing",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +69,7 @@ class Channel:
         on_data: Callable[[bytes], None],
         on_full: Callable[[], None],
         on_drained: Callable[[], None],
+        on_end: Callable[[], bool],
         on_lost: Callable[[Exception | None], None],
         sends_on: bool,
     ) -> None:
@@ -73,7 +78,8 @@ class Channel:
         self._fd = connected.fileno()
         self._recv = connected.recv
         self._send: Callable[[bytes | memoryview], int] = connected.send
-        self._on_data, self._on_full, self._on_drained, self._on_lost = on_data, on_full, on_drained, on_lost
+        self._on_data, self._on_full, self._on_drained = on_data, on_full, on_drained
+        self._on_end, self._on_lost = on_end, on_lost
         self._sends_on = sends_on
         self._pending = memoryview(b"")
         self._read_bytes = READ_BYTES
@@ -116,7 +122,7 @@ class Channel:
 
     def resume(self) -> None:
         """Read on."""
-        if not self.is_closing and not self._events & EPOLLIN:
+        if not self.is_closing and not self._events & (EPOLLIN | _ENDED):
             self._watch(self._events | EPOLLIN)
             if self._is_tls:
                 self._read_on()
@@ -161,13 +167,20 @@ class Channel:
             else:
                 if self._is_tls and events & (EPOLLERR | EPOLLHUP):  # Python's TLS reports a reset as an end
                     self._broken = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
-                if not self._sends_on:
-                    self._pending = memoryview(b"")
-                self.close()
+                self._end_reading()
         except Exception as error:  # noqa: BLE001  # a fault of our own ends this connection, and no other
             if self._is_gone:
                 self._reactor.fault(error)
             self._lose(error)
+
+    def _end_reading(self) -> None:
+        """Handle that the other side has closed its half, or that there is nothing left to read of what broke."""
+        if self._broken is None and self._on_end():
+            self._watch(self._events & ~EPOLLIN | _ENDED)
+            return
+        if not self._sends_on:
+            self._pending = memoryview(b"")
+        self.close()
 
     def _flush(self) -> None:
         try:
@@ -204,7 +217,7 @@ class Channel:
     def _shut_down(self) -> None:
         if not self._is_gone:
             try:
-                self._socket.shutdown(socket.SHUT_WR)
+                socket.socket.shutdown(self._socket, socket.SHUT_WR)  # that of a TLS socket would stop reading, too
             except OSError:
                 pass  # the next read reports it
 
@@ -253,6 +266,12 @@ class Channel:
         self._socket.close()
         self._on_data = self._on_lost = _ignore  # their owner refers to us: only the garbage collector would free the two
         self._on_full = self._on_drained = _ignore
+        self._on_end = ends_too
+
+
+def ends_too() -> bool:
+    """Have a connection end when the other side closes its half."""
+    return False
 
 
 def _ignore(*_: object) -> None:

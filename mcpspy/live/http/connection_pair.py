@@ -19,12 +19,12 @@ from ...wire.http import HttpMessages
 from ...wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ...wire.http_head import RequestHead
 from ...wire.sse import event_of_chunk
-from .channel import Channel
+from .channel import Channel, ends_too
 from .context import TapContext
 from .dial import Dial
 from .host_check import Refusal, refusal_response
 from .opaque import OpaqueStreams
-from .recorder import StreamRecorder, note
+from .recorder import StreamRecorder, half_closed, note
 from .responses import ResponseRelay
 from .timers import REQUEST_S, RequestTimer, StallTimer
 from .transaction import ProxiedTransaction
@@ -37,9 +37,9 @@ class ConnectionPair:
     """The two connections and what is under way on them. `number` is the client connection's."""
 
     __slots__ = (
-        "_begin_ns", "_client", "_dial", "_is_between_events", "_is_full", "_is_over", "_opaque", "_record_event", "_refusal",
-        "_request", "_request_timer", "_requests", "_responses", "_sending", "_server", "_stall_timer", "_stream", "_tap",
-        "_unsent", "number",
+        "_begin_ns", "_client", "_dial", "_has_client_ended", "_is_between_events", "_is_full", "_is_over", "_opaque",
+        "_record_event", "_refusal", "_request", "_request_timer", "_requests", "_responses", "_sending", "_server", "_stall_timer",
+        "_stream", "_tap", "_unsent", "number",
     )  # fmt: skip
 
     def __init__(self, tap: TapContext, client: socket) -> None:
@@ -52,6 +52,7 @@ class ConnectionPair:
             on_data=self.on_client_data,
             on_full=self.pause_server,
             on_drained=self.resume_server,
+            on_end=self.on_client_end,
             on_lost=self.on_client_lost,
             sends_on=True,
         )
@@ -64,6 +65,7 @@ class ConnectionPair:
         self._opaque = OpaqueStreams(tap.numbers, self.number)
         self._responses = ResponseRelay(tap, self.number, self._opaque)
         self._is_over = False
+        self._has_client_ended = False  # it has closed its half
         self._is_between_events = False
         self._stream = -1  # the latest response
         self._record_event = tap.event
@@ -133,6 +135,24 @@ class ConnectionPair:
             text = "a DPoP proof is bound to the address that the client dialled, which is mcpspy's"
             records.append(note(now_ns, "dpop", text, self.number, number))
 
+    def on_client_end(self) -> bool:
+        """Pass on that the client has closed its half, and return True if the upstream still owes it something.
+
+        The client may wait for it, or have left: nobody can tell before the client refuses what it is sent. So the upstream decides,
+        as without a tap: it ends everything, or answers.
+        """
+        if self._is_over or self._server is None or not self._responses.waiting:
+            return False
+        self._has_client_ended = True
+        now_ns = self._tap.now_ns()
+        records = self._end_requests(now_ns, CLIENT, "eof")
+        waiting = self._responses.waiting
+        records += [half_closed(now_ns, self.number, waits.number) for waits in waiting if waits.response is None]
+        self._record(records)
+        self._watch_time()
+        self._server.end()
+        return True
+
     def on_client_lost(self, error: Exception | None) -> None:
         """End the pair: the client's connection is gone."""
         self._request_timer.forget()
@@ -150,7 +170,18 @@ class ConnectionPair:
     def _record_end(self, by: str, how: str) -> None:
         """Record that everything under way ends here."""
         self._is_over = True
+        if self._has_client_ended and by == CLIENT:
+            how = "eof"  # a reset only says that it took no more
         now_ns = self._tap.now_ns()
+        records = self._end_requests(now_ns, by, how)
+        records += self._responses.record_end(now_ns, by, how)
+        if self._sending is not None and self._sending.request.is_open:  # it has its response, and was refused after that
+            records += self._sending.request.close(now_ns, by, how)
+        records += self._opaque.close(now_ns, by, how)
+        self._record(records)
+
+    def _end_requests(self, now_ns: int, by: str, how: str) -> list[Record]:
+        """Record the end of a request that is not whole, and of half a head."""
         records: list[Record] = []
         for piece in self._requests.close():
             if isinstance(piece, IncompleteMessage) and self._sending is not None:
@@ -158,12 +189,8 @@ class ConnectionPair:
                 records += self._sending.request.close(now_ns, by, broken, missing_bytes=piece.missing_bytes)
                 self._sending = None
             elif isinstance(piece, IncompleteMessage):
-                records += self._opaque.feed(CLIENT, piece.raw, now_ns)  # half a head
-        records += self._responses.record_end(now_ns, by, how)
-        if self._sending is not None and self._sending.request.is_open:  # it has its response, and was refused after that
-            records += self._sending.request.close(now_ns, by, how)
-        records += self._opaque.close(now_ns, by, how)
-        self._record(records)
+                records += self._opaque.feed(CLIENT, piece.raw, now_ns)
+        return records
 
     # The server's direction
 
@@ -180,6 +207,7 @@ class ConnectionPair:
             on_data=self.on_server_data,
             on_full=self.pause_client,
             on_drained=self.resume_client,
+            on_end=ends_too,
             on_lost=self.on_server_lost,
             sends_on=False,  # it has answered, or never will: what still waits is of no use
         )
@@ -216,6 +244,8 @@ class ConnectionPair:
         if not self._is_full and not self._unsent and len(self._responses.waiting) < MAX_PIPELINED:
             self._client.resume()
         self._refuse_in_turn()
+        if self._has_client_ended and not self._responses.waiting:
+            self._client.close()
 
     def _switched(self, now_ns: int, records: list[Record]) -> bytes:
         """Return what the client has already sent of the other protocol that the connection changes to."""
@@ -232,17 +262,18 @@ class ConnectionPair:
             self.abort()
             return
         now_ns = self._tap.now_ns()
-        how = _how(error)
+        # an upstream that ends after the client's half only follows it
+        by, how = (CLIENT, "eof") if self._has_client_ended else (SERVER, _how(error))
         records: list[Record] = []
         out: list[bytes] = []
-        is_broken, ends_by_close = self._responses.close(now_ns, how, records, out)
+        is_broken, ends_by_close = self._responses.close(now_ns, by, how, records, out)
         self._record(records)
         self._client.write(b"".join(out))
-        if self._waiting_for_responses() and not is_broken:
+        if self._waiting_for_responses() and not is_broken and by == SERVER:
             self._inject(Refusal(status=502, reason="the upstream closed the connection without a response"), now_ns)
             return
         is_asking = self._sending is not None
-        self._record_end(SERVER, how)
+        self._record_end(by, how)
         # a reset, if nothing else shows that something is missing; a chunked body just lacks its last chunk
         by_reset = error is not None and (ends_by_close or self._responses.is_raw)
         if is_asking and not by_reset:

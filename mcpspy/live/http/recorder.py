@@ -156,6 +156,12 @@ def note(now_ns: int, topic: str, text: str, connection: int, transaction: int =
     return Note(at_ns=now_ns, topic=topic, text=text, extra=extra)
 
 
+def half_closed(now_ns: int, connection: int, transaction: int) -> Note:
+    """Note that the client closed its half of the connection before the response to a transaction began."""
+    text = "the client closed its half of the connection; it may wait for the response, or have left"
+    return note(now_ns, "half-closed", text, connection, transaction, by=CLIENT)
+
+
 def fault_text(error: BaseException) -> str:
     """Describe a fault of our own by its type and where it was raised, never by its message, which may hold a secret."""
     place, trace = "", error.__traceback__

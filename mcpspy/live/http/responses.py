@@ -12,6 +12,7 @@ from ...records import CLIENT, SERVER, Frame, Record
 from ...wire.http import HttpMessages
 from ...wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ...wire.http_head import ResponseHead
+from ...wire.sse import SseEvents
 from .body_rewriting import EndpointWatch, MetadataHold
 from .context import TapContext
 from .opaque import OpaqueStreams
@@ -139,11 +140,13 @@ class ResponseRelay:
             if watch.is_idle:
                 self._body_rewriting = None
 
-    def _on_end(self, end: BodyEnd, now_ns: int, records: list[Record], out: list[bytes], *, how: str = "eof") -> None:
+    def _on_end(
+        self, end: BodyEnd, now_ns: int, records: list[Record], out: list[bytes], *, by: str = SERVER, how: str = "eof"
+    ) -> None:
         transaction = self.waiting[0]
         watch, self._body_rewriting = self._body_rewriting, None
         if transaction.response is not None:
-            ended = transaction.response.close(now_ns, SERVER, how, trailers=end.trailers)
+            ended = transaction.response.close(now_ns, by, how, trailers=end.trailers)
             if isinstance(watch, MetadataHold):
                 out.append(watch.close(end))
                 records += watch.release_opening()
@@ -158,20 +161,27 @@ class ResponseRelay:
         else:
             out.append(end.raw)  # an interim response has no body: it ends with its head
 
-    def close(self, now_ns: int, how: str, records: list[Record], out: list[bytes]) -> tuple[bool, bool]:
-        """Take the end of the connection. Returns whether a response lacks its end, and whether this was the end of one."""
+    def close(self, now_ns: int, by: str, how: str, records: list[Record], out: list[bytes]) -> tuple[bool, bool]:
+        """Take the end of the connection. Returns whether a response lacks its end, and whether this was the end of one.
+
+        `by` is who ended first. A client that did still gets a response that ends with the connection.
+        """
         is_broken = self.is_raw
         ends_by_close = False
         for piece in self._responses.close():
             if isinstance(piece, BodyEnd):
                 ends_by_close = True
-                self._on_end(piece, now_ns, records, out, how=how)
+                response = self.current
+                if by == CLIENT and response is not None and response.framing == SseEvents.name:  # it would have gone on
+                    self._on_end(piece, now_ns, records, out, by=by, how=_broken(by, how))
+                else:
+                    self._on_end(piece, now_ns, records, out, how=how)
             elif isinstance(piece, IncompleteMessage) and self.waiting and self.waiting[0].response is not None:
                 is_broken = True
                 self._release_body(records, out)
                 out.append(piece.raw)
-                broken = "abort" if how == "eof" else how
-                records += self.waiting[0].response.close(now_ns, SERVER, broken, missing_bytes=piece.missing_bytes)
+                broken = _broken(by, how)
+                records += self.waiting[0].response.close(now_ns, by, broken, missing_bytes=piece.missing_bytes)
             elif isinstance(piece, IncompleteMessage | RefusedBytes):
                 records += self._opaque.feed(SERVER, piece.raw, now_ns)  # half a head, which is not forwarded
         records += self._opaque.close(now_ns, SERVER, how)
@@ -189,8 +199,7 @@ class ResponseRelay:
                 text = f"{by} closed the connection before the response came"
                 records.append(note(now_ns, "left", text, self._number, transaction.number, by=by))
             elif transaction.response.is_open:
-                broken = how if how != "eof" else "broken" if by == CLIENT else "abort"
-                records += transaction.response.close(now_ns, by, broken)
+                records += transaction.response.close(now_ns, by, _broken(by, how))
         self.waiting.clear()
         return records
 
@@ -201,3 +210,8 @@ class ResponseRelay:
             out.append(watch.release())
         if isinstance(watch, MetadataHold):
             records += watch.release_opening()
+
+
+def _broken(by: str, how: str) -> str:
+    """Return how a response that is not whole ended, by how its connection did."""
+    return how if how != "eof" else "broken" if by == CLIENT else "abort"

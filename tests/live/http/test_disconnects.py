@@ -30,6 +30,7 @@ def test_a_client_that_leaves_an_idle_stream_leaves_the_upstream_too(tmp_path: P
         left_s = time.monotonic()
         assert server.rest() == b""
         assert time.monotonic() - left_s < LEFT_S
+        server.close()
         assert proxy.ending("response")[0] == "client"
 
 

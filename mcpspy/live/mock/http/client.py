@@ -142,6 +142,7 @@ class LiveClient:
         ids = [request.id or "null" for request in requests]
         post = PostResponse(response, self.fields, ids, is_batch=is_batch, is_modern=self.is_modern)
         response.on_left = lambda: self._on_left(post)
+        response.outlasts_request = not self.is_modern  # where leaving cancels nothing
         sends = [send for message in messages for send in self._feed(message, post)]
         self._begin(post, sends, is_batch=is_batch)
         self._mock.play(self, sends)

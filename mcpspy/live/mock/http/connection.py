@@ -21,7 +21,7 @@ from ....wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, Opa
 from ....wire.http_head import RequestHead
 from ...http.host_check import HostCheck, Refusal
 from ...http.opaque import OpaqueStreams
-from ...http.recorder import Numbers, StreamRecorder, note
+from ...http.recorder import Numbers, StreamRecorder, half_closed, note
 from ...http.timers import LINGER_S, REQUEST_S
 
 MAX_BODY_BYTES: Final = 64 << 20
@@ -77,6 +77,7 @@ class Connection(asyncio.Protocol):
         self._response: Response | None = None
         self._is_going_on = False
         self._is_over = False
+        self._has_client_ended = False
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -108,7 +109,13 @@ class Connection(asyncio.Protocol):
         self._watch_time()
 
     def eof_received(self) -> bool:
-        """Take a client that closes its half for gone: HTTP clients do not close only one."""
+        """Take a client that closes its half for gone, unless the response outlasts that."""
+        if self._response is not None and self._response.outlasts_request:
+            self._has_client_ended = True
+            if not self._response.has_begun:
+                self._records.append(half_closed(self.now_ns(), self.number, self._transaction))
+                self._flush()
+            return True
         self._record_end(CLIENT, "eof")
         return False
 
@@ -242,6 +249,8 @@ class Connection(asyncio.Protocol):
             return
         self._go_on()
         self._flush()
+        if self._has_client_ended and self._response is None:
+            self._transport.close()
 
     def _leave(self) -> None:
         """Close after a while, and drop what the client still sends: a reset could take the response with it."""
@@ -268,6 +277,8 @@ class Connection(asyncio.Protocol):
         if self._is_over:
             return
         self._is_over = True
+        if self._has_client_ended:
+            by, how = CLIENT, "eof"  # it ended first; a reset only says that it takes no more
         now_ns = self.now_ns()
         if self._timer is not None:
             self._timer.cancel()
@@ -323,7 +334,9 @@ class Request:
 class Response:
     """The response to the transaction `number`: written whole, or begun and given events until its `end`.
 
-    `on_left` is called if the client leaves before its end, `on_drained` when it reads again after `is_full`.
+    `on_left` is called if the client leaves before its end, `on_drained` when it reads again after `is_full`. A response that
+    `outlasts_request` is also written to a client that has closed its half of the connection: it may wait, or have left, which the
+    first write to it shows.
     """
 
     __slots__ = (
@@ -337,6 +350,7 @@ class Response:
         "number",
         "on_drained",
         "on_left",
+        "outlasts_request",
     )
 
     def __init__(self, connection: Connection, number: int, *, keeps: bool) -> None:
@@ -348,6 +362,7 @@ class Response:
         self.number = number
         self.has_begun = False
         self.is_open = True
+        self.outlasts_request = False
         self.on_left: Callable[[], None] = ignore
         self.on_drained: Callable[[], None] = ignore
 

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -171,10 +172,21 @@ def test_a_client_that_leaves_before_the_response_begins_is_noted(tmp_path: Path
             lambda: any(exchange.method == "tools/call" for exchange in mock.transcript.exchanges), "the call to be heard"
         )
         leaving.close()
-        eventually(lambda: "left" in mock.topics, "its leaving to be noted")
+        eventually(lambda: "half-closed" in mock.topics, "its leaving to be noted")
         mock.ends()
     (left,) = [record for record in mock.records if isinstance(record, Note) and record.topic == "left"]
     assert left.extra["by"] == CLIENT
+
+
+def test_a_client_that_closes_its_half_gets_its_answer_when_it_is_due(tmp_path: Path) -> None:
+    recorded = Dialogue().client(initialize(0)).server(result(0)).client(request(1)).wait(300).server(result(1, {"tools": []}))
+    with HttpMocking(written(tmp_path / "slow.mcpspy", recorded.closes().records[:-1]), "--speed", "1") as mock:
+        asking = mock.connect()
+        asking.ask(initialize(0)).response.read()
+        wire = mock.wire()
+        wire.send(posted(mock, json.dumps(request(9)).encode(), f"Mcp-Session-Id: {asking.session}"))
+        wire.socket.shutdown(socket.SHUT_WR)
+        assert json.loads(wire.rest().partition(b"\r\n\r\n")[2]) == result(9, {"tools": []})
 
 
 # Clients that do not read
