@@ -89,7 +89,7 @@ CASES = (
     Case(
         problem=12,
         rule="server-not-started",
-        culprit="server",
+        culprit="configuration",
         faulty=on_stdio([Path(sys.executable).name, *FAULTY[1:]], ask_nobody, PATH="/nonexistent"),
         sound=on_stdio([Path(sys.executable).name, *FAULTY[1:]], talk, PATH=str(Path(sys.executable).parent)),
     ),
@@ -103,7 +103,7 @@ CASES = (
     Case(
         problem=13,
         rule="server-not-started",
-        culprit="server",
+        culprit="configuration",
         faulty=on_stdio([NOWHERE, "-y", "some-server"], ask_nobody),
         sound=on_stdio(["/usr/bin/env", *FAULTY], talk),
     ),
@@ -157,3 +157,16 @@ def test_the_variable_that_a_server_misses_is_in_its_last_words(tmp_path: Path) 
     what = next(finding["what"] for finding in findings if finding["rule"] == "server-died")
     assert "KeyError: 'TOKEN'" in what
     assert "^^^" not in what
+
+
+def test_a_program_in_the_configuration_that_does_not_exist_is_not_the_servers_fault(tmp_path: Path) -> None:
+    findings = checked(on_stdio([sys.executable, "no_such_server.py"], ask_nobody)(tmp_path))
+    assert [(finding["rule"], finding["culprit"]) for finding in findings] == [("server-not-started", "configuration")]
+    assert "can't open file" in findings[0]["what"]
+
+
+def test_the_error_of_a_server_is_quoted_though_it_logged_much_after_it(tmp_path: Path) -> None:
+    program = "import atexit, sys; atexit.register(lambda: sys.stderr.write('bye\\n' * 50)); int('seven')"
+    findings = checked(on_stdio([sys.executable, "-c", program], ask_nobody)(tmp_path))
+    what = next(finding["what"] for finding in findings if finding["rule"] == "server-died")
+    assert "ValueError: invalid literal for int() with base 10: 'seven'" in what

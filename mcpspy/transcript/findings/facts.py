@@ -21,8 +21,8 @@ from .misdeliveries import Misdeliveries, misdeliveries
 _MARKERS: Final = b" \t\r\n~^"
 """Lines of these characters alone only point at a place in the line above."""
 
-LAST_LINES: Final = 3
-"""So many lines of stderr are kept, to be quoted if the server dies."""
+LAST_LINES: Final = 500
+"""So many lines of stderr are kept: if the server dies, the one that says why may come before a long stack."""
 
 SAMPLED: Final = 10_000
 """So many messages are kept for rules that have to parse all of a message, which takes as long as all the rest."""

@@ -95,7 +95,9 @@ class Finding:
     what: str
     """One sentence on what happened."""
     culprit: str
-    """`client`, `server`, `gateway`, `model`, `api`, `mcpspy`, `disk` or `file`; `unclear` where the wire does not say."""
+    """`client`, `server`, `gateway`, `configuration`, `model`, `api`, `mcpspy`, `disk` or `file`; `unclear` where the wire does
+    not say.
+    """
     blame: str
     """One sentence on whose fault it is, and how that is known."""
     advice: str

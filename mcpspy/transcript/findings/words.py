@@ -14,10 +14,10 @@ def call_name(row: Exchange | UnpairedMessage) -> str:
     return f"{message.method or ''} {message.target or ''}".strip()
 
 
-def quoted(raw: bytes) -> str:
+def quoted(raw: bytes, letters: int = QUOTED_LETTERS) -> str:
     """Put captured bytes in quotation marks, cut to the length that fits into a sentence."""
-    text = raw[: 4 * QUOTED_LETTERS].decode("utf-8", "replace").strip()
-    return f"“{text[:QUOTED_LETTERS]}…”" if len(text) > QUOTED_LETTERS else f"“{text}”"
+    text = raw[: 4 * letters].decode("utf-8", "replace").strip()
+    return f"“{text[:letters]}…”" if len(text) > letters else f"“{text}”"
 
 
 def seconds(ns: int) -> str:

@@ -22,6 +22,7 @@ from ...records import (
 )
 from ...transcript.http.decode import SEALED
 from ...transcript.http.transaction import Transaction
+from ...transcript.log_lines import json_logger
 from ...transcript.mcp.content import content_facts
 from ...transcript.mcp.methods import OPENINGS
 from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
@@ -286,11 +287,12 @@ def command_words(capture: CaptureInfo) -> str:
 
 
 def _malformed(message: Message) -> str:
-    """Return the name for a payload that is not a message. A server's line that does not begin like JSON is noise."""
+    """Return the name for a payload that is not a message. A server's line that does not begin like JSON is noise, or is a log's."""
     known = {"blank": "blank line", "not recorded": "not recorded", "cut short": "cut short"}.get(message.reason)
     if known is not None:
         return known
-    return "malformed" if message.sender == "client" or message.raw.lstrip()[:1] in (b"{", b"[") else "noise"
+    is_json = message.raw.lstrip()[:1] in (b"{", b"[") and not json_logger(message.raw)
+    return "malformed" if message.sender == "client" or is_json else "noise"
 
 
 def _exit_phrase(record: Exit) -> Phrase:

@@ -64,7 +64,6 @@ def test_a_log_line_on_stderr_is_no_noise() -> None:
         (b"Debugger listening on ws://127.0.0.1:9229/x", "the debugger of Node.js"),
         (b"Traceback (most recent call last):", "a stack trace"),
         (b"    at main (/srv/index.js:3:1)", "a stack trace"),
-        (b"Content-Length: 119", "the framing of the Language Server Protocol"),
         (b"MCP server running on stdio", "a start-up message"),
         (b"42", "a print to stdout"),
         (b"\xff\xfe", "a print to stdout"),

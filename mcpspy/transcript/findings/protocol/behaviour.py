@@ -11,6 +11,7 @@ from ...calls.call import Call, CallPart
 from ...model import Exchange, Outcome
 from ..facts import CaptureFacts
 from ..rule import Family, Hit, Rule, Severity, behaviour_rule, hit_in
+from ..transport.stalls import unread_ns
 from ..words import call_name, seconds
 
 _SEARCHES: Final = "\n".join(
@@ -74,15 +75,15 @@ _POLLS: Final = 10
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find slow calls, runs of equal calls, and tasks that are polled too often."""
-    yield from _slow(facts.calls)
+    yield from _slow(facts)
     yield from _repeated(facts.calls)
     for call in facts.joined_calls:
         yield from _polled(call)
 
 
-def _slow(calls: list[Exchange]) -> Iterator[Hit]:
+def _slow(facts: CaptureFacts) -> Iterator[Hit]:
     by_tool: dict[str | None, list[tuple[int, Exchange]]] = {}
-    for exchange in calls:
+    for exchange in facts.calls:
         if exchange.response is not None and exchange.outcome in (Outcome.OK, Outcome.TOOL_ERROR):
             by_tool.setdefault(exchange.target, []).append((exchange.response.at_ns - exchange.at_ns, exchange))
     for timed in by_tool.values():
@@ -90,7 +91,8 @@ def _slow(calls: list[Exchange]) -> Iterator[Hit]:
             continue
         usual_ns = median(took_ns for took_ns, _ in timed)
         for took_ns, exchange in timed:
-            if took_ns > _SLOW_NS and took_ns > _TIMES_SLOWER * usual_ns:
+            own_ns = took_ns - (unread_ns(facts, exchange, exchange.at_ns + took_ns) if took_ns > _SLOW_NS else 0)
+            if own_ns > _SLOW_NS and own_ns > _TIMES_SLOWER * usual_ns:
                 what = f"{call_name(exchange)} took {seconds(took_ns)}; the median of {len(timed)} calls is {usual_ns / 1e6:.0f} ms."
                 assert exchange.response is not None
                 yield hit_in(SLOW_CALL, exchange.response, exchange.row, what, group=exchange.target or "")

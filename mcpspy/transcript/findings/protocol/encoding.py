@@ -149,11 +149,21 @@ def _flawed(facts: CaptureFacts, row: int, message: Message) -> Iterator[Hit]:
         rule = FLAWS.get(name)
         if rule is None or (name == "null-id" and message.kind is Kind.ERROR):  # the id such an error has to have
             continue
+        if name == "no-final-newline" and _is_half_line(facts, message):  # `stalls` says so
+            continue
         if name in _IN_USE and facts.is_shared(facts.capture.transaction_of(message.stream)):  # by another client
             continue
         article = "An" if message.kind is Kind.ERROR else "A"
         what = f"{article} {message.kind} has a flaw: {_WORDS[name]}."
         yield hit_in(rule, message, row, what, group=name)
+
+
+def _is_half_line(facts: CaptureFacts, message: Message) -> bool:
+    """Tell whether the recording noted while it went on that a message had no line feed."""
+    shift_ns = facts.capture.shift_ns
+    return any(
+        partial.stream == message.stream and partial.first_ns + shift_ns == message.first_ns for _, partial in facts.partials
+    )
 
 
 _IN_USE: Final = {"id-in-use", "token-in-use"}

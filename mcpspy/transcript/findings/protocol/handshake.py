@@ -7,9 +7,9 @@ not in the capture, and nothing about messages of the modern era in the same cap
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from ....records import CLIENT, SERVER
+from ....records import CLIENT, SERVER, Side
 from ...mcp.blocks import member
-from ...mcp.methods import DISCOVER, INITIALIZE, INITIALIZED, method_row
+from ...mcp.methods import DISCOVER, INITIALIZE, INITIALIZED, Method, method_row
 from ...mcp.revisions import WITH_BATCHES, Era, era, is_known, nearest
 from ...model import Exchange, Kind, UnpairedMessage
 from ..facts import CaptureFacts, ScopeKey, scope_key
@@ -142,6 +142,9 @@ RULES: Final = (
     INITIALIZE_IN_BATCH, BATCH_NOT_IN_REVISION,
 )  # fmt: skip
 
+_SWITCHES: Final = {"listChanged", "subscribe"}
+"""Capabilities that are true or absent; all others are objects."""
+
 _ANY_TIME: Final = {INITIALIZE, "ping", DISCOVER}
 
 
@@ -242,7 +245,18 @@ def _capabilities(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Ite
             message = first.message if isinstance(first, UnpairedMessage) else first.request
             path = ".".join(known.needs[1:])
             what = f"The {sender} sent {method}, but the {known.needs[0]} did not declare the capability {path}."
-            yield hit_in(UNDECLARED_CAPABILITY, message, first.row, what, count=use.count)
+            yield hit_in(
+                UNDECLARED_CAPABILITY, message, first.row, what, count=use.count, advice=_advice(known, message.sender)
+            )
+
+
+def _advice(method: Method, sender: Side) -> str:
+    """Say what to do: the sender declares a capability of its own, and leaves alone what the other side did not declare."""
+    owner, *path = method.needs
+    if owner == sender:
+        value = "true" if path[-1] in _SWITCHES else "{}"
+        return f"Declare {'.'.join(path)} ({value}) in the {sender}'s capabilities, or do not send {method.name}."
+    return f"Look at the {owner}'s capabilities before {method.name}, and do not send it without {'.'.join(path)}."
 
 
 def has_capability(declared: Any, path: tuple[str, ...]) -> bool:

@@ -11,6 +11,7 @@ from ...model import Exchange, Message
 from ..facts import CaptureFacts
 from ..meanwhile import FOR_PEOPLE, awaited, meanwhile_words
 from ..rule import Hit, Severity, hit_in, transport_rule
+from ..transport.stalls import unread_ns
 from ..words import call_name, seconds
 
 _CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"report"}\n'
@@ -52,6 +53,8 @@ ROUND_S: Final = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 300, 600)
 _EARLY_NS: Final = 20_000_000
 _LATE_NS: Final = 250_000_000
 """Delay with which a busy client may act on its timeout. It may also seem early, since its clock starts at another instant."""
+
+_LONG_UNREAD_NS: Final = 1_000_000_000
 
 _MAX_REASON_BYTES: Final = 1_000
 _names_timeout = re.compile(rb"time[sd]?[ _-]?out|-32001|deadline[ _-]?exceeded", re.IGNORECASE).search
@@ -100,6 +103,9 @@ def _given_up(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Hit:
         if question is not None:
             culprit, severity = requester, Severity.NOTE
             blame = f"The {requester}: it did not answer what the {responder} asked it meanwhile."
+        elif (unread := unread_ns(facts, exchange, until_ns)) > _LONG_UNREAD_NS:
+            culprit, severity = requester, Severity.NOTE
+            blame = f"The {requester}: it did not read for {seconds(unread)} meanwhile, so that no answer could reach it."
         elif exchange.method in FOR_PEOPLE:
             culprit, severity = "unclear", Severity.NOTE
             blame = f"Unclear: the {responder} asked a person, who may take their time."

@@ -28,6 +28,10 @@ RULES: Final = (ACCEPTED_REQUEST,)
 
 _ACCEPTED = 202
 
+_CUT_ADVICE: Final = (
+    "Look in the server's log for a crash or a restart, and in proxies and load balancers for a time limit: it ended"
+)
+
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find unanswered requests, and say who ended the response. A stream that is still open when the recording ends is no fault."""
@@ -56,7 +60,11 @@ def _unanswered_by_server(facts: CaptureFacts, exchange: Exchange, transaction: 
         what = f"{call_name(exchange)} was answered with 202 Accepted and nothing else."
         yield hit_in(ACCEPTED_REQUEST, exchange.request, exchange.row, what, culprit=SERVER)
     else:
-        yield never_answered(facts, exchange, _ending(answering.response), answering.ended_ns)
+        reason, advice = _ending(answering.response), ""
+        if _is_cut(answering.response):
+            after = f"{seconds(answering.ended_ns - exchange.at_ns)} after the request"
+            reason, advice = f"{reason} {after}", f"{_CUT_ADVICE} {after}."
+        yield never_answered(facts, exchange, reason, answering.ended_ns, advice=advice)
 
 
 def _unanswered_by_client(facts: CaptureFacts, exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
@@ -83,6 +91,13 @@ def _answering(facts: CaptureFacts, transaction: Transaction) -> Transaction | N
     if transaction.scope.kind is ScopeKind.STREAM:
         return facts.capture.transactions.get(transaction.scope.stream)
     return transaction
+
+
+def _is_cut(response: Stream | None) -> bool:
+    """Tell whether the server's side broke a response off, or ended a stream of events without the answer."""
+    if response is None or response.close is None:
+        return True
+    return response.close.how != "eof" or response.opened.framing == "sse"
 
 
 def _ending(response: Stream | None) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ...http.decode import SEALED
+from ...log_lines import json_logger
 from ...model import Message, UnpairedMessage
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, hit_in, transport_rule
@@ -58,7 +59,6 @@ NOISE: Final = (
     (re.compile(rb"Traceback \(most recent call last\)|  File \"|\s+at .+:\d+:\d+"), "a stack trace"),
     (re.compile(rb"\W{0,3}(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b", re.IGNORECASE), "a logger"),
     (re.compile(rb"\W{0,3}\d{4}-\d\d-\d\d[T ]"), "a logger"),
-    (re.compile(rb"(Content-Length|Content-Type): ", re.IGNORECASE), "the framing of the Language Server Protocol"),
     (re.compile(rb"HTTP/\d|(GET|POST) /"), "HTTP"),
     (re.compile(rb".{0,80}\b(listening|running|started|starting|ready)\b", re.IGNORECASE), "a start-up message"),
 )
@@ -69,26 +69,57 @@ _LIKE_MESSAGE: Final = re.compile(rb"\{|\[\s*(?:[\[{\]]|$)")
 """Beginnings of messages and batches. A bracket before anything else is a logger's: `[2026-11-20 12:00:00]`, `[dotenv@17.2.0]`."""
 
 
+_HEADERS_END: Final = 120
+"""A line of headers ends with one, in so many bytes; a body without a line feed may come before it."""
+
+_header = re.compile(rb"Content-(?:Length: *\d+|Type: *\S+/.*)\s*$", re.IGNORECASE).search
+"""A header line of the Language Server Protocol, at the end of a line."""
+
+ONE_LINE_ADVICE: Final = (
+    "Write each message as JSON on one line that ends with a line feed, without headers: use the stdio transport of an MCP SDK, "
+    "not that of the Language Server Protocol."
+)
+
+
 def noise_source(line: bytes) -> str:
     """Guess the source of a line that is not a message."""
     return next((source for pattern, source in NOISE if pattern.match(line, 0, 300)), "a print to stdout")
 
 
+def is_noise(text: bytes) -> bool:
+    """Tell whether a line is not meant as a message: it does not begin like one, or is a log record."""
+    return not _LIKE_MESSAGE.match(text) or bool(json_logger(text))
+
+
+def streams_with_headers(facts: CaptureFacts) -> set[int]:
+    """Return the streams of stdio on which a sender frames its messages with Content-Length."""
+    return {
+        unpaired.message.stream
+        for unpaired in facts.malformed
+        if not facts.capture.transactions and _header(unpaired.message.raw[-_HEADERS_END:])
+    }
+
+
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find lines, bodies and events that are not messages; those that the recording broke are nobody's fault."""
+    with_headers = streams_with_headers(facts)
     for unpaired in facts.malformed:
-        yield from _malformed(facts, unpaired)
+        yield from _malformed(facts, unpaired, with_headers)
 
 
-def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage) -> Iterator[Hit]:
+def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage, with_headers: set[int]) -> Iterator[Hit]:
     message = unpaired.message
     if message.reason in ("not recorded", "cut short") or message.reason.startswith(SEALED) or "damaged" in message.flaws:
         return
     text = message.raw.strip()
-    if not text:
+    if message.stream in with_headers and (not text or _header(text[-_HEADERS_END:])):
+        if text:
+            what = f"The {message.sender} writes headers before messages, as the Language Server Protocol does: {quoted(text)}"
+            yield hit_in(MALFORMED_MESSAGE, message, unpaired.row, what, advice=ONE_LINE_ADVICE, group="headers")
+    elif not text:
         yield hit_in(BLANK_LINE, message, unpaired.row, "An empty line came between messages.", group="blank")
-    elif message.sender == "server" and not _LIKE_MESSAGE.match(text) and facts.stream_name(message.stream) in ("stdout", ""):
-        source = noise_source(text)
+    elif message.sender == "server" and facts.stream_name(message.stream) in ("stdout", "") and is_noise(text):
+        source = json_logger(text) or noise_source(text)
         what = f"A line on stdout is not a message; it looks like {source}: {quoted(text)}"
         yield hit_in(STDOUT_NOISE, message, unpaired.row, what, group=source)
     else:

@@ -1,15 +1,17 @@
 """Findings about requests without a response on stdio, and about the server's process. `disconnects` is about HTTP."""
 
+import re
 from collections.abc import Iterator
 from typing import Final, Unpack
 
 from ....records import CLIENT, OTHER_SIDE, SERVER, Exit
+from ...log_lines import MAX_LETTERS, error_line
 from ...model import Exchange
 from ..facts import CaptureFacts
 from ..hits import hit_on_record
 from ..meanwhile import FOR_PEOPLE, meanwhile_words
 from ..rule import Hit, HitDetails, Severity, hit_in, transport_rule
-from ..words import call_name, listed, quoted, seconds
+from ..words import QUOTED_LETTERS, call_name, listed, quoted, seconds
 
 UNANSWERED_REQUEST: Final = transport_rule(
     name="unanswered-request",
@@ -43,9 +45,9 @@ SERVER_NOT_STARTED: Final = transport_rule(
     name="server-not-started",
     title="Server did not start",
     severity=Severity.ERROR,
-    what="The server's command could not be started.",
+    what="The server's command could not be started, or ended at once because it did not find what it should run.",
     why="The client only sees that the server is gone at once.",
-    blame="The server's configuration: there is no such program, or it may not be run.",
+    blame="The configuration of the server: it names a program or a file that does not exist here, or that may not be run.",
     example="· the server does not start: command not found",
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
     advice="Check the command, its path and its permissions; clients start servers with a PATH of their own.",
@@ -79,6 +81,26 @@ RULES: Final = (UNANSWERED_REQUEST, SERVER_DIED, SERVER_NOT_STARTED, DESCENDANTS
 PATIENCE_NS: Final = 5_000_000_000
 """A side that leaves sooner than this after its request did not wait for the response; one that waited longer was kept waiting."""
 
+CONFIGURATION: Final = "configuration"
+
+_TAIL: Final = 3
+"""So many of the last lines on stderr are quoted."""
+
+_ERROR_LETTERS: Final = 200
+
+_FLAG_LETTERS: Final = 2
+"""An argument this short, such as -m, names no program."""
+
+_SHELL_CODES: Final = (126, 127)
+"""A shell ends with these if it may not run a command, or does not find it (POSIX, Shell Command Language, 2.8.2)."""
+
+_shell_complains = re.compile(rb"not found|no such file|permission denied|is not recognized", re.IGNORECASE).search
+_launcher_complains = re.compile(
+    rb"can't open file|cannot find module|no module named|404 not found|could not determine executable|not found in the package",
+    re.IGNORECASE,
+).search
+"""Python, Node, npx, uvx."""
+
 EXIT_NS: Final = 1_000_000_000
 """A server that ends within this time after it closed its stdout closed it by ending."""
 
@@ -101,7 +123,13 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if not record.error and _died(facts, at_ns):
             left_alone = [exchange for exchange in pending if exchange.sender == CLIENT and exchange.at_ns <= at_ns]
             pending = [exchange for exchange in pending if exchange.sender != CLIENT or exchange.at_ns > at_ns]
-            if left_alone or record.signal or record.code:
+            missing = _missing_program(facts, record)
+            if missing:
+                what = (
+                    f"The server could not be started: {_command(facts)}it ended with code {record.code} and wrote {missing}."
+                )
+                yield hit_on_record(SERVER_NOT_STARTED, facts, at_ns, record.number, what, CONFIGURATION)
+            elif left_alone or record.signal or record.code:
                 yield hit_on_record(SERVER_DIED, facts, at_ns, record.number, _death(facts, record, left_alone), SERVER)
     of_server = [exchange for exchange in pending if exchange.sender == SERVER]
     last = max(of_server, key=lambda exchange: exchange.at_ns, default=None)
@@ -122,11 +150,12 @@ def needs_answer(exchange: Exchange) -> bool:
     return exchange.method not in OPEN_ENDED
 
 
-def never_answered(facts: CaptureFacts, exchange: Exchange, reason: str, until_ns: int) -> Hit:
+def never_answered(facts: CaptureFacts, exchange: Exchange, reason: str, until_ns: int, **details: Unpack[HitDetails]) -> Hit:
     """Make a finding that blames the side that was asked; `reason` says who left first, or how the response ended."""
     receiver = OTHER_SIDE[exchange.sender]
     meanwhile = meanwhile_words(facts, exchange, until_ns)
-    return _unanswered_hit(exchange, f"The {receiver} never answered {call_name(exchange)}: {reason}.{meanwhile}", receiver)
+    what = f"The {receiver} never answered {call_name(exchange)}: {reason}.{meanwhile}"
+    return _unanswered_hit(exchange, what, receiver, **details)
 
 
 def left_early(exchange: Exchange, until_ns: int, *, how: str = "left") -> Hit:
@@ -147,7 +176,7 @@ def _process(facts: CaptureFacts, at_ns: int, record: Exit) -> Iterator[Hit]:
     """Find a server that did not start, left processes behind, or was never used."""
     if record.error:
         what = f"The server could not be started: {_command(facts)}{record.error.rstrip('.')}."
-        yield hit_on_record(SERVER_NOT_STARTED, facts, at_ns, record.number, what, SERVER)
+        yield hit_on_record(SERVER_NOT_STARTED, facts, at_ns, record.number, what, CONFIGURATION)
     if record.descendants and (facts.was_signalled or facts.left_running is not False):
         names = ", ".join(str(process.get("name", "?")) for process in record.descendants[:LISTED_CALLS])
         what = f"The server ended and left {len(record.descendants)} of its processes running: {names}."
@@ -176,19 +205,45 @@ def _died(facts: CaptureFacts, exit_ns: int) -> bool:
     return exit_ns - gone_ns < EXIT_NS and (facts.left_ns is None or gone_ns < facts.left_ns)
 
 
-def _command(facts: CaptureFacts) -> str:
-    """Name the program of the server's command, followed by a colon; empty where it is not known."""
+def _argv(facts: CaptureFacts) -> list[str]:
     header = facts.capture.header
     argv = header.tapped.get("argv") if header is not None else None
-    return f"{quoted(str(argv[0]).encode())}: " if isinstance(argv, list) and argv else ""
+    return [str(argument) for argument in argv] if isinstance(argv, list) else []
+
+
+def _command(facts: CaptureFacts) -> str:
+    """Name the program of the server's command, followed by a colon; empty where it is not known."""
+    argv = _argv(facts)
+    return f"{quoted(argv[0].encode())}: " if argv else ""
+
+
+def _missing_program(facts: CaptureFacts, record: Exit) -> str:
+    """Quote the line by which a shell or an interpreter says that it cannot run what the command names; empty if none did."""
+    line = error_line(facts.last_lines)
+    if not record.code or any(exchange.response is not None for exchange in facts.exchanges):
+        return ""
+    is_shell = record.code in _SHELL_CODES and _shell_complains(line)
+    is_launcher = _launcher_complains(line) and any(
+        argument.encode() in line for argument in _argv(facts) if len(argument) > _FLAG_LETTERS
+    )
+    return quoted(line, _ERROR_LETTERS) if is_shell or is_launcher else ""
 
 
 def _death(facts: CaptureFacts, record: Exit, pending: list[Exchange]) -> str:
     how = f"was killed by {record.signal}" if record.signal else f"ended with code {record.code}"
     calls = listed(map(call_name, pending), LISTED_CALLS)
     waiting = f"while the client waited for {calls}" if pending else "while the client was connected"
-    lines = " ".join(quoted(line) for line in facts.last_lines)
-    return f"The server {how} {waiting}" + (f"; its last lines on stderr: {lines}" if lines else ".")
+    return f"The server {how} {waiting}{_log(facts) or '.'}"
+
+
+def _log(facts: CaptureFacts) -> str:
+    """Quote what stderr says about the end: the last error, and the last lines."""
+    tail = list(facts.last_lines)[-_TAIL:]
+    error = error_line(facts.last_lines)
+    lines = " ".join(quoted(line, _ERROR_LETTERS if line.rstrip() == error else QUOTED_LETTERS) for line in tail)
+    if error and not any(line.rstrip()[:MAX_LETTERS] == error for line in tail):
+        return f"; its last error on stderr: {quoted(error, _ERROR_LETTERS)}, and its last lines: {lines}"
+    return f"; its last lines on stderr: {lines}" if lines else ""
 
 
 def _unanswered(facts: CaptureFacts, exchange: Exchange) -> Hit:

@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ....records import SERVER, Stall
+from ....records import CLIENT, SERVER, Stall
 from ....wire.body import WholeBody
 from ....wire.framing import FRAMINGS
+from ....wire.json_spans import is_json
 from ....wire.lines import Lines
+from ...model import Exchange, UnpairedMessage
 from ..facts import CaptureFacts
 from ..hits import hit_on_record
 from ..rule import Hit, transport_rule
 from ..words import quoted, seconds
+from .lines import ONE_LINE_ADVICE, streams_with_headers
 
 READER_STALLED: Final = transport_rule(
     name="reader-stalled",
@@ -60,6 +63,19 @@ def _stalls(facts: CaptureFacts) -> Iterator[Hit]:
         yield _stall(facts, at_ns, record, "until the end")
 
 
+def unread_ns(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> int:
+    """Return how long the side that waits for a response did not read meanwhile. What reached it late is its own fault."""
+    longest_ns = 0
+    number = 0 if exchange.transaction is None else exchange.transaction.number
+    for at_ns, record in facts.stalls:
+        opened = facts.capture.streams.get(record.stream)
+        if opened is None or opened.transaction != number or _READER.get(opened.name, CLIENT) != exchange.sender:
+            continue
+        began_ns, ended_ns = (at_ns, until_ns) if record.lasted_ns is None else (at_ns - record.lasted_ns, at_ns)
+        longest_ns = max(longest_ns, min(ended_ns, until_ns) - max(began_ns, exchange.at_ns))
+    return longest_ns
+
+
 def _stall(facts: CaptureFacts, at_ns: int, record: Stall, how_long: str) -> Hit:
     name = facts.stream_name(record.stream)
     reader = _READER.get(name, "client")
@@ -68,11 +84,45 @@ def _stall(facts: CaptureFacts, at_ns: int, record: Stall, how_long: str) -> Hit
 
 
 def _half_lines(facts: CaptureFacts) -> Iterator[Hit]:
+    if not facts.partials:
+        return
+    with_headers, ends_ns = streams_with_headers(facts), _ends_ns(facts)
     for at_ns, record in facts.partials:
         name = facts.stream_name(record.stream)
         opened = facts.capture.streams.get(record.stream)
         framing = FRAMINGS.get(opened.framing, Lines) if opened else Lines
         if name == "stderr" or framing is WholeBody:  # nobody waits for the end of a prompt, a progress bar or a long upload
             continue
-        what = f"The end of {framing.frame_name} on {name or 'a stream'} did not come: {quoted(record.data)}"
-        yield hit_on_record(HALF_LINE, facts, at_ns, record.number, what, opened.sender if opened else SERVER)
+        first_ns = record.first_ns + facts.capture.shift_ns
+        waited = _waited(facts, first_ns, ends_ns.get((record.stream, first_ns)))
+        missing, advice = f"The end of {framing.frame_name}", ""
+        if record.stream in with_headers:
+            advice = ONE_LINE_ADVICE
+        elif framing is Lines and is_json(record.data):
+            missing = "The line feed after a whole message"
+            advice = "Write a line feed after each message, together with it, and flush."
+        what = f"{missing} on {name or 'a stream'} did not come {waited}: {quoted(record.data)}"
+        yield hit_on_record(HALF_LINE, facts, at_ns, record.number, what, opened.sender if opened else SERVER, advice=advice)
+
+
+def _ends_ns(facts: CaptureFacts) -> dict[tuple[int, int], int]:
+    """Return when the messages ended that came in two pieces, by their stream and their first byte."""
+    rows = [row for row in facts.rows if row.capture == facts.capture.index]
+    exchanges = [row for row in rows if isinstance(row, Exchange)]
+    messages = [row.message for row in rows if isinstance(row, UnpairedMessage)]
+    for row in exchanges:
+        messages += [row.request, *([] if row.response is None else [row.response]), *row.notifications]
+    return {
+        (message.stream, message.first_ns): message.at_ns
+        for message in messages
+        if message.first_ns < message.at_ns and "no-final-newline" not in message.flaws
+    }
+
+
+def _waited(facts: CaptureFacts, first_ns: int, came_ns: int | None) -> str:
+    """Say how long the end of a frame did not come: until it came, until now, or until the capture ends."""
+    if came_ns is not None:
+        return f"for {seconds(came_ns - first_ns)}"
+    now_ns = facts.capture.now_ns
+    last_ns = facts.capture.last_ns + facts.capture.shift_ns if now_ns is None else now_ns
+    return f"in the {seconds(max(last_ns - first_ns, 0))} until {'the end' if now_ns is None else 'now'}"

@@ -1,0 +1,72 @@
+"""Lines of a server's log: the one that says why a program failed, and records in JSON by the library that writes them."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from ..wire.json_spans import members
+
+MAX_LETTERS: Final = 400
+"""So many bytes of a line are looked at."""
+
+_EXCEPTION: Final = re.compile(
+    rb"""[\s|]*                                                               # the tree of an exception group
+    (?: (?:Uncaught\ (?:\(in\ promise\)\ )?|Unhandled\ exception\W+|Caused\ by:\ |\[cause\]:\ |error:\ Uncaught\ )?
+        (?:[A-Za-z_$][\w$]*(?:\.|::))* \w*(?:Error|Exception|ExceptionGroup|Interrupt|SystemExit) (?:\ \[\w+\])? (?::|\s*$|\ \()
+      | panic:\ | fatal\ error:\ | thread\ '.*'\ .*panicked\ at\ | Exception\ in\ thread\ | .*Segmentation\ fault
+      | (?:[\w./-]+:\ )+(?:line\ \d+:\ |\d+:\ )?.*(?:command\ not\ found|:\ not\ found)\s*$
+    )""",
+    re.VERBOSE,
+)
+"""Python, JavaScript, Java and .NET; Go; Rust; Java's threads; shells."""
+
+_COMPLAINT: Final = re.compile(
+    rb"\b(?:err(?:or|!)|fatal|failed|cannot|can't|could not|not found|no such file|denied|refused|already in use)(?![\w-])",
+    re.IGNORECASE,
+)
+
+
+def error_line(lines: Sequence[bytes]) -> bytes:
+    """Return the last line that an exception or a panic writes; without one, the last that complains; empty if none does.
+
+    Rust writes the text of a panic on the line below.
+    """
+    cut = [line[:MAX_LETTERS].rstrip() for line in lines]
+    for line, below in reversed([*pairwise(cut), *((line, b"") for line in cut[-1:])]):
+        if _EXCEPTION.match(line):
+            return b"%b %b" % (line, below.strip()) if b"panicked at" in line and line.endswith(b":") else line
+    return next((line for line in reversed(cut) if _COMPLAINT.search(line)), b"")
+
+
+_LOGGERS: Final[tuple[tuple[str, frozenset[str]], ...]] = tuple(
+    (name, frozenset(names.split()))
+    for name, names in (
+        ("bunyan", "v level name hostname pid"),
+        ("pino", "level time pid hostname"),
+        ("zap", "level ts msg"),
+        ("slog or logrus", "level time msg"),
+        ("winston", "level message"),
+        ("tracing, of Rust", "level timestamp fields"),
+        ("structlog", "level event"),
+        ("structlog", "timestamp event"),
+        ("python-json-logger", "levelname message"),
+        ("Serilog", "@t @mt"),
+        ("Serilog", "@t @m"),
+    )
+)
+"""Libraries, by the members of their records; the first whose members are all there counts."""
+
+_LEVELS: Final = frozenset({"level", "severity", "levelname", "lvl", "loglevel", "log.level"})
+_TEXTS: Final = frozenset({"msg", "message", "event", "text"})
+
+
+def json_logger(line: bytes) -> str:
+    """Name the library that wrote a line, if the line is a log record in JSON; empty if it is anything else."""
+    names = members(line).keys() if line.lstrip()[:1] == b"{" else frozenset[str]()
+    if not names or "jsonrpc" in names:
+        return ""
+    known = next((name for name, its_members in _LOGGERS if its_members <= names), "")
+    if known:
+        return f"a record of the logger {known}"
+    return "a record of a logger" if names & _LEVELS and names & _TEXTS else ""

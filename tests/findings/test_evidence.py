@@ -1,0 +1,91 @@
+"""What findings quote, for how long they say something waited, and whom they do not blame."""
+
+import pytest
+
+from mcpspy.transcript.findings.rule import Finding
+from mcpspy.transcript.findings.run import findings
+from mcpspy.transcript.transcribe import transcribe
+from tests.findings.account import records
+from tests.findings.test_near_misses import CALL
+
+HALF = '← {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}…\n· 8.0 s later\n'
+FAST = "\n".join(f'→ tools/call {at} {{"name":"slow","arguments":{{"at":{at}}}}}\n← result {at}' for at in range(2, 8))
+
+
+def found(account: str) -> list[Finding]:
+    return findings(transcribe(records(account)))
+
+
+def test_a_server_that_died_is_quoted_with_the_error_above_its_stack() -> None:
+    stack = "\n".join(f"!     at f{at} (/app/index.js:{at}:1)" for at in range(30))
+    (finding,) = found(f"→ tools/list 1\n! TypeError: x is undefined\n{stack}\n· the server exits 1")
+    assert "its last error on stderr: “TypeError: x is undefined”, and its last lines: “at f27" in finding.what
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "rule"),
+    [
+        ("sh: 1: weather-server: not found", 127, "server-not-started"),
+        ("python: can't open file '/opt/server': [Errno 2] No such file or directory", 2, "server-not-started"),
+        ("FileNotFoundError: No such file or directory: 'config.json'", 1, "server-died"),
+    ],
+)
+def test_a_command_that_does_not_exist_is_a_fault_of_the_configuration(line: str, code: int, rule: str) -> None:
+    (finding,) = found(f"→ tools/list 1\n! {line}\n· the server exits {code}")
+    assert (finding.rule, finding.culprit) == (rule, "configuration" if rule == "server-not-started" else "server")
+
+
+def test_a_server_that_answered_and_then_missed_a_program_died() -> None:
+    (finding,) = found("→ tools/list 1\n← result 1\n! sh: 1: server: not found\n· the server exits 127")
+    assert finding.rule == "server-died"
+
+
+def test_a_log_record_in_json_is_noise_of_a_logger() -> None:
+    (finding,) = found('← {"level":30,"time":1,"pid":1,"hostname":"h","msg":"ready"}')
+    assert (finding.rule, "a record of the logger pino" in finding.what) == ("stdout-noise", True)
+
+
+@pytest.mark.parametrize(("sign", "side"), [("→", "client"), ("←", "server")])
+def test_headers_before_messages_are_one_fault_of_their_sender(sign: str, side: str) -> None:
+    message = '{"jsonrpc":"2.0","method":"notifications/x"}'
+    written = "\n".join(f"{sign} {line}" for line in ("Content-Length: 44\\r", "\\r", f"{message}Content-Length: 44\\r", "\\r"))
+    (finding,) = found(written)
+    assert (finding.rule, finding.culprit, finding.count) == ("malformed-message", side, 2)
+    assert "Language Server Protocol" in finding.what
+    assert "one line" in finding.advice
+
+
+def test_a_line_that_is_not_about_its_own_length_is_noise() -> None:
+    (finding,) = found("← Content-Length is not set")
+    assert finding.rule == "stdout-noise"
+
+
+def test_half_a_line_says_how_long_its_end_did_not_come() -> None:
+    (finding,) = found(f"{HALF}· the client closes stdin")
+    assert "The line feed after a whole message on stdout did not come in the 8.0 s until the end" in finding.what
+
+
+def test_an_undeclared_log_message_is_to_be_declared() -> None:
+    (finding,) = found('· handshake 2025-11-25, server: tools\n← notifications/message {"level":"info","data":"x"}')
+    assert finding.advice == "Declare logging ({}) in the server's capabilities, or do not send notifications/message."
+
+
+def test_a_cut_stream_is_to_be_looked_for_in_logs_and_time_limits() -> None:
+    stream = "→ POST /mcp\n  tools/list 1\n← 200 OK\n  : ping\n· 60.0 s later\n· the server breaks off the stream, broken"
+    (finding,) = [each for each in found(stream) if each.rule == "unanswered-request"]
+    assert "it broke off its response 60.0 s after the request" in finding.what
+    assert "time limit" in finding.advice
+
+
+def test_a_call_that_waited_for_its_own_reader_is_no_slow_call() -> None:
+    account = f'{FAST}\n→ tools/call 1 {{"name":"slow"}}\n· stdout stalls: 9 bytes waiting\n· 4.0 s later\n'
+    account += "· stdout flows again after 3.9 s\n← result 1"
+    assert [finding.rule for finding in found(account)] == ["reader-stalled"]
+
+
+def test_a_client_that_gives_up_while_it_does_not_read_is_to_blame_itself() -> None:
+    account = f'{CALL}· stdout stalls: 9 bytes waiting\n· 60.0 s later\n→ notifications/cancelled {{"requestId":1}}'
+    assert {(finding.rule, finding.culprit) for finding in found(account)} == {
+        ("reader-stalled", "client"),
+        ("timed-out", "client"),
+    }
