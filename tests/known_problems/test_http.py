@@ -1,5 +1,6 @@
 """Problems of HTTP: proxies that collect, streams that open late or die, dead sessions, DPoP, clients that share."""
 
+from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from http.client import HTTPException
 from pathlib import Path
@@ -14,6 +15,9 @@ from tests.known_problems.stage import Caller, Case, Play, assert_found, assert_
 
 STEPS = 7
 """Times 0.35 s: longer than the silence that the rule looks for."""
+
+
+MOVED = 301
 
 
 def count(client: Caller) -> None:
@@ -176,3 +180,30 @@ def test_clients_that_were_given_one_endpoint_are_not_blamed_for_equal_ids() -> 
     answer = '← #2 data: result 0 {"protocolVersion":"2024-11-05","capabilities":{}}\n'
     made = transcribe(records(f"{stream}{stream}{hello}{hello}{answer}{answer}"))
     assert [(finding.rule, finding.culprit) for finding in made.findings] == [("ambiguous-stream", "server")]
+
+
+def open_once(client: Caller) -> None:
+    """Send initialize, and follow a redirect as clients do."""
+    response = client.post("initialize", 0, **hello())
+    if response.status == MOVED:
+        client.request("GET", response.headers["Location"]).read()
+    else:
+        client.greet()
+
+
+@pytest.mark.parametrize(
+    ("fault", "talk", "rule"),
+    [
+        ("moved", open_once, "redirect-loses-body"),
+        ("renamed", count, "unheard-answer"),
+        ("plain", list_tools, "body-contradicts-head"),
+    ],
+)
+def test_a_server_that_answers_in_a_way_that_clients_do_not_read_is_to_blame(
+    fault: str, talk: Callable[[Caller], None], rule: str, tmp_path: Path
+) -> None:
+    case = Case(problem=0, rule=rule, culprit="server", faulty=over_http(talk, fault), sound=over_http(talk))
+    for folder in (tmp_path / "faulty", tmp_path / "sound"):
+        folder.mkdir()
+    assert_found(case, tmp_path / "faulty")
+    assert_silent(case, tmp_path / "sound")

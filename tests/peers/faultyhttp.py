@@ -8,6 +8,9 @@
     mute            the stream of GET /sse announces no endpoint
     shared          every stream of GET /sse announces the same endpoint, and whatever is POSTed is answered on the newest
     resource=URL    it lets nobody in without a token, and says that it is the resource at this URL; `own`: at its own
+    moved           it redirects POST /mcp with 301 to /mcp/, and takes no GET there
+    renamed         the event with the result of a call is named result
+    plain           it says that results are compressed with gzip, and does not compress them
     bound           it refuses whatever proof of possession it is shown
 
 POST /mcp is Streamable HTTP with sessions, which are in memory: they end with it. `count` answers with as many events as it is told,
@@ -155,7 +158,9 @@ class Connection(BaseHTTPRequestHandler):
     def streamable(self, message: dict[str, Any]) -> None:
         """Answer a message of Streamable HTTP."""
         session = self.headers.get("Mcp-Session-Id", "")
-        if message["method"] == "initialize":
+        if "moved" in FAULTS and self.path == "/mcp":
+            self.reply(301, Location="/mcp/")
+        elif message["method"] == "initialize":
             session = uuid4().hex
             self.server.sessions.add(session)
             self.reply(200, answer(message), Content_Type="application/json", Mcp_Session_Id=session)
@@ -166,7 +171,8 @@ class Connection(BaseHTTPRequestHandler):
         elif message["method"] == "tools/call":
             self.count(message)
         else:
-            self.reply(200, answer(message), Content_Type="application/json")
+            encoding = {"Content_Encoding": "gzip"} if "plain" in FAULTS else {}
+            self.reply(200, answer(message), Content_Type="application/json", **encoding)
 
     def count(self, message: dict[str, Any]) -> None:
         """Answer with progress, keep-alives and, at last, a result."""
@@ -177,7 +183,7 @@ class Connection(BaseHTTPRequestHandler):
             progress = {"method": "notifications/progress", "params": {"progressToken": token, "progress": step + 1}}
             self.put(event(json.dumps({"jsonrpc": "2.0", **progress}).encode()))
             self.put(b": ping\n\n")
-        self.put(event(answer(message)))
+        self.put(event(answer(message), "result" if "renamed" in FAULTS else "message"))
         self.put(b"")
 
 

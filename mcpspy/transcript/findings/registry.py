@@ -38,9 +38,12 @@ from .protocol import (
 )
 from .rule import Family, Rule
 from .transport import (
+    bodies,
+    browsers,
     disconnects,
     headers,
     lines,
+    redirects,
     refusals,
     responses,
     resumption,
@@ -74,7 +77,8 @@ class FindingModule(Protocol[Facts]):
 
 CAPTURE_FINDERS: Final[tuple[FindingModule[CaptureFacts], ...]] = (
     # transport
-    lines, encoding, json_traps, stalls, server_exits, waiting, timeouts, statuses, refusals, disconnects, sessions, streams,
+    lines, encoding, json_traps, stalls, server_exits, waiting, timeouts, statuses, redirects, refusals, bodies,
+    browsers, disconnects, sessions, streams,
     # protocol
     answers, method_support, handshake, progress, rounds, tasks, modern, errors, headers, responses, resumption,
     # behaviour

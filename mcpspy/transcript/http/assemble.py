@@ -15,7 +15,7 @@ from ..correlator import appended
 from ..decoder import message_of
 from ..model import HTTP_ERRORS, CaptureInfo, Exchange, Kind, Row, UnpairedMessage
 from .correlate import HttpCorrelator, OpenTransaction
-from .decode import BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit, readable
+from .decode import MESSAGE, BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit, readable
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
 from .payloads import DONE, RecordedChunks, measure
 from .scopes import ScopeState, SentEvent, endpoint, origin
@@ -219,6 +219,8 @@ class TransactionAssembler:
         rows: list[Row] = []
         sender, opened = open_stream.stream.opened.sender, open_stream.opened
         for unit in units:
+            if unit.anomaly and sender == SERVER:
+                self._add_anomaly(opened, unit, unit.anomaly, _about(open_stream.stream, unit))
             if unit.event is not None and self._came_before(open_stream, unit.event, unit):
                 continue
             if opened.transaction.status >= HTTP_ERRORS and sender == SERVER and not opened.transaction.refusal:
@@ -259,6 +261,8 @@ class TransactionAssembler:
             self._announce(opened, event, unit)
         elif event.data.strip() == DONE:
             self._add_anomaly(opened, unit, "done-event", event.data)
+        elif event.type != MESSAGE and b'"jsonrpc"' in event.data:
+            self._add_anomaly(opened, unit, "message-in-other-event", event.type.encode("utf-8", "replace"))
         elif event.id and unit.pieces:
             return self._is_redelivered(opened, unit, event.id, event.data)
         return False
@@ -348,6 +352,13 @@ def _resumes_unknown_event(opened: OpenTransaction) -> bool:
     """Return whether no event of its session has the id that it resumes. An id that is not ASCII has no spelling in a head."""
     state, id = opened.state, opened.resumes
     return state.scope.kind is ScopeKind.SESSION and id.isascii() and hash(id) not in state.event_ids
+
+
+def _about(stream: Stream, unit: Unit) -> bytes:
+    """Return the bytes that an anomaly of a body is about: the beginning of the body, or the name of its encoding."""
+    if unit.anomaly == "not-encoded":
+        return stream.head.get("content-encoding").encode("utf-8", "replace")
+    return unit.frame.data[:MAX_REFUSAL_BYTES]
 
 
 def _host_after_user(url: str) -> str:

@@ -17,6 +17,9 @@ from .payloads import DONE, body_pieces
 SEALED: Final = "compressed with"
 """The beginning of the reason for a body that cannot be read because a library is not installed."""
 
+_SIGNS: Final = {"gzip": b"\x1f\x8b", "x-gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+"""The first bytes of what is encoded (RFC 1952, section 2.3.1; RFC 8878, section 3.1.1)."""
+
 MESSAGE: Final = "message"
 """The type of events that carry messages, and of events that name no type."""
 
@@ -29,6 +32,8 @@ class Unit(NamedTuple):
     event: SseEvent | None = None
     damaged: bool = False
     """Whether records were lost within it, or just before it."""
+    anomaly: str = ""
+    """The name of an anomaly, if its bytes are not what the head says: `not-encoded`, `json-for-events`."""
 
 
 class BodyDecoder:
@@ -50,7 +55,8 @@ class BodyDecoder:
         if frame.part:
             return []
         whole, self._held = join_parts(self._held), []
-        unit = Unit(whole, self._pieces(whole), damaged=self.damaged)
+        wrong = not self.damaged and not is_encoded(whole, self._encoding)
+        unit = Unit(whole, self._pieces(whole), damaged=self.damaged, anomaly="not-encoded" if wrong else "")
         self.damaged = False
         return [unit]
 
@@ -94,7 +100,8 @@ class EventDecoder:
             return [Unit(frame, [malformed(b"", "not recorded")], damaged=damaged)]
         event = parse(frame.data, is_first=self._is_first)
         self._is_first = False
-        return [Unit(frame, event_pieces(event), event, damaged)]
+        anomaly = "json-for-events" if event.data is None and frame.data.lstrip()[:1] == b"{" else ""
+        return [Unit(frame, event_pieces(event), event, damaged, anomaly)]
 
     def close(self) -> list[Unit]:
         """Return the event that was cut short: no reader dispatches it (WHATWG HTML, section 9.2.6)."""
@@ -129,8 +136,9 @@ class CompressedEventDecoder:
             data = _read(whole.data, self._encoding)
         except MissingDecoderError as error:
             return [Unit(whole, [sealed(whole.data, error)], damaged=self.damaged)]
+        anomaly = "" if self.damaged or is_encoded(whole, self._encoding) else "not-encoded"
         parsed = [parse(raw, is_first=at == 0) for at, raw in enumerate((*events.feed(data), *events.close()))]
-        return [Unit(whole, event_pieces(event), event, self.damaged) for event in parsed]
+        return [Unit(whole, event_pieces(event), event, self.damaged, anomaly) for event in parsed]
 
 
 StreamDecoder: TypeAlias = BodyDecoder | EventDecoder | CompressedEventDecoder
@@ -146,6 +154,12 @@ def _read(data: bytes, encoding: str) -> bytes:
         raise
     except ValueError:
         return data
+
+
+def is_encoded(frame: Frame, encoding: str) -> bool:
+    """Return whether a whole body begins as its only encoding does, if that is gzip or zstd: the others have no sign of their own."""
+    sign = _SIGNS.get(encoding.strip().lower()) if encoding else None
+    return sign is None or not frame.data or frame.data.startswith(sign)
 
 
 def readable(data: bytes, encoding: str) -> bytes:

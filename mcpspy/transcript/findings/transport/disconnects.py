@@ -9,6 +9,7 @@ from ...model import Exchange
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, hit_in, transport_rule
 from ..words import call_name, seconds
+from .bodies import OTHER_EVENT
 from .server_exits import PATIENCE_NS, left_early, needs_answer, never_answered
 
 ACCEPTED_REQUEST: Final = transport_rule(
@@ -50,7 +51,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 def _unanswered_by_server(facts: CaptureFacts, exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
     answering = _answering(facts, transaction)
-    if answering is None or answering.ended_ns is None:
+    if answering is None or answering.ended_ns is None or _has_unheard_message(answering):
         return
     if answering.ended_by == CLIENT:
         yield _closed_by_sender(facts, exchange, answering.ended_ns)
@@ -91,6 +92,11 @@ def _answering(facts: CaptureFacts, transaction: Transaction) -> Transaction | N
     if transaction.scope.kind is ScopeKind.STREAM:
         return facts.capture.transactions.get(transaction.scope.stream)
     return transaction
+
+
+def _has_unheard_message(transaction: Transaction) -> bool:
+    """Tell whether a message came in an event that clients do not read; `bodies` says so."""
+    return any(anomaly.name == OTHER_EVENT for anomaly in transaction.anomalies)
 
 
 def _is_cut(response: Stream | None) -> bool:

@@ -4,6 +4,8 @@ Source: MCP specification, basic/transports/streamable-http of 2026-07-28, and b
 HTTP+SSE has none of these fields, whatever revision is spoken over it.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,6 +18,7 @@ from ...mcp.methods import DISCOVER, INITIALIZE, NAMED_IN_HEADERS, method_rows
 from ...mcp.revisions import Era, era, position
 from ...model import Exchange, Kind
 from ..facts import CaptureFacts, agreed_revisions
+from ..hits import hit_on_stream
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import quoted
 
@@ -54,9 +57,9 @@ DUPLICATE_HEADER: Final = protocol_rule(
     name="duplicate-header",
     title="Duplicate header field",
     severity=Severity.ERROR,
-    what="A header field that routes requests comes more than once.",
-    why="Each hop may read another value, and servers refuse the request (-32020).",
-    blame="The client, or a proxy before mcpspy that adds the field instead of setting it.",
+    what="A header field that says where a message goes, who sends it or how to read it comes more than once.",
+    why="Each hop may read another value; servers refuse such a request, and clients join the values to one that nobody knows.",
+    blame="The sender: it, or a proxy on its side of mcpspy, adds the field instead of setting it.",
     example=f"{_MODERN}  Mcp-Name: alerts\n{_CALL}{_MISMATCH}",
     clean=f"{_MODERN}{_CALL}{_WELL}",
     advice="Send the field once.",
@@ -78,7 +81,14 @@ MISSING_ENVELOPE: Final = protocol_rule(
 
 RULES: Final = (HEADER_CONTRADICTS, MISSING_HEADER, DUPLICATE_HEADER, MISSING_ENVELOPE)
 
-_ROUTING: Final = ("mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id")
+_single_fields = re.compile(
+    rb"\n(mcp-protocol-version|mcp-method|mcp-name|mcp-session-id|content-type|authorization)[ \t]*:", re.IGNORECASE
+).findall
+"""The names of fields that may come once, in a head."""
+
+_SENT_HEADS: Final = 4096
+"""So many different heads are remembered as sound."""
+
 _VERSION: Final = "MCP-Protocol-Version"
 _WITH_VERSION: Final = "2025-06-18"
 """The first revision whose requests name it in a header field."""
@@ -94,6 +104,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             what = f"{method} names the revision {named}, but no capabilities of the client."
             yield hit_in(MISSING_ENVELOPE, first.request, first.row, what, count=seen.count)
     yield from _without_revision(facts)
+    yield from _duplicates(facts)
     agreed = agreed_revisions(facts)
     for exchange in facts.http:
         transaction = exchange.transaction
@@ -125,17 +136,37 @@ def _without_revision(facts: CaptureFacts) -> Iterator[Hit]:
             yield hit_in(MISSING_ENVELOPE, first.request, first.row, what, count=seen.count)
 
 
+def _duplicates(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find fields that come twice in the head of a request or of a response."""
+    sound: set[bytes] = set()
+    for transaction in facts.capture.transactions.values():
+        for stream in (transaction.request, transaction.response):
+            if stream is None or stream.injected or stream.opened.head in sound:
+                continue
+            counts = _repeated(stream.opened.head)
+            for name, count in counts.items():
+                kind = "request" if stream is transaction.request else "response"
+                what = f"The field {name} comes {count} times in the {kind} of {transaction.method} {transaction.target}."
+                yield hit_on_stream(DUPLICATE_HEADER, facts, transaction, stream, what, stream.opened.sender, group=name)
+            if not counts and len(sound) < _SENT_HEADS:
+                sound.add(stream.opened.head)
+
+
+def _repeated(head: bytes) -> dict[str, int]:
+    """Return the fields of a head that come more than once and may not, with their numbers."""
+    names = _single_fields(head)
+    if len({name.lower() for name in names}) == len(names):
+        return {}
+    return {name: count for name, count in Counter(name.decode().lower() for name in names).items() if count > 1}
+
+
 def _fields(exchange: Exchange, request: Stream, agreed: str | None, *, is_streamable: bool) -> Iterator[Hit]:
     raw = request.opened.head.lower()
     is_modern = exchange.era is Era.MODERN
     if not is_modern and agreed is None and b"\nmcp-method:" not in raw and b"\nmcp-name:" not in raw:
         return
-    for name in _ROUTING:
-        count = raw.count(f"\n{name}:".encode())
-        if count > 1:
-            what = f"The field {name} comes {count} times in a request."
-            yield hit_in(DUPLICATE_HEADER, exchange.request, exchange.row, what, group=name)
-            return
+    if _repeated(request.opened.head):
+        return
     head = request.head
     version = head.get(_VERSION.lower())
     if is_streamable and version and era(version) is Era.MODERN and PROTOCOL_VERSION.encode() not in exchange.request.raw:

@@ -126,10 +126,27 @@ def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage, with_headers: set
         yield _broken(message, unpaired.row, text, is_http=bool(facts.capture.transactions))
 
 
+_event = re.compile(rb"(?:event|data|id|retry)?:").match
+
+
+def _wrong_body(text: bytes) -> tuple[str, str] | None:
+    """Say what a body of application/json is instead, and what to do; None where nothing tells."""
+    if _event(text):
+        return "it is a stream of events, and its Content-Type says JSON", "Send events with Content-Type: text/event-stream."
+    if text.startswith(b"\x1f\x8b"):
+        return "it is compressed with gzip, and its head does not say so", "Send Content-Encoding: gzip, or do not compress."
+    if text[:1] == b"<":
+        return "it is HTML or XML, and its Content-Type says JSON", "Find out what answers there: the MCP server sends JSON."
+    return None
+
+
 def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Hit:
     if text in (b"{", b"["):
         advice = "Send each message in one frame, on stdio on one line: this looks like pretty-printed JSON."
         return hit_in(MALFORMED_MESSAGE, message, row, f"A frame holds only {quoted(text)}.", advice=advice)
+    if is_http and (told := _wrong_body(text)):
+        what, advice = told
+        return hit_in(MALFORMED_MESSAGE, message, row, f"A body cannot be read: {what}: {quoted(text)}", advice=advice)
     ending = ", and the stream ended within it" if "no-final-newline" in message.flaws else ""
     what = f"A message cannot be read ({message.reason}{ending}): {quoted(text)}"
     advice = "Send each message as one JSON object: as a body, or as the data of an event." if is_http else ""

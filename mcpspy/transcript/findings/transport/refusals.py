@@ -17,6 +17,7 @@ from ..facts import CaptureFacts
 from ..hits import hit_on_stream
 from ..rule import Hit, HitDetails, Rule, Severity, transport_rule
 from ..words import call_name, quoted, seconds
+from .redirects import lossy_redirects
 from .sessions import asks_for_stream, given_out_ns, lacks_session
 
 GATEWAY: Final = "gateway"
@@ -169,6 +170,8 @@ def _is_expected(facts: CaptureFacts, transaction: Transaction) -> bool:
 def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction, response: Stream) -> Iterator[Hit]:
     exchange, status = facts.first_exchanges.get(transaction.number), transaction.status
     body, is_page = transaction.refusal, _is_page_of_gateway(transaction, response)
+    if transaction.method == "GET" and any(target == _path(transaction) for _, target in lossy_redirects(facts)):
+        return
     if status == _UNAUTHORIZED:
         yield from _unauthorized(facts, requests, transaction)
         return

@@ -10,13 +10,14 @@ from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM, SESSION
 from ...http.transaction import ScopeKind, Transaction
 from ...mcp.fields import revision
-from ...mcp.methods import INITIALIZE
+from ...mcp.methods import DISCOVER, INITIALIZE
 from ...mcp.revisions import Era
 from ...message import Kind
 from ...model import Exchange
 from ..facts import CaptureFacts
 from ..hits import hit_on_stream
 from ..rule import Hit, HitDetails, Rule, Severity, protocol_rule, transport_rule
+from .browsers import hides_session
 from .server_exits import PATIENCE_NS
 
 _TOOLS: Final = '→ POST /mcp\n  tools/list 1\n← 200 OK\n  result 1 {"tools":[]}'
@@ -107,12 +108,16 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         session = transaction.scope.session if transaction.scope.kind is ScopeKind.SESSION else ""
         exchange = facts.first_exchanges.get(transaction.number)
         if lacks_session(transaction, exchange, first_ns):
+            if any(hides_session(opening.transaction) for opening in facts.initializes):
+                continue  # `browsers` says so
             name = f"{transaction.method} {transaction.target}" if exchange is None else exchange.method
             what = f"{name} came without {SESSION.title()} and was refused, after the server had given out a session."
             yield _hit(SESSION_MISSING, facts, transaction, what, CLIENT, group=name)
             continue
         if not session:
             yield from _modern_session(facts, transaction)
+            if first_ns is None and exchange is not None and _asks_for_session(transaction, exchange):
+                yield _lost_session(facts, transaction, exchange)
             continue
         if transaction.method == "DELETE":
             ended.add(session)
@@ -132,10 +137,39 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 def _unknown_session(facts: CaptureFacts, session: str, refused: list[Transaction]) -> Hit:
     again = len(refused) - 1
     more = f", but used it {'once' if again == 1 else f'{again} times'} more" if again else ""
-    what = f"The session {session[:20]} was answered with 404, and the client did not initialize again{more}."
+    change = ""
+    if given := _sessions_given(facts) - {session}:
+        is_other = session not in _sessions_given(facts)
+        change = f"; the server had given out {min(given)[:20]}, which the client changed" if is_other else ""
+    what = f"The session {session[:20]} was answered with 404, and the client did not initialize again{more}{change}."
     left_ns = facts.capture.last_ns + facts.capture.shift_ns - refused[0].at_ns
     severity = None if more else Severity.WARNING if left_ns > PATIENCE_NS else Severity.NOTE  # it may have had no time to
     return _hit(SESSION_UNKNOWN, facts, refused[0], what, CLIENT, severity=severity)
+
+
+def _sessions_given(facts: CaptureFacts) -> set[str]:
+    """Return the sessions that the responses to initialize gave out; equal ones have equal pseudonyms."""
+    responses = [row.transaction.response for row in facts.initializes if row.transaction is not None]
+    return {stream.head.get(SESSION) for stream in responses if stream is not None} - {""}
+
+
+def _asks_for_session(transaction: Transaction, exchange: Exchange) -> bool:
+    """Tell whether a server refuses a request because it names no session."""
+    is_refused = transaction.status in (_BAD_REQUEST, _NOT_FOUND) and exchange.method not in (INITIALIZE, DISCOVER)
+    return is_refused and exchange.era is not Era.MODERN and b"session" in transaction.refusal.lower()
+
+
+def _lost_session(facts: CaptureFacts, transaction: Transaction, exchange: Exchange) -> Hit:
+    what = f"{exchange.method} was refused because it names no session, but no response gave one to the client."
+    blame = (
+        "Unclear: the server did not send Mcp-Session-Id with the result of initialize, or a proxy before it dropped the field."
+    )
+    advice = "Compare the head of the response to initialize on both sides of each proxy, and let Mcp-Session-Id pass."
+    if not any(row.at_ns < exchange.at_ns for row in facts.initializes):
+        blame = "The client: it sent no initialize before this request."
+        advice = SESSION_MISSING.advice
+    culprit = "unclear" if blame.startswith("Unclear") else CLIENT
+    return _hit(SESSION_MISSING, facts, transaction, what, culprit, blame=blame, advice=advice, group=exchange.method)
 
 
 def given_out_ns(facts: CaptureFacts) -> int | None:

@@ -1,0 +1,76 @@
+"""Findings about redirects after which a client goes on with another method."""
+
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import urljoin, urlsplit
+
+from ....records import SERVER
+from ...http.transaction import Transaction
+from ..facts import CaptureFacts
+from ..hits import hit_on_stream
+from ..rule import Hit, Severity, transport_rule
+from ..words import quoted
+
+_POSTED: Final = '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+
+REDIRECT_LOSES_BODY: Final = transport_rule(
+    name="redirect-loses-body",
+    title="Redirect that loses the message",
+    severity=Severity.ERROR,
+    what="A POST with a message was answered with 301, 302 or 303.",
+    why="Clients follow with GET and without the body, so the message never arrives (RFC 9110, section 15.4).",
+    blame="The server, or a proxy before it: only 307 and 308 keep the method and the body.",
+    example=f"{_POSTED}← 301 Moved Permanently\n  Location: /mcp/\n→ GET /mcp/\n← 405 Method Not Allowed",
+    clean=(
+        f"{_POSTED}← 307 Temporary Redirect\n  Location: /mcp/\n{_POSTED.replace('/mcp', '/mcp/')}"
+        '← 200 OK\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
+    ),
+    advice="Give the client the URL in Location itself, or answer with 307 or 308.",
+)
+
+RULES: Final = (REDIRECT_LOSES_BODY,)
+
+_TO_GET: Final = (301, 302, 303)
+
+
+def find(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find redirects of messages that change the method, and say whether the client followed with GET."""
+    redirects = lossy_redirects(facts)
+    if not redirects:
+        return
+    gets = [transaction for transaction in facts.capture.transactions.values() if transaction.method == "GET"]
+    for transaction, target in redirects:
+        response = transaction.response
+        assert response is not None
+        followed = next((get for get in gets if get.at_ns >= transaction.at_ns and _path(get.target) == target), None)
+        ending = "." if followed is None else f", and the client followed with GET{_row(facts, followed)}."
+        location = quoted(response.head.get("location").encode("utf-8", "replace"))
+        what = f"POST {transaction.target} was answered with {transaction.status} and the location {location}{ending}"
+        advice = f"Give the client the URL {location} itself, or answer with 307 or 308."
+        yield hit_on_stream(
+            REDIRECT_LOSES_BODY, facts, transaction, response, what, SERVER, group=transaction.target, advice=advice
+        )
+
+
+def lossy_redirects(facts: CaptureFacts) -> list[tuple[Transaction, str]]:
+    """Return the POSTs of messages that were redirected so that their method changes, each with the path that Location names."""
+    found = []
+    for transaction in facts.capture.transactions.values():
+        response = transaction.response
+        if transaction.status not in _TO_GET or transaction.method != "POST" or not transaction.request_messages:
+            continue
+        if response is not None and not response.injected:
+            found.append((transaction, _path(urljoin(transaction.target, response.head.get("location")))))
+    return found
+
+
+def _path(target: str) -> str:
+    try:
+        return urlsplit(target).path
+    except ValueError:
+        return target
+
+
+def _row(facts: CaptureFacts, transaction: Transaction) -> str:
+    row = facts.row_of(transaction)
+    return "" if row is None else f" (row {row})"
