@@ -13,7 +13,7 @@ from select import select
 import click
 
 from ..capture.file.reader import CHUNK_BYTES, Reader, read
-from ..capture.store.address import STDIN, resolve
+from ..capture.store.address import STDIN, resolve, rows_alone
 from ..capture.store.folder import is_live
 from ..errors import AddressError
 from ..records import Header, Record
@@ -60,13 +60,19 @@ class CaptureSelection:
 
 
 def select_captures(whats: tuple[str, ...], *, skips_replays: bool = False) -> CaptureSelection:
-    """Find what WHATs name together; `@` may mean the newest recording that is no replay. Raises: AddressError."""
-    addresses = [resolve(what, skips_replays=skips_replays) for what in whats or (DEFAULT_WHAT,)]
-    rows = [address.rows for address in addresses if address.rows is not None]
-    if rows and len(addresses) > 1:
-        raise AddressError(" ".join(whats), "rows can be selected from one capture or recording only; name that one alone")
+    """Find what WHATs name together; `@` may mean the newest recording that is no replay. Raises: AddressError.
+
+    Rows after the last of several WHATs, as in `A B:7` or `A B :7`, are rows of the timeline that they make together.
+    """
+    named = list(whats or (DEFAULT_WHAT,))
+    rows = rows_alone(named[-1]) if len(named) > 1 else None
+    if rows is not None:
+        named.pop()
+    addresses = [resolve(what, skips_replays=skips_replays) for what in named]
+    if any(address.rows for address in addresses[:-1]) or (rows and addresses[-1].rows):
+        raise AddressError(" ".join(whats), "rows are those of the common timeline; name them once, after the last capture")
     paths = dict.fromkeys(path for address in addresses for path in address.captures)
-    return CaptureSelection(paths=announced(paths), rows=rows[0] if rows else None, what=" ".join(whats))
+    return CaptureSelection(paths=announced(paths), rows=rows or addresses[-1].rows, what=" ".join(whats))
 
 
 def without_rows(what: str) -> str:

@@ -240,7 +240,7 @@ def test_whatever_a_file_holds_it_is_shared_or_refused_and_what_is_shared_is_sou
         (("a.mcpspy", "-o", "b", "--env", "NO_SUCH_VARIABLE"), 2, "There is no environment variable NO_SUCH_VARIABLE"),
         (("a.mcpspy", "-o", "-", "--verify"), 2, "--verify needs a file; name one with -o."),
         (("a.mcpspy", "-o", "b", "--json"), 2, "--json is for --verify; add that."),
-        (("a.mcpspy", "a.mcpspy:2", "-o", "b"), 2, "rows can be selected from one capture or recording only"),
+        (("a.mcpspy:2", "a.mcpspy", "-o", "b"), 2, "name them once, after the last capture"),
         (("/dev/null", "-o", "b"), 2, "has no readable header; mcpspy verify --repair writes one"),
         ((str(ROOT / "README.md"), "-o", "b"), 3, "this is not an mcpspy capture"),
         (("a.mcpspy", "-o", "no/such/folder"), 2, "No such file or directory"),

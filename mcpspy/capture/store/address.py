@@ -62,6 +62,12 @@ def resolve(what: str = "@", *, skips_replays: bool = False, skips_mocks: bool =
     return Address(captures=(_labelled(what, name, known),), rows=rows)
 
 
+def rows_alone(what: str) -> tuple[int, int] | None:
+    """Read the rows of a WHAT that names nothing else, such as `:7`; None for any other. Raises: AddressError."""
+    name, rows = _split(what)
+    return rows if not name and not os.path.exists(what) else None
+
+
 def addresses(have_messages: Sequence[bool]) -> list[str]:
     """Return the address of each recording, the newest first: `@`, `@1`, …; empty for one without a message, unless none has any."""
     count = 0

@@ -84,10 +84,18 @@ def test_a_row_that_is_not_there_is_an_error_that_names_the_last_one(what: str) 
     assert "there is no row 99; the last one is" in done.stderr
 
 
-def test_rows_of_several_captures_at_once_are_an_error() -> None:
+def test_rows_before_the_last_capture_are_an_error() -> None:
     done = run("show", f"{TIME}:1", EVERYTHING)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "rows can be selected from one capture or recording only" in done.stderr
+    assert "name them once, after the last capture" in done.stderr
+
+
+@pytest.mark.parametrize("words", [(TIME, f"{EVERYTHING}:7..8"), (TIME, EVERYTHING, ":7..8")])
+def test_rows_of_several_captures_are_those_of_their_common_timeline(words: tuple[str, ...]) -> None:
+    together = json.loads(run("show", "--json", TIME, EVERYTHING).stdout)["rows"]
+    some = json.loads(run("show", "--json", *words).stdout)["rows"]
+    numbered = [(row["row"], row["capture"], row["at_ns"]) for row in some if "row" in row]
+    assert numbered == [(row["row"], row["capture"], row["at_ns"]) for row in together if row.get("row") in (7, 8)]
 
 
 def test_raw_is_every_byte_of_every_message_and_nothing_else() -> None:
