@@ -216,8 +216,9 @@ def test_the_steps_of_a_capture_are_counted_together() -> None:
     assert rules(dialogue) == []
 
 
-def test_without_the_official_types_no_message_is_held_against_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    transcript = transcribe(records(types.NOT_AS_SPECIFIED.example))
+def test_without_the_official_types_only_main_members_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = '→ tools/list 1\n← result 1 {"tools":[{"name":5,"inputSchema":{}}]}'
+    transcript = transcribe(records(f"· handshake 2025-11-25, server: tools\n{listed}"))
     assert [finding.rule for finding in findings_of(types, transcript)] == [types.NOT_AS_SPECIFIED.name]
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     assert findings_of(types, transcript) == []

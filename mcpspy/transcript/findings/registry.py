@@ -23,8 +23,10 @@ from .llm import arguments, costs, model_answers, offers, results, tool_uses
 from .protocol import (
     answers,
     behaviour,
+    contents,
     encoding,
     errors,
+    forms,
     handshake,
     json_traps,
     method_support,
@@ -32,6 +34,7 @@ from .protocol import (
     progress,
     rounds,
     schemas,
+    state,
     tasks,
     timeouts,
     types,
@@ -80,7 +83,8 @@ CAPTURE_FINDERS: Final[tuple[FindingModule[CaptureFacts], ...]] = (
     lines, encoding, json_traps, stalls, server_exits, waiting, timeouts, statuses, redirects, refusals, bodies,
     browsers, disconnects, sessions, streams,
     # protocol
-    answers, method_support, handshake, progress, rounds, tasks, modern, errors, headers, responses, resumption,
+    answers, method_support, handshake, progress, rounds, state, tasks, modern, errors, headers, responses, resumption,
+    contents, forms,
     # behaviour
     behaviour,
     # trust

@@ -12,7 +12,7 @@ from ...mcp.blocks import member
 from ...mcp.codes import CLIENT_CAPABILITIES, INPUT_REQUIRED, TASK
 from ...mcp.methods import INPUT_REQUESTS, MAY_NEED_INPUT, TASKS, method_row
 from ...mcp.revisions import FIRST_MODERN
-from ...model import Exchange
+from ...model import Exchange, Message
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -100,6 +100,9 @@ UNASKED_TASK: Final = protocol_rule(
 RULES: Final = (MISPLACED_INPUT_REQUEST, UNDECLARED_INPUT, CHANGED_REQUEST_STATE, UNASKED_INPUT, UNASKED_TASK)
 
 
+_STATE: Final = b'"requestState"'
+
+
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find faults in results that ask for input or are tasks, and in the retries that follow."""
     for exchange in facts.unfinished:
@@ -113,6 +116,30 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     for call in facts.joined_calls:
         if len(call.exchanges) > 1:
             yield from _retries(call)
+    yield from _unknown_states(facts)
+
+
+def _unknown_states(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find retries that belong to no call, because no result gave their requestState. Equal states have equal pseudonyms."""
+    given = {
+        state
+        for exchange in facts.unfinished
+        if exchange.response is not None and (state := _state_in(exchange.response, "result"))
+    }
+    if not given:
+        return
+    first_ns = min(exchange.at_ns for exchange in facts.unfinished)
+    for exchange in facts.exchanges:
+        if exchange.at_ns < first_ns or exchange.method not in MAY_NEED_INPUT or _STATE not in exchange.request.raw:
+            continue
+        state = _state_in(exchange.request, "params")
+        if state and state not in given and exchange.row not in facts.capture.calls and not facts.is_unseen(exchange.at_ns):
+            what = f"{call_name(exchange)} has a requestState that no result gave: {quoted(state)}."
+            yield hit_in(CHANGED_REQUEST_STATE, exchange.request, exchange.row, what, group=exchange.method)
+
+
+def _state_in(message: Message, content: str) -> bytes:
+    return bytes(members(members(message.raw).get(content, b"")).get("requestState", b""))
 
 
 def _input_request(exchange: Exchange) -> Iterator[Hit]:

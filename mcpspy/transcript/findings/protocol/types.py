@@ -1,10 +1,12 @@
 """Findings about messages that do not validate against the official types of MCP. They are optional.
 
-Needs the package `mcp-types` (`pip install 'mcpspy[check]'`); without it nothing is found. It has the wire types of 2025-11-25, which
-are used for all revisions until then, and of 2026-07-28. Only the first messages of each kind are validated: MAX_EACH.
+Without the package `mcp-types` (`pip install 'mcpspy[check]'`), only the main members of results are looked at. It has the wire types
+of 2025-11-25, which are used for all revisions until then, and of 2026-07-28. Only the first messages of each kind are validated,
+MAX_EACH, and as many later results that lack a main member.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from ....records import CLIENT
@@ -31,8 +33,8 @@ RULES: Final = (NOT_AS_SPECIFIED,)
 
 optional: Final = True
 
-Checks: TypeAlias = dict[str, Callable[..., Any]]
-"""By sender and kind: functions that raise for content that is not of its type."""
+Checks: TypeAlias = dict[str, Callable[[str, str, Any], str]]
+"""By sender and kind: functions that take a method, a revision and content, and say in a few words what is wrong."""
 
 MAX_EACH: Final = 50
 """Number of messages of one method, sender and kind: a side that gets a type wrong does so from the beginning."""
@@ -46,6 +48,7 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Validate the first messages of each kind."""
     checks: Checks | None = None
     seen: dict[tuple[int, str, str, Kind], int] = {}
+    lacking: dict[tuple[int, str, str, Kind], int] = {}
     for row in facts.transcript.rows:
         if not isinstance(row, Exchange | UnpairedMessage):
             continue
@@ -56,6 +59,8 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
                 continue
             key = (row.capture, method, message.sender, message.kind)
             count = seen[key] = seen.get(key, 0) + 1
+            if count > MAX_EACH and message.kind is Kind.RESULT and _lacks_members(method, message.raw):
+                count = lacking[key] = lacking.get(key, 0) + 1
             if count <= MAX_EACH and message.kind in _MEMBER and len(message.raw) <= MAX_BYTES:
                 checks = _checks() if checks is None else checks  # importing them takes 0.4 s
                 yield from _validate(checks, method, row.row, message)
@@ -68,7 +73,7 @@ def _validate(checks: Checks, method: str, row: int, message: Message) -> Iterat
         return
     content = body.get(_MEMBER[message.kind])
     check = checks.get(f"{message.sender} {message.kind}")
-    wrong = "" if check is None else _mistake(check, method, max(revision, _FIRST_KNOWN), content)
+    wrong = "" if check is None else check(method, max(revision, _FIRST_KNOWN), content)
     if wrong:
         member = _MEMBER[message.kind]
         what = f"The {member} of {method} {'do' if member == 'params' else 'does'} not fit the specification: {wrong}."
@@ -92,18 +97,53 @@ def _mistake(check: Callable[..., Any], method: str, revision: str, content: Any
     return ""
 
 
+_MAIN_MEMBERS: Final[dict[str, dict[str, type]]] = {
+    "initialize": {"protocolVersion": str, "capabilities": dict, "serverInfo": dict},
+    "tools/list": {"tools": list},
+    "tools/call": {"content": list},
+    "prompts/list": {"prompts": list},
+    "prompts/get": {"messages": list},
+    "resources/list": {"resources": list},
+    "resources/templates/list": {"resourceTemplates": list},
+    "resources/read": {"contents": list},
+    "completion/complete": {"completion": dict},
+    "sampling/createMessage": {"role": str, "model": str},
+    "elicitation/create": {"action": str},
+    "roots/list": {"roots": list},
+}
+"""Members that a result has in all revisions, by the method of its request."""
+
+
+def _lacks_members(method: str, raw: bytes) -> bool:
+    """Tell whether the bytes of a result show without parsing that it lacks a main member."""
+    return any(f'"{name}"'.encode() not in raw for name in _MAIN_MEMBERS.get(method, ()))
+
+
+def _missing_member(method: str, _revision: str, result: Any) -> str:
+    """Name a main member that a result lacks or has in another type, in the words of mcp-types; empty if all are there."""
+    for name, kind in _MAIN_MEMBERS.get(method, {}).items():
+        if not isinstance(result, dict) or name not in result:
+            return f"{name}: Field required"
+        if not isinstance(result[name], kind):
+            return f"{name}: Input should be a valid {_KINDS[kind]}"
+    return ""
+
+
+_KINDS: Final[dict[type, str]] = {str: "string", dict: "dictionary", list: "list"}
+
+
 def _checks() -> Checks:
-    """Import the validating functions, by sender and kind; none without the package."""
+    """Import the validating functions, by sender and kind; without the package those of the main members of results."""
     try:
         from mcp_types import methods
     except ImportError:
-        return {}
+        return {f"{CLIENT} result": _missing_member, "server result": _missing_member}
 
     return {
-        f"{CLIENT} request": methods.validate_client_request,
-        f"{CLIENT} notification": methods.validate_client_notification,
-        f"{CLIENT} result": methods.validate_client_result,
-        "server request": methods.parse_server_request,
-        "server notification": methods.parse_server_notification,
-        "server result": methods.validate_server_result,
+        f"{CLIENT} request": partial(_mistake, methods.validate_client_request),
+        f"{CLIENT} notification": partial(_mistake, methods.validate_client_notification),
+        f"{CLIENT} result": partial(_mistake, methods.validate_client_result),
+        "server request": partial(_mistake, methods.parse_server_request),
+        "server notification": partial(_mistake, methods.parse_server_notification),
+        "server result": partial(_mistake, methods.validate_server_result),
     }

@@ -1,0 +1,69 @@
+"""Findings about cursors, which a client has to send back as it got them. `rounds` is about requestState, `sessions` about sessions.
+
+Equal secrets have equal pseudonyms, so a redacted cursor can be compared. Source: MCP specification, server/utilities/pagination.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ....records import CLIENT
+from ....wire.json_spans import members, string
+from ...model import Exchange, Kind
+from ...offers.definitions import LISTINGS
+from ..facts import CaptureFacts, ScopeKey
+from ..rule import Hit, hit_in, protocol_rule
+from ..words import quoted
+
+_PAGE: Final = '· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[],"nextCursor":"cGFnZTI="}\n'
+
+CHANGED_CURSOR: Final = protocol_rule(
+    name="changed-cursor",
+    title="Cursor that no result gave",
+    what="The client asked for a page with a cursor that no earlier result of this list had as nextCursor.",
+    why="The server cannot find the page: it refuses the cursor, or gives the wrong page.",
+    blame="The client: a cursor is the server's, and has to be sent back without reading or changing it.",
+    example=f'{_PAGE}→ tools/list 2 {{"cursor":"cGFnZTI"}}\n← error 2 -32602 Invalid cursor',
+    clean=f'{_PAGE}→ tools/list 2 {{"cursor":"cGFnZTI="}}\n← result 2 {{"tools":[]}}',
+    advice="Send nextCursor back as it came, and do not decode, trim or keep it for another session.",
+)
+
+RULES: Final = (CHANGED_CURSOR,)
+
+_CURSOR: Final = b'"cursor"'
+_LIST_METHODS: Final = LISTINGS | {"tasks/list", "skills/list"}
+
+
+def find(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find cursors that nobody gave out, where the list was seen from its first page on."""
+    given: dict[tuple[str, ScopeKey], set[str]] = {}
+    asked = [*facts.listings, *(exchange for exchange in facts.errors if exchange.method in _LIST_METHODS)]
+    for exchange in sorted(asked, key=lambda exchange: exchange.at_ns):
+        if exchange.sender != CLIENT or exchange.method not in _LIST_METHODS or facts.is_unseen(exchange.at_ns):
+            continue
+        key = (exchange.method, _scope(exchange))
+        cursor = _text(exchange.request.raw, "params", "cursor") if _CURSOR in exchange.request.raw else ""
+        if cursor and key in given and cursor not in given[key]:
+            yield _changed(exchange, cursor, given[key])
+        response = exchange.response
+        if response is not None and response.kind is Kind.RESULT:
+            given.setdefault(key, set()).add(_text(response.raw, "result", "nextCursor"))
+
+
+def _changed(exchange: Exchange, cursor: str, given: set[str]) -> Hit:
+    last = sorted(given - {""})
+    sent = quoted(cursor.encode("utf-8", "replace"))
+    known = f"the server gave {quoted(last[0].encode('utf-8', 'replace'))}" if last else "the server gave none"
+    what = f"{exchange.method} has the cursor {sent}, which no result gave; {known}{' and others' if len(last) > 1 else ''}."
+    return hit_in(CHANGED_CURSOR, exchange.request, exchange.row, what, group=exchange.method)
+
+
+def _scope(exchange: Exchange) -> ScopeKey:
+    """Give the session in which a cursor counts; without sessions that is the whole capture."""
+    transaction = exchange.transaction
+    return transaction.scope.session if transaction is not None and transaction.scope.session else 0
+
+
+def _text(raw: bytes, content: str, name: str) -> str:
+    """Return a member of params or of a result that is a string; empty if there is none."""
+    value = members(members(raw).get(content, b"")).get(name)
+    return "" if value is None else string(value) or ""

@@ -1,0 +1,110 @@
+"""Messages that are not what they claim: content, forms, state that a client sends back, and the members of results."""
+
+import sys
+from base64 import b64encode
+
+import pytest
+
+from mcpspy.transcript.findings.rule import Finding
+from mcpspy.transcript.findings.run import all_findings
+from mcpspy.transcript.transcribe import transcribe
+from tests.findings.account import records
+
+CALL = '· handshake 2025-11-25, client: elicitation, server: tools resources\n→ tools/call 1 {"name":"shot"}\n'
+PNG = b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
+RULES = {"content-mislabelled", "form-answer-invalid", "changed-cursor", "changed-request-state", "not-as-specified"}
+READ = '→ resources/read 2 {"uri":"file:///a"}\n'
+SIZE = '· handshake 2025-11-25, server: resources\n→ resources/list 1\n← result 1 {"resources":[{"uri":"file:///a","name":"a","size":%d}]}\n'
+FORM = '{"type":"object","properties":{"age":{"type":"integer"},"key":{"type":"string","maxLength":8}},"required":["age"]}'
+ASKED = f'{CALL}← elicitation/create 1 {{"message":"How old?","requestedSchema":{FORM}}}\n'
+ROUND = (
+    '· revision 2026-07-28, client: elicitation\n→ tools/call 1 {"name":"a"}\n'
+    f'← result 1 {{"resultType":"input_required","inputRequests":{{"q":{{"method":"elicitation/create",'
+    f'"params":{{"message":"How old?","requestedSchema":{FORM}}}}}}},"requestState":"s1"}}\n'
+)
+RETRY = '→ tools/call 2 {{"name":"a","inputResponses":{{"q":{{"action":"accept","content":{}}}}},"requestState":"{}"}}\n'
+AGE = '{"age":40}'
+DONE = '← result 2 {"resultType":"complete","content":[]}'
+PAGES = '· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[],"nextCursor":"p2"}\n'
+MORE = (
+    '→ tools/list 2 {"cursor":"p2"}\n← result 2 {"tools":[],"nextCursor":"p3"}\n'
+    '→ tools/list 3 {"cursor":"p3"}\n← result 3 {"tools":[]}\n'
+)
+
+
+def found(account: str) -> list[Finding]:
+    return all_findings(transcribe(records(account)), rules=RULES)
+
+
+def image(data: str, media_type: str = "image/png") -> str:
+    return f'{CALL}← result 1 {{"content":[{{"type":"image","mimeType":"{media_type}","data":"{data}"}}]}}'
+
+
+WELL = {
+    "an image of its type": image(PNG),
+    "an image of a type that nobody knows": image(PNG, "application/x-screenshot"),
+    "base64 in lines": image(f"{PNG[:8]}\\n{PNG[8:]}"),
+    "data that were redacted": image("redacted-0123456789ab"),
+    "a resource of its size in bytes": f'{SIZE % 3}{READ}← result 2 {{"contents":[{{"uri":"file:///a","text":"€"}}]}}',
+    "a form that is answered well": f'{ASKED}→ result 1 {{"action":"accept","content":{{"age":40}}}}\n← result 1 {{"content":[]}}',
+    "a form that its user declined": f'{ASKED}→ result 1 {{"action":"decline"}}\n← result 1 {{"content":[]}}',
+    "a form with a secret that was redacted": (
+        f'{ASKED}→ result 1 {{"action":"accept","content":{{"age":40,"key":"redacted-0123456789ab"}}}}\n← result 1 {{"content":[]}}'
+    ),
+    "an answer in a retry": ROUND + RETRY.format(AGE, "s1") + DONE,
+    "pages in their order": f"{PAGES}{MORE}",
+    "a page that is asked for again": f"{PAGES}{MORE}".replace('3 {"cursor":"p3"}', '3 {"cursor":"p2"}'),
+    "a cursor from before the capture": '→ tools/list 1 {"cursor":"p7"}\n← result 1 {"tools":[]}',
+    "a tool that fails": f'{CALL}← result 1 {{"content":[],"isError":true}}',
+}
+
+
+@pytest.mark.parametrize("account", WELL.values(), ids=list(WELL))
+def test_nothing_is_found_where_a_message_is_what_it_claims(account: str) -> None:
+    assert [finding.what for finding in found(account)] == []
+
+
+FAULTS = {
+    "a data URL": (image(f"data:image/png;base64,{PNG}"), "server", "a data URL instead of base64"),
+    "bytes as Python prints them": (image("b'iVBORw0KGgo='"), "server", "not base64"),
+    "an empty image": (image(""), "server", "are empty"),
+    "a text that is an image": (image(PNG, "text/plain"), "server", "are image/png"),
+    "a size in characters": (
+        f'{SIZE % 1}{READ}← result 2 {{"contents":[{{"uri":"file:///a","text":"€"}}]}}',
+        "server",
+        "the size counts characters",
+    ),
+    "a form without content": (
+        f'{ASKED}→ result 1 {{"action":"accept"}}\n← result 1 {{"content":[]}}',
+        "client",
+        "has no content",
+    ),
+    "an answer in a retry that does not fit": (
+        f"{ROUND}{RETRY.format('{}', 's1')}{DONE}",
+        "client",
+        "'age' is a required property",
+    ),
+    "a state that no result gave": (f"{ROUND}{RETRY.format(AGE, 's2')}{DONE}", "client", "that no result gave"),
+    "a cursor that was trimmed": (f"{PAGES}{MORE}".replace('"cursor":"p2"', '"cursor":"p"'), "client", "the server gave “p2”"),
+    "the sixtieth result without content": (
+        CALL
+        + '← result 1 {"content":[]}\n'
+        + "".join(f'→ tools/call {at} {{"name":"a"}}\n← result {at} {{"content":[]}}\n' for at in range(2, 60))
+        + '→ tools/call 60 {"name":"a"}\n← result 60 {"text":"hi"}',
+        "server",
+        "content: Field required",
+    ),
+}
+
+
+@pytest.mark.parametrize(("account", "culprit", "words"), FAULTS.values(), ids=list(FAULTS))
+def test_the_side_that_wrote_it_is_to_blame(account: str, culprit: str, words: str) -> None:
+    (finding,) = found(account)
+    assert (finding.culprit, words in finding.what) == (culprit, True)
+
+
+@pytest.mark.parametrize(("result", "words"), [('{"items":[]}', "tools: Field required"), ('{"tools":{}}', "valid list")])
+def test_main_members_are_checked_without_the_official_types(result: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp_types", None)
+    (finding,) = found(f"· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {result}")
+    assert (finding.rule, words in finding.what) == ("not-as-specified", True)
