@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import click
@@ -154,9 +154,11 @@ class _Credentials:
     def __init__(self) -> None:
         self._beginnings: set[str] = set()
 
-    def __call__(self, data: bytes) -> list[SecretSpan]:
-        spans = list(shown_credentials(data))
-        self._beginnings.update(span.value[:_TELLING].decode("latin-1") for span in spans if span.kind == "token")
+    def __call__(self, data: bytes) -> Sequence[SecretSpan]:
+        spans = shown_credentials(data)
+        for span in spans:
+            if span.kind == "token":
+                self._beginnings.add(span.value[:_TELLING].decode("latin-1"))
         return spans
 
     def masked(self, findings: list[Finding]) -> list[Finding]:

@@ -5,7 +5,7 @@ are few. Names, ids, documented examples and words with hyphens that only begin 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from .patterns import BEGINNINGS, SecretSpan, has_digit, token_at
@@ -17,49 +17,46 @@ _WORDS: Final = bytes(97 if letter < 128 and (chr(letter).isalnum() or letter in
 """Letters of long words become `a`, all others blanks: then one search finds the next long word."""
 
 _LONG: Final = b"a" * SHORTEST
+_FIRST_LETTERS: Final = {beginning[0] for beginning in BEGINNINGS}
+_BEFORE: Final = b"\\."
 _DOTTED: Final = tuple(beginning for beginning in BEGINNINGS if beginning.endswith(b"."))
 _MAX_BYTES: Final = 4096
 _NEEDS_RANDOM_PIECE: Final = (b"sk", b"rk", b"pypi-", b"tvly-")
 _KEY_HEAD: Final = b"PRIVATE KEY"
-_KEY_HEAD_END: Final = b" BLOCK-----"
-_HEAD_BYTES: Final = 256
-"""The head of a private key is so near before one of the first lines of the key."""
-
-_BREAKS: Final = {b"\n", b"\r", b" ", b"\\"}
-"""A line of a key follows one of these, the last before the `n` of JSON."""
-
 _LONGEST_LINE: Final = 256
-"""A line of a log that has no more than the head of a private key is shorter. In longer texts the key is a long word."""
+"""A line of a log may have no more than the head of a private key. In longer texts a line of the key follows the head."""
 
 _IDS: Final = (b"AIDA", b"AROA")
 _RANDOM_PIECE: Final = 12
 _FEWEST_LETTERS: Final = 8
 _pieces = re.compile(rb"[A-Za-z0-9]+").findall
-_key_head = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----").search
+_key_heads = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----").finditer
+_key_line = re.compile(rb"[\r\n \\-]n?[A-Za-z0-9+/]{20}").search
+_LINES_BYTES: Final = 256
+"""A line of the key is at most so far behind its head: headers of PEM and comments may come between."""
 
 
 def shown_credentials(data: bytes) -> Sequence[SecretSpan]:
     """Return the credentials in a text, which may have JSON's escapes."""
+    spans = [*_key_spans(data)] if _KEY_HEAD in data else []
     words = data.translate(_WORDS)
     at = words.find(_LONG)
-    key = _key_head(data) if len(data) <= _LONGEST_LINE and _KEY_HEAD in data else None
-    spans = [] if key is None else [SecretSpan(*key.span(), "key", key[0])]
     while at >= 0:
-        start = _token_start(data, at)
+        start = _token_start(data, at) if data[at] in _FIRST_LETTERS or data[at - 1] in _BEFORE else -1
         value = token_at(data[start : start + _MAX_BYTES]) if start >= 0 else None
         if value is not None and _is_credential(value):
             spans.append(SecretSpan(start, start + len(value), "token", value))
-        elif (
-            key is None
-            and data[at - 1 : at] in _BREAKS
-            and data.find(_KEY_HEAD, max(at - _HEAD_BYTES, 0), at + len(_KEY_HEAD)) >= 0
-        ):
-            key = _key_head(data, max(at - _HEAD_BYTES, 0), at + len(_KEY_HEAD_END))
-            if key is not None:
-                spans.append(SecretSpan(*key.span(), "key", key[0]))
         end = words.find(b" ", at)
         at = words.find(_LONG, end) if end >= 0 else -1
     return spans
+
+
+def _key_spans(data: bytes) -> Iterator[SecretSpan]:
+    """Yield the head of the first private key."""
+    for head in _key_heads(data):
+        if len(data) <= _LONGEST_LINE or _key_line(data, head.end() - 1, head.end() + _LINES_BYTES):
+            yield SecretSpan(*head.span(), "key", head[0])
+            return
 
 
 def _token_start(data: bytes, at: int) -> int:

@@ -43,7 +43,7 @@ TOKENS = (
     ("SG.", r"[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
     ("secret_", "[A-Za-z0-9]{32,}"),  # Notion
     ("hvb. hvr. hvs.", "[A-Za-z0-9_-]{20,}"),  # HashiCorp Vault
-    ("eyJ", r"[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_.-]*"),  # a JWT (RFC 7519), signed or encrypted
+    ("eyJ", r"(?<![_-]eyJ)[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_.-]*"),  # a JWT (RFC 7519), signed or encrypted
 )
 """Tokens of well-known services: how they begin, and a pattern of what follows, which sharing and findings search for in texts."""
 
