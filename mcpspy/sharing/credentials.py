@@ -8,21 +8,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from .patterns import BEGINNINGS, SecretSpan, has_digit, token_at
+from .patterns import BEGINNINGS, KEY_SIGN, LETTERS_AND_DIGITS, LongWords, SecretSpan, has_digit, token_at
 
 SHORTEST: Final = 20
 """No credential is shorter."""
 
-_WORDS: Final = bytes(97 if letter < 128 and (chr(letter).isalnum() or letter in b"_-+") else 32 for letter in range(256))
-"""Letters of long words become `a`, all others blanks: then one search finds the next long word."""
-
-_LONG: Final = b"a" * SHORTEST
+_long_words: Final = LongWords(LETTERS_AND_DIGITS + b"_-+", SHORTEST)
 _FIRST_LETTERS: Final = {beginning[0] for beginning in BEGINNINGS}
 _BEFORE: Final = b"\\."
 _DOTTED: Final = tuple(beginning for beginning in BEGINNINGS if beginning.endswith(b"."))
 _MAX_BYTES: Final = 4096
 _NEEDS_RANDOM_PIECE: Final = (b"sk", b"rk", b"pypi-", b"tvly-")
-_KEY_HEAD: Final = b"PRIVATE KEY"
 _LONGEST_LINE: Final = 256
 """A line of a log may have no more than the head of a private key. In longer texts a line of the key follows the head."""
 
@@ -38,16 +34,12 @@ _LINES_BYTES: Final = 256
 
 def shown_credentials(data: bytes) -> Sequence[SecretSpan]:
     """Return the credentials in a text, which may have JSON's escapes."""
-    spans = [*_key_spans(data)] if _KEY_HEAD in data else []
-    words = data.translate(_WORDS)
-    at = words.find(_LONG)
-    while at >= 0:
+    spans = [*_key_spans(data)] if KEY_SIGN in data else []
+    for at, _ in _long_words.spans(data):
         start = _token_start(data, at) if data[at] in _FIRST_LETTERS or data[at - 1] in _BEFORE else -1
         value = token_at(data[start : start + _MAX_BYTES]) if start >= 0 else None
         if value is not None and _is_credential(value):
             spans.append(SecretSpan(start, start + len(value), "token", value))
-        end = words.find(b" ", at)
-        at = words.find(_LONG, end) if end >= 0 else -1
     return spans
 
 

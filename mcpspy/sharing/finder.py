@@ -18,11 +18,26 @@ from .arguments import ATTACHED, LONGEST_COMMAND, announces_secret, is_attached_
 from .encodings import JSON, PERCENT, runs
 from .known import KnownValues
 from .names import SecretNames, is_scheme
-from .patterns import HINTS, PSEUDONYM, SecretSpan, assigned_spans, is_plain, may_assign, personal_spans, token_spans, url_spans
+from .patterns import (
+    KEY_SIGN,
+    LETTERS_AND_DIGITS,
+    PSEUDONYM,
+    LongWords,
+    SecretSpan,
+    assigned_spans,
+    is_plain,
+    may_assign,
+    personal_spans,
+    token_spans,
+    url_spans,
+)
 from .user_paths import MessagePaths, UserPaths
 
 Marked: TypeAlias = tuple[int, int, str, bytes]
 """The offsets of a secret, its kind, and its value: a `SecretSpan`, or a span of `capture.redaction.spans`."""
+
+MoreSecrets: TypeAlias = Callable[[bytes, bytes], Iterator[SecretSpan]]
+"""A finder of further secrets in a text, which is the value of a member of this name."""
 
 MAX_LAYERS: Final = 8
 """Depth to which texts within texts are read: JSON in base64 in JSON in JSON in a log."""
@@ -72,7 +87,7 @@ class FinderOptions:
     values: tuple[re.Pattern[str], ...] = ()
     keep: tuple[re.Pattern[str], ...] = ()
     personal: bool = False
-    more: Callable[[bytes, bytes], Iterator[SecretSpan]] | None = None
+    more: MoreSecrets | None = None
     spares_pseudonyms: bool = False
     takes_numbers: bool = False
 
@@ -88,8 +103,8 @@ class SecretFinder:
         self._kind_of_name = lru_cache(10_000)(lambda name: options.names.member(JSON.read(name)))
         self._texts: dict[tuple[bytes, bytes, int], list[Edit]] = {}
         self._takes_bare = options.takes_numbers or options.names.has_more or bool(options.values)
-        self._is_quick = not self._takes_bare and options.more is None
-        self._is_harmless = Prefilter(options.names, known, personal=options.personal)
+        self._is_quick = not options.names.has_more and not options.values
+        self._is_harmless = Prefilter(options.names, known, personal=options.personal, more=options.more)
         self.learns = False
 
     def end_learning(self) -> None:
@@ -399,17 +414,21 @@ def _matches(pattern: re.Pattern[str], data: bytes) -> Iterator[SecretSpan]:
 MAX_HARMLESS: Final = 50_000
 """So many names, words and texts are remembered; after that, new ones are looked at each time."""
 
-_SIGNS: Final = (b"=", b"@", _PSEUDONYM_START)
-"""Texts with parameters, forms, mail addresses or pseudonyms have one of these."""
+_SIGNS: Final = (b"@", _PSEUDONYM_START, KEY_SIGN, b"?base64?")
+"""Texts with mail addresses, passwords before hosts, pseudonyms, private keys or base64 of mail have one of these."""
 
-_hint = re.compile(b"|".join((*HINTS, b"basic"))).search
 _percent = re.compile(rb"%[0-9a-fA-F]{2}").search
 _names = re.compile(rb'"(?=([^"]*)"[ \t\r\n]*+:)').findall
 """The bytes between one quote and the next, before a colon: a name, wherever strings begin."""
 
-_without_names = re.compile(rb'"[\w.-]*"[ \t\r\n]*+:').sub
-_long_words = re.compile(rb"[A-Za-z0-9+/_.-]{13,}+").findall
-"""Tokens that are known by their looks are no shorter, and neither is anything that is taken for base64."""
+_options = re.compile(rb"(?<![\w-])--?[A-Za-z][\w-]*+").findall
+_whole_options = re.compile(rb'(?:\A|")(-[^"]{1,%d})(?="|\Z)' % LONGEST_NAME).findall
+_NAME_LETTERS: Final = LETTERS_AND_DIGITS + b"_.-"
+_PARAMETER_LETTERS: Final = _NAME_LETTERS + b"%[]"
+_AFTER_NAME: Final = b" \t\"'"
+
+_long_words: Final = LongWords(_NAME_LETTERS + b"+/", 13)
+"""Tokens that are known by their looks are no shorter, and neither is anything that is taken for base64 or for random."""
 
 _ESCAPED: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)++)"([ \t\r\n]*+:)?')
 """A string that has escapes. In JSON no backslash is outside of strings, so no match begins at the end of another string."""
@@ -424,15 +443,25 @@ _LONGEST: Final = 256
 class Prefilter:
     """A test of texts: true only if a `SecretFinder` that goes by names and looks alone would find nothing."""
 
-    __slots__ = ("_is_personal", "_known", "_harmless_names", "_harmless_words", "_texts")
+    __slots__ = (
+        "_is_personal",
+        "_known",
+        "_harmless_assigned",
+        "_harmless_names",
+        "_harmless_parameters",
+        "_harmless_words",
+        "_texts",
+    )
 
-    def __init__(self, names: SecretNames, known: KnownValues, *, personal: bool) -> None:
+    def __init__(self, names: SecretNames, known: KnownValues, *, personal: bool, more: MoreSecrets | None = None) -> None:
         self._is_personal = personal
         self._known = known
         self._texts: set[int] = set()
         """Hashes of texts in which nothing is secret by itself: most texts are tested twice."""
         self._harmless_names = _HarmlessWords(lambda name: names.member(name) is None and names.assigned(name) is None)
-        self._harmless_words = _HarmlessWords(_is_harmless_word)
+        self._harmless_assigned = _HarmlessWords(lambda name: names.assigned(name) is None)
+        self._harmless_parameters = _HarmlessWords(lambda name: names.parameter(name) is None)
+        self._harmless_words = _HarmlessWords(lambda word: _is_harmless_word(word, more))
 
     def __call__(self, data: bytes) -> bool:
         code = hash(data)
@@ -463,17 +492,36 @@ class Prefilter:
         small = text.lower()
         if self._is_personal and (b"/home/" in small or b"/users/" in small):
             return False
-        if _hint(small) is not None and _hint(_without_names(b"", small)) is not None:
+        if b"bearer" in small or b"basic" in small:
             return False
         names = _names(text)
         return (
             not _VALUES.intersection(names)
             and self._harmless_names.holds(names)
-            and self._harmless_words.holds(_long_words(text))
+            and self._assigns_none(text)
+            and self._harmless_words.holds(text[slice(*span)] for span in _long_words.spans(text))
             and next(password_spans(text), None) is None
             and (b"%" not in text or _percent(text) is None)
             and self._knows_none(text)
         )
+
+    def _assigns_none(self, text: bytes) -> bool:
+        """Tell whether no name before a value, as an option, a variable or a parameter, says that the value is secret."""
+        if b"-" in text and not self._harmless_assigned.holds([*_options(text), *_whole_options(text)]):
+            return False
+        if b":" in text and not self._harmless_assigned.holds(_names_before(b":", text, _NAME_LETTERS)):
+            return False
+        return b"=" not in text or (
+            self._harmless_assigned.holds(_names_before(b"=", text, _NAME_LETTERS))
+            and self._harmless_parameters.holds(_names_before(b"=", text, _PARAMETER_LETTERS))
+        )
+
+
+def _names_before(sign: bytes, text: bytes, letters: bytes) -> Iterator[bytes]:
+    """Yield what may be names before each of these signs: the letters there, before quotes and blanks."""
+    for piece in text.split(sign)[:-1]:
+        tail = piece[-LONGEST_NAME:].rstrip(_AFTER_NAME)
+        yield tail[len(tail.rstrip(letters)) :]
 
 
 def _spelled_out(data: bytes, depth: int = 0) -> list[bytes] | None:
@@ -514,5 +562,9 @@ class _HarmlessWords:
         return True
 
 
-def _is_harmless_word(word: bytes) -> bool:
-    return next(token_spans(word), None) is None and next(iter(runs(word)), None) is None
+def _is_harmless_word(word: bytes, more: MoreSecrets | None) -> bool:
+    return (
+        next(token_spans(word), None) is None
+        and next(iter(runs(word)), None) is None
+        and (more is None or next(more(word, b""), None) is None)
+    )

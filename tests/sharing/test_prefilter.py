@@ -2,7 +2,6 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from mcpspy.sharing.finder import FinderOptions, Prefilter, SecretFinder
 from mcpspy.sharing.known import KnownValues
 from mcpspy.sharing.names import SecretNames
-from mcpspy.sharing.patterns import SecretSpan
+from mcpspy.sharing.verify import random_spans
 from tests.sharing.hiding import finder, pseudonym
 
 KNOWN = b"hunter2 hunter2"
@@ -32,6 +31,7 @@ def harmless(data: bytes, *known: bytes) -> bool:
         '{"result":{"content":[{"type":"text","text":"first line\\nsecond \\"line\\", 30% off"}]}}',
         '{"result":{"content":[{"type":"text","text":"{\\"items\\": [{\\"id\\": 1}], \\"note\\": \\"a\\\\nb\\"}"}]}}',
         "a line on stderr",
+        '{"result":{"text":"the author of the keyboard: https://h/x?page=2&sort=asc, count = 3, basis -v and --all"}}',
     ],
 )
 def test_the_texts_of_most_messages_are_harmless(text: str) -> None:
@@ -61,15 +61,17 @@ def test_the_texts_of_most_messages_are_harmless(text: str) -> None:
         f"hunter2%20{KNOWN.decode()}",
         '{"a":"hunter2 hun\\u0074er2"}',
         '{"a":"redacted-0123456789ab"}',
+        '["--for/pass-word", "x"]',
     ],
 )
 def test_texts_that_may_hold_a_secret_are_not(text: str) -> None:
     assert not harmless(text.encode(), KNOWN)
 
 
-def nothing_more(data: bytes, name: bytes) -> Iterator[SecretSpan]:
-    """Find nothing: any function that looks for more has every text taken apart."""
-    return iter(())
+def taking_apart(searcher: SecretFinder) -> SecretFinder:
+    """Have a finder take every text apart."""
+    searcher._is_quick = False
+    return searcher
 
 
 PIECES = [
@@ -78,7 +80,9 @@ PIECES = [
     "C:\\Users\\Bob", "ghp_0123456789abcdefghij", "eyJhbGciOiJI.eyJzdWIi.c2ln",
     "Bearer abcdefgh1", "basic", "redacted-0123456789ab", "https://u:p@h/",
     "notifications/initialized", b64encode(b'{"password": "x"}').decode(), b64encode(b"hunter2 hunter2").decode().rstrip("="),
-    "%68unter2%20hunter2", "%7B", '"', '":', '": "', '","', "{", "}", "[", "]", ":", "=", "?", "&", "\\", "\\n", "\\u0070", "\n", " ",
+    "%68unter2%20hunter2", "%7B", '"', '":', '": "', '","', "{", "}", "[", "]", ":", "=", "--pat", "-token",
+    "author=", "auth=", "key: ",
+    "q0Z8xT4mN2vB6wR1yU7k", "?", "&", "\\", "\\n", "\\u0070", "\n", " ",
     "ü", "--secret ", "1",
 ]  # fmt: skip
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=4).map("".join)
@@ -90,10 +94,13 @@ VALUES = st.recursive(
 PAYLOADS = VALUES.map(json.dumps) | VALUES.map(lambda value: json.dumps(value)[:-2]) | st.lists(TEXTS, max_size=6).map("".join)
 
 
-@given(st.lists(PAYLOADS, min_size=1, max_size=2), st.sampled_from([True, False]))
-def test_every_text_is_edited_as_if_it_were_taken_apart(texts: list[str], is_personal: object) -> None:
-    quick = finder(KNOWN, b"4711471147", personal=is_personal)
-    close = finder(KNOWN, b"4711471147", personal=is_personal, more=nothing_more)
+OPTIONS = [{"personal": True}, {"personal": False}, {"more": random_spans, "spares_pseudonyms": True, "takes_numbers": True}]
+
+
+@given(st.lists(PAYLOADS, min_size=1, max_size=2), st.sampled_from(OPTIONS))
+def test_every_text_is_edited_as_if_it_were_taken_apart(texts: list[str], options: dict[str, object]) -> None:
+    quick = finder(KNOWN, b"4711471147", **options)
+    close = taking_apart(finder(KNOWN, b"4711471147", **options))
     for data in map(str.encode, (*texts, *texts)):  # a text is remembered after the first time
         assert quick.payload_edits(data) == close.payload_edits(data)
 
@@ -113,9 +120,10 @@ def test_a_text_with_a_value_that_became_known_is_not_harmless_any_more() -> Non
 @settings(max_examples=30)
 def test_the_same_is_learned_as_if_it_were_taken_apart(texts: list[str]) -> None:
     edits = []
-    for more in (None, nothing_more):
+    for is_quick in (True, False):
         known = KnownValues(pseudonym)
-        searcher = SecretFinder(FinderOptions(pseudonym=pseudonym, more=more), known)
+        searcher = SecretFinder(FinderOptions(pseudonym=pseudonym), known)
+        searcher = searcher if is_quick else taking_apart(searcher)
         searcher.learns = True
         for text in (*texts, '{"method":"hunter2/list"}', '{"password":"hunter2/list"}'):
             searcher.payload_edits(text.encode())
