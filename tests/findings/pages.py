@@ -20,8 +20,8 @@ SUBJECTS: Final = {
     ),
     Family.TRUST: "What a server hides from the user, shows that it should not, or has changed since somebody accepted it.",
     Family.MODEL: (
-        "What happens between a model and the servers: the tools that its prompts offer, the tools that it uses, "
-        "and their results."
+        "What happens between a model and the servers:\n"
+        "the tools that its prompts offer, the tools that it uses, and their results."
     ),
     Family.CAPTURE: "Records that a capture lacks.",
 }
@@ -41,16 +41,19 @@ Where records are missing, nobody is blamed for what was not seen.
 ## How to read the examples
 
 Each rule has an example with the problem, and the same traffic without it.
-In them `→` is sent by the client, `←` by the server, `!` is what the server writes to stderr, and `·` is anything else that happens.
+In them `→` is sent by the client, `←` by the server, `!` is what the server writes to stderr,
+and `·` is anything else that happens.
 
 - `…` at the end of a line means that it has no line feed.
-- `tools/call 7 {…}` stands for a request with the id 7 and these params, `result 7 {…}` and `error 7 -32602 …` for its response.
+- `tools/call 7 {…}` stands for a request with the id 7 and these params,
+  `result 7 {…}` and `error 7 -32602 …` for its response.
 - `handshake 2025-11-25, client: roots, server: tools` stands for initialize with these capabilities, its response and
   notifications/initialized.
 - After `revision 2026-07-28` each request names that revision in its `_meta`.
-- `⇒` is sent to a model's API and `⇐` by it: `asks` is a prompt with a turn of the user, and with the tools that it `offers` from
-  there on; `uses c1 forecast {…}` is an answer that asks for a tool, `says` an answer in words, and `returns c1 …` the prompt
-  that tells the result.
+- `⇒` is sent to a model's API and `⇐` by it:
+  `asks` is a prompt with a turn of the user, and with the tools that it `offers` from there on;
+  `uses c1 forecast {…}` is an answer that asks for a tool, `says` an answer in words,
+  and `returns c1 …` the prompt that tells the result.
 
 The examples are captures in `tests/findings/`: the tests check that a rule finds its example and nothing in the other.
 

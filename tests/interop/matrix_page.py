@@ -9,14 +9,17 @@ from tests.interop.matrix import CAPTURES, HTTP_STORIES, LEFT_OUT, OWN_STEPS, RE
 HEAD = """\
 # What replays what
 
-Each [capture](../captures/README.md) of a session that ended well, played both ways by the tests of the project. This page is made of
-what they do, and one of them fails where it is not current (`MCPSPY_WRITE_DOCS=1 pytest tests/interop/test_matrix_page.py`).
+Each [capture](../captures/README.md) of a session that ended well, played both ways by the tests of the project.
+This page is made of what they do, and one of them fails where it is not current
+(`MCPSPY_WRITE_DOCS=1 pytest tests/interop/test_matrix_page.py`).
 
-- **Served by [`mcpspy mock`](mock.md)** over each transport to the client that recorded it: ✓ says that the client asked the same and
-  got the same: every answer and error, as much progress, the same questions from the server, the same news. Over the one on which
-  it was recorded, if that was HTTP, methods, paths, statuses, content types, challenges and redirections are the same too.
-- **Played by [`mcpspy replay`](replay.md)** to the server that made it: ✓ says that all was asked again and that nothing differs,
-  beyond what [comparing](diff.md) leaves out anyway.
+- **Served by [`mcpspy mock`](mock.md)** over each transport to the client that recorded it:
+  ✓ says that the client asked the same and got the same: every answer and error, as much progress,
+  the same requests of the server, the same news.
+  Over the one on which it was recorded, if that was HTTP, methods, paths, statuses, content types, challenges
+  and redirections are the same too.
+- **Played by [`mcpspy replay`](replay.md)** to the server that made it:
+  ✓ says that all was asked again and that nothing differs, beyond what [comparing](diff.md) leaves out anyway.
 """
 
 OTHER_CLIENT = "by the SDK's plain client: the one that recorded it speaks Streamable HTTP alone"
