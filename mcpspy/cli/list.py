@@ -22,7 +22,7 @@ OVERVIEW_RECORDINGS = 3
 
 
 @click.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document (docs/json.md).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md).")
 @click.option("--all", "everything", is_flag=True, help=f"List all recordings, not only the newest {SHOWN_RECORDINGS}.")
 @since_option
 def command(*, as_json: bool, everything: bool, since: Since | None) -> None:

@@ -12,7 +12,7 @@ from stat import S_ISCHR
 from .. import __version__
 from ..capture.file.format import header_line
 from ..capture.file.writer import Writer
-from ..capture.store.folder import captures_folder, create
+from ..capture.store.folder import boot_id, captures_folder, create
 from ..live.stdio.process import process
 from ..records import Header
 
@@ -109,7 +109,7 @@ def _header(start: CaptureStart, tapped: dict[str, Any]) -> Header:
         capture_id=os.urandom(8).hex(),
         wall_ns=start.wall_ns,
         monotonic_ns=start.begin_ns,
-        boot_id=_boot_id(),
+        boot_id=boot_id(),
         pid=os.getpid(),
         start=own.start if own else 0,
         parent={"pid": parent_pid, "name": parent.name if parent else "", "start": parent.start if parent else 0},
@@ -129,14 +129,6 @@ def _is_a_stream_of_ours(path: str) -> bool:
         return False
     ours = (own for own in range(3) if os.path.samestat(named, os.fstat(own)))
     return any(os.isatty(own) or not S_ISCHR(named.st_mode) for own in ours)
-
-
-def _boot_id() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
 
 
 def _cwd() -> str:

@@ -39,7 +39,7 @@ MAX_LISTED = 20
 )
 @click.option("--dry-run", is_flag=True, help="List what would be deleted, and delete nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json_", is_flag=True, help="Print one JSON document (docs/json.md).")
+@click.option("--json", "as_json_", is_flag=True, help="Print JSON for programs (docs/json.md).")
 def command(
     *,
     age_ns: int | None,

@@ -19,7 +19,7 @@ EXIT_STATUS = {Status.INTACT: 0, Status.INCOMPLETE: 1, Status.DAMAGED: 3}
 @click.command("verify")
 @click.argument("capture", default="@")
 @click.option("--repair", "out", metavar="OUT", help="Copy what can be read to the new file OUT; CAPTURE is not changed.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document (docs/json.md).")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md).")
 def command(*, capture: str, out: str | None, as_json: bool) -> int:
     """Check whether a capture is intact, and if not, show what is lost and where.
 

@@ -113,7 +113,7 @@ async function fetched(path) {
 // On a live page: the rows that contain a text, as the server found them.
 const holders = new Map();
 
-// Tell whether a payload of the row contains `text`, in lower case: in its own text, or in the prompt that it continues.
+// Return whether a payload of the row contains `text`, in lower case: in its own text, or in the prompt that it continues.
 function payloadHolds(row, text) {
   if (isLive) return Boolean(holders.get(text)?.has(row.row));
   if (sought.text !== text) sought = { text, found: new Map() };

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from .entry import ConfigEntry, EntryLayout, EntryState, Path, Syntax, entries
 from .ports import ReservedPort
 from .spans import ConfigEdit, Member, Unreadable, Value, edited, unreadable
+from .toml import match_end
 from .wrapping import (
     FRAGMENT,
     LOCAL_ORIGIN,
@@ -145,7 +146,7 @@ def _next_item_at(text: str, end: int) -> int:
 def _new_args(text: str, entry: ConfigEntry, command: Member, front: str) -> tuple[int, str]:
     """Write a list of arguments for an entry without one. Returns its position and its text."""
     if entry.layout is EntryLayout.LINES:
-        line_end = _match_end(LINE_REST, text, command.value.end)
+        line_end = match_end(LINE_REST, text, command.value.end)
         newline = NEWLINE.match(text, line_end) or NEWLINE.search(text)
         indent = text[: command.start].rpartition("\n")[2]
         indent = indent if indent.isspace() else ""
@@ -169,11 +170,6 @@ def _whole_member(text: str, entry: ConfigEntry, member: Member) -> tuple[int, i
         return None
     end = entry.members[index - 1].value.end
     return (end, member.value.end) if BETWEEN.fullmatch(text, end, member.start) else None
-
-
-def _match_end(pattern: re.Pattern[str], text: str, at: int) -> int:
-    match = pattern.match(text, at)
-    return match.end() if match else at
 
 
 # --- URLs ---

@@ -39,12 +39,12 @@ def lines(text: str) -> list[TomlLine]:
     read: list[TomlLine] = []
     table: Path | None = ()
     arrays: set[Path] = set()
-    at = _end(BLANK, text, begin)
+    at = match_end(BLANK, text, begin)
     while at < len(text):
         if text[at] == "[":
             many = text.startswith("[[", at)
-            path, _, at = _key(text, _end(SPACE, text, at + 1 + many))
-            at = _end(SPACE, text, at) + 1 + many
+            path, _, at = _key(text, match_end(SPACE, text, at + 1 + many))
+            at = match_end(SPACE, text, at) + 1 + many
             if many:
                 arrays.add(path)
             table = None if any(path[:n] in arrays for n in range(1, len(path) + 1)) else path
@@ -53,7 +53,7 @@ def lines(text: str) -> list[TomlLine]:
             if table is not None:
                 read.append(TomlLine(path=table + path, member=member))
             at = member.value.end
-        at = _end(BLANK, text, at)
+        at = match_end(BLANK, text, at)
     return read
 
 
@@ -64,7 +64,8 @@ def _validate(text: str) -> None:
         raise Unreadable(str(error)) from error
 
 
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+def match_end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Return where a match at `at` ends; `at` if there is none."""
     match = pattern.match(text, at)
     return match.end() if match else at
 
@@ -79,18 +80,18 @@ def _key(text: str, at: int) -> tuple[Path, int, int]:
             parts.append(value.string)
             at = value.end
         else:
-            at = _end(BARE, text, at)
+            at = match_end(BARE, text, at)
             parts.append(text[last:at])
-        dot = _end(SPACE, text, at)
+        dot = match_end(SPACE, text, at)
         if not text.startswith(".", dot):
             return tuple(parts), last, at
-        at = _end(SPACE, text, dot + 1)
+        at = match_end(SPACE, text, dot + 1)
 
 
 def _member(text: str, start: int) -> tuple[Member, Path]:
     path, last, end = _key(text, start)
-    equals = _end(SPACE, text, end)
-    value = _value(text, _end(SPACE, text, equals + 1))
+    equals = match_end(SPACE, text, end)
+    value = _value(text, match_end(SPACE, text, equals + 1))
     return Member(key=path[-1], start=start, value=value, before=text[start:last]), path
 
 
@@ -102,7 +103,7 @@ def _value(text: str, at: int) -> Value:
         return _array(text, at)
     if sign == "{":
         return _braces(text, at)
-    end = _end(OTHER, text, at)
+    end = match_end(OTHER, text, at)
     return Value(start=at, end=at + len(text[at:end].rstrip()), kind="other")
 
 
@@ -117,7 +118,7 @@ def _string(text: str, at: int) -> Value:
 
 def _array(text: str, start: int) -> Value:
     items: list[Value] = []
-    at = _end(BLANK, text, start + 1)
+    at = match_end(BLANK, text, start + 1)
     while text[at] != "]":
         items.append(_value(text, at))
         at = _after(text, items[-1].end)
@@ -126,7 +127,7 @@ def _array(text: str, start: int) -> Value:
 
 def _braces(text: str, start: int) -> Value:
     members: list[Member] = []
-    at = _end(BLANK, text, start + 1)
+    at = match_end(BLANK, text, start + 1)
     while text[at] != "}":
         member, path = _member(text, at)
         members.append(nested(member, path))
@@ -143,5 +144,5 @@ def nested(member: Member, path: Path) -> Member:
 
 
 def _after(text: str, end: int) -> int:
-    at = _end(BLANK, text, end)
-    return _end(BLANK, text, at + 1) if text[at] == "," else at
+    at = match_end(BLANK, text, end)
+    return match_end(BLANK, text, at + 1) if text[at] == "," else at

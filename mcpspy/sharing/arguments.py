@@ -36,7 +36,7 @@ _is_mixed = re.compile(rb"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[^=:/\\(){}<>]{6,}").
 
 
 def announces_secret(argument: bytes, is_secret: Callable[[bytes], bool]) -> bool:
-    """Tell whether the next argument is a secret: after an option without a value, whose name `is_secret`."""
+    """Return whether the next argument is a secret: after an option without a value, whose name `is_secret`."""
     return argument.startswith(b"-") and b"=" not in argument and is_secret(argument)
 
 
@@ -54,7 +54,7 @@ def secret_start(argument: bytes, before: bytes, is_secret: Callable[[bytes], bo
 
 
 def is_attached_password(argument: bytes, before: bytes) -> bool:
-    """Tell whether an argument is `-pSECRET`: `before` names a program that takes it so, or it looks like a password."""
+    """Return whether an argument is `-pSECRET`: `before` names a program that takes it so, or it looks like a password."""
     value = argument[ATTACHED:]
     if not argument.startswith(b"-p") or not value or b" " in value:
         return False

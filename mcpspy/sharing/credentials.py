@@ -66,7 +66,7 @@ def _token_start(data: bytes, at: int) -> int:
 
 
 def _is_credential(value: bytes) -> bool:
-    """Tell whether a token gives access to something, as far as its looks tell."""
+    """Return whether a token gives access to something, as far as its looks tell."""
     if value.startswith(_IDS) or b"EXAMPLE" in value.upper() or len(set(value)) < _FEWEST_LETTERS:
         return False
     if value.startswith(_NEEDS_RANDOM_PIECE):

@@ -50,12 +50,12 @@ _Joined: TypeAlias = dict[_Key, dict[Hashable, list[_Piece]]]
 
 
 def may_have_pieces(event: bytes) -> bool:
-    """Tell whether an event, or a part of one, may have a piece of a text."""
+    """Return whether an event, or a part of one, may have a piece of a text."""
     return any(sign in event for sign in _SIGNS)
 
 
 def has_pieces(event: bytes) -> bool:
-    """Tell whether an event, or a part of one, has a piece of a text."""
+    """Return whether an event, or a part of one, has a piece of a text."""
     if not may_have_pieces(event):
         return False
     joined: _Joined = {}

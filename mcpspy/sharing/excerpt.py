@@ -54,7 +54,7 @@ class Excerpt:
             self._others.update(self._parts.pop(record.stream, ()))
 
     def keeps(self, record: Record) -> bool:
-        """Tell whether a record belongs to the chosen rows, or is one that every capture has."""
+        """Return whether a record belongs to the chosen rows, or is one that every capture has."""
         match record:
             case Header() | Spawn() | Exit() | End():
                 return True
@@ -72,7 +72,7 @@ class Excerpt:
         return False
 
     def _is_bare(self, frame: Frame) -> bool:
-        """Tell whether a frame of a chosen stream has no message: an event without data, or one that names the endpoint."""
+        """Return whether a frame of a chosen stream has no message: an event without data, or one that names the endpoint."""
         if frame.number in self._others or frame.stream not in self._streams or frame.part:
             return False
         if frame.stream in self._events:
@@ -102,7 +102,7 @@ class Excerpt:
 
 
 def _opens(row: Row) -> bool:
-    """Tell whether a row belongs to a handshake."""
+    """Return whether a row belongs to a handshake."""
     return (isinstance(row, Exchange) and row.method in OPENINGS) or (
         isinstance(row, UnpairedMessage) and row.message.method == INITIALIZED
     )

@@ -119,11 +119,11 @@ class SecretFinder:
         self._texts.clear()
 
     def is_secret(self, name: bytes) -> bool:
-        """Tell whether a member of this name holds a secret."""
+        """Return whether a member of this name holds a secret."""
         return self._member(name) is not None
 
     def is_secret_option(self, name: bytes) -> bool:
-        """Tell whether an option of this name has a secret for its value."""
+        """Return whether an option of this name has a secret for its value."""
         return self._assigned_kind(name) is not None
 
     def payload_edits(self, data: bytes) -> list[Edit]:
@@ -485,7 +485,7 @@ class Prefilter:
         return next(self._known.edits(text), None) is None
 
     def _has_none(self, text: bytes) -> bool:
-        """Tell whether nothing in a text without escapes is secret by its name, by its looks, or as a known value."""
+        """Return whether nothing in a text without escapes is secret by its name, by its looks, or as a known value."""
         for sign in _SIGNS:
             if sign in text:
                 return False
@@ -506,7 +506,7 @@ class Prefilter:
         )
 
     def _assigns_none(self, text: bytes) -> bool:
-        """Tell whether no name before a value, as an option, a variable or a parameter, says that the value is secret."""
+        """Return whether no name before a value, as an option, a variable or a parameter, says that the value is secret."""
         if b"-" in text and not self._harmless_assigned.holds([*_options(text), *_whole_options(text)]):
             return False
         if b":" in text and not self._harmless_assigned.holds(_names_before(b":", text, _NAME_LETTERS)):
@@ -552,7 +552,7 @@ class _HarmlessWords:
         self._known: set[bytes] = set()
 
     def holds(self, words: Iterable[bytes]) -> bool:
-        """Tell whether all of these are harmless."""
+        """Return whether all of these are harmless."""
         new = set(words) - self._known
         for word in new:
             if not self._is_harmless(word):

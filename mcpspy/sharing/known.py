@@ -30,7 +30,7 @@ _MAX_BASE64: Final = 12
 
 
 def is_telling(value: bytes) -> bool:
-    """Tell whether a value differs from ordinary words wherever it is."""
+    """Return whether a value differs from ordinary words wherever it is."""
     if len(value) < SHORTEST:
         return False
     if len(value) >= ENOUGH:
@@ -136,7 +136,7 @@ class KnownValues:
 
 
 def _stands_alone(data: bytes, start: int, end: int) -> bool:
-    """Tell whether a short value is no part of a longer word."""
+    """Return whether a short value is no part of a longer word."""
     if end - start >= SHORTEST_INSIDE:
         return True
     before = start and data[start] in _WORD and data[start - 1] in _WORD

@@ -31,7 +31,7 @@ class SecretNames:
         return bool(self._more)
 
     def is_wanted(self, name: bytes) -> bool:
-        """Tell whether the user gave this name: then values that are no strings are secrets too."""
+        """Return whether the user gave this name: then values that are no strings are secrets too."""
         return bool(self._more) and _squashed(_text(name)) in self._more
 
     def _member(self, name: bytes) -> str | None:
@@ -53,12 +53,12 @@ class SecretNames:
 
 
 def is_scheme(word: bytes) -> bool:
-    """Tell whether a word comes before a credential without being part of it: `Bearer`."""
+    """Return whether a word comes before a credential without being part of it: `Bearer`."""
     return word.lower().decode("latin-1") in SCHEMES
 
 
 def _is_field(name: str) -> bool:
-    """Tell whether a name before a value is more likely that of a header field than of anything else."""
+    """Return whether a name before a value is more likely that of a header field than of anything else."""
     return "-" in name and (name[:2] in ("X-", "x-") or kind_of(name) is not None)
 
 

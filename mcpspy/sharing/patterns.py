@@ -21,7 +21,7 @@ _plain = re.compile(
 
 
 def is_plain(data: bytes) -> bool:
-    """Tell whether a text is so plain that no pattern matches in it: a short word, or words without digits and signs.
+    """Return whether a text is so plain that no pattern matches in it: a short word, or words without digits and signs.
 
     Most texts in JSON are, and this takes a tenth of the time of all patterns.
     """
@@ -98,7 +98,7 @@ def token_at(data: bytes) -> bytes | None:
 
 
 def has_digit(value: bytes) -> bool:
-    """Tell whether a value has a digit, as nearly all random values and hardly any words have."""
+    """Return whether a value has a digit, as nearly all random values and hardly any words have."""
     return _digit(value) is not None
 
 
@@ -113,7 +113,7 @@ HINTS: Final = (
 
 
 def may_assign(data: bytes) -> bool:
-    """Tell whether a text may have the name of a secret before a value, apart from names that the user gives."""
+    """Return whether a text may have the name of a secret before a value, apart from names that the user gives."""
     if b"=" not in data and b":" not in data and b"--" not in data:
         return False
     small = data.lower()
@@ -202,7 +202,7 @@ _ENOUGH: Final = 20
 
 
 def looks_random(value: bytes) -> bool:
-    """Tell whether a value is more likely a secret than a word: by a digit, a sign, or its length."""
+    """Return whether a value is more likely a secret than a word: by a digit, a sign, or its length."""
     return has_digit(value) or len(value) >= _ENOUGH or any(letter in b"!#$%^*+@~" for letter in value)
 
 

@@ -47,7 +47,7 @@ class Reassembly:
         self._joined.add(stream)
 
     def is_joined(self, stream: int) -> bool:
-        """Tell whether all frames of this stream are parts of one."""
+        """Return whether all frames of this stream are parts of one."""
         return stream in self._joined
 
     def feed(self, record: Record) -> list[Ready]:

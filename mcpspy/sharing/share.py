@@ -64,10 +64,10 @@ class TextFinder(Protocol):
         """Add an edit of the beginning of a secret at the end of a text."""
 
     def is_secret(self, name: bytes) -> bool:
-        """Tell whether a member of this name holds a secret."""
+        """Return whether a member of this name holds a secret."""
 
     def is_secret_option(self, name: bytes) -> bool:
-        """Tell whether an option of this name has a secret for its value."""
+        """Return whether an option of this name has a secret for its value."""
 
 
 class Sharing:

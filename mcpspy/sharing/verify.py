@@ -154,11 +154,11 @@ class _LeakNotes:
         return []
 
     def is_secret(self, name: bytes) -> bool:
-        """Tell whether a member of this name holds a secret."""
+        """Return whether a member of this name holds a secret."""
         return self._finder.is_secret(name)
 
     def is_secret_option(self, name: bytes) -> bool:
-        """Tell whether an option of this name has a secret for its value."""
+        """Return whether an option of this name has a secret for its value."""
         return self._finder.is_secret_option(name)
 
     def _note(self, value: bytes, kind: str, path: str = "") -> None:
@@ -319,7 +319,7 @@ def bits(word: bytes) -> float:
 
 
 def _is_random(word: bytes) -> bool:
-    """Tell whether a word looks random: an id in hex, or a mixture of letters and digits."""
+    """Return whether a word looks random: an id in hex, or a mixture of letters and digits."""
     if _uuid(word) or _hex(word):
         return bits(word) >= _MIN_HEX_BITS
     return bits(word) >= MIN_BITS and sum(1 for _ in _turns.finditer(word)) / len(word) >= MIN_CHANGES

@@ -44,7 +44,7 @@ def tool_calls(transcript: Transcript) -> list[tuple[str, dict[str, Any]]]:
 
 
 def has_refusals(transcript: Transcript) -> bool:
-    """Tell whether a server refused a request over HTTP, as one that wants a login does: a mock that listens can play that."""
+    """Return whether a server refused a request over HTTP, as one that wants a login does: a mock that listens can play that."""
     return any(
         transaction.status in CLIENT_ERRORS for capture in transcript.captures for transaction in capture.transactions.values()
     )

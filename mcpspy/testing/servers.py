@@ -42,7 +42,7 @@ RealServer = Sequence[str] | str
 
 
 def is_ci(environment: Mapping[str, str]) -> bool:
-    """Tell whether this is a CI environment, where nothing is recorded by accident."""
+    """Return whether this is a CI environment, where nothing is recorded by accident."""
     return environment.get("CI", "").lower() not in ("", "0", "false")
 
 

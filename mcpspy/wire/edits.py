@@ -119,7 +119,7 @@ def with_values(payload: bytes, edits: Iterable[ValueEdit]) -> bytes:
 
 
 def has_value(payload: bytes, steps: Sequence[str | int]) -> bool:
-    """Tell whether there is a value at this path."""
+    """Return whether there is a value at this path."""
     return span_at(payload, steps) is not None
 
 

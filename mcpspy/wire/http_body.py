@@ -97,7 +97,7 @@ class ChunkSizes:
         return not self._sizes
 
     def take_each(self, lengths: list[int]) -> bool:
-        """Tell whether parts of these lengths, one after the other, came in one chunk each. If so, take them."""
+        """Return whether parts of these lengths, one after the other, came in one chunk each. If so, take them."""
         sizes = self._sizes
         if self._taken or lengths != list(islice(sizes, len(lengths))):
             return False

@@ -195,7 +195,7 @@ def response_objection(begun: bytes) -> str:
 
 
 def has_bare_lf(data: bytes | bytearray, begin: int = 0) -> bool:
-    """Tell whether an LF at `begin` or after it does not follow a CR."""
+    """Return whether an LF at `begin` or after it does not follow a CR."""
     return data.count(b"\n", begin) != data.count(b"\r\n", max(begin - 1, 0))
 
 
@@ -226,6 +226,6 @@ def _named(raw: bytes, error: HttpParserError) -> str:
 
 
 def _ends_in_chunked(raw: bytes) -> bool:
-    """Tell whether chunked is the last transfer coding and only there, after known ones (RFC 9112, sections 6.1 and 7.1)."""
+    """Return whether chunked is the last transfer coding and only there, after known ones (RFC 9112, sections 6.1 and 7.1)."""
     *others, last = [coding.strip(b" \t") for coding in b",".join(values(raw, b"transfer-encoding")).lower().split(b",")]
     return last == b"chunked" and _CODINGS.issuperset(others)

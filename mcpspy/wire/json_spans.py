@@ -61,7 +61,7 @@ def items(value: bytes) -> list[Slice]:
 
 
 def is_json(value: Slice) -> bool:
-    """Tell whether this is one JSON value for the fast reader, which takes no NaN and does not check strings for UTF-8."""
+    """Return whether this is one JSON value for the fast reader, which takes no NaN and does not check strings for UTF-8."""
     try:
         _fast_value(value)
     except UNREADABLE:
@@ -216,7 +216,7 @@ _begins = re.compile(rb"(?:\xef\xbb\xbf)?\s*+[\[{]").match
 
 
 def looks_like_json(data: bytes) -> bool:
-    """Tell whether these bytes begin as an object or an array does."""
+    """Return whether these bytes begin as an object or an array does."""
     return _begins(data) is not None
 
 

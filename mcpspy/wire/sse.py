@@ -93,7 +93,7 @@ class SseEvents:
         self.is_part = False
 
     def _may_end(self, data: bytes) -> bool:
-        """Tell whether `data` may hold, or complete, the end of an event."""
+        """Return whether `data` may hold, or complete, the end of an event."""
         tail = self._tail
         if not tail or tail == b"\r" or tail[-2:] == b"\n\r" or tail[-1:] + data[:1] in _JUNCTIONS:
             return True
@@ -122,7 +122,7 @@ class SseEvents:
 
 
 def is_one_event(data: bytes) -> bool:
-    """Tell whether this is one event and nothing else, with one kind of line ends, as nearly every read is."""
+    """Return whether this is one event and nothing else, with one kind of line ends, as nearly every read is."""
     if data.endswith(b"\n\n"):
         return data[0] != _LF and data.find(b"\n\n") == len(data) - 2 and b"\r" not in data
     if data.endswith(b"\r\n\r\n"):

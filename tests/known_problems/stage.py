@@ -264,5 +264,5 @@ def holds(words: bytes, stream: int | None = None) -> Callable[[Record], bool]:
 
 
 def leaves(record: Record) -> bool:
-    """Tell whether the client closes the server's input here."""
+    """Return whether the client closes the server's input here."""
     return isinstance(record, Close) and record.stream == 0

@@ -115,7 +115,7 @@ def crowd(client: Caller) -> None:
 
 
 def ends(record: Record) -> bool:
-    """Tell whether a stream breaks off here."""
+    """Return whether a stream breaks off here."""
     return isinstance(record, Close) and record.how != "eof"
 
 

@@ -63,7 +63,7 @@ asks = holds(b'"s1"', 1)
 
 
 def is_asked() -> bool:
-    """Tell whether the server has asked its question."""
+    """Return whether the server has asked its question."""
     return any(asks(record) for capture in captures() for record in mcpspy.read(capture))
 
 
@@ -108,7 +108,7 @@ def hear_endpoint(client: Caller) -> None:
 
 
 def hangs_up(record: Record) -> bool:
-    """Tell whether a stream ends here too early."""
+    """Return whether a stream ends here too early."""
     return isinstance(record, Close) and record.how != "eof"
 
 

@@ -34,7 +34,7 @@ ENDINGS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 
 def is_listening(url: str) -> bool:
-    """Tell whether somebody accepts connections there."""
+    """Return whether somebody accepts connections there."""
     host, port = re.findall(r"//([\d.]+):(\d+)/", url)[0]
     with socket.socket() as client:
         return client.connect_ex((host, int(port))) == 0

@@ -58,7 +58,7 @@ def read(path: str | PathLike[str]) -> Iterator[Record]:
 
 
 def seal_holds(line: bytes) -> bool | None:
-    """Tell whether `line` (without its newline) matches its CRC; None if it has none: it was edited by hand."""
+    """Return whether `line` (without its newline) matches its CRC; None if it has none: it was edited by hand."""
     if line[-_CRC_BYTES:-10] != _CRC_MEMBER:
         return None
     return line[-10:-2] == b"%08x" % crc32(memoryview(line)[:-_CRC_BYTES])
@@ -244,7 +244,7 @@ _NOT_A_CAPTURE = "this is not an mcpspy capture; captures are made by mcpspy run
 
 
 def _is_whole(line: bytes) -> bool:
-    """Tell whether a line is a complete JSON object: a line that lost its beginning or its end is none."""
+    """Return whether a line is a complete JSON object: a line that lost its beginning or its end is none."""
     try:
         _object(line)
     except (ValueError, RecursionError):

@@ -80,7 +80,7 @@ def password_starts(arguments: list[str]) -> dict[int, int]:
 
 
 def is_option(text: str) -> bool:
-    """Tell whether a text is no value of the option before it. A secret may begin with one hyphen, and is longer than `-v`."""
+    """Return whether a text is no value of the option before it. A secret may begin with one hyphen, and is longer than `-v`."""
     return text.startswith("--") or (text.startswith("-") and len(text) == len("-v"))
 
 

@@ -162,12 +162,12 @@ def kind_of_field(name: str) -> Kind | None:
 
 
 def is_public_field(name: str) -> bool:
-    """Tell whether a header field carries no secret, whatever its name and its value look like; or the session id of MCP."""
+    """Return whether a header field carries no secret, whatever its name and its value look like; or the session id of MCP."""
     return name.lower().startswith(_PUBLIC_BEGINNINGS) or name.lower() in _PUBLIC_FIELDS
 
 
 def is_credential(value: str) -> bool:
-    """Tell whether a value is secret under any name: by a scheme with one word after it, or as a well-known service's token."""
+    """Return whether a value is secret under any name: by a scheme with one word after it, or as a well-known service's token."""
     scheme, blank, secret = value.partition(" ")
     if blank and scheme.lower() in SCHEMES:
         secret = secret.strip()
@@ -195,17 +195,17 @@ def kind_of_option(name: str) -> Kind | None:
 
 
 def is_oauth_member(name: str) -> bool:
-    """Tell whether this is a secret member of OAuth's JSON bodies, in any spelling: `access_token`, `accessToken`."""
+    """Return whether this is a secret member of OAuth's JSON bodies, in any spelling: `access_token`, `accessToken`."""
     return kind_of(name) is not None or name.replace("_", "").lower() in _MEMBERS
 
 
 def is_oauth_path(path: str) -> bool:
-    """Tell whether an authorization server's endpoint may have this path, by the words of its segments: `/api/oauth.v2.access`."""
+    """Return whether an authorization server's endpoint may have this path, by the words of its segments: `/api/oauth.v2.access`."""
     return any(word in _PATH_WORDS or word.endswith(_PATH_ENDS) for word in map(_bare, _words(path)))
 
 
 def is_identifier(segment: bytes) -> bool:
-    """Tell whether a path's segment looks like a key or a session id: a UUID, or at least 32 letters and digits.
+    """Return whether a path's segment looks like a key or a session id: a UUID, or at least 32 letters and digits.
 
     Services put them there (`/mcp/s/KEY/sse`, `/messages/UUID`), and whoever knows the address has access.
     """
@@ -218,7 +218,7 @@ def is_identifier(segment: bytes) -> bool:
 
 
 def _ends_in_key(name: str) -> bool:
-    """Tell whether a name means a key of something, as `OPENAI_KEY`, `x-functions-key`, `mapKey`; a plain `key` may be anything."""
+    """Return whether a name means a key of something, as `OPENAI_KEY`, `x-functions-key`, `mapKey`; a plain `key` may be anything."""
     return name.lower().endswith(("_key", "-key")) or (name.endswith("Key") and name != "Key")
 
 

@@ -223,12 +223,12 @@ def _text(data: bytes) -> str:
 
 
 def _is_name(text: str) -> bool:
-    """Tell whether a text may name an option, a variable or a header field; a quote or hyphens may come before the name."""
+    """Return whether a text may name an option, a variable or a header field; a quote or hyphens may come before the name."""
     return text.lstrip("-'\"").replace("-", "").replace("_", "").replace(".", "").isalnum()
 
 
 def _is_secret_field(name: str, value: str) -> bool:
-    """Tell whether this is a secret header field. Only the blank or the `X-` tells it from a name and a tag, as in `auth-proxy:2`."""
+    """Return whether this is a secret header field. Only the blank or `X-` tells it from a name and a tag, as in `auth-proxy:2`."""
     is_field = value.startswith(" ") or name[:2] in ("X-", "x-")
     return kind_of(name) is not None or (is_field and kind_of_field(name) is not None)
 

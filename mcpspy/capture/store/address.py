@@ -152,7 +152,7 @@ def _newest(candidates: list[CatalogEntry]) -> CatalogEntry:
 
 
 def _was_dropped(capture: CatalogEntry) -> bool:
-    """Tell whether the client ended the server by a signal, or within a moment and before the server had said anything."""
+    """Return whether the client ended the server by a signal, or within a moment and before the server had said anything."""
     if capture.live:
         return False
     why = "SIGKILL" if capture.end is None else capture.end.why

@@ -185,7 +185,7 @@ def count(capture: CatalogEntry) -> Count:
 
 
 def has_message(capture: CatalogEntry) -> bool:
-    """Tell whether a capture has a message: a server that nobody spoke to does not make a recording the newest."""
+    """Return whether a capture has a message: a server that nobody spoke to does not make a recording the newest."""
     if capture.end:
         return capture.end.messages > 0
     silent = set()
@@ -244,7 +244,7 @@ def _with_models(recording: Recording, models: Iterable[CatalogEntry]) -> Record
 
 
 def _overlap(one: CatalogEntry, other: CatalogEntry) -> bool:
-    """Tell whether both were recorded at some instant of one boot."""
+    """Return whether both were recorded at some instant of one boot."""
     if not (one.header and other.header and one.header.boot_id and one.header.boot_id == other.header.boot_id):
         return False
     return _begin(one) <= _until(other) and _begin(other) <= _until(one)

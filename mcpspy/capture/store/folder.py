@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["EXTENSION", "captures_folder", "create", "default_label", "home_folder", "is_live", "key", "lock"]
+__all__ = ["EXTENSION", "boot_id", "captures_folder", "create", "default_label", "home_folder", "is_live", "key", "lock"]
 
 EXTENSION = ".mcpspy"
 
@@ -62,6 +62,15 @@ def key() -> bytes:
         return os.urandom(KEY_BYTES)
 
 
+def boot_id() -> str:
+    """Return the id of the system's start, in which process ids are unique; empty where there is none."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 def create(
     path: str | None, label: str, *, wall_ns: int, complain: Callable[[str], None] = lambda line: None
 ) -> tuple[int, str]:
@@ -104,7 +113,7 @@ def lock(fd: int) -> None:
 
 
 def is_live(path: str) -> bool:
-    """Tell whether a tap records into the capture at `path` now. False too if it cannot be opened, and for a FIFO.
+    """Return whether a tap records into the capture at `path` now. False too if it cannot be opened, and for a FIFO.
 
     A FIFO is not opened: its writer, who waits for a reader, would write what nobody reads.
     """

@@ -170,7 +170,7 @@ def _unlinked(path: str) -> bool:
 
 
 def _may_be_live(fd: int, capture: CatalogEntry) -> bool:
-    """Tell whether a tap still records into a capture; if not, take its lock. Without locks, an `end` record says so."""
+    """Return whether a tap still records into a capture; if not, take its lock. Without locks, an `end` record says so."""
     from fcntl import LOCK_EX, LOCK_NB, flock
 
     try:

@@ -13,6 +13,7 @@ from functools import cache
 from ...records import Header
 from .address import addresses
 from .catalog import CatalogEntry, Recording, entries, has_message, recordings
+from .folder import boot_id
 
 
 def recordings_since(since_ns: int) -> tuple[list[tuple[str, Recording]], CatalogEntry | None]:
@@ -35,7 +36,7 @@ def recordings_since(since_ns: int) -> tuple[list[tuple[str, Recording]], Catalo
 
 
 def has_grown_since(capture: CatalogEntry, since_ns: int) -> bool:
-    """Tell whether something was recorded into a capture since that moment, or a tap still runs."""
+    """Return whether something was recorded into a capture since that moment, or a tap still runs."""
     return capture.live or last_heard_ns(capture) >= since_ns
 
 
@@ -64,10 +65,4 @@ def _changed_ns(path: str) -> int:
         return 0
 
 
-@cache
-def _boot_id() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
+_boot_id = cache(boot_id)

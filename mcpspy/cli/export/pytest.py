@@ -146,7 +146,7 @@ def _has_room(copy: Path, content: bytes) -> bool:
 
 
 def _are_equal(path: str, copy: str) -> bool:
-    """Tell whether nothing was replaced in a copy."""
+    """Return whether nothing was replaced in a copy."""
     return all(_content(record) == _content(other) for record, other in zip(read(path), read(copy), strict=False))
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from ...live.upstream.protocol import ServerListener, UpstreamClient
     from ...records import Sink
 
-Transport: TypeAlias = Literal["stdio", "streamable", "sse", "http"]
-"""`http` is one of the two over HTTP, whichever the server turns out to speak."""
+Transport: TypeAlias = Literal["stdio", "streamable", "sse", "unknown-http"]
+"""`unknown-http` is one of the two over HTTP, whichever the server turns out to speak."""
 
 AUTHORIZATION = "MCPSPY_AUTHORIZATION"
 """The environment variable with an `Authorization` field that should be in no process list. Only a URL from --url gets it."""
@@ -131,7 +131,7 @@ def http_client(
     headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in target.fields]
     if target.transport == "sse":
         return SseClient(target.url, sink=sink, now_ns=now_ns, listener=listener, headers=headers, tls=target.tls)
-    kind = ProbingClient if target.transport == "http" else StreamableClient
+    kind = ProbingClient if target.transport == "unknown-http" else StreamableClient
     return kind(target.url, sink=sink, now_ns=now_ns, listener=listener, headers=headers, listen=listen, tls=target.tls)
 
 
@@ -221,7 +221,7 @@ def _transport(capture: CaptureInfo, url: str, named: str | None) -> Transport:
     if capture.transactions and capture.header and url == capture.header.tapped.get("url"):
         is_sse = any(transaction.scope.kind is ScopeKind.STREAM for transaction in capture.transactions.values())
         return "sse" if is_sse else "streamable"
-    return _BY_PATH.get(urlsplit(url).path.rstrip("/").rpartition("/")[2], "http")
+    return _BY_PATH.get(urlsplit(url).path.rstrip("/").rpartition("/")[2], "unknown-http")
 
 
 def _fields(texts: tuple[str, ...], authorization: str | None) -> tuple[tuple[str, str], ...]:

@@ -66,7 +66,7 @@ class Pattern(click.ParamType[re.Pattern[str]]):
     is_flag=True,
     help="Report all secrets that may be left in OUT, or in WHAT without -o: what only looks random is exit status 1 too.",
 )
-@click.option("--json", "as_json", is_flag=True, help="With --verify: print one JSON document (docs/json.md).")
+@click.option("--json", "as_json", is_flag=True, help="With --verify: print JSON for programs (docs/json.md).")
 def command(
     *,
     what: tuple[str, ...],

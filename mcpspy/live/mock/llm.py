@@ -44,7 +44,7 @@ MISSING = "capture"
 MAX_AT_ONCE = 256
 """How many events are written at a time, before checking whether the client keeps up."""
 
-LEFT_S: Final = 1.5
+END_PATIENCE_S: Final = 1.5
 """How long to wait for responses under way when the mock ends."""
 
 _OWN: Final = frozenset(
@@ -252,7 +252,7 @@ class LlmPassThrough:
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=LEFT_S)
+            await asyncio.wait(tasks, timeout=END_PATIENCE_S)
 
     async def _relay(self, request: Request, response: Response) -> None:
         relay = LlmRelay(self._head(request), request.body, response)

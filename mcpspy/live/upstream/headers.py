@@ -11,7 +11,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ...transcript.http.head import meaning
+from ...transcript.http.head import decoded_value
 from ...transcript.mcp.fields import notification_facts, request_facts
 from ...transcript.mcp.methods import CANCELLED, INITIALIZE, NAMED_IN_HEADERS
 from ...transcript.mcp.revisions import Era, era
@@ -96,7 +96,7 @@ class MirroredArguments:
 
 def field_value(value: str) -> bytes:
     """Write a field's value; in Base64 if it would not arrive unchanged, or if it looks like Base64 of this kind."""
-    if _is_plain(value) and meaning(value) == value and not value.startswith("=?base64?"):
+    if _is_plain(value) and decoded_value(value) == value and not value.startswith("=?base64?"):
         return value.encode()
     return b"=?base64?%b?=" % b64encode(value.encode("utf-8", "replace"))
 

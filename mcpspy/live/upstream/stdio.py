@@ -40,7 +40,7 @@ DEAF_S = 30.0
 GONE_S = 0.5
 """From the end of the stdout to reporting a server as lost that has not exited: most are about to exit, with a status."""
 
-LEFT_S = 1.0
+KILL_AFTER_S = 1.0
 """From SIGTERM to SIGKILL for processes that a server has left behind."""
 
 POLL_S = 0.02
@@ -297,7 +297,7 @@ class StdioClient:
                 self._sink((descendants_ended(self._now_ns()),))
         else:
             self._escalate(signal.SIGTERM, "the server has left processes behind")
-            if not await self._session_ends(LEFT_S):
+            if not await self._session_ends(KILL_AFTER_S):
                 self._escalate(signal.SIGKILL, "processes left behind")
         await self._happens(self._ended, DRAIN_S)
 

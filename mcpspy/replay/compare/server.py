@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...records import CLIENT, Exit
+from ...transcript.llm.json_values import members
 from ...transcript.mcp.codes import CLIENT_CAPABILITIES, CLIENT_INFO, SERVER_INFO
 from ...transcript.mcp.methods import INITIALIZE, OPENINGS
 from ...transcript.mcp.revisions import Era
@@ -29,8 +30,8 @@ def identity(exchanges: Iterable[Exchange], ended: Exit | None = None) -> dict[s
         revision = introduction.response.revision if introduction.response is not None else None
         facts["revision"] = revision or introduction.revision
     if ended is not None:
-        members = {"code": ended.code, "signal": ended.signal, "error": ended.error}
-        facts.setdefault("server", {})["exit"] = {name: value for name, value in members.items() if value not in (None, "")}
+        values = {"code": ended.code, "signal": ended.signal, "error": ended.error}
+        facts.setdefault("server", {})["exit"] = {name: value for name, value in values.items() if value not in (None, "")}
     return facts
 
 
@@ -48,26 +49,22 @@ def _introduction(exchanges: Iterable[Exchange]) -> Exchange | None:
 
 
 def _legacy(opening: Exchange) -> dict[str, Any]:
-    params, result = _object(params_value(opening.request)), _object(_object(answer_reading(opening).value).get("result"))
+    params, result = members(params_value(opening.request)), members(members(answer_reading(opening).value).get("result"))
     return {
-        "client": _object(params.get("clientInfo")) | _capabilities(params.get("capabilities")),
-        "server": _object(result.get("serverInfo")) | _capabilities(result.get("capabilities")),
+        "client": members(params.get("clientInfo")) | _capabilities(params.get("capabilities")),
+        "server": members(result.get("serverInfo")) | _capabilities(result.get("capabilities")),
     }
 
 
 def _modern(first: Exchange) -> dict[str, Any]:
-    meta = _object(_object(params_value(first.request)).get("_meta"))
-    result = _object(_object(answer_reading(first).value).get("result"))
+    meta = members(members(params_value(first.request)).get("_meta"))
+    result = members(members(answer_reading(first).value).get("result"))
     discovered = result.get("capabilities") if first.method in OPENINGS else None
-    server = _object(_object(result.get("_meta")).get(SERVER_INFO)) or _object(result.get("serverInfo"))
+    server = members(members(result.get("_meta")).get(SERVER_INFO)) or members(result.get("serverInfo"))
     return {
-        "client": _object(meta.get(CLIENT_INFO)) | _capabilities(meta.get(CLIENT_CAPABILITIES)),
+        "client": members(meta.get(CLIENT_INFO)) | _capabilities(meta.get(CLIENT_CAPABILITIES)),
         "server": server | _capabilities(discovered),
     }
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _capabilities(value: Any) -> dict[str, Any]:

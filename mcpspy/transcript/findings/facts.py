@@ -291,12 +291,12 @@ class CaptureFacts:
         return list({call.row: call for call in self.capture.calls.values()}.values())
 
     def is_shared(self, transaction: Transaction | None) -> bool:
-        """Tell whether it was a POST to an endpoint that several streams announced: then nobody knows which client sent it."""
+        """Return whether it was a POST to an endpoint that several streams announced: then nobody knows which client sent it."""
         stream = None if transaction is None else self.capture.transactions.get(transaction.scope.stream)
         return stream is not None and any(anomaly.name == "shared-endpoint" for anomaly in stream.anomalies)
 
     def is_unseen(self, at_ns: int) -> bool:
-        """Tell whether records from before this time may be missing."""
+        """Return whether records from before this time may be missing."""
         return self.first_hole_ns is not None and self.first_hole_ns <= at_ns
 
     def stream_name(self, stream: int) -> str:
@@ -334,7 +334,7 @@ def agreed_revisions(facts: CaptureFacts) -> dict[ScopeKey, str]:
 
 
 def _is_spelled_otherwise(request: Message, response: Message) -> bool:
-    """Tell whether two different ids mean the same. They do not where only HTTP tells what an error answers."""
+    """Return whether two different ids mean the same. They do not where only HTTP tells what an error answers."""
     return response.id is not None and response.id in spellings(request.id or "")
 
 

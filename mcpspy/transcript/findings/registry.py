@@ -109,7 +109,7 @@ MODEL_FINDERS: Final[tuple[FindingModule[ModelFacts], ...]] = (
 
 
 def is_optional(finder: FindingModule[Any]) -> bool:
-    """Tell whether the findings of a module have to be asked for."""
+    """Return whether the findings of a module have to be asked for."""
     return bool(getattr(finder, "optional", False))
 
 

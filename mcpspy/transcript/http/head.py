@@ -51,7 +51,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
         return self.get("content-type").partition(";")[0].strip().lower()
 
 
-def meaning(value: str) -> str:
+def decoded_value(value: str) -> str:
     """Decode a field value of the form `=?base64?…?=` (MCP specification 2026-07-28, Streamable HTTP); return others as they are."""
     if not (value.startswith("=?base64?") and value.endswith("?=")):
         return value

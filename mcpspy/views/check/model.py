@@ -61,7 +61,7 @@ class CheckResult:
 
 
 def is_at_least(severity: Severity, limit: Severity) -> bool:
-    """Tell whether a severity is as bad as the limit, or worse."""
+    """Return whether a severity is as bad as the limit, or worse."""
     return WORST_FIRST.index(severity) <= WORST_FIRST.index(limit)
 
 

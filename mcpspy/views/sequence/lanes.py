@@ -101,5 +101,5 @@ class DiagramLanes:
 
 
 def _is_long(transaction: Transaction) -> bool:
-    """Tell whether the transaction is a GET that was answered by an event stream."""
+    """Return whether the transaction is a GET that was answered by an event stream."""
     return transaction.method == "GET" and transaction.is_stream

@@ -390,7 +390,7 @@ class Steps:
 
 
 def _stops(transaction: Transaction | None) -> bool:
-    """Tell whether mcpspy did not forward a request, because it refused it or could not reach the server. A timeout was forwarded."""
+    """Return whether mcpspy did not forward a request: it refused it or could not reach the server. A timeout was forwarded."""
     response = None if transaction is None else transaction.response
     return response is not None and response.injected and response.head.status != TIMED_OUT
 
@@ -408,5 +408,5 @@ def _sentence(phrase: Phrase) -> str:
 
 
 def _is_plain_close(row: ChannelEvent) -> bool:
-    """Tell whether a stream ended normally. The exit of the process says it better."""
+    """Return whether a stream ended normally. The exit of the process says it better."""
     return isinstance(row.record, Close) and row.record.how == "eof"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...records import CLIENT, Frame, Open
-from ...transcript.http.head import meaning
+from ...transcript.http.head import decoded_value
 from ...transcript.http.payloads import RecordedChunks
 from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.model import CaptureInfo
@@ -240,7 +240,7 @@ def head_lines(opened: Open, room: int | None) -> list[Line]:
     for number, (offset, raw) in enumerate(received):
         lines += _head_line(raw, offset, opened, room, style="strong" if number == 0 else "")
         value = raw.partition(b":")[2].strip()
-        if value.startswith(b"=?base64?") and (means := meaning(decoded(value))) != decoded(value):
+        if value.startswith(b"=?base64?") and (means := decoded_value(decoded(value))) != decoded(value):
             lines += _note("  decoded ", means, room)
         if not gone[raw]:
             continue

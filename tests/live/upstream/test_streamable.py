@@ -26,7 +26,7 @@ from mcpspy.live.upstream.protocol import Failure
 from mcpspy.live.upstream.sse import SseClient
 from mcpspy.live.upstream.streamable import Post, StreamableClient
 from mcpspy.records import Close, Frame, Open, Partial
-from mcpspy.transcript.http.head import meaning
+from mcpspy.transcript.http.head import decoded_value
 from mcpspy.transcript.model import Outcome
 from tests.deadlines import DEADLINE_S
 from tests.live.http.meeting import Meeting, meeting, scene
@@ -150,14 +150,14 @@ async def test_arguments_that_the_servers_schema_marks_are_repeated_in_fields() 
     async with facing(answer(200, result(1, tools)), answer(200, result(2))) as (server, met):
         await met.asks(modern(1, "tools/list"))
         await met.asks(modern(2, "tools/call", {"name": "t", "arguments": {"region": "Zürich", "on": True, "of": {"id": 7}}}))
-    meanings = {name: meaning(value) for name, value in server.requests[1].fields.items() if name.startswith("mcp-param")}
+    meanings = {name: decoded_value(value) for name, value in server.requests[1].fields.items() if name.startswith("mcp-param")}
     assert meanings == {"mcp-param-region": "Zürich", "mcp-param-on": "true", "mcp-param-tenant": "7"}
 
 
 @pytest.mark.parametrize("value", ["", " x", "x ", "é", "a\nb", "=?base64?eA==?=", "=?base64?%?=", "tab\t"])
 def test_a_value_that_would_not_arrive_as_it_is_goes_in_base64(value: str) -> None:
     assert field_value(value).startswith(b"=?base64?")
-    assert meaning(field_value(value).decode()) == value
+    assert decoded_value(field_value(value).decode()) == value
 
 
 def test_a_plain_value_goes_as_it_is() -> None:

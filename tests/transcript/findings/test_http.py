@@ -7,7 +7,7 @@ import pytest
 
 from mcpspy.records import Partial, Stall
 from mcpspy.transcript.findings.rule import Severity
-from mcpspy.transcript.http.head import meaning
+from mcpspy.transcript.http.head import decoded_value
 from tests.transcript.dialogue import notification, request, result, tool_call
 from tests.transcript.traffic import Traffic, initialize, modern, opened_session
 
@@ -197,7 +197,7 @@ def test_a_field_in_base64_is_compared_by_what_it_means() -> None:
 
 @pytest.mark.parametrize("value", ["=?base64?%%?=", "=?base64?/w==?=", "=?base64?"])
 def test_a_field_that_cannot_be_decoded_means_itself(value: str) -> None:
-    assert meaning(value) == value
+    assert decoded_value(value) == value
 
 
 # --- No answer ---

@@ -17,7 +17,7 @@ from ...upstream.pass_through import Courier, MakeClient, News
 from ...upstream.protocol import Failure
 from .client import LiveClient, MockContext
 
-LEFT_S: Final = 1.5
+END_PATIENCE_S: Final = 1.5
 """How long to wait for servers when the mock ends."""
 
 HELD_S: Final = 0.05
@@ -61,11 +61,11 @@ class ClientPassThroughs:
         """Leave every server."""
         tasks = [task for pass_through in list(self._open) if (task := pass_through.close()) is not None]
         if tasks:
-            _, late = await asyncio.wait(tasks, timeout=LEFT_S)
+            _, late = await asyncio.wait(tasks, timeout=END_PATIENCE_S)
             for task in late:
                 task.cancel()
             if late:
-                await asyncio.wait(late, timeout=LEFT_S)
+                await asyncio.wait(late, timeout=END_PATIENCE_S)
 
 
 class ClientPassThrough:

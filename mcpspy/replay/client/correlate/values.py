@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ....errors import PathError
 from ....records import PSEUDONYM_PATTERN
+from ....transcript.llm.json_values import items, members
 from ....transcript.mcp.codes import RELATED_TASK
 from ....transcript.mcp.methods import LISTEN
 from ....transcript.model import Kind, Message
@@ -175,8 +176,8 @@ def issued_values(message: Message, method: str, body: dict[str, Any]) -> Iterat
         case Kind.RESULT:
             yield from _in_result(body.get("result"), method)
         case Kind.ERROR:
-            data = _object(_object(body.get("error")).get("data"))
-            for at, elicitation in enumerate(_list(data.get("elicitations"))):
+            data = members(members(body.get("error")).get("data"))
+            for at, elicitation in enumerate(items(data.get("elicitations"))):
                 yield from _member(ELICITATION_ID, elicitation, "elicitationId", ("error", "data", "elicitations", at))
         case _:
             params = body.get("params")
@@ -195,7 +196,7 @@ def returned_values(message: Message, body: dict[str, Any]) -> Iterator[Generate
     yield from _member(ELICITATION_ID, params, "elicitationId", ("params",))
     yield from _related_task(params)
     yield from _related_task(body.get("result"), "result")
-    for name in _object(_object(params).get("inputResponses")):
+    for name in members(members(params).get("inputResponses")):
         yield GeneratedValue(INPUT, "", name), ("params", "inputResponses", name), True
     if method == LISTEN:
         yield from _task_ids(params, ("params",))
@@ -205,40 +206,32 @@ def _in_result(result: Any, method: str) -> Iterator[GeneratedPlace]:
     yield from _member(CURSOR, result, "nextCursor", ("result",), method)
     yield from _member(STATE, result, "requestState", ("result",))
     yield from _member(TASK_ID, result, "taskId", ("result",))
-    yield from _member(TASK_ID, _object(result).get("task"), "taskId", ("result", "task"))
-    for at, task in enumerate(_list(_object(result).get("tasks"))):
+    yield from _member(TASK_ID, members(result).get("task"), "taskId", ("result", "task"))
+    for at, task in enumerate(items(members(result).get("tasks"))):
         yield from _member(TASK_ID, task, "taskId", ("result", "tasks", at))
     yield from _related_task(result, "result")
-    for name in _object(_object(result).get("inputRequests")):
+    for name in members(members(result).get("inputRequests")):
         yield GeneratedValue(INPUT, "", name), ("result", "inputRequests", name), True
 
 
 def _member(what: str, parent: Any, name: str, steps: tuple[Step, ...], method: str = "") -> Iterator[GeneratedPlace]:
     """Yield the text of a member, unless it is empty."""
-    value = _object(parent).get(name)
+    value = members(parent).get(name)
     if isinstance(value, str) and value:
         yield GeneratedValue(what, method, value), (*steps, name), False
 
 
 def _related_task(parent: Any, under: str = "params") -> Iterator[GeneratedPlace]:
-    related = _object(_object(parent).get("_meta")).get(RELATED_TASK)
+    related = members(members(parent).get("_meta")).get(RELATED_TASK)
     yield from _member(TASK_ID, related, "taskId", (under, "_meta", RELATED_TASK))
 
 
 def _task_ids(params: Any, steps: tuple[Step, ...]) -> Iterator[GeneratedPlace]:
     """Yield the tasks that a subscription listens to, in whichever member they are listed."""
-    for name, value in _object(params).items():
+    for name, value in members(params).items():
         if name == "taskIds":
-            for at, id in enumerate(_list(value)):
+            for at, id in enumerate(items(value)):
                 if isinstance(id, str) and id:
                     yield GeneratedValue(TASK_ID, "", id), (*steps, name, at), False
         elif isinstance(value, dict) and len(steps) == 1:
             yield from _task_ids(value, (*steps, name))
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

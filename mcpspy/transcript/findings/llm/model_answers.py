@@ -135,7 +135,7 @@ def _limit(call: ModelCall) -> str:
 
 
 def _is_probe(call: ModelCall) -> bool:
-    """Tell whether a prompt asks for one token, as clients do to check that the API answers and accepts a key."""
+    """Return whether a prompt asks for one token, as clients do to check that the API answers and accepts a key."""
     return _limit(call) == "1"
 
 

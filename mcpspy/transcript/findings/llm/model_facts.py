@@ -134,7 +134,7 @@ class ModelFacts:
         return None if text is None else text.strip()
 
     def saw(self, capture: int, at_ns: int) -> bool:
-        """Tell whether a server's capture would have a call at this time: it had begun, and has lost nothing."""
+        """Return whether a server's capture would have a call at this time: it had begun, and has lost nothing."""
         info = self.transcript.captures[capture]
         return info.shift_ns <= at_ns and not (info.gaps or info.damages)
 
@@ -149,5 +149,5 @@ class ModelFacts:
         return info.shift_ns, info.shift_ns + info.last_ns
 
     def is_over(self, tool_trip: ToolTrip) -> bool:
-        """Tell whether a client can call no more: the conversation went on, or no capture grows any more."""
+        """Return whether a client can call no more: the conversation went on, or no capture grows any more."""
         return tool_trip.until_ns is not None or all(capture.closed for capture in self.transcript.captures)

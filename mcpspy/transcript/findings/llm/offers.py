@@ -108,7 +108,7 @@ def _likely(facts: ModelFacts) -> set[Tool]:
 
 
 def _is_tool_search(name: str) -> bool:
-    """Tell whether a tool, by its name, is one with which a model searches for others, which are offered only then."""
+    """Return whether a tool, by its name, is one with which a model searches for others, which are offered only then."""
     return "toolsearch" in "".join(letter for letter in name.lower() if letter.isalnum())
 
 

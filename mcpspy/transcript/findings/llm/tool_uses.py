@@ -137,7 +137,7 @@ def quoted_text(text: str) -> str:
 
 
 def _is_made_up(facts: ModelFacts, tool_trip: ToolTrip) -> bool:
-    """Tell whether a prompt offers tools, but not this one. A use whose JSON is broken has no name to look for."""
+    """Return whether a prompt offers tools, but not this one. A use whose JSON is broken has no name to look for."""
     offers = facts.by_name.get(tool_trip.used_in.row)
     return bool(tool_trip.use.name) and offers is not None and tool_trip.use.name not in offers
 

@@ -172,6 +172,6 @@ def _misdelivered(facts: CaptureFacts, misdelivery: Misdelivery) -> Hit:
 
 
 def _answers_by_status(facts: CaptureFacts, message: Message) -> bool:
-    """Tell whether an error is the body of a refusal: it answers the HTTP request, whatever its id (SDKs write `server-error`)."""
+    """Return whether an error is the body of a refusal: it answers the HTTP request, whatever its id (SDKs write `server-error`)."""
     transaction = facts.capture.transaction_of(message.stream)
     return message.sender == SERVER and transaction is not None and transaction.status >= HTTP_ERRORS

@@ -260,7 +260,7 @@ def _advice(method: Method, sender: Side) -> str:
 
 
 def has_capability(declared: Any, path: tuple[str, ...]) -> bool:
-    """Tell whether declared capabilities have the one at this path, and not as false."""
+    """Return whether declared capabilities have the one at this path, and not as false."""
     value = member(declared, *path)
     return value is not None and value is not False
 

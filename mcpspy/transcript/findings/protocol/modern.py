@@ -133,7 +133,7 @@ def _wants(listen: Exchange, method: str) -> bool:
 
 
 def _asked_for_logs(facts: CaptureFacts, message: Message, first_asked_ns: float) -> bool | None:
-    """Tell whether the receiver of a log message asked for some; None if that is unknown.
+    """Return whether the receiver of a log message asked for some; None if that is unknown.
 
     Over HTTP the request of the same transaction counts, on stdio any request before the message; the first was at `first_asked_ns`.
     """

@@ -147,7 +147,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def _is_known(facts: CaptureFacts, message: Message) -> bool:
-    """Tell whether every request that a notification can name is known; without sessions it may name one of another transaction.
+    """Return whether every request that a notification can name is known; without sessions it may name one of another transaction.
 
     From 2026-07-28 on a server ends a subscription with a cancellation, which names a request of the client.
     """

@@ -186,7 +186,7 @@ def _sends_to_url(request: Any) -> bool:
 
 
 def _has_url(declared: dict[str, Any]) -> bool:
-    """Tell whether the client can send its user to a URL; a client that names no modes has forms only (client/elicitation)."""
+    """Return whether the client can send its user to a URL; a client that names no modes has forms only (client/elicitation)."""
     return isinstance(member(declared, "elicitation", "url"), dict)
 
 

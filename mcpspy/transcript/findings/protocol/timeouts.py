@@ -75,7 +75,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def is_timeout(exchange: Exchange, until_ns: int) -> bool:
-    """Tell whether a request that was given up timed out: its cancellation says so, or it waited as long as a common timeout."""
+    """Return whether a request that was given up timed out: its cancellation says so, or it waited as long as a common timeout."""
     if exchange.cancelled is not None and _names_timeout(_reason(exchange.cancelled)):
         return True
     waited_ns = until_ns - exchange.at_ns

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT
-from ...http.head import Head, meaning
+from ...http.head import Head, decoded_value
 from ...http.transaction import ScopeKind, Stream
 from ...mcp.codes import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from ...mcp.fields import revision
@@ -192,8 +192,8 @@ def _mismatches(exchange: Exchange, head: Head, agreed: str | None) -> Iterator[
         version = agreed
     for field, in_body in (("Mcp-Method", exchange.method), ("Mcp-Name", target), (_VERSION, version)):
         in_head = head.get(field.lower())
-        if in_head and in_body is not None and meaning(in_head) != in_body:
-            yield field, meaning(in_head), in_body
+        if in_head and in_body is not None and decoded_value(in_head) != in_body:
+            yield field, decoded_value(in_head), in_body
 
 
 def _missing(exchange: Exchange, head: Head, agreed: str | None) -> list[str]:

@@ -204,7 +204,7 @@ def _media_types(exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
 
 
 def _takes(accept: str, name: str) -> bool:
-    """Tell whether a type is accepted; its weight is not looked at."""
+    """Return whether a type is accepted; its weight is not looked at."""
     kind = name.partition("/")[0]
     ranges = {part.partition(";")[0].strip() for part in accept.split(",")}
     return not ranges.isdisjoint((name, f"{kind}/*", "*/*"))

@@ -146,7 +146,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def needs_answer(exchange: Exchange) -> bool:
-    """Tell whether a request needs a response."""
+    """Return whether a request needs a response."""
     return exchange.method not in OPEN_ENDED
 
 
@@ -194,13 +194,13 @@ def _process(facts: CaptureFacts, at_ns: int, record: Exit) -> Iterator[Hit]:
 
 
 def _may_be_lost(facts: CaptureFacts, exchange: Exchange) -> bool:
-    """Tell whether a response may be missing from the capture: records after the request are lost, or the recording broke off."""
+    """Return whether a response may be missing from the capture: records after the request are lost, or the recording broke off."""
     broke_off = facts.end is None and facts.exit is None and facts.gone_ns is None
     return broke_off or (facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns)
 
 
 def _died(facts: CaptureFacts, exit_ns: int) -> bool:
-    """Tell whether the server ended by itself while the client was connected."""
+    """Return whether the server ended by itself while the client was connected."""
     gone_ns = exit_ns if facts.gone_ns is None else facts.gone_ns
     return exit_ns - gone_ns < EXIT_NS and (facts.left_ns is None or gone_ns < facts.left_ns)
 

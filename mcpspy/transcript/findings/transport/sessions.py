@@ -183,7 +183,7 @@ def given_out_ns(facts: CaptureFacts) -> int | None:
 
 
 def asks_for_stream(transaction: Transaction) -> bool:
-    """Tell whether a transaction is the GET of a stream of events; metadata of OAuth is none."""
+    """Return whether a transaction is the GET of a stream of events; metadata of OAuth is none."""
     request = transaction.request
     if request is None or transaction.method != "GET" or "/.well-known/" in transaction.target:
         return False
@@ -191,7 +191,7 @@ def asks_for_stream(transaction: Transaction) -> bool:
 
 
 def lacks_session(transaction: Transaction, exchange: Exchange | None, first_ns: int | None) -> bool:
-    """Tell whether a request was refused that names no session, after the first one was given out.
+    """Return whether a request was refused that names no session, after the first one was given out.
 
     Its own head says what it names: a server may answer with the id of another session, which it makes up at once.
     """
