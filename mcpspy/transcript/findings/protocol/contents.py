@@ -43,7 +43,6 @@ _HEAD_BYTES: Final = 4096
 
 _MAX_DECODED: Final = 1 << 20
 _PREFIX: Final = 64
-_DATA_NAMES: Final = (b'"data"', b'"blob"')
 _METHODS: Final = {"tools/call", "prompts/get", "resources/read"}
 
 _SIGNS: Final[tuple[tuple[bytes, str], ...]] = (
@@ -72,7 +71,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         response = exchange.response
         if exchange.method not in _METHODS or exchange.sender != CLIENT or response is None or response.kind is not Kind.RESULT:
             continue
-        if not any(response.raw.find(name, 0, _HEAD_BYTES) >= 0 for name in _DATA_NAMES):
+        if response.raw.find(b'"data"', 0, _HEAD_BYTES) < 0 and response.raw.find(b'"blob"', 0, _HEAD_BYTES) < 0:
             continue
         key = (exchange.method, exchange.target)
         seen[key] = seen.get(key, 0) + 1

@@ -114,9 +114,12 @@ _MAIN_MEMBERS: Final[dict[str, dict[str, type]]] = {
 """Members that a result has in all revisions, by the method of its request."""
 
 
+_MAIN_NAMES: Final = {method: [f'"{name}"'.encode() for name in names] for method, names in _MAIN_MEMBERS.items()}
+
+
 def _lacks_members(method: str, raw: bytes) -> bool:
     """Tell whether the bytes of a result show without parsing that it lacks a main member."""
-    return any(f'"{name}"'.encode() not in raw for name in _MAIN_MEMBERS.get(method, ()))
+    return any(name not in raw for name in _MAIN_NAMES.get(method, ()))
 
 
 def _missing_member(method: str, _revision: str, result: Any) -> str:
