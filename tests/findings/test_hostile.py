@@ -263,3 +263,38 @@ def test_a_task_whose_id_is_half_a_surrogate_pair_is_named_in_valid_text() -> No
     sentences = [finding.what for finding in findings if finding.rule in ("other-task", "task-goes-on")]
     assert len(sentences) == 2
     assert all(sentence.encode() for sentence in sentences)
+
+
+# --- Hostile refusals ---
+
+SURROGATES = "\\xff\\xfe\\xed\\xa0\\x80"
+REFUSALS = {
+    "a huge body": ("500 Internal Server Error", "", "⟪x×3000000⟫"),
+    "a body that is no UTF-8": ("502 Bad Gateway", "  Content-Type: text/html\n", SURROGATES),
+    "a body that looks like a page without an end": ("502 Bad Gateway", "", "⟪<center>×300000⟫"),
+    "a host that is no text": ("421 Misdirected Request", "", f"host {SURROGATES}"),
+    "a challenge without an end": (
+        "403 Forbidden",
+        '  WWW-Authenticate: Bearer error="insufficient_scope", scope="⟪a×99999⟫\n',
+        "",
+    ),
+    "a date of no calendar": ("429 Too Many Requests", "  Retry-After: Wed, 99 Nov 99999 99:99:99 GMT\n", ""),
+    "a wait without an end": ("429 Too Many Requests", "  Retry-After: ⟪9×5000⟫\n", ""),
+    "a status that is no number": ("abc", "", "x"),
+}
+
+
+@pytest.mark.parametrize(("status", "fields", "body"), REFUSALS.values(), ids=list(REFUSALS))
+def test_a_refusal_is_said_in_short_sentences_whatever_it_holds(status: str, fields: str, body: str) -> None:
+    request = "→ POST /mcp\n  Authorization: Bearer redacted-aa\n  tools/list %d\n"
+    refusal = f"← {status}\n{fields}" + (f"  {body}\n" if body else "")
+    findings = transcribe(records(request % 1 + refusal + request % 2 + refusal)).findings
+    assert all(len(sentence.encode()) < 1000 for found in findings for sentence in (found.what, found.blame, found.advice))
+
+
+def test_thousands_of_misdelivered_answers_take_no_longer_than_others() -> None:
+    traffic = Traffic()
+    for id in range(3000):
+        traffic.post(request(id), fields={"Mcp-Session-Id": "alice"})
+        traffic.post(request(-id), fields={"Mcp-Session-Id": "bob"}).answer(200, result(id))
+    assert "misdelivered-answer" in {finding.rule for finding in traffic.ends().transcript.findings}

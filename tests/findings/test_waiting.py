@@ -5,7 +5,7 @@ import pytest
 from mcpspy.transcript.findings.run import findings
 from mcpspy.transcript.transcribe import Transcriber
 from tests.findings.account import records
-from tests.findings.test_near_misses import CALL, LISTEN, SESSION, SSE, TASK
+from tests.findings.test_near_misses import ALICE, BOB, CALL, LISTEN, SESSION, SSE, TASK
 
 COUNTING = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"slow","_meta":{"progressToken":1}}\n'
 ASKING = '· handshake 2025-11-25, client: {}, server: tools\n→ tools/call 1 {{"name":"slow"}}\n'
@@ -46,6 +46,11 @@ WAITING = {
         f'{SESSION}→ POST /mcp\n  tools/call 1 {{"name":"slow"}}\n{SSE}· 20.0 s later\n← : ping\n',
         31,
         [("note", "unclear")],
+    ),
+    "a call whose answer went to somebody else": (
+        f"{ALICE}{BOB}tools/list 8\n{SSE}  data: result 7 {{}}\n\n  data: result 8\n· the server closes the stream\n",
+        31,
+        [],
     ),
     "a stream that is silent": (
         f'{SESSION}→ POST /mcp\n  tools/call 1 {{"name":"slow"}}\n{SSE}',

@@ -161,8 +161,13 @@ def status_words(transaction: Transaction) -> str:
 
 def _status_and_text(transaction: Transaction) -> str:
     """Return the status of a response, and how its text begins: `502 Bad Gateway: no upstream`."""
-    text = raw_phrase(transaction.refusal[:80].strip())
+    text = refusal_phrase(transaction)
     return f"{status_words(transaction)}: {text}" if text else status_words(transaction)
+
+
+def refusal_phrase(transaction: Transaction) -> str:
+    """Return how the text of a refusal begins; empty if it has none, or if the status is no error."""
+    return raw_phrase(transaction.refusal[:80].strip())
 
 
 def error_phrase(message: Message) -> str:

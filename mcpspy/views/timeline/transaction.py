@@ -11,7 +11,7 @@ from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, Exchange, Message, 
 from ..text.escape import one_line, safe_text
 from ..text.line import Line, line_cells
 from ..text.units import counted, duration, size
-from .phrases import Phrase, raw_phrase, status_words
+from .phrases import Phrase, raw_phrase, refusal_phrase, status_words
 
 HTTP_OK = 200
 HTTP_FAILURES = 500
@@ -39,7 +39,10 @@ def body_bytes(transaction: Transaction) -> int:
 
 
 def status_note(row: Exchange | UnpairedMessage | Message, capture: CaptureInfo) -> str:
-    """Return `HTTP 404` where a message went over HTTP and its status is worth showing; else empty."""
+    """Return `HTTP 404` where a message went over HTTP and its status is worth showing; else empty.
+
+    A message without a response has the text of its refusal too: `HTTP 404: session not found`.
+    """
     if isinstance(row, Exchange):
         answering = None if row.response is None else capture.transaction_of(row.response.stream)
         transaction = answering if row.sender == "server" and answering is not None else row.transaction
@@ -47,7 +50,10 @@ def status_note(row: Exchange | UnpairedMessage | Message, capture: CaptureInfo)
         message = row.message if isinstance(row, UnpairedMessage) else row
         transaction = capture.transaction_of(message.stream) if message.sender == "client" else None
     status = 0 if transaction is None else transaction.status
-    return f"HTTP {status}" if status and status not in USUAL else ""
+    if transaction is None or not status or status in USUAL:
+        return ""
+    text = refusal_phrase(transaction) if isinstance(row, UnpairedMessage) else ""
+    return f"HTTP {status}: {text}" if text else f"HTTP {status}"
 
 
 def fact_lines(transaction: Transaction, width: int | None) -> Iterator[Line]:
@@ -104,6 +110,8 @@ def _details(transaction: Transaction, response: Stream) -> Iterator[str]:
         if transaction.redelivered:
             yield f"{len(transaction.redelivered)} redelivered"
         yield "open" if response.close is None else ended_words(response)
+    elif text := "" if response.injected else refusal_phrase(transaction):
+        yield text
     elif head.media_type and response.body_bytes and not response.injected:
         yield one_line(head.media_type)
     if not transaction.is_stream and response.close is not None and response.close.how != "eof":

@@ -78,6 +78,26 @@ TOKEN_REFUSED: Final = transport_rule(
     advice="Log in again in the client, or put a new token into its configuration.",
 )
 
+INSUFFICIENT_SCOPE: Final = transport_rule(
+    name="insufficient-scope",
+    title="Token lacks a scope",
+    severity=Severity.ERROR,
+    what="The server refuses a token with 403 because it lacks a scope, and the client comes with no other.",
+    why="The token is valid, so that nothing asks for a new login; each call that needs the scope fails.",
+    blame="The client, or its configuration: after this answer it has to ask for a token with the scope.",
+    example=(
+        _LOGIN % ("aa", 1)
+        + '← 403 Forbidden\n  WWW-Authenticate: Bearer error="insufficient_scope", scope="files:read files:write"'
+    ),
+    clean=(
+        _LOGIN % ("aa", 1)
+        + '← 403 Forbidden\n  WWW-Authenticate: Bearer error="insufficient_scope", scope="files:read files:write"\n'
+        + _LOGIN % ("bb", 2)
+        + _LIST % 2
+    ),
+    advice="Log in again in the client and grant the scope, or put a token that has it into the configuration.",
+)
+
 EARLY_RETRY: Final = transport_rule(
     name="early-retry",
     title="Retry before Retry-After",
@@ -89,10 +109,10 @@ EARLY_RETRY: Final = transport_rule(
         "→ POST /mcp\n  tools/list 1\n← 429 Too Many Requests\n  Retry-After: 5\n· 5.0 s later\n"
         "→ POST /mcp\n  tools/list 2\n" + _LIST % 2
     ),
-    advice="Wait as many seconds as Retry-After says before the next request.",
+    advice="Wait before the next request as long as Retry-After says, which is a number of seconds or a date.",
 )  # fmt: skip
 
-RULES: Final = (HTTP_ERROR, HOST_REFUSED, WRONG_ENDPOINT, TOKEN_REFUSED, EARLY_RETRY)
+RULES: Final = (HTTP_ERROR, HOST_REFUSED, WRONG_ENDPOINT, TOKEN_REFUSED, INSUFFICIENT_SCOPE, EARLY_RETRY)
 
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
@@ -100,9 +120,13 @@ _NOT_FOUND: Final = 404
 _MISDIRECTED: Final = 421
 _TOO_MANY: Final = 429
 _NO_SUCH_PLACE: Final = (404, 405)
+_DATE_NS: Final = 1_000_000_000
+"""The precision of dates in HTTP."""
 _BY_GATEWAYS: Final = (502, 504)
 """Statuses that only a gateway sends, by their meaning."""
 
+_lacks_scope = re.compile(r"\berror\s*=\s*\"?insufficient_scope\b", re.IGNORECASE).search
+_scope_in = re.compile(r"\bscope\s*=\s*(?:\"([^\"]*)\"|([^\s,\"]+))", re.IGNORECASE).search
 _names_host = re.compile(rb"\b(?:hosts?|origins?)\b", re.IGNORECASE).search
 _products: Final = (
     "nginx|openresty|tengine|cloudflare|cloudfront|awselb|envoy|traefik|caddy|varnish|haproxy|akamai|gfe|google frontend|"
@@ -122,6 +146,8 @@ class _ServedPaths:
         self.posted: set[str] = set()
         self.with_token_ns: dict[str, int] = {}
         """By path the time of the last request that had a token."""
+        self.tokens_served_ns: dict[str, dict[str, int]] = {}
+        """By path and token the time of the last request that was served."""
         self.first_session_ns = given_out_ns(facts)
         self.refused_tokens: set[tuple[str, str]] = set()
         for transaction in facts.capture.transactions.values():
@@ -130,6 +156,7 @@ class _ServedPaths:
             path = _path(transaction)
             if 0 < transaction.status < HTTP_ERRORS:
                 self.served_ns[path] = transaction.at_ns
+                self.tokens_served_ns.setdefault(path, {})[_token(transaction)] = transaction.at_ns
             if transaction.method == "POST":
                 self.posted.add(path)
             if _token(transaction):
@@ -174,6 +201,10 @@ def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transacti
         return
     if status == _UNAUTHORIZED:
         yield from _unauthorized(facts, requests, transaction)
+        return
+    challenge = response.head.get("www-authenticate")
+    if status == _FORBIDDEN and _lacks_scope(challenge):
+        yield from _without_scope(facts, requests, transaction, challenge)
         return
     if status in (_FORBIDDEN, _MISDIRECTED) and not is_page and (status == _MISDIRECTED or _names_host(body)):
         yield _host(facts, transaction)
@@ -323,6 +354,19 @@ def _unauthorized(facts: CaptureFacts, requests: _ServedPaths, transaction: Tran
         yield _hit(HTTP_ERROR, facts, transaction, what, CLIENT, group=path, blame=blame, advice=advice, severity=severity)
 
 
+def _without_scope(facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction, challenge: str) -> Iterator[Hit]:
+    """Find a token that lacks a scope, unless another token is used after it."""
+    path, token = _path(transaction), _token(transaction)
+    others = (at_ns for other, at_ns in requests.tokens_served_ns.get(path, {}).items() if other != token)
+    if max(others, default=-1) > transaction.at_ns:
+        return
+    match = _scope_in(challenge)
+    scope = "another scope" if match is None else f"the scope {quoted((match[1] or match[2]).encode('utf-8', 'replace'))}"
+    what = f"{_answered(facts, transaction)}: its token lacks a scope; the server wants {scope}."
+    advice = f"Log in again in the client and grant {scope}, or put a token that has it into the configuration."
+    yield _hit(INSUFFICIENT_SCOPE, facts, transaction, what, CLIENT, group=scope, advice=advice)
+
+
 def _early_retries(facts: CaptureFacts, refused: list[Transaction]) -> Iterator[Hit]:
     """Find requests that were repeated sooner than the server allowed, and those that were refused and not repeated."""
     limited = [transaction for transaction in refused if transaction.status == _TOO_MANY]
@@ -336,13 +380,42 @@ def _early_retries(facts: CaptureFacts, refused: list[Transaction]) -> Iterator[
     for transaction in limited:
         then, response = following.get(transaction.number), transaction.response
         assert response is not None
-        wait = response.head.get("retry-after")
+        wait_ns = _retry_after_ns(facts, response)
         began_ns = response.at_ns
-        if then is not None and wait.isascii() and wait.isdecimal() and then.at_ns - began_ns < int(wait[:9]) * 1_000_000_000:
-            what = f"{_answered(facts, transaction)}, and repeated after {seconds(then.at_ns - began_ns)} instead of {wait} s."
+        if then is not None and then.at_ns - began_ns < wait_ns:
+            waited = f"{seconds(then.at_ns - began_ns)} instead of {seconds(wait_ns)}"
+            what = f"{_answered(facts, transaction)}, and repeated after {waited}."
             yield _hit(EARLY_RETRY, facts, transaction, what, CLIENT, group=_path(transaction))
         elif then is None and not transaction.response_messages:
             yield _http_error(facts, transaction, response, is_page=_is_page_of_gateway(transaction, response))
+
+
+def _retry_after_ns(facts: CaptureFacts, response: Stream) -> int:
+    """Return the time span that Retry-After asks for: in seconds, or until a date (RFC 9110, section 10.2.3); 0 if it is unreadable.
+
+    The response's own Date is the better beginning: the clock of the server may be wrong. Both dates are cut to seconds.
+    """
+    head = response.head
+    wait = head.get("retry-after")
+    if wait.isascii() and wait.isdecimal():
+        return int(wait[:9]) * 1_000_000_000
+    until_ns, since_ns = _date_ns(wait), _date_ns(head.get("date"))
+    header = facts.capture.header
+    if since_ns is None and header is not None:
+        since_ns = header.wall_ns + response.at_ns - facts.capture.shift_ns
+    if until_ns is None or since_ns is None:
+        return 0
+    return until_ns - since_ns - _DATE_NS
+
+
+def _date_ns(text: str) -> int | None:
+    """Return an HTTP date as Unix time; None if it is none."""
+    from email.utils import parsedate_to_datetime  # seldom needed, and slow to import
+
+    try:
+        return int(parsedate_to_datetime(text).timestamp()) * 1_000_000_000
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return None
 
 
 def _repeat_key(facts: CaptureFacts, transaction: Transaction) -> tuple[str, ...]:

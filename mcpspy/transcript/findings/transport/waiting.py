@@ -29,10 +29,13 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     if now_ns is None or not facts.waiting:
         return
     heard_ns = _heard_ns(facts)
+    misdelivered = facts.misdelivered.rows
     questions = {(exchange.sender, scope_key(exchange.transaction)) for exchange in facts.waiting}
     for exchange in facts.waiting:
         waited_ns = now_ns - exchange.at_ns
         receiver, scope = OTHER_SIDE[exchange.sender], scope_key(exchange.transaction)
+        if exchange.row in misdelivered:
+            continue  # it was answered, to somebody else
         waits_for_sender = exchange.sender != SERVER and (receiver, scope) in questions
         if waited_ns < PATIENCE_NS or exchange.method in _MAY_WAIT or waits_for_sender or _progresses(exchange, now_ns):
             continue
