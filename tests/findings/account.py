@@ -324,6 +324,9 @@ class Account:
     def signals(self, name: str) -> None:
         self.add(Note(at_ns=self.tick(), topic="signal", text=f"{name} received and forwarded"))
 
+    def escalates(self, name: str) -> None:
+        self.add(Note(at_ns=self.tick(), topic="escalation", text=f"{name} to server (101): the client sent a signal"))
+
     def never_starts(self, why: str) -> None:
         self.server_left = True
         self.add(Exit(at_ns=self.tick(), pid=101, error=why))
@@ -396,6 +399,7 @@ _EVENTS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"the client leaves", Account.leaves),
     (r"the server exits(?: (\d+))?(?: by (SIG\w+))?(?:, leaving (.+))?", Account.exits),
     (r"the client sends (SIG\w+)", Account.signals),
+    (r"mcpspy sends (SIG\w+)", Account.escalates),
     (r"the server does not start: (.+)", Account.never_starts),
     (r"the capture breaks off", Account.breaks_off),
     (r"the line before is flipped", Account.flipped),

@@ -21,7 +21,31 @@ SSE = "← 200 OK\n  Content-Type: text/event-stream\n"
 NO_SESSION = '{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: Missing session ID"}}'
 STREAM = "· HTTP\n· handshake 2025-11-25\n→ GET /mcp\n  Accept: text/event-stream\n"
 
+COUNTING = '→ POST /mcp\n  tools/call 1 {"name":"count","_meta":{"progressToken":"t"}}\n'
+STEPS = "".join(f'← data: notifications/progress {{"progressToken":"t","progress":{at}}}\n' for at in (1, 2, 3))
+COUNTED = '← data: result 1 {"content":[]}\n· the server closes the stream\n'
+LINES = STEPS.replace("data: ", "")
+WAITS = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count","_meta":{"progressToken":"t"}}\n'
+
 WELL = {
+    "progress that begins at once and goes on at once": f"{WAITS}{LINES}← result 1",
+    "progress that came by itself before more of it came together": (
+        f'{WAITS}· 3.0 s later\n{LINES.replace(":1}", ":0.5}", 1).splitlines()[0]}\n· 3.0 s later\n{LINES}← result 1'
+    ),
+    "progress of a call that goes on after it": f"{WAITS}· 3.0 s later\n{LINES}· 3.0 s later\n← result 1",
+    "an answer after a client that did not wait": (
+        "→ tools/list 1\n· the client closes stdin\n· 0.5 s later\n← result 1\n· the server exits 0"
+    ),
+    "a stream whose head is late while nobody else asks": f"{SESSION}{GET}· 10.0 s later\n· the client leaves",
+    "a stream that ends and a client that leaves soon after": (
+        f"{SESSION}{GET}{SSE}· 9.0 s later\n· the server closes the stream\n· 3.0 s later\n{TOOLS}"
+    ),
+    "a stream that is refused when it is opened again": (
+        f"{SESSION}{GET}{SSE}· 9.0 s later\n· the server closes the stream\n{GET}← 405 Method Not Allowed\n· 9.0 s later\n{TOOLS}"
+    ),
+    "a server that a signal ends while its stdin is open": (
+        "· handshake 2025-11-25\n· 9.0 s later\n· the client sends SIGTERM\n· the server exits by SIGTERM"
+    ),
     "a request given up before the round time": f"{CALL}· 59.0 s later\n{GIVE_UP}",
     "a request given up long after the round time": f"{CALL}· 61.0 s later\n{GIVE_UP}",
     "a user who changed their mind": f"{CALL}· 3.0 s later\n{GIVE_UP[:-2]},\"reason\":\"not needed any more\"}}\n",
@@ -164,6 +188,28 @@ LOG_IN = (
 GOOD = '{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}'
 
 FAULTS = {
+    "progress in a burst, though keep-alives come": (
+        f"{SESSION}{COUNTING}{SSE}· 2.0 s later\n← : ping\n· 2.0 s later\n← : ping\n· 2.0 s later\n{STEPS}{COUNTED}",
+        "progress-in-burst",
+    ),
+    "progress in a burst without keep-alives": (
+        f"{SESSION}{COUNTING}{SSE}· 3.0 s later\n{STEPS}{COUNTED}",
+        "progress-in-burst",
+    ),
+    "progress in bursts, as a buffer of some size makes them": (
+        f"{WAITS}· 3.0 s later\n{LINES}· 3.0 s later\n" + LINES.replace('progress":', 'progress":1') + "← result 1",
+        "progress-in-burst",
+    ),
+    "a stream whose head does not come": (
+        f"{SESSION}{GET}{TOOLS}".replace(
+            TOOLS, '→ POST /mcp\n  tools/list 1\n← #4 200 OK\n  result 1 {"tools":[]}\n· 9.0 s later\n'
+        ),
+        "late-head",
+    ),
+    "a server that a signal ends at last": (
+        "· handshake 2025-11-25\n· the client closes stdin\n· 2.0 s later\n· the client sends SIGTERM\n· the server exits by SIGTERM",
+        "end-of-input-ignored",
+    ),
     "a session that a client names in the modern era": (
         f"{MODERN}  Mcp-Session-Id: 5f2c\n  tools/list 1\n← 200 OK\n  result 1 {GOOD}",
         "session-in-modern-era",
@@ -378,3 +424,31 @@ def test_a_refused_origin_is_named_even_where_the_refusal_is_json_rpc() -> None:
     (finding,) = transcribe(records(account)).findings
     assert (finding.rule, finding.culprit) == ("host-refused", "server")
     assert "the origin “https://app.example”" in finding.advice
+
+
+AGAIN = '→ POST /mcp\n  tools/list 2\n← 200 OK\n  result 2 {"tools":[]}'
+
+
+@pytest.mark.parametrize(("waited", "rules"), [("20.0", {"early-retry"}), ("30.0", set())])
+@pytest.mark.parametrize("date", ["  Date: Wed, 18 Nov 2026 10:00:00 GMT\n", ""], ids=["with its date", "without a date"])
+def test_a_client_has_to_wait_until_the_date_that_retry_after_names(waited: str, rules: set[str], date: str) -> None:
+    refusal = f"← 429 Too Many Requests\n{date}  Retry-After: Wed, 18 Nov 2026 10:00:30 GMT\n"
+    assert rules_in(f"→ POST /mcp\n  tools/list 1\n{refusal}· {waited} s later\n{AGAIN}") == rules
+
+
+def test_a_scope_that_a_token_lacks_is_named() -> None:
+    refusal = "← 403 Forbidden\n  WWW-Authenticate: Bearer scope=files:write, error=insufficient_scope\n"
+    (what,) = of_rule(f"→ POST /mcp\n  Authorization: Bearer redacted-aa\n  tools/list 1\n{refusal}", "insufficient-scope")
+    assert what.endswith("the server wants the scope “files:write”.")
+
+
+def test_progress_that_waited_for_a_reader_was_not_bursts() -> None:
+    stalled = f"{WAITS}· stdout stalls: 65536 bytes waiting\n· 3.0 s later\n· stdout flows again after 3.0 s\n{LINES}← result 1"
+    assert "progress-in-burst" not in rules_in(stalled)
+
+
+@pytest.mark.parametrize(("open_s", "culprit"), [("0.1", "server"), ("9.0", "client")])
+def test_a_server_that_ends_its_stream_at_once_is_to_blame_for_it(open_s: str, culprit: str) -> None:
+    account = f"{SESSION}{GET}{SSE}· {open_s} s later\n· the server closes the stream\n· 9.0 s later\n{TOOLS}"
+    (finding,) = transcribe(records(account)).findings
+    assert (finding.rule, finding.culprit) == ("stream-not-reopened", culprit)

@@ -166,6 +166,13 @@ class Caller:
         for opened in self._opened:
             opened.close()
 
+    def begin(self, verb: str) -> HTTPConnection:
+        """Send a request on a new connection, and do not wait for the response."""
+        connection = HTTPConnection(self._address, timeout=DEADLINE_S)
+        connection.request(verb, self.path, None, {"Accept": BOTH, **self.fields})
+        self._opened.append(connection)
+        return connection
+
     def request(self, verb: str, path: str = "", body: dict[str, Any] | None = None, **fields: str) -> HTTPResponse:
         """Send a request on a new connection, and wait for the head of the response."""
         connection = HTTPConnection(self._address, timeout=DEADLINE_S)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.records import Close, Record
+from mcpspy.records import Close, Note, Open, Record
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.account import records
 from tests.interop.serving import recorded
@@ -56,6 +56,25 @@ def listen_a_while(client: Caller) -> None:
     for _ in range(3):
         stream.readline()
         stream.readline()
+
+
+def outlive_stream(client: Caller) -> None:
+    """Open the stream of a session, read it to its end, and go on."""
+    listen(client)
+    client.post("tools/list", 1)
+
+
+def listen_and_list(client: Caller) -> None:
+    """Open the stream of a session, read its keep-alives, and go on without it."""
+    listen_a_while(client)
+    client.post("tools/list", 1)
+
+
+def ask_for_stream_and_list(client: Caller) -> None:
+    """Ask for the stream of a session, and go on before the head of the response is there."""
+    client.greet()
+    client.begin("GET")
+    client.post("tools/list", 1)
 
 
 def restarted(*, again: bool) -> Play:
@@ -119,6 +138,16 @@ def ends(record: Record) -> bool:
     return isinstance(record, Close) and record.how != "eof"
 
 
+def lists(record: Record) -> bool:
+    """Tell whether the request for the tools begins here: it comes after the handshake and the stream."""
+    return isinstance(record, Open) and record.transaction > 3
+
+
+def is_left(record: Record) -> bool:
+    """Tell whether the client leaves a stream here, or leaves before there is one."""
+    return (isinstance(record, Note) and record.topic == "left") or ends(record)
+
+
 CASES = (
     Case(problem=5, rule="events-in-burst", culprit="unclear", faulty=behind(), sound=behind("streaming")),
     Case(
@@ -127,6 +156,20 @@ CASES = (
         culprit="server",
         faulty=over_http(listen_a_while, "late=2100"),
         sound=over_http(listen_a_while),
+    ),
+    Case(
+        problem=6,
+        rule="late-head",
+        culprit="server",
+        faulty=later(over_http(ask_for_stream_and_list, "headless"), 10, is_left),
+        sound=later(over_http(ask_for_stream_and_list), 10, is_left),
+    ),
+    Case(
+        problem=6,
+        rule="stream-not-reopened",
+        culprit="server",
+        faulty=later(over_http(outlive_stream, "brief"), 10, lists),
+        sound=later(over_http(listen_and_list), 10, lists),
     ),
     Case(
         problem=6,

@@ -20,6 +20,7 @@ from tests.known_problems.stage import (
     assert_silent,
     captures,
     checked,
+    hello,
     holds,
     later,
     leaves,
@@ -118,6 +119,26 @@ def at_cancellation(seconds: float, reason: str = "") -> Play:
     return later(given_up, 48, holds(b'"content"', 1))
 
 
+def hear_at_the_end(client: Talker) -> None:
+    """Send initialize, and close the server's stdin without an answer."""
+    client.say("initialize", 0, **hello())
+
+
+def hear_at_once(client: Talker) -> None:
+    """Send it, and wait for the answer."""
+    client.ask("initialize", 0, **hello())
+
+
+def follow(client: Talker) -> None:
+    """Make a call that reports progress."""
+    client.greet()
+    client.say("tools/call", 1, name="echo", arguments={"text": "x"}, _meta={"progressToken": "t"})
+    while "result" not in client.heard():
+        pass
+
+
+FIRST_STEP = holds(b'"progress": 1', 1)
+
 CASES = (
     Case(problem=3, rule="timed-out", culprit="server", faulty=at_cancellation(60), sound=at_cancellation(33.3)),
     Case(
@@ -128,11 +149,32 @@ CASES = (
         sound=at_cancellation(33.3, "The user changed their mind"),
     ),
     Case(
+        problem=3,
+        rule="given-up",
+        culprit="unclear",
+        faulty=at_cancellation(3, "The user changed their mind"),
+        sound=on_stdio(FAULTY, talk),
+    ),
+    Case(
         problem=4,
         rule="unanswered-request",
         culprit="server",
         faulty=later(on_stdio([*FAULTY, f"deaf={LETTERS}"], call_at_length), 30, leaves),
         sound=later(on_stdio(FAULTY, call_at_length), 30, leaves),
+    ),
+    Case(
+        problem=4,
+        rule="late-answers",
+        culprit="server",
+        faulty=later(on_stdio([*FAULTY, "buffered"], hear_at_the_end), 10, leaves),
+        sound=later(on_stdio(FAULTY, hear_at_once), 10, leaves),
+    ),
+    Case(
+        problem=5,
+        rule="progress-in-burst",
+        culprit="server",
+        faulty=later(on_stdio([*FAULTY, "steps"], follow), 10, FIRST_STEP),
+        sound=later(on_stdio(FAULTY, follow), 10, holds(b'"content"', 1)),
     ),
     Case(problem=4, rule="accepted-request", culprit="server", faulty=over_http(call, "accepted"), sound=over_http(call)),
     Case(

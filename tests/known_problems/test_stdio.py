@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.records import Stall
-from tests.known_problems.stage import Case, Talker, assert_found, assert_silent, checked, on_stdio, python
+from mcpspy.records import Close, Note, Record, Stall
+from tests.known_problems.stage import Case, Talker, assert_found, assert_silent, checked, later, on_stdio, python
 from tests.live.client import puppet
 
 FAULTY = python("faulty.py")
@@ -61,6 +61,19 @@ def leave(client: Talker) -> None:
     client.wait()
     for pid in map(int, pids):
         os.kill(pid, signal.SIGKILL)
+
+
+def leave_and_signal(client: Talker) -> None:
+    """Close the server's stdin, and send it a signal."""
+    client.greet()
+    client.close(client.stdin)
+    client.recorded(Close)
+    client.signal(signal.SIGTERM)
+
+
+def signals(record: Record) -> bool:
+    """Tell whether the client sends a signal here."""
+    return isinstance(record, Note) and record.topic == "signal"
 
 
 CASES = (
@@ -121,6 +134,13 @@ CASES = (
         faulty=on_stdio(puppet("say=leaving", "daemon", "swallow"), leave),
         sound=on_stdio(puppet(f"say={NEWS}", "swallow"), leave),
         with_it=frozenset({"stdout-noise"}),  # the pid
+    ),
+    Case(
+        problem=15,
+        rule="end-of-input-ignored",
+        culprit="server",
+        faulty=later(on_stdio([*FAULTY, "lazy"], leave_and_signal), 2, signals),
+        sound=later(on_stdio([*FAULTY, "lazy"], leave_and_signal), 0.1, signals),
     ),
     Case(
         problem=16,

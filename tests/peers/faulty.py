@@ -13,12 +13,16 @@
     new             it says something else of `echo` than it used to
     fragile         the first call ends it
     slow            a call takes until the client says something more
+    buffered        what it writes stays in a buffer until it ends
+    lazy            it stays when its input has ended
+    steps           a call reports its progress in three steps, all just before it is answered
 
 Its tools are `echo`, which gives back a text in the encoding of standard output, and `page`, which gives so many letters.
 """
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -54,7 +58,7 @@ def lines_of_asyncio(limit: int) -> Iterator[str]:
 
 def say(message: dict[str, Any]) -> None:
     """Write one message."""
-    print(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False), flush=True)
+    print(json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False), flush="buffered" not in FAULTS)
 
 
 def tool(name: str, about: str, argument: str, kind: str) -> dict[str, Any]:
@@ -111,6 +115,8 @@ def result(message: dict[str, Any], incoming: Iterator[str]) -> dict[str, Any] |
                 ask(FAULTS["asks"], incoming)
             if "slow" in FAULTS:
                 next(incoming)
+            for step in (1, 2, 3) if "steps" in FAULTS else ():
+                say({"method": "notifications/progress", "params": {"progressToken": "t", "progress": step}})
             return called(message["params"])
         case _:
             return None
@@ -136,6 +142,8 @@ def main() -> None:
         body = result(message, incoming)
         answer = {"error": {"code": -32601, "message": "no such method"}} if body is None else {"result": body}
         say({"id": str(message["id"]) if "strings" in FAULTS else message["id"], **answer})
+    if "lazy" in FAULTS:
+        signal.pause()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@
     accepted        it answers calls with 202 Accepted, and no more
     late=MS         the head of the stream of GET /mcp is sent with the first keep-alive, so long after it was asked for
     reset=MS        that stream breaks off so long after its third keep-alive
+    brief           that stream ends after its third keep-alive
+    headless        the head of that stream does not come
     mute            the stream of GET /sse announces no endpoint
     shared          every stream of GET /sse announces the same endpoint, and whatever is POSTed is answered on the newest
     resource=URL    it lets nobody in without a token, and says that it is the resource at this URL; `own`: at its own
@@ -12,6 +14,8 @@
     renamed         the event with the result of a call is named result
     plain           it says that results are compressed with gzip, and does not compress them
     bound           it refuses whatever proof of possession it is shown
+    refuses=WHY     it refuses POSTs without the token `good`, for a reason of the table REFUSALS; `limit`: the first call alone
+    swapped         what is POSTed to the endpoint of one stream of HTTP+SSE is answered on another
 
 POST /mcp is Streamable HTTP with sessions, which are in memory: they end with it. `count` answers with as many events as it is told,
 0.35 s apart, with a keep-alive after each. GET /mcp gives keep-alives, 0.05 s apart. GET /sse is HTTP+SSE. On PORT 0 a free port is
@@ -21,6 +25,7 @@ taken; either way it is the first line on standard output.
 import json
 import sys
 import time
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import SimpleQueue
 from typing import Any
@@ -32,6 +37,17 @@ PAUSE_S = 0.35
 BEAT_S = 0.05
 METADATA = "/.well-known/oauth-protected-resource"
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+BEARER = 'Bearer error="%s", scope="files:read files:write"'
+REFUSALS: dict[str, tuple[int, bytes, dict[str, str]]] = {
+    "gateway": (502, b"<html><center>nginx</center></html>", {"Content_Type": "text/html", "Server": "nginx"}),
+    "host": (421, b"Invalid Host header", {}),
+    "path": (404, b"Not Found", {}),
+    "token": (401, b"", {"WWW_Authenticate": BEARER % "invalid_token"}),
+    "scope": (403, b"", {"WWW_Authenticate": BEARER % "insufficient_scope"}),
+    "limit": (429, b"Slow down", {}),
+}
 
 
 def result(message: dict[str, Any]) -> dict[str, Any]:
@@ -66,6 +82,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, port: int) -> None:
         super().__init__(("127.0.0.1", port), Connection)
         self.sessions: set[str] = set()
+        self.is_limited = FAULTS.get("refuses") == "limit"
         self.streams: dict[str, SimpleQueue[bytes]] = {}
 
 
@@ -122,6 +139,9 @@ class Connection(BaseHTTPRequestHandler):
 
     def stream(self) -> None:
         """A stream that nothing is sent on but keep-alives."""
+        if "headless" in FAULTS:
+            self.connection.recv(1)
+            return
         self.begin(flush="late" not in FAULTS)
         time.sleep(int(FAULTS.get("late", 0)) / 1000)
         for _ in range(3):
@@ -129,6 +149,8 @@ class Connection(BaseHTTPRequestHandler):
             time.sleep(BEAT_S)
         if "reset" in FAULTS:
             time.sleep(int(FAULTS["reset"]) / 1000)
+        elif "brief" in FAULTS:
+            self.put(b"")
         else:
             self.connection.recv(1)
 
@@ -148,12 +170,26 @@ class Connection(BaseHTTPRequestHandler):
         if self.path.startswith("/messages"):
             self.reply(202, b"Accepted")
             if "id" in message:
-                self.server.streams[self.path.partition("=")[2]].put(answer(message))
+                session = self.path.partition("=")[2]
+                others = [name for name in self.server.streams if name != session] if "swapped" in FAULTS else []
+                self.server.streams[(others or [session])[0]].put(answer(message))
+        elif self.is_refused(message):
+            status, body, fields = REFUSALS[FAULTS["refuses"]]
+            at = formatdate(time.time() + 30, usegmt=True)
+            self.reply(status, body, **fields, **({"Retry_After": at} if FAULTS["refuses"] == "limit" else {}))
         elif "resource" in FAULTS or ("bound" in FAULTS and "DPoP" in self.headers):
             url = f"http://{self.headers['Host']}{METADATA}/mcp"
             self.reply(401, WWW_Authenticate=f'Bearer resource_metadata="{url}"')
         else:
             self.streamable(message)
+
+    def is_refused(self, message: dict[str, Any]) -> bool:
+        """Tell whether the fault `refuses` refuses a message."""
+        if FAULTS.get("refuses") != "limit":
+            return "refuses" in FAULTS and self.headers.get("Authorization") != "Bearer good"
+        is_first = self.server.is_limited and message["method"] == "tools/list"
+        self.server.is_limited &= not is_first
+        return is_first
 
     def streamable(self, message: dict[str, Any]) -> None:
         """Answer a message of Streamable HTTP."""

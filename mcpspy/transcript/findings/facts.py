@@ -134,8 +134,12 @@ class CaptureFacts:
     exit: tuple[int, Exit] | None = None
     end: tuple[int, End] | None = None
     left_ns: int | None = None
-    was_signalled: bool = False
-    """Whether a signal told the server to end."""
+    stdin_closed_ns: int | None = None
+    """When the client closed the server's stdin."""
+    signalled_ns: int | None = None
+    """When a signal told the server to end, for the first time."""
+    was_killed: bool = False
+    """Whether mcpspy had to send SIGKILL."""
     left_running: bool | None = None
     """Whether the processes that the server left still ran half a second later; None if they were seen only once."""
     gone_ns: int | None = None
@@ -244,7 +248,8 @@ class CaptureFacts:
                 self._close(at_ns, record)
             case Note(topic="signal" | "escalation") as record if not record.text.startswith(_HARMLESS_SIGNALS):
                 self.left_ns = at_ns if self.left_ns is None else self.left_ns
-                self.was_signalled = True
+                self.signalled_ns = at_ns if self.signalled_ns is None else self.signalled_ns
+                self.was_killed |= record.topic == "escalation" and record.text.startswith("SIGKILL")
             case Note(topic="descendants-ended" | "descendants-running") as record:
                 self.left_running = record.topic == "descendants-running"
             case Exit() as record:
@@ -308,6 +313,8 @@ class CaptureFacts:
         name = self.stream_name(record.stream)
         if record.by == "client" and name in ("stdin", "stdout") and self.left_ns is None:
             self.left_ns = at_ns
+        if record.by == "client" and name == "stdin" and self.stdin_closed_ns is None:
+            self.stdin_closed_ns = at_ns
         if record.by == "server" and name == "stdout" and self.gone_ns is None:
             self.gone_ns = at_ns
 

@@ -43,6 +43,7 @@ from .rule import Family, Rule
 from .transport import (
     bodies,
     browsers,
+    bursts,
     disconnects,
     headers,
     lines,
@@ -81,7 +82,7 @@ class FindingModule(Protocol[Facts]):
 CAPTURE_FINDERS: Final[tuple[FindingModule[CaptureFacts], ...]] = (
     # transport
     lines, encoding, json_traps, stalls, server_exits, waiting, timeouts, statuses, redirects, refusals, bodies,
-    browsers, disconnects, sessions, streams,
+    browsers, disconnects, sessions, streams, bursts,
     # protocol
     answers, method_support, handshake, progress, rounds, state, tasks, modern, errors, headers, responses, resumption,
     contents, forms,

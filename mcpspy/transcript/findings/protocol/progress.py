@@ -170,7 +170,7 @@ def _late(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]:
 def _not_increasing(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]:
     last: dict[int, float] = {}
     for message in reports:
-        now = _progress(message)
+        now = progress_value(message)
         before = last.get(message.stream)
         if now is None:
             continue
@@ -181,7 +181,8 @@ def _not_increasing(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]
         last[message.stream] = now
 
 
-def _progress(message: Message) -> float | None:
+def progress_value(message: Message) -> float | None:
+    """Return the progress that a notification reports; None if it is no number, or a very long one."""
     number = members(members(message.raw).get("params", b"")).get("progress")
     if number is None or len(bytes(number)) > _MAX_NUMBER_BYTES:
         return None

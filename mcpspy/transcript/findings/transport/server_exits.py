@@ -76,7 +76,25 @@ UNUSED_START: Final = transport_rule(
     advice="Look for the server in two of the client's configuration files.",
 )
 
-RULES: Final = (UNANSWERED_REQUEST, SERVER_DIED, SERVER_NOT_STARTED, DESCENDANTS_LEFT, UNUSED_START)
+END_OF_INPUT_IGNORED: Final = transport_rule(
+    name="end-of-input-ignored",
+    title="Server had to be ended by a signal",
+    what="The server still ran two seconds after the client had closed its stdin, and a signal had to end it.",
+    why="Clients wait for it at each shutdown, and a client that dies without a signal leaves the server running for ever.",
+    blame="The server: the end of its stdin tells it to end, and it had two seconds for that.",
+    example="· handshake 2025-11-25\n· the client closes stdin\n· 2.0 s later\n· the client sends SIGTERM\n· 1.0 s later\n"
+    "· mcpspy sends SIGKILL\n· the server exits by SIGKILL",
+    clean="· handshake 2025-11-25\n· the client closes stdin\n· 0.1 s later\n· the client sends SIGTERM\n"
+    "· the server exits by SIGTERM",
+    advice="End the process when stdin ends; look for timers, threads and listening sockets that keep it alive.",
+)
+
+RULES: Final = (
+    UNANSWERED_REQUEST, SERVER_DIED, SERVER_NOT_STARTED, DESCENDANTS_LEFT, END_OF_INPUT_IGNORED, UNUSED_START,
+)  # fmt: skip
+
+_TIME_TO_END_NS: Final = 1_900_000_000
+"""Clients on the SDKs wait two seconds after they closed stdin, by their own clocks."""
 
 PATIENCE_NS: Final = 5_000_000_000
 """A side that leaves sooner than this after its request did not wait for the response; one that waited longer was kept waiting."""
@@ -177,20 +195,33 @@ def _process(facts: CaptureFacts, at_ns: int, record: Exit) -> Iterator[Hit]:
     if record.error:
         what = f"The server could not be started: {_command(facts)}{record.error.rstrip('.')}."
         yield hit_on_record(SERVER_NOT_STARTED, facts, at_ns, record.number, what, CONFIGURATION)
-    if record.descendants and (facts.was_signalled or facts.left_running is not False):
+    if record.descendants and (facts.signalled_ns is not None or facts.left_running is not False):
         names = ", ".join(str(process.get("name", "?")) for process in record.descendants[:LISTED_CALLS])
         what = f"The server ended and left {len(record.descendants)} of its processes running: {names}."
-        was_sudden = facts.was_signalled or record.signal is not None  # the processes may be about to end too
+        was_sudden = facts.signalled_ns is not None or record.signal is not None  # the processes may be about to end too
         was_seen_once = facts.left_running is None
         if was_seen_once:
             what += " That was seen only once, when it ended."
         severity = Severity.NOTE if was_sudden or was_seen_once else None
         yield hit_on_record(DESCENDANTS_LEFT, facts, at_ns, record.number, what, SERVER, severity=severity)
+    yield from _ended_by_signal(facts, record)
     if facts.capture.messages == 0 and facts.starts_ns and not facts.is_unseen(at_ns):
         ran_ns = at_ns - facts.starts_ns[0]
         if ran_ns > PATIENCE_NS:
             what = f"The server ran for {seconds(ran_ns)}, and the client never sent it a message."
             yield hit_on_record(UNUSED_START, facts, at_ns, record.number, what, CLIENT)
+
+
+def _ended_by_signal(facts: CaptureFacts, record: Exit) -> Iterator[Hit]:
+    """Find a server that did not end with its input. It is a note if the first signal was enough."""
+    closed_ns, signalled_ns = facts.stdin_closed_ns, facts.signalled_ns
+    if closed_ns is None or signalled_ns is None or signalled_ns - closed_ns < _TIME_TO_END_NS:
+        return
+    is_killed = facts.was_killed or record.signal == "SIGKILL"
+    how = "only SIGKILL ended it" if is_killed else "a signal ended it"
+    what = f"The server still ran {seconds(signalled_ns - closed_ns)} after the client had closed stdin, and {how}."
+    severity = None if is_killed else Severity.NOTE
+    yield hit_on_record(END_OF_INPUT_IGNORED, facts, signalled_ns, record.number, what, SERVER, severity=severity)
 
 
 def _may_be_lost(facts: CaptureFacts, exchange: Exchange) -> bool:

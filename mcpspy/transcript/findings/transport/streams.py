@@ -6,13 +6,16 @@ Where a proxy between mcpspy and the server would look the same as the server it
 from collections.abc import Iterator
 from typing import Final
 
-from ....records import SERVER
+from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM
 from ...http.transaction import Stream, Transaction
+from ...model import HTTP_ERRORS
 from ..facts import CaptureFacts
 from ..hits import hit_on_stream
 from ..rule import Hit, Rule, Severity, transport_rule
 from ..words import seconds
+from .server_exits import PATIENCE_NS
+from .sessions import asks_for_stream
 
 _STREAMED: Final = (
     '→ POST /mcp\n  tools/call 1 {"name":"count","_meta":{"progressToken":1}}\n← 200 OK\n  Content-Type: text/event-stream\n'
@@ -43,7 +46,7 @@ EVENTS_IN_BURST: Final = transport_rule(
 LATE_HEAD: Final = transport_rule(
     name="late-head",
     title="Response head comes late",
-    what="The head of a stream of events came only with its first event, long after the request.",
+    what="The head of a stream of events came long after the request, with its first event, or not at all while POSTs were answered.",
     why="Without the head the client does not know that the stream is open, and waits or times out.",
     blame="The server, or a proxy before it: it held the head back until there was a body.",
     example=(f"{_LISTENING}· 15.0 s later\n← 200 OK\n  : ping\n· the client closes the stream"),
@@ -98,7 +101,22 @@ BODY_WAITS: Final = transport_rule(
     advice="Write head and body in one call, or set TCP_NODELAY.",
 )
 
-RULES: Final = (EVENTS_IN_BURST, LATE_HEAD, KEEP_ALIVE_STOPPED, IDLE_STREAM_CUT, BODY_WAITS)
+_AGAIN: Final = "→ GET /mcp\n  Accept: text/event-stream\n← 200 OK\n  Content-Type: text/event-stream\n"
+_OPENED: Final = f"{_LISTENING}← 200 OK\n  Content-Type: text/event-stream\n"
+_LATER: Final = "→ POST /mcp\n  ping 1\n← 200 OK\n  result 1"
+
+STREAM_NOT_REOPENED: Final = transport_rule(
+    name="stream-not-reopened",
+    title="Server stream ended and not opened again",
+    what="The server ended the stream that a client opened with GET, and the client went on without opening another.",
+    why="Requests and notifications that the server sends by itself, such as list_changed, do not reach the client any more.",
+    blame="The client: a server may end the stream at any time, and a client that wants its messages has to open it again.",
+    example=f"{_OPENED}· 10.0 s later\n· the server closes the stream\n· 8.0 s later\n{_LATER}",
+    clean=f"{_OPENED}· 10.0 s later\n· the server closes the stream\n· 1.0 s later\n{_AGAIN}· 8.0 s later\n{_LATER}",
+    advice="Open the stream again when it ends, after the time that its retry field names; keep it open on the server's side.",
+)
+
+RULES: Final = (EVENTS_IN_BURST, LATE_HEAD, KEEP_ALIVE_STOPPED, IDLE_STREAM_CUT, STREAM_NOT_REOPENED, BODY_WAITS)
 
 _BURST_NS: Final = 20_000_000
 _SILENCE_NS: Final = 2_000_000_000
@@ -116,6 +134,8 @@ _OFTEN: Final = 3
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find faults in the times of responses."""
+    yield from _unopened(facts)
+    yield from _not_reopened(facts)
     waited: list[tuple[Transaction, Stream]] = []
     for transaction in facts.capture.transactions.values():
         response = transaction.response
@@ -136,15 +156,99 @@ def _beginning(facts: CaptureFacts, transaction: Transaction, response: Stream) 
     first_ns, last_ns = response.first_ns, response.last_ns
     if first_ns is None or last_ns is None:
         return
-    silent_ns = first_ns - transaction.at_ns
-    is_burst = response.comments + response.events >= _FEW_EVENTS and last_ns - first_ns <= _BURST_NS
-    if is_burst and silent_ns >= _SILENCE_NS and response.comments > 1:
-        what = f"{response.events} events and {response.comments} keep-alives came at one instant, after {seconds(silent_ns)}."
+    if came_at_once(transaction, response):
+        silent = seconds(first_ns - transaction.at_ns)
+        what = f"{response.events} events and {response.comments} keep-alives came at one instant, after {silent}."
         yield _hit(EVENTS_IN_BURST, facts, transaction, response, what, "unclear")
     head_ns = response.at_ns - transaction.at_ns
     if transaction.method == "GET" and head_ns >= _SILENCE_NS and first_ns - response.at_ns <= _BURST_NS:
         what = f"The response head of GET {transaction.target} came after {seconds(head_ns)}, together with its first event."
         yield _hit(LATE_HEAD, facts, transaction, response, what, SERVER)
+
+
+def came_at_once(transaction: Transaction, response: Stream) -> bool:
+    """Tell whether all events of a stream came at one instant after a silence, keep-alives included."""
+    first_ns, last_ns = response.first_ns, response.last_ns
+    if first_ns is None or last_ns is None or last_ns - first_ns > _BURST_NS or response.comments < 2:
+        return False
+    return response.comments + response.events >= _FEW_EVENTS and first_ns - transaction.at_ns >= _SILENCE_NS
+
+
+def _unopened(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find streams whose head did not come while POSTs were answered, so that the server was alive."""
+    for transaction in facts.capture.transactions.values():
+        if transaction.response is not None or not asks_for_stream(transaction) or transaction.request is None:
+            continue
+        until_ns = facts.capture.last_ns + facts.capture.shift_ns if transaction.left_ns is None else transaction.left_ns
+        waited_ns = until_ns - transaction.at_ns
+        if waited_ns < _SILENCE_NS or transaction.left_by == SERVER or facts.last_hole_ns is not None:
+            continue
+        answered = _answered_posts(facts, transaction.at_ns, until_ns)
+        if answered:
+            posts = f"{answered} POST{'s were' if answered > 1 else ' was'}"
+            what = f"The response head of GET {transaction.target} did not come within {seconds(waited_ns)}, while {posts} answered."
+            yield hit_on_stream(
+                LATE_HEAD, facts, transaction, transaction.request, what, SERVER, at_ns=until_ns, group=transaction.target
+            )
+
+
+def _answered_posts(facts: CaptureFacts, since_ns: int, until_ns: int) -> int:
+    return sum(
+        transaction.method == "POST"
+        and transaction.response is not None
+        and not transaction.response.injected
+        and since_ns < transaction.response.at_ns < until_ns
+        for transaction in facts.capture.transactions.values()
+    )
+
+
+def _not_reopened(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find sessions that went on for some time after the server had ended their last stream."""
+    streams: dict[str, list[Transaction]] = {}
+    posted_ns: dict[str, int] = {}
+    for transaction in facts.capture.transactions.values():
+        session = transaction.scope.session
+        if not session:
+            continue
+        if transaction.method == "GET":
+            streams.setdefault(session, []).append(transaction)
+        elif transaction.method == "POST" and 0 < transaction.status < HTTP_ERRORS:
+            posted_ns[session] = transaction.at_ns
+    for session, opened in streams.items():
+        last = opened[-1]
+        went_on_ns = posted_ns.get(session, 0) - (last.ended_ns or 0)
+        if last.is_stream and last.ended_ns is not None and last.ended_by == SERVER and went_on_ns >= PATIENCE_NS:
+            yield from _left_closed(facts, opened, went_on_ns)
+
+
+def _left_closed(facts: CaptureFacts, opened: list[Transaction], went_on_ns: int) -> Iterator[Hit]:
+    """Blame a server that ends its streams at once or again and again, else the client."""
+    last, response = opened[-1], opened[-1].response
+    ended = [stream for stream in opened if stream.is_stream and stream.ended_by == SERVER]
+    if response is None or response.closed_ns is None or response.close is None or facts.last_hole_ns is not None:
+        return
+    open_ns = response.closed_ns - response.at_ns
+    if response.close.how != "eof" and open_ns >= _IDLE_NS:
+        return  # it was cut when it was idle
+    times = f", as it had ended {len(ended) - 1} before it" if len(ended) > 1 else ""
+    what = (
+        f"The server ended the stream of GET {last.target} after {seconds(open_ns)}{times}, and the client opened no other, "
+        f"though the session went on for {seconds(went_on_ns)}."
+    )
+    culprit: str = CLIENT
+    blame = advice = ""
+    if len(ended) > 1 or open_ns < _SILENCE_NS:
+        culprit = SERVER
+        blame = "The server: it offers the stream and does not keep it open."
+        advice = "Keep the stream open and send a comment every 15 s; answer GET with 405 if there is nothing to send."
+    elif response.close.how != "eof":
+        culprit, blame = (
+            "unclear",
+            "Unclear: the server, or a proxy before it, broke off the stream, and the client did not return.",
+        )
+    yield hit_on_stream(
+        STREAM_NOT_REOPENED, facts, last, response, what, culprit, at_ns=response.closed_ns, blame=blame, advice=advice
+    )
 
 
 def _break_off(facts: CaptureFacts, transaction: Transaction, response: Stream) -> Iterator[Hit]:
