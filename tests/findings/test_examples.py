@@ -16,7 +16,7 @@ from mcpspy.transcript.findings.protocol.types import RULES as TYPE_RULES
 from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Family, Finding, Rule
 from mcpspy.transcript.findings.run import all_findings
-from mcpspy.transcript.findings.trust import NOT_ACCEPTED, SHARED_TOOL_NAME, TOOL_REDEFINED
+from mcpspy.transcript.findings.trust import NOT_ACCEPTED, OFFER_REDEFINED, SHARED_TOOL_NAME, TOOL_REDEFINED
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.offers.baseline import Baseline
 from mcpspy.transcript.offers.definitions import offers
@@ -29,7 +29,7 @@ ALSO: dict[str, set[str]] = {
 }
 """Other rules that the example of a rule breaks, because one fault brings another."""
 
-UNCOMPARED = (CREDENTIAL_SHOWN, HIDDEN_CHARACTERS, SHARED_TOOL_NAME, TOOL_REDEFINED)
+UNCOMPARED = (CREDENTIAL_SHOWN, HIDDEN_CHARACTERS, OFFER_REDEFINED, SHARED_TOOL_NAME, TOOL_REDEFINED)
 """Rules about trust that need no baseline."""
 
 EXACT = (SCHEMA_RULES, TYPE_RULES, OFFER_RULES, USE_RULES)

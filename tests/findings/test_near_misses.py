@@ -27,7 +27,42 @@ COUNTED = '← data: result 1 {"content":[]}\n· the server closes the stream\n'
 LINES = STEPS.replace("data: ", "")
 WAITS = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count","_meta":{"progressToken":"t"}}\n'
 
+LONG = "⟪x×70000⟫"
+HANDSHAKE = "· handshake 2025-11-25, server: tools\n"
+PAGE = '← result %d {"tools":[{"name":"%s","inputSchema":{"type":"object"}}],"nextCursor":"%s"}\n'
+NEXT = '→ tools/list %d {"cursor":"%s"}\n'
+PAGES = "→ tools/list 1\n" + PAGE % (1, "a", "2") + NEXT % (2, "2") + PAGE % (2, "b", "3")
+LISTENING = "→ GET /events\n  Accept: text/event-stream\n← 200 OK\n  Content-Type: text/event-stream\n"
+
 WELL = {
+    "equal ids in two sessions": f"{SESSION}{TOOLS}· session none\n· handshake 2025-11-25 again as 77aa, server: tools\n{TOOLS}",
+    "equal ids of both sides": f"{HANDSHAKE}→ ping 1\n← ping 1\n→ result 1\n← result 1",
+    "a request that is sent again after a login": (
+        f"{SESSION}→ POST /mcp\n  tools/list 1\n← 401 Unauthorized\n"
+        f"→ POST /mcp\n  Authorization: Bearer redacted-aa\n  tools/list 1\n← 200 OK\n  result 1 {{\"tools\":[]}}"
+    ),
+    "pages that are fetched twice": f"{HANDSHAKE}{PAGES}" + PAGES.replace("list 1", "list 3").replace("result 1", "result 3")
+    .replace("list 2", "list 4").replace("result 2", "result 4"),
+    "a page that is asked for twice": f"{HANDSHAKE}{PAGES}{NEXT % (3, '2')}{PAGE % (3, 'b', '3')}",
+    "pages without anything": f"{HANDSHAKE}{PAGES}".replace('{"name":"a","inputSchema":{"type":"object"}}', "").replace(
+        '{"name":"b","inputSchema":{"type":"object"}}', ""
+    ),
+    "a long line after which the client goes on": (
+        f'{HANDSHAKE}→ tools/call 1 {{"name":"a"}}\n← result 1 {{"content":[{{"type":"text","text":"{LONG}"}}]}}\n'
+        "→ ping 2\n← result 2"
+    ),
+    "a client that leaves some time after a long line": (
+        f'{HANDSHAKE}→ ping 2\n→ tools/call 1 {{"name":"a"}}\n← result 1 {{"content":[{{"type":"text","text":"{LONG}"}}]}}\n'
+        "← result 2\n· 2.0 s later"
+    ),
+    "a client that had what it wanted, after a long line": (
+        f'{HANDSHAKE}→ tools/call 1 {{"name":"a"}}\n← result 1 {{"content":[{{"type":"text","text":"{LONG}"}}]}}\n'
+    ),
+    "a few requests of which the beginning may not be there": "→ tools/list 1\n← result 1\n→ prompts/list 2\n← result 2",
+    "requests in a session that began before the capture": "".join(
+        f"→ POST /mcp\n  {method}/list {at}\n← 200 OK\n  result {at}\n"
+        for at, method in enumerate(("tools", "prompts", "resources"))
+    ),
     "progress that begins at once and goes on at once": f"{WAITS}{LINES}← result 1",
     "progress that came by itself before more of it came together": (
         f'{WAITS}· 3.0 s later\n{LINES.replace(":1}", ":0.5}", 1).splitlines()[0]}\n· 3.0 s later\n{LINES}← result 1'
@@ -188,6 +223,20 @@ LOG_IN = (
 GOOD = '{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}'
 
 FAULTS = {
+    "an id that the server gives out again": (
+        f"{HANDSHAKE}← ping 1\n→ result 1\n← ping 1\n→ result 1",
+        "id-reused",
+    ),
+    "cursors that lead in a circle": (f"{HANDSHAKE}{PAGES}{NEXT % (3, '3')}{PAGE % (3, 'c', '2')}", "endless-pages"),
+    "pages that are all the same": (f"{HANDSHAKE}{PAGES}".replace('"b"', '"a"'), "endless-pages"),
+    "requests of several kinds without a handshake": (
+        "→ tools/list 1\n← result 1\n→ prompts/list 2\n← result 2\n→ resources/list 3\n← result 3",
+        "missing-initialize",
+    ),
+    "a stream without an endpoint that answers POSTs": (
+        f"{LISTENING}→ POST /request\n  tools/list 1\n← 202 Accepted\n← #1 data: result 1",
+        "missing-endpoint",
+    ),
     "progress in a burst, though keep-alives come": (
         f"{SESSION}{COUNTING}{SSE}· 2.0 s later\n← : ping\n· 2.0 s later\n← : ping\n· 2.0 s later\n{STEPS}{COUNTED}",
         "progress-in-burst",
@@ -452,3 +501,45 @@ def test_a_server_that_ends_its_stream_at_once_is_to_blame_for_it(open_s: str, c
     account = f"{SESSION}{GET}{SSE}· {open_s} s later\n· the server closes the stream\n· 9.0 s later\n{TOOLS}"
     (finding,) = transcribe(records(account)).findings
     assert (finding.rule, finding.culprit) == ("stream-not-reopened", culprit)
+
+
+UNKNOWN = "← error 2 -32602 Unknown tool: a"
+
+
+@pytest.mark.parametrize(
+    ("between", "answer", "rules"),
+    [
+        ("· 1.0 s later\n", UNKNOWN, ["stale-tool-list"]),
+        ("· 1.0 s later\n", "← result 2", []),
+        ("· 1.0 s later\n", "← error 2 -32603 Disk full", []),
+        ("", UNKNOWN, []),
+        ('· 1.0 s later\n→ tools/list 3\n← result 3 {"tools":[]}\n', UNKNOWN, []),
+    ],
+    ids=["gone", "still there", "failed otherwise", "crossed", "listed anew"],
+)
+def test_a_call_from_a_list_that_the_server_took_back(between: str, answer: str, rules: list[str]) -> None:
+    listed = '→ tools/list 1\n← result 1 {"tools":[{"name":"a","inputSchema":{"type":"object"}}]}\n'
+    account = (
+        f"{HANDSHAKE.replace('tools', 'tools.listChanged')}{listed}← notifications/tools/list_changed\n{between}"
+        f'→ tools/call 2 {{"name":"a"}}\n{answer}'
+    )
+    findings = all_findings(transcribe(records(account)), rules={"stale-tool-list", "unknown-tool"})
+    assert [finding.rule for finding in findings] == rules
+
+
+@pytest.mark.parametrize(
+    ("notice", "severity"),
+    [("", "warning"), ("← notifications/prompts/list_changed\n", "note"), ("← notifications/tools/list_changed\n", "warning")],
+    ids=["unannounced", "announced", "another list announced"],
+)
+def test_a_definition_that_changes_is_a_note_if_the_server_announced_it(notice: str, severity: str) -> None:
+    text = "Reviews each change, line by line, and reads it."
+    listed = '→ prompts/list %d\n← result %d {"prompts":[{"name":"review","description":"%s"}]}\n'
+    account = (
+        "· handshake 2025-11-25, server: prompts.listChanged tools.listChanged\n"
+        f"{listed % (1, 1, text)}{notice}{listed % (2, 2, text.replace('reads', 'sends'))}"
+    )
+    (finding,) = all_findings(transcribe(records(account)), rules={"offer-redefined"})
+    assert finding.severity == severity
+    assert "e by line, and reads it.” became “…" in finding.what
+    assert "and sends it.”" in finding.what

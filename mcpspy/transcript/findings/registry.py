@@ -34,6 +34,7 @@ from .protocol import (
     progress,
     rounds,
     schemas,
+    session_rules,
     state,
     tasks,
     timeouts,
@@ -46,6 +47,7 @@ from .transport import (
     bursts,
     disconnects,
     headers,
+    limits,
     lines,
     redirects,
     refusals,
@@ -82,10 +84,10 @@ class FindingModule(Protocol[Facts]):
 CAPTURE_FINDERS: Final[tuple[FindingModule[CaptureFacts], ...]] = (
     # transport
     lines, encoding, json_traps, stalls, server_exits, waiting, timeouts, statuses, redirects, refusals, bodies,
-    browsers, disconnects, sessions, streams, bursts,
+    browsers, disconnects, sessions, streams, bursts, limits,
     # protocol
     answers, method_support, handshake, progress, rounds, state, tasks, modern, errors, headers, responses, resumption,
-    contents, forms,
+    contents, forms, session_rules,
     # behaviour
     behaviour,
     # trust

@@ -1,15 +1,18 @@
 """Findings about changes in a server's offer: since its baseline was accepted, during a session, and between servers."""
 
+import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
+from ..mcp.revisions import Era
+from ..model import Transcript, UnpairedMessage
 from ..offers.baseline import ACCEPTED, Baseline, value_of
 from ..offers.definitions import Definition, DefinitionKind, Offer, offers
 from ..offers.drift import OfferChange, changes, differences
-from .facts import TranscriptFacts
+from .facts import TranscriptFacts, scope_key
 from .rule import Hit, Rule, Severity, hit, hit_in, trust_rule
-from .words import definition_name, listed, quoted
+from .words import definition_name, listed, quoted, seconds
 
 LISTED: Final = 5
 """A sentence has so many JSON paths at most."""
@@ -90,8 +93,10 @@ NOT_COMPARED: Final = trust_rule(
 TOOL_REDEFINED: Final = trust_rule(
     name="tool-redefined",
     title="Tool redefined during a session",
-    severity=Severity.NOTE,
-    what="Two lists of one capture define the same tool differently.",
+    what=(
+        "Two lists of one capture define the same tool differently. It is a note if notifications/tools/list_changed came between "
+        "them, or another session began."
+    ),
     why="A client that asked its user about the first definition calls the second, and may not fetch the list again.",
     blame="The server: it sent both definitions; it may have a reason, such as who is logged in.",
     example=_LIST
@@ -102,7 +107,23 @@ TOOL_REDEFINED: Final = trust_rule(
     + _TOOL.replace("Reads", "Sends")
     + "]}",
     clean=_LIST + '{"tools":[' + _TOOL + "]}\n→ tools/list 2\n← result 2 " + '{"tools":[' + _TOOL + "]}",
-    advice="Look at what changed, and give a tool that does something else another name.",
+    advice="Look at what changed; announce changes with list_changed, and give a tool that does something else another name.",
+)
+
+_PROMPTS: Final = '→ prompts/list %d\n← result %d {"prompts":[{"name":"review","description":"%s a change."}]}'
+
+OFFER_REDEFINED: Final = trust_rule(
+    name="offer-redefined",
+    title="Offer redefined during a session",
+    what=(
+        "Two lists of one capture define the same prompt, resource or resource template differently. It is a note if list_changed "
+        "came between them, or another session began."
+    ),
+    why="A client that keeps the first list works with what does not hold any more.",
+    blame="The server: it sent both definitions.",
+    example=_PROMPTS % (1, 1, "Reviews") + "\n" + _PROMPTS % (2, 2, "Approves"),
+    clean=_PROMPTS % (1, 1, "Reviews") + "\n" + _PROMPTS % (2, 2, "Reviews"),
+    advice="Announce changes with notifications/prompts/list_changed or notifications/resources/list_changed.",
 )
 
 SHARED_TOOL_NAME: Final = trust_rule(
@@ -118,20 +139,23 @@ SHARED_TOOL_NAME: Final = trust_rule(
 )
 
 RULES: Final = (
-    TOOL_ADDED, TOOL_CHANGED, TOOL_REMOVED, OFFER_CHANGED, NOT_ACCEPTED, NOT_COMPARED, TOOL_REDEFINED, SHARED_TOOL_NAME,
+    TOOL_ADDED, TOOL_CHANGED, TOOL_REMOVED, OFFER_CHANGED, NOT_ACCEPTED, NOT_COMPARED, TOOL_REDEFINED,
+    OFFER_REDEFINED, SHARED_TOOL_NAME,
 )  # fmt: skip
 
 optional: Final = True
 
 _BY_CHANGE: Final = {"added": TOOL_ADDED, "changed": TOOL_CHANGED, "removed": TOOL_REMOVED}
 MAX_PATH_LETTERS: Final = 200
+LETTERS_BEFORE: Final = 20
+"""Letters before a difference that are quoted with it."""
 
 
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Find redefined tools, differences from the baselines (if there are any), and names that two servers use."""
     all_offers = offers(facts.transcript)
     for offer in all_offers:
-        yield from _redefined(offer)
+        yield from _redefined(facts.transcript, offer)
     if facts.baselines is not None:
         for offer in all_offers:
             yield from _compared(offer, facts.baselines.get(offer.capture_info.baseline))
@@ -197,19 +221,85 @@ def _changed(offer: Offer, change: OfferChange) -> Hit:
     return _on_capture(rule, offer, what, "server")
 
 
-def _redefined(offer: Offer) -> Iterator[Hit]:
-    before: dict[str, Definition] = {}
+def _redefined(transcript: Transcript, offer: Offer) -> Iterator[Hit]:
+    before: dict[tuple[DefinitionKind, str], Definition] = {}
     for definition in offer.ever.values():
-        if definition.kind is not DefinitionKind.TOOL:
+        first = before.setdefault((definition.kind, definition.name), definition)
+        if first.row == definition.row or definition.kind is DefinitionKind.INSTRUCTIONS:
             continue
-        first = before.setdefault(definition.name, definition)
-        if first is definition:
-            continue
-        paths = list(islice(differences(value_of(first.raw), value_of(definition.raw)), LISTED + 1))
+        before[definition.kind, definition.name] = definition
+        old, new = _stable(first), _stable(definition)
+        paths = list(islice(differences(old, new), LISTED + 1))
         if paths:
-            where = ", ".join(path[:MAX_PATH_LETTERS] for path in paths[:LISTED]) + (" and more" if len(paths) > LISTED else "")
-            what = f"{definition_name(DefinitionKind.TOOL, definition.name)} was redefined, with changes at {where}."
-            yield hit_in(TOOL_REDEFINED, definition.message, definition.row, what, group=definition.name)
+            yield _redefinition(transcript, offer, first, definition, f"{_where(paths)}{_both_texts(old, new)}")
+
+
+def _where(paths: list[str]) -> str:
+    return ", ".join(path[:MAX_PATH_LETTERS] for path in paths[:LISTED]) + (" and more" if len(paths) > LISTED else "")
+
+
+def _stable(definition: Definition) -> Any:
+    """Return a definition as a value. Of a resource, what tells about its content is left out: that may change at any time."""
+    value = value_of(definition.raw)
+    if definition.kind is DefinitionKind.RESOURCE and isinstance(value, dict):
+        return {name: member for name, member in value.items() if name not in ("size", "annotations", "_meta")}
+    return value
+
+
+def _redefinition(transcript: Transcript, offer: Offer, first: Definition, second: Definition, changes: str) -> Hit:
+    rule = TOOL_REDEFINED if second.kind is DefinitionKind.TOOL else OFFER_REDEFINED
+    method = f"notifications/{_NOTICES[second.kind]}/list_changed"
+    notice_ns = _first_ns(transcript, offer, method, first.message.at_ns, second.message.at_ns)
+    severity: Severity | None = Severity.NOTE
+    scopes = [scope_key(offer.capture_info.transaction_of(found.message.stream)) for found in (first, second)]
+    if notice_ns is not None:
+        said = f"{method} came {seconds(second.message.at_ns - notice_ns)} before the second list."
+    elif scopes[0] != scopes[1]:
+        said = "The second list is that of another session."
+    elif second.message.era is Era.MODERN:
+        said = "Clients of this revision hear of changes only if they subscribe to them."
+    else:
+        severity, said = None, f"No {method} came between the two lists (rows {first.row} and {second.row})."
+    what = f"{definition_name(second.kind, second.name)} was redefined, with changes at {changes}. {said}"
+    return hit_in(rule, second.message, second.row, what, group=second.name, severity=severity)
+
+
+_NOTICES: Final = {
+    DefinitionKind.TOOL: "tools",
+    DefinitionKind.PROMPT: "prompts",
+    DefinitionKind.RESOURCE: "resources",
+    DefinitionKind.TEMPLATE: "resources",
+}
+
+
+def _first_ns(transcript: Transcript, offer: Offer, method: str, since_ns: int, until_ns: int) -> int | None:
+    """Return when a notification came first in a time span. The rows are read again only where a definition has changed."""
+    for row in transcript.rows:
+        if row.at_ns > until_ns:
+            break
+        if not isinstance(row, UnpairedMessage) or row.capture != offer.capture_info.index or row.at_ns < since_ns:
+            continue
+        if row.message.method == method:
+            return row.at_ns
+    return None
+
+
+def _both_texts(old: Any, new: Any) -> str:
+    """Quote the first member that changed, before and after, from shortly before the difference on."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return ""
+    name = next((name for name in (*old, *new) if old.get(name) != new.get(name)), None)
+    if name is None:
+        return ""
+    texts = [_text(value.get(name)) for value in (old, new)]
+    same = next((at for at, (before, after) in enumerate(zip(*texts, strict=False)) if before != after), min(map(len, texts)))
+    begin = max(same - LETTERS_BEFORE, 0)
+    before, after = (quoted(("…" if begin else "").encode() + text[begin:].encode("utf-8", "replace")) for text in texts)
+    return f": {before} became {after}"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _shared(all_offers: list[Offer]) -> Iterator[Hit]:

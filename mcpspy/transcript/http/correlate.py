@@ -25,6 +25,7 @@ from itertools import islice
 from typing import Any, Final
 
 from ...records import CLIENT, Side
+from ..correlator import appended
 from ..exchange import Exchange, UnpairedMessage
 from ..mcp.fields import client_name
 from ..mcp.methods import INITIALIZE, PROGRESS
@@ -34,7 +35,7 @@ from ..model import CaptureInfo, Row
 from ..outcome import HTTP_ERRORS, HTTP_REDIRECTS
 from .head import SESSION, Head
 from .scopes import Scopes, ScopeState, named_request, path_and_query
-from .transaction import ScopeKind, Transaction
+from .transaction import Anomaly, ScopeKind, Transaction
 
 HTTP_NOT_FOUND: Final = 404
 _METHOD_NOT_FOUND: Final = b"-32601"
@@ -259,6 +260,11 @@ class HttpCorrelator:
     def _join(self, requesting: OpenTransaction, answering: OpenTransaction) -> None:
         """Put two transactions into one scope: a stream without an endpoint answered a POST, so one client has both."""
         scope = answering.state.scope
+        stream, posted = answering.transaction.response, requesting.transaction
+        is_alone = scope.kind is not ScopeKind.STREAM and len(self._unannounced) == 1
+        if is_alone and stream is not None and posted.target != answering.transaction.target:
+            anomaly = Anomaly(stream.opened.number, stream.at_ns, "no-endpoint", posted.target.encode("utf-8", "replace"))
+            answering.transaction.anomalies = appended(answering.transaction.anomalies, anomaly)
         scope.kind, scope.stream = ScopeKind.STREAM, answering.transaction.number
         scope.client = scope.client or requesting.state.scope.client
         requesting.transaction.scope = scope

@@ -31,6 +31,9 @@ _LISTS: Final = {
 }
 """By the method of a list: the kind of its items, the member of the result that has them, and the member that names an item."""
 
+LISTED_MEMBERS: Final = {method: member for method, (_, member, _) in _LISTS.items()}
+"""By the method of a list: the member of the result that has its items."""
+
 _GREETINGS: Final = ("initialize", "server/discover")
 
 LISTINGS: Final = frozenset((*_LISTS, *_GREETINGS))

@@ -147,8 +147,9 @@ def test_an_id_in_use_is_the_fault_of_its_sender() -> None:
     assert (finding.severity, finding.culprit, finding.row) == (Severity.ERROR, "client", 2)
 
 
-def test_an_id_used_again_after_its_answer_is_none() -> None:
-    assert Dialogue().client(request(1)).server(result(1)).client(request(1)).server(result(1)).closes().findings == []
+def test_an_id_used_again_after_its_answer_is_found() -> None:
+    finding = only(Dialogue().client(request(1)).server(result(1)).client(request(1)).server(result(1)).closes())
+    assert (finding.rule, finding.culprit, finding.row) == ("id-reused", "client", 2)
 
 
 # --- Answers ---

@@ -178,7 +178,7 @@ def test_without_an_endpoint_the_one_open_stream_answers() -> None:
     traffic.post(request(1), "/mcp/request").answer(202)
     stream.event(result(1, "there"))
     assert answers(traffic) == ["there"]
-    assert traffic.rules == []
+    assert traffic.rules == ["missing-endpoint"]
 
 
 def test_without_an_endpoint_an_answer_may_come_before_the_post_is_accepted() -> None:

@@ -242,7 +242,7 @@ def test_what_tags_spell_is_told() -> None:
 
 def test_hidden_characters_in_what_was_offered_earlier_are_found() -> None:
     dialogue = offering({**READ, "title": "a\x1b[8m"}).client(request(2)).server(result(2, {"tools": [READ]}))
-    assert rules_of(dialogue, None) == [("hidden-characters", "error"), ("tool-redefined", "note")]
+    assert rules_of(dialogue, None) == [("hidden-characters", "error"), ("tool-redefined", "warning")]
 
 
 def test_hidden_characters_in_names_and_instructions_are_found() -> None:
@@ -262,8 +262,9 @@ def test_one_definition_that_is_fetched_often_is_looked_at_once() -> None:
 def test_a_tool_that_is_defined_anew_in_one_session_is_told_and_lets_pass() -> None:
     dialogue = offering(READ).client(request(2)).server(result(2, {"tools": [{**READ, "description": "Sends a file."}]}))
     (finding,) = suspicious(dialogue)
-    assert (finding.rule, finding.severity, finding.row) == ("tool-redefined", "note", 3)
-    assert finding.what == "The tool “read” was redefined, with changes at $.description."
+    assert (finding.rule, finding.severity, finding.row) == ("tool-redefined", "warning", 3)
+    assert finding.what.startswith("The tool “read” was redefined, with changes at $.description: “Reads a file.” became")
+    assert finding.what.endswith("No notifications/tools/list_changed came between the two lists (rows 2 and 3).")
 
 
 def test_a_tool_that_is_spelled_anew_is_the_same() -> None:

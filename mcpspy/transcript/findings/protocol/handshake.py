@@ -4,10 +4,12 @@ Source: MCP specification, basic/lifecycle of each revision from 2024-11-05 to 2
 not in the capture, and nothing about messages of the modern era in the same capture.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from ....records import CLIENT, SERVER, Side
+from ...http.transaction import ScopeKind
 from ...mcp.blocks import member
 from ...mcp.methods import DISCOVER, INITIALIZE, INITIALIZED, Method, method_row
 from ...mcp.revisions import WITH_BATCHES, Era, era, is_known, nearest
@@ -77,6 +79,17 @@ MISSING_INITIALIZED: Final = protocol_rule(
     advice="Send notifications/initialized as soon as initialize is answered.",
 )
 
+MISSING_INITIALIZE: Final = protocol_rule(
+    name="missing-initialize",
+    title="Session without initialize",
+    what="A client sent requests of a session that it never began with initialize, under no revision that goes without.",
+    why="Nothing is agreed on: SDK servers refuse such requests, and others answer without knowing the client.",
+    blame="The client: until 2025-11-25 a session begins with initialize, and the capture begins with the session.",
+    example="→ tools/list 1\n← error 1 -32602 Received request before initialization was complete",
+    clean='· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[]}',
+    advice="Send initialize first, and notifications/initialized after its answer; or name the revision 2026-07-28 in _meta.",
+)
+
 UNKNOWN_REVISION: Final = protocol_rule(
     name="unknown-revision",
     title="Unknown protocol revision",
@@ -138,8 +151,8 @@ BATCH_NOT_IN_REVISION: Final = protocol_rule(
 )
 
 RULES: Final = (
-    SECOND_INITIALIZE, EARLY_REQUEST, EARLY_SERVER_REQUEST, MISSING_INITIALIZED, UNKNOWN_REVISION, UNDECLARED_CAPABILITY,
-    INITIALIZE_IN_BATCH, BATCH_NOT_IN_REVISION,
+    SECOND_INITIALIZE, EARLY_REQUEST, EARLY_SERVER_REQUEST, MISSING_INITIALIZE, MISSING_INITIALIZED, UNKNOWN_REVISION,
+    UNDECLARED_CAPABILITY, INITIALIZE_IN_BATCH, BATCH_NOT_IN_REVISION,
 )  # fmt: skip
 
 _SWITCHES: Final = {"listChanged", "subscribe"}
@@ -159,6 +172,7 @@ class Handshake(NamedTuple):
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find faults in the handshakes of a capture, and messages that do not keep to them."""
+    yield from _without_initialize(facts)
     agreed: dict[ScopeKey, Handshake] = {}
     for exchange in facts.initializes:
         yield from _revisions(exchange)
@@ -176,6 +190,46 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     yield from _order(facts, agreed)
     yield from _capabilities(facts, agreed)
     yield from _batches(facts)
+
+
+def _without_initialize(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find a session without a handshake, if the capture has its beginning: that of a process, or of a stream of HTTP+SSE.
+
+    It shows in refusals, or in requests of several kinds; a capture with a few plain answers may be an extract. A client of
+    Streamable HTTP may have begun its session before the capture.
+    """
+    if facts.initializes or facts.first_hole_ns is not None or not facts.exchanges:
+        return
+    if any(revision is not None for _, _, revision, _ in facts.requests):
+        return
+    sent = [
+        use.first
+        for (method, sender, _, _), use in facts.requests.items()
+        if sender == CLIENT and method not in _ANY_TIME and isinstance(use.first, Exchange)
+    ]
+    sent = [exchange for exchange in sent if _has_beginning(facts, exchange)]
+    refused = next((exchange for exchange in facts.errors if exchange.sender == CLIENT and _wants_initialize(exchange)), None)
+    if not sent or (refused is None and len(sent) < _SEVERAL):
+        return
+    first = refused or sent[0]
+    what = f"{call_name(first)} was sent in a session without initialize"
+    what += ", and refused." if refused is not None else f"; so were requests of {len(sent) - 1} other kinds."
+    yield hit_in(MISSING_INITIALIZE, first.request, first.row, what)
+
+
+def _has_beginning(facts: CaptureFacts, exchange: Exchange) -> bool:
+    transaction = exchange.transaction
+    return bool(facts.starts_ns) if transaction is None else transaction.scope.kind is ScopeKind.STREAM
+
+
+def _wants_initialize(exchange: Exchange) -> bool:
+    """Return whether an error says that there was no handshake."""
+    return exchange.response is not None and _names_handshake(exchange.response.raw[:_MAX_ERROR_BYTES]) is not None
+
+
+_SEVERAL: Final = 3
+_MAX_ERROR_BYTES: Final = 1_000
+_names_handshake = re.compile(rb"initiali[sz]", re.IGNORECASE).search
 
 
 def _handshake(scope: ScopeKey, exchange: Exchange) -> Handshake:

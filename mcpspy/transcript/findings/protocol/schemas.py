@@ -1,5 +1,6 @@
 """Findings about schemas of tools: invalid ones, and arguments and results that do not match them. They are optional."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from ...model import Exchange, Kind, UnpairedMessage
 from ..facts import TranscriptFacts, scope_key
 from ..json_schema import Validators
 from ..rule import Hit, Severity, hit_in, protocol_rule
-from ..words import call_name
+from ..words import call_name, seconds
 
 _SCHEMA: Final = '{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}'
 _RESULT: Final = '{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}'
@@ -63,7 +64,26 @@ UNKNOWN_TOOL: Final = protocol_rule(
     advice="If the client renames tools (server_tool, mcp__server__tool), check that it sends back the name that was listed.",
 )
 
-RULES: Final = (ARGUMENTS_INVALID, STRUCTURED_CONTENT_INVALID, TOOL_SCHEMA_INVALID, UNKNOWN_TOOL)
+_CHANGED: Final = (
+    "· handshake 2025-11-25, server: tools.listChanged\n→ tools/list 1\n"
+    '← result 1 {"tools":[{"name":"add","inputSchema":{"type":"object"}}]}\n← notifications/tools/list_changed\n· 1.0 s later\n'
+)
+
+STALE_TOOL_LIST: Final = protocol_rule(
+    name="stale-tool-list",
+    title="Call from an outdated list of tools",
+    what="The server announced that its tools changed; the client did not list them again, and called one that is gone.",
+    why="The call fails, and so do all others from the old list: the model works with tools that there are not.",
+    blame="The client: after notifications/tools/list_changed it has to fetch the list again before it calls.",
+    example=f'{_CHANGED}→ tools/call 2 {{"name":"add"}}\n← error 2 -32602 Unknown tool: add',
+    clean=(
+        f'{_CHANGED}→ tools/list 2\n← result 2 {{"tools":[{{"name":"sum","inputSchema":{{"type":"object"}}}}]}}\n'
+        '→ tools/call 3 {"name":"sum"}\n← result 3'
+    ),
+    advice="Fetch the list on each list_changed, and give the model the new one.",
+)
+
+RULES: Final = (ARGUMENTS_INVALID, STRUCTURED_CONTENT_INVALID, TOOL_SCHEMA_INVALID, UNKNOWN_TOOL, STALE_TOOL_LIST)
 
 optional: Final = True
 
@@ -71,6 +91,13 @@ MAX_VALUE_BYTES: Final = 256 << 10
 
 MAX_EACH: Final = 200
 """Number of calls of each tool that are checked: a client that gets arguments wrong does so from the beginning."""
+
+_RACE_NS: Final = 50_000_000
+"""A call may cross the notification."""
+_says_unknown = re.compile(
+    rb"unknown|no such|not (?:found|exist|available|registered|enabled)|doesn.t exist|no longer|disabled|removed|-32601",
+    re.IGNORECASE,
+).search
 
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 
@@ -81,6 +108,8 @@ class _ListedTools:
     def __init__(self) -> None:
         self.tools: dict[tuple[str | int, str], dict[str, Any]] = {}
         self.complete: set[str | int] = set()
+        self.changed_ns: dict[str | int, int] = {}
+        """By scope when the server announced a change, until the client asks for the list again."""
         self.checked: dict[tuple[str | int, str], int] = {}
         self.validators = Validators()
 
@@ -92,7 +121,13 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
         if isinstance(row, UnpairedMessage):
             if row.message.method == _LIST_CHANGED:
                 servers[row.capture].complete.clear()
-        elif isinstance(row, Exchange) and row.sender == CLIENT and row.response is not None:
+                transaction = facts.transcript.captures[row.capture].transaction_of(row.message.stream)
+                servers[row.capture].changed_ns.setdefault(scope_key(transaction), row.at_ns)
+        elif isinstance(row, Exchange) and row.sender == CLIENT:
+            if row.method == "tools/list":
+                servers[row.capture].changed_ns.pop(scope_key(row.transaction), None)
+            if row.response is None:
+                continue
             if row.method == "tools/list" and row.response.kind is Kind.RESULT:
                 yield from _listed(servers[row.capture], row)
             elif row.method == "tools/call" and row.cancelled is None:
@@ -128,6 +163,15 @@ def _called(server: _ListedTools, row: Exchange) -> Iterator[Hit]:
         if failed and scope in server.complete and (scope or row.transaction is None):
             what = f"The tool {name[:80]} was called, but the server does not list it."
             yield hit_in(UNKNOWN_TOOL, request, row.row, what, group=name)
+        return
+    changed_ns = server.changed_ns.get(scope)
+    if failed and changed_ns is not None and (scope or row.transaction is None) and row.at_ns - changed_ns > _RACE_NS:
+        if _says_unknown(response.raw[:MAX_VALUE_BYTES]):
+            what = (
+                f"The tool {name[:80]} was called {seconds(row.at_ns - changed_ns)} after the server had announced that its tools "
+                "changed, without a new list, and the server does not know it any more."
+            )
+            yield hit_in(STALE_TOOL_LIST, request, row.row, what, group=name)
         return
     checked = server.checked[scope, name] = server.checked.get((scope, name), 0) + 1
     if checked > MAX_EACH or server.validators.are_exhausted:

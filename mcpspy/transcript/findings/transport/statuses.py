@@ -93,7 +93,7 @@ MISSING_ENDPOINT: Final = transport_rule(
     name="missing-endpoint",
     title="No endpoint announced",
     severity=Severity.ERROR,
-    what="The stream of HTTP+SSE never announces an endpoint for POST, and nothing else happens.",
+    what="The stream of HTTP+SSE never announces an endpoint for POST.",
     why="SDK clients send nothing before the endpoint event; some wait forever.",
     blame="The server: HTTP+SSE begins with an endpoint event (2024-11-05, basic/transports).",
     example=(
@@ -186,6 +186,7 @@ _ANOMALIES: Final = {
     "endpoint-user": (ENDPOINT_USER, "The stream of {target} announces an endpoint with a user before {data}."),
     "endpoint-dialect": (ENDPOINT_DIALECT, "The stream of {target} announces its endpoint as JSON: {data}"),
     "foreign-resource": (FOREIGN_RESOURCE, "The server's metadata names a resource at another origin: {data}"),
+    "no-endpoint": (MISSING_ENDPOINT, "The stream of {target} announces no endpoint, and answers what is POSTed to {data}."),
     "shared-endpoint": (AMBIGUOUS_STREAM, "Two open streams announced the same endpoint: {data}"),
     "ambiguous-resume": (AMBIGUOUS_STREAM, "A stream was resumed after the event {data}, the last one of several streams."),
     "done-event": (DONE_EVENT, "An event on the stream of {target} is {data}."),
