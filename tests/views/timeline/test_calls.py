@@ -92,7 +92,9 @@ def test_polls_are_counted_across_other_calls() -> None:
     for name in ("t", "u"):
         dialogue.client(ask(name)).server(created(name, name))
     for id in range(4):
-        dialogue.client(poll(id, "t")).server(result(id, task("t"))).client(poll(id, "u")).server(result(id, task("u")))
+        dialogue.client(poll(id, "t")).server(result(id, task("t"))).client(poll(10 + id, "u")).server(
+            result(10 + id, task("u"))
+        )
     dialogue.client(poll(9, "t")).server(result(9, task("t", "completed")))
     assert [line.split(":")[1] for line in outcomes(dialogue)[2:]] == [
         " completed after 21.0 ms · polls 1–5 of row 1",
