@@ -1,7 +1,7 @@
-"""Rows of a capture to the phases of its server: start, handshake, discovery, calls, shutdown.
+"""Rows of a capture to the phases of its server: start, handshake, discovery, calls, heartbeat, shutdown.
 
-The phases follow one another; a phase that did not happen is left out. Only a server that a tap started has phases: nobody knows when
-an HTTP server began.
+The phases follow one another; a phase that did not happen is left out. An HTTP server has neither start nor shutdown, because nobody
+knows when it began and ended, and no phases at all with several clients.
 """
 
 from dataclasses import dataclass
@@ -10,12 +10,14 @@ from typing import Final
 
 from ..records import CLIENT, Close, Exit, Note, Record, Spawn
 from .mcp.methods import INITIALIZED
-from .model import CaptureInfo, ChannelEvent, Exchange, Log, Row, Transcript, UnpairedMessage
+from .model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Row, Transcript, UnpairedMessage
 
 HANDSHAKE: Final = {"initialize", "server/discover"}
 DISCOVERY: Final = {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
 ANY_TIME: Final = {"ping", "logging/setLevel"}
-"""Methods of requests that belong to no phase."""
+"""Methods of requests that belong to no phase, but for pings after all others."""
+HEARTBEAT: Final = {"ping", "pong"}
+"""A `pong` is a notification with which some servers answer a `ping` that is one, too."""
 FOR_THE_SERVER: Final = ("SIGUSR1", "SIGUSR2")
 """The beginnings of notes about signals that are passed on and end nothing: a client that sends one stays."""
 
@@ -31,6 +33,8 @@ class PhaseName(StrEnum):
     """From the first request for a list to the last list before the calls."""
     CALLS = "calls"
     """From the client's first other request to the last answer before it leaves."""
+    HEARTBEAT = "heartbeat"
+    """From the first `ping` after the last answer to the last `ping` or its answer, if the client asks for nothing else after it."""
     SHUTDOWN = "shutdown"
     """From the time at which the client leaves to the end of the process."""
 
@@ -72,12 +76,14 @@ class Lifecycle:
 
     __slots__ = (
         "_alive_ns", "_call_end_ns", "_calls", "_exit_ns", "_first_answer_ns", "_first_call_ns", "_first_log_ns", "_first_request_ns",
-        "_handshakes", "_left_ns", "_list_end_ns", "_lists", "_names", "_shaken_ns", "_spawned_ns", "_first_list_ns",
+        "_handshakes", "_info", "_left_ns", "_list_end_ns", "_lists", "_names", "_ping_end_ns", "_ping_ns", "_pings", "_shaken_ns",
+        "_spawned_ns", "_first_list_ns",
     )  # fmt: skip
 
     def __init__(self, info: CaptureInfo) -> None:
+        self._info = info
         self._names = {stream: opened.name for stream, opened in info.streams.items()}
-        self._handshakes = self._lists = self._calls = 0
+        self._handshakes = self._lists = self._calls = self._pings = 0
         self._spawned_ns: int | None = None
         self._alive_ns: int | None = None
         self._first_log_ns: int | None = None
@@ -88,6 +94,8 @@ class Lifecycle:
         self._list_end_ns: int | None = None
         self._first_call_ns: int | None = None
         self._call_end_ns: int | None = None
+        self._ping_ns: int | None = None
+        self._ping_end_ns: int | None = None
         self._left_ns: int | None = None
         self._exit_ns: int | None = None
 
@@ -105,19 +113,25 @@ class Lifecycle:
 
     @property
     def phases(self) -> list[Phase]:
-        """The phases so far, in their order; none if no tap started the server."""
-        if self._spawned_ns is None:
+        """The phases so far, in their order."""
+        info = self._info
+        if self._spawned_ns is None and (not info.transactions or info.is_model or len(info.clients) > 1):
             return []
         exit_ns = self._exit_ns
-        phases = [Phase(name=PhaseName.START, begin_ns=self._spawned_ns, end_ns=_first(self._alive_ns, exit_ns))]
+        phases: list[Phase] = []
+        if self._spawned_ns is not None:
+            phases.append(_phase(PhaseName.START, self._spawned_ns, _first(self._alive_ns, exit_ns), 0))
         if self._handshakes and self._first_request_ns is not None:
-            begin_ns = max(self._first_request_ns, self._first_request_ns if self._alive_ns is None else self._alive_ns)
+            is_started = self._spawned_ns is not None and self._alive_ns is not None
+            begin_ns = max(self._first_request_ns, self._alive_ns or 0) if is_started else self._first_request_ns
             end_ns = exit_ns if self._shaken_ns is None else self._shaken_ns
             phases.append(_phase(PhaseName.HANDSHAKE, begin_ns, end_ns, self._handshakes))
         if self._first_list_ns is not None:
             phases.append(_phase(PhaseName.DISCOVERY, self._first_list_ns, self._list_end_ns, self._lists))
         if self._first_call_ns is not None:
             phases.append(_phase(PhaseName.CALLS, self._first_call_ns, self._call_end_ns, self._calls))
+        if self._ping_ns is not None:
+            phases.append(_phase(PhaseName.HEARTBEAT, self._ping_ns, self._ping_end_ns, self._pings))
         if self._left_ns is not None:
             phases.append(_phase(PhaseName.SHUTDOWN, self._left_ns, self._exit_ns, 0))
         return phases
@@ -125,6 +139,7 @@ class Lifecycle:
     def feed(self, row: Row) -> None:
         """Take in the next row."""
         if isinstance(row, Exchange):
+            self._heartbeat(row.request, row.at_ns if row.response is None else row.response.at_ns)
             if row.sender == CLIENT:
                 self._exchange(row)
             else:
@@ -135,10 +150,23 @@ class Lifecycle:
             self._first_log_ns = _first(self._first_log_ns, row.at_ns)
             self._alive_ns = _first(self._alive_ns, row.at_ns)
         elif isinstance(row, UnpairedMessage):
+            self._heartbeat(row.message, row.at_ns)
             if row.message.sender != CLIENT:
                 self._alive_ns = _first(self._alive_ns, row.at_ns)
             elif row.message.method == INITIALIZED and self._first_call_ns is None:
                 self._shaken_ns = max(row.at_ns, self._shaken_ns or 0)
+
+    def _heartbeat(self, message: Message, end_ns: int) -> None:
+        """Begin, continue or undo the heartbeat with a message that was answered, if at all, at `end_ns`."""
+        is_request = message.kind is Kind.REQUEST and message.sender == CLIENT
+        if message.method in HEARTBEAT:
+            if message.at_ns >= max(self._shaken_ns or 0, self._list_end_ns or 0, self._call_end_ns or 0):
+                self._ping_ns = message.at_ns if self._ping_ns is None else self._ping_ns
+                self._ping_end_ns = max(end_ns, self._ping_end_ns or 0)
+                self._pings += is_request
+        elif is_request:
+            self._ping_ns = self._ping_end_ns = None
+            self._pings = 0
 
     def _exchange(self, row: Exchange) -> None:
         method, begin_ns = row.method, row.at_ns

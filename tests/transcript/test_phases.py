@@ -102,11 +102,32 @@ def test_a_signal_that_ends_the_server_begins_the_shutdown() -> None:
     assert milliseconds(scene().note("signal").exits())["shutdown"] == 1
 
 
-def test_over_http_there_are_no_phases() -> None:
+def test_over_http_there_are_the_phases_of_the_session() -> None:
     traffic = Traffic()
     opened_session(traffic, "s")
+    for id, method in enumerate(("tools/list", "tools/call", "ping", "ping"), 1):
+        traffic.post(request(id, method), session="s").answer(200, result(id))
     (lifecycle,) = lifecycles(traffic.transcript)
-    assert (lifecycle.phases, lifecycle.start_up) == ([], None)
+    phases = [(str(phase.name), phase.exchanges) for phase in lifecycle.phases]
+    assert phases == [("handshake", 1), ("discovery", 1), ("calls", 1), ("heartbeat", 2)]
+    assert lifecycle.start_up is None
+
+
+def test_pings_before_a_call_are_no_heartbeat() -> None:
+    made = scene().client(request(3, "ping")).server(result(3)).client(tool_call(4)).server(result(4))
+    assert list(milliseconds(made)) == ["start", "handshake", "discovery", "calls"]
+
+
+def test_pings_of_either_side_after_the_last_call_are_a_heartbeat() -> None:
+    made = (
+        scene()
+        .server(request("s", "ping"))
+        .client(result("s"))
+        .wait(8)
+        .client(notification("ping"))
+        .server(notification("pong"))
+    )
+    assert milliseconds(made)["heartbeat"] == 11
 
 
 def test_servers_have_phases_of_their_own() -> None:

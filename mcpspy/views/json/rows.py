@@ -293,10 +293,8 @@ def _task(task: Task) -> dict[str, Any]:
 
 
 def lifecycle_object(lifecycle: Lifecycle) -> dict[str, Any]:
-    """Return start-up and phases for a capture; empty where mcpspy did not start the server."""
+    """Return start-up and phases for a capture; empty where it has none."""
     start_up = lifecycle.start_up
-    if start_up is None:
-        return {}
     phases = [
         {
             "phase": phase.name.value,
@@ -307,7 +305,8 @@ def lifecycle_object(lifecycle: Lifecycle) -> dict[str, Any]:
         }
         for phase in lifecycle.phases
     ]
-    return {"start_up": {**asdict(start_up), "took_ns": start_up.duration_ns}, "phases": phases}
+    started = {"start_up": {**asdict(start_up), "took_ns": start_up.duration_ns}} if start_up else {}
+    return {**started, "phases": phases} if phases else {}
 
 
 def log_match_object(match: LogMatch | None) -> dict[str, Any]:

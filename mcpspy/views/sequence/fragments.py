@@ -89,24 +89,24 @@ def _phases(transcript: Transcript, rows: Sequence[Row], steps: Sequence[Flat]) 
     for row in transcript.rows:
         if row.capture == capture.index:
             lifecycle.feed(row)
-    left_ns = next((phase.begin_ns for phase in lifecycle.phases if phase.name is PhaseName.SHUTDOWN), None)
+    begins_ns = {phase.name: phase.begin_ns for phase in lifecycle.phases}
     rows_by_number = {row.row: row for row in rows if isinstance(row, (Exchange, Transaction, ModelCall))}
     last_message_ns = max(
         (step.at_ns for step in steps if not isinstance(rows_by_number.get(_row(step)), Transaction)), default=0
     )
-    return _Phases(rows_by_number, left_ns, last_message_ns)
+    return _Phases(rows_by_number, begins_ns, last_message_ns)
 
 
 class _Phases:
     """Assignment of steps to phases. Requests begin phases, and no step returns to an earlier one."""
 
-    __slots__ = ("_left_ns", "_now", "_rows", "_last_message_ns")
+    __slots__ = ("_begins_ns", "_last_message_ns", "_now", "_rows")
 
     def __init__(
-        self, rows: Mapping[int, Exchange | Transaction | ModelCall], left_ns: int | None, last_message_ns: int
+        self, rows: Mapping[int, Exchange | Transaction | ModelCall], begins_ns: Mapping[PhaseName, int], last_message_ns: int
     ) -> None:
         self._rows = rows
-        self._left_ns = left_ns
+        self._begins_ns = begins_ns
         self._last_message_ns = last_message_ns
         """When the last message was sent. Streams that end later belong to the shutdown."""
         self._now: PhaseName | None = None
@@ -120,8 +120,9 @@ class _Phases:
 
     def _begun_by(self, step: Flat) -> PhaseName | None:
         """Return the phase that a step begins; None if it begins none."""
-        if self._left_ns is not None and step.at_ns >= self._left_ns:
-            return PhaseName.SHUTDOWN
+        for phase in (PhaseName.SHUTDOWN, PhaseName.HEARTBEAT):
+            if phase in self._begins_ns and step.at_ns >= self._begins_ns[phase]:
+                return phase
         row = self._rows.get(_row(step))
         if not isinstance(step, Arrow) or step.kind is not ArrowKind.REQUEST:
             is_end = isinstance(row, Transaction) and step.at_ns > self._last_message_ns and self._now is not PhaseName.START

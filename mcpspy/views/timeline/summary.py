@@ -1,6 +1,6 @@
 """The first lines of a timeline: the number of calls, what went wrong, what is pending, and whether all of it was recorded.
 
-Below it, a line for each capture, and the phases of a server that mcpspy started.
+Below it, a line for each capture, and the phases of its server.
 """
 
 from collections import Counter
@@ -93,7 +93,7 @@ def capture_lines(
 ) -> list[Line]:
     """Return lines for each capture: client and server, when it began in `zone` (None: the system's), and what was tapped.
 
-    `phases` adds the phases of a server that mcpspy started, in `width` cells. `since` is as for `summary`.
+    `phases` adds the phases of its server, in `width` cells. `since` is as for `summary`.
     """
     lines: list[Line] = []
     shown, of_captures = shown_captures(transcript, since), lifecycles(transcript)
@@ -227,12 +227,12 @@ def start_up_words(start_up: StartUp) -> list[str]:
 
 
 def phases_lines(lifecycle: Lifecycle, width: int | None) -> list[Line]:
-    """Return the phases on lines of `width` cells; none where mcpspy did not start the server, or the server never answered."""
-    start_up = lifecycle.start_up
-    if start_up is None or start_up.first_answer_ns is None:
+    """Return the phases on lines of `width` cells; none if mcpspy started the server and it never answered."""
+    start_up, phases = lifecycle.start_up, lifecycle.phases
+    if not phases or (start_up is not None and start_up.first_answer_ns is None):
         return []
     room = None if width is None else width - 2
-    return [[("  " + line, "dim")] for line in wrapped_words(phase_words(lifecycle.phases), room)]
+    return [[("  " + line, "dim")] for line in wrapped_words(phase_words(phases), room)]
 
 
 def wrapped_words(words: list[str], room: int | None) -> list[str]:

@@ -21,6 +21,7 @@ from mcpspy.views.sequence.diagram import (
 from mcpspy.views.sequence.layout import Drawing, diagram
 from tests.transcript.calls.test_join import polled
 from tests.transcript.dialogue import Dialogue, notification, request, result
+from tests.transcript.traffic import Traffic
 from tests.views.http_scenes import http_scene
 from tests.views.scenes import call, opened, three_servers
 
@@ -80,6 +81,19 @@ def test_a_stream_that_ends_when_nothing_more_is_said_ends_with_all() -> None:
     assert isinstance(last, Fragment)
     assert last.title.startswith("shutdown")
     assert [step.text for step in flat(last.steps) if isinstance(step, Arrow)] == ["1 disconnected by client after 4 events"]
+
+
+def test_pings_after_the_last_call_are_a_phase() -> None:
+    traffic = Traffic()
+    stream = traffic.get("/sse").stream().event("/messages?sessionId=s", kind="endpoint")
+    for id, method in enumerate(("initialize", "tools/list", "tools/call"), 1):
+        traffic.post(request(id, method), "/messages?sessionId=s").answer(202)
+        stream.event(result(id))
+    for _ in range(2):
+        traffic.post(notification("ping"), "/messages?sessionId=s").answer(202)
+        stream.event(notification("pong"))
+    names = [title.split(" · ")[0] for title in titles(drawn(traffic.transcript), FragmentKind.PHASE)]
+    assert names == ["start", "handshake", "discovery", "calls", "heartbeat"]
 
 
 def test_several_servers_have_no_phases() -> None:
