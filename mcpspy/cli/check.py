@@ -18,9 +18,10 @@ from ..sharing.credentials import shown_credentials
 from ..sharing.patterns import SecretSpan
 from ..transcript.filter.result import findings_about
 from ..transcript.findings.registry import rule_named, selected_rules
-from ..transcript.findings.rule import Finding, Rule, Severity
+from ..transcript.findings.rule import Finding, Rule, Severity, Unchecked
 from ..transcript.findings.run import all_findings, findings
 from ..transcript.findings.trust import NOT_ACCEPTED, NOT_COMPARED
+from ..transcript.findings.unchecked import unchecked_messages
 from ..transcript.model import Numbered, Transcript
 from ..transcript.offers.baseline import Baseline
 from ..transcript.offers.definitions import offers
@@ -112,18 +113,19 @@ def command(
     accepted = None if baseline is None else baselines(baseline, transcript)
     if accept and baseline is not None and accepted is not None:
         accepted = _accept(baseline, transcript, accepted, screen)
-    transcript = _with_findings(transcript, accepted, rules, selection, since)
+    limits: dict[Unchecked, None] = {}
+    transcript = _with_findings(transcript, accepted, rules, selection, since, limits)
     uncompared = [finding for finding in transcript.findings if finding.rule in UNCOMPARED]
     selected = [finding for finding in transcript.findings if finding.rule not in UNCOMPARED]
     if selection.rows is not None:
         numbers = {row.row for row in selection.rows_in(transcript) if isinstance(row, Numbered)}
-        selected = [finding for finding in selected if finding.row in numbers]
+        selected = [finding for finding in selected if not numbers.isdisjoint(finding.rows)]
     if wanted is not None:
         count = len(selected)
         selected = findings_about(filter_rows(wanted, transcript, transcript.rows), selected)
         if len(selected) < count:
             say(f"mcpspy: {counted(count - len(selected), 'finding')} left out by the filter")
-    check = _result(transcript, [*uncompared, *selected], rules, Severity(fail_on), selection, what, since)
+    check = _result(transcript, [*uncompared, *selected], rules, Severity(fail_on), selection, what, since, limits)
     _print(check, "json" if as_json else format, screen)
     return FAILED if check.failed else 0
 
@@ -134,16 +136,18 @@ def _with_findings(
     rules: dict[str, Rule],
     selection: CaptureSelection,
     since: Since | None,
+    limits: dict[Unchecked, None],
 ) -> Transcript:
-    """Give the transcript all findings, or reduce both to what was alive `since` a moment."""
+    """Give the transcript all findings, or reduce both to what was alive `since` a moment. `limits` takes those that were reached."""
     credentials = _Credentials()
     if since is None:
-        transcript.findings = credentials.masked(all_findings(transcript, accepted, rules, credentials=credentials))
+        found = all_findings(transcript, accepted, rules, credentials=credentials, limits=limits)
+        transcript.findings = credentials.masked(found)
         return transcript
     kept = recent_rows(transcript, selection.paths, since)
     transcript.findings = findings(transcript, kept.is_about)
     recent = all_findings(
-        transcript, accepted, rules, lambda finding: finding.rule in UNCOMPARED or kept.is_about(finding), credentials
+        transcript, accepted, rules, lambda finding: finding.rule in UNCOMPARED or kept.is_about(finding), credentials, limits
     )
     return Transcript(transcript.captures, kept.rows, credentials.masked(recent))
 
@@ -238,6 +242,7 @@ def _result(
     selection: CaptureSelection,
     what: tuple[str, ...],
     since: Since | None,
+    limits: Iterable[Unchecked],
 ) -> CheckResult:
     paths = _paths(transcript, selection.paths)
     numbers: dict[int, set[int]] = {}
@@ -260,6 +265,7 @@ def _result(
         since="" if since is None else since.words,
         since_wall_ns=None if since is None else since.wall_ns,
         lines=lines,
+        unchecked=[*limits, *unchecked_messages(transcript, rules)],
         rows={row.row: row for row in transcript.rows if isinstance(row, Numbered) and row.row in row_numbers},
     )
 

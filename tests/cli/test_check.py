@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 CAPTURES = ROOT / "captures"
 FINDINGS = ROOT / "tests" / "findings"
 TIME = str(CAPTURES / "time.mcpspy")
+SSE = str(CAPTURES / "sse.mcpspy")
 GIT = str(CAPTURES / "git.mcpspy")
 REFUSED = str(CAPTURES / "refused.mcpspy")
 NOISE = str(FINDINGS / "stdout-noise.mcpspy")
@@ -87,7 +88,7 @@ def _checked(capture: Path) -> tuple[str, int]:
 def test_a_capture_without_faults_passes() -> None:
     done = run("check", TIME)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("✓ nothing found in 5 calls")
+    assert done.stdout.startswith("⚑ nothing found in 5 calls of 1 capture · 1 tool error")
 
 
 def test_a_fault_fails_and_is_told_with_its_culprit() -> None:
@@ -99,7 +100,7 @@ def test_a_fault_fails_and_is_told_with_its_culprit() -> None:
 @pytest.mark.parametrize(
     ("name", "fail_on", "status"),
     [
-        (NOISE, "error", 0), (NOISE, "warning", 1), (NOISE, "note", 1), (GIT, "warning", 0), (GIT, "note", 1), (REFUSED, "error", 1),
+        (NOISE, "error", 0), (NOISE, "warning", 1), (NOISE, "note", 1), (SSE, "warning", 0), (SSE, "note", 1), (REFUSED, "error", 1),
     ],
 )  # fmt: skip
 def test_the_exit_status_follows_the_severity_that_fails(name: str, fail_on: str, status: int) -> None:
@@ -140,13 +141,13 @@ def test_several_captures_are_checked_together() -> None:
 
 
 def test_rows_can_be_asked_for() -> None:
-    assert rules(f"{GIT}:2") == ["unused-tools"]
-    assert rules(f"{GIT}:3..4") == []
+    assert rules(f"{SSE}:5") == ["large-result"]
+    assert rules(f"{SSE}:3..4") == []
 
 
 def test_a_filter_leaves_what_is_about_its_rows() -> None:
-    assert rules(GIT, "--filter", "method:tools/list") == ["unused-tools"]
-    assert rules(GIT, "--filter", "method:tools/call") == []
+    assert rules(SSE, "--filter", "method:tools/call") == ["large-result"]
+    assert rules(SSE, "--filter", "method:tools/list") == []
 
 
 def test_a_filter_finds_what_is_about_a_record_that_has_no_number() -> None:
@@ -158,7 +159,7 @@ def test_it_is_said_how_much_a_filter_left_out() -> None:
 
 
 def test_a_filter_knows_findings_that_have_to_be_asked_for() -> None:
-    assert rules(GIT, "--filter", "rule:unused-tools") == ["unused-tools"]
+    assert rules(SSE, "--filter", "rule:large-result") == ["large-result"]
 
 
 def test_a_filter_that_cannot_be_read_is_a_mistake() -> None:

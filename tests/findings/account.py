@@ -51,6 +51,9 @@ _EVENT_FIELDS = ("data:", "event:", "id:", "retry:", ":")
 ANOTHER_SERVER = "\n· another server\n"
 """The line between two sessions that one client has with two servers."""
 
+ANOTHER_SESSION = "\n· another session\n"
+"""The line between two sessions with the same server."""
+
 
 def records(text: str) -> list[Record]:
     """Make the records of the account `text`, numbered; the header is the first."""
@@ -108,7 +111,11 @@ class Account:
         self._end()
 
     def _header(self) -> Header:
-        tapped: dict[str, Any] = {"transport": "stdio", "argv": ["server"], "env": []}
+        tapped: dict[str, Any] = {
+            "transport": "stdio",
+            "argv": ["server" if self.label == "example" else self.label],
+            "env": [],
+        }
         if self.is_http:
             tapped = {"transport": "http", "url": URL, "listen": "http://127.0.0.1:7777"}
         parent = {"pid": 7, "name": "client", "start": 3}

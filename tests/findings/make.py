@@ -7,26 +7,30 @@ from functools import cache
 from pathlib import Path
 
 from mcpspy.transcript.findings.registry import RULES
-from tests.findings.account import ANOTHER_SERVER
+from tests.findings.account import ANOTHER_SERVER, ANOTHER_SESSION
 from tests.findings.account import captures as account_captures
 
 FOLDER = Path(__file__).parent
 
 MAX_FILE_BYTES = 10_000
 
+PARTS = ("", ".other", ".third")
+"""Ends of the names of the captures that make one example."""
+
 
 @cache
 def captures() -> dict[str, bytes]:
     """Make every capture, by its name: for each rule one with the fault, and one without.
 
-    A second server has a capture of its own, and so has a model.
+    A second server, a second session and a model have captures of their own.
     """
     made: dict[str, bytes] = {}
     for rule in RULES.values():
         for name, account in ((rule.name, rule.example), (f"{rule.name}.clean", rule.clean)):
-            first, _, other = account.partition(ANOTHER_SERVER)
-            parts = account_captures(first) + (account_captures(other, "other") if other else [])
-            made |= dict(zip((f"{name}.mcpspy", f"{name}.other.mcpspy"), parts, strict=False))
+            sessions, _, other = account.partition(ANOTHER_SERVER)
+            parts = [part for session in sessions.split(ANOTHER_SESSION) for part in account_captures(session)]
+            parts += account_captures(other, "other") if other else []
+            made |= dict(zip((f"{name}{part}.mcpspy" for part in PARTS), parts, strict=False))
     return made
 
 

@@ -21,7 +21,7 @@ from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.offers.baseline import Baseline
 from mcpspy.transcript.offers.definitions import offers
 from mcpspy.transcript.transcribe import transcribe
-from tests.findings.make import FOLDER, captures, files
+from tests.findings.make import FOLDER, PARTS, captures, files
 
 ALSO: dict[str, set[str]] = {
     "ambiguous-pairing": {"fractional-id"},
@@ -41,9 +41,9 @@ each = pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
 
 
 def transcript_of(name: str) -> Transcript:
-    """Read the capture of this name, together with that of another server or of a model."""
+    """Read the capture of this name, together with those of another server, of other sessions, or of a model."""
     read = []
-    for file in (f"{name}.mcpspy", f"{name}.other.mcpspy"):
+    for file in (f"{name}{part}.mcpspy" for part in PARTS):
         if file in captures():
             reader = Reader()
             read.append([*reader.feed(captures()[file]), *reader.close()])

@@ -29,6 +29,11 @@ def baseline(folder: Path) -> tuple[str, ...]:
     return options
 
 
+def other_sessions(folder: Path) -> tuple[str, ...]:
+    """Give two more captures of the server."""
+    return tuple(str(on_stdio(FAULTY, use_one)(folder)) for _ in range(2))
+
+
 def share(client: Talker) -> None:
     """Send the requests of two clients through a multiplexer that keeps their ids: both count from 1."""
     client.greet()
@@ -54,7 +59,12 @@ CASES = (
         sound=on_stdio(FAULTY, use_both),
     ),
     Case(
-        problem=24, rule="unused-tools", culprit="unclear", faulty=on_stdio(FAULTY, use_one), sound=on_stdio(FAULTY, use_both)
+        problem=24,
+        rule="unused-tools",
+        culprit="unclear",
+        faulty=on_stdio(FAULTY, use_one),
+        sound=on_stdio(FAULTY, use_both),
+        options=other_sessions,
     ),
     Case(
         problem=24,

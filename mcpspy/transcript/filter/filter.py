@@ -94,8 +94,8 @@ def filter_rows(chosen: Filter, transcript: Transcript, rows: Sequence[Row], zon
 def _rules(transcript: Transcript) -> dict[int, set[str]]:
     rules: dict[int, set[str]] = {}
     for finding in transcript.findings:
-        if finding.row is not None:
-            rules.setdefault(finding.row, set()).add(finding.rule)
+        for row in finding.rows:
+            rules.setdefault(row, set()).add(finding.rule)
     return rules
 
 

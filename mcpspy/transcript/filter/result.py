@@ -39,5 +39,5 @@ def findings_about(result: FilterResult, findings: Iterable[Finding]) -> list[Fi
     return [
         finding
         for finding in findings
-        if finding.row in numbers or (finding.row is None and (finding.capture, finding.number) in records)
+        if not numbers.isdisjoint(finding.rows) or (finding.row is None and (finding.capture, finding.number) in records)
     ]

@@ -18,10 +18,15 @@ LARGE_TOKENS: Final = 10_000
 
 LISTED_TOOLS: Final = 5
 
+SESSIONS: Final = 3
+"""In fewer captures of a server, a tool that was not called proves nothing."""
+
 _LIST: Final = "→ tools/list 1\n← result 1 "
 _TOOL: Final = '{"name":"read","description":"Reads a file.","inputSchema":{"type":"object"}}'
 _TWO_TOOLS: Final = _LIST + '{"tools":[' + _TOOL + "," + _TOOL.replace("read", "write") + "]}"
 _CALLED: Final = '\n→ tools/call 2 {"name":"read"}\n← result 2 {"content":[{"type":"text","text":"ok"}]}'
+
+_AGAIN: Final = "\n· another session\n"
 
 COSTLY_TOOLS: Final = cost_rule(
     name="costly-tools",
@@ -40,12 +45,12 @@ UNUSED_TOOLS: Final = cost_rule(
     name="unused-tools",
     title="Tools never used",
     severity=Severity.NOTE,
-    what="Some tools were never called, while others of the same server were.",
+    what="In three captures of a server or more, some of its tools were never called, while others were.",
     why="Each takes space in the model's context and can be chosen by mistake.",
-    blame="Unclear: one session proves little; over many, the server offers tools that nobody needs.",
-    example=_TWO_TOOLS + _CALLED,
-    clean=_TWO_TOOLS + _CALLED + _CALLED.replace("read", "write").replace("2", "3"),
-    advice="Check several captures of the server at once, and switch off in the client what none of them used.",
+    blame="Unclear: the server offers tools that nobody needs, or these captures do not show the client's usual work.",
+    example=_AGAIN.join([_TWO_TOOLS + _CALLED] * SESSIONS),
+    clean=_AGAIN.join([_TWO_TOOLS + _CALLED] * (SESSIONS - 1)),
+    advice="Switch them off in the client, if these captures show its usual work.",
 )
 
 LARGE_RESULT: Final = cost_rule(
@@ -94,7 +99,7 @@ def _costly(cost: ServerCost) -> Iterator[Hit]:
 def _unused(sessions: list[ServerCost]) -> Iterator[Hit]:
     """Find tools of the last list that no session with a server used."""
     with_list = [cost for cost in sessions if cost.listed]
-    if not with_list or not any(cost.calls for cost in sessions):
+    if len(sessions) < SESSIONS or not with_list or not any(cost.calls for cost in sessions):
         return
     used = {tool.name for cost in sessions for tool in cost.tools if tool.calls}
     offered = [tool for tool in with_list[-1].tools if tool.definition is not None]
@@ -103,13 +108,11 @@ def _unused(sessions: list[ServerCost]) -> Iterator[Hit]:
         return
     tokens = sum(tool.definition_tokens for tool in unused)
     were, their = ("was", "Its definition takes") if len(unused) == 1 else ("were", "Their definitions take")
-    where = f" in {len(sessions)} captures" if len(sessions) > 1 else ""
     what = (
-        f"{len(unused):,} of {len(offered):,} tools {were} never called{where}: {_tools(unused)}. "
+        f"{len(unused):,} of {len(offered):,} tools {were} never called in {len(sessions):,} captures: {_tools(unused)}. "
         f"{their} about {tokens:,} tokens."
     )
-    advice = "Switch them off in the client, if these captures show its usual work." if len(sessions) > 1 else ""
-    yield _hit(UNUSED_TOOLS, unused[0], what, "unclear", advice=advice)
+    yield _hit(UNUSED_TOOLS, unused[0], what, "unclear")
 
 
 def _large(row: Exchange) -> Iterator[Hit]:
@@ -131,7 +134,7 @@ def _tools(tools: list[ToolCost]) -> str:
     return listed((f"{tool.name[:80]} ({tool.definition_tokens:,})" for tool in tools), LISTED_TOOLS)
 
 
-def _hit(rule: Rule, tool: ToolCost, what: str, culprit: str, advice: str = "") -> Hit:
+def _hit(rule: Rule, tool: ToolCost, what: str, culprit: str) -> Hit:
     definition = tool.definition
     assert definition is not None
-    return hit_in(rule, definition.message, definition.row, what, culprit=culprit, advice=advice)
+    return hit_in(rule, definition.message, definition.row, what, culprit=culprit)

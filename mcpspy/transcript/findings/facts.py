@@ -17,6 +17,7 @@ from ..offers.baseline import Baseline
 from ..offers.definitions import LISTINGS
 from .answer_index import AnswerIndex
 from .misdeliveries import Misdeliveries, misdeliveries
+from .rule import Unchecked
 
 _MARKERS: Final = b" \t\r\n~^"
 """Lines of these characters alone only point at a place in the line above."""
@@ -349,12 +350,13 @@ def _is_spelled_otherwise(request: Message, response: Message) -> bool:
 class TranscriptFacts:
     """Facts of all captures together. `baselines` are accepted definitions, by the server's label; None: nothing is compared.
 
-    `credentials` finds credentials in a text; None: none are sought.
+    `credentials` finds credentials in a text; None: none are sought. `limits` is filled by rules that do not look at everything.
     """
 
     transcript: Transcript
     baselines: Mapping[str, Baseline] | None = None
     credentials: Callable[[bytes], Iterable[Credential]] | None = None
+    limits: dict[Unchecked, None] = field(default_factory=dict)
 
 
 def capture_facts(transcript: Transcript) -> list[CaptureFacts]:

@@ -104,12 +104,26 @@ class Finding:
     """One sentence on what to do."""
     count: int = 1
     """How often it was met; it points at the first time."""
+    rows: tuple[int, ...] = ()
+    """All rows that it is about, each once, in the order in which it was met there; `row` is the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unchecked:
+    """Rules that did not look at everything, by their names, and the `reason`. No names: all rules about messages.
+
+    `did_run` tells rules that looked at a part from those that did not run at all.
+    """
+
+    rules: tuple[str, ...]
+    reason: str
+    did_run: bool = True
 
 
 class Hit(NamedTuple):
     """A finding that a module of rules yields. Hits of one rule and culprit with an equal `group` become one finding.
 
-    A hit without a group is a finding by itself.
+    So do hits without a group that say the same.
     """
 
     finding: Finding
@@ -154,6 +168,7 @@ def hit(
         blame=blame or _blame(rule, culprit),
         advice=advice or rule.advice,
         count=count,
+        rows=() if row is None else (row,),
     )
     return Hit(finding, group)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .facts import Credential
     from .llm.model_facts import ModelFacts
     from .registry import FindingModule
-    from .rule import Finding, Hit
+    from .rule import Finding, Hit, Unchecked
 
 _ALL_CAPTURES = -1
 
@@ -43,17 +43,21 @@ def all_findings(
     rules: Container[str] | None = None,
     wanted: Callable[[Finding], bool] | None = None,
     credentials: Callable[[bytes], Iterable[Credential]] | None = None,
+    limits: dict[Unchecked, None] | None = None,
 ) -> list[Finding]:
     """Add the optional findings to those that `transcript` has, in the order of time.
 
     `baselines` are what servers are compared with, by label; None: with nothing. Only findings of `rules` are given, None: of all.
-    `wanted` is as for `findings`. `credentials` finds what a text should not show; None: nothing is sought.
+    `wanted` is as for `findings`. `credentials` finds what a text should not show; None: nothing is sought. `limits` takes the limits
+    that were reached.
     """
 
     def is_asked(finder: FindingModule[Any]) -> bool:
         return is_optional(finder) and (rules is None or any(rule.name in rules for rule in finder.RULES))
 
-    facts = TranscriptFacts(transcript=transcript, baselines=baselines, credentials=credentials)
+    facts = TranscriptFacts(
+        transcript=transcript, baselines=baselines, credentials=credentials, limits={} if limits is None else limits
+    )
     both = [*transcript.findings, *_counted(_hits(facts, is_asked), wanted)]
     return sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
 
@@ -83,13 +87,29 @@ def _model_hits(facts: TranscriptFacts, finders: list[FindingModule[ModelFacts]]
             yield from finder.find(model_facts)
 
 
+class _EqualHits:
+    """Hits that are one finding: the first, how often it was met, and the rows of all."""
+
+    __slots__ = ("count", "first", "rows")
+
+    def __init__(self, first: Finding) -> None:
+        self.first = first
+        self.count = 0
+        self.rows: dict[int, None] = {}
+
+    def add(self, finding: Finding) -> None:
+        self.count += finding.count
+        self.rows.update(dict.fromkeys(finding.rows))
+
+    def finding(self) -> Finding:
+        return replace(self.first, count=self.count, rows=tuple(self.rows))
+
+
 def _counted(hits: Iterable[tuple[int, Hit]], wanted: Callable[[Finding], bool] | None) -> list[Finding]:
-    """Make hits of one capture, rule, culprit and group one finding, and sort by time."""
-    counted: dict[tuple[int, str, str, str], Finding] = {}
-    for number, (capture, (finding, group)) in enumerate(hits):
-        if wanted is not None and not wanted(finding):
-            continue
-        key = (capture, finding.rule, finding.culprit, group or f"\n{number}")
-        first = counted.get(key)
-        counted[key] = finding if first is None else replace(first, count=first.count + finding.count)
-    return sorted(counted.values(), key=lambda finding: finding.at_ns)
+    """Make hits of one capture, rule, culprit and group (without one: of equal words) one finding, and sort by time."""
+    counted: dict[tuple[int, str, str, str], _EqualHits] = {}
+    for capture, (finding, group) in hits:
+        if wanted is None or wanted(finding):
+            key = (capture, finding.rule, finding.culprit, group or f"\n{finding.severity} {finding.what}")
+            counted.setdefault(key, _EqualHits(finding)).add(finding)
+    return sorted((equal.finding() for equal in counted.values()), key=lambda finding: finding.at_ns)

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any, Final
 
 from ..mcp.revisions import Era
-from ..model import Transcript, UnpairedMessage
+from ..model import CaptureInfo, Transcript, UnpairedMessage
 from ..offers.baseline import ACCEPTED, Baseline, value_of
 from ..offers.definitions import Definition, DefinitionKind, Offer, offers
 from ..offers.drift import OfferChange, changes, differences
@@ -130,7 +130,7 @@ SHARED_TOOL_NAME: Final = trust_rule(
     name="shared-tool-name",
     title="Tool name used by two servers",
     severity=Severity.NOTE,
-    what="Two servers of one client offer a tool of the same name.",
+    what="Two servers that a client uses at the same time offer a tool of the same name.",
     why="A client without prefixes calls one of them, and so one server can take another's calls.",
     blame="Unclear: either server may have been first, and the client decides which tool is called.",
     example=(f'{_LIST}{{"tools":[{_TOOL}]}}\n· another server\n{_LIST}{{"tools":[{_TOOL}]}}'),
@@ -303,15 +303,31 @@ def _text(value: Any) -> str:
 
 
 def _shared(all_offers: list[Offer]) -> Iterator[Hit]:
-    labels: dict[str, str] = {}
+    """Find the tools that a client is offered by two servers at the same time."""
+    by_tool: dict[str, dict[str, CaptureInfo]] = {}
     for offer in all_offers:
-        label = offer.capture_info.label
+        info = offer.capture_info
         for tool in offer.definitions(DefinitionKind.TOOL):
-            other = labels.setdefault(tool.name, label)
-            if other != label:
-                servers = f"{quoted(other.encode())} and {quoted(label.encode())}"
+            others = by_tool.setdefault(tool.name, {})
+            other = next((other for other in others.values() if _is_used_beside(other, info)), None)
+            others[info.label] = info
+            if other is not None:
+                servers = f"{quoted(other.label.encode())} and {quoted(info.label.encode())}"
                 what = f"{definition_name(DefinitionKind.TOOL, tool.name)} is offered by {servers}."
-                yield hit_in(SHARED_TOOL_NAME, tool.message, tool.row, what, culprit="unclear", group=other)
+                yield hit_in(SHARED_TOOL_NAME, tool.message, tool.row, what, culprit="unclear", group=other.label)
+
+
+def _is_used_beside(other: CaptureInfo, info: CaptureInfo) -> bool:
+    """Tell whether these are captures of two servers that one client had at the same time."""
+    if other.label == info.label or _tapped(other) == _tapped(info) or not set(other.clients) & set(info.clients):
+        return False
+    return other.shift_ns <= info.shift_ns + info.last_ns and info.shift_ns <= other.shift_ns + other.last_ns
+
+
+def _tapped(info: CaptureInfo) -> object:
+    """Return the command or the URL of a server; its label where the capture has no header."""
+    tapped = info.header.tapped if info.header else {}
+    return tapped.get("argv") or tapped.get("url") or info.label
 
 
 def _counted(kind: DefinitionKind, count: int) -> str:

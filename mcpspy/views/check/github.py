@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ...transcript.findings.rule import Finding, Severity
 from ..text.escape import safe_text
+from ..timeline.findings import rows_words
 from .model import CheckResult, worst_first
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
@@ -24,7 +25,7 @@ def github_lines(check: CheckResult) -> Iterator[str]:
 def _command(check: CheckResult, finding: Finding) -> str:
     properties = {"file": check.path(finding), "line": str(check.line(finding)), "title": f"mcpspy: {finding.rule}"}
     fields = ",".join(f"{name}={safe_text(value).translate(_PROPERTY)}" for name, value in properties.items())
-    where = [f"row {finding.row}"] if finding.row is not None else []
+    where = [rows_words(finding.rows)] if finding.rows else []
     where += [f"{finding.count} times"] if finding.count > 1 else []
     suffix = f" ({', '.join(where)})" if where else ""
     text = "\n".join(map(safe_text, (finding.what + suffix, finding.blame, finding.advice)))

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from ...transcript.findings.rule import Finding, Rule
 from ...transcript.model import CaptureInfo
 from ..text.escape import safe_text
+from ..timeline.findings import rows_words
 from .model import CheckResult, culprit_name, is_at_least
 
 _XML_SIGNS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
@@ -59,7 +60,7 @@ def _case(check: CheckResult, rule: Rule, findings: list[Finding], path: str) ->
 
 
 def _description(check: CheckResult, finding: Finding) -> str:
-    row = f", row {finding.row}" if finding.row is not None else ""
+    row = f", {rows_words(finding.rows)}" if finding.rows else ""
     times = f", {finding.count} times" if finding.count > 1 else ""
     place = f"{check.path(finding)}:{check.line(finding)}{row}{times}"
     sentences = (

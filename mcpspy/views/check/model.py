@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ...transcript.findings.rule import Finding, Rule, Severity
+from ...transcript.findings.rule import Finding, Rule, Severity, Unchecked
 from ...transcript.model import CaptureInfo, Numbered, Transcript
 
 WORST_FIRST = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
@@ -32,6 +32,8 @@ class CheckResult:
     since_wall_ns: int | None = None
     """That moment, as Unix time."""
     lines: dict[tuple[int, int], int] = field(default_factory=dict)
+    unchecked: list[Unchecked] = field(default_factory=list)
+    """Rules that did not look at everything."""
     rows: dict[int, Numbered] = field(default_factory=dict)
     """The rows that findings point at, by their numbers."""
 

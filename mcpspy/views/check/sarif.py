@@ -72,7 +72,7 @@ def _result(check: CheckResult, finding: Finding, names: list[str]) -> dict[str,
         "locations": [location],
         "occurrenceCount": finding.count,
         "partialFingerprints": {"mcpspy/v1": fingerprint},
-        "properties": {"culprit": finding.culprit, "row": finding.row, "at_ns": finding.at_ns},
+        "properties": {"culprit": finding.culprit, "row": finding.row, "rows": list(finding.rows), "at_ns": finding.at_ns},
     }
 
 

@@ -13,13 +13,14 @@ from ...transcript.offers.baseline import ACCEPTED, Baseline, canonical
 from ...transcript.offers.definitions import DefinitionKind
 from ...transcript.outcome import Outcome
 from ...transcript.stats.outcomes import outcomes
-from ...transcript.stats.troubles import troubles
+from ...transcript.stats.troubles import Troubles, troubles
+from ..text.cells import wrapped
 from ..text.escape import safe_text
 from ..text.hint import command_lines
 from ..text.line import Line, fitted
 from ..text.units import counted, seconds
-from ..timeline.findings import STYLES, sentence_lines, titled
-from ..timeline.summary import FLAG, WAITING, headline, outcome_counts, shown_captures, trouble_counts
+from ..timeline.findings import STYLES, rows_words, sentence_lines, titled
+from ..timeline.summary import FAILURES, headline, outcome_counts, session_sign, shown_captures, trouble_counts
 from .model import WORST_FIRST, CheckResult, culprit_name, is_at_least, worst_first
 
 MAX_LINES = 6
@@ -48,6 +49,7 @@ def _heading(check: CheckResult, finding: Finding, width: int | None) -> Iterato
     """
     at_ns = finding.at_ns if check.address else finding.at_ns - check.capture(finding).shift_ns
     when = [f"{seconds(at_ns)} s", *([f"×{finding.count:,}"] if finding.count > 1 else [])]
+    when += [rows_words(finding.rows)] if len(finding.rows) > 1 else []
     title = check.rules[finding.rule].title
     head: Line = [("  ", ""), (f"{finding.severity.value:7} ", STYLES[finding.severity]), (title, "strong")]
     facts = ["  ".join([finding.rule, place, *when]) for place in _places(check, finding)]
@@ -63,16 +65,19 @@ def _places(check: CheckResult, finding: Finding) -> list[str]:
 
 
 def _totals(check: CheckResult, width: int | None) -> list[Line]:
-    of_outcomes = outcomes(check.transcript)
-    calls = counted(of_outcomes.total(), "call")
-    models = len(check.transcript.model_calls)
-    calls += f" and {counted(models, 'model call')}" if models else ""
+    calls = outcomes(check.transcript)
+    model_calls = Counter(call.outcome for call in check.transcript.model_calls)
+    words = counted(calls.total(), "call")
+    words += f" and {counted(model_calls.total(), 'model call')}" if model_calls else ""
     captures = counted(len(shown_captures(check.transcript, check.since)), "capture")
-    where = f"in {calls} of {captures} {check.since}".rstrip()
-    unwell = _unwell(check, of_outcomes)
-    sign = ("✗ ", "bad") if check.failed else WAITING if of_outcomes[Outcome.PENDING] else FLAG if unwell else ("✓ ", "good")
+    where = f"in {words} of {captures} {check.since}".rstrip()
+    trouble = troubles(check.transcript)
+    unwell = _unwell(calls, model_calls, trouble)
+    sign = session_sign(calls, model_calls, trouble, check.counts.keys(), check.fail_on)
+    unwell += _unchecked_counts(check)
+    reasons = list(_unchecked_lines(check, width))
     if not check.findings:
-        return headline(sign, [[("nothing found", "strong"), (f" {where}", "dim")], *unwell], width)
+        return [*headline(sign, [[("nothing found", "strong"), (f" {where}", "dim")], *unwell], width), *reasons]
     counts = check.counts
     parts: list[Line] = [
         [(counted(counts[severity], severity), STYLES[severity])] for severity in WORST_FIRST if counts[severity]
@@ -82,14 +87,31 @@ def _totals(check: CheckResult, width: int | None) -> list[Line]:
     if not check.failed:
         article = "an" if check.fail_on is Severity.ERROR else "a"
         parts.append([(f"none is as bad as {article} {check.fail_on}", "dim")])
-    return headline(sign, parts, width)
+    return [*headline(sign, parts, width), *reasons]
 
 
-def _unwell(check: CheckResult, of_outcomes: Counter[Outcome]) -> list[Line]:
-    """Count what was given up, waits, was refused, ended by force or cut; empty where all went as it should."""
-    trouble = troubles(check.transcript)
-    kinds = (Outcome.UNANSWERED, Outcome.CANCELLED, Outcome.PENDING)
-    parts = outcome_counts(Counter({outcome: of_outcomes[outcome] for outcome in kinds}))
+def _unchecked_counts(check: CheckResult) -> list[Line]:
+    """Count the rules that did not run, and those that did not look at everything."""
+    idle = {rule for unchecked in check.unchecked if not unchecked.did_run for rule in unchecked.rules}
+    partial = {rule for unchecked in check.unchecked if unchecked.did_run for rule in unchecked.rules or ("messages",)}
+    words = [f"{counted(len(idle), 'rule')} did not run"] if idle else []
+    words += ["not all messages were checked"] if partial else []
+    return [[(word, "warn")] for word in words]
+
+
+def _unchecked_lines(check: CheckResult, width: int | None) -> Iterator[Line]:
+    """Yield the reasons why rules did not look at everything."""
+    for unchecked in check.unchecked:
+        names = ", ".join(unchecked.rules) or "all rules"
+        words = f"{names}: {unchecked.reason}" if unchecked.did_run else f"{names} did not run: {unchecked.reason}"
+        for part in wrapped(words, None if width is None else width - 2, MAX_LINES):
+            yield [("  ", ""), (part, "dim")]
+
+
+def _unwell(calls: Counter[Outcome], model_calls: Counter[Outcome], trouble: Troubles) -> list[Line]:
+    """Count what failed, was given up, waits, was refused, ended by force or cut; empty where all went as it should."""
+    counts = Counter({outcome: calls[outcome] for outcome in (*FAILURES, Outcome.PENDING)})
+    parts = outcome_counts(counts + model_calls)
     parts += [[(counted(trouble.refused_calls, "refused call"), "warn")]] if trouble.refused_calls else []
     return parts + trouble_counts(trouble)
 

@@ -19,6 +19,7 @@ from ..text.escape import markdown_code, markdown_fence, markdown_text, safe_tex
 from ..text.line import Line, plain
 from ..text.units import counted, duration, wall_time
 from ..timeline.exchange import row_lines
+from ..timeline.findings import rows_words
 from ..timeline.logs import log_line
 from ..timeline.phrases import command_words, outcome_phrase
 from ..timeline.summary import summary
@@ -68,7 +69,7 @@ def report(transcript: Transcript, rows: list[Row], *, version: str, is_part: bo
     tool_trips = _tool_trips(transcript)
     yield from _agent_runs(transcript, tool_trips)
     shown = {row.row for row in rows if isinstance(row, Exchange | UnpairedMessage)}
-    findings = [finding for finding in transcript.findings if not is_part or finding.row in shown]
+    findings = [finding for finding in transcript.findings if not is_part or not shown.isdisjoint(finding.rows)]
     yield from _findings(findings)
     calls = _suspect_calls(rows, findings, is_part=is_part)
     yield from _calls(transcript, calls, tool_trips, is_part=is_part)
@@ -153,7 +154,7 @@ def _findings(findings: Iterable[Finding]) -> Iterator[str]:
     yield ""
     for finding in shown:
         times = f" ×{finding.count:,}" if finding.count > 1 else ""
-        row = f" in row {finding.row}" if finding.row is not None else ""
+        row = f" in {rows_words(finding.rows)}" if finding.rows else ""
         words = f"{markdown_text(finding.what)} {markdown_text(finding.blame)}"
         yield f"- **{finding.severity.value} {markdown_code(finding.rule)}**{row}{times}: {words}"
         yield f"  → {markdown_text(finding.advice)}"
@@ -162,7 +163,7 @@ def _findings(findings: Iterable[Finding]) -> Iterator[str]:
 
 def _suspect_calls(rows: list[Row], findings: Iterable[Finding], *, is_part: bool) -> list[Exchange | ModelCall]:
     """Return the calls that failed, or that a warning or an error is about; of selected rows, all calls."""
-    flagged = {finding.row for finding in findings if finding.severity is not Severity.NOTE}
+    flagged = {row for finding in findings if finding.severity is not Severity.NOTE for row in finding.rows}
     calls = (row for row in rows if isinstance(row, Exchange | ModelCall))
     return [call for call in calls if is_part or call.outcome in _BAD or call.row in flagged]
 

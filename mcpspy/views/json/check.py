@@ -20,6 +20,10 @@ def check_json(check: CheckResult) -> str:
         "findings": len(check.findings),
         **counts,
         "rules": len(check.rules),
+        "unchecked": [
+            {"rules": list(unchecked.rules), "ran": unchecked.did_run, "reason": unchecked.reason}
+            for unchecked in check.unchecked
+        ],
         "fail_on": check.fail_on.value,
         "failed": check.failed,
     }

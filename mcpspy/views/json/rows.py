@@ -334,6 +334,7 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         "row": finding.row,
         "at_ns": finding.at_ns,
         "count": finding.count,
+        "rows": list(finding.rows),
         "what": finding.what,
         "culprit": finding.culprit,
         "blame": finding.blame,

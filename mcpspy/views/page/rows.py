@@ -68,7 +68,7 @@ class _Words(NamedTuple):
 
 def page_rows(transcript: Transcript, rows: Sequence[Row]) -> Iterator[tuple[Row, PageRow]]:
     """Yield each row of the list with its line. Events without a text are left out."""
-    flagged = {finding.row for finding in transcript.findings if finding.row is not None}
+    flagged = {row for finding in transcript.findings for row in finding.rows}
     for row in rows:
         line = page_row(row, transcript.captures[row.capture], flagged=flagged)
         if line is not None:

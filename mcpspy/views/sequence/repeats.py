@@ -39,7 +39,7 @@ Drawable = Row | RepeatedExchange | RepeatedNotification
 
 def repeats(transcript: Transcript, rows: Iterable[Row]) -> Iterator[Drawable]:
     """Yield `rows` in order, with one item for several rows at the position of the last of them."""
-    flagged = {finding.row for finding in transcript.findings if finding.row is not None}
+    flagged = {row for finding in transcript.findings for row in finding.rows}
     polls, pages = PollFolder(), _Pages()
     for row in _with_news(rows, flagged):
         if not isinstance(row, Exchange):

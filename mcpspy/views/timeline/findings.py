@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ...transcript.findings.rule import Finding, Severity
+from ...transcript.findings.words import listed
 from ...transcript.model import Numbered, Transcript
 from ..text.cells import wrapped
 from ..text.escape import one_line, safe_text
@@ -14,6 +15,9 @@ STYLES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "dim"}
 INDENT = "    "
 MAX_LINES = 4
 """The most lines that a sentence takes on a screen."""
+
+MAX_ROWS = 5
+"""The most rows of one finding that are named; more are counted."""
 
 
 def finding_lines(transcript: Transcript, *, width: int | None = None) -> Iterator[Line]:
@@ -27,18 +31,23 @@ def finding_lines(transcript: Transcript, *, width: int | None = None) -> Iterat
 def row_finding_lines(transcript: Transcript, row: Numbered, *, width: int | None = None) -> Iterator[Line]:
     """Yield the findings about one row."""
     for finding in transcript.findings:
-        if finding.row == row.row and finding.capture == row.capture:
-            yield from _finding(replace(finding, row=None), "", width)
+        if row.row in finding.rows and finding.capture == row.capture:
+            yield from _finding(replace(finding, rows=()), "", width)
 
 
 def _finding(finding: Finding, server: str, width: int | None) -> Iterator[Line]:
     where = [server] if server else []
-    where += [f"row {finding.row}"] if finding.row is not None else []
+    where += [rows_words(finding.rows)] if finding.rows else []
     where += [f"×{finding.count}"] if finding.count > 1 else []
     style = STYLES[finding.severity]
     facts = "  ".join([safe_text(finding.rule), *([", ".join(where)] if where else [])])
     yield from titled([("⚑ ", style), (rule_title(finding.rule), style)], [facts], width)
     yield from sentence_lines(((finding.what, ""), (finding.advice, "dim")), width, MAX_LINES)
+
+
+def rows_words(rows: Sequence[int]) -> str:
+    """Name the first of these rows and count the others: `rows 2, 5 and 40 more`."""
+    return f"{'row' if len(rows) == 1 else 'rows'} {listed(map(str, rows), MAX_ROWS)}"
 
 
 def rule_title(name: str) -> str:

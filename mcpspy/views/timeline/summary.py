@@ -4,6 +4,7 @@ Below it, a line for each capture, and the phases of its server.
 """
 
 from collections import Counter
+from collections.abc import Collection
 from datetime import datetime, tzinfo
 
 from ...transcript.findings.rule import Severity
@@ -11,6 +12,7 @@ from ...transcript.model import CaptureInfo, Outcome, Transcript
 from ...transcript.phases import Lifecycle, Phase, StartUp, lifecycles
 from ...transcript.stats.outcomes import outcomes
 from ...transcript.stats.troubles import Troubles, troubles
+from ..check.model import is_at_least
 from ..text.cells import cells
 from ..text.escape import safe_text
 from ..text.line import Line, Piece, fitted, joined, line_cells
@@ -27,8 +29,12 @@ MAX_CLIENTS = 4
 """The most clients of one capture that are named."""
 
 WAITING: Piece = ("… ", "wait")
+WELL: Piece = ("✓ ", "good")
 FLAG: Piece = ("⚑ ", "warn")
-"""The sign of a session in which nothing failed, but something was given up, refused, ended by force or cut."""
+"""The sign of a session without bad findings in which a call failed, or something was given up, refused, ended by force or cut."""
+
+FAILURES = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.UNANSWERED, Outcome.CANCELLED)
+"""Outcomes that leave something to explain. Refused calls are counted among the troubles, where a login is none."""
 
 _SEPARATOR = " · "
 _BETWEEN: Piece = (_SEPARATOR, "dim")
@@ -46,8 +52,8 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
     model_calls = Counter(call.outcome for transcript in transcripts for call in transcript.model_calls)
     when = since or f"in {duration(_lasted_ns(transcripts))}"
     trouble = troubles(*transcripts)
-    is_ok = not trouble and severities <= {Severity.NOTE} and model_calls.keys() <= {Outcome.OK}
-    parts = [_calls(calls, when, is_ok=is_ok)] if calls or not model_calls else []
+    sign = session_sign(calls, model_calls, trouble, severities)
+    parts = [_calls(calls, when, is_ok=sign == WELL)] if calls or not model_calls else []
     parts += outcome_counts(calls)
     parts += _model_calls(model_calls, "" if parts else when)
     parts += trouble_counts(trouble)
@@ -55,7 +61,6 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
         parts.append([(counted(len(findings), "finding"), "warn")])
     parts += _exits(captures)
     parts.append([_completeness(captures, live=live)])
-    sign = _sign(calls + model_calls, is_bad=Severity.ERROR in severities, is_well=not trouble)
     return headline(sign, parts, width)
 
 
@@ -190,14 +195,26 @@ def headline(sign: Piece, parts: list[Line], width: int | None) -> list[Line]:
     return [fitted(line, width) for line in lines]
 
 
-def _sign(counts: Counter[Outcome], *, is_bad: bool, is_well: bool) -> Piece:
-    if is_bad or any(counts[outcome] for outcome, style in OUTCOME_STYLES.items() if style == "bad"):
+def session_sign(
+    calls: Counter[Outcome],
+    model_calls: Counter[Outcome],
+    trouble: Troubles,
+    severities: Collection[Severity],
+    fail_on: Severity = Severity.WARNING,
+) -> Piece:
+    """Return the sign of a session, which `show` and `check` begin with: `✗` if a finding is as bad as `fail_on`.
+
+    Else `…` while a call waits, `⚑` if something did not go well, and `✓` if all did.
+    """
+    if any(is_at_least(severity, fail_on) for severity in severities):
         return "✗ ", "bad"
-    if counts[Outcome.PENDING]:
+    if calls[Outcome.PENDING] or model_calls[Outcome.PENDING]:
         return WAITING
-    if counts[Outcome.CANCELLED] or counts[Outcome.REDIRECTED] or not is_well:
+    if trouble or any(calls[outcome] for outcome in FAILURES) or model_calls.keys() - {Outcome.OK}:
         return FLAG
-    return ("✓ ", "good") if counts else ("· ", "dim")
+    if any(is_at_least(severity, Severity.WARNING) for severity in severities):
+        return FLAG
+    return WELL if calls or model_calls else ("· ", "dim")
 
 
 def capture_line(capture: CaptureInfo, zone: tzinfo | None = None) -> Line:

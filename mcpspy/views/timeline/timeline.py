@@ -340,7 +340,7 @@ def timeline(
         return
     lanes = Lanes(transcript.captures)
     shape = timeline_columns(chosen, lanes, width)
-    flagged = frozenset(finding.row for finding in transcript.findings if finding.row is not None)
+    flagged = frozenset(row for finding in transcript.findings for row in finding.rows)
     machine = Timeline(
         shape,
         lanes,

@@ -27,11 +27,13 @@ def checked(dialogue: Dialogue, *, fail_on: Severity = Severity.WARNING, path: s
 
 
 def busy() -> Dialogue:
-    """Make a dialogue with noise, a fault of the client, a call without an answer from a server that died, and an unused tool."""
+    """Make a dialogue with noise, a fault of the client, a call without an answer from a server that died, and equal calls."""
     dialogue = Dialogue().client(request(0, "initialize")).server(result(0)).client(notification())
     dialogue.client(request(1)).server(result(1, {"tools": [TOOL, {**TOOL, "name": "alerts"}]}))
     dialogue.server(b"INFO one\n").server(b"INFO two\n").client(b"hello\n")
-    dialogue.client(tool_call(2)).server(result(2)).client(tool_call(3)).stderr(b"out of memory\n")
+    for id in (2, 3, 4):
+        dialogue.client(tool_call(id)).server(result(id))
+    dialogue.client(tool_call(5)).stderr(b"out of memory\n")
     return dialogue.exits(None, "SIGKILL").ends()
 
 

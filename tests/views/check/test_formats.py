@@ -94,16 +94,16 @@ def test_junit_has_a_case_for_each_rule_and_a_failure_for_each_that_was_broken()
 
 def test_a_finding_below_the_limit_is_in_the_output_of_a_case_that_passes() -> None:
     (suite,) = JUnitXml.fromstring(junit(busy()).encode())
-    (case,) = [case for case in suite if case.name == "unused-tools"]
+    (case,) = [case for case in suite if case.name == "repeated-call"]
     assert case.is_passed
-    assert "1 of 2 tools was never called" in case.system_out
+    assert "3 times in a row" in case.system_out
 
 
 def test_a_failure_says_where_and_why() -> None:
     (suite,) = JUnitXml.fromstring(junit(busy()).encode())
     (failure,) = next(case for case in suite if case.name == "stdout-noise").result
     assert "captures/weather.mcpspy:" in failure.text
-    assert "row 4, 2 times" in failure.text
+    assert "rows 4, 5, 2 times" in failure.text
 
 
 def test_text_that_would_end_an_element_stays_text() -> None:
@@ -148,7 +148,7 @@ def test_a_result_refers_to_its_rule_and_to_the_line_of_its_record() -> None:
 
 def test_severities_are_levels() -> None:
     levels = {result["ruleId"]: result["level"] for result in sarif(busy())["runs"][0]["results"]}
-    assert levels == {"stdout-noise": "warning", "malformed-message": "error", "server-died": "error", "unused-tools": "note"}
+    assert levels == {"stdout-noise": "warning", "malformed-message": "error", "server-died": "error", "repeated-call": "note"}
 
 
 def test_the_same_finding_has_the_same_fingerprint() -> None:

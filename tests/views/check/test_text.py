@@ -28,9 +28,8 @@ def test_a_check_looks_as_it_did(width: int) -> None:
 def test_findings_are_grouped_by_culprit_with_the_worst_first() -> None:
     heads = [line for line in shown(checked(busy())) if line and not line.startswith((" ", "✗"))]
     assert heads == [
-        "client claude: 1 error",
+        "client claude: 1 error, 1 note",
         "server weather: 1 error, 1 warning",
-        "unattributed: 1 note",
     ]
 
 
@@ -45,13 +44,13 @@ def test_each_finding_says_what_happened_whose_fault_it_is_and_what_to_do() -> N
 
 
 def test_a_finding_says_how_often_it_was_met() -> None:
-    assert "stdout-noise  @:4  0.006 s  ×2" in "\n".join(shown(checked(busy())))
+    assert "stdout-noise  @:4  0.006 s  ×2  rows 4, 5" in "\n".join(shown(checked(busy())))
 
 
 def test_a_place_is_a_row_as_show_takes_it_or_else_a_line_of_the_file() -> None:
     text = "\n".join(shown(checked(busy())))
     assert re.search(r"malformed-message +\S+:6 ", text)
-    assert "server-died  captures/weather.mcpspy, line 18  " in text
+    assert "server-died  captures/weather.mcpspy, line 22  " in text
 
 
 def test_a_client_without_a_name_is_not_called_client_twice() -> None:
@@ -65,7 +64,7 @@ def test_a_client_without_a_name_is_not_called_client_twice() -> None:
 def test_the_folder_of_a_file_is_left_out_where_there_is_no_room() -> None:
     long = checked(busy(), path="/a/very/long/way/to/the/captures/of/this/week/weather.mcpspy")
     assert "server-died  /a/very/long/way" in "\n".join(shown(long))
-    assert "server-died  weather.mcpspy, line 18  0.013 s" in "\n".join(shown(long, 80))
+    assert "server-died  weather.mcpspy, line 22  0.017 s" in "\n".join(shown(long, 80))
 
 
 def test_of_captures_that_were_named_together_each_has_its_own_time() -> None:
@@ -75,7 +74,7 @@ def test_of_captures_that_were_named_together_each_has_its_own_time() -> None:
 
 
 def test_the_totals_come_last() -> None:
-    assert shown(checked(busy()))[-1].startswith("✗ 2 errors · 1 warning · 1 note · in 4 calls of 1 capture")
+    assert shown(checked(busy()))[-1].startswith("✗ 2 errors · 1 warning · 1 note · in 6 calls of 1 capture")
 
 
 def test_a_check_without_findings_says_so() -> None:

@@ -78,7 +78,7 @@ def test_the_summary_says_when_all_is_ok_and_complete() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "expected"), [(b"{\n", "✗ 1 call in 7.00 ms · 1 finding"), (b"hello\n", "✓ 1 call in 7.00 ms · 1 finding")]
+    ("line", "expected"), [(b"{\n", "✗ 1 call in 7.00 ms · 1 finding"), (b"hello\n", "✗ 1 call in 7.00 ms · 1 finding")]
 )
 def test_a_summary_with_findings_is_not_all_ok(line: bytes, expected: str) -> None:
     scene = opened("weather").client(request(1)).server(result(1)).server(line).closes()
@@ -114,7 +114,7 @@ def test_the_summary_on_several_transcripts_lasts_from_the_first_beginning_to_th
     first = opened("weather").client(request(1)).server(result(1)).closes()
     second = opened("files", begin_ms=60_000).client(request(1)).server(refused(1, -32601, "no")).closes()
     (line,) = summary(first.transcript, second.transcript)
-    assert plain(line).startswith("✗ 2 calls in 60.0 s · 1 error · ")
+    assert plain(line).startswith("⚑ 2 calls in 60.0 s · 1 error · ")
 
 
 def test_the_summary_says_how_a_server_failed() -> None:
@@ -283,7 +283,7 @@ def test_findings_are_listed_below_the_rows_with_what_to_do() -> None:
     scene = opened("weather").client(request(1)).server(b"hello\n").server(b"hello again\n").server(result(1)).closes()
     lines = shown(scene.transcript)
     at = next(at for at, line in enumerate(lines) if line.startswith("⚑"))
-    assert lines[at] == "⚑ Text on stdout that is not a message  stdout-noise  row 2, ×2"
+    assert lines[at] == "⚑ Text on stdout that is not a message  stdout-noise  rows 2, 3, ×2"
     assert lines[at + 2] == "    Send logs, banners and debug output to stderr."
 
 

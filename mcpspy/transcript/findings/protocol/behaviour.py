@@ -8,7 +8,7 @@ from typing import Final
 from ....records import CLIENT
 from ....wire.json_spans import members
 from ...calls.call import Call, CallPart
-from ...model import Exchange, Outcome
+from ...model import Exchange, Kind, Outcome
 from ..facts import CaptureFacts
 from ..rule import Family, Hit, Rule, Severity, behaviour_rule, hit_in
 from ..transport.stalls import unread_ns
@@ -38,11 +38,14 @@ REPEATED_CALL: Final = behaviour_rule(
     name="repeated-call",
     title="Same call repeated",
     severity=Severity.NOTE,
-    what="The same tool was called with the same arguments several times in a row, each time after it had answered.",
+    what="The same tool was called with the same arguments several times in a row, and each time it gave the same answer.",
     why="A model that repeats a call did not understand the result or hopes for another one, which costs time and context.",
     blame="The client, or its model: it repeated a call that was already answered.",
     example="\n".join(f'→ tools/call {at} {{"name":"read","arguments":{{"path":"/x"}}}}\n← result {at}' for at in range(1, 4)),
-    clean="\n".join(f'→ tools/call {at} {{"name":"read","arguments":{{"path":"/{at}"}}}}\n← result {at}' for at in range(1, 4)),
+    clean="\n".join(
+        f'→ tools/call {at} {{"name":"clock","arguments":{{}}}}\n← result {at} {{"content":[{{"type":"text","text":"{at}"}}]}}'
+        for at in range(1, 4)
+    ),
     advice="Say in the result what the model needs to know next, and in errors what to do instead.",
 )
 
@@ -107,7 +110,7 @@ def _repeated(calls: list[Exchange]) -> Iterator[Hit]:
         scope = exchange.transaction.scope if exchange.transaction is not None else None
         who = "" if scope is None else scope.session or scope.client or str(scope.stream)
         run = runs.get(who)
-        if run is not None and _is_again(run[-1], exchange):
+        if run is not None and _is_again(run[-1], exchange) and _is_answered_alike(run[-1], exchange):
             run.append(exchange)
             continue
         if run is not None:
@@ -129,6 +132,17 @@ def _is_again(before: Exchange, exchange: Exchange) -> bool:
     return abs(len(first) - len(second)) <= _ID_DIGITS and b'"id"' in first_tail and _arguments(first) == _arguments(second)
 
 
+def _is_answered_alike(before: Exchange, exchange: Exchange) -> bool:
+    """Tell whether two calls brought the same answer, byte for byte but for the ids."""
+    first, second = before.response, exchange.response
+    if first is None or second is None or first.kind is not second.kind:
+        return False
+    if first.unkept_bytes or second.unkept_bytes or abs(first.size - second.size) > _ID_DIGITS:
+        return False
+    member = "result" if first.kind is Kind.RESULT else "error"
+    return bytes(members(first.raw).get(member, b"")) == bytes(members(second.raw).get(member, b""))
+
+
 _ARGUMENTS: Final = b'"arguments"'
 _ID_DIGITS: Final = 40
 """Number of bytes by which equal calls may differ: the lengths of their ids and progress tokens."""
@@ -141,7 +155,7 @@ def _arguments(request: bytes) -> bytes:
 
 def _run(run: list[Exchange]) -> Iterator[Hit]:
     if len(run) >= _REPEATS:
-        what = f"{call_name(run[0])} was sent {len(run)} times in a row with the same arguments."
+        what = f"{call_name(run[0])} was sent {len(run)} times in a row with the same arguments, and got the same answer."
         yield hit_in(REPEATED_CALL, run[1].request, run[1].row, what, group=run[0].target or "")
 
 

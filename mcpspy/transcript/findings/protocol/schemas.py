@@ -8,8 +8,8 @@ from ....records import CLIENT
 from ...mcp.blocks import member
 from ...model import Exchange, Kind, UnpairedMessage
 from ..facts import TranscriptFacts, scope_key
-from ..json_schema import Validators
-from ..rule import Hit, Severity, hit_in, protocol_rule
+from ..json_schema import MAX_STEPS, Validators
+from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import call_name, seconds
 
 _SCHEMA: Final = '{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}'
@@ -98,7 +98,9 @@ _says_unknown = re.compile(
     rb"unknown|no such|not (?:found|exist|available|registered|enabled)|doesn.t exist|no longer|disabled|removed|-32601",
     re.IGNORECASE,
 ).search
-
+_VALIDATING: Final = (ARGUMENTS_INVALID.name, STRUCTURED_CONTENT_INVALID.name)
+_OUT_OF_STEPS: Final = Unchecked(rules=_VALIDATING, reason=f"the schemas took more than {MAX_STEPS:,} steps")
+_MANY_CALLS: Final = Unchecked(rules=_VALIDATING, reason=f"only the first {MAX_EACH} calls of each tool are validated")
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 
 
@@ -132,6 +134,10 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
                 yield from _listed(servers[row.capture], row)
             elif row.method == "tools/call" and row.cancelled is None:
                 yield from _called(servers[row.capture], row)
+    if any(server.validators.are_exhausted for server in servers):
+        facts.limits[_OUT_OF_STEPS] = None
+    if any(count > MAX_EACH for server in servers for count in server.checked.values()):
+        facts.limits[_MANY_CALLS] = None
 
 
 def _listed(server: _ListedTools, row: Exchange) -> Iterator[Hit]:

@@ -13,7 +13,7 @@ from ....records import CLIENT
 from ...mcp.revisions import OLDEST, nearest
 from ...model import Exchange, Kind, Message, UnpairedMessage
 from ..facts import TranscriptFacts
-from ..rule import Hit, Severity, hit_in, protocol_rule
+from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 
 _LIST: Final = "· handshake 2025-11-25, server: tools\n→ tools/list 1\n"
 
@@ -40,6 +40,12 @@ MAX_EACH: Final = 50
 """Number of messages of one method, sender and kind: a side that gets a type wrong does so from the beginning."""
 
 MAX_BYTES: Final = 1 << 20
+_LIMIT: Final = Unchecked(
+    rules=(NOT_AS_SPECIFIED.name,), reason=f"only the first {MAX_EACH} messages of each method, of up to 1 MiB, are validated"
+)
+_MISSING: Final = Unchecked(
+    rules=(NOT_AS_SPECIFIED.name,), reason="the package mcp-types is missing; pip install 'mcpspy[check]'", did_run=False
+)
 _FIRST_KNOWN: Final = "2024-11-05"
 _MEMBER: Final = {Kind.REQUEST: "params", Kind.NOTIFICATION: "params", Kind.RESULT: "result"}
 
@@ -61,9 +67,17 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
             count = seen[key] = seen.get(key, 0) + 1
             if count > MAX_EACH and message.kind is Kind.RESULT and _lacks_members(method, message.raw):
                 count = lacking[key] = lacking.get(key, 0) + 1
-            if count <= MAX_EACH and message.kind in _MEMBER and len(message.raw) <= MAX_BYTES:
-                checks = _checks() if checks is None else checks  # importing them takes 0.4 s
-                yield from _validate(checks, method, row.row, message)
+            if message.kind not in _MEMBER:
+                continue
+            if count > MAX_EACH or len(message.raw) > MAX_BYTES:
+                facts.limits[_LIMIT] = None
+                continue
+            if checks is None:
+                checks = _checks()  # importing them takes 0.4 s
+                if not checks:
+                    facts.limits[_MISSING] = None
+                    return
+            yield from _validate(checks, method, row.row, message)
 
 
 def _validate(checks: Checks, method: str, row: int, message: Message) -> Iterator[Hit]:
