@@ -37,7 +37,8 @@ WELL = {
 
 
 def first_lines(transcript: Transcript) -> list[str]:
-    """Return the first line of `mcpspy show`, and the totals of `mcpspy check` without findings."""
+    """Return the first line of `mcpspy show`, and the totals of `mcpspy check`, both without findings."""
+    transcript.findings = []
     check = CheckResult(transcript=transcript, findings=[], rules=RULES, fail_on=Severity.WARNING, paths={0: "a.mcpspy"})
     return [plain(summary(transcript)[0]), plain(next(check_lines(check)))]
 
