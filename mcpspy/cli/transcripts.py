@@ -18,6 +18,7 @@ from ..capture.store.folder import is_live
 from ..errors import AddressError
 from ..records import Header, Record
 from ..transcript.findings.run import findings
+from ..transcript.hops import forwarded_calls
 from ..transcript.model import CaptureInfo, Numbered, Row, Transcript
 from ..transcript.transcribe import Transcriber, transcribe
 from .fifo import announced
@@ -95,6 +96,7 @@ def transcript_of(paths: tuple[str, ...], *, keeps_frames: bool = False, keeps_n
         growing.add(path)
     for _ in growing.take():
         pass
+    growing.transcript.hops = forwarded_calls(growing.transcript)
     growing.transcript.findings = findings(growing.transcript)
     return growing.transcript, growing.live
 

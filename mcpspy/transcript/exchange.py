@@ -14,7 +14,7 @@ from .mcp.revisions import Era
 from .message import Kind, Message
 from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
 
-__all__ = ["Exchange", "UnpairedMessage"]
+__all__ = ["Exchange", "ForwardedCall", "UnpairedMessage"]
 
 
 class Exchange(msgspec.Struct, eq=False, gc=False):
@@ -143,6 +143,30 @@ def was_refused(exchange: Exchange) -> bool:
     if exchange.response is None:
         return exchange.over or exchange.cancelled is not None or exchange.left_ns is not None
     return exchange.response.kind is Kind.ERROR
+
+
+class ForwardedCall(msgspec.Struct, eq=False, frozen=True):
+    """A call of a client, and the calls that a gateway made for it: more than one if it tried again."""
+
+    outer: Exchange
+    inner: tuple[Exchange, ...]
+
+    @property
+    def last(self) -> Exchange:
+        """The last of the gateway's calls, whose answer it passed on."""
+        return self.inner[-1]
+
+    @property
+    def server_ns(self) -> int | None:
+        """The time that the gateway waited for the server; None if the server has not answered."""
+        times = [exchange.duration_ns for exchange in self.inner]
+        return None if None in times else sum(time for time in times if time is not None)
+
+    @property
+    def gateway_ns(self) -> int | None:
+        """The time that the call spent in the gateway; None if one of the two has no end."""
+        took_ns, server_ns = self.outer.duration_ns, self.server_ns
+        return None if took_ns is None or server_ns is None else max(0, took_ns - server_ns)
 
 
 class UnpairedMessage(msgspec.Struct, eq=False, gc=False):

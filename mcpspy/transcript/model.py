@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from ..records import Exit, Header, Open, Record
-from .exchange import Exchange, UnpairedMessage
+from .exchange import Exchange, ForwardedCall, UnpairedMessage
 from .http.transaction import Transaction
 from .llm.model_call import ModelCall
 from .message import Kind, Message
@@ -172,6 +172,8 @@ class Transcript(msgspec.Struct, eq=False):
     captures: list[CaptureInfo] = []
     rows: list[Row] = []
     findings: list[Finding] = []
+    hops: dict[int, ForwardedCall] = {}
+    """The calls that passed a gateway between two of its captures, by the numbers of all their rows."""
 
     @property
     def exchanges(self) -> list[Exchange]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ..records import CLIENT, Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Record
 from .correlator import Correlator
 from .decoder import Decoded, Decoder
+from .hops import forwarded_calls
 from .mcp.fields import client_name
 from .mcp.negotiation import ProbeDetector
 from .model import CaptureInfo, ChannelEvent, Exchange, Kind, Message, Row, Transcript, UnpairedMessage
@@ -94,6 +95,8 @@ class Transcriber:
         if self._with_findings:
             from .findings.run import findings  # a fifth of the time that importing this module takes
 
+            if len(self._captures) > 1:
+                self.transcript.hops = forwarded_calls(self.transcript)
             self.transcript.findings = findings(self.transcript)
         return rows
 

@@ -95,7 +95,7 @@ def statistics_lines(
 
 
 def _server(server: ServerNumbers, width: int | None) -> Iterator[Line]:
-    lines = list(_facts(server, width))
+    lines = [*_forwarded(server, width), *_facts(server, width)]
     if lines:
         yield []
         yield from lines
@@ -105,6 +105,18 @@ def _server(server: ServerNumbers, width: int | None) -> Iterator[Line]:
     if len(server.clients) > 1:
         yield from _table(_CLIENTS, [_client(client) for client in server.clients], width)
     yield from _context(server, width)
+
+
+def _forwarded(server: ServerNumbers, width: int | None) -> Iterator[Line]:
+    """Yield the number of calls that came through a gateway, and their time here and there."""
+    forwarded = server.forwarded
+    if forwarded is None:
+        return
+    gateway = one_line(forwarded.gateway)
+    words = [f"{counted(forwarded.calls, 'call')} through {gateway}, counted there"]
+    for where, times in (("here", forwarded.server), (f"in {gateway}", forwarded.in_gateway)):
+        words += [f"{where} p50 {duration(times.p50_ns)}, max {duration(times.max_ns)}"] if times is not None else []
+    yield from ([(line, "")] for line in wrapped_words(words, width))
 
 
 def _table(columns: tuple[Column, ...], rows: list[list[Piece]], width: int | None) -> Iterator[Line]:

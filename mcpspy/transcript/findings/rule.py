@@ -106,6 +106,8 @@ class Finding:
     """How often it was met; it points at the first time."""
     rows: tuple[int, ...] = ()
     """All rows that it is about, each once, in the order in which it was met there; `row` is the first."""
+    hop: str = ""
+    """Where there is a gateway: the hop that it was found on, as in `claude ↔ gateway`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

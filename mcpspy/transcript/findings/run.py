@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..hops import hop_name
 from .facts import TranscriptFacts, capture_facts
 from .registry import (
     CAPTURE_FINDERS,
@@ -34,7 +35,8 @@ def findings(transcript: Transcript, wanted: Callable[[Finding], bool] | None = 
 
     Equal hits are one finding, which points at the first and counts all. Only what is `wanted` counts; None: all.
     """
-    return _counted(_hits(TranscriptFacts(transcript=transcript), lambda finder: not is_optional(finder)), wanted)
+    found = _counted(_hits(TranscriptFacts(transcript=transcript), lambda finder: not is_optional(finder)), wanted)
+    return _with_hops(transcript, found)
 
 
 def all_findings(
@@ -58,7 +60,7 @@ def all_findings(
     facts = TranscriptFacts(
         transcript=transcript, baselines=baselines, credentials=credentials, limits={} if limits is None else limits
     )
-    both = [*transcript.findings, *_counted(_hits(facts, is_asked), wanted)]
+    both = [*transcript.findings, *_with_hops(transcript, _counted(_hits(facts, is_asked), wanted))]
     return sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
 
 
@@ -85,6 +87,14 @@ def _model_hits(facts: TranscriptFacts, finders: list[FindingModule[ModelFacts]]
         model_facts = ModelFacts(facts.transcript)
         for finder in finders:
             yield from finder.find(model_facts)
+
+
+def _with_hops(transcript: Transcript, found: list[Finding]) -> list[Finding]:
+    """Add to findings the hops that they were found on."""
+    if not transcript.hops:
+        return found
+    names = [hop_name(transcript, info.index) for info in transcript.captures]
+    return [replace(finding, hop=names[finding.capture]) for finding in found]
 
 
 class _EqualHits:

@@ -160,7 +160,9 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
         for offer in all_offers:
             yield from _compared(offer, facts.baselines.get(offer.capture_info.baseline))
         yield from _uncompared(all_offers, facts.baselines)
-    yield from _shared(all_offers)
+    yield from _shared(
+        all_offers, frozenset((call.outer.capture, call.last.capture) for call in facts.transcript.hops.values())
+    )
 
 
 def _compared(offer: Offer, accepted: Baseline | None) -> Iterator[Hit]:
@@ -302,14 +304,15 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _shared(all_offers: list[Offer]) -> Iterator[Hit]:
-    """Find the tools that a client is offered by two servers at the same time."""
+def _shared(all_offers: list[Offer], hops: frozenset[tuple[int, int]]) -> Iterator[Hit]:
+    """Find the tools that a client is offered by two servers at the same time. A gateway offers the tools of its server."""
     by_tool: dict[str, dict[str, CaptureInfo]] = {}
     for offer in all_offers:
         info = offer.capture_info
         for tool in offer.definitions(DefinitionKind.TOOL):
             others = by_tool.setdefault(tool.name, {})
-            other = next((other for other in others.values() if _is_used_beside(other, info)), None)
+            rivals = (other for other in others.values() if (other.index, info.index) not in hops)
+            other = next((other for other in rivals if _is_used_beside(other, info)), None)
             others[info.label] = info
             if other is not None:
                 servers = f"{quoted(other.label.encode())} and {quoted(info.label.encode())}"

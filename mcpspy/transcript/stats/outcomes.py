@@ -5,10 +5,13 @@ The rounds of one call count once. Polls of a task count by themselves, and so d
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import TypeVar
 
 from ..calls.call import Call, CallPart
 from ..mcp.methods import LISTEN
-from ..model import CaptureInfo, Exchange, Outcome, Transcript
+from ..model import CaptureInfo, Exchange, Outcome, Row, Transcript
+
+RowT = TypeVar("RowT", bound=Row)
 
 
 def measured_call(call: Call | None, row: Exchange) -> Call | None:
@@ -28,8 +31,14 @@ def measured_call(call: Call | None, row: Exchange) -> Call | None:
 
 
 def outcomes(transcript: Transcript) -> Counter[Outcome]:
-    """Return the number of calls in `transcript`, by outcome."""
-    return outcomes_of(transcript.exchanges, transcript.captures)
+    """Return the number of calls in `transcript`, by outcome. A call that a gateway forwarded counts once, as its client saw it."""
+    return outcomes_of(once(transcript.exchanges, transcript), transcript.captures)
+
+
+def once(rows: Iterable[RowT], transcript: Transcript) -> list[RowT]:
+    """Leave out the calls that a gateway made for others that are in the transcript too."""
+    hops = transcript.hops
+    return [row for row in rows if not (isinstance(row, Exchange) and row.row in hops and hops[row.row].outer is not row)]
 
 
 def outcomes_of(rows: Iterable[Exchange], captures: list[CaptureInfo]) -> Counter[Outcome]:

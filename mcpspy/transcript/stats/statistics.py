@@ -14,6 +14,7 @@ from typing import Final
 
 from ...records import CLIENT, SERVER, Side
 from ..calls.call import Call
+from ..exchange import ForwardedCall
 from ..mcp.fields import code_of
 from ..model import CaptureInfo, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..phases import Lifecycle
@@ -174,6 +175,16 @@ class ClientNumbers:
     latency: Latency | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardedNumbers:
+    """The calls that a `gateway` made for others: how many, how long the server took, and how long the gateway."""
+
+    gateway: str
+    calls: int
+    server: Latency | None
+    in_gateway: Latency | None
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ServerNumbers:
     """One capture in numbers. `calls` are the client's calls, `requests` those of the server; both sorted by method.
@@ -197,15 +208,19 @@ class ServerNumbers:
     malformed: int
     log_lines: int
     log_bytes: int
+    forwarded: ForwardedNumbers | None = None
+    """The calls that came through a gateway whose other side was tapped too. They are counted there, and not in `calls`."""
 
 
 def numbers(transcript: Transcript, rows: list[Row] | None = None) -> list[ServerNumbers]:
     """Return the numbers of each capture, in its order. `rows` are the rows to count; None: all."""
     counted = transcript if rows is None else Transcript(captures=transcript.captures, rows=rows)
     counters = [_CaptureCounter(info) for info in transcript.captures]
+    hops = transcript.hops
     for row in counted.rows:
-        counters[row.capture].feed(row)
-    return [counter.close(cost) for counter, cost in zip(counters, costs(counted), strict=True)]
+        call = hops.get(row.row) if hops and isinstance(row, Exchange) else None
+        counters[row.capture].feed(row, None if call is None or call.outer is row else call)
+    return [counter.close(cost, transcript.captures) for counter, cost in zip(counters, costs(counted), strict=True)]
 
 
 class _CaptureCounter:
@@ -216,6 +231,7 @@ class _CaptureCounter:
         "_by_target",
         "_calls_by_row",
         "_counted",
+        "_forwarded",
         "_info",
         "_lifecycle",
         "_logs",
@@ -233,21 +249,26 @@ class _CaptureCounter:
         self._by_target: dict[tuple[Side, str, str | None], CallNumbers] = {}
         self._by_client: dict[str, CallNumbers] = {}
         self._notifications: defaultdict[tuple[Side, str], list[int]] = defaultdict(list)
+        self._forwarded: dict[int, ForwardedCall] = {}
         self._logs: list[int] = []
         self._sent: dict[Side, int] = {CLIENT: 0, SERVER: 0}
         self._counted: set[int] = set()
         self._messages = self._unmatched = self._malformed = 0
 
-    def feed(self, row: Row) -> None:
+    def feed(self, row: Row, forwarded: ForwardedCall | None) -> None:
         self._lifecycle.feed(row)
         if isinstance(row, Exchange):
+            if forwarded is None:
+                self._call(row)
+            else:
+                self._forwarded[forwarded.outer.row] = forwarded
             self._exchange(row)
         elif isinstance(row, UnpairedMessage):
             self._unpaired(row.message)
         elif isinstance(row, Log):
             self._logs.append(len(row.raw))
 
-    def close(self, cost: ServerCost) -> ServerNumbers:
+    def close(self, cost: ServerCost, captures: list[CaptureInfo]) -> ServerNumbers:
         info, tokens = self._info, {tool.name: tool.result_tokens for tool in cost.tools}
         return ServerNumbers(
             capture_info=info,
@@ -270,10 +291,22 @@ class _CaptureCounter:
             malformed=self._malformed,
             log_lines=len(self._logs),
             log_bytes=sum(self._logs),
+            forwarded=self._forwarded_numbers(captures),
         )
 
-    def _exchange(self, row: Exchange) -> None:
-        request, response = row.request, row.response
+    def _forwarded_numbers(self, captures: list[CaptureInfo]) -> ForwardedNumbers | None:
+        calls = list(self._forwarded.values())
+        if not calls:
+            return None
+        return ForwardedNumbers(
+            gateway=captures[calls[0].outer.capture].server,
+            calls=len(calls),
+            server=latency(call.server_ns for call in calls if call.server_ns is not None),
+            in_gateway=latency(call.gateway_ns for call in calls if call.gateway_ns is not None),
+        )
+
+    def _call(self, row: Exchange) -> None:
+        request = row.request
         method = request.method or ""
         call = measured_call(self._calls_by_row.get(row.row), row)
         target = request.target if method in BY_TARGET else None
@@ -283,6 +316,9 @@ class _CaptureCounter:
         by_target.feed(row, call)
         if request.sender == CLIENT:
             self._by_client.setdefault(self._info.client_of(row), CallNumbers(method="")).feed(row, call)
+
+    def _exchange(self, row: Exchange) -> None:
+        request, response = row.request, row.response
         self._count(request)
         if response is not None and not (row.transaction is not None and self._was_counted(response)):
             self._count(response)

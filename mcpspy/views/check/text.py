@@ -50,6 +50,7 @@ def _heading(check: CheckResult, finding: Finding, width: int | None) -> Iterato
     at_ns = finding.at_ns if check.address else finding.at_ns - check.capture(finding).shift_ns
     when = [f"{seconds(at_ns)} s", *([f"×{finding.count:,}"] if finding.count > 1 else [])]
     when += [rows_words(finding.rows)] if len(finding.rows) > 1 else []
+    when += [safe_text(finding.hop)] if finding.hop else []
     title = check.rules[finding.rule].title
     head: Line = [("  ", ""), (f"{finding.severity.value:7} ", STYLES[finding.severity]), (title, "strong")]
     facts = ["  ".join([finding.rule, place, *when]) for place in _places(check, finding)]

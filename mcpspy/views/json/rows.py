@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...records import Record
+from ...replay.compare.hops import hop_changes
 from ...transcript.calls.call import Call, Task
 from ...transcript.filter.result import FilterResult, findings_about
 from ...transcript.findings.rule import Finding
@@ -72,7 +73,7 @@ def transcript_json(
     yield as_json(head)[:-1] + ',"rows":['
     between = "\n"
     for row in rows:
-        members = row_object(row, transcript.captures, whole=whole)
+        members = row_object(row, transcript.captures, whole=whole) | hops_object(transcript, row)
         if isinstance(row, Log):
             members |= log_match_object(matches.get((row.capture, row.number)))
         yield between + as_json(members)
@@ -324,6 +325,25 @@ def log_match_object(match: LogMatch | None) -> dict[str, Any]:
     return {"log_matches": quoted}
 
 
+def hops_object(transcript: Transcript, row: Row) -> dict[str, Any]:
+    """Return the hops of a call that a gateway forwarded; of a call that a gateway made, the row that it was made for."""
+    call = transcript.hops.get(row.row) if isinstance(row, Exchange) else None
+    if call is None:
+        return {}
+    if call.outer is not row:
+        return {"forwarded_for": call.outer.row}
+    changes = hop_changes(call)
+    hops = {
+        "rows": [exchange.row for exchange in call.inner],
+        "server_ns": call.server_ns,
+        "gateway_ns": call.gateway_ns,
+        "changed_params": [difference.path for difference in changes.params.listed],
+        "changed_answer": [difference.path for difference in changes.answer.listed],
+        "dropped": dict(changes.dropped),
+    }
+    return {"hops": hops}
+
+
 def finding_object(finding: Finding) -> dict[str, Any]:
     """Return a finding with its texts."""
     return {
@@ -335,6 +355,7 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         "at_ns": finding.at_ns,
         "count": finding.count,
         "rows": list(finding.rows),
+        "hop": finding.hop or None,
         "what": finding.what,
         "culprit": finding.culprit,
         "blame": finding.blame,

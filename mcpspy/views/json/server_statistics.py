@@ -69,6 +69,13 @@ def _server(server: ServerNumbers) -> dict[str, Any]:
         "stderr_bytes": server.log_bytes,
         "context": _context(server.cost),
     }
+    if server.forwarded is not None:
+        members["forwarded"] = {
+            "gateway": server.forwarded.gateway,
+            "calls": server.forwarded.calls,
+            "server": _latency(server.forwarded.server),
+            "in_gateway": _latency(server.forwarded.in_gateway),
+        }
     if server.http is not None:
         members["http"] = {
             **asdict(server.http),

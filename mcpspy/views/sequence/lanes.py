@@ -24,16 +24,22 @@ _Key = tuple[str, str | int, int]
 class DiagramLanes:
     """Lanes of a transcript, by id. `names` are replacements for lane names; `splits` gives each server stream its own lane."""
 
-    __slots__ = ("_ids", "_names", "_captures", "_splits")
+    __slots__ = ("_ids", "_names", "_captures", "_gateways", "_splits")
 
     def __init__(self, transcript: Transcript, names: Mapping[str, str], *, splits: bool) -> None:
         self._captures = transcript.captures
         self._names = names
         self._splits = splits
         self._ids: dict[_Key, str] = {}
+        self._gateways = {call.last.capture: call.outer.capture for call in transcript.hops.values()}
+        """By the capture between a gateway and a server: the one between the client and the gateway."""
+        gateways = {self._captures[index].server for index in self._gateways.values()}
         for role in ("client", "model", "server"):
             names_of_role = [lane.name for lane in transcript.lanes if lane.role == role]
-            self._ids |= {(role, name, 0): f"{role}{number}" for number, name in enumerate(names_of_role, 1)}
+            self._ids |= {
+                (role, name, 0): f"{'gateway' if role == 'server' and name in gateways else role}{number}"
+                for number, name in enumerate(names_of_role, 1)
+            }
         if splits:
             streams = [
                 transaction
@@ -58,7 +64,9 @@ class DiagramLanes:
         return self._carrier(about) or server, client
 
     def client(self, about: Row | Message) -> str:
-        """Return the id of the client's lane."""
+        """Return the id of the client's lane. The client of a server behind a gateway is the gateway."""
+        if about.capture in self._gateways:
+            return self._ids["server", self._captures[self._gateways[about.capture]].server, 0]
         return self._ids["client", self._captures[about.capture].client_of(about), 0]
 
     def server(self, about: Row | Message) -> str:
@@ -71,12 +79,12 @@ class DiagramLanes:
         return self._ids.get(("stream", transaction.capture, transaction.number), "")
 
     def participants(self, used: Iterable[str], *, with_proxy: bool) -> list[Participant]:
-        """List the participants in use: the user, clients, mcpspy, models, streams, servers."""
+        """List the participants in use: the user, clients, mcpspy, gateways, models, streams, servers."""
         wanted = set(used)
         made = [Participant(id=id, name=self._name(key)) for key, id in self._ids.items() if id in wanted]
         if USER_ID in wanted:
             made.append(Participant(id=USER_ID, name=self._names.get(USER_NAME, USER_NAME), is_person=True))
-        order = {USER_ID: -1, "client": 0, "model": 2, "stream": 3, "server": 4}
+        order = {USER_ID: -1, "client": 0, "gateway": 2, "model": 2, "stream": 3, "server": 4}
         if with_proxy:
             made.append(Participant(id=PROXY_ID, name=self._names.get(PROXY_NAME, PROXY_NAME)))
         return sorted(made, key=lambda participant: order.get(participant.id.rstrip("0123456789"), 1))

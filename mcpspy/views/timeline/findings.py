@@ -36,7 +36,7 @@ def row_finding_lines(transcript: Transcript, row: Numbered, *, width: int | Non
 
 
 def _finding(finding: Finding, server: str, width: int | None) -> Iterator[Line]:
-    where = [server] if server else []
+    where = [safe_text(finding.hop)] if finding.hop else [server] if server else []
     where += [rows_words(finding.rows)] if finding.rows else []
     where += [f"×{finding.count}"] if finding.count > 1 else []
     style = STYLES[finding.severity]

@@ -10,6 +10,7 @@ from datetime import tzinfo
 from ...records import Spawn
 from ...transcript.calls.call import CallPart
 from ...transcript.correlator import BY_ORDER
+from ...transcript.exchange import ForwardedCall
 from ...transcript.filter.result import FilterResult, findings_about
 from ...transcript.http.transaction import Transaction
 from ...transcript.log_matches import LineKey, LogMatch, log_matches
@@ -37,6 +38,7 @@ from ..text.line import Line, fitted, line_cells
 from ..text.units import counted
 from .calls import PollFolder, with_call
 from .findings import finding_lines
+from .hops import hop_lines, shown_hops
 from .logs import log_line, log_match_line
 from .model_words import SAID_LETTERS, model_phrase
 from .phrases import PROGRESS, Phrase, event_phrase, notification_phrase, outcome_phrase, unpaired_phrase
@@ -58,13 +60,15 @@ class Timeline:
     """Lines of rows. `stderr` shows the server's stderr, `fold` folds long runs of it.
 
     `flagged` are the numbers of rows with findings, `log_matches` the messages that lines of stderr quote, `start_ups` the
-    start-ups of servers by their captures. A row is fed once, when it has ended.
+    start-ups of servers by their captures, `hops` the forwarded calls by their rows: the gateway's own calls are shown below those
+    that they were made for. A row is fed once, when it has ended.
     """
 
     __slots__ = (
         "_flagged",
         "_folded",
         "_held",
+        "_hops",
         "_polls",
         "_log_matches",
         "_run",
@@ -85,6 +89,7 @@ class Timeline:
         flagged: frozenset[int] = frozenset(),
         log_matches: Mapping[LineKey, LogMatch] | None = None,
         start_ups: Mapping[int, StartUp] | None = None,
+        hops: Mapping[int, ForwardedCall] | None = None,
     ) -> None:
         self.columns = columns
         self.lanes = lanes
@@ -92,6 +97,7 @@ class Timeline:
         self._flagged = flagged
         self._log_matches = log_matches or {}
         self._start_ups = start_ups or {}
+        self._hops = hops or {}
         self._stderr = stderr
         self._run: tuple[int, int] | None = None  # the current capture with stderr, and the number of its lines
         self._folded = 0
@@ -156,7 +162,10 @@ class Timeline:
     # The kinds of rows
 
     def _exchange(self, row: Exchange, lines: list[Line]) -> None:
-        """Append the lines of an exchange, unless it is a poll without news."""
+        """Append the lines of an exchange, unless it is a poll without news, or a gateway's call for another."""
+        forwarded = self._hops.get(row.row)
+        if forwarded is not None and forwarded.outer is not row:
+            return
         call = self.lanes.captures[row.capture].calls.get(row.row)
         if call is None or not self.fold:
             self._one_exchange(row, lines)
@@ -187,6 +196,9 @@ class Timeline:
         if row.more_responses:
             text = f"{back}answered again ×{len(row.more_responses)}"
             lines.append(self._below(row.more_responses[-1].at_ns, [(text, "warn")]))
+        if row.row in self._hops:
+            call = self._hops[row.row]
+            lines += [self._below(call.last.at_ns, line) for line in hop_lines(call, self.lanes.captures)]
 
     def _partials(self, row: Exchange, back: str, lines: list[Line]) -> None:
         count = f" ×{len(row.partials)}" if len(row.partials) > 1 else ""
@@ -353,6 +365,7 @@ def timeline(
             for index, lifecycle in enumerate(lifecycles(transcript))
             if lifecycle.start_up is not None
         },
+        hops=shown_hops(transcript, chosen),
     )
     yield []
     yield fitted(shape.header(), width)

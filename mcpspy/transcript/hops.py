@@ -1,0 +1,213 @@
+"""Calls that passed through a gateway whose two sides were both tapped, joined from the two captures.
+
+    client ──[capture A]── gateway ──[capture B]── server
+
+    A:  ├─ tools/call demo_add {"a":1} ───────────────┤      outer call, in row 5
+    B:        ├─ tools/call add {"a":1} ────┤                inner call, in row 9
+
+An inner call is made after its outer call began and answered before that is answered. The two have one method and one target (a
+gateway may put a prefix before it). They also share a trace (`traceparent` in `_meta`), or their arguments, or the gateway is known
+to be the process that started the inner tap. A call that fits several others is joined with none: two clients may ask the same at
+the same time. Without a trace and without a known process, nested times could be a coincidence. Then all calls of the inner capture
+have to be explained, and at least two of them, unless the gateway has the same name on both sides.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from ..records import CLIENT, Spawn
+from .exchange import ForwardedCall
+from .mcp.blocks import member
+from .model import CaptureInfo, ChannelEvent, Exchange, Transcript
+
+_METHODS: Final = frozenset(
+    {
+        "tools/call", "tools/list", "prompts/get", "prompts/list", "resources/read", "resources/list",
+        "resources/templates/list", "resources/subscribe", "resources/unsubscribe", "completion/complete", "logging/setLevel",
+    }
+)  # fmt: skip
+"""Methods that a gateway forwards. It has handshakes and pings of its own on each side."""
+
+_FEWEST: Final = 2
+"""So many calls have to fit where only arguments and times join them."""
+
+_traceparent = re.compile(rb'"traceparent"\s*:\s*"[0-9a-f]{2}-([0-9a-f]{32})-').search
+_SEPARATORS: Final = "_-./:"
+
+
+def forwarded_calls(transcript: Transcript) -> dict[int, ForwardedCall]:
+    """Return the forwarded calls by the numbers of all their rows."""
+    infos = [info for info in transcript.captures if info.header is not None and not info.is_model]
+    if len(infos) < 2:
+        return {}
+    calls: defaultdict[int, list[Exchange]] = defaultdict(list)
+    spawned: defaultdict[int, set[tuple[str, str]]] = defaultdict(set)
+    for row in transcript.rows:
+        if isinstance(row, Exchange):
+            if row.sender == CLIENT and row.method in _METHODS:
+                calls[row.capture].append(row)
+        elif isinstance(row, ChannelEvent) and isinstance(row.record, Spawn):
+            spawned[row.capture].add((str(row.record.pid), str(row.record.start)))
+    by_row: dict[int, ForwardedCall] = {}
+    for outer in infos:
+        for inner in infos:
+            if calls[outer.index] and calls[inner.index] and _may_be_hops(outer, inner):
+                is_known = _parent(inner) in spawned[outer.index] and _boot(inner) == _boot(outer)
+                for call in _joined(transcript, outer, inner, calls, is_known=is_known):
+                    by_row |= dict.fromkeys([call.outer.row, *(exchange.row for exchange in call.inner)], call)
+    return by_row
+
+
+def hop_name(transcript: Transcript, capture: int) -> str:
+    """Return the hop that a capture was recorded on, as in `claude ↔ gateway`; empty if it is not next to a known gateway."""
+    info = transcript.captures[capture]
+    for call in transcript.hops.values():
+        if call.outer.capture == capture:
+            return f"{info.client} ↔ {info.server}"
+        if call.last.capture == capture:
+            return f"{transcript.captures[call.outer.capture].server} ↔ {info.server}"
+    return ""
+
+
+def _joined(
+    transcript: Transcript,
+    outer: CaptureInfo,
+    inner: CaptureInfo,
+    calls: dict[int, list[Exchange]],
+    *,
+    is_known: bool,
+) -> list[ForwardedCall]:
+    """Join the calls of two captures; none if they do not show that there is a gateway between them."""
+    clients = {row.row: inner.client_of(row) for row in calls[inner.index]}
+    by_trace = _matched(_traced(calls[outer.index]), _traced(calls[inner.index]), _trace, clients)
+    made = list(by_trace)
+    for key in (_content, _method) if is_known else (_content,):
+        done = {row.row for call in made for row in (call.outer, *call.inner)}
+        outers, inners = ([row for row in calls[info.index] if row.row not in done] for info in (outer, inner))
+        by_key = _matched(outers, inners, key, clients)
+        made += [call for call in by_key if not (_trace(call.outer) and _trace(call.last))]
+    if by_trace or is_known or _is_convincing(transcript, outer, inner, made, calls[inner.index]):
+        return made
+    return []
+
+
+def _is_convincing(
+    transcript: Transcript, outer: CaptureInfo, inner: CaptureInfo, joined: list[ForwardedCall], inners: list[Exchange]
+) -> bool:
+    """Tell whether calls that were joined by arguments and times alone did pass a gateway."""
+    rows = {row.row for call in joined for row in call.inner if row.target}
+    began_ns, ended_ns = outer.shift_ns, outer.shift_ns + outer.last_ns
+    if any(row.target and row.row not in rows and began_ns <= row.at_ns <= ended_ns for row in inners):
+        return False
+    return len(rows) >= _FEWEST or (bool(rows) and not _server_names(transcript, outer).isdisjoint(inner.clients))
+
+
+def _matched(
+    outers: Sequence[Exchange], inners: Sequence[Exchange], key: Callable[[Exchange], Hashable], clients: dict[int, str]
+) -> list[ForwardedCall]:
+    """Join each inner call with the one outer call that it fits, if that has no other inner calls at the same time."""
+    waiting: defaultdict[Hashable, list[Exchange]] = defaultdict(list)
+    fitting: defaultdict[int, list[Exchange]] = defaultdict(list)
+    unclear: set[int] = set()
+    by_row = {row.row: row for row in outers}
+    for row, is_inner in _by_time(outers, inners):
+        place = key(row)
+        waiting[place] = [other for other in waiting[place] if _end_ns(other) >= row.at_ns]
+        if not is_inner:
+            waiting[place].append(row)
+            continue
+        fits = [other for other in waiting[place] if _fits(other, row)]
+        if len(fits) == 1:
+            fitting[fits[0].row].append(row)
+        elif fits:
+            unclear.update(other.row for other in fits)
+    return [
+        ForwardedCall(by_row[number], tuple(some))
+        for number, some in fitting.items()
+        if number not in unclear and _are_tries(some, clients)
+    ]
+
+
+def _by_time(outers: Iterable[Exchange], inners: Iterable[Exchange]) -> Iterator[tuple[Exchange, bool]]:
+    """Yield the calls by time, each with whether it is an inner one."""
+    both = [(row, False) for row in outers] + [(row, True) for row in inners]
+    yield from sorted(both, key=lambda item: (item[0].at_ns, item[1]))
+
+
+def _fits(outer: Exchange, inner: Exchange) -> bool:
+    """Tell whether one call can be what the other became: its target, and the time of its answer."""
+    if outer.response is not None and inner.response is not None and inner.response.at_ns > outer.response.at_ns:
+        return False
+    wanted, made = outer.target or "", inner.target or ""
+    if wanted == made:
+        return True
+    prefix = wanted.removesuffix(made)
+    return bool(made) and prefix != wanted and prefix[-1] in _SEPARATORS
+
+
+def _are_tries(inners: list[Exchange], clients: dict[int, str]) -> bool:
+    """Tell whether one client made these calls one after the other."""
+    if len({clients[row.row] for row in inners}) > 1:
+        return False
+    return all(_end_ns(sooner) <= later.at_ns for sooner, later in pairwise(inners))
+
+
+def _may_be_hops(outer: CaptureInfo, inner: CaptureInfo) -> bool:
+    """Tell whether these two taps may have sat on the two sides of a gateway."""
+    if outer is inner or _parent(outer) == _parent(inner) != ("", "") or _tapped(outer) == _tapped(inner):
+        return False
+    return inner.shift_ns <= outer.shift_ns + outer.last_ns and outer.shift_ns <= inner.shift_ns + inner.last_ns
+
+
+def _server_names(transcript: Transcript, info: CaptureInfo) -> set[str]:
+    """Return the names that a server has for its client: its label, and the one that it gave itself."""
+    names = {info.label}
+    for row in transcript.rows:
+        if isinstance(row, Exchange) and row.capture == info.index and row.method == "initialize" and row.response is not None:
+            names.add(str(member(row.response.result, "serverInfo", "name")))
+    return names
+
+
+def _traced(rows: list[Exchange]) -> list[Exchange]:
+    return [row for row in rows if _trace(row)]
+
+
+def _trace(row: Exchange) -> tuple[str, bytes] | None:
+    found = _traceparent(row.request.raw)
+    return None if found is None else (row.method, found[1])
+
+
+def _method(row: Exchange) -> str:
+    return row.method
+
+
+def _content(row: Exchange) -> tuple[str, str]:
+    """Return the method and the params in one spelling, without `_meta` and the name, which may have a prefix."""
+    params = row.request.params
+    kept = {name: params[name] for name in params if name not in ("_meta", "name")} if isinstance(params, dict) else params
+    return row.method, json.dumps(kept or None, sort_keys=True)
+
+
+def _end_ns(row: Exchange) -> float:
+    took_ns = row.duration_ns
+    return float("inf") if took_ns is None else row.at_ns + took_ns
+
+
+def _parent(info: CaptureInfo) -> tuple[str, str]:
+    parent = info.header.parent if info.header else {}
+    return str(parent.get("pid", "")), str(parent.get("start", ""))
+
+
+def _boot(info: CaptureInfo) -> str:
+    return info.header.boot_id if info.header else ""
+
+
+def _tapped(info: CaptureInfo) -> object:
+    tapped = info.header.tapped if info.header else {}
+    return tapped.get("argv") or tapped.get("url")

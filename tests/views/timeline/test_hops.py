@@ -1,0 +1,36 @@
+"""A session through a gateway, tapped on both sides, on the screen and as a diagram."""
+
+from datetime import UTC
+
+import pytest
+
+from mcpspy.transcript.model import Transcript
+from mcpspy.views.sequence.ladder import ladder
+from mcpspy.views.sequence.layout import diagram
+from mcpspy.views.timeline.timeline import timeline
+from tests.transcript.test_hops import CLIENT, GATEWAY, Step, capture, joined
+from tests.views.golden import same_as_golden
+
+
+def session() -> Transcript:
+    """Make one with a renamed tool, an argument and an answer that changed, progress that was dropped, and a second try."""
+    outer = capture(
+        "gateway", CLIENT, Step(10, 30, 1, "demo_echo"), Step(40, 60, 2, "demo_echo", answer="HELLO", notifies=True),
+        Step(70, 99, 3, "demo_echo", text="again"),
+    )  # fmt: skip
+    inner = capture(
+        "server", GATEWAY, Step(15, 25, 1), Step(45, 55, 2, notifies=True), Step(72, 75, 3, text="again"),
+        Step(80, 90, 4, text="again"),
+    )  # fmt: skip
+    return joined(outer, inner)
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_gateway_looks_as_it_did(width: int) -> None:
+    same_as_golden(f"hops-{width}", timeline(session(), width=width, zone=UTC))
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_gateway_is_a_lane_of_the_ladder(width: int) -> None:
+    transcript = session()
+    same_as_golden(f"hops-ladder-{width}", ladder(diagram(transcript, transcript.rows), width=width))
