@@ -16,6 +16,7 @@ from ..transcript.findings.run import all_findings
 from ..transcript.model import Numbered
 from ..views.compare.comparison import comparison_lines, next_lines
 from ..views.json.diff import comparison_json
+from ..views.text.escape import safe_text
 from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
 from .transcripts import WhatCommand, select_captures, transcript_of, without_rows
@@ -27,8 +28,9 @@ DIFFERENT = 1
 
 
 @click.command("diff", cls=WhatCommand)
-@click.argument("before", metavar="A")
-@click.argument("after", metavar="B")
+@click.argument("whats", metavar="A B", nargs=-1, required=True)
+@click.option("--clients", is_flag=True, help="Compare what several clients did with one server: A B C …")
+@click.option("--markdown", is_flag=True, help="With --clients: print a table in Markdown.")
 @click.option(
     "--ignore",
     multiple=True,
@@ -45,7 +47,13 @@ DIFFERENT = 1
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md).")
 @filter_option
 def command(
-    before: str, after: str, ignore: tuple[str, ...], slower: float | None, as_json: bool, filters: tuple[str, ...]
+    whats: tuple[str, ...],
+    clients: bool,
+    markdown: bool,
+    ignore: tuple[str, ...],
+    slower: float | None,
+    as_json: bool,
+    filters: tuple[str, ...],
 ) -> int:
     """Show what changed from A to B: server versions, what is offered, requests and answers. The exit status is 1 if anything did.
 
@@ -57,7 +65,17 @@ def command(
       mcpspy diff @1 @          compare the last two recordings
       mcpspy diff @:7 @:9       compare two calls of one recording
       mcpspy diff old.mcpspy new.mcpspy --ignore '$..time'
+      mcpspy diff --clients cursor.mcpspy claude.mcpspy codex.mcpspy
     """
+    if clients:
+        if ignore or slower is not None or filters:
+            raise click.UsageError("--clients cannot be combined with --ignore, --slower or --filter; leave them out.")
+        return _compare_clients(whats, as_json=as_json, markdown=markdown)
+    if markdown:
+        raise click.UsageError("--markdown needs --clients.")
+    if len(whats) != 2:
+        raise click.UsageError("Name two captures or recordings, A and B; with --clients, two or more.")
+    before, after = whats
     if before.startswith(STDIN) and after.startswith(STDIN):
         raise click.UsageError("Only one of A and B can be standard input; write the other to a file.")
     Ignore.of(ignore)
@@ -78,6 +96,29 @@ def command(
         for line in next_lines(comparison, _quoted_name(before), _quoted_name(after), screen.width):
             screen.advise(line)
     return DIFFERENT if comparison.different else 0
+
+
+def _compare_clients(whats: tuple[str, ...], *, as_json: bool, markdown: bool) -> int:
+    """Print the clients of these captures side by side. Raises: click.UsageError: if there is nothing to compare."""
+    from ..replay.compare.clients import compared_client
+    from ..views.compare.clients import client_json, client_lines, client_markdown
+
+    if len(whats) < 2:
+        raise click.UsageError("--clients needs two captures or more, of one server under several clients.")
+    paths = [path for what in whats for path in select_captures((what,)).paths]
+    compared = [compared_client(transcript_of((path,))[0]) for path in paths]
+    servers = list(dict.fromkeys(client.server for client in compared))
+    if len(servers) > 1:
+        names = ", ".join(map(safe_text, servers))
+        raise click.UsageError(f"These captures are of different servers: {names}. Name captures of one server.")
+    screen = Screen()
+    if as_json:
+        sys.stdout.write(client_json(compared))
+    elif markdown:
+        screen.texts(client_markdown(compared))
+    else:
+        screen.lines(client_lines(compared, width=screen.width))
+    return DIFFERENT if len({tuple(client.aspects.values()) for client in compared}) > 1 else 0
 
 
 def _side(what: str, condition: Filter | None) -> ComparedSide:

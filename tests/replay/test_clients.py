@@ -1,0 +1,95 @@
+"""Clients of one server are compared side by side."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+import mcp
+import pytest
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from mcpspy.replay.compare.clients import ComparedClient, compared_client
+from mcpspy.transcript.transcribe import transcribe
+from mcpspy.views.compare.clients import client_json, client_lines, client_markdown
+from mcpspy.views.text.line import line_cells, plain
+from tests.cli.terminal import run
+from tests.conftest import ROOT
+from tests.deadlines import DEADLINE_S
+from tests.findings.account import records
+
+PEERS = ROOT / "tests" / "peers"
+CALL = '· handshake 2025-11-25, server: tools.listChanged\n→ tools/call 1 {"name":"slow"}\n'
+CHANGED = "· handshake 2025-11-25, server: tools.listChanged\n← notifications/tools/list_changed\n"
+
+
+def client(account: str) -> ComparedClient:
+    return compared_client(transcribe(records(account)))
+
+
+@pytest.mark.parametrize(
+    ("account", "aspect", "words"),
+    [
+        (
+            f'{CALL}· 3.0 s later\n→ notifications/cancelled {{"requestId":1}}',
+            "gives up",
+            "after 3.0 s, by notifications/cancelled",
+        ),
+        (f"{CALL}← result 1", "gives up", "not seen"),
+        (f'{CHANGED}→ tools/list 2\n← result 2 {{"tools":[]}}', "on list_changed", "fetches tools/list"),
+        (f"{CHANGED}→ ping 2\n← result 2", "on list_changed", "does not fetch tools/list"),
+        (CALL, "header fields", "none: stdio"),
+        ("· HTTP\n· handshake 2025-11-25, server: tools\n→ POST /mcp\n  tools/list 1\n← 404 Not Found", "on 404", "stops"),
+    ],
+    ids=["gives-up", "waits", "fetches", "ignores", "stdio", "stops"],
+)
+def test_an_aspect_says_what_the_client_did(account: str, aspect: str, words: str) -> None:
+    assert client(account).aspects[aspect] == words
+
+
+def test_differences_are_marked_in_each_format() -> None:
+    clients = [client(f'{CHANGED}→ tools/list 2\n← result 2 {{"tools":[]}}'), client(f"{CHANGED}→ ping 2\n← result 2")]
+    assert "≠ on list_changed" in [plain(line) for line in client_lines(clients)]
+    assert any(line.startswith("| on list_changed ≠ |") for line in client_markdown(clients))
+    assert json.loads(client_json(clients))["different"] == ["opening", "on list_changed"]
+
+
+@pytest.mark.parametrize("width", [20, 80, 200])
+def test_no_line_is_wider_than_the_screen(width: int) -> None:
+    clients = [client(CALL), client(f"{CHANGED}→ ping 2\n← result 2")]
+    assert all(line_cells(line) <= width for line in client_lines(clients, width=width))
+
+
+async def talk(*command: str, legacy: bool) -> None:
+    """Call a tool with one of the clients that the official SDK has: the one of the modern era, or the session with a handshake."""
+    connection = stdio_client(StdioServerParameters(command=command[0], args=list(command[1:]), env=dict(os.environ)))
+    if legacy:
+        async with connection as (read, write), mcp.ClientSession(read, write) as session:
+            await session.initialize()
+            await session.call_tool("add", {"a": 1, "b": 2})
+    else:
+        async with mcp.Client(connection) as modern:
+            await modern.call_tool("add", {"a": 1, "b": 2})
+
+
+def test_two_clients_of_the_official_sdk_are_told_apart(tmp_path: Path) -> None:
+    captures = [str(tmp_path / name) for name in ("modern.mcpspy", "legacy.mcpspy")]
+    server = [sys.executable, str(PEERS / "sdkserver.py"), "mcp", "stdio"]
+    for capture in captures:
+        command = [sys.executable, "-m", "mcpspy", "run", "--quiet", "--capture", capture, "--", *server]
+        asyncio.run(asyncio.wait_for(talk(*command, legacy="legacy" in capture), DEADLINE_S))
+    done = run("diff", "--clients", *captures, "--json")
+    made = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert {"revision", "opening"} <= set(made["different"])
+    openings = [compared["aspects"]["opening"].split(" → ")[0] for compared in made["clients"]]
+    assert openings == ["server/discover", "initialize"]
+
+
+def test_captures_of_different_servers_or_of_one_client_are_a_mistake() -> None:
+    time, git = (str(ROOT / "captures" / f"{name}.mcpspy") for name in ("time", "git"))
+    apart, alone = run("diff", "--clients", time, git), run("diff", "--clients", time)
+    assert (apart.returncode, alone.returncode) == (2, 2)
+    assert "These captures are of different servers: mcp-time, mcp-git." in apart.stderr
+    assert "two captures or more" in alone.stderr
