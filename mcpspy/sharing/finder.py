@@ -19,6 +19,7 @@ from .encodings import JSON, PERCENT, runs
 from .known import KnownValues
 from .names import SecretNames, is_scheme
 from .patterns import (
+    BEGINNINGS,
     KEY_SIGN,
     LETTERS_AND_DIGITS,
     PSEUDONYM,
@@ -563,8 +564,9 @@ class _HarmlessWords:
 
 
 def _is_harmless_word(word: bytes, more: MoreSecrets | None) -> bool:
+    may_be_token = word.startswith(BEGINNINGS) or not word.isalnum()
     return (
-        next(token_spans(word), None) is None
+        (not may_be_token or next(token_spans(word), None) is None)
         and next(iter(runs(word)), None) is None
         and (more is None or next(more(word, b""), None) is None)
     )

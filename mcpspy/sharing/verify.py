@@ -299,7 +299,7 @@ def random_spans(data: bytes, name: bytes) -> Iterator[SecretSpan]:
 
     Pseudonyms are left out, and so are ids and digests that a name announces, in the text before them or of the member.
     """
-    if _is_id(name) is not None:
+    if len(data) < SHORTEST or _is_id(name) is not None:
         return
     for run in _runs(data):
         if run.end() - run.start() > LONGEST:
