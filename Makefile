@@ -14,6 +14,8 @@ BIN := .venv/bin
 # Twice two cores: many tests wait for something, and whoever is done takes from the others.
 WORKERS ?= 4
 PYTEST_ARGS ?=
+# Tests start mcpspy hundreds of times: without files of bytecode, which some images turn off, each start compiles it again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test interop check lint types soak calendar npm bench-stdio format clean
 .DEFAULT_GOAL := check
