@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "mcpspy"
@@ -109,7 +110,7 @@ class Import:
     inside_function: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Module:
     """One parsed file of the package; `path` is relative to it, `mcpspy/wire/lines.py` being `wire/lines.py`."""
 
@@ -128,7 +129,7 @@ class Module:
         """The room a module stands in; on the ground floor, the module is the room."""
         return self.path.parts[0] if len(self.path.parts) > 1 else self.path.stem
 
-    @property
+    @cached_property
     def imports(self) -> list[Import]:
         """Every import statement, wherever it stands; `if TYPE_CHECKING` counts like any other."""
         return [imported for node, inside in _walk(self.tree) for imported in self._read(node, inside)]
@@ -168,9 +169,20 @@ def parse(path: Path, source: str) -> Module:
     return Module(path=path, source=source, tree=ast.parse(source, str(path)))
 
 
+def paths() -> list[Path]:
+    """Return the path of every module of the package, relative to it, in their order."""
+    return [file.relative_to(PACKAGE) for file in sorted(PACKAGE.rglob("*.py"))]
+
+
+@cache
+def module_at(path: Path) -> Module:
+    """Parse the module of the package at `path`."""
+    return parse(path, (PACKAGE / path).read_text(encoding="utf-8"))
+
+
 def modules() -> list[Module]:
     """Every module of the package, in the order of their paths."""
-    return [parse(file.relative_to(PACKAGE), file.read_text(encoding="utf-8")) for file in sorted(PACKAGE.rglob("*.py"))]
+    return [module_at(path) for path in paths()]
 
 
 def programs() -> list[Module]:

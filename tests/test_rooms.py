@@ -14,17 +14,16 @@ from tests.rooms import (
     PACKAGE,
     ROOMS,
     RULES,
-    Module,
+    module_at,
     modules,
     parse,
     programs,
 )
 
-MODULES = modules()
 
-
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.path))
-def test_a_module_keeps_to_its_room(module: Module) -> None:
+@pytest.mark.parametrize("path", rooms.paths(), ids=str)
+def test_a_module_keeps_to_its_room(path: Path) -> None:
+    module = module_at(path)
     wrong = [f"mcpspy/{module.path}:{sentence}" for rule in RULES for sentence in rule(module)]
     assert not wrong, "\n".join(wrong)
 
@@ -35,7 +34,7 @@ def test_no_loop_of_tests_benchmarks_and_docs_is_nameless() -> None:
 
 
 def test_every_room_has_a_row_in_the_table() -> None:
-    assert {module.room for module in MODULES} <= set(ROOMS)
+    assert {module.room for module in modules()} <= set(ROOMS)
 
 
 def test_every_room_is_a_package() -> None:
@@ -44,12 +43,12 @@ def test_every_room_is_a_package() -> None:
 
 
 def test_a_package_has_no_more_modules_than_a_reader_can_look_over() -> None:
-    sizes = Counter(module.path.parent for module in MODULES if module.path.name != "__init__.py")
+    sizes = Counter(module.path.parent for module in modules() if module.path.name != "__init__.py")
     assert not {str(folder): count for folder, count in sizes.items() if count > MAX_PACKAGE_MODULES}
 
 
 def test_a_package_within_a_room_is_worth_opening_and_lies_at_most_two_levels_down() -> None:
-    sizes = Counter(module.path.parent for module in MODULES if module.path.name != "__init__.py")
+    sizes = Counter(module.path.parent for module in modules() if module.path.name != "__init__.py")
     small = {str(folder): count for folder, count in sizes.items() if len(folder.parts) > 1 and count < MIN_PACKAGE_MODULES}
     assert (small, [str(folder) for folder in sizes if len(folder.parts) > 3]) == ({}, [])
 
@@ -63,15 +62,15 @@ def test_nobody_imports_the_command_line_but_its_entry() -> None:
 
 
 def test_no_modules_import_each_other() -> None:
-    assert not rooms.rings(rooms.import_graph(MODULES))
+    assert not rooms.rings(rooms.import_graph(modules()))
 
 
 def test_no_two_classes_have_one_name() -> None:
-    assert not rooms.shared_class_names(MODULES)
+    assert not rooms.shared_class_names(modules())
 
 
 def test_no_module_meets_two_of_one_name() -> None:
-    assert not rooms.namesakes(rooms.import_graph(MODULES))
+    assert not rooms.namesakes(rooms.import_graph(modules()))
 
 
 def test_a_ring_is_seen_whatever_the_import_is_for() -> None:
@@ -98,8 +97,8 @@ def test_namesakes_are_seen_where_they_meet() -> None:
 
 
 def test_classes_of_one_name_are_seen() -> None:
-    modules = [parse(Path("wire/a.py"), "class Answer: ..."), parse(Path("views/b.py"), "class Answer: ...")]
-    assert list(rooms.shared_class_names(modules)) == ["Answer"]
+    twins = [parse(Path("wire/a.py"), "class Answer: ..."), parse(Path("views/b.py"), "class Answer: ...")]
+    assert list(rooms.shared_class_names(twins)) == ["Answer"]
 
 
 TRESPASSES = [

@@ -3,16 +3,15 @@
 import io
 import json
 import re
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-import xmlschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from junitparser import Failure, JUnitXml
-from sarif_pydantic import Sarif
 
 from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Severity
@@ -25,15 +24,25 @@ from mcpspy.views.text.line import line_cells
 from tests.transcript.dialogue import Dialogue
 from tests.views.check.checking import EVIL, busy, checked, hostile, quiet
 
+if TYPE_CHECKING:
+    from xmlschema import XMLSchema
+
 HERE = Path(__file__).parents[1]
 SARIF_SCHEMA = json.loads((HERE / "sarif.schema.json").read_text(encoding="utf-8"))
-JUNIT_SCHEMA = xmlschema.XMLSchema(str(HERE / "junit.xsd"))
 
 each = pytest.mark.parametrize("dialogue", [busy(), hostile(), quiet()], ids=["busy", "hostile", "quiet"])
 
 
 def junit(dialogue: Dialogue, fail_on: Severity = Severity.WARNING) -> str:
     return "\n".join(junit_lines(checked(dialogue, fail_on=fail_on))) + "\n"
+
+
+@cache
+def junit_schema() -> "XMLSchema":
+    """Read the schema of JUnit files, which takes a second."""
+    from xmlschema import XMLSchema
+
+    return XMLSchema(str(HERE / "junit.xsd"))
 
 
 def sarif(dialogue: Dialogue, **options: Any) -> Any:
@@ -77,12 +86,14 @@ def test_json_is_one_finding_per_line_and_harmless(dialogue: Dialogue) -> None:
 
 @each
 def test_junit_is_valid(dialogue: Dialogue) -> None:
-    JUNIT_SCHEMA.validate(io.StringIO(junit(dialogue)))
+    junit_schema().validate(io.StringIO(junit(dialogue)))
 
 
 def test_a_wrong_suite_is_not_valid() -> None:
-    with pytest.raises(xmlschema.XMLSchemaException):
-        JUNIT_SCHEMA.validate(io.StringIO(junit(busy()).replace(' failures="3"', ' failures="many"')))
+    from xmlschema import XMLSchemaException
+
+    with pytest.raises(XMLSchemaException):
+        junit_schema().validate(io.StringIO(junit(busy()).replace(' failures="3"', ' failures="many"')))
 
 
 def test_junit_has_a_case_for_each_rule_and_a_failure_for_each_that_was_broken() -> None:
@@ -116,6 +127,8 @@ def test_text_that_would_end_an_element_stays_text() -> None:
 
 @each
 def test_sarif_is_valid(dialogue: Dialogue) -> None:
+    from sarif_pydantic import Sarif
+
     document = sarif(dialogue)
     jsonschema.validate(document, SARIF_SCHEMA)
     Sarif.model_validate(document)
@@ -204,7 +217,7 @@ def test_every_format_is_valid_for_any_traffic(lines: list[tuple[int, str]], lab
     for stream, text in lines:
         dialogue.line(stream, text.encode("utf-8", "surrogatepass") + b"\n")
     check = checked(dialogue.closes())
-    JUNIT_SCHEMA.validate(io.StringIO("\n".join(junit_lines(check))))
+    junit_schema().validate(io.StringIO("\n".join(junit_lines(check))))
     jsonschema.validate(json.loads(check_sarif(check, "0.1.0")), SARIF_SCHEMA)
     assert len(json.loads(check_json(check))["findings"]) == len(check.findings)
     assert all(COMMAND.fullmatch(line) for line in github_lines(check))
