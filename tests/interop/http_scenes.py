@@ -55,10 +55,8 @@ PYTHON = {
 ALL = tuple(PYTHON)
 PLAYED = current_tier()(
     sample=(
-        "Streamable HTTP, modern",
         "Streamable HTTP, legacy",
         "HTTP+SSE, legacy",
-        "stateless, legacy",
         "JSON responses, modern",
     ),
     more=ALL,

@@ -4,6 +4,7 @@ import http.client
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,6 +22,13 @@ from tests.transcript.traffic import initialize
 
 SCENE = HttpScene(client=(), server=(*PYSERVER[:-1], "http", "0", "stateless_http", "json_response", "compress"), path="/mcp")
 HIDING = "import sys; sys.modules.update({name: None for name in ('brotli', 'backports', 'compression')});"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of one server for all tests: it keeps nothing between requests."""
+    with serving(SCENE, tmp_path_factory.mktemp("server") / "x") as url:
+        yield url
 
 
 def encoded_answer(url: str, coding: str) -> tuple[str, bytes]:
@@ -41,8 +49,8 @@ def encoded_answer(url: str, coding: str) -> tuple[str, bytes]:
 
 
 @pytest.mark.parametrize("coding", ["gzip", "br", "zstd"])
-def test_a_compressed_answer_passes_as_it_is_and_is_read(coding: str, tmp_path: Path) -> None:
-    with serving(SCENE, tmp_path / "x") as url, recorded(url, tmp_path) as tap:
+def test_a_compressed_answer_passes_as_it_is_and_is_read(coding: str, url: str, tmp_path: Path) -> None:
+    with recorded(url, tmp_path) as tap:
         encoding, body = encoded_answer(tap, coding)
     assert encoding == coding
     assert json.loads(decode_body(body, coding.encode()))["result"]
@@ -55,8 +63,8 @@ def test_a_compressed_answer_passes_as_it_is_and_is_read(coding: str, tmp_path: 
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd"])
-def test_without_the_library_it_is_said_what_to_install(coding: str, tmp_path: Path) -> None:
-    with serving(SCENE, tmp_path / "x") as url, recorded(url, tmp_path) as tap:
+def test_without_the_library_it_is_said_what_to_install(coding: str, url: str, tmp_path: Path) -> None:
+    with recorded(url, tmp_path) as tap:
         encoded_answer(tap, coding)
     shown = []
     for option in ([], ["--http"]):
