@@ -163,7 +163,7 @@ def test_an_error_is_found_by_its_code_and_by_its_text(tmp_path: Path) -> None:
 def test_a_call_that_hangs_is_found(tmp_path: Path) -> None:
     calls = [*noise(2), call("open"), *noise(2), on(0, "close"), *noise(2), on(0, "write", text="wait")]
     capture = recorded(tmp_path, *calls, server=[*SERVER, "hang"])
-    done = until(capture, "timeout", "--timeout", "0.3", "--json", server=("hang",))
+    done = until(capture, "timeout", "--timeout", "2", "--json", server=("hang",))
     assert [row["target"] for row in json.loads(done.stdout)["rows"]] == ["open", "close", "write"]
 
 

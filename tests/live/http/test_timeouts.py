@@ -12,7 +12,7 @@ from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import EVENTS, OK, Wire, chunk
 from tests.live.in_process import Ends, tapped
 
-PATIENCE_S = 0.3
+PATIENCE_S = 1.0
 
 HEAD = b"POST / HTTP/1.1\r\nHost: localhost:%d\r\nContent-Length: 5\r\n\r\n"
 

@@ -384,11 +384,11 @@ def test_lookup_does_not_grow_with_what_was_recorded() -> None:
         best = 1e9
         for _ in range(5):
             cursor = matcher.cursor()
-            begin = time.perf_counter()
+            begin = time.process_time()
             for message in requests:
                 cursor.match(message)
                 cursor.match(ping)
-            best = min(best, time.perf_counter() - begin)
+            best = min(best, time.process_time() - begin)
         return best
 
     assert cost_s(10_000) < 4 * cost_s(200)
