@@ -39,13 +39,15 @@ def error_line(lines: Sequence[bytes]) -> bytes:
     return next((line for line in reversed(cut) if _COMPLAINT.search(line)), b"")
 
 
+_TEXTUAL: Final = "slog or logrus"
+
 _LOGGERS: Final[tuple[tuple[str, frozenset[str]], ...]] = tuple(
     (name, frozenset(names.split()))
     for name, names in (
         ("bunyan", "v level name hostname pid"),
         ("pino", "level time pid hostname"),
         ("zap", "level ts msg"),
-        ("slog or logrus", "level time msg"),
+        (_TEXTUAL, "level time msg"),
         ("winston", "level message"),
         ("tracing, of Rust", "level timestamp fields"),
         ("structlog", "level event"),
@@ -63,10 +65,13 @@ _TEXTS: Final = frozenset({"msg", "message", "event", "text"})
 
 def json_logger(line: bytes) -> str:
     """Name the library that wrote a line, if the line is a log record in JSON; empty if it is anything else."""
-    names = members(line).keys() if line.lstrip()[:1] == b"{" else frozenset[str]()
+    values = members(line) if line.lstrip()[:1] == b"{" else {}
+    names = values.keys()
     if not names or "jsonrpc" in names:
         return ""
     known = next((name for name, its_members in _LOGGERS if its_members <= names), "")
+    if known == _TEXTUAL and bytes(values["level"]).strip().isdigit():
+        known = "pino"  # its levels are numbers
     if known:
         return f"a record of the logger {known}"
     return "a record of a logger" if names & _LEVELS and names & _TEXTS else ""

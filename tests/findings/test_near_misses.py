@@ -81,6 +81,20 @@ WELL = {
     "a server that a signal ends while its stdin is open": (
         "· handshake 2025-11-25\n· 9.0 s later\n· the client sends SIGTERM\n· the server exits by SIGTERM"
     ),
+    "a handshake that succeeds after a refusal": (
+        f"{INITIALIZE}← error 0 -32602 Unsupported protocol version\n{INITIALIZE.replace('2025-11-25', '2025-06-18')}"
+        f"{HELLO.replace('2025-11-25', '2025-06-18')}→ notifications/initialized"
+    ),
+    "an initialize refused by a server of the modern era, to whom the client then speaks": (
+        f"{INITIALIZE}← error 0 -32022 the initialize handshake is not accepted\n· revision 2026-07-28\n→ tools/list 1\n"
+        '← result 1 {"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}'
+    ),
+    "a server with resources and without templates": (
+        "· handshake 2025-11-25, server: resources\n→ resources/templates/list 1\n← error 1 -32601 Method not found"
+    ),
+    "a record that a declared method refuses for another reason": (
+        '· handshake 2025-11-25, server: resources\n→ resources/read 1 {"uri":"x:y"}\n← error 1 -32002 Resource not found'
+    ),
     "a request given up before the round time": f"{CALL}· 59.0 s later\n{GIVE_UP}",
     "a request given up long after the round time": f"{CALL}· 61.0 s later\n{GIVE_UP}",
     "a user who changed their mind": f"{CALL}· 3.0 s later\n{GIVE_UP[:-2]},\"reason\":\"not needed any more\"}}\n",
@@ -258,6 +272,14 @@ FAULTS = {
     "a server that a signal ends at last": (
         "· handshake 2025-11-25\n· the client closes stdin\n· 2.0 s later\n· the client sends SIGTERM\n· the server exits by SIGTERM",
         "end-of-input-ignored",
+    ),
+    "a handshake that is refused twice": (
+        f"{INITIALIZE}← error 0 -32000 no backend\n{INITIALIZE.replace('initialize 0', 'initialize 1')}← error 1 -32000 no backend",
+        "refused-handshake",
+    ),
+    "a level of the log that is declared and not served": (
+        '· handshake 2025-11-25, server: logging\n→ logging/setLevel 1 {"level":"info"}\n← error 1 -32601 Method not found',
+        "declared-not-served",
     ),
     "a session that a client names in the modern era": (
         f"{MODERN}  Mcp-Session-Id: 5f2c\n  tools/list 1\n← 200 OK\n  result 1 {GOOD}",
@@ -543,3 +565,17 @@ def test_a_definition_that_changes_is_a_note_if_the_server_announced_it(notice: 
     assert finding.severity == severity
     assert "e by line, and reads it.” became “…" in finding.what
     assert "and sends it.”" in finding.what
+
+
+def test_a_timeout_of_milliseconds_is_the_callers() -> None:
+    account = f'{CALL}· 0.005 s later\n{GIVE_UP.strip()[:-1]},"reason":"timed out"}}\n'
+    (finding,) = transcribe(records(account)).findings
+    assert (finding.rule, finding.severity, finding.culprit) == ("timed-out", "note", "client")
+    assert "after 6 ms" in finding.what
+
+
+def test_tools_whose_schemas_are_lost_are_one_finding() -> None:
+    tools = json.dumps([{"name": name, "inputSchema": {"$schema": "x"}} for name in "abcdefg"])
+    account = f'· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {{"tools":{tools}}}'
+    (finding,) = all_findings(transcribe(records(account)), rules={"tool-schema-invalid"})
+    assert finding.what == "Listed without an inputSchema of the type object: a, b, c, d, e and 2 more."

@@ -65,6 +65,7 @@ RECORDS = {
     b'{"event":"ready","level":"info","timestamp":"2026"}': "structlog",
     b'{"level":"info","ts":1.5,"caller":"m.go:3","msg":"ready"}': "zap",
     b'{"time":"2026","level":"INFO","msg":"ready"}': "slog or logrus",
+    b'{"name":"agent","time":"2026","level":30,"msg":"ready"}': "pino",
     b'{"severity":"INFO","message":"ready"}': "a record of a logger",
 }
 

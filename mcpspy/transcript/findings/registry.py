@@ -39,6 +39,7 @@ from .protocol import (
     tasks,
     timeouts,
     types,
+    unserved,
 )
 from .rule import Family, Rule
 from .transport import (
@@ -86,7 +87,7 @@ CAPTURE_FINDERS: Final[tuple[FindingModule[CaptureFacts], ...]] = (
     lines, encoding, json_traps, stalls, server_exits, waiting, timeouts, statuses, redirects, refusals, bodies,
     browsers, disconnects, sessions, streams, bursts, limits,
     # protocol
-    answers, method_support, handshake, progress, rounds, state, tasks, modern, errors, headers, responses, resumption,
+    answers, method_support, handshake, unserved, progress, rounds, state, tasks, modern, errors, headers, responses, resumption,
     contents, forms, session_rules,
     # behaviour
     behaviour,

@@ -21,8 +21,8 @@ def quoted(raw: bytes, letters: int = QUOTED_LETTERS) -> str:
 
 
 def seconds(ns: int) -> str:
-    """Write a time span: `1.2 s`."""
-    return f"{ns / 1_000_000_000:.1f} s"
+    """Write a time span: `1.2 s`; below 0.1 s in milliseconds: `12 ms`."""
+    return f"{ns / 1_000_000_000:.1f} s" if ns >= 100_000_000 or ns <= 0 else f"{ns / 1_000_000:.0f} ms"
 
 
 def listed(texts: Iterable[str], limit: int, unit: str = "") -> str:

@@ -10,7 +10,7 @@ from ...model import Exchange, Kind, UnpairedMessage
 from ..facts import TranscriptFacts, scope_key
 from ..json_schema import MAX_STEPS, Validators
 from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
-from ..words import call_name, seconds
+from ..words import call_name, listed, seconds
 
 _SCHEMA: Final = '{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}'
 _RESULT: Final = '{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}'
@@ -50,7 +50,10 @@ TOOL_SCHEMA_INVALID: Final = protocol_rule(
     blame="The server: it defines the tool.",
     example='→ tools/list 1\n← result 1 {"tools":[{"name":"now","inputSchema":{"type":"string"}}]}',
     clean='→ tools/list 1\n← result 1 {"tools":[{"name":"now","inputSchema":{"type":"object"}}]}',
-    advice='Give each tool an inputSchema; write {"type": "object"} for a tool without arguments.',
+    advice=(
+        'Give each tool an inputSchema; write {"type": "object"} for a tool without arguments. '
+        'A schema that holds only "$schema" was lost by a converter that does not know its library\'s version.'
+    ),
 )
 
 UNKNOWN_TOOL: Final = protocol_rule(
@@ -88,6 +91,8 @@ RULES: Final = (ARGUMENTS_INVALID, STRUCTURED_CONTENT_INVALID, TOOL_SCHEMA_INVAL
 optional: Final = True
 
 MAX_VALUE_BYTES: Final = 256 << 10
+
+MAX_NAMES: Final = 5
 
 MAX_EACH: Final = 200
 """Number of calls of each tool that are checked: a client that gets arguments wrong does so from the beginning."""
@@ -146,13 +151,17 @@ def _listed(server: _ListedTools, row: Exchange) -> Iterator[Hit]:
     result = response.result
     tools = member(result, "tools")
     scope = scope_key(row.transaction)
+    invalid: list[str] = []
     for tool in tools if isinstance(tools, list) else []:
         if not isinstance(member(tool, "name"), str):
             continue
         server.tools[scope, tool["name"]] = tool
         if member(tool, "inputSchema", "type") != "object":
-            what = f"The tool {tool['name'][:80]} is listed without an inputSchema of the type object."
-            yield hit_in(TOOL_SCHEMA_INVALID, response, row.row, what, group=tool["name"])
+            invalid.append(tool["name"])
+    if invalid:
+        names = listed((name[:80] for name in invalid), MAX_NAMES)
+        what = f"Listed without an inputSchema of the type object: {names}."
+        yield hit_in(TOOL_SCHEMA_INVALID, response, row.row, what, group=names)
     if isinstance(result, dict) and not result.get("nextCursor"):
         server.complete.add(scope)
 

@@ -56,6 +56,9 @@ _LATE_NS: Final = 250_000_000
 
 _LONG_UNREAD_NS: Final = 1_000_000_000
 
+_SHORT_NS: Final = 1_000_000_000
+"""A timeout below this is too short for a call that does some work: the side that set it is to blame."""
+
 _MAX_REASON_BYTES: Final = 1_000
 _names_timeout = re.compile(rb"time[sd]?[ _-]?out|-32001|deadline[ _-]?exceeded", re.IGNORECASE).search
 
@@ -106,6 +109,9 @@ def _given_up(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Hit:
         elif (unread := unread_ns(facts, exchange, until_ns)) > _LONG_UNREAD_NS:
             culprit, severity = requester, Severity.NOTE
             blame = f"The {requester}: it did not read for {seconds(unread)} meanwhile, so that no answer could reach it."
+        elif until_ns - exchange.at_ns < _SHORT_NS:
+            culprit, severity = requester, Severity.NOTE
+            blame = f"The {requester}: it waits for {waited} only, which many a call takes."
         elif exchange.method in FOR_PEOPLE:
             culprit, severity = "unclear", Severity.NOTE
             blame = f"Unclear: the {responder} asked a person, who may take their time."

@@ -255,9 +255,14 @@ def _missing_program(facts: CaptureFacts, record: Exit) -> str:
         return ""
     is_shell = record.code in _SHELL_CODES and _shell_complains(line)
     is_launcher = _launcher_complains(line) and any(
-        argument.encode() in line for argument in _argv(facts) if len(argument) > _FLAG_LETTERS
+        _is_named(argument, line) for argument in _argv(facts) if len(argument) > _FLAG_LETTERS
     )
     return quoted(line, _ERROR_LETTERS) if is_shell or is_launcher else ""
+
+
+def _is_named(argument: str, line: bytes) -> bool:
+    """Return whether a line complains about an argument itself, and not about a module that it imports."""
+    return b"imported from" not in line and bool(re.search(rb"(?<![\w.@-])%b(?![\w/-])" % re.escape(argument.encode()), line))
 
 
 def _death(facts: CaptureFacts, record: Exit, pending: list[Exchange]) -> str:

@@ -1,0 +1,110 @@
+"""Findings about a server that refuses what it should serve: the handshake, and methods of capabilities that it declared.
+
+Source: MCP specification, basic/lifecycle of each revision: a server answers what its capabilities promise.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ....records import CLIENT, SERVER
+from ...mcp.blocks import member
+from ...mcp.methods import DISCOVER, INITIALIZE, method_row
+from ...model import Exchange, Kind
+from ..facts import CaptureFacts, ScopeKey, scope_key
+from ..rule import Hit, Severity, hit_in, protocol_rule
+from ..words import quoted
+from .handshake import declared_capabilities, has_capability
+
+REFUSED_HANDSHAKE: Final = protocol_rule(
+    name="refused-handshake",
+    title="Handshake refused",
+    severity=Severity.ERROR,
+    what="The server answered initialize with an error, and no later handshake succeeded.",
+    why="The client has no session: it shows the server as failed, and none of its tools.",
+    blame="The server: it refused. If the message is about revisions, nobody: the two sides have none in common.",
+    example=(
+        '→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client","version":"1"}}\n'
+        "← error 0 -32000 Backend unreachable"
+    ),
+    clean=(
+        '→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client","version":"1"}}\n'
+        "← error 0 -32602 Unsupported protocol version\n· handshake 2025-06-18"
+    ),
+    advice="Read the error's message and what the server wrote to stderr; a server should start without its backend.",
+)
+
+NOT_SERVED: Final = protocol_rule(
+    name="declared-not-served",
+    title="Declared capability not served",
+    what="The server declared a capability, and answered a method that belongs to it with -32601 (method not found).",
+    why="Clients call what was declared; some treat the error as a failure of the whole server.",
+    blame="The server: it declared the capability in its handshake.",
+    example="· handshake 2025-11-25, server: tools resources\n→ resources/list 1\n← error 1 -32601 Method not found",
+    clean=(
+        '· handshake 2025-11-25, server: tools resources\n→ resources/list 1\n← result 1 {"resources":[]}\n'
+        "→ resources/templates/list 2\n← error 2 -32601 Method not found"
+    ),
+    advice="Implement the method, with an empty list if there is nothing, or do not declare the capability.",
+)
+
+RULES: Final = (REFUSED_HANDSHAKE, NOT_SERVED)
+
+_METHOD_NOT_FOUND: Final = -32601
+_OFTEN_LEFT_OUT: Final = {"resources/templates/list"}
+"""Servers with resources and without templates often leave it out, and clients expect that."""
+
+
+def find(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find a handshake that was refused for good, and declared capabilities that are not served."""
+    yield from _refused(facts)
+    declared = _declared(facts)
+    for exchange in facts.errors:
+        row = (
+            method_row(exchange.method, CLIENT, exchange.revision) if exchange.revision and exchange.sender == CLIENT else None
+        )
+        if (
+            row is None
+            or row.needs[:1] != (SERVER,)
+            or exchange.method in _OFTEN_LEFT_OUT
+            or _code(exchange) != _METHOD_NOT_FOUND
+        ):
+            continue
+        if has_capability(declared.get(scope_key(exchange.transaction)), row.needs[1:]):
+            path = ".".join(row.needs[1:])
+            what = f"The server declared {path}, and answered {exchange.method} with -32601 (method not found)."
+            yield hit_in(NOT_SERVED, exchange.response or exchange.request, exchange.row, what, culprit=SERVER)
+
+
+def _refused(facts: CaptureFacts) -> Iterator[Hit]:
+    refused = [exchange for exchange in facts.errors if exchange.method == INITIALIZE and not exchange.is_probe]
+    if not refused or any(_succeeded(exchange) for exchange in facts.exchanges):
+        return
+    last = refused[-1]
+    assert last.response is not None
+    message = member(last.response.error, "message")
+    words = quoted(str(message).encode("utf-8", "backslashreplace"))
+    what = f"The server answered initialize with the error {_code(last)}: {words}."
+    if "version" in str(message).lower():
+        blame = "Unclear: the two sides have no revision in common."
+        yield hit_in(REFUSED_HANDSHAKE, last.response, last.row, what, culprit="unclear", blame=blame, severity=Severity.NOTE)
+    else:
+        yield hit_in(REFUSED_HANDSHAKE, last.response, last.row, what, culprit=SERVER)
+
+
+def _succeeded(exchange: Exchange) -> bool:
+    """Return whether the server gave the client a result, as it does after any handshake, and without one in the modern era."""
+    is_result = exchange.response is not None and exchange.response.kind is Kind.RESULT
+    return is_result and exchange.sender == CLIENT and exchange.method != "ping"
+
+
+def _declared(facts: CaptureFacts) -> dict[ScopeKey, object]:
+    """Return the capabilities that the server declared, by scope."""
+    return {
+        scope_key(exchange.transaction): declared_capabilities(exchange.response.result)
+        for exchange in facts.listings
+        if exchange.method in (INITIALIZE, DISCOVER) and exchange.response is not None
+    }
+
+
+def _code(exchange: Exchange) -> object:
+    return member(exchange.response.error, "code") if exchange.response is not None else None
