@@ -140,15 +140,9 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         yield from _process(facts, at_ns, record)
         if not record.error and _died(facts, at_ns):
             left_alone = [exchange for exchange in pending if exchange.sender == CLIENT and exchange.at_ns <= at_ns]
-            pending = [exchange for exchange in pending if exchange.sender != CLIENT or exchange.at_ns > at_ns]
-            missing = _missing_program(facts, record)
-            if missing:
-                what = (
-                    f"The server could not be started: {_command(facts)}it ended with code {record.code} and wrote {missing}."
-                )
-                yield hit_on_record(SERVER_NOT_STARTED, facts, at_ns, record.number, what, CONFIGURATION)
-            elif left_alone or record.signal or record.code:
-                yield hit_on_record(SERVER_DIED, facts, at_ns, record.number, _death(facts, record, left_alone), SERVER)
+            if left_alone or record.signal or record.code:
+                yield _failed(facts, at_ns, record, left_alone)
+                pending = [exchange for exchange in pending if exchange.sender != CLIENT]  # also those sent to nobody any more
     of_server = [exchange for exchange in pending if exchange.sender == SERVER]
     last = max(of_server, key=lambda exchange: exchange.at_ns, default=None)
     for exchange in pending:
@@ -161,6 +155,15 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield _unanswered_hit(exchange, what, CLIENT, blame=blame, severity=Severity.NOTE)
         else:
             yield _unanswered(facts, exchange)
+
+
+def _failed(facts: CaptureFacts, at_ns: int, record: Exit, left_alone: list[Exchange]) -> Hit:
+    """Say why a server ended: its command names what does not exist, or it died."""
+    missing = _missing_program(facts, record)
+    if not missing:
+        return hit_on_record(SERVER_DIED, facts, at_ns, record.number, _death(facts, record, left_alone), SERVER)
+    what = f"The server could not be started: {_command(facts)}it ended with code {record.code} and wrote {missing}."
+    return hit_on_record(SERVER_NOT_STARTED, facts, at_ns, record.number, what, CONFIGURATION)
 
 
 def needs_answer(exchange: Exchange) -> bool:
