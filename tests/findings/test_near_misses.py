@@ -35,6 +35,32 @@ PAGES = "→ tools/list 1\n" + PAGE % (1, "a", "2") + NEXT % (2, "2") + PAGE % (
 LISTENING = "→ GET /events\n  Accept: text/event-stream\n← 200 OK\n  Content-Type: text/event-stream\n"
 
 WELL = {
+    "a call of a tool that only reads, sent again": (
+        '· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[{"name":"a","inputSchema":{"type":"object"},'
+        '"annotations":{"readOnlyHint":true}}]}\n→ tools/call 2 {"name":"a"}\n· 2.0 s later\n→ tools/call 3 {"name":"a"}\n'
+        "← result 2\n← result 3"
+    ),
+    "a call sent again after it was cancelled": (
+        CALL + "· 2.0 s later\n" + GIVE_UP + '→ tools/call 2 {"name":"slow"}\n← result 2'
+    ),
+    "a second call of a tool with other arguments": (
+        CALL + '· 2.0 s later\n→ tools/call 2 {"name":"slow","arguments":{"x":1}}\n← result 2\n← result 1'
+    ),
+    "a file about errors that is read": (
+        CALL + '← result 1 {"content":[{"type":"text","text":"12:00 Traceback (most recent call last):\\n  File \\"a\\", line 1"}]}'
+    ),
+    "a file with wrong letters that was asked for by them": (
+        '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"grep","arguments":{"text":"RÃ©sumÃ©"}}\n'
+        '← result 1 {"content":[{"type":"text","text":"RÃ©sumÃ©.docx, Résumé.docx"}]}'
+    ),
+    "a task that is unknown after its time to live": (
+        '· handshake 2025-11-25, server: tools tasks.requests.tools.call\n→ tools/call 1 {"name":"a","task":{"ttl":1000}}\n'
+        '← result 1 {"task":{"taskId":"t","status":"working","ttl":1000}}\n· 2.0 s later\n'
+        '→ tasks/get 2 {"taskId":"t"}\n← error 2 -32602 Task not found'
+    ),
+    "null in data, where it is a value": (
+        '→ tools/call 1 {"name":"a"}\n← result 1 {"content":[],"structuredContent":{"nextCursor":null}}'
+    ),
     "equal ids in two sessions": f"{SESSION}{TOOLS}· session none\n· handshake 2025-11-25 again as 77aa, server: tools\n{TOOLS}",
     "equal ids of both sides": f"{HANDSHAKE}→ ping 1\n← ping 1\n→ result 1\n← result 1",
     "a request that is sent again after a login": (
@@ -237,6 +263,17 @@ LOG_IN = (
 GOOD = '{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}'
 
 FAULTS = {
+    "an argument in letters that the server misread, written with escapes": (
+        (
+            '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"open","arguments":{"a":[{"b":"na\\u00efve"}]}}\n'
+            '← result 1 {"content":[{"type":"text","text":"no naÃ¯ve"}]}'
+        ),
+        "misread-text",
+    ),
+    "an exception of Node in a result": (
+        CALL + '← result 1 {"content":[{"type":"text","text":"TypeError: x is not a function\\n    at run (/srv/a.js:3:7)"}]}',
+        "unmarked-failure",
+    ),
     "an id that the server gives out again": (
         f"{HANDSHAKE}← ping 1\n→ result 1\n← ping 1\n→ result 1",
         "id-reused",
@@ -579,3 +616,24 @@ def test_tools_whose_schemas_are_lost_are_one_finding() -> None:
     account = f'· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {{"tools":{tools}}}'
     (finding,) = all_findings(transcribe(records(account)), rules={"tool-schema-invalid"})
     assert finding.what == "Listed without an inputSchema of the type object: a, b, c, d, e and 2 more."
+
+
+@pytest.mark.parametrize(
+    ("line", "culprit"),
+    [
+        ("Error: TRACKER_API_KEY environment variable is not set", "configuration"),
+        ("ValueError: missing required environment variable DATABASE_URL", "configuration"),
+        ("KeyError: 'GITHUB_TOKEN'", "configuration"),
+        ("KeyError: 'name'", "server"),
+        ("RuntimeError: the index is empty", "server"),
+    ],
+)
+def test_a_server_that_ends_for_want_of_a_setting_is_misconfigured(line: str, culprit: str) -> None:
+    (finding,) = transcribe(records(f"→ tools/list 1\n! {line}\n· the server exits 1")).findings
+    assert (finding.rule, finding.culprit) == ("server-died", culprit)
+
+
+def test_a_cancellation_that_names_the_id_in_another_type_is_the_callers_fault() -> None:
+    account = CALL + "· 2.0 s later\n" + GIVE_UP.replace("1}", '"1"}') + "· 2.0 s later\n← result 1"
+    (finding,) = [finding for finding in transcribe(records(account)).findings if finding.rule == "id-type-mismatch"]
+    assert (finding.culprit, finding.blame) == ("client", "The client: both messages are its own.")

@@ -109,7 +109,7 @@ CASES = (
     Case(
         problem=12,
         rule="server-died",
-        culprit="server",
+        culprit="configuration",
         faulty=on_stdio([*FAULTY, "needs=TOKEN"], ask_nobody),
         sound=on_stdio([*FAULTY, "needs=TOKEN"], talk, TOKEN="t"),
     ),

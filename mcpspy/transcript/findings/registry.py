@@ -37,6 +37,7 @@ from .protocol import (
     session_rules,
     state,
     tasks,
+    texts,
     timeouts,
     types,
     unserved,
@@ -88,7 +89,7 @@ CAPTURE_FINDERS: Final[tuple[FindingModule[CaptureFacts], ...]] = (
     browsers, disconnects, sessions, streams, bursts, limits,
     # protocol
     answers, method_support, handshake, unserved, progress, rounds, state, tasks, modern, errors, headers, responses, resumption,
-    contents, forms, session_rules,
+    contents, forms, session_rules, texts,
     # behaviour
     behaviour,
     # trust

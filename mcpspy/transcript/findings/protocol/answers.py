@@ -42,7 +42,7 @@ DUPLICATE_RESPONSE: Final = protocol_rule(
 
 ID_TYPE_MISMATCH: Final = protocol_rule(
     name="id-type-mismatch",
-    title="Id answered in another spelling",
+    title="Id repeated in another spelling",
     what='The id of a response differs in type or spelling from that of its request: "7" for 7, 7.0 for 7.',
     why="Ids are equal only if type and value are: some SDKs accept another spelling, other clients wait forever.",
     blame="The answering side: an id has to come back as it was sent.",
@@ -123,6 +123,14 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         assert response is not None
         what = f"A response has the id {response.id}, and its request the id {exchange.request.id}."
         yield hit_in(ID_TYPE_MISMATCH, response, exchange.row, what, group="spelling")
+    for exchange in facts.cancelled:
+        cancelled = exchange.cancelled
+        if cancelled is not None and cancelled.correlation_key not in (None, exchange.request.id):
+            what = f"A cancellation names the request {cancelled.correlation_key}, whose id is {exchange.request.id}."
+            advice = 'Repeat the id with its type: to the other side 1 and "1" are two requests, and this one goes on.'
+            yield hit_in(
+                ID_TYPE_MISMATCH, cancelled, exchange.row, what, culprit=cancelled.sender, advice=advice, group="cancelled"
+            )
     misdelivered = facts.misdelivered.rows
     for misdelivery in facts.misdelivered.responses:
         yield _misdelivered(facts, misdelivery)

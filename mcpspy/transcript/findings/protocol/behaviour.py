@@ -8,8 +8,9 @@ from typing import Final
 from ....records import CLIENT
 from ....wire.json_spans import members
 from ...calls.call import Call, CallPart
+from ...mcp.blocks import listed, member
 from ...model import Exchange, Kind, Outcome
-from ..facts import CaptureFacts
+from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Family, Hit, Rule, Severity, behaviour_rule, hit_in
 from ..transport.stalls import unread_ns
 from ..words import call_name, seconds
@@ -49,6 +50,23 @@ REPEATED_CALL: Final = behaviour_rule(
     advice="Say in the result what the model needs to know next, and in errors what to do instead.",
 )
 
+RESENT_CALL: Final = behaviour_rule(
+    name="resent-call",
+    title="Call sent again while it was running",
+    what="A tool was called again with the same arguments a second or more after a call that was still running.",
+    why="The server runs both: a ticket is made twice, a payment is paid twice.",
+    blame="The client: it neither waited for the first call nor cancelled it.",
+    example=(
+        '→ tools/call 1 {"name":"pay","arguments":{"to":"x"}}\n· 2.0 s later\n→ tools/call 2 {"name":"pay","arguments":{"to":"x"}}\n'
+        "· 1.0 s later\n← result 1\n· 2.0 s later\n← result 2"
+    ),
+    clean=(
+        '→ tools/call 1 {"name":"pay","arguments":{"to":"x"}}\n→ tools/call 2 {"name":"pay","arguments":{"to":"x"}}\n'
+        "← result 1\n← result 2"
+    ),
+    advice="Wait longer, or cancel the first call and look at what it did before you try again.",
+)
+
 POLLING_STORM: Final = Rule(
     name="polling-storm",
     title="Task polled too often",
@@ -67,7 +85,7 @@ POLLING_STORM: Final = Rule(
     advice="Wait pollInterval milliseconds between two polls, or call tasks/result, which waits for the result.",
 )  # fmt: skip
 
-RULES: Final = (SLOW_CALL, REPEATED_CALL, POLLING_STORM)
+RULES: Final = (SLOW_CALL, REPEATED_CALL, POLLING_STORM, RESENT_CALL)
 
 _SAMPLES: Final = 5
 _TIMES_SLOWER: Final = 10
@@ -80,6 +98,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find slow calls, runs of equal calls, and tasks that are polled too often."""
     yield from _slow(facts)
     yield from _repeated(facts.calls)
+    yield from _resent(facts)
     for call in facts.joined_calls:
         yield from _polled(call)
 
@@ -120,6 +139,41 @@ def _repeated(calls: list[Exchange]) -> Iterator[Hit]:
         yield from _run(run)
 
 
+def _resent(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find calls that one client made again while an equal one was running, but for tools that may be repeated."""
+    last: dict[tuple[ScopeKey, str | None], Exchange] = {}
+    for exchange in facts.calls:
+        scope = scope_key(exchange.transaction)
+        if exchange.sender != CLIENT or (exchange.transaction is not None and not scope):
+            continue  # without a session nobody knows whether two requests are of one client
+        before = last.get((scope, exchange.target))
+        last[scope, exchange.target] = exchange
+        if before is None or not _runs_at(before, exchange.at_ns) or exchange.at_ns - before.at_ns < _RETRY_NS:
+            continue
+        if _arguments(before.request.raw) != _arguments(exchange.request.raw) or _may_be_repeated(facts, exchange.target):
+            continue
+        waited = seconds(exchange.at_ns - before.at_ns)
+        what = f"{call_name(exchange)} was sent again {waited} after row {before.row}, which was still running."
+        yield hit_in(RESENT_CALL, exchange.request, exchange.row, what, group=exchange.target or "")
+
+
+def _runs_at(exchange: Exchange, at_ns: int) -> bool:
+    """Return whether a request was neither answered nor given up at a time."""
+    return exchange.given_up_ns is None and (exchange.response is None or exchange.response.at_ns > at_ns)
+
+
+def _may_be_repeated(facts: CaptureFacts, tool: str | None) -> bool:
+    """Return whether a tool says that it only reads, or that a second equal call changes nothing."""
+    return any(
+        member(item, "annotations", hint) is True
+        for listing in facts.listings
+        if listing.method == "tools/list" and listing.response is not None
+        for item in listed(listing.response.result, "tools")
+        if item.get("name") == tool
+        for hint in ("readOnlyHint", "idempotentHint")
+    )
+
+
 def _is_again(before: Exchange, exchange: Exchange) -> bool:
     if before.target != exchange.target or before.response is None or before.response.at_ns > exchange.at_ns:
         return False
@@ -142,6 +196,9 @@ def _is_answered_alike(before: Exchange, exchange: Exchange) -> bool:
     member = "result" if first.kind is Kind.RESULT else "error"
     return bytes(members(first.raw).get(member, b"")) == bytes(members(second.raw).get(member, b""))
 
+
+_RETRY_NS: Final = 1_000_000_000
+"""Equal calls that begin closer together were meant to run side by side."""
 
 _ARGUMENTS: Final = b'"arguments"'
 _ID_DIGITS: Final = 40

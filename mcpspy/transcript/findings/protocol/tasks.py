@@ -11,12 +11,13 @@ from ....records import OTHER_SIDE, SERVER
 from ....wire.json_spans import members
 from ...calls.call import Call, CallPart
 from ...calls.references import task_facts
+from ...mcp.blocks import member
 from ...mcp.codes import RELATED_TASK
 from ...mcp.methods import MAY_BE_TASKS
 from ...model import Exchange, Kind, Message
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, Severity, hit_in, protocol_rule
-from ..words import call_name, quoted
+from ..words import call_name, quoted, seconds
 from .handshake import declared_capabilities, has_capability
 
 _OFFERED: Final = "· handshake 2025-11-25, server: tools tasks.requests.tools.call\n"
@@ -73,8 +74,20 @@ UNMARKED_TASK_RESULT: Final = protocol_rule(
     advice='Put "io.modelcontextprotocol/related-task": {"taskId": …} into the _meta of the result.',
 )
 
-RULES: Final = (TASK_NOT_OFFERED, TASK_GOES_ON, OTHER_TASK, UNMARKED_TASK_RESULT)
+TASK_LOST: Final = protocol_rule(
+    name="task-lost",
+    title="Task lost before its time to live was over",
+    what="A task that had not ended was answered with an error, although its ttl was not over.",
+    why="The result of the call is lost, and the client cannot know whether the work was done.",
+    blame="The answering side: it granted the ttl, and has to know the task for that long.",
+    example=f'{_BEGUN}· 2.0 s later\n→ tasks/get 2 {{"taskId":"t1"}}\n← error 2 -32602 Task not found',
+    clean=f'{_BEGUN}· 61.0 s later\n→ tasks/get 2 {{"taskId":"t1"}}\n← error 2 -32602 Task not found',
+    advice="Keep tasks until their ttl is over, also across processes and restarts, or grant a shorter ttl.",
+)
 
+RULES: Final = (TASK_NOT_OFFERED, TASK_GOES_ON, OTHER_TASK, UNMARKED_TASK_RESULT, TASK_LOST)
+
+_UNKNOWN_TASK: Final = -32602
 _ENDINGS: Final = frozenset({"completed", "failed", "cancelled"})
 _REVISION: Final = "2025-11-25"
 _NAMING: Final = (CallPart.POLL, CallPart.CANCEL)
@@ -87,6 +100,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if call.task is not None:
             yield from _statuses(call, call.task.id)
             yield from _unmarked(call)
+            yield from _lost(call)
 
 
 def _not_offered(facts: CaptureFacts) -> Iterator[Hit]:
@@ -138,6 +152,26 @@ def _statuses(call: Call, task: str) -> Iterator[Hit]:
             return
         elif ended is None and reported.status in _ENDINGS:
             ended, ending = response, reported.status
+
+
+def _lost(call: Call) -> Iterator[Hit]:
+    """Find the first poll that a task is unknown to, though it had not ended and its time to live was not over."""
+    made = call.first.response
+    ttl_ms = getattr(task_facts(made) if made is not None else None, "ttl_ms", None)
+    if made is None or ttl_ms is None:
+        return
+    for exchange in call.exchanges:
+        response = exchange.response
+        if response is None or call.part(exchange) is not CallPart.POLL:
+            continue
+        reported = task_facts(response) if response.kind is Kind.RESULT else None
+        if reported is not None and reported.status in _ENDINGS:
+            return
+        age_ns = exchange.at_ns - made.at_ns
+        if response.kind is Kind.ERROR and member(response.error, "code") == _UNKNOWN_TASK and age_ns < ttl_ms * 1_000_000:
+            what = f"The task of {call_name(call.first)} was unknown {seconds(age_ns)} after it was made; its ttl is {ttl_ms:,} ms."
+            yield hit_in(TASK_LOST, response, exchange.row, what)
+            return
 
 
 def _quoted_text(text: str) -> str:

@@ -35,7 +35,7 @@ SERVER_DIED: Final = transport_rule(
     what="The server's process ended while the client was connected, with calls pending or with a failure.",
     why="Pending calls stay unanswered, and the client has lost its server.",
     blame="The server: it ended by itself, before the client closed anything.",
-    example='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n! KeyError: \'TOKEN\'\n· the server exits 1',
+    example='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n! KeyError: \'name\'\n· the server exits 1',
     clean='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n'
     "· the client closes stdin\n· the server exits 1",
     advice="Run its command in a terminal, and read what it writes to stderr.",
@@ -119,6 +119,15 @@ _launcher_complains = re.compile(
 ).search
 """Python, Node, npx, uvx."""
 
+_names_setting = re.compile(
+    rb"(?i:environment variable|env var|api[ _-]?key|access[ _-]?token|credentials?|(?-i:\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b))"
+    rb".{0,80}(?i:\bnot set\b|missing|required|must be set|not provided|undefined|not found|is empty)"
+    rb"|(?i:missing|requires?|must set|please (?:set|provide)|no)\b.{0,60}"
+    rb"(?i:environment variable|env var|api[ _-]?key|(?-i:\b[A-Z][A-Z0-9]*_(?:KEY|TOKEN|SECRET|URL|ID)\b))"
+    rb"|KeyError: '[A-Z][A-Z0-9_]{2,}'"
+).search
+"""The words in which programs say that a variable or a key is missing."""
+
 EXIT_NS: Final = 1_000_000_000
 """A server that ends within this time after it closed its stdout closed it by ending."""
 
@@ -161,7 +170,11 @@ def _failed(facts: CaptureFacts, at_ns: int, record: Exit, left_alone: list[Exch
     """Say why a server ended: its command names what does not exist, or it died."""
     missing = _missing_program(facts, record)
     if not missing:
-        return hit_on_record(SERVER_DIED, facts, at_ns, record.number, _death(facts, record, left_alone), SERVER)
+        what = _death(facts, record, left_alone)
+        if _lacks_setting(facts):
+            blame = "The configuration of the server: its environment or arguments lack a setting that the server asks for."
+            return hit_on_record(SERVER_DIED, facts, at_ns, record.number, what, CONFIGURATION, blame=blame)
+        return hit_on_record(SERVER_DIED, facts, at_ns, record.number, what, SERVER)
     what = f"The server could not be started: {_command(facts)}it ended with code {record.code} and wrote {missing}."
     return hit_on_record(SERVER_NOT_STARTED, facts, at_ns, record.number, what, CONFIGURATION)
 
@@ -261,6 +274,13 @@ def _missing_program(facts: CaptureFacts, record: Exit) -> str:
         _is_named(argument, line) for argument in _argv(facts) if len(argument) > _FLAG_LETTERS
     )
     return quoted(line, _ERROR_LETTERS) if is_shell or is_launcher else ""
+
+
+def _lacks_setting(facts: CaptureFacts) -> bool:
+    """Return whether a server that never answered wrote last that a setting is missing."""
+    if any(exchange.response is not None for exchange in facts.exchanges):
+        return False
+    return any(_names_setting(line) for line in [error_line(facts.last_lines), *list(facts.last_lines)[-_TAIL:]])
 
 
 def _is_named(argument: str, line: bytes) -> bool:

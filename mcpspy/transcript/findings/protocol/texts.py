@@ -1,0 +1,147 @@
+"""Findings about texts: a tool's failure that is not marked as one, arguments that a server misread, and null for what is absent.
+
+Source: MCP specification, server/tools (errors of tools have `isError: true`) and schema (optional members are left out).
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ....records import SERVER
+from ...mcp.blocks import listed, member
+from ...model import Exchange, Kind
+from ..facts import CaptureFacts
+from ..rule import Hit, Severity, hit_in, protocol_rule
+from ..words import call_name, quoted
+from ..words import listed as joined
+
+_CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"open","arguments":{"path":"Résumé.txt"}}\n'
+_TEXT: Final = '← result 1 {{"content":[{{"type":"text","text":"{}"}}]{}}}'
+_STACK: Final = r"Traceback (most recent call last):\n  File \"a.py\", line 3, in open\nKeyError: 'x'"
+
+_LIST: Final = '→ tools/list 1\n← result 1 {"tools":[{"name":"now","inputSchema":{"type":"object"}'
+
+UNMARKED_FAILURE: Final = protocol_rule(
+    name="unmarked-failure",
+    title="Failure not marked as an error",
+    severity=Severity.NOTE,
+    what="A result without isError is the text of an exception with its stack.",
+    why="The client and the model take the call for a success.",
+    blame="The server: it wrote the exception into a result. A tool that reads logs may do so on purpose.",
+    example=_CALL + _TEXT.format(_STACK, ""),
+    clean=_CALL + _TEXT.format(_STACK, ',"isError":true'),
+    advice="Return isError: true when a tool fails, with a text that tells the model what to do instead of a stack.",
+)
+
+MISREAD_TEXT: Final = protocol_rule(
+    name="misread-text",
+    title="Text decoded with the wrong encoding",
+    what="A response repeats an argument as it looks when its UTF-8 is decoded with another encoding (é becomes Ã©).",
+    why="Names with letters beyond ASCII are not found, or are stored wrongly.",
+    blame="The server: the request is valid UTF-8, and the wrong letters are in its response.",
+    example=_CALL + _TEXT.format("no such file: RÃ©sumÃ©.txt", ""),
+    clean=_CALL + _TEXT.format("no such file: Résumé.txt", ""),
+    advice="Read stdin as UTF-8 (in Python: PYTHONUTF8=1, or sys.stdin.reconfigure(encoding='utf-8')).",
+)
+
+NULL_MEMBER: Final = protocol_rule(
+    name="null-member",
+    title="null instead of an absent member",
+    what="A list has null as the value of an optional member, which the specification leaves out instead.",
+    why="Clients that validate strictly, as the TypeScript SDK's do, reject the whole list.",
+    blame="The server: it wrote the list.",
+    example=f'{_LIST},"outputSchema":null}}],"nextCursor":null}}',
+    clean=f'{_LIST},"annotations":{{"default":null}}}}]}}',
+    advice="Leave out what has no value: model_dump(exclude_none=True) in Python, undefined in JavaScript.",
+)
+
+RULES: Final = (UNMARKED_FAILURE, MISREAD_TEXT, NULL_MEMBER)
+
+_starts_with_exception = re.compile(
+    r"\s*(?:Error executing tool [^:]{1,80}: |Error: )?(?:Traceback \(most recent call last\):|[\w.$]*(?:Error|Exception)\b)"
+).match
+_has_stack = re.compile(r'\n\s+File "[^"\n]+", line \d+|\n\s+at \S.{0,300}:\d+').search
+_STACKS: Final = (b"Traceback (most", b"\\n    at ", b"\\n\\tat ")
+"""The beginning of a stack in JSON."""
+
+_MAX_BYTES: Final = 100_000
+_MAX_LETTERS: Final = 200
+_ENCODINGS: Final = ("cp1252", "latin-1")
+
+_LISTS: Final = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}
+_OPTIONAL: Final = (
+    "title", "description", "outputSchema", "annotations", "icons", "execution", "arguments", "mimeType", "size", "_meta",
+)  # fmt: skip
+_MAX_NAMES: Final = 5
+
+
+def find(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find unmarked failures and misread arguments in calls, and null in lists."""
+    for call in facts.calls:
+        response = call.response
+        if response is None or len(response.raw) > _MAX_BYTES or len(call.request.raw) > _MAX_BYTES:
+            continue
+        if response.kind is Kind.RESULT and not response.is_error and any(sign in response.raw for sign in _STACKS):
+            yield from _unmarked(call)
+        if not call.request.raw.isascii() or b"\\u" in call.request.raw:
+            yield from _misread(call)
+    for listing in facts.listings:
+        if listing.method in _LISTS and listing.response is not None and b"null" in listing.response.raw:
+            yield from _nulls(listing)
+
+
+def _unmarked(call: Exchange) -> Iterator[Hit]:
+    assert call.response is not None
+    blocks = listed(call.response.result, "content")
+    text = blocks[0].get("text") if blocks else None
+    if isinstance(text, str) and _starts_with_exception(text) and _has_stack(text):
+        line = quoted(text.strip().splitlines()[0].encode("utf-8", "replace"))
+        what = f"The result of {call_name(call)} is the text of an exception, and is not marked with isError: {line}."
+        yield hit_in(UNMARKED_FAILURE, call.response, call.row, what, group=call.target or "")
+
+
+def _misread(call: Exchange) -> Iterator[Hit]:
+    assert call.response is not None
+    response = repr(call.response.body)
+    for text in _strings(member(call.request.params, "arguments")):
+        for wrong in _misreadings(text):
+            if wrong in response and text not in response:
+                as_read, as_sent = (quoted(words.encode("utf-8", "replace")) for words in (wrong, text))
+                what = f"{call_name(call)} was called with {as_sent}, and its response says {as_read}."
+                yield hit_in(MISREAD_TEXT, call.response, call.row, what, culprit=SERVER, group=call.target or "")
+                return
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Yield the strings of a JSON value that have letters beyond ASCII."""
+    if isinstance(value, str):
+        if not value.isascii() and len(value) <= _MAX_LETTERS:
+            yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)
+
+
+def _misreadings(text: str) -> Iterator[str]:
+    """Yield what a text becomes if its UTF-8 is decoded with another encoding."""
+    for encoding in _ENCODINGS:
+        try:
+            yield text.encode("utf-8").decode(encoding)
+        except UnicodeError:
+            continue
+
+
+def _nulls(listing: Exchange) -> Iterator[Hit]:
+    assert listing.response is not None
+    result = listing.response.result
+    names = ["nextCursor"] if isinstance(result, dict) and "nextCursor" in result and result["nextCursor"] is None else []
+    items = listed(result, _LISTS[listing.method])
+    names += [name for name in _OPTIONAL if any(name in item and item[name] is None for item in items)]
+    if names:
+        what = f"The result of {listing.method} has null for {joined(names, _MAX_NAMES)}."
+        yield hit_in(NULL_MEMBER, listing.response, listing.row, what, group=listing.method)
