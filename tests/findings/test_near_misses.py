@@ -35,6 +35,9 @@ PAGES = "→ tools/list 1\n" + PAGE % (1, "a", "2") + NEXT % (2, "2") + PAGE % (
 LISTENING = "→ GET /events\n  Accept: text/event-stream\n← 200 OK\n  Content-Type: text/event-stream\n"
 
 WELL = {
+    "a session that refuses a method with 404, as servers of later revisions do": (
+        f"{SESSION}→ POST /mcp\n  tools/peek 1\n← 404 Not Found\n  error 1 -32601 Method not found\n{TOOLS.replace('1', '2')}"
+    ),
     "a call of a tool that only reads, sent again": (
         '· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[{"name":"a","inputSchema":{"type":"object"},'
         '"annotations":{"readOnlyHint":true}}]}\n→ tools/call 2 {"name":"a"}\n· 2.0 s later\n→ tools/call 3 {"name":"a"}\n'

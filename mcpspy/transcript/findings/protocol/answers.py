@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import SERVER
-from ...model import HTTP_ERRORS, Kind, Message
+from ...model import HTTP_ERRORS, Exchange, Kind, Message
 from ..facts import CaptureFacts
 from ..misdeliveries import Misdelivery
 from ..rule import Hit, Severity, hit_in, protocol_rule, trust_rule
@@ -126,11 +126,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     for exchange in facts.cancelled:
         cancelled = exchange.cancelled
         if cancelled is not None and cancelled.correlation_key not in (None, exchange.request.id):
-            what = f"A cancellation names the request {cancelled.correlation_key}, whose id is {exchange.request.id}."
-            advice = 'Repeat the id with its type: to the other side 1 and "1" are two requests, and this one goes on.'
-            yield hit_in(
-                ID_TYPE_MISMATCH, cancelled, exchange.row, what, culprit=cancelled.sender, advice=advice, group="cancelled"
-            )
+            yield _respelled_cancellation(exchange, cancelled)
     misdelivered = facts.misdelivered.rows
     for misdelivery in facts.misdelivered.responses:
         yield _misdelivered(facts, misdelivery)
@@ -169,6 +165,15 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     for exchange, message in facts.by_order:
         what = f"A result has no id; only {call_name(exchange)} was waiting, so it is shown as its answer."
         yield hit_in(UNPAIRED_RESPONSE, message, exchange.row, what, group="no id")
+
+
+def _respelled_cancellation(exchange: Exchange, cancelled: Message) -> Hit:
+    what = f"A cancellation names the request {cancelled.correlation_key}, whose id is {exchange.request.id}."
+    blame = f"The {cancelled.sender}: both messages are its own."
+    advice = 'Repeat the id with its type: to the other side 1 and "1" are two requests, and this one goes on.'
+    return hit_in(
+        ID_TYPE_MISMATCH, cancelled, exchange.row, what, culprit=cancelled.sender, blame=blame, advice=advice, group="cancelled"
+    )
 
 
 def _misdelivered(facts: CaptureFacts, misdelivery: Misdelivery) -> Hit:

@@ -18,9 +18,8 @@ from ..hits import hit_on_stream
 from ..rule import Hit, HitDetails, Rule, Severity, transport_rule
 from ..words import call_name, quoted, seconds
 from .redirects import lossy_redirects
-from .sessions import asks_for_stream, given_out_ns, lacks_session
+from .sessions import GATEWAY, asks_for_stream, given_out_ns, lacks_session
 
-GATEWAY: Final = "gateway"
 """The culprit where something between client and server refused a request: a reverse proxy, a load balancer, a CDN."""
 
 _CLEAN_POST: Final = (

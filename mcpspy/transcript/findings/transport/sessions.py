@@ -17,6 +17,7 @@ from ...model import Exchange
 from ..facts import CaptureFacts
 from ..hits import hit_on_stream
 from ..rule import Hit, HitDetails, Rule, Severity, protocol_rule, transport_rule
+from ..words import seconds
 from .browsers import hides_session
 from .server_exits import PATIENCE_NS
 
@@ -55,6 +56,22 @@ SESSION_MISSING: Final = transport_rule(
     advice="Keep the Mcp-Session-Id from the response to initialize, and send it with every request.",
 )
 
+SPLIT_SESSION: Final = transport_rule(
+    name="split-session",
+    title="Session known and unknown by turns",
+    severity=Severity.ERROR,
+    what="A session is answered with 404, and afterwards served again.",
+    why="Requests reach several instances of the server, and only the one that made the session knows it: calls fail at random.",
+    blame="The gateway, or how it is configured: a server that had forgotten the session could not serve it again.",
+    example=(f"· HTTP\n· handshake 2025-11-25, server: tools\n→ POST /mcp\n  tools/list 2\n← 404 Not Found\n{_TOOLS}"),
+    clean=(
+        f"· HTTP\n· handshake 2025-11-25, server: tools\n{_TOOLS}\n→ POST /mcp\n  tools/list 2\n← 404 Not Found\n"
+        "· session none\n· handshake 2025-11-25 again as 77aa, server: tools\n→ POST /mcp\n  tools/list 3\n"
+        '← 200 OK\n  result 3 {"tools":[]}'
+    ),
+    advice="Route by Mcp-Session-Id (sticky sessions), let the instances share their sessions, or run one instance.",
+)
+
 SECOND_STREAM: Final = transport_rule(
     name="second-stream",
     title="Second GET stream refused",
@@ -86,7 +103,9 @@ MODERN_SESSION: Final = protocol_rule(
     advice="Keep no state between requests; put what a later one needs into requestState or into arguments.",
 )
 
-RULES: Final = (SESSION_UNKNOWN, SESSION_MISSING, SECOND_STREAM, MODERN_SESSION)
+RULES: Final = (SESSION_UNKNOWN, SESSION_MISSING, SPLIT_SESSION, SECOND_STREAM, MODERN_SESSION)
+
+GATEWAY: Final = "gateway"
 
 _BAD_REQUEST: Final = 400
 _NOT_FOUND: Final = 404
@@ -104,6 +123,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     refused: dict[str, list[Transaction]] = {}
     streams: dict[str, Transaction] = {}
     ended: set[str] = set()
+    split: list[tuple[str, Transaction, Transaction]] = []
     for transaction in transactions.values():
         session = transaction.scope.session if transaction.scope.kind is ScopeKind.SESSION else ""
         exchange = facts.first_exchanges.get(transaction.number)
@@ -124,14 +144,23 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         elif transaction.status == _NOT_FOUND and session not in ended:
             refused.setdefault(session, []).append(transaction)
         elif 0 < transaction.status < _BAD_REQUEST:
-            refused.pop(session, None)
+            split += [(session, request, transaction) for request in refused.pop(session, []) if _denies_session(request)][:1]
         if transaction.method == "GET":
             yield from _second_stream(facts, transaction, streams.get(session))
             if transaction.is_stream:
                 streams[session] = transaction
-    for session, requests in refused.items():
+    for session, unknown, known in split:
+        after = seconds(known.at_ns - unknown.at_ns)
+        what = f"The session {session[:20]} was answered with 404, and served again {after} later."
+        yield _hit(SPLIT_SESSION, facts, unknown, what, GATEWAY, group="split")
+    for session, requests in {} if split else refused.items():
         if initialized_ns <= requests[0].at_ns:
             yield _unknown_session(facts, session, requests)
+
+
+def _denies_session(transaction: Transaction) -> bool:
+    """Return whether a 404 is about the session, and not about a method or a path."""
+    return transaction.method == "POST" and (not transaction.refusal or b"session" in transaction.refusal.lower())
 
 
 def _unknown_session(facts: CaptureFacts, session: str, refused: list[Transaction]) -> Hit:
