@@ -13,7 +13,7 @@ _MODULES = {
         "Close", "Damage", "End", "Exit", "Frame", "Gap", "Header", "Note", "Open", "Partial", "Record", "Spawn", "Stall", "Unknown",
     ),
     "transcript.calls.call": ("Call", "CallPart", "Task"),
-    "transcript.exchange": ("Exchange", "UnpairedMessage"),
+    "transcript.exchange": ("Exchange", "ForwardedCall", "UnpairedMessage"),
     "transcript.findings.rule": ("Finding", "Severity"),
     "transcript.http.head": ("Head",),
     "transcript.http.transaction": ("Anomaly", "Scope", "ScopeKind", "Stream", "Transaction"),
@@ -29,7 +29,7 @@ _PUBLIC = {name: f"{__name__}.{module}" for module, names in _MODULES.items() fo
 
 __all__ = [
     "Anomaly", "Answer", "Call", "CallPart", "CaptureError", "CaptureInfo", "ChannelEvent", "Close", "Damage", "End", "Era",
-    "Exchange", "Exit", "Finding", "Frame", "Gap", "Head", "Header", "Kind", "Lane", "Log", "McpspyError", "Message",
+    "Exchange", "Exit", "Finding", "ForwardedCall", "Frame", "Gap", "Head", "Header", "Kind", "Lane", "Log", "McpspyError", "Message",
     "ModelCall", "Note", "Numbered", "Open", "Outcome", "Partial", "Prompt", "Record", "Row", "Scope", "ScopeKind",
     "Severity", "Spawn", "Stall", "Stream", "Task", "ToolOffer", "ToolReturn", "ToolUse", "Transaction", "Transcript", "Turn",
     "Unknown", "UnpairedMessage", "Usage", "__version__", "open", "read", "transcribe",
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .errors import CaptureError, McpspyError
     from .records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall, Unknown
     from .transcript.calls.call import Call, CallPart, Task
-    from .transcript.exchange import Exchange, UnpairedMessage
+    from .transcript.exchange import Exchange, ForwardedCall, UnpairedMessage
     from .transcript.findings.rule import Finding, Severity
     from .transcript.http.head import Head
     from .transcript.http.transaction import Anomaly, Scope, ScopeKind, Stream, Transaction

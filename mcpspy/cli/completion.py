@@ -78,7 +78,7 @@ def paths(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list
 
 
 OFFERS: dict[str, Any] = {
-    "what": whats, "before": whats, "after": whats, "capture": whats,
+    "what": whats, "whats": whats, "capture": whats,
     "--filter": filters, "--only": filters,
     "--select": rules, "--explain": rules,
     "--capture": paths, "--output": paths, "--repair": paths, "--baseline": paths,

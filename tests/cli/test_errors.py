@@ -20,7 +20,7 @@ NEXT = {
     "show time.mcpspy:7..2": "as :7 or :7..20",
     "show time.mcpspy:x": "rows are named by their numbers, as :7 or :7..20",
     "show .": "name a capture in it",
-    "show time.mcpspy:1 git.mcpspy": "name that one alone",
+    "show time.mcpspy:1 git.mcpspy": "name them once, after the last capture",
     "show -f time.mcpspy:3": "select rows with -F",
     "show --raw --json time.mcpspy": "leave one out",
     "show --http --raw time.mcpspy": "use --http --json",

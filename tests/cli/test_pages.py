@@ -39,7 +39,9 @@ ENDLESS = re.compile(r"-f\b|^proxy|--listen|^web")
 ELSEWHERE = re.compile(r"https://|uvx |tests/peers/")
 """Servers of somebody else, and programs that other tests start."""
 TRIED = [command for command in ALL if command not in SHOWN and not ENDLESS.search(command) and not ELSEWHERE.search(command)]
-NAMED = ("weather.mcpspy", "session.mcpspy", "tickets.mcpspy", "tests/session.mcpspy")
+NAMED = (
+    "weather.mcpspy", "session.mcpspy", "tickets.mcpspy", "tests/session.mcpspy", "cursor.mcpspy", "claude.mcpspy", "codex.mcpspy",
+)  # fmt: skip
 """What pages call captures."""
 
 

@@ -75,5 +75,5 @@ def test_without_the_library_it_is_said_what_to_install(coding: str, url: str, t
         shown.append(done.stdout)
     timeline, wire = shown
     assert f"compressed with {coding}: pip install 'mcpspy[encodings]'" in timeline
-    assert "⚑" not in timeline
+    assert "\n⚑" not in timeline
     assert f"of {coding}: pip install 'mcpspy[encodings]'" in wire

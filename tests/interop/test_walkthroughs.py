@@ -166,8 +166,9 @@ def test_without_an_endpoint_the_one_open_stream_is_the_session(tmp_path: Path) 
     assert answered(made) == [("initialize", "ok"), ("prompts/list", "ok"), ("prompts/get", "ok")]
 
 
-def test_without_an_endpoint_nothing_is_found_in_a_session_of_one_client(tmp_path: Path) -> None:
-    assert [finding["what"] for finding in checked(recorded_talk(review, tmp_path)) if finding["severity"] != "note"] == []
+def test_a_stream_that_announces_no_endpoint_is_all_that_is_found_in_a_session_of_one_client(tmp_path: Path) -> None:
+    found = [finding["rule"] for finding in checked(recorded_talk(review, tmp_path)) if finding["severity"] != "note"]
+    assert found == ["missing-endpoint"]
 
 
 def test_a_prompt_is_shown_with_what_it_was_asked_and_who_says_what(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ MODEL, SERVER = (str(CAPTURES / f"agent-{name}.mcpspy") for name in ("model", "w
 
 def test_both_legs_are_one_timeline() -> None:
     text = run("show", SERVER, MODEL).stdout
-    assert text.startswith("✓ 3 calls")
+    assert text.startswith("✗ 3 calls")
     assert [text.count(words) for words in ("→ chat.completions gpt-4o-mini", "→ tools/call get_weather")] == [2, 1]
 
 
