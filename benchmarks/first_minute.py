@@ -129,7 +129,7 @@ def first_minute(folder: Path) -> dict[str, object]:
             installed = time.monotonic()
             entered, choices = ["~/mcpspy/bin/mcpspy wrap", "~/mcpspy/bin/mcpspy proxy --all"], 0
             desk.type(entered[0])
-            desk.wait_for(r"\[Y/n\]")
+            desk.wait_for(r"\[all, some, none\]")
             choices += 1
             desk.type("")
             desk.wait_for(PROMPT)
