@@ -97,8 +97,10 @@ def line_template(message: Message, exchange: Exchange | None, *, listeners: Con
 def spelled(live: str, placeholder: Placeholder) -> str:
     """Spell a live id key as the recorded server spelled the recorded one: for 2 perhaps "2" or 2.0."""
     recorded, requested = placeholder.recorded_bytes, placeholder.requested
-    if requested is None or id_key(recorded) == requested or id_key(recorded) not in spellings(requested):
+    if requested is None or id_key(recorded) == requested:
         return live
+    if id_key(recorded) not in spellings(requested):
+        return recorded.decode("utf-8", "replace")  # another id, or null: nobody asked with it
     text = live[1:-1] if live[:1] == '"' else live
     if not spellings(live):
         return live

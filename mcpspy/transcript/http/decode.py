@@ -127,18 +127,31 @@ class CompressedEventDecoder:
         return []
 
     def close(self) -> list[Unit]:
-        """Return all events at once, each with the time of the last byte."""
+        """Return all events at once."""
         if not self._held:
             return []
         whole, self._held = join_parts(self._held), []
-        events = SseEvents()
         try:
-            data = _read(whole.data, self._encoding)
+            frames = decompressed_events(whole, self._encoding)
         except MissingDecoderError as error:
             return [Unit(whole, [sealed(whole.data, error)], damaged=self.damaged)]
         anomaly = "" if self.damaged or is_encoded(whole, self._encoding) else "not-encoded"
-        parsed = [parse(raw, is_first=at == 0) for at, raw in enumerate((*events.feed(data), *events.close()))]
-        return [Unit(whole, event_pieces(event), event, self.damaged, anomaly) for event in parsed]
+        parsed = [(frame, parse(frame.data, is_first=at == 0)) for at, frame in enumerate(frames)]
+        return [Unit(frame, event_pieces(event), event, self.damaged, anomaly) for frame, event in parsed]
+
+
+def decompressed_events(whole: Frame, encoding: str) -> list[Frame]:
+    """Cut a stream that was compressed as a whole into frames of events. Raises: MissingDecoderError: if a library is missing.
+
+    Each has the number of the record, and a time one nanosecond after that of the event before it, so that they stay in order.
+    """
+    events = SseEvents()
+    data = _read(whole.data, encoding)
+    at_ns = whole.at_ns
+    return [
+        Frame(whole.stream, at_ns + index, whole.first_ns, event, number=whole.number)
+        for index, event in enumerate((*events.feed(data), *events.close()))
+    ]
 
 
 StreamDecoder: TypeAlias = BodyDecoder | EventDecoder | CompressedEventDecoder

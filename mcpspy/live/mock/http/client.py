@@ -34,9 +34,6 @@ MAX_KEPT: Final = 1_000
 MAX_KEPT_BYTES: Final = 8 << 20
 """How much is held for a client that opens no stream or does not read it, and how much can be resumed; the oldest is dropped."""
 
-_STREAM: Final = (("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache, no-transform"))
-_JSON: Final = (("Content-Type", "application/json"),)
-
 
 class MockContext(Protocol):
     """The mock that plays to all clients."""
@@ -151,7 +148,7 @@ class LiveClient:
         """Begin the server stream on this response."""
         response.on_left = self._on_server_stream_left
         response.on_drained = self._on_drained
-        begin_stream(response, [*self._mock.routing.server_stream_fields, *self.fields], events)
+        self._begin_stream(response, events)
         self.server_stream.open(response)
 
     def resume(self, after: str, response: Response) -> bool:
@@ -168,13 +165,17 @@ class LiveClient:
             stream.clear()  # what it holds is among these events
             self.open_server_stream(response, events)
             return True
-        begin_stream(response, [*self._mock.routing.server_stream_fields, *self.fields], events)
+        self._begin_stream(response, events)
         if not stream.waiting:
             response.end()
             return True
         stream.response = response
         response.on_left = lambda: self._on_left(stream)
         return True
+
+    def _begin_stream(self, response: Response, events: Sequence[bytes]) -> None:
+        """Write the head of a stream that a GET opens, with its first events."""
+        response.begin(200, [*self._mock.routing.server_stream_fields, *self.fields], events)
 
     def close(self) -> None:
         """End the session and its streams."""
@@ -279,7 +280,7 @@ class LiveClient:
     def _begin(self, post: PostResponse, sends: list[ScheduledSend], *, is_batch: bool) -> None:
         shape = self._mock.routing.shape([send for send in sends if self._responses.get(send.state) is post])
         if is_batch:
-            shape = shape._replace(status=200, is_stream=True)
+            shape = shape.as_stream()._replace(status=200)
         events: list[bytes] = []
         if shape.is_stream and self._style.primes and self.is_primed and not self.is_modern:
             id = self._sent.next_id()
@@ -356,7 +357,7 @@ def _kind(data: bytes) -> type[bytes]:
 
 def write_answer(response: Response, answer: HttpAnswer, fields: Sequence[tuple[str, str]] = ()) -> None:
     """Write an answer that HTTP alone decides."""
-    response.whole(answer.status, merged_fields((), [*answer.fields, *fields]), answer.body, reason=answer.reason)
+    response.whole(answer.status, [*answer.fields, *fields], answer.body, reason=answer.reason)
 
 
 class PostResponse:
@@ -385,7 +386,7 @@ class PostResponse:
         """Set how to answer; a stream begins at once, as from a server that does not know how long it will take."""
         self._shape = shape
         if shape.is_stream and self.response is not None:
-            begin_stream(self.response, [*shape.fields, *self._fields], events, status=shape.status)
+            self.response.begin(shape.status, [*shape.fields, *self._fields], events)
 
     def send(self, event: bytes) -> bool:
         """Send an event that is no answer. Returns False if nobody reads it."""
@@ -404,9 +405,8 @@ class PostResponse:
         if response is None:
             return False
         if not response.has_begun and not self._is_batch:
-            fields = merged_fields(_JSON, [*self._shape.fields, *self._fields])
             self.response = None
-            response.whole(self._shape.status, fields, body)
+            response.whole(self._shape.status, [*self._shape.fields, *self._fields], body)
             return True
         if not response.has_begun:
             self._begin_late(response)
@@ -424,7 +424,8 @@ class PostResponse:
             response.end()
 
     def _begin_late(self, response: Response) -> None:
-        begin_stream(response, [*self._shape.fields, *self._fields], status=self._shape.status)
+        self._shape = self._shape.as_stream()
+        response.begin(self._shape.status, [*self._shape.fields, *self._fields])
 
 
 class ServerStream:
@@ -508,14 +509,3 @@ class SentEvents:
             return None
         stream = events[at][0]
         return stream, [event for other, _, event in events[at + 1 :] if other is stream]
-
-
-def begin_stream(response: Response, fields: Fields, events: Sequence[bytes] = (), *, status: int = 200) -> None:
-    """Write the head of a stream of events, with the first ones."""
-    response.begin(status, merged_fields(_STREAM, fields), events)
-
-
-def merged_fields(usual: Sequence[tuple[str, str]], fields: Fields) -> Fields:
-    """Return `fields`, after the usual ones that they do not replace."""
-    names = {name.lower() for name, _ in fields}
-    return [*((name, value) for name, value in usual if name.lower() not in names), *fields]

@@ -43,13 +43,26 @@ class HttpAnswer(NamedTuple):
     ends_session: bool = False
 
 
+JSON_FIELDS: Final[Fields] = (("Content-Type", "application/json"),)
+STREAM_FIELDS: Final[Fields] = (("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache, no-transform"))
+"""The fields of a response that nobody recorded."""
+
+
 class AnswerShape(NamedTuple):
-    """The form in which an answer goes out: as a stream of events or as JSON, and with which fields besides those of its body."""
+    """The form in which an answer goes out: as a stream of events or as a body, and with which fields.
+
+    `requests` is the number of requests that the recorded response answered together.
+    """
 
     status: int = 200
     is_stream: bool = False
-    fields: Fields = ()
+    fields: Fields = JSON_FIELDS
     ends_session: bool = False
+    requests: int = 1
+
+    def as_stream(self) -> AnswerShape:
+        """Return the form for a stream of events, whose type is not that of a recorded body."""
+        return self if self.is_stream else self._replace(is_stream=True, fields=_of_stream(self.fields))
 
 
 class EventStyle(NamedTuple):
@@ -83,6 +96,6 @@ def playable_fields(head: Head) -> Fields:
     )
 
 
-def without_type(fields: Fields) -> Fields:
-    """Leave out the content type, for a body that is made anew."""
-    return tuple(field for field in fields if field[0].lower() != "content-type")
+def _of_stream(fields: Fields) -> Fields:
+    names = {name.lower() for name, _ in STREAM_FIELDS}
+    return (*STREAM_FIELDS, *(field for field in fields if field[0].lower() not in names))

@@ -1,20 +1,23 @@
 """Recorded events of HTTP streams: those that carry no message, and the bytes around the messages of the others.
 
-Needs a transcript that keeps frames. Events of streams that were compressed as a whole are not known by their bytes.
+Needs a transcript that keeps frames.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from ....records import SERVER, Frame
 from ....transcript.decoder import join_parts, message_of
 from ....transcript.http.assemble import ENDPOINT
-from ....transcript.http.decode import event_pieces
+from ....transcript.http.decode import decompressed_events, event_pieces
+from ....transcript.http.head import EVENT_STREAM
 from ....transcript.http.transaction import ScopeKind, Stream
 from ....transcript.model import HTTP_REDIRECTS, CaptureInfo, Message, Transcript, UnpairedMessage
+from ....wire.encodings import MissingDecoderError
 from ....wire.jsonrpc import malformed
 from ....wire.sse import parse, with_data
 from .answer import Transport
@@ -22,7 +25,7 @@ from .answer import Transport
 BARE_EVENT: Final = "an event without a message"
 """The reason of a message made of such an event: its bytes are the whole event."""
 
-_id_line = re.compile(rb"^id:[^\r\n]*", re.MULTILINE).sub
+_id_value = re.compile(rb"^(id: ?)[^\r\n]*", re.MULTILINE).sub
 
 
 def bare_events(capture: CaptureInfo) -> Iterator[UnpairedMessage]:
@@ -33,9 +36,9 @@ def bare_events(capture: CaptureInfo) -> Iterator[UnpairedMessage]:
     info = CaptureInfo(capture.index, shift_ns=capture.shift_ns)
     for transaction in capture.transactions.values():
         response = transaction.response
-        if response is None or response.injected or response.opened.framing != "sse" or transaction.status >= HTTP_REDIRECTS:
+        if response is None or response.injected or transaction.status >= HTTP_REDIRECTS:
             continue
-        for at, frame in enumerate(_whole_frames(response)):
+        for at, frame in enumerate(event_frames(response)):
             event = parse(frame.data, is_first=at == 0)
             is_position = event.id is not None and not event.data
             is_known = frame.number in transaction.redelivered or event.type == ENDPOINT or bool(event_pieces(event))
@@ -51,8 +54,8 @@ class RecordedEvents:
     def __init__(self, transcript: Transcript, transport: Transport) -> None:
         self._captures = transcript.captures
         self._is_sse = transport == "sse"
-        self._frames: dict[tuple[int, int], dict[int, bytes]] = {}
-        """By capture and stream: the events by the numbers of their records. Read when the first is needed."""
+        self._frames: dict[tuple[int, int], dict[tuple[int, int], bytes]] = {}
+        """By capture and stream: the events by the numbers of their records and their times. Read when the first is needed."""
 
     def event(self, recorded: Message, data: bytes, id: str | None) -> bytes | None:
         """Return the recorded event with other data, and with this id if it had one; None if it is not known."""
@@ -63,26 +66,33 @@ class RecordedEvents:
             event = frame if recorded.reason == BARE_EVENT else with_data(frame, data)
         except ValueError:
             return None
-        return event if id is None else _id_line(b"id: " + id.encode(), event, 1)
+        return event if id is None else _id_value(rb"\g<1>" + id.encode(), event, 1)
 
     def _frame(self, recorded: Message) -> bytes | None:
-        transaction = self._captures[recorded.capture].transaction_of(recorded.stream)
+        capture = self._captures[recorded.capture]
+        transaction = capture.transaction_of(recorded.stream)
         if transaction is None or (transaction.scope.kind is ScopeKind.STREAM) != self._is_sse:
             return None
         response = transaction.response
-        if response is None or response.opened.stream != recorded.stream or response.opened.framing != "sse":
+        if response is None or response.opened.stream != recorded.stream:
             return None
         key = recorded.capture, recorded.stream
         if key not in self._frames:
-            self._frames[key] = {frame.number: frame.data for frame in _whole_frames(response)}
-        return self._frames[key].get(recorded.number)
+            self._frames[key] = {(frame.number, frame.at_ns): frame.data for frame in event_frames(response)}
+        return self._frames[key].get((recorded.number, recorded.at_ns - capture.shift_ns))
 
 
-def _whole_frames(stream: Stream) -> Iterator[Frame]:
-    """Yield the frames of a stream, those in parts as one."""
+def event_frames(stream: Stream) -> Iterator[Frame]:
+    """Yield the events of a stream as frames, those in parts as one; nothing for a body that is no stream of events."""
+    is_compressed = stream.opened.framing != "sse"
+    if is_compressed and stream.head.media_type != EVENT_STREAM:
+        return
     held: list[Frame] = []
     for frame in stream.kept:
         held.append(frame)
-        if not frame.part:
+        if not frame.part and not is_compressed:
             yield join_parts(held)
             held = []
+    if is_compressed and held:
+        with suppress(MissingDecoderError):
+            yield from decompressed_events(join_parts(held), stream.head.get("content-encoding"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Final
 
-from ....records import CLIENT
+from ....records import CLIENT, SERVER
 from ....transcript.http.head import EVENT_STREAM, SESSION, Head, read_head
 from ....transcript.http.transaction import ScopeKind, Stream, Transaction
 from ....transcript.message import Message
@@ -14,6 +15,9 @@ from ..content import params_value
 from ..match_key import MatchRules, match_key
 from ..replies import is_served
 from .answer import HttpAnswer, playable_fields
+
+ANSWERED_ELSEWHERE: Final = (202, 204)
+"""Statuses without an answer: it comes on another stream."""
 
 
 class RecordedTransaction:
@@ -46,9 +50,9 @@ class RecordedTransaction:
 
     @property
     def answer(self) -> HttpAnswer:
-        """The response as the client got it; that of a stream without a body."""
+        """The response as the client got it."""
         head, response = self.head, self.transaction.response
-        body = b"" if response is None or head.media_type == EVENT_STREAM else whole_body(response, head, as_forwarded=True)
+        body = b"" if response is None else whole_body(response, head, as_forwarded=True)
         return HttpAnswer(self.status, head.reason, playable_fields(head), body or b"")
 
     @property
@@ -86,6 +90,19 @@ class RecordedTransaction:
     def is_refused_by_http(self) -> bool:
         """True if HTTP refused it, and no JSON-RPC message in the response says which request is meant."""
         return self.status >= HTTP_REDIRECTS and not any(map(is_served, self.exchanges))
+
+    @property
+    def is_answered_by_http(self) -> bool:
+        """True if HTTP refused it, or the server answered with a whole body in which no message answers, as with a page."""
+        return self.is_refused_by_http or self._is_without_answer
+
+    @property
+    def _is_without_answer(self) -> bool:
+        transaction, close = self.transaction, None if self.transaction.response is None else self.transaction.response.close
+        is_over = close is not None and (close.by, close.how) == (SERVER, "eof")
+        is_mute = not self.is_stream or not transaction.response_messages
+        is_due = bool(self.exchanges) and self.status not in ANSWERED_ELSEWHERE and not self.is_of_sse
+        return is_over and is_mute and is_due and all(exchange.response is None for exchange in self.exchanges) and self.is_kept
 
     @property
     def is_of_unknown_session(self) -> bool:

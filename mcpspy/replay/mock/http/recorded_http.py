@@ -22,8 +22,9 @@ from ....transcript.model import HTTP_REDIRECTS, Exchange, Kind, Transcript
 from ....wire.sse import SseEvent, parse
 from ...compare.ignore import Ignore
 from ..match_key import MatchRules, RequestRules, Strictness
-from .answer import AnswerShape, EventStyle, HttpAnswer, HttpRequest, MockAddress, Transport, playable_fields, without_type
-from .exchanges import RecordedTransaction, http_match_key, path_of, recorded_transactions
+from .answer import JSON_FIELDS, AnswerShape, EventStyle, HttpAnswer, HttpRequest, MockAddress, Transport, playable_fields
+from .events import event_frames
+from .exchanges import ANSWERED_ELSEWHERE, RecordedTransaction, http_match_key, path_of, recorded_transactions
 
 RefusalKey: TypeAlias = tuple[str, str, str]
 """HTTP method, recorded path, and the match key of the message; of a static response its query, or nothing for any query."""
@@ -46,7 +47,7 @@ def status_of_error(code: int, era: Era | None) -> int:
 
 def _error(status: int, reason: str, code: int, message: str) -> HttpAnswer:
     body = {"jsonrpc": "2.0", "error": {"code": code, "message": message}, "id": None}
-    return HttpAnswer(status, reason, (("Content-Type", "application/json"),), json.dumps(body).encode())
+    return HttpAnswer(status, reason, JSON_FIELDS, json.dumps(body).encode())
 
 
 ACCEPTED: Final = {"streamable": HttpAnswer(202, "Accepted"), "sse": HttpAnswer(202, "Accepted", body=b"Accepted")}
@@ -57,7 +58,6 @@ MISSING_SESSION: Final = _error(400, "Bad Request", -32000, "Bad Request: Missin
 """Answers where nothing was recorded: those of both official SDKs."""
 
 _USUAL: Final = AnswerShape()
-_ANSWERED_ELSEWHERE: Final = (202, 204)
 
 
 class HttpFacts:
@@ -110,8 +110,9 @@ class HttpFacts:
         """Return the form in which the answer to the exchange of this row went out, or would have gone."""
         shape = self._shapes.get(row, _USUAL)
         if isinstance(shape, RecordedTransaction):
-            fields = without_type(playable_fields(shape.head))
-            shape = self._shapes[row] = AnswerShape(shape.status, shape.is_stream, fields, shape.is_of_unknown_session)
+            fields, requests = playable_fields(shape.head), len(shape.exchanges)
+            shape = AnswerShape(shape.status, shape.is_stream, fields, shape.is_of_unknown_session, requests)
+            self._shapes[row] = shape
         return shape
 
     def challenge(self, key: RefusalKey) -> HttpAnswer | None:
@@ -265,13 +266,13 @@ def _recorded_challenges(transactions: Sequence[RecordedTransaction], rules: Mat
 def _recorded_refusals(
     transactions: Sequence[RecordedTransaction], rules: MatchRules
 ) -> dict[RefusalKey, list[HttpAnswer | None]]:
-    """Return, by key, the answers to equal POSTs in order, None for each that was let through. Keys never refused are left out."""
+    """Return, by key, what HTTP alone answered to equal POSTs, in order; None where a message did. Keys without any are left out."""
     answers: defaultdict[RefusalKey, list[HttpAnswer | None]] = defaultdict(list)
-    refused_methods = {_method(transaction) for transaction in transactions if transaction.is_refused_by_http}
+    refused_methods = {_method(transaction) for transaction in transactions if transaction.is_answered_by_http}
     for post in transactions:
         if post.method != "POST" or not post.messages or post.is_challenged or _method(post) not in refused_methods:
             continue
-        answer = post.answer if post.is_refused_by_http else None
+        answer = post.answer if post.is_answered_by_http else None
         if answer is not None and post.is_of_unknown_session:
             answer = answer._replace(ends_session=True)
         answers[_key(post, rules)].append(answer)
@@ -309,7 +310,7 @@ def _shapes(exchanges: Iterable[Exchange], own: Iterable[RecordedTransaction]) -
         if exchange.response is not None and exchange.response.kind is Kind.ERROR
     }
     for transaction in own:
-        if transaction.status and transaction.status not in _ANSWERED_ELSEWHERE and not transaction.is_refused_by_http:
+        if transaction.status and transaction.status not in ANSWERED_ELSEWHERE and not transaction.is_refused_by_http:
             shapes.update((exchange.row, transaction) for exchange in transaction.exchanges)
     return shapes
 
@@ -325,7 +326,7 @@ def _announced(transactions: Iterable[RecordedTransaction]) -> bytes:
     for transaction in transactions:
         if not transaction.is_of_sse or transaction.transaction.response is None:
             continue
-        for frame in transaction.transaction.response.kept:
+        for frame in event_frames(transaction.transaction.response):
             event = parse(frame.data if frame.forwarded is None else frame.forwarded, is_first=True)
             if event.type == "endpoint" and event.data:
                 return event.data
@@ -348,13 +349,11 @@ def _event_style(transactions: Iterable[RecordedTransaction]) -> EventStyle:
 
 
 def _events(transactions: Iterable[RecordedTransaction]) -> Iterator[tuple[SseEvent, bytes]]:
-    """Yield the events of all streams with their bytes, without those that came in parts."""
+    """Yield the events of all streams with their bytes, without large ones."""
     for transaction in transactions:
         response = transaction.transaction.response
-        if response is None or response.opened.framing != "sse":
-            continue
-        for at, frame in enumerate(response.kept):
-            if not frame.part and len(frame.data) < MAX_EVENT_BYTES:
+        for at, frame in enumerate(() if response is None else event_frames(response)):
+            if len(frame.data) < MAX_EVENT_BYTES:
                 yield parse(frame.data, is_first=at == 0), frame.data
 
 

@@ -17,7 +17,7 @@ from ....transcript.mcp.revisions import Era
 from ....transcript.model import Message, Transcript
 from ..replies import SendMessage
 from ..scheduled_send import OF_NO_REQUEST, ScheduledSend
-from .answer import AnswerShape, EventStyle, Fields, playable_fields, without_type
+from .answer import STREAM_FIELDS, AnswerShape, EventStyle, Fields, playable_fields
 from .events import BARE_EVENT, RecordedEvents
 from .recorded_http import HttpFacts, status_of_error
 
@@ -32,7 +32,7 @@ class Routing:
         self._facts = facts
         self._events = RecordedEvents(transcript, facts.transport)
         self.server_stream_fields = _server_stream_fields(transcript, facts.transport)
-        """The fields of the server stream, which browsers demand of every response."""
+        """The fields of the server stream."""
 
     def is_on_server_stream(self, send: ScheduledSend) -> bool:
         """Return whether a message goes on the server stream, even if the response to its request is open."""
@@ -89,7 +89,7 @@ class Routing:
         exchange = next((send.state.reply.exchange for send in sends if send.state.reply.exchange is not None), None)
         shape = self._facts.shape(0 if exchange is None else exchange.row)
         if not on_response or not on_response[0].answers:
-            return shape._replace(is_stream=True)
+            return shape.as_stream()
         first = on_response[0]
         if exchange is None and first.miss is not None and first.state.request is not None:
             return shape._replace(status=status_of_error(first.miss.code, first.state.request.era))
@@ -136,8 +136,8 @@ def _server_stream_fields(transcript: Transcript, transport: str) -> Fields:
             if transaction.method != "GET" or not transaction.is_stream or transaction.response is None:
                 continue
             if (transaction.scope.kind is ScopeKind.STREAM) == (transport == "sse"):
-                return without_type(playable_fields(transaction.response.head))
-    return ()
+                return playable_fields(transaction.response.head)
+    return STREAM_FIELDS
 
 
 def _resumes(transaction: Transaction) -> bool:

@@ -44,14 +44,16 @@ def test_an_answer_goes_out_as_it_did() -> None:
     traffic.post(call("x")).answer(200, OK, Server="uvicorn", Date="today", Mcp_Session_Id="s", Set_Cookie="a=b", X_Version="3")
     traffic.post(call("y")).stream(X_Accel_Buffering="no", Connection="X-Hop", X_Hop="1").event(OK).close()
     http_facts = facts(traffic)
-    assert http_facts.shape(1) == AnswerShape(200, is_stream=False, fields=(("Server", "uvicorn"), ("X-Version", "3")))
-    assert http_facts.shape(2) == AnswerShape(200, is_stream=True, fields=(("X-Accel-Buffering", "no"),))
+    fields = (("Server", "uvicorn"), ("X-Version", "3"), ("Content-Type", "application/json"))
+    assert http_facts.shape(1) == AnswerShape(200, is_stream=False, fields=fields)
+    stream_fields = (("Content-Type", "text/event-stream"), ("X-Accel-Buffering", "no"))
+    assert http_facts.shape(2) == AnswerShape(200, is_stream=True, fields=stream_fields)
 
 
 def test_a_field_that_could_not_be_sent_is_left_out() -> None:
     traffic = Traffic()
     traffic.post(call("x")).answer(200, OK, X="a\x00b", W="d", **{"Y Z": "c"})  # type: ignore[arg-type]  # no other is named so
-    assert facts(traffic).shape(1).fields == (("W", "d"),)
+    assert facts(traffic).shape(1).fields == (("W", "d"), ("Content-Type", "application/json"))
 
 
 @pytest.mark.parametrize(("session", "has"), [({"Mcp_Session_Id": "s"}, True), ({}, False)])
