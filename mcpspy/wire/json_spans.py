@@ -82,6 +82,18 @@ def string(value: Slice) -> str | None:
     return text if isinstance(text, str) else None
 
 
+def string_head(value: Slice, letters: int) -> str | None:
+    """Return the first letters of a JSON string, at least half as many as wanted, and read no more; None for every other value."""
+    raw = bytes(value)
+    if len(raw) <= 8 * letters or raw[:1] != b'"':
+        text = string(raw)
+        return None if text is None else text[:letters]
+    head = raw[: 8 * letters]
+    # the cut may be within an escape, which is at most six bytes long
+    texts = (string(head[: len(head) - dropped] + b'"') for dropped in range(len("\\u0000")))
+    return next((text[:letters] for text in texts if text is not None), "")
+
+
 def id_key(value: Slice) -> str:
     """Return the text by which ids are compared: a string in its shortest spelling, every other value as it was spelled."""
     spelled = str(value, "utf-8", "replace")

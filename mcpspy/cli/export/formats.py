@@ -14,9 +14,10 @@ from ... import __version__
 from ...errors import AddressError
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Transcript
-from ...views.sequence.diagram import Detail, Diagram
+from ...views.sequence.diagram import Diagram
 from ...views.text.escape import safe_text
 from ...views.text.line import fitted, plain
+from ...views.timeline.details import Detail
 from ..screen import Screen, say
 from .selection import ExportRequest, select_rows, shell_names, transactions_of, write
 

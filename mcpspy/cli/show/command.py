@@ -15,6 +15,7 @@ from ...transcript.filter.result import FilterResult
 from ...transcript.model import Log, ModelCall, Numbered, Row, Transcript
 from ...views.text.filter_lines import filter_line
 from ...views.text.hint import next_commands
+from ...views.timeline.details import Detail
 from ...views.timeline.timeline import timeline
 from ..filter_option import combined_filter, filter_option, filter_rows, report_no_match
 from ..screen import Screen, say
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     "--stats", is_flag=True, help="Show statistics: what was called, how often, how long it took, what failed, what it costs."
 )
 @click.option("--raw", is_flag=True, help="Print the bytes of the messages as they were on the wire, and nothing else.")
+@click.option(
+    "--detail",
+    type=click.Choice([detail.value for detail in Detail]),
+    help="What a row shows: names, params and the head of the result (the default from 100 columns on), or the payloads in full.",
+)
 @click.option("--no-stderr", is_flag=True, help="Leave out the server's stderr.")
 @filter_option
 @since_option
@@ -51,6 +57,7 @@ def command(**values: Any) -> None:
     Examples:
       mcpspy show -f                                 follow live
       mcpspy show @:7                                show row 7 in full
+      mcpspy show @ --detail params                  show what was called with what, also on a narrow screen
       mcpspy show weather -F 'tool:search* dur>2s'   show the slow searches
       mcpspy show --since 1h -F status:pending       show calls without an answer
     """
@@ -86,9 +93,15 @@ class _ShowOptions(NamedTuple):
     http: bool
     stats: bool
     raw: bool
+    detail: str | None
     no_stderr: bool
     filters: tuple[str, ...]
     since: Since | None
+
+    @property
+    def row_detail(self) -> Detail | None:
+        """The amount that rows show; None: as much as there is room for."""
+        return None if self.detail is None else Detail(self.detail)
 
 
 def _check(options: _ShowOptions) -> None:
@@ -97,6 +110,8 @@ def _check(options: _ShowOptions) -> None:
         raise click.UsageError("--raw cannot be combined with -f or --json; leave one out.")
     if options.http and options.raw:
         raise click.UsageError("--http cannot be combined with --raw; for the bytes of a transaction use --http --json.")
+    if options.detail and (options.raw or options.as_json or options.http or options.stats):
+        raise click.UsageError("--detail is for rows; leave out --raw, --json, --http and --stats.")
     if options.stats and (options.follow or options.raw or options.http):
         raise click.UsageError("--stats cannot be combined with -f, --raw or --http; leave one out.")
 
@@ -137,30 +152,40 @@ def _print(
         row = row_of(transcript, selection.what, numbers[0])
         screen.lines(row_lines(transcript, row, width=screen.width, stderr=not options.no_stderr))
     else:
-        width = screen.width
-        screen.lines(
-            timeline(
-                transcript,
-                width=width,
-                stderr=not options.no_stderr,
-                rows=numbers,
-                live=live,
-                filtered=result,
-                since=since_words,
-            )
-        )
-        shown = Transcript(transcript.captures, rows, transcript.findings)
-        since_text = "" if since is None else since.text
-        for line in next_commands(
-            shown,
-            options.what,
-            live=live,
+        _timeline(transcript, rows, options, numbers, shown_whats, screen, result, live=live)
+
+
+def _timeline(
+    transcript: Transcript,
+    rows: list[Row],
+    options: _ShowOptions,
+    numbers: tuple[int, int] | None,
+    shown_whats: tuple[str, ...],
+    screen: Screen,
+    result: FilterResult | None,
+    *,
+    live: bool,
+) -> None:
+    """Print the timeline, and what to do next. `numbers` are the first and the last row that the user named."""
+    since, width = options.since, screen.width
+    screen.lines(
+        timeline(
+            transcript,
             width=width,
-            filters=options.filters,
-            since=since_text,
-            shown_whats=shown_whats,
-        ):
-            screen.advise(line)
+            stderr=not options.no_stderr,
+            rows=numbers,
+            live=live,
+            filtered=result,
+            since="" if since is None else since.words,
+            detail=options.row_detail,
+        )
+    )
+    shown = Transcript(transcript.captures, rows, transcript.findings)
+    since_text = "" if since is None else since.text
+    for line in next_commands(
+        shown, options.what, live=live, width=width, filters=options.filters, since=since_text, shown_whats=shown_whats
+    ):
+        screen.advise(line)
 
 
 def _follow(screen: Screen, condition: Filter | None, options: _ShowOptions) -> None:
@@ -175,9 +200,11 @@ def _follow(screen: Screen, condition: Filter | None, options: _ShowOptions) -> 
     elif options.as_json:
         output = JsonOutput(screen, stderr=not options.no_stderr)
     elif screen.redraws:
-        output = TerminalOutput(screen, stderr=not options.no_stderr, live_filter=live_filter, since=options.since)
+        output = TerminalOutput(
+            screen, stderr=not options.no_stderr, detail=options.row_detail, live_filter=live_filter, since=options.since
+        )
     else:
-        output = LineOutput(screen, screen.lines, stderr=not options.no_stderr)
+        output = LineOutput(screen, screen.lines, stderr=not options.no_stderr, detail=options.row_detail)
     follow(options.what, output, live_filter, keeps_frames=options.http, since=options.since)
 
 

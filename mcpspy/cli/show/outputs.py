@@ -17,6 +17,7 @@ from ...views.text.escape import safe_text
 from ...views.text.lanes import Lanes
 from ...views.text.line import PALETTE, Line, fitted, joined, line_cells
 from ...views.text.units import counted
+from ...views.timeline.details import Detail, has_room, row_detail
 from ...views.timeline.summary import capture_line, outcome_counts, summary
 from ...views.timeline.timeline import Timeline
 from ..screen import Screen
@@ -39,6 +40,7 @@ EXPECTED_ROWS = 999
 EXPECTED_NS = 9_999 * 1_000_000_000
 EXPECTED_ID_CELLS = 4
 EXPECTED_WORDS_CELLS = 36
+EXPECTED_PARAMS_CELLS = 72
 """The values for which columns are made, as later rows are not known."""
 
 
@@ -68,8 +70,11 @@ class LineOutput:
 
     redraw_s: float | None = None
 
-    def __init__(self, screen: Screen, write: Callable[[list[Line]], None], *, stderr: bool) -> None:
+    def __init__(
+        self, screen: Screen, write: Callable[[list[Line]], None], *, stderr: bool, detail: Detail | None = None
+    ) -> None:
         self._screen = screen
+        self._detail = detail
         self._write = write
         self._stderr = stderr
         self._lines: list[Line] = []
@@ -106,7 +111,8 @@ class LineOutput:
         width = self._screen.width
         if timeline is not None and timeline.lanes.knows(followed.captures) and timeline.columns.width == width:
             return timeline
-        lanes = Lanes(followed.captures)
+        lanes, detail = Lanes(followed.captures), row_detail(width, self._detail)
+        with_params = detail is not Detail.NAMES and has_room(width)
         shape = columns(
             width=width,
             last_row=EXPECTED_ROWS,
@@ -114,11 +120,12 @@ class LineOutput:
             longest_id=EXPECTED_ID_CELLS,
             lanes=lanes.names,
             lane_role=lanes.role,
-            longest_words=EXPECTED_WORDS_CELLS,
+            longest_words=EXPECTED_PARAMS_CELLS if with_params else EXPECTED_WORDS_CELLS,
+            with_params=with_params,
         )
         if timeline is None:
             timeline = Timeline(shape, lanes, stderr=self._stderr)
-        timeline.columns, timeline.lanes = shape, lanes
+        timeline.columns, timeline.lanes, timeline.detail = shape, lanes, detail
         self._timelines[followed] = timeline
         self._introduced.setdefault(followed, 0)
         return timeline
@@ -152,12 +159,18 @@ class TerminalOutput:
     redraw_s: float | None = REDRAW_S
 
     def __init__(
-        self, screen: Screen, *, stderr: bool, live_filter: LiveFilter | None = None, since: Since | None = None
+        self,
+        screen: Screen,
+        *,
+        stderr: bool,
+        detail: Detail | None = None,
+        live_filter: LiveFilter | None = None,
+        since: Since | None = None,
     ) -> None:
         self._screen = screen
         self._since = since
         self._filter = live_filter
-        self._rows = LineOutput(screen, self._print, stderr=stderr)
+        self._rows = LineOutput(screen, self._print, stderr=stderr, detail=detail)
         self._outcomes: Counter[Outcome] = Counter()
         """Of calls that are one exchange."""
         self._calls: dict[tuple[FollowedRecording, int], Call] = {}

@@ -38,17 +38,6 @@ class FragmentKind(StrEnum):
     """The steps are the rounds of one call."""
 
 
-class Detail(StrEnum):
-    """Amount of a message that a diagram shows."""
-
-    NAMES = "names"
-    """The method and its target."""
-    PARAMS = "params"
-    """And the params and the result, in one line."""
-    FULL = "full"
-    """And the payload, cut if it is long."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Participant:
     """A lane: `id` is generated, `name` is the captured name or the one that the user chose."""

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...transcript.model import Row, Transcript
-from .diagram import Arrow, Aside, Detail, Diagram, OmittedMessages
+from ..timeline.details import Detail
+from .diagram import Arrow, Aside, Diagram, OmittedMessages
 from .fragments import grouped
 from .lanes import PROXY_ID, USER_ID, DiagramLanes
 from .repeats import repeats

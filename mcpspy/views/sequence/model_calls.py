@@ -14,10 +14,11 @@ from ...transcript.model import ModelCall, Transcript
 from ...transcript.outcome import Outcome
 from ..text.escape import one_line, safe_text
 from ..text.units import counted, duration
+from ..timeline.details import Detail
 from ..timeline.model_words import answer_words, first_token_words, model_phrase, quoted_text
-from .diagram import Arrow, ArrowKind, Aside, Detail
+from ..timeline.payloads import bounded
+from .diagram import Arrow, ArrowKind, Aside
 from .lanes import DiagramLanes
-from .payloads import bounded
 
 LETTERS: Final = 60
 MORE_LETTERS: Final = 100

@@ -27,6 +27,8 @@ from ...transcript.model import (
 from ..text.escape import one_line
 from ..text.units import counted, duration
 from ..timeline.calls import part_phrase
+from ..timeline.details import Detail, params_words
+from ..timeline.payloads import lines
 from ..timeline.phrases import (
     PROGRESS,
     Phrase,
@@ -38,9 +40,8 @@ from ..timeline.phrases import (
     unpaired_phrase,
 )
 from ..timeline.transaction import ended_words, status_note, transaction_phrase
-from .diagram import Arrow, ArrowKind, Aside, Detail
+from .diagram import Arrow, ArrowKind, Aside
 from .lanes import DiagramLanes
-from .payloads import in_one_line, lines
 from .repeats import Drawable, RepeatedExchange, RepeatedNotification
 
 if TYPE_CHECKING:
@@ -146,37 +147,34 @@ class Steps:
             yield message.number, self._arrow(message, ArrowKind.RESPONSE, f"{row.row} answered again", row.row, "warn")
 
     def _phrase(self, row: Exchange) -> Phrase:
-        phrase = outcome_phrase(row)
+        phrase = outcome_phrase(row, self._detail)
         call = self._captures[row.capture].calls.get(row.row)
         return phrase if call is None else part_phrase(phrase, row, call)
 
     def _request(self, row: Exchange, words: str) -> Arrow:
         start, end = self._ends(row, row.sender)
         worker = self._lanes.server(row) if row.sender == CLIENT else end
-        payload_words, details = self._payload(row.request)
+        words += f" {payload}" if (payload := self._params(row.request)) else ""
         return Arrow(
-            at_ns=row.at_ns, start=start, end=end, kind=ArrowKind.REQUEST, text=f"{words} {payload_words}".rstrip(), row=row.row,
-            opens=worker, details=details, stops=_stops(row.transaction),
+            at_ns=row.at_ns, start=start, end=end, kind=ArrowKind.REQUEST, text=words, row=row.row,
+            opens=worker, details=self._payload(row.request), stops=_stops(row.transaction),
         )  # fmt: skip
 
     def _response(self, row: Exchange, response: Message, words: str, style: str) -> Arrow:
         start, end = self._ends(response, response.sender)
         worker = self._lanes.server(row) if row.sender == CLIENT else self._lanes.client(row)
-        payload_words, details = self._payload(response)
         return Arrow(
-            at_ns=response.at_ns, start=start, end=end, kind=ArrowKind.RESPONSE, text=f"{words} {payload_words}".rstrip(),
-            style=style, row=row.row, closes=worker, details=details,
+            at_ns=response.at_ns, start=start, end=end, kind=ArrowKind.RESPONSE, text=words,
+            style=style, row=row.row, closes=worker, details=self._payload(response),
         )  # fmt: skip
 
-    def _payload(self, message: Message) -> tuple[str, tuple[str, ...]]:
-        """Return the payload of a message in its line and below it, as far as the diagram shows it."""
-        match self._detail:
-            case Detail.NAMES:
-                return "", ()
-            case Detail.PARAMS:
-                return in_one_line(message), ()
-            case Detail.FULL:
-                return "", lines(message)
+    def _params(self, message: Message) -> str:
+        """Return the params of a message for its line, if the diagram shows them there."""
+        return "" if self._detail is Detail.NAMES else params_words(message)
+
+    def _payload(self, message: Message) -> tuple[str, ...]:
+        """Return the payload of a message for the lines below it, if the diagram shows it."""
+        return lines(message) if self._detail is Detail.FULL else ()
 
     def _end_without_message(self, row: Exchange, phrase: Phrase) -> Iterator[Numbered]:
         """Yield what ended a request without a response: a status, a closed stream or the end of the capture."""
@@ -377,9 +375,8 @@ class Steps:
 
     def _arrow(self, message: Message, kind: ArrowKind, text: str, row: int, style: str = "") -> Arrow:
         start, end = self._ends(message, message.sender)
-        payload_words, details = ("", ()) if message.method == PROGRESS else self._payload(message)
-        words = f"{text} {payload_words}".rstrip()
-        return Arrow(at_ns=message.at_ns, start=start, end=end, kind=kind, text=words, style=style, row=row, details=details)
+        details = () if message.method == PROGRESS else self._payload(message)
+        return Arrow(at_ns=message.at_ns, start=start, end=end, kind=kind, text=text, style=style, row=row, details=details)
 
     def _ends(self, about: Row | Message, sender: str) -> tuple[str, str]:
         return self._lanes.ends(about, sender)

@@ -37,6 +37,12 @@ OUTCOME_CELLS = 16
 
 MIN_WORDS_CELLS = 8
 
+WORDS_SHARE = 0.6
+"""The share of the room for words that the call may take where rows show params; the rest is for the outcome."""
+
+MAX_PARAMS_CELLS = 72
+"""The widest column of calls with params; on a pipe longer ones stick out."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
@@ -105,11 +111,12 @@ def columns(
     lanes: list[str],
     longest_words: int,
     lane_role: str = "server",
+    with_params: bool = False,
 ) -> Columns:
     """Choose columns that fit into `width` cells and are wide enough for the last row and the longest id.
 
     `lanes` are the safe names for the lane column, empty where one server and one client make it pointless. `lane_role` is
-    the column's title.
+    the column's title. `with_params` says that calls are shown with their params, which need more room.
     """
     room = WIDE_CELLS if width is None else width
     wide = room >= WIDE_CELLS
@@ -125,9 +132,14 @@ def columns(
         words=0,
         lane_role=lane_role,
     )
-    free = MAX_WORDS_CELLS if width is None else width - shape.left - len(GAP) - OUTCOME_CELLS
-    words = max(min(longest_words, free, MAX_WORDS_CELLS), MIN_WORDS_CELLS)
-    return replace(shape, words=words)
+    most = widest_words(width, shape.left) if with_params else MAX_WORDS_CELLS
+    free = most if width is None else width - shape.left - len(GAP) - OUTCOME_CELLS
+    return replace(shape, words=max(min(longest_words, free, most), MIN_WORDS_CELLS))
+
+
+def widest_words(width: int | None, left: int = 0) -> int:
+    """Return the most cells of a call with its params, on a line whose words begin at `left`."""
+    return MAX_PARAMS_CELLS if width is None else min(int((width - left - len(GAP)) * WORDS_SHARE), MAX_PARAMS_CELLS)
 
 
 def _lane_cells(lanes: list[str], room: int) -> int:

@@ -16,6 +16,9 @@ MAX_LISTED: Final = 200
 MAX_IN_ROW: Final = 4
 """The most items of a list that a row names."""
 
+MAX_NAMES: Final = 20
+"""The most items of a list of names that a row reads."""
+
 LINE_LETTERS: Final = 2000
 """The most letters of a line; the signature of a tool may be long."""
 
@@ -26,9 +29,9 @@ Words: TypeAlias = Callable[[Any], str]
 _MILLISECOND_NS: Final = 1_000_000
 
 
-def about_words(facts: Facts) -> str:
-    """Return the facts in one line; empty where there is nothing but the payload to show."""
-    return one_line(" · ".join(words for name in facts if (words := _in_words(name, facts))))
+def about_words(facts: Facts, *, heads: bool = False) -> str:
+    """Return the facts in one line; empty where there is nothing but the payload to show. `heads` adds names and first words."""
+    return one_line(" · ".join(words for name in facts if (words := _in_words(name, facts, heads=heads))))
 
 
 def about_lines(facts: Facts) -> list[str]:
@@ -55,19 +58,21 @@ def _safe_line(line: str) -> str:
     return " " * blanks + one_line(line, LINE_LETTERS)
 
 
-def _in_words(name: str, facts: Facts) -> str:
+def _in_words(name: str, facts: Facts, *, heads: bool) -> str:
     if name in _ROW:
         return _ROW[name](facts[name])
     if name in _LISTS:
         noun, words_of, _ = _LISTS[name]
         items = facts[name]
+        words_of = _HEADS.get(name, words_of) if heads else words_of
         if name == "messages":
-            roles = dict.fromkeys(map(_message_words, items))
+            roles = dict.fromkeys(map(words_of or _message_words, items[:MAX_NAMES]))
             return counted(len(items), noun) + (f": {', '.join(roles)}" if roles else "")
-        if words_of is not None:
+        if words_of is not None and name not in _NAMED:
             distinct = dict.fromkeys(words for item in items[:MAX_IN_ROW] if (words := words_of(item)))
             return ", ".join(distinct) + (" …" if len(items) > MAX_IN_ROW else "")
-        return counted(len(items), noun) + (", more to come" if facts.get("has_more") else "")
+        names = "" if words_of is None else ", ".join(filter(None, map(words_of, items[:MAX_NAMES])))
+        return counted(len(items), noun) + (", more to come" if facts.get("has_more") else "") + (f": {names}" if names else "")
     return ""
 
 
@@ -338,6 +343,33 @@ _LISTS: Final[dict[str, tuple[str, Words | None, Callable[[Any], Iterator[str]]]
     "visits": ("URL", lambda visit: f"open {visit.get('url', '?')}", _visit_lines),
 }
 """The words for lists: the noun, one item in a row (None: the row counts the items), and the lines of an item."""
+
+
+def _name(item: Any) -> str:
+    """Return the name of a tool, a prompt or a root; of a resource its URI."""
+    if not isinstance(item, dict):
+        return str(item)
+    return str(item.get("name") or item.get("uri") or item.get("uri_template") or item.get("id") or "")
+
+
+def _with_text(words: str, facts: Facts) -> str:
+    return " ".join(filter(None, (words, _quoted(facts["text"], bool(facts.get("more"))) if "text" in facts else "")))
+
+
+def _message_head(message: Facts) -> str:
+    return f"{_message_words(message)} {', '.join(map(block_words, message.get('content', ())))}".rstrip()
+
+
+_NAMED: Final = ("tools", "prompts", "resources", "templates", "roots", "tasks", "skills")
+"""The lists whose items have names."""
+
+_HEADS: Final[dict[str, Words]] = {
+    **dict.fromkeys(_NAMED, _name),
+    "contents": lambda item: _with_text(bytes_words(item, item.get("mime_type", "")), item),
+    "messages": _message_head,
+    "content": block_words,
+}
+"""The words for one item of a list in a row that shows the head of a result."""
 
 _PLAIN: Final = {"block", "content"}
 """The nouns of lists whose only item is shown without a count. A single text is not shown, because the payload shows it."""

@@ -33,6 +33,7 @@ from ..text.escape import PHRASE_LETTERS, decoded, one_line, safe_text
 from ..text.line import Line
 from ..text.units import SECOND_NS, counted, duration, size
 from .about import about_words
+from .details import Detail, params_words, result_words
 
 PROGRESS = "notifications/progress"
 
@@ -67,15 +68,15 @@ OUTCOME_STYLES = {
 """The style of each outcome, the worst first."""
 
 
-def outcome_phrase(exchange: Exchange) -> Phrase:
-    """Return the outcome of an exchange, with the message of an error or a tool error."""
+def outcome_phrase(exchange: Exchange, detail: Detail = Detail.NAMES) -> Phrase:
+    """Return the outcome of an exchange, with the message of an error or a tool error; more `detail` adds the head of a result."""
     outcome = exchange.outcome
     phrase = Phrase(outcome.value, OUTCOME_STYLES[outcome])
     if outcome is Outcome.CANCELLED:
         phrase = phrase._replace(word=f"{outcome.value} {given_up_words(exchange)}".rstrip())
     match outcome:
         case Outcome.OK:
-            return phrase._replace(detail=_answer(exchange))
+            return phrase._replace(detail=_answer(exchange, with_head=detail is not Detail.NAMES))
         case Outcome.PROBE:
             return phrase._replace(detail=_refusal(exchange))
         case Outcome.ERROR if exchange.response is not None:
@@ -117,21 +118,21 @@ _NO_PLAIN_TEXT = (b'"image"', b'"audio"', b'"resource')
 """Signs of a tool's result that holds more than texts. A result without them is not read, because texts are too long for a row."""
 
 
-def _answer(exchange: Exchange) -> str:
-    """Return a result in a few words; empty where these would be the payload itself."""
+def _answer(exchange: Exchange, *, with_head: bool) -> str:
+    """Return a result in a few words; empty where these would be the payload itself, unless its head is wanted."""
     response, method = exchange.response, exchange.method
     if response is None or len(response.raw) > MAX_READ_BYTES:
         return ""
     is_read = method in _READ_RESULTS or (method == "tools/call" and _holds_more(response.raw))
     if response.result_type is None and not is_read:
-        return ""
+        return result_words(response) if with_head else ""
     facts = content_facts(response, method)
     if method not in OPENINGS:
         facts.pop("server", None)  # which every result of the modern era repeats
     elif facts.get("revision") == exchange.target:
         facts.pop("revision", None)  # neither may name one
-    if method not in _QUESTIONS:
-        return about_words(facts)
+    if method not in _QUESTIONS or with_head:
+        return about_words(facts, heads=with_head)
     request_facts = content_facts(exchange.request, method)
     request_facts = {name: fact for name, fact in request_facts.items() if name not in ("revision", "fields")}
     return " → ".join(words for words in (about_words(request_facts), about_words(facts)) if words)
@@ -198,7 +199,7 @@ def notification_phrase(messages: list[Message]) -> Phrase:
             return Phrase(word, "", one_line(f"{' '.join(heads)}: {_shown(params.get('data'))}"))
         case _:
             words = about_words(content_facts(last, method))
-            return Phrase(word, "", words or one_line(last.target or _shown(params.get("uri", ""))))
+            return Phrase(word, "", words or one_line(last.target or "") or params_words(last))
 
 
 def unpaired_phrase(unpaired: UnpairedMessage, capture: CaptureInfo) -> Phrase:

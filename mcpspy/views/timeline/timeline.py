@@ -30,17 +30,19 @@ from ...transcript.model import (
 )
 from ...transcript.phases import StartUp, lifecycles
 from ..text.cells import cells, cut, padded, wrapped
-from ..text.columns import GAP, Columns, columns
+from ..text.columns import GAP, Columns, columns, widest_words
 from ..text.escape import one_line, safe_text
 from ..text.filter_lines import filter_line
 from ..text.lanes import Lanes
 from ..text.line import Line, fitted, line_cells
 from ..text.units import counted
 from .calls import PollFolder, with_call
+from .details import Detail, has_room, params_words, row_detail
 from .findings import finding_lines
 from .hops import hop_lines, shown_hops
 from .logs import log_line, log_match_line
 from .model_words import SAID_LETTERS, model_phrase
+from .payloads import lines as payload_lines
 from .phrases import PROGRESS, Phrase, event_phrase, notification_phrase, outcome_phrase, unpaired_phrase
 from .summary import capture_lines, start_up_words, summary
 from .transaction import body_bytes, status_note, transaction_phrase
@@ -52,12 +54,15 @@ FOLD_TAIL = 2
 DETAIL_LINES = 3
 """The most lines of its own that an error message gets if it does not fit after its outcome."""
 
+MIN_PARAMS_CELLS = 8
+"""Where fewer cells are left in the column of calls, params are left out."""
+
 MAX_NOTIFICATIONS = 200
 """The most lines of notifications shown below one exchange; more are counted."""
 
 
 class Timeline:
-    """Lines of rows. `stderr` shows the server's stderr, `fold` folds long runs of it.
+    """Lines of rows. `detail` is the amount that they show. `stderr` shows the server's stderr, `fold` folds long runs of it.
 
     `flagged` are the numbers of rows with findings, `log_matches` the messages that lines of stderr quote, `start_ups` the
     start-ups of servers by their captures, `hops` the forwarded calls by their rows: the gateway's own calls are shown below those
@@ -75,6 +80,7 @@ class Timeline:
         "_start_ups",
         "_stderr",
         "columns",
+        "detail",
         "fold",
         "lanes",
     )
@@ -84,6 +90,7 @@ class Timeline:
         columns: Columns,
         lanes: Lanes,
         *,
+        detail: Detail = Detail.NAMES,
         stderr: bool = True,
         fold: bool = True,
         flagged: frozenset[int] = frozenset(),
@@ -92,6 +99,7 @@ class Timeline:
         hops: Mapping[int, ForwardedCall] | None = None,
     ) -> None:
         self.columns = columns
+        self.detail = detail
         self.lanes = lanes
         self.fold = fold
         self._flagged = flagged
@@ -144,7 +152,7 @@ class Timeline:
         request = row.request
         line = self._left(row, row.at_ns, id=request.id or "", took_ns=took_ns, size_bytes=request.size)
         line.append((" → " if row.sender == "client" else " ← ", ""))
-        line += self._words(one_line(row.method), one_line(row.target or ""))
+        line += self._words(one_line(row.method), one_line(row.target or ""), self._params(request))
         progress = [message for message in row.notifications if message.method == PROGRESS]
         words = notification_phrase(progress[-1:]).detail if progress else ""
         call = self.lanes.captures[row.capture].calls.get(row.row)
@@ -183,10 +191,14 @@ class Timeline:
         there, back = ("→ ", "← ") if row.sender == "client" else ("← ", "→ ")
         line = self._left(row, row.at_ns, id=request.id or "", took_ns=row.duration_ns, size_bytes=size)
         line.append((" " + there, ""))
-        line += self._words(one_line(row.method), one_line(row.target or ""))
+        is_roomy = has_room(self.columns.width)
+        line += self._words(one_line(row.method), one_line(row.target or ""), self._params(request) if is_roomy else "")
         capture = self.lanes.captures[row.capture]
-        phrase = with_call(self._with_status(outcome_phrase(row), row), row, capture, held)
+        detail = self.detail if is_roomy else Detail.NAMES
+        phrase = with_call(self._with_status(outcome_phrase(row, detail), row), row, capture, held)
         lines += self._with_phrase(line, phrase, row.row, below=row.outcome is not Outcome.OK or row.row in capture.calls)
+        if self.detail is not Detail.NAMES:
+            self._details(row, lines, is_roomy=is_roomy)
         if row.notifications:
             self._notifications(row.notifications, lines)
         if row.partials:
@@ -199,6 +211,29 @@ class Timeline:
         if row.row in self._hops:
             call = self._hops[row.row]
             lines += [self._below(call.last.at_ns, line) for line in hop_lines(call, self.lanes.captures)]
+
+    def _params(self, message: Message) -> str:
+        """Return the params of a message, where rows show them."""
+        return "" if self.detail is Detail.NAMES else params_words(message)
+
+    def _details(self, row: Exchange, lines: list[Line], *, is_roomy: bool) -> None:
+        """Append what the line of an exchange has no room for: on a narrow screen params and result, with `full` the payloads."""
+        there, back = ("→ ", "← ") if row.sender == "client" else ("← ", "→ ")
+        if self.detail is Detail.FULL:
+            for arrow, message in ((there, row.request), (back, row.response)):
+                texts = () if message is None else payload_lines(message)
+                lines += [self._beneath(text, arrow if at == 0 else "  ") for at, text in enumerate(texts)]
+        elif not is_roomy:
+            answer = outcome_phrase(row, self.detail).detail if row.outcome is Outcome.OK else ""
+            lines += [
+                self._beneath(text, arrow) for arrow, text in ((there, self._params(row.request)), (back, answer)) if text
+            ]
+
+    def _beneath(self, text: str, mark: str) -> Line:
+        """Return a line of details, below the words of its row."""
+        width = self.columns.width
+        indent = self.columns.left if width is None else min(self.columns.left, max(2, width // 2))
+        return fitted([(" " * indent + mark, "dim"), (text, "dim")], width)
 
     def _partials(self, row: Exchange, back: str, lines: list[Line]) -> None:
         count = f" ×{len(row.partials)}" if len(row.partials) > 1 else ""
@@ -313,16 +348,21 @@ class Timeline:
         parts = wrapped(detail, width - indent, DETAIL_LINES)
         return [fitted(line, width), *(fitted([(" " * indent, ""), (part, style)], width) for part in parts)]
 
-    def _words(self, method: str, target: str) -> Line:
-        """Return method and target in their column. On a screen the target is cut first; on a pipe both are complete."""
+    def _words(self, method: str, target: str, params: str = "") -> Line:
+        """Return method, target and params in their column. On a screen the last are cut first; on a pipe all are complete."""
         room = self.columns.words
-        if self.columns.width is not None:
+        is_screen = self.columns.width is not None
+        if is_screen:
             method = cut(method, room)
             target = cut(target, room - cells(method) - 1)
-        blanks = padded("", room - cells(method) - (cells(target) + 1 if target else 0)) + GAP
-        if not target:
-            return [(method, ""), (blanks, "")]
-        return [(method + " ", ""), (target, "strong"), (blanks, "")]
+        room -= cells(method) + (cells(target) + 1 if target else 0)
+        line: Line = [(method + " ", ""), (target, "strong")] if target else [(method, "")]
+        if params and (not is_screen or room > MIN_PARAMS_CELLS):
+            params = cut(params, room - 1) if is_screen else params
+            room -= cells(params) + 1
+            line.append((" " + params, ""))
+        line.append((padded("", room) + GAP, ""))
+        return line
 
 
 def timeline(
@@ -335,12 +375,14 @@ def timeline(
     zone: tzinfo | None = None,
     filtered: FilterResult | None = None,
     since: str = "",
+    detail: Detail | None = None,
 ) -> Iterator[Line]:
     """Yield the complete timeline: summary, captures, column titles, rows, findings. `width` in cells; None means unbounded.
 
     `rows` are the numbers of the first and the last row to show, with all that came between them; nothing is folded then.
     `live` says that a tap still records. `zone` is the time zone of the captures' beginnings (None: the system's). With
-    `filtered`, only the rows that match a filter are shown, and only findings about them. `since` is as for `summary`.
+    `filtered`, only the rows that match a filter are shown, and only findings about them. `since` is as for `summary`. `detail` is
+    the amount that rows show; None: as much as the width has room for.
     """
     yield from summary(transcript, live=live, width=width, since=since)
     for line in capture_lines(transcript, zone, width=width, since=since):
@@ -351,11 +393,13 @@ def timeline(
     if not chosen:
         return
     lanes = Lanes(transcript.captures)
-    shape = timeline_columns(chosen, lanes, width)
+    shown_detail = row_detail(width, detail)
+    shape = timeline_columns(chosen, lanes, width, shown_detail)
     flagged = frozenset(row for finding in transcript.findings for row in finding.rows)
     machine = Timeline(
         shape,
         lanes,
+        detail=shown_detail,
         stderr=stderr,
         fold=rows is None and filtered is None,
         flagged=flagged,
@@ -394,8 +438,10 @@ def rows_between(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:
     return [row for row in between if not isinstance(row, Numbered) or first <= row.row <= last]
 
 
-def timeline_columns(rows: list[Row], lanes: Lanes, width: int | None) -> Columns:
+def timeline_columns(rows: list[Row], lanes: Lanes, width: int | None, detail: Detail = Detail.NAMES) -> Columns:
     """Return columns as wide as these rows need."""
+    with_params = detail is not Detail.NAMES and has_room(width)
+    widest = widest_words(width)
     last_row = last_ns = longest_id = longest_words = 0
     for row in rows:
         last_ns = max(last_ns, row.at_ns)
@@ -405,7 +451,10 @@ def timeline_columns(rows: list[Row], lanes: Lanes, width: int | None) -> Column
             words = row.request.method or ""
             if row.request.target:
                 words = f"{words} {row.request.target}"
-            longest_words = max(longest_words, len(words) if words.isascii() else cells(one_line(words)))
+            taken = len(words) if words.isascii() else cells(one_line(words))
+            if with_params and longest_words < widest and (params := params_words(row.request)):
+                taken += 1 + cells(params)
+            longest_words = max(longest_words, taken)
         elif isinstance(row, UnpairedMessage):
             last_row = max(last_row, row.row)
             longest_id = max(longest_id, len(row.message.id or ""))
@@ -420,4 +469,5 @@ def timeline_columns(rows: list[Row], lanes: Lanes, width: int | None) -> Column
         lanes=lanes.names,
         lane_role=lanes.role,
         longest_words=longest_words,
+        with_params=with_params,
     )

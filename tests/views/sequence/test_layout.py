@@ -11,7 +11,6 @@ from mcpspy.views.sequence.diagram import (
     Arrow,
     ArrowKind,
     Aside,
-    Detail,
     Diagram,
     Fragment,
     FragmentKind,
@@ -19,6 +18,7 @@ from mcpspy.views.sequence.diagram import (
     flat,
 )
 from mcpspy.views.sequence.layout import Drawing, diagram
+from mcpspy.views.timeline.details import Detail
 from tests.transcript.calls.test_join import polled
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.transcript.traffic import Traffic
@@ -196,7 +196,7 @@ def test_with_the_proxy_a_server_works_until_what_cancels_it_reaches_it() -> Non
 
 def test_signs_that_json_escapes_are_shown_as_signs_where_they_can_be_seen() -> None:
     scene = opened("x").client(b'{"jsonrpc":"2.0","method":"m","params":{"a":"21 \\u00b0C \\u5317 \\u202e \\u0022"}}\n')
-    assert texts(drawn(scene, detail=Detail.PARAMS))[-1].endswith('{"a":"21 °C 北 \\u202e \\u0022"}')
+    assert texts(drawn(scene, detail=Detail.PARAMS))[-1].endswith('a = “21 °C 北 \\u202e "”')
 
 
 def test_the_long_stream_of_http_with_sse_is_a_lane_beside_the_posts() -> None:
@@ -225,7 +225,7 @@ def test_the_last_words_of_a_server_that_failed_stand_with_its_end() -> None:
 def test_params_stand_in_the_line_of_a_message_if_that_is_wanted() -> None:
     scene = opened("weather").client(call(1, "forecast", city="北京")).server(result(1, {"ok": True}))
     lines = texts(drawn(scene, detail=Detail.PARAMS))
-    assert lines[1:] == ['1 tools/call forecast {"city": "北京"}', '1 ok · 1.00 ms {"ok": true}']
+    assert lines[1:] == ["1 tools/call forecast city = “北京”", "1 ok · 1.00 ms: ok = true"]
 
 
 def test_payloads_stand_below_a_message_if_that_is_wanted() -> None:

@@ -8,11 +8,12 @@ from mcpspy import read
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.export.markdown import report
-from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Aside, Detail, Diagram, Fragment, FragmentKind, flat
+from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Aside, Diagram, Fragment, FragmentKind, flat
 from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.mermaid import mermaid
 from mcpspy.views.sequence.plantuml import plantuml
 from mcpspy.views.sequence.svg import svg
+from mcpspy.views.timeline.details import Detail
 from tests.conftest import ROOT, MermaidReader
 from tests.transcript.dialogue import request, result
 from tests.transcript.llm.traffic import ModelTraffic, completion, delta, sse

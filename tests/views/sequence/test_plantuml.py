@@ -14,7 +14,6 @@ from mcpspy.views.sequence.diagram import (
     Arrow,
     ArrowKind,
     Aside,
-    Detail,
     Diagram,
     Fragment,
     FragmentKind,
@@ -26,6 +25,7 @@ from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.plantuml import plantuml
 from mcpspy.views.text.cells import cut
 from mcpspy.views.text.escape import safe_text
+from mcpspy.views.timeline.details import Detail
 from tests.conftest import ROOT, DebianProgram
 from tests.deadlines import SCENE_S
 from tests.tiers import Tier

@@ -18,7 +18,7 @@ from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.views.golden import same_as_golden
 from tests.views.scenes import busy_scene, call, failed, given_up, opened, progress, refused, three_servers
 
-WIDTHS = (80, 200, None)
+WIDTHS = (80, 120, 200, None)
 
 
 def shown(transcript: Transcript, **options: Any) -> list[str]:

@@ -1,22 +1,18 @@
-"""The payload of a message in one line or in a few: the params of a request, the result or error of a response.
+"""The payload of a message in a few lines: the params of a request, the result or error of a response.
 
 Every line is safe for a terminal, and long payloads are cut; `show @:7` shows all.
 """
 
-import re
 from collections.abc import Iterable
-from json import loads
 from typing import Final
 
 from ...transcript.message import Message
 from ...wire.json_spans import members
-from ..text.escape import decoded, one_line, safe_text
+from ..text.escape import safe_text
 from ..text.line import plain
 from ..text.pretty import pretty
 from ..text.units import counted
-
-MAX_LETTERS: Final = 80
-"""The longest payload in one line, in characters."""
+from .details import readable
 
 MAX_LINES: Final = 24
 """How many lines of a payload are shown; the rest are counted."""
@@ -28,23 +24,13 @@ MAX_READ_BYTES: Final = 64_000
 
 _NO_NEWS: Final = {b"{}", b"null", b""}
 
-_escapes: Final = re.compile(r"(?<!\\)\\u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4})").sub
-
-
-def in_one_line(message: Message) -> str:
-    """Show the payload as JSON in one line, cut; of a tool call only the arguments. Empty if there is no payload."""
-    payload = _payload(message)
-    if payload is None:
-        return ""
-    return one_line(_readable(decoded(payload[: 6 * MAX_LETTERS])), MAX_LETTERS)
-
 
 def lines(message: Message) -> tuple[str, ...]:
     """Show the payload as JSON in several lines."""
     payload = _payload(message)
     if payload is None:
         return ()
-    shown = bounded(safe_text(_readable(plain(line))) for line in pretty(payload[:MAX_READ_BYTES]))
+    shown = bounded(safe_text(readable(plain(line))) for line in pretty(payload[:MAX_READ_BYTES]))
     return tuple(shown if len(payload) <= MAX_READ_BYTES else [*shown[:MAX_LINES], "… and more"])
 
 
@@ -59,11 +45,6 @@ def bounded(texts: Iterable[str]) -> list[str]:
     if count > MAX_LINES:
         made.append(f"… {counted(count - MAX_LINES, 'more line')}")
     return made
-
-
-def _readable(text: str) -> str:
-    r"""Replace `\u` escapes by their characters: `\u5317` is 北. ASCII and invisible characters stay escaped."""
-    return _escapes(lambda match: sign if (sign := loads(f'"{match[0]}"')) > "\x7f" and sign.isprintable() else match[0], text)
 
 
 def _payload(message: Message) -> bytes | None:
