@@ -75,7 +75,7 @@ def since_option(command: F) -> F:
         "--since",
         metavar="AGE|TIME",
         type=Word("moment", _since, OFFERED),
-        help="Only what was active since then: 90s, 1h, 2d, 09:30, 2026-11-21T09:30. Without WHAT, in all recordings.",
+        help="Only what was active since then: 90s, 1h, 2d, 09:30, 2026-11-21T09:30.",
     )
     return option(command)
 

@@ -56,7 +56,7 @@ def _serve_stdio(options: MockOptions) -> int:
         transcript, replies = recorded_server(paths, " ".join(options.whats))
         requests = matcher(replies.exchanges, options, paths=paths)
         server = None
-        if options.on_miss == "forward":
+        if options.on_miss == "pass-through":
             from .pass_through import live_server
 
             server = live_server(options, transcript)
@@ -130,7 +130,7 @@ def __getattr__(name: str) -> click.Command:
           mcpspy mock weather.mcpspy
           mcpspy mock weather.mcpspy --listen 127.0.0.1:8000
           mcpspy mock weather.mcpspy --ignore '$.arguments.units' --speed 1
-          mcpspy mock weather.mcpspy --on-miss forward -- uvx weather-server
+          mcpspy mock weather.mcpspy --on-miss pass-through -- uvx weather-server
           mcpspy mock @ --listen 127.0.0.1:8000
 
         Use such a command in a client's configuration instead of the server's; with --listen, use its URL. The last example

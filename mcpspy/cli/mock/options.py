@@ -11,9 +11,9 @@ from ..capture_options import NO_FILE, Option, UsageError, Values, last, parse
 USAGE = """\
 usage: mcpspy mock WHAT… [--stdio | --listen HOST:PORT [--transport streamable|sse]]
          [--match strict|default|loose] [--ignore PATH]… [--reuse last|error]
-         [--on-miss error|nearest|forward] [--speed 0|1|X]
+         [--on-miss error|nearest|pass-through] [--speed 0|1|X]
          [--label NAME] [--capture FILE] [--quiet]
-         with --on-miss forward: [--catch-up] (--url URL [--header 'NAME: VALUE']… | -- COMMAND…)
+         with --on-miss pass-through: [--catch-up] (--url URL [--header 'NAME: VALUE']… | -- COMMAND…)
 mcpspy mock --help explains the options"""
 
 MOCK = (
@@ -26,13 +26,13 @@ MOCK = (
            " `error`.", ("last", "error")),
     Option("speed", "X", "How fast to answer: 0 at once (the default), 1 as recorded, 2 twice as fast."),
     Option("on-miss", "", "How to answer a request that was never recorded: with an `error` (the default); with the answer to the"
-           " `nearest` recorded request, reported on stderr; or `forward` it to a live server, which then continues the session: that"
-           " of --url, or the command after --.", ("error", "nearest", "forward")),
-    Option("url", "URL", "With --on-miss forward: continue with the HTTP server, or the model API, at this URL. With several"
+           " `nearest` recorded request, reported on stderr; or `pass-through`, which sends it to a live server and lets that"
+           " continue the session: the server of --url, or the command after --.", ("error", "nearest", "pass-through")),
+    Option("url", "URL", "With --on-miss pass-through: continue with the HTTP server, or the model API, at this URL. With several"
            " servers, LABEL=URL says which. Repeatable.", repeats=True),
     Option("header", "'NAME: VALUE'", "Send this header field with every request to --url. Repeatable.", repeats=True),
-    Option("catch-up", "", "With --on-miss forward: first repeat to the live server every request that was answered from the capture,"
-           " for a server that keeps state."),
+    Option("catch-up", "", "With --on-miss pass-through: first repeat to the live server every request that was answered from the"
+           " capture, for a server that keeps state."),
     Option("listen", "HOST:PORT", "Serve over HTTP at this address; port 0 picks a free one. The URL is printed on stderr."),
     Option("transport", "", "With --listen: Streamable HTTP at /mcp (`streamable`, the default), or HTTP+SSE at /sse (`sse`).",
            ("streamable", "sse")),
@@ -118,17 +118,17 @@ def _check(values: Values, command: tuple[str, ...], *, has_command: bool) -> No
     for name in () if "listen" in values else ("transport", "allow-remote", "allowed-host"):
         if name in values:
             raise UsageError(f"--{name} needs --listen")
-    if last(values, "on-miss") != "forward":
+    if last(values, "on-miss") != "pass-through":
         unused = [f"--{name}" for name in ("url", "header", "catch-up") if name in values]
         unused += ["a command after --"] if command else []
         if unused:
-            raise UsageError(f"{unused[0]} needs --on-miss forward")
+            raise UsageError(f"{unused[0]} needs --on-miss pass-through")
     elif has_command and not command:
         raise UsageError("the server's command after -- is missing")
     elif command and ("url" in values or "header" in values):
         raise UsageError("name the live server by its command after --, or by --url and --header, not by both")
     elif not command and "url" not in values:
-        raise UsageError("--on-miss forward needs a live server: its command after --, or --url URL")
+        raise UsageError("--on-miss pass-through needs a live server: its command after --, or --url URL")
 
 
 def _speed(text: str) -> float:

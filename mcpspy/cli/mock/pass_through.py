@@ -1,4 +1,4 @@
-"""The live server of `mcpspy mock --on-miss forward`: which one it is, and its connection to a mock."""
+"""The live server of `mcpspy mock --on-miss pass-through`: which one it is, and its connection to a mock."""
 
 from __future__ import annotations
 

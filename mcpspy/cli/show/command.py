@@ -51,7 +51,7 @@ def command(**values: Any) -> None:
 
     WHAT is the path of a capture, `@` for the newest recording (the default), `@1` for the one before it, a label for its newest
     capture, or `-` for standard input. Append `:7` to see row 7 in full, or `:7..20` for rows 7 to 20. Several WHATs are merged by
-    their clocks.
+    their clocks. With --since and no WHAT, all recordings are shown.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""What `mcpspy mock --on-miss forward` wants to be told, and says when it is not."""
+"""What `mcpspy mock --on-miss pass-through` wants to be told, and says when it is not."""
 
 import subprocess
 import sys
@@ -21,22 +21,22 @@ def mock(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, input="", capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
-FORWARD = ("--on-miss", "forward")
+PASS_THROUGH = ("--on-miss", "pass-through")
 NOT_BOTH = "name the live server by its command after --, or by --url and --header, not by both"
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (FORWARD, "--on-miss forward needs a live server: its command after --, or --url URL"),
-        ((*FORWARD, "--"), "the server's command after -- is missing"),
-        ((*FORWARD, "--url", "http://x/", "--", "server"), NOT_BOTH),
-        ((*FORWARD, "--header", "A: b", "--", "server"), NOT_BOTH),
-        ((*FORWARD, "--url", "mcp.example"), "mcp.example is not the URL of a server"),
-        ((*FORWARD, "--url", "http://x/", "--header", "secret"), "--header takes 'Name: value'"),
-        (("--url", "http://x/"), "--url needs --on-miss forward"),
-        (("--catch-up",), "--catch-up needs --on-miss forward"),
-        (("--on-miss", "nearest", "--", "server"), "a command after -- needs --on-miss forward"),
+        (PASS_THROUGH, "--on-miss pass-through needs a live server: its command after --, or --url URL"),
+        ((*PASS_THROUGH, "--"), "the server's command after -- is missing"),
+        ((*PASS_THROUGH, "--url", "http://x/", "--", "server"), NOT_BOTH),
+        ((*PASS_THROUGH, "--header", "A: b", "--", "server"), NOT_BOTH),
+        ((*PASS_THROUGH, "--url", "mcp.example"), "mcp.example is not the URL of a server"),
+        ((*PASS_THROUGH, "--url", "http://x/", "--header", "secret"), "--header takes 'Name: value'"),
+        (("--url", "http://x/"), "--url needs --on-miss pass-through"),
+        (("--catch-up",), "--catch-up needs --on-miss pass-through"),
+        (("--on-miss", "nearest", "--", "server"), "a command after -- needs --on-miss pass-through"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("way", [(), ("--listen", "127.0.0.1:0")])
@@ -56,4 +56,4 @@ def test_options_that_repeat_count_wherever_they_stand(capture: Path) -> None:
 
 
 def test_help_shows_an_example() -> None:
-    assert "--on-miss forward -- uvx weather-server" in mock("--help").stdout
+    assert "--on-miss pass-through -- uvx weather-server" in mock("--help").stdout

@@ -1,4 +1,4 @@
-"""`mcpspy mock --on-miss forward` on stdio, as a process: live servers continue where captures end, and are ended."""
+"""`mcpspy mock --on-miss pass-through` on stdio, as a process: live servers continue where captures end, and are ended."""
 
 import json
 import signal
@@ -44,7 +44,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def forward(*words: str | Path) -> tuple[str, ...]:
-    return ("--on-miss", "forward", "--", sys.executable, *map(str, words))
+    return ("--on-miss", "pass-through", "--", sys.executable, *map(str, words))
 
 
 def tickets(log: Path, *faults: str) -> tuple[str, ...]:
@@ -183,7 +183,7 @@ def test_a_server_that_dies_is_told_to_the_client_and_its_status_kept(capture: P
 
 
 def test_a_server_that_cannot_be_started_is_told_to_the_client(capture: Path) -> None:
-    with Mocking(capture, "--on-miss", "forward", "--", "./no-such-server") as mock:
+    with Mocking(capture, "--on-miss", "pass-through", "--", "./no-such-server") as mock:
         mock.send(OPENING, DRAW)
         assert mock.told()["id"] == 1
         assert "./no-such-server: command not found" in mock.told()["error"]["message"]
@@ -235,7 +235,7 @@ def test_a_server_that_others_wrote_knows_what_was_played_if_it_is_told(
     recorded = Dialogue().client(OPENING).server(result(1, OPENED)).client(INITIALIZED).client(create).server(result(2, {}))
     capture = written(tmp_path / "memory.mcpspy", recorded.closes().records[:-1])
     monkeypatch.setenv("MEMORY_FILE_PATH", str(tmp_path / "memory.json"))
-    with Mocking(capture, *options, "--on-miss", "forward", "--", *npm_program("mcp-server-memory")) as mock:
+    with Mocking(capture, *options, "--on-miss", "pass-through", "--", *npm_program("mcp-server-memory")) as mock:
         mock.send(OPENING, INITIALIZED, create)
         assert [mock.told()["id"], mock.told()] == [1, result(2, {})]
         mock.send(tool_call(7, "read_graph"))
@@ -246,7 +246,7 @@ def test_a_server_over_http_goes_on_too(capture: Path, tmp_path: Path) -> None:
     words = [sys.executable, str(PEERS / "pyserver.py"), "http", "0"]
     with started(words, tmp_path, tmp_path / "server", {}) as output:
         url = f"http://127.0.0.1:{port(output)}/mcp"
-        with Mocking(capture, "--on-miss", "forward", "--url", url) as mock:
+        with Mocking(capture, "--on-miss", "pass-through", "--url", url) as mock:
             mock.send(OPENING, INITIALIZED, tool_call(7, "add", a=40, b=2))
             assert [mock.told()["id"], mock.told()["result"]["structuredContent"]] == [1, {"result": 42}]
             assert mock.ends()[0] == 5, "a server with a URL has no status: the recorded one"

@@ -1,4 +1,4 @@
-"""`mcpspy mock --listen --on-miss forward`, as a process: each live client goes on with a server of its own, on its own streams."""
+"""`mcpspy mock --listen --on-miss pass-through`, as a process: each live client continues with its own server, on its own streams."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ def capture(tmp_path: Path) -> Path:
 
 
 def forward(program: str, *words: str) -> tuple[str, ...]:
-    return ("--on-miss", "forward", "--", sys.executable, str(PEERS / program), *words)
+    return ("--on-miss", "pass-through", "--", sys.executable, str(PEERS / program), *words)
 
 
 def opened(mock: HttpMocking) -> Asking:
