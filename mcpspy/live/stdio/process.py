@@ -21,6 +21,8 @@ else:  # `signal` itself imports `enum`: 4 ms
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_EXITING = 0x4
+"""PF_EXITING of a process's flags (proc(5)): its files may be closed already, though it is no zombie yet."""
 _LINUX = sys.platform.startswith("linux")
 
 _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
@@ -74,6 +76,8 @@ def spawn(argv: Sequence[str]) -> ServerProcess:
     our_err, child_err = os.pipe()
     failure_read, failure_write = os.pipe()
     prctl = _prctl()
+    if prctl is not None:  # before the spawn: a server may start a process and end at once, and that process becomes ours
+        prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     parent = os.getpid()
     inherited = signal(SIGCHLD, SIG_DFL)  # if it is ignored, nobody learns how a child ended
     pid = os.fork()
@@ -83,8 +87,6 @@ def spawn(argv: Sequence[str]) -> ServerProcess:
     for fd in (child_in, child_out, child_err, failure_write):
         os.close(fd)
     os.set_blocking(our_in, False)
-    if prctl is not None:
-        prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # after the spawn: processes that now lose their parent become ours
     return ServerProcess(pid, our_in, our_out, our_err, failure_read)
 
 
@@ -143,7 +145,7 @@ class ListedProcess:
 
 
 def process(pid: int) -> ListedProcess | None:
-    """Return the process with this pid; None if there is none, if it is a zombie, or without /proc."""
+    """Return the process with this pid; None if there is none, if it is a zombie or about to become one, or without /proc."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             stat = file.read()
@@ -151,7 +153,7 @@ def process(pid: int) -> ListedProcess | None:
         return None
     name, _, rest = stat[stat.index(b"(") + 1 :].rpartition(b")")
     fields = rest.split()
-    if fields[0] in (b"Z", b"X"):
+    if fields[0] in (b"Z", b"X") or int(fields[6]) & _EXITING:
         return None
     return ListedProcess(pid, name.decode(errors="replace"), int(fields[1]), int(fields[3]), int(fields[19]))
 
