@@ -53,7 +53,8 @@ class Message(msgspec.Struct, eq=False, gc=False):
     target: str | None = None
     flaws: tuple[str, ...] = ()
     reason: str = ""
-    batch: bool = False
+    batch: bytes = b""
+    """The payload of the batch that it is a member of; empty if it is in none."""
     is_error: bool = False
     """Whether this is a result with `isError: true`."""
     correlation_key: str | None = None

@@ -47,7 +47,8 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
     content: Slice = b""
     flaws: tuple[str, ...] = ()
     reason: str = ""
-    batch: bool = False
+    batch: bytes = b""
+    """The payload of the batch that it is a member of; empty if it is in none."""
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -163,7 +164,7 @@ def _cut_rare(payload: bytes) -> list[Piece]:
         return [malformed(payload, "blank")]
     try:
         if first == b"[":
-            pieces = [_member(bytes(item)) for item in items(text)] or [malformed(payload, "empty batch")]
+            pieces = [_member(bytes(item), payload) for item in items(text)] or [malformed(payload, "empty batch")]
         elif first == b"{":
             pieces = [_rare_piece(payload, text)]
         else:
@@ -180,11 +181,10 @@ def _cut_rare(payload: bytes) -> list[Piece]:
     return pieces
 
 
-def _member(raw: bytes) -> Piece:
+def _member(raw: bytes, payload: bytes) -> Piece:
     """Make the piece of one member of a batch, which is known to be JSON."""
-    if raw[:1] != b"{":
-        return msgspec.structs.replace(malformed(raw, "not an object"), batch=True)
-    return msgspec.structs.replace(_rare_piece(raw, raw), batch=True)
+    piece = _rare_piece(raw, raw) if raw[:1] == b"{" else malformed(raw, "not an object")
+    return msgspec.structs.replace(piece, batch=payload)
 
 
 def _rare_piece(raw: bytes, text: bytes) -> Piece:

@@ -3,7 +3,7 @@
     httpdialects.py PORT
 
 POST /mcp is Streamable HTTP: a call of a tool in `SAYS` gets the tool's response, in which `%d` is the request's id; of a batch the
-ids are `%d` in order. GET /mcp is a stream with `HEARTBEAT`. GET /sse is HTTP+SSE: there the events of the same tools go out
+ids are `%d` in order. GET /sse is HTTP+SSE: there the events of the same tools go out
 on the stream. On PORT 0 a free port is taken; either way it is the first line on standard output.
 """
 
@@ -19,7 +19,6 @@ from typing import Any, Final, NamedTuple
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
 ENDPOINT: Final = "/messages?sessionId=4f2c7d1e8a9b0c3d"
-HEARTBEAT: Final = b": hello\n\nevent: ping\ndata: 1\n\ndata: not JSON\n\ndata:\n\n"
 
 RESULT: Final = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}'
 NULL: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}'
@@ -93,6 +92,16 @@ def reply_to(message: Any) -> Reply:
     return reply._replace(body=filled(reply.body, message["id"]))
 
 
+def events_of(reply: Reply) -> bytes:
+    """Return a response as HTTP+SSE has it on its stream; nothing for what HTTP refuses."""
+    if reply.status != 200:
+        return b""
+    if reply.media_type.startswith(EVENTS):
+        return reply.body if reply.body.endswith((b"\n\n", b"\r\n\r\n")) else reply.body + b"\n"
+    lines = reply.body.rstrip(b"\r\n").replace(b"\r", b"").split(b"\n")
+    return b"".join(b"data: %b\n" % line for line in lines) + b"\n"
+
+
 class Server(ThreadingHTTPServer):
     """A server that remembers the stream that was opened last."""
 
@@ -133,15 +142,10 @@ class Connection(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream; charset=utf-8")
         self.end_headers()
-        if self.path == "/mcp":
-            self.wfile.write(HEARTBEAT)
-            self.wfile.flush()
-            self.close_connection = True
-            return
         queue = self.server.stream = SimpleQueue()
         queue.put(b"event: endpoint\r\ndata: %b\r\n\r\n" % ENDPOINT.encode())
-        while data := queue.get():
-            self.wfile.write(data)
+        while True:
+            self.wfile.write(queue.get())
             self.wfile.flush()
 
     def do_POST(self) -> None:
@@ -151,10 +155,7 @@ class Connection(BaseHTTPRequestHandler):
             self.reply(reply, is_chunked=reply.media_type.startswith(EVENTS) and bool(reply.body))
             return
         self.reply(Reply("text/plain", b"Accepted\n", 202), is_chunked=False)
-        if reply.status == 200:
-            is_event = reply.media_type.startswith(EVENTS)
-            lines = reply.body.rstrip(b"\r\n").replace(b"\r", b"").split(b"\n")
-            self.server.stream.put(reply.body if is_event else b"".join(b"data: %b\n" % line for line in lines) + b"\n")
+        self.server.stream.put(events_of(reply))
 
 
 def main() -> None:

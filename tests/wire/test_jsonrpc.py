@@ -169,10 +169,10 @@ def test_invalid_utf8_in_a_method_is_read_as_both_sdks_read_it() -> None:
 
 def test_a_batch_is_cut_into_its_members() -> None:
     first, second = b'{"jsonrpc":"2.0","id":1,"method":"a"}', b'{ "jsonrpc":"2.0","method":"b" }'
-    pieces = cut(b"[ %s ,%s]\n" % (first, second))
-    assert [(piece.raw, piece.kind, piece.batch) for piece in pieces] == [
-        (first, "request", True),
-        (second, "notification", True),
+    batch = b"[ %s ,%s]\n" % (first, second)
+    assert [(piece.raw, piece.kind, piece.batch) for piece in cut(batch)] == [
+        (first, "request", batch),
+        (second, "notification", batch),
     ]
 
 

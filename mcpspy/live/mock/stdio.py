@@ -13,7 +13,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open
-from ...replay.mock.batches import Batches
+from ...replay.mock.batches import Batches, batch_member
 from ...replay.mock.scheduled_send import LiveServerBytes, UnendedLine
 from ...transcript.decoder import Decoder
 from ...transcript.message import Message
@@ -208,8 +208,7 @@ class Mock:
             answers = self._script.feed(message)
             sends += answers
             if message.kind is Kind.REQUEST:
-                reply = next((send.state for send in answers if send.answers), None)
-                reply = reply or self._script.open_request(message.id or "null")
+                reply = batch_member(self._script, message.id or "null", answers)
                 members += [reply] if reply is not None else []
         self._batches.add(members)
         return sends
@@ -238,7 +237,7 @@ class Mock:
 
     def _play(self, records: list[Record], sends: list[ScheduledSend], now_ns: int) -> None:
         """Send what is due at once, and put off the rest. `records` come before it in the capture."""
-        lines = self._batches.cancelled() if self._batches else []
+        lines = self._batches.cancelled()
         exit: ExitProcess | None = None
         for send in sends:
             if self._put_off.must_wait(send):
@@ -266,7 +265,7 @@ class Mock:
 
     def _add(self, send: ScheduledSend, records: list[Record], lines: list[bytes]) -> None:
         if send.data:
-            line = self._batches.line(send) if self._batches else send.data
+            line = self._batches.line(send)
             lines += [line] if line else []
         if send.miss is not None:
             records.append(Note(at_ns=self.now_ns(), topic="miss", text=send.miss.sentence))

@@ -9,6 +9,7 @@ The classes are plain and slotted: a client waits for a mock's first answer, and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 from typing import TYPE_CHECKING, Final
 
@@ -31,11 +32,12 @@ LIST_CHANGED: Final = "/list_changed"
 class SendMessage:
     """The server sends a message.
 
-    `answers` says that it is the answer to the request; `once`, that it is left out when the reply is played again. `parts` is the
-    template of its line, made when it is first sent: most of a large capture is never sent.
+    `answers` says that it is the answer to the request; `once`, that it is left out when the reply is played again. `batch` is the
+    batch that it was recorded in, if any. `parts` is the template of its line, made when it is first sent: most of a large capture
+    is never sent.
     """
 
-    __slots__ = ("answers", "at_ns", "exchange", "message", "once", "parts")
+    __slots__ = ("answers", "at_ns", "batch", "exchange", "message", "once", "parts")
 
     def __init__(self, message: Message, exchange: Exchange | None, *, answers: bool = False, once: bool = False) -> None:
         self.message = message
@@ -43,7 +45,24 @@ class SendMessage:
         self.at_ns = message.at_ns
         self.answers = answers
         self.once = once
+        self.batch: RecordedBatch | None = None
         self.parts: list[TemplatePart] | None = None
+
+
+class RecordedBatch:
+    """A batch that the server sent: its payload, and the steps for its members about requests of the client, of these `rows`."""
+
+    __slots__ = ("payload", "rows", "steps")
+
+    def __init__(self, payload: bytes) -> None:
+        self.payload = payload
+        self.rows: set[int] = set()
+        self.steps: list[SendMessage] = []
+
+    def add(self, step: SendMessage, row: int) -> None:
+        step.batch = self
+        self.rows.add(row)
+        self.steps.append(step)
 
 
 class AwaitAnswer:
@@ -140,8 +159,10 @@ def read_replies(transcript: Transcript) -> RecordedReplies:
     replies = RecordedReplies()
     headers = ((capture.header, capture.shift_ns) for capture in transcript.captures)
     replies.wall_ns = next((header.wall_ns - shift_ns for header, shift_ns in headers if header is not None), 0)
-    readers = [_ReplyReader(capture, replies) for capture in transcript.captures]
-    for item in _in_order(transcript):
+    items = _in_order(transcript)
+    batches = _batches(item for item in items if not isinstance(item, ChannelEvent))
+    readers = [_ReplyReader(capture, replies, batches) for capture in transcript.captures]
+    for item in items:
         if isinstance(item, ChannelEvent):
             readers[item.capture].happened(item)
         else:
@@ -189,28 +210,34 @@ def _in_order(transcript: Transcript) -> list[ChannelEvent | tuple[Message, Exch
     return [item[3] for item in items]
 
 
-def _in_batch(member: Message, reply: RecordedReply) -> Message:
-    """Return one message for an unpaired member of a batch and the unpaired ones just before it, whose step is removed."""
-    last = reply.steps[-1] if reply.steps else None
-    begin = b"["
-    if (
-        isinstance(last, SendMessage)
-        and last.exchange is None
-        and (last.message.number, last.message.batch) == (member.number, True)
-    ):
-        begin = last.message.raw[:-1] + b","
-        reply.steps.pop()
-    batch = copy(member)
-    batch.kind, batch.raw = Kind.MALFORMED, begin + member.raw + b"]"
-    return batch
+def _batches(messages: Iterable[tuple[Message, Exchange | UnpairedMessage]]) -> dict[int, RecordedBatch | Message]:
+    """Return the server's batches by the identity of their payload; of one about no request of the client its first message.
+
+    Batches with a request of the server are left out: their members go out one by one.
+    """
+    batches: dict[int, RecordedBatch | Message] = {}
+    asking: set[int] = set()
+    for message, row in messages:
+        if not message.batch or message.sender == CLIENT:
+            continue
+        key = id(message.batch)
+        known = batches.setdefault(key, message)
+        if isinstance(row, Exchange) and row.sender != CLIENT:
+            asking.add(key)
+        elif isinstance(row, Exchange) and isinstance(known, Message):
+            batches[key] = RecordedBatch(message.batch)
+    return {key: batch for key, batch in batches.items() if key not in asking}
 
 
 class _ReplyReader:
     """A reader of one capture into `replies`: `feed` takes its messages and `happened` its events, in their order."""
 
-    __slots__ = ("_capture", "_current", "_is_closed", "_is_http", "_of_question", "_of_transaction", "_replies", "_waiting")
+    __slots__ = (
+        "_batches", "_capture", "_current", "_is_closed", "_is_http", "_of_question", "_of_transaction", "_replies", "_waiting",
+    )  # fmt: skip
 
-    def __init__(self, capture: CaptureInfo, replies: RecordedReplies) -> None:
+    def __init__(self, capture: CaptureInfo, replies: RecordedReplies, batches: dict[int, RecordedBatch | Message]) -> None:
+        self._batches = batches
         self._capture = capture
         self._replies = replies
         self._is_http = bool(capture.transactions)
@@ -303,15 +330,23 @@ class _ReplyReader:
         reply = self._replies.of_request.get(row.row)
         if reply is not None:
             answers = row.response is message
-            reply.steps.append(SendMessage(message, row, answers=answers))
+            step = SendMessage(message, row, answers=answers)
+            reply.steps.append(step)
+            batch = self._batches.get(id(message.batch)) if message.batch else None
+            if isinstance(batch, RecordedBatch):
+                batch.add(step, row.row)
             if answers:
                 self._waiting.pop(row.row, None)
 
     def _on_its_own(self, message: Message, row: Exchange | None) -> None:
+        if message.batch and row is None:
+            whole = self._batches.get(id(message.batch))
+            if whole not in (None, message):
+                return  # it goes out with the answers in its batch, or with the first message
+            message = copy(message)
+            message.kind, message.raw = Kind.MALFORMED, b"[%b]" % message.raw if whole is None else message.batch
         reply = self._reply_around(message)
         is_over = reply.exchange is not None and reply.exchange.row not in self._waiting and not self._is_in(message, reply)
-        if message.batch and row is None:
-            message = _in_batch(message, reply)
         is_noise = message.kind is Kind.MALFORMED and not self._is_http
         is_once = is_over or is_noise or (message.method or "").endswith(LIST_CHANGED)
         reply.steps.append(SendMessage(message, row, once=is_once))

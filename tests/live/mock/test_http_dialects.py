@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
+from shutil import copy
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,9 +16,7 @@ from tests.deadlines import DEADLINE_S
 from tests.interop.serving import recorded
 from tests.known_problems.stage import serving
 from tests.live.mock.mocking_http import ACCEPT, HttpMocking
-from tests.peers.httpdialects import SAYS
-
-MIXED = ("lines", "lines by type", "array", "array in a stream")
+from tests.peers.httpdialects import SAYS, events_of, reply_to
 
 
 class Response(NamedTuple):
@@ -44,17 +43,19 @@ def read(response: HTTPResponse) -> Response:
     return Response(response.status, headers.get("Content-Type"), re.sub(rb"(?m)^(id: ?)\w+", rb"\1", body))
 
 
-def ask(host: str, message: Any = None, path: str = "/mcp") -> Response:
-    """Post a message, or without one get the stream; return the whole response."""
+def ask(host: str, message: Any) -> Response:
+    """Post a message; return the whole response."""
     with closing(HTTPConnection(host, timeout=DEADLINE_S)) as connection:
-        body = None if message is None else json.dumps(message)
-        connection.request("POST" if body else "GET", path, body, ACCEPT)
+        connection.request("POST", "/mcp", json.dumps(message), ACCEPT)
         return read(connection.getresponse())
 
 
 def talk(host: str, first_id: int) -> dict[str, Response]:
     """Call every tool; return the responses by name."""
-    return {name: ask(host, call(name, id)) for id, name in enumerate(SAYS, first_id) if name not in MIXED}
+    batch = [call("charset", id) for id in (70 + first_id, 80 + first_id)]
+    batch[1]["params"]["arguments"]["again"] = True
+    told = {name: ask(host, call(name, id)) for id, name in enumerate(SAYS, first_id)}
+    return told | {"batch": ask(host, batch)}
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,47 @@ def played(sent: dict[str, Response], folder: Path) -> Iterator[dict[str, Respon
         yield talk(mock.host, 1)
 
 
-@pytest.mark.parametrize("name", [name for name in SAYS if name not in MIXED])
+@pytest.mark.parametrize("name", [*SAYS, "batch"])
 def test_a_mock_sends_the_response_of_the_server(name: str, sent: dict[str, Response], played: dict[str, Response]) -> None:
     assert played[name] == sent[name]
+
+
+def test_live_ids_take_the_place_of_the_recorded_ones(sent: dict[str, Response], folder: Path, tmp_path: Path) -> None:
+    copy(folder / "a.mcpspy", tmp_path)
+    with HttpMocking(tmp_path / "a.mcpspy") as mock:
+        told = talk(mock.host, 101)
+    with serving(folder, "0", peer="httpdialects.py") as number:
+        answers = talk(f"127.0.0.1:{number}", 101)
+    without_message = {"JSON as a stream", "stream as JSON"}  # nobody can tell an id there
+    assert {name for name in answers if told[name] != answers[name]} == without_message
+
+
+# --- HTTP+SSE ---
+
+
+def heard(url: str) -> bytes:
+    """Call every tool over HTTP+SSE; return the bytes of the stream after its endpoint."""
+    host, path = url.split("/")[2], "/sse"
+    with closing(HTTPConnection(host, timeout=DEADLINE_S)) as listening:
+        listening.request("GET", path)
+        stream = listening.getresponse()
+        endpoint = b"".join(iter(stream.readline, b"\r\n")).partition(b"data: ")[2].strip().decode()
+        told = b""
+        for id, name in enumerate(SAYS, 1):
+            with closing(HTTPConnection(host, timeout=DEADLINE_S)) as posting:
+                posting.request("POST", endpoint, json.dumps(call(name, id)), ACCEPT)
+                accepted = posting.getresponse()
+                assert (accepted.status, accepted.read()) == (202, b"Accepted\n")
+            if size := len(events_of(reply_to(call(name, id)))):
+                told += stream.read(size)
+        return told
+
+
+def test_a_mock_over_http_and_sse_sends_the_stream_of_the_server(tmp_path: Path) -> None:
+    with (
+        serving(tmp_path, "0", peer="httpdialects.py") as number,
+        recorded(f"http://127.0.0.1:{number}/sse", tmp_path, "--redact", "none") as url,
+    ):
+        told = heard(url)
+    with HttpMocking(tmp_path / "a.mcpspy", "--transport", "sse") as mock:
+        assert heard(mock.url) == told

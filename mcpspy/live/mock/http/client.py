@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from ....records import Sink
+from ....replay.mock.batches import Batches, batch_member
 from ....replay.mock.http.answer import AnswerShape, EventStyle, HttpAnswer
 from ....replay.mock.http.recorded_http import HttpFacts
 from ....replay.mock.http.routing import Routing, priming
@@ -79,8 +80,8 @@ class LiveClient:
     """
 
     __slots__ = (
-        "_mock", "_responses", "_sent", "_style", "_subscriptions", "_waiting", "cursor", "has_initialized", "has_one_stream",
-        "is_modern", "is_primed", "live_server", "script", "server_stream", "session",
+        "_batches", "_mock", "_responses", "_sent", "_style", "_subscriptions", "_waiting", "cursor", "has_initialized",
+        "has_one_stream", "is_modern", "is_primed", "live_server", "script", "server_stream", "session",
     )  # fmt: skip
 
     def __init__(
@@ -104,6 +105,7 @@ class LiveClient:
         self.server_stream = ServerStream()
         self.live_server: LiveUpstream | None = None
         """The server that answers from a miss on, if there is to be one."""
+        self._batches = Batches(joins=False)
         self._responses: dict[ReplyState, PostResponse] = {}
         self._subscriptions: dict[str, PostResponse] = {}
         """The responses to subscriptions, by the ids of their requests."""
@@ -132,16 +134,16 @@ class LiveClient:
         requests = [message for message in messages if message.kind is Kind.REQUEST]
         if self.has_one_stream or not requests:
             write_answer(response, self._mock.facts.accepted, self.fields)
-            self._mock.play(self, [send for message in messages for send in self.script.feed(message)])
+            sends, _ = self._feed(messages)
+            self._mock.play(self, sends)
             return
         self.is_modern = any(request.era is Era.MODERN for request in requests)
-        is_batch = any(message.batch for message in messages)
         ids = [request.id or "null" for request in requests]
-        post = PostResponse(response, self.fields, ids, is_batch=is_batch, is_modern=self.is_modern)
+        post = PostResponse(response, self.fields, ids, is_modern=self.is_modern)
         response.on_left = lambda: self._on_left(post)
         response.outlasts_request = not self.is_modern  # where leaving cancels nothing
-        sends = [send for message in messages for send in self._feed(message, post)]
-        self._begin(post, sends, is_batch=is_batch)
+        sends, is_recorded = self._feed(messages, post)
+        self._begin(post, sends, is_batch=bool(requests[0].batch), is_recorded=is_recorded)
         self._mock.play(self, sends)
 
     def open_server_stream(self, response: Response, events: Sequence[bytes] = ()) -> None:
@@ -209,6 +211,18 @@ class LiveClient:
         if not send.data:
             return ()
         post = self._responses.get(send.state)
+        is_in_body = not send.answers and self._mock.routing.is_in_body(send)
+        if is_in_body and post is None:
+            return ()  # the body has gone out whole
+        if post is not None and post.is_body and (send.answers or is_in_body):
+            self._fill_body(send, post)
+            return ()
+        line = self._batches.line(send)
+        if not line:  # it waits for the rest of its batch
+            if post is not None and send.answers:
+                post.waiting.remove(send.state.id)
+            return ()
+        send.data = line
         if send.answers and post is not None:
             self._answer(send, post)
             return ()
@@ -218,7 +232,8 @@ class LiveClient:
             self._send_on_server_stream(send)
             return self.script.skip_unheard(send) if self.server_stream.response is None else ()
         self._cut_stream(send, post)
-        event = self._event(send, post)
+        parts, post.parts = post.parts, []
+        event = b"".join(self._event(part, post) for part in (*parts, send))
         if event and not post.send(event) and not post.keeps:
             self._note_undelivered(send)
         if not post.waiting and not self._mock.routing.goes_on_after(send):
@@ -230,8 +245,7 @@ class LiveClient:
         self._subscriptions.pop(send.state.id, None)
         self._cut_stream(send, post)
         goes_on = self._mock.routing.goes_on_after(send)
-        body = send.data if self._mock.routing.is_whole_body(send) else _kind(send.data)(send.data.rstrip(b"\r\n"))
-        is_read = post.conclude(send.state.id, body, self._event(send, post), goes_on=goes_on)
+        is_read = post.conclude(send.state.id, self._event(send, post), goes_on=goes_on)
         if not goes_on:
             self._responses.pop(send.state, None)
         if not post.waiting and not goes_on:
@@ -269,17 +283,26 @@ class LiveClient:
 
     # Responses
 
-    def _feed(self, message: Message, post: PostResponse) -> list[ScheduledSend]:
-        sends = self.script.feed(message)
-        if message.kind is Kind.REQUEST:
-            self._responses.update((send.state, post) for send in sends)
-            if message.method == LISTEN:
-                self._subscriptions[message.id or "null"] = post
-        return sends
+    def _feed(self, messages: list[Message], post: PostResponse | None = None) -> tuple[list[ScheduledSend], bool]:
+        """Give messages to the script. Return what follows, and whether they are a batch that was recorded so."""
+        sends: list[ScheduledSend] = []
+        members: list[ReplyState] = []
+        for message in messages:
+            after = self.script.feed(message)
+            sends += after
+            if message.kind is not Kind.REQUEST:
+                continue
+            member = batch_member(self.script, message.id or "null", after) if message.batch else None
+            members += [] if member is None else [member]
+            if post is not None:
+                self._responses.update((send.state, post) for send in after)
+                if message.method == LISTEN:
+                    self._subscriptions[message.id or "null"] = post
+        return sends, bool(members) and self._batches.add(members)
 
-    def _begin(self, post: PostResponse, sends: list[ScheduledSend], *, is_batch: bool) -> None:
+    def _begin(self, post: PostResponse, sends: list[ScheduledSend], *, is_batch: bool, is_recorded: bool) -> None:
         shape = self._mock.routing.shape([send for send in sends if self._responses.get(send.state) is post])
-        if is_batch:
+        if is_batch and not (is_recorded and shape.requests == len(post.waiting)):
             shape = shape.as_stream()._replace(status=200)
         events: list[bytes] = []
         if shape.is_stream and self._style.primes and self.is_primed and not self.is_modern:
@@ -287,6 +310,20 @@ class LiveClient:
             events.append(priming(self._style, id))
             self._keep(post, id, events[0])
         post.begin(shape, events)
+
+    def _fill_body(self, send: ScheduledSend, post: PostResponse) -> None:
+        """Put a message into a body, which goes out with the last answer."""
+        post.parts.append(send)
+        if not send.answers:
+            return
+        post.waiting.remove(send.state.id)
+        if post.waiting:
+            return
+        if not post.conclude_body(self._mock.routing.body(send, post.parts)):
+            self._note_undelivered(send)
+        self._forget(post)
+        if post.ends_session:
+            self._mock.lose(self)
 
     def _cut_stream(self, send: ScheduledSend, post: PostResponse) -> None:
         """End a stream before its answer where the recorded server did, so that the client resumes it."""
@@ -364,23 +401,29 @@ class PostResponse:
     """The response to a POST with requests. `waiting` are the ids of those without an answer.
 
     `response` is None once it has ended or was cut off; `keeps` means that what comes after that is kept for a client that resumes.
+    `parts` are the messages that wait for the end of a body.
     """
 
-    __slots__ = ("_fields", "_is_batch", "_shape", "is_modern", "keeps", "response", "waiting")
+    __slots__ = ("_fields", "_shape", "is_modern", "keeps", "parts", "response", "waiting")
 
-    def __init__(self, response: Response, fields: Fields, waiting: list[str], *, is_batch: bool, is_modern: bool) -> None:
+    def __init__(self, response: Response, fields: Fields, waiting: list[str], *, is_modern: bool) -> None:
         self.response: Response | None = response
         self.waiting = waiting
         self.is_modern = is_modern
         self.keeps = False
+        self.parts: list[ScheduledSend] = []
         self._fields = fields
-        self._is_batch = is_batch
         self._shape: AnswerShape
 
     @property
     def ends_session(self) -> bool:
         """True if the session ends with the answer."""
         return self._shape.ends_session
+
+    @property
+    def is_body(self) -> bool:
+        """True if it answers with a body, so far."""
+        return not self._shape.is_stream
 
     def begin(self, shape: AnswerShape, events: Sequence[bytes]) -> None:
         """Set how to answer; a stream begins at once, as from a server that does not know how long it will take."""
@@ -397,19 +440,20 @@ class PostResponse:
         self.response.send(event)
         return True
 
-    def conclude(self, id: str, body: bytes, event: bytes, *, goes_on: bool) -> bool:
-        """Answer the request with this id, in a body or in an event; `goes_on` keeps the stream open. Returns False if unread."""
+    def conclude_body(self, body: bytes) -> bool:
+        """Answer with a body. Returns False if nobody reads it."""
+        response, self.response = self.response, None
+        if response is not None:
+            response.whole(self._shape.status, [*self._shape.fields, *self._fields], body)
+        return response is not None
+
+    def conclude(self, id: str, event: bytes, *, goes_on: bool) -> bool:
+        """Answer the request with this id in an event; `goes_on` keeps the stream open. Returns False if nobody reads it."""
         if id in self.waiting:
             self.waiting.remove(id)
         response = self.response
         if response is None:
             return False
-        if not response.has_begun and not self._is_batch:
-            self.response = None
-            response.whole(self._shape.status, [*self._shape.fields, *self._fields], body)
-            return True
-        if not response.has_begun:
-            self._begin_late(response)
         if self.waiting or goes_on:
             response.send(event)
         else:

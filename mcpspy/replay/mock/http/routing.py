@@ -15,10 +15,12 @@ from ....transcript.mcp.codes import SUBSCRIPTION_ID
 from ....transcript.mcp.methods import LISTEN
 from ....transcript.mcp.revisions import Era
 from ....transcript.model import Message, Transcript
+from ..batches import refilled
 from ..replies import SendMessage
-from ..scheduled_send import OF_NO_REQUEST, ScheduledSend
+from ..scheduled_send import OF_NO_REQUEST, LiveServerBytes, ScheduledSend
 from .answer import STREAM_FIELDS, AnswerShape, EventStyle, Fields, playable_fields
 from .events import BARE_EVENT, RecordedEvents
+from .exchanges import whole_body
 from .recorded_http import HttpFacts, status_of_error
 
 
@@ -70,10 +72,29 @@ class Routing:
         later = (later for later in steps[steps.index(step) + 1 :] if isinstance(later, SendMessage) and not later.once)
         return any(self._transaction(other.message) is transaction for other in later)
 
-    def is_whole_body(self, send: ScheduledSend) -> bool:
-        """Return whether this message is a recorded body with all its bytes."""
+    def is_in_body(self, send: ScheduledSend) -> bool:
+        """Return whether this message was recorded in the body that answered its request."""
+        exchange = send.state.reply.exchange
         transaction = None if send.step is None else self._transaction(send.step.message)
-        return transaction is not None and not transaction.is_stream
+        return (
+            transaction is not None
+            and exchange is not None
+            and transaction is exchange.transaction
+            and not transaction.is_stream
+        )
+
+    def body(self, send: ScheduledSend, parts: Sequence[ScheduledSend]) -> bytes:
+        """Return a body with these messages, the last of which is `send`: in the bytes that were recorded around them."""
+        response = None
+        if (
+            self.is_in_body(send)
+            and send.step is not None
+            and (transaction := self._transaction(send.step.message)) is not None
+        ):
+            response = transaction.response
+        recorded = None if response is None else whole_body(response, response.head)
+        body = send.data.rstrip(b"\r\n") if recorded is None else refilled(recorded, parts)
+        return LiveServerBytes(body) if isinstance(send.data, LiveServerBytes) else body
 
     def breaks_off(self, send: ScheduledSend) -> bool:
         """Return whether the server had ended the response before this message, so that the client had to resume (2025-11-25)."""
@@ -85,7 +106,11 @@ class Routing:
 
     def shape(self, sends: Sequence[ScheduledSend]) -> AnswerShape:
         """Return the form of the response to a request; `sends` are what follows it as long as the client sends nothing more."""
-        on_response = [send for send in sends if send.data and not self.is_on_server_stream(send)]
+        on_response = [
+            send
+            for send in sends
+            if send.data and not self.is_on_server_stream(send) and (send.answers or not self.is_in_body(send))
+        ]
         exchange = next((send.state.reply.exchange for send in sends if send.state.reply.exchange is not None), None)
         shape = self._facts.shape(0 if exchange is None else exchange.row)
         if not on_response or not on_response[0].answers:
