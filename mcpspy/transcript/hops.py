@@ -10,6 +10,9 @@ gateway may put a prefix before it). They also share a trace (`traceparent` in `
 to be the process that started the inner tap. A call that fits several others is joined with none: two clients may ask the same at
 the same time. Without a trace and without a known process, nested times could be a coincidence. Then all calls of the inner capture
 have to be explained, and at least two of them, unless the gateway has the same name on both sides.
+
+A reverse proxy or a bridge from stdio to HTTP passes the handshake on too: then both sides name one server. Between two captures of
+HTTP all requests are joined, and a session id that occurs in both shows that there is one gateway between them.
 """
 
 from __future__ import annotations
@@ -32,10 +35,12 @@ _METHODS: Final = frozenset(
         "resources/templates/list", "resources/subscribe", "resources/unsubscribe", "completion/complete", "logging/setLevel",
     }
 )  # fmt: skip
-"""Methods that a gateway forwards. It has handshakes and pings of its own on each side."""
+"""Methods that every gateway forwards. One that is no reverse proxy has handshakes and pings of its own on each side."""
+
+_HANDSHAKE: Final = "initialize"
 
 _FEWEST: Final = 2
-"""So many calls have to fit where only arguments and times join them."""
+"""So many calls, a handshake among them, have to fit where only arguments and times join them."""
 
 _traceparent = re.compile(rb'"traceparent"\s*:\s*"[0-9a-f]{2}-([0-9a-f]{32})-').search
 _SEPARATORS: Final = "_-./:"
@@ -50,7 +55,7 @@ def forwarded_calls(transcript: Transcript) -> dict[int, ForwardedCall]:
     spawned: defaultdict[int, set[tuple[str, str]]] = defaultdict(set)
     for row in transcript.rows:
         if isinstance(row, Exchange):
-            if row.sender == CLIENT and row.method in _METHODS:
+            if row.sender == CLIENT and (row.method in _METHODS or row.method == _HANDSHAKE or row.transaction is not None):
                 calls[row.capture].append(row)
         elif isinstance(row, ChannelEvent) and isinstance(row.record, Spawn):
             spawned[row.capture].add((str(row.record.pid), str(row.record.start)))
@@ -58,10 +63,17 @@ def forwarded_calls(transcript: Transcript) -> dict[int, ForwardedCall]:
     for outer in infos:
         for inner in infos:
             if calls[outer.index] and calls[inner.index] and _may_be_hops(outer, inner):
-                is_known = _parent(inner) in spawned[outer.index] and _boot(inner) == _boot(outer)
-                for call in _joined(transcript, outer, inner, calls, is_known=is_known):
+                is_started = _parent(inner) in spawned[outer.index] and _boot(inner) == _boot(outer)
+                is_known = is_started or not _sessions(outer).isdisjoint(_sessions(inner))
+                some = {info.index: _forwardable(calls[info.index], outer, inner) for info in (outer, inner)}
+                for call in _joined(transcript, outer, inner, some, is_known=is_known):
                     by_row |= dict.fromkeys([call.outer.row, *(exchange.row for exchange in call.inner)], call)
     return by_row
+
+
+def hop_pairs(transcript: Transcript) -> set[tuple[int, int]]:
+    """Return the captures of the two sides of each gateway, the one on its client's side first."""
+    return {(call.outer.capture, call.last.capture) for call in transcript.hops.values()}
 
 
 def hop_name(transcript: Transcript, capture: int) -> str:
@@ -101,7 +113,8 @@ def _is_convincing(
     transcript: Transcript, outer: CaptureInfo, inner: CaptureInfo, joined: list[ForwardedCall], inners: list[Exchange]
 ) -> bool:
     """Tell whether calls that were joined by arguments and times alone did pass a gateway."""
-    rows = {row.row for call in joined for row in call.inner if row.target}
+    has_handshake = any(call.outer.method == _HANDSHAKE for call in joined)
+    rows = {row.row for call in joined for row in call.inner if row.target or has_handshake}
     began_ns, ended_ns = outer.shift_ns, outer.shift_ns + outer.last_ns
     if any(row.target and row.row not in rows and began_ns <= row.at_ns <= ended_ns for row in inners):
         return False
@@ -144,11 +157,17 @@ def _fits(outer: Exchange, inner: Exchange) -> bool:
     """Tell whether one call can be what the other became: its target, and the time of its answer."""
     if outer.response is not None and inner.response is not None and inner.response.at_ns > outer.response.at_ns:
         return False
+    if outer.method == _HANDSHAKE and _server_info(outer) != _server_info(inner):
+        return False
     wanted, made = outer.target or "", inner.target or ""
     if wanted == made:
         return True
     prefix = wanted.removesuffix(made)
     return bool(made) and prefix != wanted and prefix[-1] in _SEPARATORS
+
+
+def _server_info(row: Exchange) -> object:
+    return None if row.response is None else member(row.response.result, "serverInfo")
 
 
 def _are_tries(inners: list[Exchange], clients: dict[int, str]) -> bool:
@@ -159,8 +178,10 @@ def _are_tries(inners: list[Exchange], clients: dict[int, str]) -> bool:
 
 
 def _may_be_hops(outer: CaptureInfo, inner: CaptureInfo) -> bool:
-    """Tell whether these two taps may have sat on the two sides of a gateway."""
-    if outer is inner or _parent(outer) == _parent(inner) != ("", "") or _tapped(outer) == _tapped(inner):
+    """Tell whether these two taps may have sat on the two sides of a gateway. Taps of HTTP are not started by their clients."""
+    if outer is inner or _tapped(outer) == _tapped(inner):
+        return False
+    if _parent(outer) == _parent(inner) != ("", "") and not (outer.transactions or inner.transactions):
         return False
     return inner.shift_ns <= outer.shift_ns + outer.last_ns and outer.shift_ns <= inner.shift_ns + inner.last_ns
 
@@ -169,9 +190,21 @@ def _server_names(transcript: Transcript, info: CaptureInfo) -> set[str]:
     """Return the names that a server has for its client: its label, and the one that it gave itself."""
     names = {info.label}
     for row in transcript.rows:
-        if isinstance(row, Exchange) and row.capture == info.index and row.method == "initialize" and row.response is not None:
-            names.add(str(member(row.response.result, "serverInfo", "name")))
+        if isinstance(row, Exchange) and row.capture == info.index and row.method == _HANDSHAKE and row.response is not None:
+            names.add(str(member(_server_info(row), "name")))
     return names
+
+
+def _forwardable(calls: list[Exchange], outer: CaptureInfo, inner: CaptureInfo) -> list[Exchange]:
+    """Return the calls that a gateway between these two passes on: over HTTP on both sides, it may be a reverse proxy."""
+    if outer.transactions and inner.transactions:
+        return calls
+    return [row for row in calls if row.method in _METHODS or row.method == _HANDSHAKE]
+
+
+def _sessions(info: CaptureInfo) -> set[str]:
+    """Return the sessions of HTTP in a capture. Where ids were redacted, equal ones have equal pseudonyms."""
+    return {transaction.scope.session for transaction in info.transactions.values()} - {""}
 
 
 def _traced(rows: list[Exchange]) -> list[Exchange]:

@@ -166,10 +166,11 @@ class Caller:
         for opened in self._opened:
             opened.close()
 
-    def begin(self, verb: str) -> HTTPConnection:
+    def begin(self, verb: str, body: dict[str, Any] | None = None) -> HTTPConnection:
         """Send a request on a new connection, and do not wait for the response."""
         connection = HTTPConnection(self._address, timeout=DEADLINE_S)
-        connection.request(verb, self.path, None, {"Accept": BOTH, **self.fields})
+        kind = {} if body is None else {"Content-Type": "application/json"}
+        connection.request(verb, self.path, None if body is None else json.dumps(body), {"Accept": BOTH, **kind, **self.fields})
         self._opened.append(connection)
         return connection
 

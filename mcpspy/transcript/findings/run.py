@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..hops import hop_name
 from .facts import TranscriptFacts, capture_facts
+from .hop_culprits import settled
 from .registry import (
     CAPTURE_FINDERS,
     MODEL_FINDERS,
@@ -35,7 +36,8 @@ def findings(transcript: Transcript, wanted: Callable[[Finding], bool] | None = 
 
     Equal hits are one finding, which points at the first and counts all. Only what is `wanted` counts; None: all.
     """
-    found = _counted(_hits(TranscriptFacts(transcript=transcript), lambda finder: not is_optional(finder)), wanted)
+    hits = _hits(TranscriptFacts(transcript=transcript), lambda finder: not is_optional(finder))
+    found = _counted(settled(transcript, hits), wanted)
     return _with_hops(transcript, found)
 
 
@@ -60,7 +62,7 @@ def all_findings(
     facts = TranscriptFacts(
         transcript=transcript, baselines=baselines, credentials=credentials, limits={} if limits is None else limits
     )
-    both = [*transcript.findings, *_with_hops(transcript, _counted(_hits(facts, is_asked), wanted))]
+    both = [*transcript.findings, *_with_hops(transcript, _counted(settled(transcript, _hits(facts, is_asked)), wanted))]
     return sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
 
 
@@ -94,7 +96,7 @@ def _with_hops(transcript: Transcript, found: list[Finding]) -> list[Finding]:
     if not transcript.hops:
         return found
     names = [hop_name(transcript, info.index) for info in transcript.captures]
-    return [replace(finding, hop=names[finding.capture]) for finding in found]
+    return [replace(finding, hop=finding.hop or names[finding.capture]) for finding in found]
 
 
 class _EqualHits:

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import combinations, islice
 from typing import Any, Final
 
+from ..hops import hop_pairs
+from ..mcp.blocks import member
 from ..mcp.revisions import Era
-from ..model import CaptureInfo, Transcript, UnpairedMessage
+from ..model import CaptureInfo, Exchange, Transcript, UnpairedMessage
 from ..offers.baseline import ACCEPTED, Baseline, value_of
 from ..offers.definitions import Definition, DefinitionKind, Offer, offers
 from ..offers.drift import OfferChange, changes, differences
@@ -160,9 +162,7 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
         for offer in all_offers:
             yield from _compared(offer, facts.baselines.get(offer.capture_info.baseline))
         yield from _uncompared(all_offers, facts.baselines)
-    yield from _shared(
-        all_offers, frozenset((call.outer.capture, call.last.capture) for call in facts.transcript.hops.values())
-    )
+    yield from _shared(facts.transcript, all_offers)
 
 
 def _compared(offer: Offer, accepted: Baseline | None) -> Iterator[Hit]:
@@ -304,20 +304,54 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _shared(all_offers: list[Offer], hops: frozenset[tuple[int, int]]) -> Iterator[Hit]:
+def _shared(transcript: Transcript, all_offers: list[Offer]) -> Iterator[Hit]:
     """Find the tools that a client is offered by two servers at the same time. A gateway offers the tools of its server."""
     by_tool: dict[str, dict[str, CaptureInfo]] = {}
+    one_server = _taps_of_one_server(transcript, all_offers)
     for offer in all_offers:
         info = offer.capture_info
         for tool in offer.definitions(DefinitionKind.TOOL):
             others = by_tool.setdefault(tool.name, {})
-            rivals = (other for other in others.values() if (other.index, info.index) not in hops)
+            rivals = (other for other in others.values() if (other.index, info.index) not in one_server)
             other = next((other for other in rivals if _is_used_beside(other, info)), None)
             others[info.label] = info
             if other is not None:
                 servers = f"{quoted(other.label.encode())} and {quoted(info.label.encode())}"
                 what = f"{definition_name(DefinitionKind.TOOL, tool.name)} is offered by {servers}."
                 yield hit_in(SHARED_TOOL_NAME, tool.message, tool.row, what, culprit="unclear", group=other.label)
+
+
+def _taps_of_one_server(transcript: Transcript, all_offers: list[Offer]) -> set[tuple[int, int]]:
+    """Return the pairs of captures that show one server: hops of a gateway, or what calls itself the same and offers the same.
+
+    Two commands that one client started are two servers, even if the same program runs in both.
+    """
+    pairs = hop_pairs(transcript)
+    alike: dict[str, list[CaptureInfo]] = {}
+    if len(all_offers) > 1:
+        names = _server_infos(transcript)
+        for offer in all_offers:
+            tools = sorted(str(value_of(tool.raw)) for tool in offer.definitions(DefinitionKind.TOOL))
+            if offer.capture_info.index in names:
+                alike.setdefault(f"{names[offer.capture_info.index]} {tools}", []).append(offer.capture_info)
+    for infos in alike.values():
+        pairs |= {(first.index, other.index) for first, other in combinations(infos, 2) if not _are_two_commands(first, other)}
+    return pairs | {(other, first) for first, other in pairs}
+
+
+def _server_infos(transcript: Transcript) -> dict[int, str]:
+    """Return what servers call themselves, as JSON, by their captures."""
+    return {
+        row.capture: json.dumps(member(row.response.result, "serverInfo"), sort_keys=True)
+        for row in transcript.rows
+        if isinstance(row, Exchange) and row.method == "initialize" and row.response is not None
+    }
+
+
+def _are_two_commands(first: CaptureInfo, other: CaptureInfo) -> bool:
+    """Tell whether one process started both."""
+    parents = [info.header.parent for info in (first, other) if info.header and not info.transactions]
+    return len(parents) > 1 and parents[0] == parents[1]
 
 
 def _is_used_beside(other: CaptureInfo, info: CaptureInfo) -> bool:

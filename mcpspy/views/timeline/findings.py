@@ -31,7 +31,7 @@ def finding_lines(transcript: Transcript, *, width: int | None = None) -> Iterat
 def row_finding_lines(transcript: Transcript, row: Numbered, *, width: int | None = None) -> Iterator[Line]:
     """Yield the findings about one row."""
     for finding in transcript.findings:
-        if row.row in finding.rows and finding.capture == row.capture:
+        if row.row in finding.rows:
             yield from _finding(replace(finding, rows=()), "", width)
 
 

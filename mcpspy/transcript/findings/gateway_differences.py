@@ -1,0 +1,162 @@
+"""The difference between the two hops of a message, in words: what a gateway kept, changed, delayed or cut."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final
+
+from ...records import CLIENT, SERVER
+from ..http.transaction import Transaction
+from ..model import Exchange, Message, Numbered, UnpairedMessage
+from .words import listed, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..http.transaction import Stream
+
+_LATE_NS: Final = 1_000_000_000
+"""A gateway that holds something back for so long does more than pass it on."""
+_MAX_FIELDS: Final = 3
+
+_OF_ONE_HOP: Final = frozenset(
+    {
+        "accept-encoding", "accept-language", "connection", "content-encoding", "content-length", "date", "etag", "forwarded", "host",
+        "keep-alive", "proxy-authorization", "proxy-connection", "server", "te", "trailer", "transfer-encoding", "upgrade",
+        "user-agent", "vary", "via", "x-powered-by",
+    }
+)  # fmt: skip
+"""Fields that a gateway may leave out: they are about a connection, or about one of its ends (RFC 9110, section 7.6.1)."""
+
+
+def made_by_gateway(outer: Numbered | None, inner: Numbered) -> str:
+    """Return the clause that says how the gateway's request, `inner`, differs from the client's; empty if it does not."""
+    if outer is None:
+        return f"no client sent row {inner.row}"
+    if not isinstance(outer, Exchange) or not isinstance(inner, Exchange):
+        return ""
+    here, behind = outer.transaction, inner.transaction
+    if here is not None and behind is not None:
+        lost = _lost(here.request, behind.request)
+        if lost:
+            return f"it did not pass on {lost} of row {outer.row}"
+        if here.scope.session and behind.scope.session and here.scope.session != behind.scope.session:
+            return f"it passed row {outer.row} on in another session than the client's"
+    if outer.request.id != inner.request.id:
+        return f"the client gave row {outer.row} the id {outer.request.id}, and the gateway the id {inner.request.id}"
+    return f"it changed the params of row {outer.row}" if outer.request.params != inner.request.params else ""
+
+
+def undelivered(outer: Numbered | None, inner: Numbered | None, server: str) -> str:
+    """Return the clause that says that an answer did not reach a client that waited for it; empty if there is none."""
+    if not isinstance(outer, Exchange) or not isinstance(inner, Exchange):
+        return ""
+    answer = inner.response
+    if outer.response is not None or answer is None or _left_ns(outer) < answer.at_ns:
+        return ""
+    took = seconds(answer.at_ns - inner.at_ns)
+    return f"{server} answered in row {inner.row} after {took}, and that answer did not reach the client"
+
+
+def _left_ns(outer: Exchange) -> float:
+    """Return when the client waited no more."""
+    if outer.given_up_ns is not None:
+        return outer.given_up_ns
+    carrier = outer.transaction
+    return (
+        carrier.ended_ns
+        if carrier is not None and carrier.ended_ns is not None and carrier.ended_by == CLIENT
+        else float("inf")
+    )
+
+
+def passed_on(outer: Numbered, inner: Numbered | None, server: str, *, is_transparent: bool) -> str:
+    """Return the clause that says how the client was served otherwise than the gateway was by the `server`.
+
+    It is empty if it was not, or where nothing was to be passed on.
+    """
+    if inner is None:
+        is_to_pass = is_transparent and not (isinstance(outer, UnpairedMessage) and outer.message.sender == SERVER)
+        return f"it did not pass row {outer.row} on to {server}" if is_to_pass else ""
+    there = f"in row {inner.row}"
+    if isinstance(outer, Exchange) and isinstance(inner, Exchange):
+        return _of_calls(outer, inner, server, there)
+    if isinstance(outer, Transaction) and isinstance(inner, Transaction):
+        return _of_transactions(outer, inner, server, there)
+    return ""
+
+
+def _of_calls(outer: Exchange, inner: Exchange, server: str, there: str) -> str:
+    """Compare the answers of a call, what the server sent about it, and the heads of its requests."""
+    carriers = (outer.transaction, inner.transaction)
+    words = "" if None in carriers else _of_statuses(*carriers, server, there)  # type: ignore[arg-type]  # neither is None
+    return words or undelivered(outer, inner, server) or _of_times(outer, inner, server, there)
+
+
+def _of_statuses(outer: Transaction, inner: Transaction, server: str, there: str) -> str:
+    if outer.status and inner.status and outer.status != inner.status:
+        return f"it answered with {outer.status}, and {server} with {inner.status} {there}"
+    return ""
+
+
+def _of_times(outer: Exchange, inner: Exchange, server: str, there: str) -> str:
+    """Say that something of the server reached the client late, or not at all."""
+    sent, came = _from_server(inner), _from_server(outer)
+    delays_ns = [later.at_ns - sooner.at_ns for sooner, later in zip(sent, came, strict=False)]
+    if len(sent) == len(came) and delays_ns and max(delays_ns) >= _LATE_NS:
+        late = delays_ns.index(max(delays_ns))
+        words = "the answer" if sent[late] is inner.response else sent[late].method or "a message"
+        return f"it held {words} of {server} {there} back for {seconds(max(delays_ns))}"
+    if outer.request.correlation_key is not None and len(sent) > len(came):
+        lost = [message for message in sent if message.method not in {other.method for other in came}]
+        return f"it dropped {lost[0].method} of {server} {there}" if lost and lost[0].method else ""
+    return ""
+
+
+def _from_server(row: Exchange) -> list[Message]:
+    """Return what the server sent about a call, in the order of time."""
+    messages = [message for message in row.notifications if message.sender == SERVER]
+    return messages if row.response is None else [*messages, row.response]
+
+
+def changed_answer(outer: Numbered | None, inner: Numbered | None, server: str) -> str:
+    """Return the clause that says that the gateway changed an answer, or left fields of its head out; empty if it did not."""
+    if not isinstance(outer, Exchange) or not isinstance(inner, Exchange):
+        return ""
+    here, behind = outer.response, inner.response
+    if here is not None and behind is not None and (here.result, here.error) != (behind.result, behind.error):
+        return f"it answered otherwise than {server} did in row {inner.row}"
+    if outer.transaction is None or inner.transaction is None:
+        return ""
+    lost = _lost(inner.transaction.response, outer.transaction.response)
+    return f"it did not pass on {lost} of the response in row {inner.row}" if lost else ""
+
+
+def _lost(sent: Stream | None, came: Stream | None) -> str:
+    """Name the header fields that are missing behind the gateway."""
+    if sent is None or came is None:
+        return ""
+    kept = {name.lower() for name, _ in came.head.fields}
+    names: Sequence[str] = [name for name, _ in sent.head.fields if name.lower() not in kept | _OF_ONE_HOP]
+    return f"the field {names[0]}" if len(names) == 1 else f"the fields {listed(names, _MAX_FIELDS)}" if names else ""
+
+
+def _of_transactions(outer: Transaction, inner: Transaction, server: str, there: str) -> str:
+    """Compare the statuses, the beginnings and the ends of two streams."""
+    if words := _of_statuses(outer, inner, server, there):
+        return words
+    if outer.response is None and inner.response is not None:
+        return f"{server} answered {there} with {inner.status}, and that did not reach the client"
+    here, behind = outer.response, inner.response
+    if here is None or behind is None:
+        return ""
+    if outer.ended_by == SERVER and (inner.ended_by != SERVER or (inner.ended_ns or 0) > (outer.ended_ns or 0)):
+        ended = (
+            "did not end" if inner.ended_ns is None else "was ended by the gateway" if inner.ended_by != SERVER else "went on"
+        )
+        return f"it ended the stream, and the one of {server} {there} {ended}"
+    times = zip_longest((behind.at_ns, behind.first_ns), (here.at_ns, here.first_ns))
+    delays_ns = [later - sooner for sooner, later in times if sooner is not None and later is not None]
+    if delays_ns and max(delays_ns) >= _LATE_NS:
+        return f"it held the stream of {server} {there} back for {seconds(max(delays_ns))}"
+    return ""

@@ -1,0 +1,186 @@
+"""The culprits of findings where both sides of a gateway were tapped: hits in, hits out, for all rules in one way.
+
+    client ──[capture A]── gateway ──[capture B]── server
+
+A rule looks at one capture. In A it takes the gateway for the server, in B for the client. Here the two hops are compared:
+
+- a fault of the server's side in A stays the server's only if B shows it too, and one of the client's side in B only if A does; then
+  it is reported once, with the rows of both hops;
+- else the gateway made it: it kept, changed, delayed or cut what it should have passed on;
+- where the evidence in A decides nothing, only such a difference makes it the gateway's.
+
+What B does not cover, because it began later or lacks records, proves nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ...records import CLIENT, SERVER
+from ..hops import hop_name, hop_pairs
+from ..model import Exchange, Numbered, Outcome
+from .gateway_differences import changed_answer, made_by_gateway, passed_on, undelivered
+from .hop_counterparts import Counterparts
+from .rule import Hit, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..model import Transcript
+
+_UNCLEAR: Final = "unclear"
+_GATEWAY: Final = "gateway"
+_ADVICE: Final = "Look at the settings and the log of the gateway; mcpspy diff of the two captures shows what it changes."
+_SEVEREST: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+_FAILED: Final = (Outcome.PENDING, Outcome.CANCELLED, Outcome.UNANSWERED, Outcome.ERROR, Outcome.HTTP_ERROR, Outcome.REDIRECTED)
+
+
+class _Place(NamedTuple):
+    """A hit with the capture that it is counted in, and the row on each other hop that its row became; None if it became none."""
+
+    counted: int
+    hit: Hit
+    row: Numbered | None
+    others: tuple[Numbered, ...]
+
+
+def settled(transcript: Transcript, hits: Iterable[tuple[int, Hit]]) -> Iterator[tuple[int, Hit]]:
+    """Yield the hits with the culprits that both hops show, those on both hops once."""
+    pairs = hop_pairs(transcript)
+    if not pairs:
+        yield from hits
+        return
+    yield from _Hops(transcript, pairs, hits).settled()
+
+
+class _Hops:
+    """The hits of all captures by the row, or the capture, that they are about."""
+
+    def __init__(self, transcript: Transcript, pairs: set[tuple[int, int]], hits: Iterable[tuple[int, Hit]]) -> None:
+        self._transcript = transcript
+        self._pairs = pairs
+        self._counterparts = Counterparts(transcript, pairs)
+        self._places = [self._place(counted, hit) for counted, hit in hits]
+        self._by_fault: dict[tuple[str, int, int], list[_Place]] = {}
+        for place in self._places:
+            self._by_fault.setdefault(self._key(place.hit, place.row), []).append(place)
+        self._merged: set[int] = set()
+        """The identities of hits that another one speaks for."""
+
+    def settled(self) -> Iterator[tuple[int, Hit]]:
+        """Yield the hits that remain."""
+        for place in self._places:
+            if id(place.hit) not in self._merged:
+                yield place.counted, self._judged(place)
+
+    def _place(self, counted: int, hit: Hit) -> _Place:
+        row = self._counterparts.row(hit.finding.row)
+        return _Place(counted, hit, row, () if row is None else self._counterparts.of(row))
+
+    def _key(self, hit: Hit, row: Numbered | None) -> tuple[str, int, int]:
+        return hit.finding.rule, hit.finding.capture, 0 if row is None else row.row
+
+    def _judged(self, place: _Place) -> Hit:
+        """Decide about one hit."""
+        finding = place.hit.finding
+        inner = [pair[1] for pair in self._pairs if pair[0] == finding.capture]
+        outer = [pair[0] for pair in self._pairs if pair[1] == finding.capture]
+        if inner and finding.culprit in (SERVER, _UNCLEAR):
+            return self._from_far_side(place, inner, keeps=False)
+        if outer and finding.culprit == CLIENT:
+            return self._from_far_side(place, outer, keeps=False)
+        if inner and finding.culprit == CLIENT:
+            return self._from_far_side(place, inner, keeps=True)
+        if outer and finding.culprit in (SERVER, _UNCLEAR):
+            return self._from_far_side(place, outer, keeps=True)
+        return place.hit
+
+    def _from_far_side(self, place: _Place, others: list[int], *, keeps: bool) -> Hit:
+        """Judge a hit by the `others`, the captures of the other hop. On the culprit's own hop it `keeps` its culprit."""
+        twins = [twin for twin in self._twins(place, others) if id(twin.hit) not in self._merged]
+        if twins:
+            self._merged.update(id(twin.hit) for twin in twins)
+            return self._seen_twice(place if keeps else twins[0], twins[0] if keeps else place)
+        if not all(self._covers(other, place.hit.finding.at_ns) for other in others):
+            return place.hit
+        return self._undelivered(place, others) if keeps else self._blamed(place, others)
+
+    def _undelivered(self, place: _Place, others: list[int]) -> Hit:
+        """Blame the gateway for a client that left because an answer did not come through."""
+        reason = "" if place.row is None else undelivered(place.row, self._other(place), self._server(others))
+        if not reason or place.hit.finding.capture not in {outer for outer, _ in self._pairs}:
+            return place.hit
+        finding = replace(place.hit.finding, severity=min(place.hit.finding.severity, Severity.WARNING, key=_SEVEREST.index))
+        return _with(place.hit._replace(finding=finding), _GATEWAY, f"The gateway: {reason}.", _ADVICE)
+
+    def _other(self, place: _Place) -> Numbered | None:
+        return place.others[-1] if place.others else None
+
+    def _server(self, others: list[int]) -> str:
+        return self._transcript.captures[others[0]].server if len(others) == 1 else "the server"
+
+    def _twins(self, place: _Place, others: list[int]) -> Iterator[_Place]:
+        """Yield the hits on the other hop that are about the same fault."""
+        finding = place.hit.finding
+        rows = [(row.capture, row.row) for row in place.others] if place.others else [(other, 0) for other in others]
+        for capture, row in rows:
+            for twin in self._by_fault.get((finding.rule, capture, row), ()):
+                if capture in others and _agree(twin.hit.finding.culprit, finding.culprit):
+                    yield twin
+
+    def _seen_twice(self, near: _Place, far: _Place) -> Hit:
+        """Return the hit on the culprit's own hop, with the rows of both."""
+        finding, other = near.hit.finding, far.hit.finding
+        rows = tuple(sorted({*finding.rows, *other.rows}))
+        outer = other if (other.capture, finding.capture) in self._pairs else finding
+        inner = finding if outer is other else other
+        names = [hop_name(self._transcript, info.capture) for info in (outer, inner)]
+        hop = f"{names[0]} ↔ {self._transcript.captures[inner.capture].server}" if outer is not inner else names[0]
+        return near.hit._replace(finding=replace(finding, rows=rows, hop=hop))
+
+    def _covers(self, capture: int, at_ns: int) -> bool:
+        info = self._transcript.captures[capture]
+        return info.shift_ns <= at_ns and not info.gaps and not info.damages
+
+    def _blamed(self, place: _Place, others: list[int]) -> Hit:
+        """Blame the gateway for a fault that only this hop shows."""
+        finding, row = place.hit.finding, place.row
+        other = self._other(place)
+        is_outer = any(pair[0] == finding.capture for pair in self._pairs)
+        reason = self._outer_reason(place, others, other) if is_outer else "" if row is None else made_by_gateway(other, row)
+        if not reason and (finding.culprit == _UNCLEAR or _failed_alike(row, other)):
+            return place.hit
+        if row is not None and other is None and is_outer and not self._counterparts.is_sole_way(row):
+            return _with(place.hit, _UNCLEAR, "Unclear: the gateway, or another server behind it that was not tapped.")
+        where = "" if other is None else f" (row {other.row})"
+        blame = f"The gateway: {reason or f'what is on its other side does not show this{where}'}."
+        return _with(place.hit, _GATEWAY, blame, _ADVICE)
+
+    def _outer_reason(self, place: _Place, others: list[int], other: Numbered | None) -> str:
+        """Say how the client was served otherwise than the gateway was. What decides nothing is decided by delivery alone."""
+        server = self._server(others)
+        if place.row is None:
+            return ""
+        is_transparent = self._counterparts.is_transparent(place.hit.finding.capture)
+        reason = passed_on(place.row, other, server, is_transparent=is_transparent)
+        return reason or ("" if place.hit.finding.culprit == _UNCLEAR else changed_answer(place.row, other, server))
+
+
+def _agree(culprit: str, other: str) -> bool:
+    return culprit == other or _UNCLEAR in (culprit, other)
+
+
+def _failed_alike(row: Numbered | None, other: Numbered | None) -> bool:
+    """Tell whether a call failed in one way on both hops, so that the gateway only passed it on."""
+    if not isinstance(row, Exchange) or not isinstance(other, Exchange):
+        return False
+    outcomes = {row.outcome, other.outcome}
+    if outcomes <= {Outcome.PENDING, Outcome.CANCELLED, Outcome.UNANSWERED}:
+        return True
+    return len(outcomes) == 1 and row.outcome in _FAILED
+
+
+def _with(hit: Hit, culprit: str, blame: str, advice: str = "") -> Hit:
+    finding = hit.finding
+    return hit._replace(finding=replace(finding, culprit=culprit, blame=blame, advice=advice or finding.advice))

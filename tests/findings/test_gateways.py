@@ -1,0 +1,193 @@
+"""Faults of gateways that were tapped on both sides: the gateway is blamed for its own, and for no other's.
+
+client ──[a.mcpspy]── gateway ──[b.mcpspy]── server
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+import mcpspy
+from captures.serving import port, started, tapped
+from mcpspy.capture.file.format import header_line, record_line
+from mcpspy.cli.check import command
+from mcpspy.records import Damage, Frame, Header
+from tests.conftest import PEERS
+from tests.deadlines import eventually
+from tests.known_problems.stage import Caller, Talker, asking, python, serving
+from tests.known_problems.test_http import listen
+
+Talk = Callable[[Caller], None]
+
+
+@contextmanager
+def hops(folder: Path, gateway: str = "", server: str = "") -> Iterator[str]:
+    """Run a server, a tap, a reverse proxy and a tap, each with its fault. Yields the URL for clients."""
+    with (
+        serving(folder, "0", *server.split()) as number,
+        tapped(f"http://127.0.0.1:{number}/mcp", folder, "--label", "server", "--capture", str(folder / "b.mcpspy")) as inner,
+        started(
+            [sys.executable, str(PEERS / "reverseproxy.py"), "0", inner, *gateway.split()], folder, folder / "log", {}
+        ) as output,
+        tapped(
+            f"http://127.0.0.1:{port(output)}/mcp", folder, "--label", "gateway", "--capture", str(folder / "a.mcpspy")
+        ) as outer,
+    ):
+        yield outer
+
+
+def checked(folder: Path) -> list[dict[str, Any]]:
+    """Give the findings of the two captures that are worse than a note."""
+    done = CliRunner().invoke(command, [str(folder / "a.mcpspy"), str(folder / "b.mcpspy"), "--json"])
+    assert done.stdout, done.stderr
+    return [finding for finding in json.loads(done.stdout)["findings"] if finding["severity"] != "note"]
+
+
+def slow_down(folder: Path, times: int) -> None:
+    """Multiply the times of both captures."""
+    headers = {name: next(mcpspy.read(folder / name)) for name in ("a.mcpspy", "b.mcpspy")}
+    first = min((header for header in headers.values() if isinstance(header, Header)), key=lambda header: header.monotonic_ns)
+    since = first.wall_ns, first.monotonic_ns
+    for name, header in headers.items():
+        assert isinstance(header, Header)
+        header.wall_ns, header.monotonic_ns = (
+            begin + (time - begin) * times for begin, time in zip(since, (header.wall_ns, header.monotonic_ns), strict=True)
+        )
+        lines = [header_line(header)]
+        for number, record in enumerate(list(mcpspy.read(folder / name))[1:], 1):
+            assert not isinstance(record, Damage)
+            record.at_ns *= times
+            if isinstance(record, Frame):
+                record.first_ns *= times
+            lines.append(record_line(number, record))
+        (folder / name).write_bytes(b"".join(lines))
+
+
+def call(client: Caller, id: int = 2) -> None:
+    """Call the tool that reports progress."""
+    client.post("tools/call", id, name="count", arguments={"n": 7}, _meta={"progressToken": "t"})
+
+
+def work(client: Caller) -> None:
+    """List the tools, and call one."""
+    client.greet()
+    client.post("tools/list", 1)
+    call(client)
+
+
+def work_without_revision(client: Caller) -> None:
+    """Do the same without a header field that is required."""
+    client.greet()
+    del client.fields["MCP-Protocol-Version"]
+    client.post("tools/list", 1)
+    call(client)
+
+
+def meet(client: Caller) -> None:
+    """Begin two sessions, which both count their ids from 0, and call a tool in each."""
+    client.greet()
+    first = dict(client.fields)
+    client.greet()
+    client.post("tools/list", 1)
+    client.fields = first
+    client.post("tools/list", 1)
+
+
+class Fault(NamedTuple):
+    """A fault of the gateway, or of the server, and who is to be blamed for what."""
+
+    rule: str
+    culprit: str
+    gateway: str = ""
+    server: str = ""
+    talk: Talk = work
+    times: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.rule}-{self.culprit}"
+
+
+FAULTS = (
+    Fault("events-in-burst", "gateway", gateway="gathers"),
+    Fault("redirect-loses-body", "gateway", gateway="login"),
+    Fault("missing-header", "gateway", gateway="drops=mcp-protocol-version"),
+    Fault("missing-header", "client", talk=work_without_revision),
+    Fault("http-error", "gateway", gateway="refuses=500"),
+    Fault("id-reused", "gateway", gateway="merges", talk=meet),
+    Fault("keep-alive-stopped", "gateway", gateway="cuts=500", talk=listen, times=100),
+    Fault("keep-alive-stopped", "server", server="reset=500", talk=listen, times=100),
+)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_the_side_that_made_a_fault_is_blamed_for_it_once(fault: Fault, tmp_path: Path) -> None:
+    with hops(tmp_path, fault.gateway, fault.server) as url, closing(Caller(url)) as client:
+        fault.talk(client)
+    slow_down(tmp_path, fault.times)
+    assert [(finding["rule"], finding["culprit"]) for finding in checked(tmp_path)] == [(fault.rule, fault.culprit)]
+
+
+def test_a_gateway_that_passes_everything_on_is_blamed_for_nothing(tmp_path: Path) -> None:
+    with hops(tmp_path) as url, closing(Caller(url)) as client:
+        work(client)
+        meet(client)
+    assert checked(tmp_path) == []
+
+
+def test_a_finding_on_both_hops_has_the_rows_of_both_and_names_them(tmp_path: Path) -> None:
+    with hops(tmp_path) as url, closing(Caller(url)) as client:
+        work_without_revision(client)
+    (finding,) = checked(tmp_path)
+    assert len(finding["rows"]) == 4
+    assert finding["hop"] == "talker ↔ gateway ↔ server"
+
+
+def test_an_answer_that_a_gateway_keeps_is_no_fault_of_a_client_that_leaves(tmp_path: Path) -> None:
+    params = {"name": "count", "arguments": {"n": 0}, "_meta": {"progressToken": "t"}}
+    with hops(tmp_path, "swallows") as url, closing(Caller(url)) as client:
+        client.greet()
+        waiting = client.begin("POST", asking("tools/call", 2, params))
+        eventually(lambda: b'\\"content\\"' in (tmp_path / "b.mcpspy").read_bytes(), "the server to answer")
+        client.post("tools/list", 3)
+        waiting.close()
+        eventually(lambda: b'"left"' in (tmp_path / "a.mcpspy").read_bytes(), "the client to leave")
+    slow_down(tmp_path, 1000)
+    assert [(finding["rule"], finding["culprit"]) for finding in checked(tmp_path)] == [("unanswered-request", "gateway")]
+
+
+BRIDGES = (
+    ("stdout-noise", "gateway", "noise"),
+    ("id-type-mismatch", "gateway", "respells"),
+    ("session-missing", "gateway", "sessionless"),
+    ("unanswered-request", "gateway", "swallows"),
+    ("", "", ""),
+)
+
+
+@pytest.mark.parametrize(("rule", "culprit", "fault"), BRIDGES)
+def test_a_bridge_from_stdio_is_blamed_for_its_own_faults(rule: str, culprit: str, fault: str, tmp_path: Path) -> None:
+    with (
+        serving(tmp_path) as number,
+        tapped(
+            f"http://127.0.0.1:{number}/mcp", tmp_path, "--label", "server", "--capture", str(tmp_path / "b.mcpspy")
+        ) as inner,
+        Talker(
+            [*python("bridge.py"), inner, *fault.split()], "--label", "bridge", "--capture", str(tmp_path / "a.mcpspy")
+        ) as client,
+    ):
+        client.greet()
+        client.ask("tools/list", 1)
+        client.say("tools/call", 2, name="count", arguments={"n": 1}, _meta={"progressToken": "t"})
+        client.ask("tools/list", 3)
+        if fault != "swallows":
+            client.heard()
+        client.close(client.stdin)
+        client.rest()
+        client.wait()
+    assert {(finding["rule"], finding["culprit"]) for finding in checked(tmp_path)} == {(rule, culprit)} - {("", "")}
