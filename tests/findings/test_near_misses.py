@@ -375,6 +375,21 @@ FAULTS = {
         '· handshake 2025-06-18\n← notifications/message {"level":"info","data":"x"}',
         "undeclared-capability",
     ),
+    "an empty list of prompts from a server that declares none": (
+        '· handshake 2025-06-18, server: tools\n→ prompts/list 1\n← result 1 {"prompts":[]}',
+        "undeclared-capability",
+    ),
+    "a tool of a server that declares none, which fails": (
+        '· handshake 2025-06-18, server: logging\n→ tools/call 1 {"name":"x"}\n← result 1 {"content":[],"isError":true}',
+        "undeclared-capability",
+    ),
+    "resource templates of a server that declares none": (
+        (
+            "· handshake 2025-06-18, server: tools\n→ resources/templates/list 1\n← result 1 "
+            '{"resourceTemplates":[{"uriTemplate":"x://{y}","name":"x"}]}'
+        ),
+        "served-not-declared",
+    ),
     "a change of the tools, of which the server said that it would not tell": (
         "· handshake 2025-06-18, server: tools\n← notifications/tools/list_changed",
         "undeclared-capability",

@@ -14,6 +14,7 @@ from ...mcp.blocks import member
 from ...mcp.methods import DISCOVER, INITIALIZE, INITIALIZED, Method, method_row
 from ...mcp.revisions import WITH_BATCHES, Era, era, is_known, nearest
 from ...model import Exchange, Kind, UnpairedMessage
+from ...offers.definitions import LISTED_MEMBERS
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -296,6 +297,8 @@ def _capabilities(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Ite
             declared = handshake.declared[known.needs[0]] if known is not None and known.needs else None
             if known is None or declared is None or has_capability(declared, known.needs[1:]):
                 continue
+            if isinstance(first, Exchange) and is_served(first):
+                continue  # `unserved` blames the server
             message = first.message if isinstance(first, UnpairedMessage) else first.request
             path = ".".join(known.needs[1:])
             what = f"The {sender} sent {method}, but the {known.needs[0]} did not declare the capability {path}."
@@ -311,6 +314,20 @@ def _advice(method: Method, sender: Side) -> str:
         value = "true" if path[-1] in _SWITCHES else "{}"
         return f"Declare {'.'.join(path)} ({value}) in the {sender}'s capabilities, or do not send {method.name}."
     return f"Look at the {owner}'s capabilities before {method.name}, and do not send it without {'.'.join(path)}."
+
+
+OFFERED: Final = ("tools", "prompts", "resources")
+"""The capabilities of what a server offers: each is the first part of the names of its methods."""
+
+
+def is_served(exchange: Exchange) -> bool:
+    """Return whether the server gave a client a result that shows that it offers tools, prompts or resources; no empty list."""
+    response = exchange.response
+    if response is None or response.kind is not Kind.RESULT or exchange.sender != CLIENT:
+        return False
+    if exchange.method in LISTED_MEMBERS:
+        return bool(member(response.result, LISTED_MEMBERS[exchange.method]))
+    return exchange.method in ("tools/call", "prompts/get", "resources/read") and not response.is_error
 
 
 def has_capability(declared: Any, path: tuple[str, ...]) -> bool:

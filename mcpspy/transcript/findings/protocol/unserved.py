@@ -1,4 +1,4 @@
-"""Findings about a server that refuses what it should serve: the handshake, and methods of capabilities that it declared.
+"""Findings about a server that does not serve what it declared, or serves what it did not declare; and refused handshakes.
 
 Source: MCP specification, basic/lifecycle of each revision: a server answers what its capabilities promise.
 """
@@ -12,8 +12,8 @@ from ...mcp.methods import DISCOVER, INITIALIZE, method_row
 from ...model import Exchange, Kind
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, Severity, hit_in, protocol_rule
-from ..words import quoted
-from .handshake import declared_capabilities, has_capability
+from ..words import call_name, quoted
+from .handshake import OFFERED, declared_capabilities, has_capability, is_served
 
 REFUSED_HANDSHAKE: Final = protocol_rule(
     name="refused-handshake",
@@ -47,7 +47,20 @@ NOT_SERVED: Final = protocol_rule(
     advice="Implement the method, with an empty list if there is nothing, or do not declare the capability.",
 )
 
-RULES: Final = (REFUSED_HANDSHAKE, NOT_SERVED)
+_LISTED: Final = '→ tools/list 1\n← result 1 {"tools":[{"name":"add","inputSchema":{"type":"object"}}]}'
+
+NOT_DECLARED: Final = protocol_rule(
+    name="served-not-declared",
+    title="Served capability not declared",
+    what="The server offered tools, prompts or resources, or answered a call of one, and had not declared the capability.",
+    why="Clients that look at the capabilities never ask, and show none of what the server offers.",
+    blame="The server: what it declares in its handshake is less than what it serves.",
+    example=f"· handshake 2025-11-25, server: logging\n{_LISTED}",
+    clean=f"· handshake 2025-11-25, server: tools\n{_LISTED}",
+    advice="Declare the capability in the result of initialize, or of server/discover: tools, prompts or resources.",
+)
+
+RULES: Final = (REFUSED_HANDSHAKE, NOT_SERVED, NOT_DECLARED)
 
 _METHOD_NOT_FOUND: Final = -32601
 _OFTEN_LEFT_OUT: Final = {"resources/templates/list"}
@@ -55,9 +68,10 @@ _OFTEN_LEFT_OUT: Final = {"resources/templates/list"}
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """Find a handshake that was refused for good, and declared capabilities that are not served."""
+    """Find a handshake that was refused for good, and differences between what was declared and what is served."""
     yield from _refused(facts)
     declared = _declared(facts)
+    yield from _undeclared(facts, declared)
     for exchange in facts.errors:
         row = (
             method_row(exchange.method, CLIENT, exchange.revision) if exchange.revision and exchange.sender == CLIENT else None
@@ -73,6 +87,24 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             path = ".".join(row.needs[1:])
             what = f"The server declared {path}, and answered {exchange.method} with -32601 (method not found)."
             yield hit_in(NOT_SERVED, exchange.response or exchange.request, exchange.row, what, culprit=SERVER)
+
+
+def _undeclared(facts: CaptureFacts, declared: dict[ScopeKey, object]) -> Iterator[Hit]:
+    """Find the first served request for each capability that is missing from the declared ones."""
+    lacking = {
+        (scope, name)
+        for scope, capabilities in declared.items()
+        for name in OFFERED
+        if isinstance(capabilities, dict) and not has_capability(capabilities, (name,))
+    }
+    firsts = (use.first for use in facts.requests.values() if isinstance(use.first, Exchange))
+    for exchange in (*facts.listings, *facts.calls, *firsts) if lacking else ():
+        name, scope = exchange.method.partition("/")[0], scope_key(exchange.transaction)
+        if (scope, name) in lacking and is_served(exchange):
+            lacking.discard((scope, name))
+            what = f"The server answered {call_name(exchange)} with a result, but it did not declare the capability {name}."
+            message = exchange.response or exchange.request
+            yield hit_in(NOT_DECLARED, message, exchange.row, what, culprit=SERVER, group=name)
 
 
 def _refused(facts: CaptureFacts) -> Iterator[Hit]:
