@@ -3,6 +3,8 @@
 //
 //   http_drive PORT PATH lat SECS               one POST at a time on one connection
 //   http_drive PORT PATH tput SECS CONNECTIONS  one POST in flight on each
+//   http_drive PORT PATH latv|tputv …           the same, and no two messages in a row have the same length
+//   http_drive PORT PATH late|tpute …           the same, and each answer is one event, as the official SDKs answer
 //   http_drive PORT PATH sselat N PACE_US SIZE  one POST answered by N events, each bearing the time it was sent
 //   http_drive PORT PATH ssetput N SIZE         the same as fast as they come
 //   http_drive PORT PATH idle CONNECTIONS       GET streams that say `endpoint` and then nothing
@@ -22,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BODY_BYTES = 200, MAX_SAMPLES = 1000000, READ_BYTES = 65536, TIMEOUT_S = 20, IDLE_TIMEOUT_S = 5, BATCH = 50 };
+enum { BODY_BYTES = 200, MIN_BODY_BYTES = 150, MAX_BODY_BYTES = 2050, MAX_SAMPLES = 1000000, READ_BYTES = 65536, TIMEOUT_S = 20, IDLE_TIMEOUT_S = 5, BATCH = 50 };
 
 #define INITIALIZE                                                                                                     \
   "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\","            \
@@ -49,6 +51,7 @@ static int port;
 static const char *path;
 static char session[128]; // what the server called it, or ""
 static long requests;
+static enum { FIXED, VARIED, EVENTS } calls; // lengths of requests and results; or each result is an event
 
 static double now(void) {
   struct timespec time;
@@ -232,11 +235,13 @@ static void print_times(double *took, size_t count) {
 }
 
 static void post_call(int fd, long id) {
-  char body[BODY_BYTES + 1];
-  size_t head = sprintf(body, ECHO ",\"pad\":\"", id, 128L);
-  memset(body + head, 'p', BODY_BYTES - head - 4);
-  memcpy(body + BODY_BYTES - 4, "\"}}}", 4);
-  post(fd, body, BODY_BYTES);
+  char body[MAX_BODY_BYTES + 1];
+  size_t size = calls == VARIED ? MIN_BODY_BYTES + id * 7919 % (MAX_BODY_BYTES - MIN_BODY_BYTES) : BODY_BYTES;
+  size_t head = calls == EVENTS ? sprintf(body, ECHO ",\"sse\":1,\"size\":200,\"pad\":\"", id, 128L)
+                                : sprintf(body, ECHO ",\"pad\":\"", id, calls == VARIED ? id * 104729 % 3000 : 128L);
+  memset(body + head, 'p', size - head - 4);
+  memcpy(body + size - 4, "\"}}}", 4);
+  post(fd, body, size);
 }
 
 static void latency(struct reader *r, double seconds) {
@@ -424,7 +429,7 @@ int main(int argc, char **argv) {
   struct rlimit files = {20000, 20000};
   char *arguments[4] = {"0", "0", "0", "0"};
   if (argc < 5) {
-    fprintf(stderr, "usage: http_drive PORT PATH lat|tput|sselat|ssetput|idle|big A [B [C]]\n");
+    fprintf(stderr, "usage: http_drive PORT PATH lat[v|e]|tput[v|e]|sselat|ssetput|idle|big A [B [C]]\n");
     return 2;
   }
   for (int i = 4; i < argc && i < 8; i++)
@@ -432,8 +437,16 @@ int main(int argc, char **argv) {
   setrlimit(RLIMIT_NOFILE, &files);
   port = atoi(argv[1]);
   path = argv[2];
-  const char *mode = argv[3];
+  char *mode = argv[3];
   long a = atol(arguments[0]), b = atol(arguments[1]), c = atol(arguments[2]);
+  printf("{\"mode\":\"%s\"", mode);
+  size_t last = strlen(mode) - 1;
+  if (!strcmp(mode, "latv") || !strcmp(mode, "tputv"))
+    calls = VARIED;
+  else if (!strcmp(mode, "late") || !strcmp(mode, "tpute"))
+    calls = EVENTS;
+  if (calls != FIXED)
+    mode[last] = 0;
   struct reader first = {.fd = open_connection()};
   if (!getenv("NOINIT")) { // learn the session id, if there is one
     post(first.fd, INITIALIZE, strlen(INITIALIZE));
@@ -441,7 +454,6 @@ int main(int argc, char **argv) {
     if (first.status != 200)
       fail("initialize refused");
   }
-  printf("{\"mode\":\"%s\"", mode);
   requests = 1;
   if (!strcmp(mode, "lat"))
     latency(&first, atof(arguments[0]));
