@@ -9,10 +9,12 @@ the rest.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import select
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -20,7 +22,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.processes import tree, usage
+from benchmarks.processes import listens, mortal, tree, usage
 from benchmarks.programs import HTTP_DRIVE, HTTP_UP, OUT, build
 from benchmarks.report import Results, Sample, figure, number, table
 
@@ -97,16 +99,13 @@ def free_port() -> int:
     return port
 
 
-def listens(port: int, process: subprocess.Popen[bytes]) -> bool:
-    """Wait until somebody accepts connections there; False if the process ends first, or time runs out."""
+def comes_up(port: int, process: subprocess.Popen[bytes]) -> bool:
+    """Wait until the process listens there; False if somebody else does, if it ends first, or if time runs out."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            time.sleep(0.01)
-        else:
+        if listens(port, tree(process.pid)):
             return True
+        time.sleep(0.01)
     return False
 
 
@@ -131,10 +130,10 @@ class Running:
         started = time.monotonic()
         with capture.with_suffix(".log").open("wb") as log:
             argv = [word.format(**values) for word in self.peer.argv]
-            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
-        if not listens(self.port, self.process):
+            self.process = subprocess.Popen(mortal(argv), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        if not comes_up(self.port, self.process):
             self.end()
-            raise RuntimeError(f"{name} does not listen; its output is in {capture.with_suffix('.log')}")
+            raise RuntimeError(f"{name} does not listen on port {self.port}; its output is in {capture.with_suffix('.log')}")
         self.start_ms = (time.monotonic() - started) * 1e3
 
     def pids(self) -> list[int]:
@@ -142,14 +141,17 @@ class Running:
         return tree(self.process.pid) if self.process else []
 
     def end(self) -> None:
-        """Ask it to go; insist after a while."""
+        """Ask it to go; insist after a while, also with what it has started."""
         if self.process is None:
             return
+        started = self.pids()
         self.process.terminate()
         try:
             self.process.wait(END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            for pid in started:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             self.process.wait()
 
 
@@ -170,18 +172,20 @@ def measure(running: Running, scene: str, *, idle: bool = False) -> Sample:
     """One sample: a driver's scene, and what it cost the proxy. `idle` waits, and says what the open connections cost."""
     before = usage(running.pids())
     argv = [str(HTTP_DRIVE), str(running.port), running.peer.path, *scene.split()]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as driver:
-        sample = read_driver(driver)
-        if idle:
-            time.sleep(SETTLE_S)
-        after = usage(running.pids())
-        sample.update(hwm=after.peak_mib, rss=after.resident_mib, rss0=before.resident_mib, cpu=after.cpu_s - before.cpu_s)
-        if idle:
-            time.sleep(IDLE_SAMPLE_S)
-            sample["idle_ms_s"] = (usage(running.pids()).cpu_s - after.cpu_s) / IDLE_SAMPLE_S * 1e3
-        if sample.get("reqs"):
-            sample["cpu_us_req"] = sample["cpu"] / sample["reqs"] * 1e6
-        driver.kill()
+    with subprocess.Popen(mortal(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as driver:
+        try:
+            sample = read_driver(driver)
+            if idle:
+                time.sleep(SETTLE_S)
+            after = usage(running.pids())
+            sample.update(hwm=after.peak_mib, rss=after.resident_mib, rss0=before.resident_mib, cpu=after.cpu_s - before.cpu_s)
+            if idle:
+                time.sleep(IDLE_SAMPLE_S)
+                sample["idle_ms_s"] = (usage(running.pids()).cpu_s - after.cpu_s) / IDLE_SAMPLE_S * 1e3
+        finally:
+            driver.kill()
+    if sample.get("reqs"):
+        sample["cpu_us_req"] = sample["cpu"] / sample["reqs"] * 1e6
     return sample
 
 
@@ -218,9 +222,11 @@ def afresh(options: argparse.Namespace, peers: dict[str, Peer], upstream_port: i
     for name, peer in peers.items():
         for cell, scene in scenes.items():
             running = Running(name, peer, upstream_port)
-            time.sleep(SETTLE_S)
-            note(results, name, cell, measure(running, scene, idle=cell == "idle"))
-            running.end()
+            try:
+                time.sleep(SETTLE_S)
+                note(results, name, cell, measure(running, scene, idle=cell == "idle"))
+            finally:
+                running.end()
 
 
 HEAD = [
@@ -315,7 +321,7 @@ def main(arguments: list[str] | None = None) -> int:
         names += [name] if name not in names else []
     peers = {name: known[name] for name in names}
     results: Results = {name: {} for name in peers}
-    with subprocess.Popen([HTTP_UP, "0"], stdout=subprocess.PIPE) as upstream:
+    with subprocess.Popen(mortal([str(HTTP_UP), "0"]), stdout=subprocess.PIPE) as upstream:
         try:
             assert upstream.stdout is not None
             port = int(upstream.stdout.readline())

@@ -1,11 +1,13 @@
-"""What processes cost, read from /proc: Linux only."""
+"""What processes cost and where they listen, read from /proc, and programs that do not outlive us: Linux only."""
 
 import os
+import shutil
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 KIB_PER_MIB = 1024
+_LISTEN = "0A"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,33 @@ def tree(root: int) -> list[int]:
     for pid in pids:
         pids += children[pid]
     return pids
+
+
+def mortal(argv: list[str]) -> list[str]:
+    """A command that the system ends when whoever started it ends, however that came."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "TERM", "--", *argv] if setpriv else argv
+
+
+def listens(port: int, pids: list[int]) -> bool:
+    """Whether one of these processes listens on this port of the loopback, or of all addresses."""
+    sockets = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == _LISTEN and int(words[1].rpartition(":")[2], 16) == port:
+                sockets.add(f"socket:[{words[9]}]")
+    return bool(sockets) and any(sockets & _open_files(pid) for pid in pids)
+
+
+def _open_files(pid: int) -> set[str]:
+    found = set()
+    try:
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            found.add(os.readlink(entry))
+    except OSError:
+        pass  # it is gone, or has closed this one
+    return found
 
 
 def executable(pid: int) -> str:
