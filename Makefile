@@ -3,7 +3,8 @@
 #   make test        the tests that need Python and PyPI alone, in four minutes
 #   make interop     the tests with programs of npm and Debian, after `make npm`
 #   make check       lint, types and tests: what a change has to pass
-#   make soak        the full counts: every bit flipped, hundreds of kills, a million messages; and `make calendar`
+#   make soak        the full counts: every bit flipped, hundreds of kills, a million messages; and the next two
+#   make ways        the tests of the HTTP tap without its short way for usual messages, and with it from the second message on
 #   make calendar    the tests with the clock a day, a week and half a year ahead: none may depend on the date
 #   make npm         what the tests marked `npm` start, into build: npm programs, mitmproxy, and other generations of the SDKs
 #   make bench-stdio the stdio benchmark; see benchmarks/README.md
@@ -17,7 +18,7 @@ PYTEST_ARGS ?=
 # Tests start mcpspy hundreds of times: without files of bytecode, which some images turn off, each start compiles it again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test interop check lint types soak calendar npm bench-stdio format clean
+.PHONY: demo test interop check lint types soak calendar ways npm bench-stdio format clean
 .DEFAULT_GOAL := check
 
 demo: .venv/.installed
@@ -44,7 +45,14 @@ format: .venv/.tested
 
 soak: .venv/.tested
 	MCPSPY_TIER=full $(BIN)/pytest -n $(WORKERS) -m "soak or tiered or hypothesis" --timeout 3600 $(PYTEST_ARGS)
-	$(MAKE) calendar
+	$(MAKE) ways calendar
+
+# The HTTP tap's tests on the general path alone, and with the short way taken as early as can be (mcpspy/live/http/usual.py).
+ways: .venv/.tested
+	for way in general short; do \
+	  PYTHONPATH=tests/ways MCPSPY_TESTED_WAY=$$way $(BIN)/pytest -n $(WORKERS) --dist worksteal \
+	    -m "not npm and not debian and not soak" tests/live/http tests/interop/test_http_*.py $(PYTEST_ARGS) || exit 1; \
+	done
 
 FAKETIME_LIBRARY := build/faketime/lib/python*/site-packages/libfaketime/vendor/libfaketime/src/libfaketime.so.1
 

@@ -411,5 +411,5 @@ A sink may also have the methods `frame(stream, at_ns, data)` and `frames(stream
 frequent case: whole lines of stdin or stdout, come in one read. A frame object and its place in a list cost 0.5 µs, a
 tenth of what a tap adds to a message. So too `event(stream, at_ns, data)` and
 `events(before, stream, at_ns, events)`, for events of SSE that came in an HTTP chunk each; the latter takes the records before
-them too.
+them too. And `template(record, length)` with `message(…)`, for the usual messages of HTTP: see `live/http/usual.py`.
 """

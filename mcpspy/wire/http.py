@@ -124,6 +124,28 @@ class HttpMessages:
         return self._left == _BETWEEN and self._waiting is None and self._step is HttpMessages._chunks
 
     @property
+    def is_between(self) -> bool:
+        """True while the next bytes begin a message. Then whoever knows its head need not feed it: see `begin_body`."""
+        return self._step is HttpMessages._head and self._waiting is None
+
+    def begin_body(self, left: int | None) -> None:
+        """Take note that a known head came alone, not fed: so many bytes of body follow, or chunks if that is None."""
+        self._left = _BETWEEN if left is None else left
+        self._step = HttpMessages._chunks if left is None else HttpMessages._length
+
+    def lacks(self, size: int) -> bool:
+        """Return whether exactly so many bytes of body are missing from a message with a length."""
+        return self._left == size and self._step is HttpMessages._length
+
+    def end_body(self) -> None:
+        """Take note that the rest of a body came, not fed."""
+        self._step = HttpMessages._head
+
+    def begin_response(self) -> None:
+        """Take note that the head of the next final response came, not fed."""
+        self._methods.popleft()
+
+    @property
     def is_within_head(self) -> bool:
         """True while a head has begun and is not complete."""
         return self._waiting is not None and self._step == HttpMessages._head

@@ -202,20 +202,70 @@ def _sealed(body: str) -> bytes:
     return b'%b,"crc":"%08x"}\n' % (encoded, crc32(encoded))
 
 
+def message_lines(number: int, stream: int, at_ns: int, opening: str, data: bytes, by: str, is_sse: bool) -> list[bytes]:  # noqa: FBT001
+    """Write the lines of a stream's `open`, of its frame that came in one read, and of its `close`, each only if there is one.
+
+    `opening` is from an `OpenTemplate`; if it `is_sse`, the frame is the payload of one chunk. Raises: UnicodeDecodeError.
+    """
+    lines = []
+    if opening:
+        body = f'{{"n":{number},"at_ns":{at_ns},"kind":"open","stream":{stream}{opening}'.encode()
+        lines.append(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
+        number += 1
+    if data:
+        if is_sse:
+            lines += event_lines(number, stream, at_ns, (data,))
+        else:
+            lines.append(plain_frame_line(number, stream, at_ns, data))
+        number += 1
+    if by:
+        body = f'{{"n":{number},"at_ns":{at_ns},"kind":"close","stream":{stream},"by":"{by}","how":"eof"'.encode()
+        lines.append(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
+    return lines
+
+
+class OpenTemplate:
+    """The line of an `open` record that comes again and again, rendered but for its numbers, its time, and the body's length.
+
+    `length` are the digits of Content-Length in the record's heads, or empty if there are none. Raises: ValueError: if they are not
+    in each head once.
+    """
+
+    __slots__ = ("_before", "_parts")
+
+    def __init__(self, record: Open, length: str) -> None:
+        self._before = f'{_described(record)},"connection":'
+        self._parts = [_heads(record.head, record.forwarded) + _redacted(record)]
+        if length:
+            count = 1 if record.forwarded is None else 2
+            self._parts = _parted(self._parts[0], f"{length}\\r\\n", count)
+
+    def opening(self, connection: int, transaction: int, length: str) -> str:
+        """Return what is special about one record."""
+        return f'{self._before}{connection},"transaction":{transaction}{length.join(self._parts)}'
+
+
+def _parted(heads: str, length: str, count: int) -> list[str]:
+    """Cut rendered heads where their Content-Length is, which is so often there."""
+    for name in (r"\r\nContent-Length: ", r"\r\ncontent-length: "):
+        first, *rest = heads.split(name + length)
+        if len(rest) == count:
+            line_end = length.lstrip("0123456789")
+            *others, last = rest
+            return [first + name, *(line_end + part + name for part in others), line_end + last]
+    raise ValueError("the length is not in each head once")
+
+
 def open_line(number: int, record: Open) -> bytes:
     """Write an open record's line. A request makes an HTTP tap write two, and two closes: 3 µs each, 11 if made from a dict."""
-    body = (
-        f'{{"n":{number},"at_ns":{record.at_ns},"kind":"open","stream":{record.stream},"sender":"{record.sender}"'
-        f',"name":{_quoted(record.name)},"framing":{_quoted(record.framing)}'
-    )
+    body = f'{{"n":{number},"at_ns":{record.at_ns},"kind":"open","stream":{record.stream}{_described(record)}'
     if record.connection:
         body += f',"connection":{record.connection}'
     if record.transaction:
         body += f',"transaction":{record.transaction}'
     if record.head or record.forwarded is not None:
         body += _heads(record.head, record.forwarded)
-    if record.redacted:
-        body += f',"redacted":{_json([list(span) for span in record.redacted])}'
+    body += _redacted(record)
     if record.injected:
         body += ',"injected":true'
     if record.extra:
@@ -232,6 +282,14 @@ def close_line(number: int, record: Close) -> bytes:
     if record.extra:
         body += "," + _json(record.extra)[1:-1]
     return _sealed(body)
+
+
+def _described(record: Open) -> str:
+    return f',"sender":"{record.sender}","name":{_quoted(record.name)},"framing":{_quoted(record.framing)}'
+
+
+def _redacted(record: Open) -> str:
+    return f',"redacted":{_json([list(span) for span in record.redacted])}' if record.redacted else ""
 
 
 def _heads(head: bytes, forwarded: bytes | None) -> str:

@@ -16,6 +16,7 @@ from .redactor import Redactor
 from .spans import decode_percent
 
 if TYPE_CHECKING:
+    from ..file.format import OpenTemplate
     from .oauth_bodies import BodyFilter
 
 MAX_HEADS = 512
@@ -36,12 +37,26 @@ MAX_ENDPOINT_BYTES = 1 << 13
 class RedactingSink:
     """A sink that passes records on to `sink`, redacted. stdio records are passed on as they are."""
 
-    __slots__ = ("_bodies", "_event", "_events", "_heads", "_oauth", "_opaque", "_redactor", "_sink", "_sse")
+    __slots__ = (
+        "_bodies",
+        "_event",
+        "_events",
+        "_heads",
+        "_message",
+        "_oauth",
+        "_opaque",
+        "_redactor",
+        "_sink",
+        "_sse",
+        "_template",
+    )
 
     def __init__(self, sink: Callable[[Sequence[Record]], None], redactor: Redactor) -> None:
         self._sink = sink
         self._event: Callable[[int, int, bytes], None] | None = getattr(sink, "event", None)
         self._events: Callable[[Sequence[Record], int, int, Sequence[bytes]], None] | None = getattr(sink, "events", None)
+        self._template: Callable[[Open, str], OpenTemplate | None] | None = getattr(sink, "template", None)
+        self._message: Callable[..., bool] | None = getattr(sink, "message", None)
         self._redactor = redactor
         self._heads: dict[bytes, tuple[bytes, tuple[tuple[int, int, str], ...]]] = {}
         self._sse: set[int] = set()  # streams of events, which may announce an endpoint
@@ -86,6 +101,23 @@ class RedactingSink:
         else:
             self._events(self._redacted(before), stream, at_ns, events)
 
+    def template(self, record: Open, length: str) -> OpenTemplate | None:
+        """Render an `open` record for `message`, redacted; None if the bodies of such streams have to be looked into."""
+        is_oauth = record.name == "request" and _is_oauth_path(_path(record.head))
+        if self._template is None or is_oauth or _value(record.head, b"content-type").startswith(FORM_TYPE):
+            return None
+        self._redact_heads(record)
+        return self._template(record, length)
+
+    def message(self, transaction: int, stream: int, at_ns: int, opening: str, data: bytes, by: str, is_sse: bool) -> bool:  # noqa: FBT001
+        """Take `open`, frame and `close` of one stream, each if there is one; return False if they may have to be redacted."""
+        if self._message is None or transaction in self._oauth or stream in self._bodies or (is_sse and b"endpoint" in data):
+            return False
+        is_taken = self._message(transaction, stream, at_ns, opening, data, by, is_sse)
+        if is_taken and is_sse:
+            (self._sse.discard if by else self._sse.add)(stream)
+        return is_taken
+
     def _frame(self, record: Frame) -> None:
         stream = record.stream
         if stream in self._sse:
@@ -126,7 +158,7 @@ class RedactingSink:
         if record.name == "request":
             if is_form:
                 self._oauth[record.transaction] = False
-            elif _is_oauth_path(record.head.split(b" ", 2)[1].partition(b"?")[0]):
+            elif _is_oauth_path(_path(record.head)):
                 self._oauth[record.transaction] = True
         may_be_rpc = self._oauth.get(record.transaction)
         if record.framing == "sse":
@@ -140,6 +172,9 @@ class RedactingSink:
             self._bodies[record.stream] = body, record.transaction
         if record.name == "response" and not record.head.startswith((b"HTTP/1.1 1", b"HTTP/1.0 1")):
             self._oauth.pop(record.transaction, None)
+        self._redact_heads(record)
+
+    def _redact_heads(self, record: Open) -> None:
         record.head, record.redacted = self._head(record.head)
         if record.forwarded is not None:
             record.forwarded, _ = self._head(record.forwarded)
@@ -188,6 +223,10 @@ class RedactingSink:
 @lru_cache(MAX_PATHS)
 def _is_oauth_path(path: bytes) -> bool:
     return is_oauth_path(decode_percent(path).decode("latin-1"))
+
+
+def _path(head: bytes) -> bytes:
+    return head.split(b" ", 2)[1].partition(b"?")[0]
 
 
 def _mark(record: Frame, redacted: tuple[tuple[int, int, str], ...]) -> None:

@@ -28,6 +28,7 @@ from .recorder import StreamRecorder, half_closed, note
 from .responses import ResponseRelay
 from .timers import REQUEST_S, RequestTimer, StallTimer
 from .transaction import ProxiedTransaction
+from .usual import UsualMessages
 
 MAX_PIPELINED = 64
 """How many requests may wait for their responses on one connection before no more is read from it."""
@@ -39,7 +40,7 @@ class ConnectionPair:
     __slots__ = (
         "_begin_ns", "_client", "_dial", "_has_client_ended", "_is_between_events", "_is_full", "_is_over", "_opaque",
         "_record_event", "_refusal", "_request", "_request_timer", "_requests", "_responses", "_sending", "_server", "_stall_timer",
-        "_stream", "_tap", "_unsent", "number",
+        "_stream", "_tap", "_unsent", "_usual", "number",
     )  # fmt: skip
 
     def __init__(self, tap: TapContext, client: socket) -> None:
@@ -64,6 +65,10 @@ class ConnectionPair:
         self._refusal: Refusal | None = None
         self._opaque = OpaqueStreams(tap.numbers, self.number)
         self._responses = ResponseRelay(tap, self.number, self._opaque)
+        waiting = self._responses.waiting
+        self._usual = UsualMessages(
+            tap.known_heads, tap.numbers, self.number, self._requests, self._responses.messages, waiting
+        )
         self._is_over = False
         self._has_client_ended = False  # it has closed its half
         self._is_between_events = False
@@ -80,7 +85,11 @@ class ConnectionPair:
         """Take bytes from the client."""
         if self._refusal is not None or self._is_over:
             return  # nothing more of it is read
-        now_ns = self._tap.now_ns()
+        now_ns = monotonic_ns() - self._begin_ns
+        forwarded = self._usual.request(data, now_ns, self._sending)
+        if forwarded is not None:
+            self._send_usual_request(forwarded)
+            return
         records: list[Record] = []
         out: list[bytes] = []
         for piece in self._requests.feed(data):
@@ -115,10 +124,25 @@ class ConnectionPair:
         self._watch_time()
         self._refuse_in_turn()
 
+    def _send_usual_request(self, forwarded: bytes) -> None:
+        """Send on what came the short way, and is recorded."""
+        usual = self._usual
+        self._request = usual.request_stream
+        was_sending, self._sending = self._sending, usual.sending
+        if self._server is None:
+            self._to_server(forwarded)
+        else:
+            self._server.write(forwarded)
+        if len(self._responses.waiting) >= MAX_PIPELINED:
+            self._client.pause()
+        if was_sending is not usual.sending:
+            self._watch_time()
+
     def _begin(self, head: RequestHead, now_ns: int, records: list[Record], out: list[bytes]) -> None:
         """Begin a request: let it in or not, and write its head for the upstream."""
         tap = self._tap
         plan = tap.request_plan(head)
+        tap.known_heads.see_request(head, plan)
         number = tap.numbers.transaction()
         request = StreamRecorder(tap.numbers.stream(), CLIENT, plan.framing)
         self._request = request.number
@@ -226,6 +250,11 @@ class ConnectionPair:
             self._record_event(self._stream, now_ns, event)
             self._client.write(data)
             return
+        if self._refusal is None and not self._has_client_ended:
+            forwarded = self._usual.response(data, now_ns)
+            if forwarded is not None:
+                self._send_usual_response(forwarded)
+                return
         records: list[Record] = []
         out: list[bytes] = []
         run = self._responses.feed(data, now_ns, records, out)
@@ -246,6 +275,15 @@ class ConnectionPair:
         self._refuse_in_turn()
         if self._has_client_ended and not self._responses.waiting:
             self._client.close()
+
+    def _send_usual_response(self, forwarded: bytes) -> None:
+        """Send on what came the short way, and is recorded."""
+        usual = self._usual
+        self._stream = self._responses.stream = usual.response_stream
+        self._is_between_events = usual.is_streaming
+        self._client.write(forwarded)
+        if not self._is_full and not self._unsent and len(self._responses.waiting) < MAX_PIPELINED:
+            self._client.resume()
 
     def _switched(self, now_ns: int, records: list[Record]) -> bytes:
         """Return what the client has already sent of the other protocol that the connection changes to."""

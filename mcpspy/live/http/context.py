@@ -14,6 +14,7 @@ from .reactor import Reactor
 from .recorder import Numbers
 from .rewriting import Rewriting
 from .transaction import RequestPlan, ResponsePlan
+from .usual import KnownHeads
 
 
 class TapContext(Protocol):
@@ -28,6 +29,8 @@ class TapContext(Protocol):
     """Record one whole event that came as one HTTP chunk: its stream, when it came, its bytes."""
     events: Callable[[Sequence[Record], int, int, Sequence[bytes]], None]
     """Record these records, and after them events that came in one HTTP chunk each."""
+    known_heads: KnownHeads
+    """The heads whose messages have a short way."""
 
     def now_ns(self) -> int:
         """Return the nanoseconds since the tap's clock began."""

@@ -6,7 +6,6 @@ clients of live servers.
 
 from __future__ import annotations
 
-from itertools import count
 from os.path import basename
 
 from ...records import CLIENT, Close, Frame, Note, Open, Partial, Record, Side
@@ -20,14 +19,26 @@ FLOW_BYTES = 8
 
 
 class Numbers:
-    """The next numbers of a capture's streams, transactions and connections."""
+    """The numbers of a capture's streams, transactions and connections: the last that were given, and the next."""
 
-    __slots__ = ("connection", "stream", "transaction")
+    __slots__ = ("last_connection", "last_stream", "last_transaction")
 
     def __init__(self) -> None:
-        self.connection = count(1).__next__
-        self.stream = count().__next__
-        self.transaction = count(1).__next__
+        self.last_connection = 0
+        self.last_stream = -1
+        self.last_transaction = 0
+
+    def connection(self) -> int:
+        self.last_connection += 1
+        return self.last_connection
+
+    def stream(self) -> int:
+        self.last_stream += 1
+        return self.last_stream
+
+    def transaction(self) -> int:
+        self.last_transaction += 1
+        return self.last_transaction
 
 
 class StreamRecorder:
@@ -118,6 +129,11 @@ class StreamRecorder:
         """Return the record of a frame that waits for its end, once for each."""
         self._reported_ns = self._first_ns
         return Partial(at_ns=now_ns, stream=self.number, first_ns=self._first_ns, data=self._framing.held)
+
+    @property
+    def is_untouched(self) -> bool:
+        """True if the body is one frame, and nothing of it has come."""
+        return self.framing == WholeBody.name and not self._flows and not self._framing.held_bytes
 
     @property
     def is_between_events(self) -> bool:

@@ -23,19 +23,19 @@ from .transaction import ProxiedTransaction
 class ResponseRelay:
     """The responses on the connection `number`. `waiting` are the transactions without a whole response, in the order of requests.
 
-    `stream` is the number of the latest response. `is_raw` means that the upstream sends bytes that are not HTTP, `is_switched` that
-    it has changed to another protocol.
+    `messages` cuts them, and `stream` is the number of the latest. `is_raw` means that the upstream sends bytes that are not HTTP,
+    `is_switched` that it has changed to another protocol.
     """
 
     __slots__ = (
-        "_number", "_opaque", "_responses", "_body_rewriting", "_tap", "is_raw", "is_switched", "stream", "waiting",
+        "_body_rewriting", "_number", "_opaque", "_tap", "is_raw", "is_switched", "messages", "stream", "waiting",
     )  # fmt: skip
 
     def __init__(self, tap: TapContext, number: int, opaque: OpaqueStreams) -> None:
         self._tap = tap
         self._number = number
         self._opaque = opaque
-        self._responses = HttpMessages.of_responses()
+        self.messages = HttpMessages.of_responses()
         self._body_rewriting: EndpointWatch | MetadataHold | None = None
         self.waiting: deque[ProxiedTransaction] = deque()
         self.is_raw = False
@@ -44,7 +44,7 @@ class ResponseRelay:
 
     def expect(self, transaction: ProxiedTransaction) -> None:
         """Expect the response to a request that was sent."""
-        self._responses.expect(transaction.plan.method)
+        self.messages.expect(transaction.plan.method)
 
     @property
     def current(self) -> StreamRecorder | None:
@@ -58,14 +58,14 @@ class ResponseRelay:
         return (
             response is not None
             and self._body_rewriting is None
-            and self._responses.is_between_chunks
+            and self.messages.is_between_chunks
             and response.is_between_events
         )
 
     def feed(self, data: bytes, now_ns: int, records: list[Record], out: list[bytes]) -> list[bytes]:
         """Take bytes. Returns the events after those in `records` that came in one chunk each: nearly all of a burst."""
         run: list[bytes] = []
-        pieces = self._responses.feed(data)
+        pieces = self.messages.feed(data)
         if len(pieces) == 1 and isinstance(pieces[0], Body) and self._body_rewriting is None:
             response = self.waiting[0].response
             records += response.feed(pieces[0], now_ns, run) if response is not None else ()
@@ -98,6 +98,7 @@ class ResponseRelay:
         tap, transaction = self._tap, self.waiting[0]
         request_plan = transaction.plan
         plan = tap.response_plan(head, request_plan.rewriting)
+        tap.known_heads.see_response(head, plan, request_plan)
         response = StreamRecorder(tap.numbers.stream(), SERVER, plan.framing, flows=plan.flows)
         self.stream = response.number
         forwarded = None if plan.forwarded == head.raw else plan.forwarded
@@ -168,7 +169,7 @@ class ResponseRelay:
         """
         is_broken = self.is_raw
         ends_by_close = False
-        for piece in self._responses.close():
+        for piece in self.messages.close():
             if isinstance(piece, BodyEnd):
                 ends_by_close = True
                 response = self.current

@@ -30,6 +30,7 @@ from .reactor import Reactor
 from .recorder import Numbers, fault_text, note
 from .rewriting import Rewriting
 from .transaction import RequestPlan, ResponsePlan
+from .usual import KnownHeads
 
 _log = logging.getLogger("mcpspy.live")
 
@@ -66,6 +67,7 @@ class HttpTap:
         self.sink: Sink = nowhere
         self.event: Callable[[int, int, bytes], None] = self._event_as_record
         self.events: Callable[[Sequence[Record], int, int, Sequence[bytes]], None] = self._events_as_records
+        self.known_heads = KnownHeads(nowhere)
         self.extra_fields = extra_fields
         self.numbers = Numbers()
         self.own = Authority("127.0.0.1", 0)
@@ -88,6 +90,7 @@ class HttpTap:
         self.sink = sink
         self.event = getattr(sink, "event", self._event_as_record)
         self.events = getattr(sink, "events", self._events_as_records)
+        self.known_heads = KnownHeads(sink)
 
     def _event_as_record(self, stream: int, at_ns: int, data: bytes) -> None:
         self.sink((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
