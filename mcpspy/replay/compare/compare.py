@@ -20,7 +20,7 @@ from ..mock.content import VOLATILE, answer_bytes, answer_reading, match_digest,
 from .difference import NO_DIFFERENCES as _NONE
 from .difference import Differences, differences
 from .ignore import Ignore, without_ignored
-from .messages import MessageChange, compared_messages, message_changes
+from .messages import MessageChange, are_of_one_transport, compared_messages, event_rows, message_changes
 from .server import DefinitionChange, definition_changes, identity
 
 How: TypeAlias = Literal["added", "changed", "removed"]
@@ -269,10 +269,10 @@ def _compare_messages(servers: list[ServerComparison], before: Transcript, after
     old, new = _unpaired(before), _unpaired(after)
     for server in servers:
         if server.before is not None and server.after is not None:
-            rows = compared_messages(server.before, old[server.before.index])
-            others = compared_messages(server.after, new[server.after.index])
-            is_one_transport = bool(server.before.transactions) == bool(server.after.transactions)
-            server.messages = message_changes(rows, others, rules, with_noise=is_one_transport)
+            rows = compared_messages(server.before, old[server.before.index]) + event_rows(before, server.before)
+            others = compared_messages(server.after, new[server.after.index]) + event_rows(after, server.after)
+            with_noise = are_of_one_transport(server.before, server.after)
+            server.messages = message_changes(rows, others, rules, with_noise=with_noise)
 
 
 def _unpaired(transcript: Transcript) -> defaultdict[int, list[UnpairedMessage]]:

@@ -1,6 +1,7 @@
 """Comparison of messages in no exchange: what the server sent that is no answer to a known request, and no message at all.
 
 Each is a row, compared by its content, never by its time or its id. Progress and cancellations are left out: they come by chance.
+So are comments and other events that only keep a stream alive.
 Numbers in lines that are no messages, and in log messages, are left out: they are mostly times. Of notifications, log lines and
 noise only the presence counts, since their number depends on how long a client stays.
 """
@@ -10,15 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from ...records import SERVER
+from ...records import SERVER, Frame
+from ...transcript.decoder import message_of
+from ...transcript.http.assemble import DONE_EVENT, OTHER_EVENT
+from ...transcript.http.transaction import ScopeKind
 from ...transcript.mcp.methods import CANCELLED, PROGRESS
-from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, Kind, UnpairedMessage
+from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, Kind, Transcript, UnpairedMessage
+from ...wire.jsonrpc import malformed
 from ..json.canonical import canonical, read
 from .ignore import Ignore, without_ignored
 
 LOG: Final = "notifications/message"
 
-_MessageKey: TypeAlias = tuple[Kind, str]
+_MessageKey: TypeAlias = tuple[str, str]
+"""The kind of a message, or the name of an event without one, and the content."""
 
 _digits = re.compile(r"\d+").sub
 
@@ -35,13 +41,13 @@ class MessageChange:
 def message_changes(
     before: Sequence[UnpairedMessage], after: Sequence[UnpairedMessage], rules: Ignore, *, with_noise: bool
 ) -> list[MessageChange]:
-    """Compare the unpaired messages of one server. Without `with_noise` what is no message is left out."""
+    """Compare the unpaired messages of one server. Without `with_noise` what is no message is left out, and so are events."""
     old, new = _by_key(before, rules, with_noise=with_noise), _by_key(after, rules, with_noise=with_noise)
     changes: list[MessageChange] = []
     for key in {**old, **new}:
         rows, others = old.get(key, []), new.get(key, [])
         more = len(others) - len(rows)
-        if not more or (rows and others and key[0] not in (Kind.RESULT, Kind.ERROR)):
+        if not more or (rows and others and key[0] not in (Kind.RESULT, Kind.ERROR, DONE_EVENT)):
             continue
         if more > 0:
             changes.append(MessageChange(how="added", row=others[-more], count=more))
@@ -53,6 +59,36 @@ def message_changes(
 def compared_messages(capture: CaptureInfo, rows: Sequence[UnpairedMessage]) -> list[UnpairedMessage]:
     """Return the messages of the server that are compared: not what HTTP answered by itself, nor progress and cancellations."""
     return [row for row in rows if row.message.sender == SERVER and row.message.raw and not _is_left_out(capture, row)]
+
+
+def event_rows(transcript: Transcript, capture: CaptureInfo) -> list[UnpairedMessage]:
+    """Return the events without a message of a capture, as malformed messages in the row of their transaction."""
+    info = CaptureInfo(capture.index)
+    rows: dict[int, int] = {}
+    events = [
+        (transaction, anomaly)
+        for transaction in capture.transactions.values()
+        for anomaly in transaction.anomalies
+        if anomaly.name in (DONE_EVENT, OTHER_EVENT)
+    ]
+    if events:
+        exchanges = (exchange for exchange in transcript.exchanges if exchange.capture == capture.index)
+        rows = {exchange.transaction.number: exchange.row for exchange in exchanges if exchange.transaction is not None}
+    made: list[UnpairedMessage] = []
+    for transaction, anomaly in events:
+        stream = 0 if transaction.response is None else transaction.response.opened.stream
+        frame = Frame(stream, anomaly.at_ns, anomaly.at_ns, anomaly.data, number=anomaly.number)
+        message = message_of(info, SERVER, frame, malformed(anomaly.data, anomaly.name))
+        made.append(UnpairedMessage(transaction.row or rows.get(transaction.number, 0), message))
+    return made
+
+
+def are_of_one_transport(before: CaptureInfo, after: CaptureInfo) -> bool:
+    """Return whether both captures are of stdio, of Streamable HTTP, or of HTTP+SSE: else what is no message cannot be equal."""
+    kinds = [
+        {transaction.scope.kind is ScopeKind.STREAM for transaction in side.transactions.values()} for side in (before, after)
+    ]
+    return kinds[0] == kinds[1]
 
 
 def _is_left_out(capture: CaptureInfo, row: UnpairedMessage) -> bool:
@@ -72,7 +108,8 @@ def _by_key(rows: Sequence[UnpairedMessage], rules: Ignore, *, with_noise: bool)
 def _key(row: UnpairedMessage, rules: Ignore) -> _MessageKey:
     message = row.message
     if message.kind is Kind.MALFORMED:
-        return message.kind, _digits("0", message.raw.decode("utf-8", "replace").strip())
+        name = message.reason if message.reason in (DONE_EVENT, OTHER_EVENT) else message.kind
+        return name, _digits("0", message.raw.decode("utf-8", "replace").strip())
     value: Any = read(message.raw)
     if isinstance(value, dict):
         value = {name: member for name, member in value.items() if name != "jsonrpc"}

@@ -22,6 +22,11 @@ from .scopes import ScopeState, SentEvent, endpoint, origin
 from .transaction import MAX_INJECTED_BYTES, MAX_REFUSAL_BYTES, Anomaly, ScopeKind, Stream, Transaction
 
 ENDPOINT: Final = "endpoint"
+KEEP_ALIVE: Final = "ping"
+"""The type of events that some servers send in place of comments."""
+DONE_EVENT: Final = "done-event"
+OTHER_EVENT: Final = "other-event"
+"""Names of anomalies: events without a message, which are the end mark of chat completions, or of another type."""
 RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
 """The path at which a server publishes the name of the resource that it is (RFC 9728)."""
 _HTTP_OK: Final = 200
@@ -260,12 +265,20 @@ class TransactionAssembler:
         if event.type == ENDPOINT:
             self._announce(opened, event, unit)
         elif event.data.strip() == DONE:
-            self._add_anomaly(opened, unit, "done-event", event.data)
+            self._add_anomaly(opened, unit, DONE_EVENT, event.data)
         elif event.type != MESSAGE and b'"jsonrpc"' in event.data:
             self._add_anomaly(opened, unit, "message-in-other-event", event.type.encode("utf-8", "replace"))
+        elif event.type not in (MESSAGE, KEEP_ALIVE):
+            self._add_other_event(opened, unit, f"{event.type}: {event.text}".encode()[:MAX_REFUSAL_BYTES])
         elif event.id and unit.pieces:
             return self._is_redelivered(opened, unit, event.id, event.data)
         return False
+
+    def _add_other_event(self, opened: OpenTransaction, unit: Unit, words: bytes) -> None:
+        """Note an event of another type, unless the last one was equal: a heartbeat would fill the memory."""
+        anomalies = opened.transaction.anomalies
+        if not anomalies or (anomalies[-1].name, anomalies[-1].data) != (OTHER_EVENT, words):
+            self._add_anomaly(opened, unit, OTHER_EVENT, words)
 
     def _is_redelivered(self, opened: OpenTransaction, unit: Unit, id: str, data: bytes) -> bool:
         """Return whether an event came before. Id and data count: a server that numbers each stream anew repeats ids only."""

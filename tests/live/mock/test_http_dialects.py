@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection, HTTPResponse
@@ -11,12 +13,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from mcpspy.records import Frame
 from mcpspy.wire.encodings import decode_body
 from tests.deadlines import DEADLINE_S
 from tests.interop.serving import recorded
 from tests.known_problems.stage import serving
+from tests.live.mock.mocking import written
 from tests.live.mock.mocking_http import ACCEPT, HttpMocking
 from tests.peers.httpdialects import SAYS, events_of, reply_to
+from tests.transcript.dialogue import result, tool_call
+from tests.transcript.traffic import Traffic, initialize
 
 
 class Response(NamedTuple):
@@ -94,6 +100,35 @@ def test_live_ids_take_the_place_of_the_recorded_ones(sent: dict[str, Response],
         answers = talk(f"127.0.0.1:{number}", 101)
     without_message = {"JSON as a stream", "stream as JSON"}  # nobody can tell an id there
     assert {name for name in answers if told[name] != answers[name]} == without_message
+
+
+def replayed(folder: Path, url: str) -> tuple[int, list[tuple[str, str, int]]]:
+    """Replay the capture to a server; return the exit status, and how the messages in no exchange differ."""
+    own = folder / f"replay-{url.split(':')[2].split('/', maxsplit=1)[0]}.mcpspy"
+    words = [sys.executable, "-m", "mcpspy", "replay", str(folder / "a.mcpspy"), "--json", "--url", url, "--capture", str(own)]
+    done = subprocess.run(words, capture_output=True, timeout=DEADLINE_S, check=False)
+    (client,) = json.loads(done.stdout)["clients"]
+    (comparison,) = client["comparison"]["servers"]
+    return done.returncode, [(change["how"], change["kind"], change["count"]) for change in comparison["messages"]]
+
+
+def test_a_lost_event_without_a_message_is_a_difference(tmp_path: Path) -> None:
+    recorded_by = Traffic()
+    recorded_by.post(initialize(0)).answer(200, result(0))
+    for id in (1, 2):
+        stream = recorded_by.post(tool_call(id)).stream()
+        stream.raw(b": alive\n\nevent: ping\ndata: 1\n\n").event(result(id)).raw(b"data: [DONE]\n\n").close()
+    capture = written(tmp_path / "a.mcpspy", recorded_by.ends().records)
+    with HttpMocking(capture) as mock:
+        assert replayed(tmp_path, mock.url) == (0, [])
+    lossy = [record for record in recorded_by.records if record is not last_of(recorded_by, b"[DONE]")]
+    with HttpMocking(written(tmp_path / "lossy.mcpspy", lossy)) as mock:
+        assert replayed(tmp_path, mock.url) == (1, [("removed", "malformed", 1)])
+
+
+def last_of(traffic: Traffic, words: bytes) -> Frame:
+    """Return the last frame with these words."""
+    return [record for record in traffic.records if isinstance(record, Frame) and words in record.data][-1]
 
 
 # --- HTTP+SSE ---
