@@ -67,6 +67,7 @@ SAYS: Final[dict[str, Reply]] = {
     "gzip stream": Reply(EVENTS, STREAM, encoding="gzip"),
     "deflate stream": Reply("text/event-stream; charset=utf-8", STREAM.replace(b"\n", b"\r\n"), encoding="deflate"),
     "null in a stream": Reply(EVENTS, b"data: " + NULL + b"\n\n"),
+    "other id in a stream": Reply(EVENTS, b"data: " + RESULT.replace(b"%d", b"99") + b"\n\ndata: [DONE]\n\n"),
     "no answer in a stream": Reply(EVENTS, b"data: [DONE]\n\n"),
     "array in a stream": Reply(EVENTS, b"data: [ " + RESULT + b" ,\ndata:  7 ]\n\n"),
     "JSON as a stream": Reply(EVENTS, RESULT + b"\n"),

@@ -236,7 +236,10 @@ class LiveClient:
         event = b"".join(self._event(part, post) for part in (*parts, send))
         if event and not post.send(event) and not post.keeps:
             self._note_undelivered(send)
-        if not post.waiting and not self._mock.routing.goes_on_after(send):
+        routing = self._mock.routing
+        if len(post.waiting) == 1 and routing.ends_unanswered(send):
+            post.waiting.clear()
+        if not post.waiting and not routing.goes_on_after(send):
             post.end()
             self._forget(post)
         return ()

@@ -72,6 +72,15 @@ class Routing:
         later = (later for later in steps[steps.index(step) + 1 :] if isinstance(later, SendMessage) and not later.once)
         return any(self._transaction(other.message) is transaction for other in later)
 
+    def ends_unanswered(self, send: ScheduledSend) -> bool:
+        """Return whether the server ended the response after this message without an answer, which nothing could resume."""
+        exchange = send.state.reply.exchange
+        transaction = None if send.step is None else self._transaction(send.step.message)
+        if exchange is None or transaction is None or transaction is not exchange.transaction or transaction.response is None:
+            return False
+        is_given_up = exchange.response is None and exchange.cancelled is None and not transaction.response.last_event_id
+        return is_given_up and transaction.ended_by == SERVER and not self.goes_on_after(send)
+
     def is_in_body(self, send: ScheduledSend) -> bool:
         """Return whether this message was recorded in the body that answered its request."""
         exchange = send.state.reply.exchange
