@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -9,8 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ..capture.store.address import STDIN
+from ..records import Header
 from ..replay.client.correlate.restore import restore_correlated
 from ..replay.compare.compare import ComparedSide, Limit, compare
+from ..replay.compare.gateway import GatewayComparison, compared_gateway
 from ..replay.compare.ignore import Ignore
 from ..transcript.findings.run import all_findings
 from ..transcript.model import Numbered
@@ -19,7 +22,7 @@ from ..views.json.diff import comparison_json
 from ..views.text.escape import safe_text
 from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
-from .transcripts import WhatCommand, select_captures, transcript_of, without_rows
+from .transcripts import WhatCommand, records_of, select_captures, transcript_of, without_rows
 
 if TYPE_CHECKING:
     from ..transcript.filter.grammar import Filter
@@ -59,11 +62,12 @@ def command(
 
     A and B are each a WHAT as in `mcpspy show`. Calls are paired by method, target and params, never by id. Values that the
     specification makes new in each session (tokens, cursors, task ids) are ignored. With --filter, or `:7..20`, only those calls
-    are compared.
+    are compared. Captures of the two sides of a gateway are compared row by row: what it changed, withheld, delayed or made.
 
     \b
       mcpspy diff @1 @          compare the last two recordings
       mcpspy diff @:7 @:9       compare two calls of one recording
+      mcpspy diff outer.mcpspy inner.mcpspy     show what a gateway between them changed
       mcpspy diff old.mcpspy new.mcpspy --ignore '$..time'
       mcpspy diff --clients cursor.mcpspy claude.mcpspy codex.mcpspy
     """
@@ -81,6 +85,8 @@ def command(
     Ignore.of(ignore)
     condition = combined_filter(filters)
     limit = Limit() if slower is None else Limit(factor=slower, counts=True)
+    if not (ignore or slower or filters) and (between := _hops(before, after)) is not None:
+        return _print_gateway(between, as_json=as_json)
     sides = _side(before, condition), _side(after, condition)
     restore_correlated(sides[0].transcript, sides[1].transcript, ignore)
     comparison = compare(*sides, ignore, limit)
@@ -95,6 +101,32 @@ def command(
         screen.lines(comparison_lines(comparison, width=screen.width))
         for line in next_lines(comparison, _quoted_name(before), _quoted_name(after), screen.width):
             screen.advise(line)
+    return DIFFERENT if comparison.different else 0
+
+
+def _hops(before: str, after: str) -> GatewayComparison | None:
+    """Compare two captures as the two sides of a gateway; None if they are not, or are not two whole captures that overlap."""
+    selections = [select_captures((what,)) for what in (before, after)]
+    paths = [path for selection in selections for path in selection.paths]
+    if len(paths) != 2 or paths[0] == paths[1] or STDIN in paths or any(selection.rows for selection in selections):
+        return None
+    first, second = (os.stat(path) for path in paths)
+    headers = [next(records_of(path), None) for path in paths]
+    begins_ns = [header.wall_ns if isinstance(header, Header) else 0 for header in headers]
+    if first.st_mtime_ns < begins_ns[1] or second.st_mtime_ns < begins_ns[0]:
+        return None
+    return compared_gateway(transcript_of(tuple(paths))[0])
+
+
+def _print_gateway(comparison: GatewayComparison, *, as_json: bool) -> int:
+    """Print what a gateway changed between its two sides."""
+    from ..views.compare.passed_rows import gateway_json, gateway_lines
+
+    if as_json:
+        sys.stdout.write(gateway_json(comparison))
+    else:
+        screen = Screen()
+        screen.lines(gateway_lines(comparison, width=screen.width))
     return DIFFERENT if comparison.different else 0
 
 

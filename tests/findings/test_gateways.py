@@ -17,6 +17,7 @@ import mcpspy
 from captures.serving import port, started, tapped
 from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.cli.check import command
+from mcpspy.cli.diff import command as diff
 from mcpspy.records import Damage, Frame, Header
 from tests.conftest import PEERS
 from tests.deadlines import eventually
@@ -159,6 +160,28 @@ def test_an_answer_that_a_gateway_keeps_is_no_fault_of_a_client_that_leaves(tmp_
         eventually(lambda: b'"left"' in (tmp_path / "a.mcpspy").read_bytes(), "the client to leave")
     slow_down(tmp_path, 1000)
     assert [(finding["rule"], finding["culprit"]) for finding in checked(tmp_path)] == [("unanswered-request", "gateway")]
+
+
+def test_diff_shows_row_by_row_what_a_gateway_changed(tmp_path: Path) -> None:
+    with hops(tmp_path, "drops=mcp-protocol-version") as url, closing(Caller(url)) as client:
+        work(client)
+    done = CliRunner().invoke(diff, [str(tmp_path / "b.mcpspy"), str(tmp_path / "a.mcpspy"), "--json"])
+    compared = json.loads(done.stdout)
+    assert (compared["summary"]["different"], compared["hops"], compared["before"][0]["label"]) == (True, True, "gateway")
+    assert [(row["name"], row["lost_fields"]) for row in compared["rows"]] == [
+        ("tools/list", ["MCP-Protocol-Version"]),
+        ("tools/call count", ["MCP-Protocol-Version"]),
+    ]
+    text = CliRunner().invoke(diff, [str(tmp_path / "a.mcpspy"), str(tmp_path / "b.mcpspy")]).stdout
+    assert "two hops of one gateway" in text
+    assert text.count("gateway left out MCP-Protocol-Version") == 2
+
+
+def test_diff_of_a_gateway_that_passes_everything_on_finds_no_difference(tmp_path: Path) -> None:
+    with hops(tmp_path) as url, closing(Caller(url)) as client:
+        work(client)
+    done = CliRunner().invoke(diff, [str(tmp_path / "a.mcpspy"), str(tmp_path / "b.mcpspy")])
+    assert "✓ gateway passed everything on" in done.stdout
 
 
 BRIDGES = (

@@ -11,8 +11,6 @@ from ..model import Exchange, Message, Numbered, UnpairedMessage
 from .words import listed, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..http.transaction import Stream
 
 _LATE_NS: Final = 1_000_000_000
@@ -132,13 +130,29 @@ def changed_answer(outer: Numbered | None, inner: Numbered | None, server: str) 
     return f"it did not pass on {lost} of the response in row {inner.row}" if lost else ""
 
 
+def lost_fields(outer: Numbered, inner: Numbered) -> tuple[str, ...]:
+    """Name the header fields that a gateway left out: of the request on its way to the server, of the response on its way back."""
+    here, behind = _carrier(outer), _carrier(inner)
+    if here is None or behind is None:
+        return ()
+    return (*_missing(here.request, behind.request), *_missing(behind.response, here.response))
+
+
+def _carrier(row: Numbered) -> Transaction | None:
+    return row if isinstance(row, Transaction) else row.transaction if isinstance(row, Exchange) else None
+
+
 def _lost(sent: Stream | None, came: Stream | None) -> str:
     """Name the header fields that are missing behind the gateway."""
-    if sent is None or came is None:
-        return ""
-    kept = {name.lower() for name, _ in came.head.fields}
-    names: Sequence[str] = [name for name, _ in sent.head.fields if name.lower() not in kept | _OF_ONE_HOP]
+    names = _missing(sent, came)
     return f"the field {names[0]}" if len(names) == 1 else f"the fields {listed(names, _MAX_FIELDS)}" if names else ""
+
+
+def _missing(sent: Stream | None, came: Stream | None) -> list[str]:
+    if sent is None or came is None:
+        return []
+    kept = {name.lower() for name, _ in came.head.fields}
+    return [name for name, _ in sent.head.fields if name.lower() not in kept | _OF_ONE_HOP]
 
 
 def _of_transactions(outer: Transaction, inner: Transaction, server: str, there: str) -> str:

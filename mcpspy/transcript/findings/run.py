@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..hops import hop_name
+from ..hops import hop_name, hop_pairs
 from .facts import TranscriptFacts, capture_facts
+from .gateway_signs import doubted
 from .hop_culprits import settled
 from .registry import (
     CAPTURE_FINDERS,
@@ -69,10 +70,13 @@ def all_findings(
 def _hits(facts: TranscriptFacts, is_asked: Callable[[FindingModule[Any]], bool]) -> Iterator[tuple[int, Hit]]:
     """Ask the modules in the order of the registry. Each hit comes with the capture that it is counted in."""
     finders = [finder for finder in CAPTURE_FINDERS if is_asked(finder)]
+    decided = {outer for outer, _ in hop_pairs(facts.transcript)}
+    """Where the other side of a gateway was tapped, that decides."""
     for capture in capture_facts(facts.transcript) if finders else ():
         for finder in finders:
             if not capture.capture.is_model or getattr(finder, "reads_model_api", False):
-                for hit in finder.find(capture):
+                hits = finder.find(capture)
+                for hit in hits if capture.capture.index in decided else doubted(capture, hits):
                     yield hit.finding.capture, hit
     for of_all in filter(is_asked, TRANSCRIPT_FINDERS):
         for hit in of_all.find(facts):

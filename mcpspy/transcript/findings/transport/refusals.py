@@ -14,6 +14,7 @@ from ...http.transaction import ScopeKind, Stream, Transaction
 from ...mcp.methods import OPENINGS
 from ...model import HTTP_ERRORS, HTTP_FAILURES, Exchange, Kind, Outcome
 from ..facts import CaptureFacts
+from ..gateway_signs import PRODUCTS, is_product
 from ..hits import hit_on_stream
 from ..rule import Hit, HitDetails, Rule, Severity, transport_rule
 from ..words import call_name, quoted, seconds
@@ -127,12 +128,7 @@ _BY_GATEWAYS: Final = (502, 504)
 _lacks_scope = re.compile(r"\berror\s*=\s*\"?insufficient_scope\b", re.IGNORECASE).search
 _scope_in = re.compile(r"\bscope\s*=\s*(?:\"([^\"]*)\"|([^\s,\"]+))", re.IGNORECASE).search
 _names_host = re.compile(rb"\b(?:hosts?|origins?)\b", re.IGNORECASE).search
-_products: Final = (
-    "nginx|openresty|tengine|cloudflare|cloudfront|awselb|envoy|traefik|caddy|varnish|haproxy|akamai|gfe|google frontend|"
-    "vercel|netlify|fly/|heroku|kong|apisix|squid|azure-application-gateway"
-)
-_is_gateway = re.compile(_products, re.IGNORECASE).search
-_gateway_page = re.compile(rf"<center>\s*(?:{_products})|cloudflare|cloudfront|varnish".encode(), re.IGNORECASE).search
+_gateway_page = re.compile(rf"<center>\s*(?:{PRODUCTS})|cloudflare|cloudfront|varnish".encode(), re.IGNORECASE).search
 _html = re.compile(rb"\s*<(?:!doctype html|html)", re.IGNORECASE).match
 
 
@@ -235,16 +231,14 @@ def _http_error(facts: CaptureFacts, transaction: Transaction, response: Stream,
     server = response.head.get("server")
     if is_page:
         culprit = GATEWAY
-        sign = (
-            f"its Server field is {quoted(server.encode('utf-8', 'replace'))}" if _is_gateway(server) else "its page shows it"
-        )
-        if status in _BY_GATEWAYS and not _is_gateway(server) and not _html(transaction.refusal):
+        sign = f"its Server field is {quoted(server.encode('utf-8', 'replace'))}" if is_product(server) else "its page shows it"
+        if status in _BY_GATEWAYS and not is_product(server) and not _html(transaction.refusal):
             sign = f"only gateways answer {status}"
         details["blame"] = f"A gateway in front of the server, such as a reverse proxy: {sign}."
         details["advice"] = "Check that the server behind the gateway runs, and read the gateway's log and limits."
     elif status >= HTTP_FAILURES:
         culprit = SERVER
-        details["blame"] = f"The server: {status} says that it failed, and nothing shows a gateway in front of it."
+        details["blame"] = f"The server: {status} says that it failed, and its text is no page of a gateway."
     else:
         culprit = "unclear"
         details["blame"] = f"Unclear: {status} says that the server does not take the request as it is; its text may say why."
@@ -264,7 +258,7 @@ def _is_page_of_gateway(transaction: Transaction, response: Stream) -> bool:
         return True
     if status <= HTTP_FAILURES:  # 500 is the server's own
         return False
-    return is_html or status in _BY_GATEWAYS or bool(_is_gateway(response.head.get("server")))
+    return is_html or status in _BY_GATEWAYS or bool(is_product(response.head.get("server")))
 
 
 def _host(facts: CaptureFacts, transaction: Transaction) -> Hit:
