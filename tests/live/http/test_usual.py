@@ -163,11 +163,18 @@ class Played:
                 pair.resume_client()
 
     def sides(self) -> list[Any]:
-        """Return what each side got, whether it is read from, and how it was ended."""
+        """Return the numbers of the latest streams; what each side got, whether it is read from, and how it was ended."""
         found: list[Any] = []
         for number, pair in sorted(self.pairs.items()):
             both: tuple[Any, Any] = (pair._client, pair._server)
-            found.append((number, [(side.data, side.reads, side.events) for side in both if side is not None]))
+            found.append(
+                (
+                    number,
+                    pair._request,
+                    pair._stream,
+                    [(side.data, side.reads, side.events) for side in both if side is not None],
+                )
+            )
         return found
 
 
@@ -627,8 +634,16 @@ def test_a_client_that_sends_request_after_request_is_read_no_further() -> None:
     steps = [*exchanged(ASKED, response(call())), *[Step(0, "client", ASKED)] * (connection_pair.MAX_PIPELINED + 1)]
     outcome = played(steps, 1)
     assert outcome == played(steps, NEVER)
-    reads = [[is_read for _, is_read, _ in sides] for changed in outcome.sides for _, sides in changed]
+    reads = [[is_read for _, is_read, _ in sides] for changed in outcome.sides for *_, sides in changed]
     assert reads[-1] == [False, True]
+
+
+def test_what_looks_like_the_end_of_a_stream_within_an_event_is_not_taken_for_it() -> None:
+    pieces = (EVENTS, b"b\r\ndata: ", b"0\r\n\r\n", b"\r\n", b"0\r\n\r\n")
+    steps = [*exchanged(ASKED, STREAM), Step(0, "client", ASKED), *(Step(0, "server", piece) for piece in pieces)]
+    outcome = played(steps, 1)
+    assert outcome == played(steps, NEVER)
+    assert b'"text":"data: 0\\r\\n\\r\\n"' in outcome.capture
 
 
 def test_a_body_that_does_not_follow_its_known_head_is_waited_for_no_longer_than_any_other() -> None:
