@@ -409,7 +409,8 @@ Sink: TypeAlias = "Callable[[Sequence[Record]], None]"
 
 A sink may also have the methods `frame(stream, at_ns, data)` and `frames(stream, at_ns, frames)`, a shorter way for the most
 frequent case: whole lines of stdin or stdout, come in one read. A frame object and its place in a list cost 0.5 µs, a
-tenth of what a tap adds to a message. So too `event(stream, at_ns, data)` and
+tenth of what a tap adds to a message. So too `event(stream, at_ns, data)`, if
+the word `endpoint` is not in it, for a redacting sink does not look into it; and
 `events(before, stream, at_ns, events)`, for events of SSE that came in an HTTP chunk each; the latter takes the records before
 them too. And `template(record, length)` with `message(…)`, for the usual messages of HTTP: see `live/http/usual.py`.
 """

@@ -39,7 +39,6 @@ class RedactingSink:
 
     __slots__ = (
         "_bodies",
-        "_event",
         "_events",
         "_heads",
         "_message",
@@ -49,11 +48,13 @@ class RedactingSink:
         "_sink",
         "_sse",
         "_template",
+        "event",
     )
 
     def __init__(self, sink: Callable[[Sequence[Record]], None], redactor: Redactor) -> None:
         self._sink = sink
-        self._event: Callable[[int, int, bytes], None] | None = getattr(sink, "event", None)
+        self.event: Callable[[int, int, bytes], None] = getattr(sink, "event", self._event_as_record)
+        """As the sink's own: for an event that came as one HTTP chunk without the word `endpoint`, which is all that is sought."""
         self._events: Callable[[Sequence[Record], int, int, Sequence[bytes]], None] | None = getattr(sink, "events", None)
         self._template: Callable[[Open, str], OpenTemplate | None] | None = getattr(sink, "template", None)
         self._message: Callable[..., bool] | None = getattr(sink, "message", None)
@@ -87,12 +88,8 @@ class RedactingSink:
             passed.append(record)
         return passed
 
-    def event(self, stream: int, at_ns: int, data: bytes) -> None:
-        """Take one whole event that came as one HTTP chunk."""
-        if b"endpoint" in data or self._event is None or stream not in self._sse:
-            self((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
-        else:
-            self._event(stream, at_ns, data)
+    def _event_as_record(self, stream: int, at_ns: int, data: bytes) -> None:
+        self((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
 
     def events(self, before: Sequence[Record], stream: int, at_ns: int, events: Sequence[bytes]) -> None:
         """Take records, and after them events that came in one HTTP chunk each."""

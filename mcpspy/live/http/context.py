@@ -26,7 +26,7 @@ class TapContext(Protocol):
     reactor: Reactor
     sink: Sink
     event: Callable[[int, int, bytes], None]
-    """Record one whole event that came as one HTTP chunk: its stream, when it came, its bytes."""
+    """Record one whole event that came as one HTTP chunk and does not name an `endpoint`: its stream, when it came, its bytes."""
     events: Callable[[Sequence[Record], int, int, Sequence[bytes]], None]
     """Record these records, and after them events that came in one HTTP chunk each."""
     known_heads: KnownHeads

@@ -145,15 +145,13 @@ class Reactor:
                 soon.popleft()()
             if self._is_stopped:
                 return
-            for fd, events in wait(self._timeout_s() if self._timers else -1, MAX_EVENTS):
+            timeout_s = max(0.0, self._timers[0][0] - monotonic()) if self._timers else -1
+            for fd, events in wait(timeout_s, MAX_EVENTS):
                 callback = callback_of(fd)
                 if callback is not None:  # an earlier call of this round may have closed it
                     callback(events)
-            if self._timers:
+            if self._timers and self._timers[0][0] <= monotonic():  # some request's timer is nearly always there
                 self._call_due()
-
-    def _timeout_s(self) -> float:
-        return max(0.0, self._timers[0][0] - monotonic())
 
     def _call_due(self) -> None:
         now_s = monotonic()
