@@ -12,6 +12,7 @@ from typing import Any, Final
 from ..capture.store.catalog import CatalogEntry, Recording, entry, has_message, recordings
 from ..capture.store.folder import EXTENSION, captures_folder
 from ..transcript.findings.run import findings
+from ..transcript.hops import forwarded_calls
 from ..transcript.llm.tool_trips import tool_trips
 from ..transcript.model import CaptureInfo, ModelCall, Numbered, Row
 from ..views.page.page import heading, live_page, part
@@ -128,6 +129,8 @@ class GrowingRecording:
     def part(self, name: str) -> Any:
         """Write the `diagram`, `findings` or `numbers` of the transcript so far."""
         transcript = self._growing.transcript
+        if len(transcript.captures) > 1:
+            transcript.hops = forwarded_calls(transcript)
         if name != "diagram":
             transcript.findings = findings(transcript)
         return part(name, transcript, transcript.rows)

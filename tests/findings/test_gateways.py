@@ -6,7 +6,8 @@ client ──[a.mcpspy]── gateway ──[b.mcpspy]── server
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,6 +91,13 @@ def work_without_revision(client: Caller) -> None:
     call(client)
 
 
+def be_cut(client: Caller) -> None:
+    """Call a tool whose answer does not come whole."""
+    client.greet()
+    with suppress(HTTPException, OSError):
+        call(client)
+
+
 def meet(client: Caller) -> None:
     """Begin two sessions, which both count their ids from 0, and call a tool in each."""
     client.greet()
@@ -121,6 +129,7 @@ FAULTS = (
     Fault("missing-header", "client", talk=work_without_revision),
     Fault("http-error", "gateway", gateway="refuses=500"),
     Fault("id-reused", "gateway", gateway="merges", talk=meet),
+    Fault("unanswered-request", "gateway", gateway="tires=100", talk=be_cut),
     Fault("keep-alive-stopped", "gateway", gateway="cuts=500", talk=listen, times=100),
     Fault("keep-alive-stopped", "server", server="reset=500", talk=listen, times=100),
 )

@@ -6,6 +6,7 @@
     drops=NAME      it does not pass this field of requests on
     gathers         it passes responses on when they are whole
     cuts=MS         it breaks off streams of GET that were silent for so long
+    tires=MS        it breaks off answers to calls of tools that were silent for so long
     holds=MS        it passes the answers to calls of tools on so much later
     refuses=STATUS  it answers calls of tools with this status and a page of its own
     swallows        it passes calls of tools on, and leaves their answers out
@@ -76,7 +77,8 @@ class ReverseProxy:
             return web.Response(status=answer.status, headers=fields, body=await answer.read())
         response = web.StreamResponse(status=answer.status, headers=fields)
         await response.prepare(request)
-        patience_s = int(FAULTS["cuts"]) / 1000 if "cuts" in FAULTS and request.method == "GET" else None
+        limit = FAULTS.get("tires") if is_call else FAULTS.get("cuts") if request.method == "GET" else None
+        patience_s = None if limit is None else int(limit) / 1000
         try:
             while data := await asyncio.wait_for(answer.content.readany(), patience_s):
                 await response.write(data)

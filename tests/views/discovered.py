@@ -19,6 +19,7 @@ from typing import Any, Final, get_type_hints
 import mcpspy.views
 from mcpspy.cli.export.formats import page_files
 from mcpspy.replay.compare.compare import ComparedSide, Comparison, compare
+from mcpspy.replay.compare.gateway import GatewayComparison, PassedRow
 from mcpspy.transcript.exchange import Exchange
 from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Severity
@@ -26,7 +27,7 @@ from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.http.transaction import Transaction
 from mcpspy.transcript.llm.model_call import ModelCall
 from mcpspy.transcript.llm.tool_trips import ToolTrip, tool_trips
-from mcpspy.transcript.model import Numbered, Row, Transcript
+from mcpspy.transcript.model import Numbered, Row, Transcript, UnpairedMessage
 from mcpspy.views.check.model import CheckResult
 from mcpspy.views.pytest.made_up import MadeUpValues
 from mcpspy.views.pytest.sdk import DIALECTS, Dialect
@@ -35,7 +36,7 @@ from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.text.line import Line, plain
 from mcpspy.views.timeline.exchange import carrying_transactions
 
-SUBJECTS: Final = (Transcript, CheckResult, Diagram, Comparison)
+SUBJECTS: Final = (Transcript, CheckResult, Diagram, Comparison, GatewayComparison)
 
 OUTPUTS: Final = (str, list[str], Iterator[str], Iterable[str], Line, list[Line], Iterator[Line], Iterable[Line])
 
@@ -126,6 +127,7 @@ class Subject:
             (CheckResult, [check]),
             (Diagram, [diagram(transcript, rows)]),
             (Comparison, [compare(side, ComparedSide(transcript=Transcript())), compare(side, side)]),
+            (GatewayComparison, [_gateway(transcript)] if transcript.captures else []),
             (list[Row], [rows]),
             (Sequence[Row], [rows]),
             (Iterable[Row], [rows]),
@@ -175,6 +177,16 @@ class Subject:
                 f"{view.name} takes {parameter.name}: {kind}: say in tests/views/discovered.py what it is called with"
             )
         return None
+
+
+def _gateway(transcript: Transcript) -> GatewayComparison:
+    """Compare a transcript as if a gateway had lost or changed all its rows."""
+    rows = [row for row in transcript.rows if isinstance(row, Exchange | UnpairedMessage | Transaction)]
+    lost = [PassedRow(sender=(row,), receiver=()) for row in rows]
+    target = [str(row.target) for row in rows if isinstance(row, Exchange)]
+    changed = [PassedRow(sender=(row,), receiver=(row,), reason="; ".join(target), fields=tuple(target)) for row in rows]
+    capture = transcript.captures[0]
+    return GatewayComparison(transcript=transcript, outer=capture, inner=capture, rows=[*lost, *changed])
 
 
 def _texts(output: Any) -> Iterator[str]:

@@ -10,6 +10,7 @@ from ...transcript.findings.gateway_differences import lost_fields, passed_on
 from ...transcript.findings.hop_counterparts import Counterparts
 from ...transcript.hops import hop_pairs
 from ...transcript.http.transaction import Transaction
+from ...transcript.mcp.methods import OPENINGS, PING
 from ...transcript.model import CaptureInfo, Exchange, Numbered, Transcript, UnpairedMessage
 from .difference import NO_DIFFERENCES, Differences
 from .hops import hop_changes
@@ -83,7 +84,7 @@ def _rows(transcript: Transcript, outer: int, inner: int) -> Iterator[PassedRow]
             continue
         others, is_outer = counterparts.of(row), row.capture == outer
         if _is_from_client(row) is not is_outer:
-            if not others and (is_transparent or isinstance(row, Exchange)):
+            if not others and (is_transparent or _is_forwarded(row)):
                 yield PassedRow(sender=(), receiver=(row,))
             continue
         if not others:
@@ -100,6 +101,11 @@ def _rows(transcript: Transcript, outer: int, inner: int) -> Iterator[PassedRow]
             answer=NO_DIFFERENCES if changes is None else changes.answer,
             dropped=Counter() if changes is None else changes.dropped,
         )  # fmt: skip
+
+
+def _is_forwarded(row: Numbered) -> bool:
+    """Tell whether a gateway makes such a request for a client; it has handshakes and pings of its own."""
+    return isinstance(row, Exchange) and row.sender == CLIENT and row.method not in (*OPENINGS, PING)
 
 
 def _is_from_client(row: Numbered) -> bool:

@@ -88,7 +88,18 @@ def _of_calls(outer: Exchange, inner: Exchange, server: str, there: str) -> str:
     """Compare the answers of a call, what the server sent about it, and the heads of its requests."""
     carriers = (outer.transaction, inner.transaction)
     words = "" if None in carriers else _of_statuses(*carriers, server, there)  # type: ignore[arg-type]  # neither is None
-    return words or undelivered(outer, inner, server) or _of_times(outer, inner, server, there)
+    return words or undelivered(outer, inner, server) or _ended(outer, inner, server) or _of_times(outer, inner, server, there)
+
+
+def _ended(outer: Exchange, inner: Exchange, server: str) -> str:
+    """Say that the gateway ended the client's stream while it could still have had an answer from the server."""
+    here, behind = outer.transaction, inner.transaction
+    if here is None or behind is None or outer.response is not None or here.ended_ns is None or here.ended_by != SERVER:
+        return ""
+    if behind.ended_by == SERVER and (behind.ended_ns or 0) <= here.ended_ns:
+        return ""
+    waited = seconds(here.ended_ns - outer.at_ns)
+    return f"it ended the client's stream after {waited}, before {server} had answered or ended the one in row {inner.row}"
 
 
 def _of_statuses(outer: Transaction, inner: Transaction, server: str, there: str) -> str:
