@@ -52,6 +52,37 @@ def members(value: Slice) -> dict[str, Slice]:
         return {}
 
 
+class _Contents(msgspec.Struct, gc=False):
+    params: dict[str, msgspec.Raw] = {}
+    result: dict[str, msgspec.Raw] = {}
+
+
+_decode_contents = msgspec.json.Decoder(_Contents).decode
+_decode_objects = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
+
+
+def content_members(message: bytes) -> dict[str, Slice]:
+    """Return the members of the params or of the result of a message, in two thirds of the time of `members` twice."""
+    try:
+        contents = _decode_contents(message)
+    except UNREADABLE:
+        outer = members(message)
+        return members(outer.get("params") or outer.get("result") or b"")
+    return contents.params or contents.result  # type: ignore[return-value]  # Raw is a Slice
+
+
+def objects(value: Slice) -> list[dict[str, Slice]]:
+    """Return the members of each item of an array; of an item that is no object there are none, and of other values no items."""
+    try:
+        return _decode_objects(value)  # type: ignore[return-value]  # Raw is a Slice
+    except UNREADABLE:
+        pass
+    try:
+        return [members(item) for item in items(bytes(value))]
+    except UNREADABLE:
+        return []
+
+
 def items(value: bytes) -> list[Slice]:
     """Return the items of an array. Raises: ValueError, RecursionError: if neither reader can read an array there."""
     try:

@@ -81,15 +81,16 @@ class Columns:
         """Return the numbers of one line and its lane. A value that is None or empty stays blank."""
         line: Line = []
         number = "" if row is None else str(row)
-        line.append((padded_left(number, self.row) + " ", "strong"))
+        # what is counted or measured has a letter a cell: `cells` would cost a quarter of a row
+        line.append((number.rjust(self.row) + " ", "strong"))
         if self.id:
             line.append((padded(cut(id, self.id), self.id) + " ", "dim"))
         if self.at:
-            line.append((padded_left(seconds(at_ns), self.at) + " ", "dim"))
+            line.append((seconds(at_ns).rjust(self.at) + " ", "dim"))
         if self.took:
-            line.append((padded_left("" if took_ns is None else duration(took_ns), self.took) + " ", ""))
+            line.append((("" if took_ns is None else duration(took_ns)).rjust(self.took) + " ", ""))
         if self.size:
-            line.append((padded_left("" if size_bytes is None else size(size_bytes), self.size) + " ", "dim"))
+            line.append((("" if size_bytes is None else size(size_bytes)).rjust(self.size) + " ", "dim"))
         if self.lane:
             line.append((padded(cut(lane, self.lane), self.lane) + " ", lane_style))
         return line

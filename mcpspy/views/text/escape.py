@@ -6,6 +6,8 @@ character that is dangerous is spelled out, as `\x1b` or `\u202e`.
 
 import re
 
+from .cells import are_narrow
+
 # Characters that control a screen or are invisible on it: C0 with tab and newline, DEL, C1 (with NEL), the soft hyphen, bidi
 # controls, zero-width and other format characters (category Cf), line and paragraph separators, letters that are blank by
 # definition, lone surrogates, and noncharacters. Variation selectors stay, because emoji need them and they are harmless.
@@ -57,7 +59,7 @@ def decoded(data: bytes) -> str:
 
 def safe_text(text: str) -> str:
     """Make `text` safe for one line of a terminal: characters that move, hide or reorder are spelled out, also newline and tab."""
-    if text.isascii() and text.isprintable():
+    if (text.isascii() and text.isprintable()) or are_narrow(text):
         return text
     return _unsafe(_spelled, text)
 
@@ -86,7 +88,9 @@ def one_line(text: str, letters: int = PHRASE_LETTERS) -> str:
     """Put captured text on one safe line: collapse runs of blanks, cut after `letters`."""
     if len(text) > letters:
         text = text[:letters] + "…"
-    return safe_text(" ".join(text.split()))
+    if not text.isprintable() or "  " in text or text[:1] == " " or text[-1:] == " ":
+        text = " ".join(text.split())
+    return safe_text(text)
 
 
 def json_text(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TypeAlias
 
-from .cells import cells, cut
+from .cells import ELLIPSIS, are_narrow, cells, cut
 
 Piece: TypeAlias = tuple[str, str]
 """Text, and the name of its style in PALETTE; an empty name is plain text."""
@@ -72,12 +72,22 @@ def _codes() -> dict[str, tuple[str, str]]:
 
 def line_cells(line: Line) -> int:
     """Return the number of cells that `line` takes."""
-    return sum(cells(text) for text, _ in line)
+    return cells("".join([text for text, _ in line]))
 
 
 def fitted(line: Line, limit: int | None) -> Line:
     """Cut `line` with `…` to at most `limit` cells; None means no limit."""
-    if limit is None or line_cells(line) <= limit:
+    if limit is None:
+        return line
+    whole = "".join([text for text, _ in line])
+    if whole.isascii() or are_narrow(whole):
+        excess = len(whole) - limit
+        if excess <= 0:
+            return line
+        last, style = line[-1]
+        if len(last) > excess:  # most lines are too long by their last piece
+            return [*line[:-1], (last[: -excess - 1].rstrip() + ELLIPSIS, style)]
+    elif cells(whole) <= limit:
         return line
     left = limit
     fit: Line = []

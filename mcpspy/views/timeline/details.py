@@ -17,7 +17,7 @@ from typing import Final
 
 from ...transcript.mcp.methods import TARGETS
 from ...transcript.message import Message
-from ...wire.json_spans import Slice, items, members, string, string_head
+from ...wire.json_spans import Slice, content_members, members, objects, string, string_head
 from ..text.escape import decoded, one_line
 
 
@@ -68,16 +68,18 @@ def has_room(width: int | None) -> bool:
 
 def params_words(message: Message) -> str:
     """Return the params of a request or a notification: `path = “a.md”, lines = 3`. Its target, which a row has, is left out."""
-    values = members(members(message.raw).get("params", b""))
+    values = content_members(message.raw)
     if not values:
         return ""
+    if message.method == "tools/call" and "arguments" in values and "inputResponses" not in values:  # most rows have no more
+        return _joined(_parts(members(values["arguments"])))
     target = "ref" if "ref" in values else TARGETS.get(message.method or "", "")
     return _joined(_members(name, value) for name, value in values.items() if name != target and name not in _ENVELOPE)
 
 
 def result_words(message: Message) -> str:
     """Return the head of a result: the words of its content, else its members."""
-    values = members(members(message.raw).get("result", b""))
+    values = content_members(message.raw)
     text = _content_words(values["content"]) if "content" in values else ""
     if text and not (text.startswith(("“{", "“[")) and "structuredContent" in values):
         return one_line(text)
@@ -146,8 +148,8 @@ def _argument(value: Slice) -> str:
 
 def _messages(value: Slice) -> str:
     """Return the text of the last of several messages."""
-    every = _items(value)
-    return _content_words(members(every[-1]).get("content", b"")) if every else ""
+    every = objects(value)
+    return _content_words(every[-1].get("content", b"")) if every else ""
 
 
 def _implementation(value: Slice) -> str:
@@ -164,14 +166,11 @@ def _fields(value: Slice) -> str:
 
 def _content_words(content: Slice) -> str:
     """Return the texts of content, which is one block or several, and the types of other blocks."""
-    return ", ".join(filter(None, map(_block_words, (_items(content) or [content])[:MAX_ITEMS])))
+    return ", ".join(filter(None, map(_block_words, (objects(content) or [members(content)])[:MAX_ITEMS])))
 
 
-def _block_words(block: Slice) -> str:
-    values = members(block)
-    if "text" in values:
-        return _quoted(values["text"])
-    return string(values.get("type", b"")) or ""
+def _block_words(block: dict[str, Slice]) -> str:
+    return _quoted(block["text"]) if "text" in block else string(block.get("type", b"")) or ""
 
 
 _READERS: Final = {
@@ -190,18 +189,10 @@ def _named_list(name: str, raw: bytes) -> str:
     """Return the count and the names of a list of objects that have names: `tools: 3 (add, sub, mul)`; empty for other values."""
     if raw[:1] != b"[":
         return ""
-    every = _items(raw)
+    every = objects(raw)
     names = [found for item in every[:MAX_ITEMS] if (found := _name_of(item))]
     return f"{len(every)} {name}: {', '.join(names)}" if names else ""
 
 
-def _name_of(item: Slice) -> str:
-    values = members(item)
-    return next((text for name in _NAMES if name in values and (text := string(values[name]))), "")
-
-
-def _items(value: Slice) -> list[Slice]:
-    try:
-        return items(bytes(value))
-    except (ValueError, RecursionError):
-        return []
+def _name_of(item: dict[str, Slice]) -> str:
+    return next((text for name in _NAMES if name in item and (text := string(item[name]))), "")

@@ -114,9 +114,6 @@ _READ_RESULTS = frozenset({
 _QUESTIONS = frozenset({"elicitation/create", "completion/complete"})
 """Methods whose row also shows what was requested."""
 
-_NO_PLAIN_TEXT = (b'"image"', b'"audio"', b'"resource')
-"""Signs of a tool's result that holds more than texts. A result without them is not read, because texts are too long for a row."""
-
 
 def _answer(exchange: Exchange, *, with_head: bool) -> str:
     """Return a result in a few words; empty where these would be the payload itself, unless its head is wanted."""
@@ -139,7 +136,8 @@ def _answer(exchange: Exchange, *, with_head: bool) -> str:
 
 
 def _holds_more(raw: bytes) -> bool:
-    return any(word in raw for word in _NO_PLAIN_TEXT)
+    """Return whether a tool's result may hold more than texts."""
+    return b'"image"' in raw or b'"audio"' in raw or b'"resource' in raw
 
 
 def _refusal(probe: Exchange) -> str:

@@ -6,6 +6,7 @@ releases the lines that were withheld for folding, `close` ends it.
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
+from functools import lru_cache
 
 from ...records import Spawn
 from ...transcript.calls.call import CallPart
@@ -59,6 +60,10 @@ MIN_PARAMS_CELLS = 8
 
 MAX_NOTIFICATIONS = 200
 """The most lines of notifications shown below one exchange; more are counted."""
+
+
+_name = lru_cache(maxsize=4096)(one_line)
+"""Methods and targets on one safe line; few are many."""
 
 
 class Timeline:
@@ -152,7 +157,7 @@ class Timeline:
         request = row.request
         line = self._left(row, row.at_ns, id=request.id or "", took_ns=took_ns, size_bytes=request.size)
         line.append((" → " if row.sender == "client" else " ← ", ""))
-        line += self._words(one_line(row.method), one_line(row.target or ""), self._params(request))
+        line += self._words(_name(row.method), _name(row.target or ""), self._params(request))
         progress = [message for message in row.notifications if message.method == PROGRESS]
         words = notification_phrase(progress[-1:]).detail if progress else ""
         call = self.lanes.captures[row.capture].calls.get(row.row)
@@ -192,7 +197,7 @@ class Timeline:
         line = self._left(row, row.at_ns, id=request.id or "", took_ns=row.duration_ns, size_bytes=size)
         line.append((" " + there, ""))
         is_roomy = has_room(self.columns.width)
-        line += self._words(one_line(row.method), one_line(row.target or ""), self._params(request) if is_roomy else "")
+        line += self._words(_name(row.method), _name(row.target or ""), self._params(request) if is_roomy else "")
         capture = self.lanes.captures[row.capture]
         detail = self.detail if is_roomy else Detail.NAMES
         phrase = with_call(self._with_status(outcome_phrase(row, detail), row), row, capture, held)
