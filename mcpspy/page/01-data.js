@@ -22,6 +22,7 @@ const FIELDS = [
   "bytes",
   "capture",
   "flagged",
+  "params",
 ];
 const rows = [];
 const rowByNumber = new Map();
@@ -32,7 +33,7 @@ function put(index, values) {
   FIELDS.forEach((name, at) => {
     row[name] = values[at];
   });
-  row.words = [row.method, row.target, row.outcome, row.detail].join(" ").toLowerCase();
+  row.words = [row.method, row.target, row.params, row.outcome, row.detail].join(" ").toLowerCase();
   if (row.row) rowByNumber.set(row.row, row);
   asked.delete(index);
   return row;

@@ -1,7 +1,7 @@
 // The state of the page: search, facets, the selected row, the tab. It is kept in the address, so that a view can be shared.
 
 const FACETS = ["from", "method", "tool", "outcome", "lane", "kind"];
-const state = { search: "", facets: {}, slow: 0, chosen: 0, tab: "timeline", isSifted: false };
+const state = { search: "", facets: {}, slow: 0, chosen: 0, tab: "timeline", isSifted: false, sort: "" };
 let shown = rows;
 const watchers = [];
 
@@ -42,11 +42,30 @@ function matches(row) {
   return searched().every((word) => row.words.includes(word) || String(row.row) === word || payloadHolds(row, word));
 }
 
+// The columns by which rows are sorted, with the value that is compared. A minus before the name means the largest first.
+const SORTS = {
+  took: (row) => row.took,
+  call: (row) => `${row.method} ${row.target} ${row.params}`,
+  outcome: (row) => [row.outcome, row.detail].filter(Boolean).join(": "),
+};
+const FIRST_UP = new Set(["call", "outcome"]);
+
+// Sort rows; those without a value come last, and equal ones stay in the order of time.
+function sorted(some) {
+  const value = SORTS[state.sort.replace("-", "")];
+  if (!value) return some;
+  const sign = state.sort.startsWith("-") ? -1 : 1;
+  const has = (row) => row.kind !== "log" && value(row) !== null && value(row) !== "";
+  const compare = (a, b) => (typeof a === "number" ? a - b : a < b ? -1 : a > b ? 1 : 0);
+  const valued = some.filter(has).sort((a, b) => sign * compare(value(a), value(b)) || a.index - b.index);
+  return [...valued, ...some.filter((row) => !has(row))];
+}
+
 // Compute which rows are shown.
 function sift({ scroll = true } = {}) {
   if (isLive) lookUp();
   state.isSifted = Boolean(state.search || state.slow || Object.values(state.facets).some(Boolean));
-  shown = state.isSifted ? rows.filter(matches) : rows;
+  shown = sorted(state.isSifted ? rows.filter(matches) : rows);
   tell(scroll ? "rows" : "rows-here");
   keep();
 }
@@ -96,6 +115,7 @@ function keep() {
   const row = rows[state.chosen - 1];
   if (row) words.set(row.row ? "row" : "line", row.row || row.index + 1);
   if (state.search) words.set("q", state.search);
+  if (state.sort) words.set("sort", state.sort);
   if (state.slow) words.set("slow", state.slow / 1e6);
   for (const facet of FACETS) if (state.facets[facet]) words.set(facet, state.facets[facet]);
   const hash = words.toString();
@@ -106,6 +126,7 @@ function recall() {
   const words = new URLSearchParams(location.hash.slice(1));
   state.search = words.get("q") ?? "";
   state.slow = Number(words.get("slow") ?? 0) * 1e6 || 0;
+  state.sort = words.get("sort") ?? "";
   FACETS.forEach((facet) => {
     state.facets[facet] = words.get(facet) ?? "";
   });

@@ -54,11 +54,12 @@ const list = (() => {
     if (row.kind === "log") return make("span", { role: "gridcell", class: "dim", title: row.target }, `stderr ${row.target}`);
     return make(
       "span",
-      { role: "gridcell", title: `${row.method} ${row.target}` },
+      { role: "gridcell", title: `${row.method} ${row.target} ${row.params}`.trim() },
       mark,
       row.method,
       " ",
       make("strong", {}, row.target),
+      row.params && ` ${row.params}`,
     );
   }
 
@@ -87,6 +88,32 @@ const list = (() => {
     else if (top + ROW > scroll.scrollTop + room) scroll.scrollTop = top + ROW - room;
   }
 
+  // A click on a column's head sorts by it; a second one the other way round, a third one by time again.
+  const sortable = [...grid.querySelectorAll("[data-sort]")];
+  function sort(column) {
+    const [first, then] = FIRST_UP.has(column) ? [column, `-${column}`] : [`-${column}`, column];
+    state.sort = state.sort === first ? then : state.sort === then ? "" : first;
+    sift();
+  }
+  for (const head of sortable) {
+    head.addEventListener("click", () => sort(head.dataset.sort));
+    head.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      event.stopPropagation();
+      sort(head.dataset.sort);
+    });
+  }
+
+  function markSorted() {
+    const column = state.sort.replace("-", "");
+    for (const head of sortable) {
+      const isUp = !state.sort.startsWith("-");
+      if (head.dataset.sort === column) head.setAttribute("aria-sort", isUp ? "ascending" : "descending");
+      else head.removeAttribute("aria-sort");
+    }
+  }
+
   scroll.addEventListener("scroll", () => render());
   new ResizeObserver(() => render()).observe(scroll);
   watch((news) => {
@@ -96,6 +123,7 @@ const list = (() => {
           ? counted(rows.length, "row")
           : `${shown.length.toLocaleString("en")} of ${counted(rows.length, "row")}`;
       grid.setAttribute("aria-rowcount", shown.length + 1);
+      markSorted();
       if (news === "rows") reveal();
       render({ anew: true });
     }

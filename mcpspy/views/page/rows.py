@@ -20,6 +20,7 @@ from ...transcript.model import (
 )
 from ..text.escape import one_line, safe_text
 from ..timeline.calls import with_call
+from ..timeline.details import Detail, params_words
 from ..timeline.model_words import model_phrase
 from ..timeline.phrases import Phrase, event_phrase, log_text, outcome_phrase, unpaired_phrase
 from ..timeline.transaction import body_bytes, transaction_phrase
@@ -34,7 +35,7 @@ MAX_MARKS: Final = 60
 class PageRow(NamedTuple):
     """A row of the list. `row` is 0 for one without a number; `took_ns` is None if no answer is expected or it is pending.
 
-    `style` says how good the news is; `flagged` is 1 if a finding is about the row.
+    `style` says how good the news is; `flagged` is 1 if a finding is about the row. `params` are those of a request, in a few words.
     """
 
     row: int
@@ -52,6 +53,7 @@ class PageRow(NamedTuple):
     bytes: int
     capture: int
     flagged: int
+    params: str
 
 
 class _Words(NamedTuple):
@@ -64,6 +66,7 @@ class _Words(NamedTuple):
     phrase: Phrase
     bytes: int = 0
     took_ns: int | None = None
+    params: str = ""
 
 
 def page_rows(transcript: Transcript, rows: Sequence[Row]) -> Iterator[tuple[Row, PageRow]]:
@@ -97,6 +100,7 @@ def page_row(row: Row, capture: CaptureInfo, *, flagged: Container[int]) -> Page
         bytes=words.bytes,
         capture=row.capture,
         flagged=int(number in flagged),
+        params=words.params,
     )
 
 
@@ -126,7 +130,8 @@ def _words(row: Row, capture: CaptureInfo) -> _Words | None:
 def _exchange(row: Exchange, capture: CaptureInfo) -> _Words:
     words = one_line(row.method), one_line(row.target or "", MAX_TARGET_LETTERS)
     size = row.request.size + (row.response.size if row.response else 0)
-    return _Words("exchange", row.sender, *words, with_call(outcome_phrase(row), row, capture), size, row.duration_ns)
+    phrase = with_call(outcome_phrase(row, Detail.PARAMS), row, capture)
+    return _Words("exchange", row.sender, *words, phrase, size, row.duration_ns, params_words(row.request))
 
 
 def progress(rows: Sequence[Row]) -> dict[str, list[int]]:
