@@ -91,7 +91,8 @@ class AddressError(_AboutError):
 
     def __str__(self) -> str:
         where = f" Looked in {self.searched_folder}." if self.searched_folder else ""
-        return f"{self.what}: {self.reason}.{where}"
+        stop = "" if self.reason.endswith((".", "?")) else "."
+        return f"{self.what}: {self.reason}{stop}{where}"
 
 
 class ReplayError(_AboutError):

@@ -5,6 +5,7 @@ docs/start.md lists the exit statuses. Tracebacks are shown only with `--debug`.
 
 import os
 import sys
+from errno import EACCES, ENOENT, ENOSPC, EROFS
 from io import TextIOWrapper
 
 import click
@@ -119,10 +120,25 @@ def main() -> int:
         from ..views.text.escape import without_logins
 
         name = f"{without_logins(str(error.filename))}: " if error.filename else ""
-        click.echo(f"mcpspy: {name}{error.strerror or error}", err=True)
+        click.echo(f"mcpspy: {name}{error.strerror or error}{_remedy(error)}", err=True)
         _flush_or_drop()
         return 2
     return status if isinstance(status, int) else 0
+
+
+def _remedy(error: OSError) -> str:
+    """Return what to do about a file that cannot be read or written; empty if nothing better than the system's words is known."""
+    path = str(error.filename or "")
+    folder = os.path.dirname(path)
+    if error.errno == ENOENT and folder and not os.path.isdir(folder):
+        from shlex import quote
+
+        return f"; there is no folder {folder}. Make it with `mkdir -p {quote(folder)}`, or name a file elsewhere."
+    if error.errno in (EACCES, EROFS) and path:
+        return "; name a file that you may use, or change its permissions."
+    if error.errno == ENOSPC:
+        return "; make room on the disk, or name a file on another one."
+    return ""
 
 
 def _complete(instruction: str) -> int:

@@ -16,7 +16,7 @@ LINES_PER_WRITE = 500
 PLAIN_LETTERS = str.maketrans(
     {
         "→": ">", "←": "<", "·": "-", "…": "...", "×": "x", "✓": "+", "✗": "!", "⚑": "!", "│": "|", "├": "|", "┤": "|", "─": "-",
-        "╌": ".", "►": ">", "◄": "<", "●": "*", "○": "o", "µ": "u", "≠": "!=",
+        "╌": ".", "►": ">", "◄": "<", "●": "*", "○": "o", "µ": "u", "≠": "!=", "≥": ">",
     }
 )  # fmt: skip
 """Replacements for our characters in an encoding without them. Captured text is escaped there by `backslashreplace`."""

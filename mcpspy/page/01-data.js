@@ -23,6 +23,7 @@ const FIELDS = [
   "capture",
   "flagged",
   "params",
+  "waited",
 ];
 const rows = [];
 const rowByNumber = new Map();

@@ -15,6 +15,15 @@ function duration(ns) {
   return `${ns} ns`;
 }
 
+// The duration of a row, or the time that it has waited for an answer that has not come.
+function lasted(row) {
+  return row.took ?? row.waited ?? 0;
+}
+
+function tookText(row) {
+  return row.took === null && row.waited !== null ? `≥ ${duration(row.waited)}` : duration(row.took);
+}
+
 function seconds(ns) {
   return (ns / 1e9).toFixed(3);
 }

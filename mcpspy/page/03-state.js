@@ -35,7 +35,7 @@ function searched() {
 }
 
 function matches(row) {
-  if (state.slow && !(row.took >= state.slow)) return false;
+  if (state.slow && !(lasted(row) >= state.slow)) return false;
   for (const facet of FACETS) {
     if (state.facets[facet] && !facetValues(row, facet).includes(state.facets[facet])) return false;
   }
@@ -44,7 +44,7 @@ function matches(row) {
 
 // The columns by which rows are sorted, with the value that is compared. A minus before the name means the largest first.
 const SORTS = {
-  took: (row) => row.took,
+  took: (row) => row.took ?? row.waited,
   call: (row) => `${row.method} ${row.target} ${row.params}`,
   outcome: (row) => [row.outcome, row.detail].filter(Boolean).join(": "),
 };

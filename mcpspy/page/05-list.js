@@ -35,7 +35,7 @@ const list = (() => {
       },
       cell(row.row || "", "number dim"),
       cell(seconds(row.at), "number dim"),
-      cell(duration(row.took), "number"),
+      cell(tookText(row), "number"),
       cell(wayOf(row.from), "dim", row.from && `from ${row.from === "client" ? row.client : row.server}`),
       what(row),
       cell([row.outcome, row.detail].filter(Boolean).join(": "), row.style, row.detail),
@@ -67,9 +67,9 @@ const list = (() => {
     const track = make("span", { role: "gridcell", class: "track", "aria-hidden": "true" });
     if (row.kind === "log") return track;
     const left = clock.place(row.at);
-    const piece = make("i", { class: row.style });
+    const piece = make("i", { class: row.took === null && row.waited ? `${row.style} open` : row.style });
     piece.style.left = `${left * 100}%`;
-    piece.style.width = `${Math.max(0, clock.place(row.at + (row.took ?? 0)) - left) * 100}%`;
+    piece.style.width = `${Math.max(0, clock.place(row.at + lasted(row)) - left) * 100}%`;
     track.append(piece);
     for (const at of data.progress[row.row] ?? []) {
       const mark = make("b");

@@ -18,7 +18,7 @@ const waterfall = (() => {
     return rows
       .filter((row) => CALLS.has(row.kind))
       .map((row) => {
-        const end = row.at + (row.took ?? 0);
+        const end = row.at + lasted(row);
         let lane = busy.findIndex((until) => until <= row.at);
         if (lane < 0) lane = busy.length < MAX_LANES ? busy.length : MAX_LANES - 1;
         busy[lane] = Math.max(end, busy[lane] ?? 0);
@@ -109,7 +109,7 @@ const waterfall = (() => {
       draw(
         "rect",
         { class: `call ${row.style}`, x, y, width: wide, height: LANE - 2, onclick: () => choose(row.index + 1) },
-        draw("title", {}, `${row.row} ${row.method} ${row.target} · ${row.outcome} · ${duration(row.took)}`),
+        draw("title", {}, `${row.row} ${row.method} ${row.target} · ${row.outcome} · ${tookText(row)}`),
       ),
     ];
     if (row.style === "bad") {

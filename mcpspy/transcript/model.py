@@ -96,6 +96,8 @@ class CaptureInfo(msgspec.Struct, eq=False):
     """The number of frames, or parts of frames, of which only length and digest were recorded, and not their bytes."""
     last_ns: int = 0
     """The time of its last record, on the capture's own clock: add `shift_ns`."""
+    left_ns: int | None = None
+    """The time at which the client closed the standard input of its server, on the capture's own clock; None if it did not."""
     now_ns: int | None = None
     """The present, on the transcript's clock, for a capture that is still being recorded; None if nobody said so."""
     closed: bool = False

@@ -235,6 +235,8 @@ class _CaptureReader:
                 return self._over(self._correlator.close())
             case Close(how=how) if how != "broken":  # a broken stream has no reader any more, but still has a writer
                 stream = info.streams.get(record.stream)
+                if record.by == CLIENT and info.left_ns is None:
+                    info.left_ns = record.at_ns
                 silent = stream and stream.name != "stderr" and stream.sender
                 return self._over(self._correlator.close(silent)) if silent else ()
             case End():

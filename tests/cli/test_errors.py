@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mcpspy.errors import AddressError
 from tests.cli.terminal import MCPSPY, run
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
@@ -16,6 +17,9 @@ NEXT = {
     "uvx mcp-server-time": "To record a server: mcpspy run -- COMMAND.",
     "show": "mcpspy wrap inserts mcpspy between your clients and their servers",
     "show gone.mcpspy": "mcpspy list shows what has been recorded",
+    "show --detail params --raw time.mcpspy": "leave out --raw",
+    "show --sort took -f time.mcpspy": "leave out -f",
+    "export svg time.mcpspy -o gone/x.svg": "Make it with `mkdir -p gone`",
     "show time.mcpspy:99": "the last one is 6",
     "show time.mcpspy:7..2": "as :7 or :7..20",
     "show time.mcpspy:x": "rows are named by their numbers, as :7 or :7..20",
@@ -132,6 +136,18 @@ def test_an_error_says_what_to_do_next_and_prints_nothing_else(
     assert NEXT[command] in done.stderr
     assert done.returncode in (2, 127)
     assert (done.stdout, "Traceback" in done.stderr) == ("", False)
+
+
+def test_a_capture_in_which_nothing_was_recorded_yet_is_named_so(tmp_path: Path) -> None:
+    header = (ROOT / "captures/time.mcpspy").read_bytes().splitlines(keepends=True)[0]
+    (tmp_path / "new.mcpspy").write_bytes(header)
+    assert "nothing was recorded in it yet" in run("show", str(tmp_path / "new.mcpspy")).stderr
+
+
+def test_a_question_in_an_error_ends_with_its_own_mark() -> None:
+    assert str(AddressError("tim", "no capture has this label; is it time?", searched_folder="/f")).endswith(
+        "time? Looked in /f."
+    )
 
 
 @pytest.mark.parametrize(("words", "status"), [("run -- cat", 127), ("mock oauth.mcpspy --listen 127.0.0.1:0", 2), ("list", 2)])

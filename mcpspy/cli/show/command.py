@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from ...transcript.filter.result import FilterResult
-from ...transcript.model import Log, ModelCall, Numbered, Row, Transcript
+from ...transcript.model import ChannelEvent, Log, ModelCall, Numbered, Row, Transcript
 from ...views.text.filter_lines import filter_line
 from ...views.text.hint import next_commands
 from ...views.timeline.details import Detail
+from ...views.timeline.ordering import Order
 from ...views.timeline.timeline import timeline
 from ..filter_option import combined_filter, filter_option, filter_rows, report_no_match
 from ..screen import Screen, say
@@ -43,6 +44,11 @@ if TYPE_CHECKING:
     type=click.Choice([detail.value for detail in Detail]),
     help="What a row shows: names, params and the head of the result (the default from 100 columns on), or the payloads in full.",
 )
+@click.option(
+    "--sort",
+    type=click.Choice([order.value for order in Order]),
+    help="Show the slowest calls first, the largest, or those whose results cost a model the most tokens.",
+)
 @click.option("--no-stderr", is_flag=True, help="Leave out the server's stderr.")
 @filter_option
 @since_option
@@ -57,6 +63,7 @@ def command(**values: Any) -> None:
     Examples:
       mcpspy show -f                                 follow live
       mcpspy show @:7                                show row 7 in full
+      mcpspy show --sort took                        show the slowest calls first
       mcpspy show @ --detail params                  show what was called with what, also on a narrow screen
       mcpspy show weather -F 'tool:search* dur>2s'   show the slow searches
       mcpspy show --since 1h -F status:pending       show calls without an answer
@@ -80,8 +87,19 @@ def command(**values: Any) -> None:
         if not rows and is_whole:
             report_no_match(result)
             return
+    if (
+        selection.paths
+        and not any(info.messages for info in transcript.captures)
+        and not any(map(_is_traffic, transcript.rows))
+    ):
+        say("mcpspy: nothing was recorded in it yet; use its client, and follow with mcpspy show -f")
     if selection.paths or options.as_json:
         _print(transcript, rows, options, selection, shown_whats, screen, result, live=live)
+
+
+def _is_traffic(row: Row) -> bool:
+    """Return whether a row is more than an event of the channel or a line that cannot be read."""
+    return not isinstance(row, ChannelEvent)
 
 
 class _ShowOptions(NamedTuple):
@@ -94,6 +112,7 @@ class _ShowOptions(NamedTuple):
     stats: bool
     raw: bool
     detail: str | None
+    sort: str | None
     no_stderr: bool
     filters: tuple[str, ...]
     since: Since | None
@@ -112,6 +131,8 @@ def _check(options: _ShowOptions) -> None:
         raise click.UsageError("--http cannot be combined with --raw; for the bytes of a transaction use --http --json.")
     if options.detail and (options.raw or options.as_json or options.http or options.stats):
         raise click.UsageError("--detail is for rows; leave out --raw, --json, --http and --stats.")
+    if options.sort and (options.follow or options.raw or options.as_json or options.http or options.stats):
+        raise click.UsageError("--sort is for the timeline; leave out -f, --raw, --json, --http and --stats.")
     if options.stats and (options.follow or options.raw or options.http):
         raise click.UsageError("--stats cannot be combined with -f, --raw or --http; leave one out.")
 
@@ -178,6 +199,7 @@ def _timeline(
             filtered=result,
             since="" if since is None else since.words,
             detail=options.row_detail,
+            order=None if options.sort is None else Order(options.sort),
         )
     )
     shown = Transcript(transcript.captures, rows, transcript.findings)

@@ -144,11 +144,10 @@ class LineOutput:
             self._lines.append(fitted(_name_line(followed), width))
             self._last = followed
             return
-        if self._last is not None:
-            self._lines.append([])
         new = followed.captures[self._introduced[followed] :]
         self._lines += [fitted(line, width) for line in map(capture_line, new) if line]
-        self._lines += [[], fitted(timeline.columns.header(), width)]
+        if self._last is None:
+            self._lines += [[], fitted(timeline.columns.header(), width)]
         self._introduced[followed] = len(followed.captures)
         self._last = followed
 

@@ -30,6 +30,7 @@ from ..model import (
     Row,
     UnpairedMessage,
 )
+from ..waiting import waited_ns
 
 if TYPE_CHECKING:
     from ..llm.prompt import Answer
@@ -339,6 +340,13 @@ def durations_ns(subject: Subject) -> int | None:
     if exchange is not None:
         return exchange.duration_ns
     return subject.row.duration_ns if isinstance(subject.row, Transaction | ModelCall) else None
+
+
+def least_durations_ns(subject: Subject) -> int | None:
+    """Return the duration, and for a request without an answer the time that it has waited: no answer can be faster."""
+    exchange = subject.exchange
+    took_ns = durations_ns(subject)
+    return waited_ns(exchange, subject.capture_info) if took_ns is None and exchange is not None else took_ns
 
 
 def totals_ns(subject: Subject) -> int | None:

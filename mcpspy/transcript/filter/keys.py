@@ -85,8 +85,11 @@ MAX_LISTED: Final = 24
 """The largest vocabulary that a sentence lists."""
 
 
-def _amounts(of: Amount, units: dict[str, int], *, example: str = "") -> Callable[[Term], Test]:
-    """Return what makes tests for amounts. With an `example` of a range, a colon takes ranges only."""
+def _amounts(of: Amount, units: dict[str, int], *, example: str = "", at_least: Amount | None = None) -> Callable[[Term], Test]:
+    """Return what makes tests for amounts. With an `example` of a range, a colon takes ranges only.
+
+    `at_least` is what more than an amount is compared with, if that is known of more rows.
+    """
 
     def make(term: Term) -> Test:
         _refuse_comparison(term)
@@ -95,8 +98,10 @@ def _amounts(of: Amount, units: dict[str, int], *, example: str = "") -> Callabl
             advice = f"Write {term.key}>{term.value}, or a range as {term.key}:{example}."
             raise BadValue(f"{term.key} is measured and hardly ever equal to a value", advice, is_operator=True)
 
+        amount = at_least if at_least is not None and term.operator in (">", ">=") else of
+
         def test(subject: Subject) -> bool:
-            value = of(subject)
+            value = amount(subject)
             return value is not None and matches(value)
 
         return test
@@ -223,7 +228,8 @@ _ALL: Final = (
         meaning="the outcome of the call. `failed` is error, tool-error, http-error and unanswered; `needs-input` is an answer"
         " that requires input, and also ok"),
     Key(name="dur", values="a number with `ns`, `us`, `ms`, `s`, `m` or `h`", example="dur>2s", operators=ORDER,
-        test=_amounts(facts.durations_ns, DURATIONS_NS, example="1s..2s"), meaning="how long the call took"),
+        test=_amounts(facts.durations_ns, DURATIONS_NS, example="1s..2s", at_least=facts.least_durations_ns),
+        meaning="how long the call took; `dur>` and `dur>=` also find calls that waited longer without an answer"),
     Key(name="total", values="as `dur`", example="total>1m", operators=ORDER,
         test=_amounts(facts.totals_ns, DURATIONS_NS, example="1s..2s"),
         meaning="how long the whole call took, with its rounds of input and with its task"),

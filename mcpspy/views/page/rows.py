@@ -18,6 +18,7 @@ from ...transcript.model import (
     Transcript,
     UnpairedMessage,
 )
+from ...transcript.waiting import waited_ns
 from ..text.escape import one_line, safe_text
 from ..timeline.calls import with_call
 from ..timeline.details import Detail, params_words
@@ -36,6 +37,7 @@ class PageRow(NamedTuple):
     """A row of the list. `row` is 0 for one without a number; `took_ns` is None if no answer is expected or it is pending.
 
     `style` says how good the news is; `flagged` is 1 if a finding is about the row. `params` are those of a request, in a few words.
+    `waited_ns` is the time that a request without an answer has waited.
     """
 
     row: int
@@ -54,6 +56,7 @@ class PageRow(NamedTuple):
     capture: int
     flagged: int
     params: str
+    waited_ns: int | None
 
 
 class _Words(NamedTuple):
@@ -67,6 +70,7 @@ class _Words(NamedTuple):
     bytes: int = 0
     took_ns: int | None = None
     params: str = ""
+    waited_ns: int | None = None
 
 
 def page_rows(transcript: Transcript, rows: Sequence[Row]) -> Iterator[tuple[Row, PageRow]]:
@@ -101,6 +105,7 @@ def page_row(row: Row, capture: CaptureInfo, *, flagged: Container[int]) -> Page
         capture=row.capture,
         flagged=int(number in flagged),
         params=words.params,
+        waited_ns=words.waited_ns,
     )
 
 
@@ -131,7 +136,16 @@ def _exchange(row: Exchange, capture: CaptureInfo) -> _Words:
     words = one_line(row.method), one_line(row.target or "", MAX_TARGET_LETTERS)
     size = row.request.size + (row.response.size if row.response else 0)
     phrase = with_call(outcome_phrase(row, Detail.PARAMS), row, capture)
-    return _Words("exchange", row.sender, *words, phrase, size, row.duration_ns, params_words(row.request))
+    return _Words(
+        "exchange",
+        row.sender,
+        *words,
+        phrase,
+        size,
+        row.duration_ns,
+        params_words(row.request),
+        waited_ns(row, capture) if row.duration_ns is None else None,
+    )
 
 
 def progress(rows: Sequence[Row]) -> dict[str, list[int]]:

@@ -16,7 +16,7 @@ _LETTERS_PER_CELL = 8
 """The number of characters looked at for each cell that a text may take. The rest is not visible, unless combining marks pile up."""
 
 
-_narrow = re.compile(r"[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u2190-\u2193]*+").fullmatch
+_narrow = re.compile(r"[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u2190-\u2193\u2264\u2265]*+").fullmatch
 """Characters of one cell each: Latin, Greek and Cyrillic, quotation marks, the ellipsis, arrows.
 
 A text of them needs no table. rich takes 10 µs for 100 letters with an ellipsis among them, this 0.4 (CPython 3.11).

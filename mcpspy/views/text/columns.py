@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from .cells import cells, cut, padded, padded_left
 from .line import Line
-from .units import duration, seconds, size
+from .units import at_least, duration, seconds, size
 
 TOOK_CELLS = 7
 SIZE_CELLS = 6
@@ -62,6 +62,13 @@ class Columns:
     words: int
     lane_role: str = "server"
     """The title of the lane column: `server`, `client` or `lane`."""
+    counts_tokens: bool = False
+    """Whether the column of sizes has tokens."""
+
+    @property
+    def size_name(self) -> str:
+        """The title of the column of sizes."""
+        return "tokens" if self.counts_tokens else "size"
 
     @property
     def left(self) -> int:
@@ -71,14 +78,26 @@ class Columns:
 
     def header(self) -> Line:
         """Return the line of column titles."""
-        cells = self._numbers("row", "id", "seconds" if self.at >= len("seconds") else "sec", "took", "size")
+        cells = self._numbers("row", "id", "seconds" if self.at >= len("seconds") else "sec", "took", self.size_name)
         lane = padded(self.lane_role, self.lane) + " " if self.lane else ""
         return [(cells + lane + "   " + padded("call", self.words) + GAP + "outcome", "dim")]
 
     def left_part(
-        self, *, row: int | None, id: str, at_ns: int, took_ns: int | None, size_bytes: int | None, lane: str, lane_style: str
+        self,
+        *,
+        row: int | None,
+        id: str,
+        at_ns: int,
+        took_ns: int | None,
+        size_bytes: int | None,
+        lane: str,
+        lane_style: str,
+        waited_ns: int | None = None,
     ) -> Line:
-        """Return the numbers of one line and its lane. A value that is None or empty stays blank."""
+        """Return the numbers of one line and its lane. A value that is None or empty stays blank.
+
+        `waited_ns` is the time without an answer, for a line without `took_ns`.
+        """
         line: Line = []
         number = "" if row is None else str(row)
         # what is counted or measured has a letter a cell: `cells` would cost a quarter of a row
@@ -88,9 +107,13 @@ class Columns:
         if self.at:
             line.append((seconds(at_ns).rjust(self.at) + " ", "dim"))
         if self.took:
-            line.append((("" if took_ns is None else duration(took_ns)).rjust(self.took) + " ", ""))
+            if took_ns is None and waited_ns is not None:
+                line.append((at_least(waited_ns).rjust(self.took) + " ", "wait"))
+            else:
+                line.append((("" if took_ns is None else duration(took_ns)).rjust(self.took) + " ", ""))
         if self.size:
-            line.append((("" if size_bytes is None else size(size_bytes)).rjust(self.size) + " ", "dim"))
+            figure = "" if size_bytes is None else f"{size_bytes}" if self.counts_tokens else size(size_bytes)
+            line.append((figure.rjust(self.size) + " ", "dim"))
         if self.lane:
             line.append((padded(cut(lane, self.lane), self.lane) + " ", lane_style))
         return line

@@ -43,6 +43,16 @@ def duration(lasted_ns: int) -> str:
     return f"{round(lasted_ns / MICROSECOND_NS)} µs"
 
 
+def at_least(waited_ns: int) -> str:
+    """Spell the duration of a wait that had no end, so that it does not read as an answer: `≥ 3.0 s`. Eight letters at most."""
+    seconds_waited = waited_ns / SECOND_NS
+    if seconds_waited >= 3_600:
+        return f"≥ {waited_ns / HOUR_NS:.1f} h"
+    if seconds_waited >= 0.1:
+        return f"≥ {seconds_waited:.1f} s" if seconds_waited < 100 else f"≥ {seconds_waited:.0f} s"
+    return f"≥ {waited_ns // MILLISECOND_NS} ms"
+
+
 def size(count: int) -> str:
     """Spell a number of bytes, with kB and MB as powers of 1000: `120 B`, `4.1 kB`, `38 MB`."""
     if count < 1000:

@@ -8,10 +8,11 @@ from collections.abc import Collection
 from datetime import datetime, tzinfo
 
 from ...transcript.findings.rule import Severity
-from ...transcript.model import CaptureInfo, Outcome, Transcript
+from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript
 from ...transcript.phases import Lifecycle, Phase, StartUp, lifecycles
 from ...transcript.stats.outcomes import outcomes
 from ...transcript.stats.troubles import Troubles, troubles
+from ...transcript.waiting import waited_ns
 from ..check.model import is_at_least
 from ..text.cells import cells
 from ..text.escape import safe_text
@@ -55,6 +56,7 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
     sign = session_sign(calls, model_calls, trouble, severities)
     parts = [_calls(calls, when, is_ok=sign == WELL)] if calls or not model_calls else []
     parts += outcome_counts(calls)
+    parts += _longest_wait(transcripts) if calls[Outcome.PENDING] else []
     parts += _model_calls(model_calls, "" if parts else when)
     parts += trouble_counts(trouble)
     if findings:
@@ -62,6 +64,18 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
     parts += _exits(captures)
     parts.append([_completeness(captures, live=live)])
     return headline(sign, parts, width)
+
+
+def _longest_wait(transcripts: tuple[Transcript, ...]) -> list[Line]:
+    """Return how long the oldest pending call has waited: `waiting for 3.20 s`."""
+    waits = [
+        waited_ns(row, transcript.captures[row.capture])
+        for transcript in transcripts
+        for row in transcript.rows
+        if isinstance(row, Exchange) and not row.over
+    ]
+    longest_ns = max(filter(None, waits), default=0)
+    return [[(f"waiting for {duration(longest_ns)}", "wait")]] if longest_ns else []
 
 
 def outcome_counts(counts: Counter[Outcome]) -> list[Line]:

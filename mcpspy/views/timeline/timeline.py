@@ -5,6 +5,7 @@ releases the lines that were withheld for folding, `close` ends it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import tzinfo
 from functools import lru_cache
 
@@ -30,6 +31,7 @@ from ...transcript.model import (
     UnpairedMessage,
 )
 from ...transcript.phases import StartUp, lifecycles
+from ...transcript.waiting import waited_ns
 from ..text.cells import cells, cut, padded, wrapped
 from ..text.columns import GAP, Columns, columns, widest_words
 from ..text.escape import one_line, safe_text
@@ -43,6 +45,7 @@ from .findings import finding_lines
 from .hops import hop_lines, shown_hops
 from .logs import log_line, log_match_line
 from .model_words import SAID_LETTERS, model_phrase
+from .ordering import Order, in_order, result_tokens
 from .payloads import lines as payload_lines
 from .phrases import PROGRESS, Phrase, event_phrase, notification_phrase, outcome_phrase, unpaired_phrase
 from .summary import capture_lines, start_up_words, summary
@@ -194,11 +197,14 @@ class Timeline:
         request, response = row.request, row.response
         size = request.size + (response.size if response else 0)
         there, back = ("→ ", "← ") if row.sender == "client" else ("← ", "→ ")
-        line = self._left(row, row.at_ns, id=request.id or "", took_ns=row.duration_ns, size_bytes=size)
+        capture = self.lanes.captures[row.capture]
+        waited = waited_ns(row, capture) if row.duration_ns is None else None
+        if self.columns.counts_tokens:
+            size = result_tokens(row) or 0
+        line = self._left(row, row.at_ns, id=request.id or "", took_ns=row.duration_ns, size_bytes=size, waited_ns=waited)
         line.append((" " + there, ""))
         is_roomy = has_room(self.columns.width)
         line += self._words(_name(row.method), _name(row.target or ""), self._params(request) if is_roomy else "")
-        capture = self.lanes.captures[row.capture]
         detail = self.detail if is_roomy else Detail.NAMES
         phrase = with_call(self._with_status(outcome_phrase(row, detail), row), row, capture, held)
         lines += self._with_phrase(line, phrase, row.row, below=row.outcome is not Outcome.OK or row.row in capture.calls)
@@ -324,13 +330,27 @@ class Timeline:
     # The parts of a line
 
     def _left(
-        self, row: Row | None, at_ns: int, *, id: str = "", took_ns: int | None = None, size_bytes: int | None = None
+        self,
+        row: Row | None,
+        at_ns: int,
+        *,
+        id: str = "",
+        took_ns: int | None = None,
+        size_bytes: int | None = None,
+        waited_ns: int | None = None,
     ) -> Line:
         """Return the numbers and the lane, which are blank where `row` is None."""
         lane, style = self.lanes.of(row) if self.columns.lane and row is not None else ("", "")
         number = row.row if isinstance(row, Numbered) else None
         return self.columns.left_part(
-            row=number, id=safe_text(id), at_ns=at_ns, took_ns=took_ns, size_bytes=size_bytes, lane=lane, lane_style=style
+            row=number,
+            id=safe_text(id),
+            at_ns=at_ns,
+            took_ns=took_ns,
+            size_bytes=size_bytes,
+            lane=lane,
+            lane_style=style,
+            waited_ns=waited_ns,
         )
 
     def _below(self, at_ns: int, pieces: Line) -> Line:
@@ -381,13 +401,15 @@ def timeline(
     filtered: FilterResult | None = None,
     since: str = "",
     detail: Detail | None = None,
+    order: Order | None = None,
 ) -> Iterator[Line]:
     """Yield the complete timeline: summary, captures, column titles, rows, findings. `width` in cells; None means unbounded.
 
     `rows` are the numbers of the first and the last row to show, with all that came between them; nothing is folded then.
     `live` says that a tap still records. `zone` is the time zone of the captures' beginnings (None: the system's). With
     `filtered`, only the rows that match a filter are shown, and only findings about them. `since` is as for `summary`. `detail` is
-    the amount that rows show; None: as much as the width has room for.
+    the amount that rows show; None: as much as the width has room for. With `order`, rows are sorted, and those without the figure
+    are left out.
     """
     yield from summary(transcript, live=live, width=width, since=since)
     for line in capture_lines(transcript, zone, width=width, since=since):
@@ -395,25 +417,23 @@ def timeline(
     if filtered is not None:
         yield fitted([("  ", ""), *filter_line(filtered)], width)
     chosen = rows_between(transcript.rows, rows) if filtered is None else filtered.rows
+    if order is not None:
+        chosen = in_order(chosen, transcript.captures, order)
     if not chosen:
         return
     lanes = Lanes(transcript.captures)
     shown_detail = row_detail(width, detail)
-    shape = timeline_columns(chosen, lanes, width, shown_detail)
+    shape = replace(timeline_columns(chosen, lanes, width, shown_detail), counts_tokens=order is Order.TOKENS)
     flagged = frozenset(row for finding in transcript.findings for row in finding.rows)
     machine = Timeline(
         shape,
         lanes,
         detail=shown_detail,
         stderr=stderr,
-        fold=rows is None and filtered is None,
+        fold=rows is None and filtered is None and order is None,
         flagged=flagged,
         log_matches=log_matches(transcript.rows) if stderr else {},
-        start_ups={
-            index: lifecycle.start_up
-            for index, lifecycle in enumerate(lifecycles(transcript))
-            if lifecycle.start_up is not None
-        },
+        start_ups=_start_ups(transcript),
         hops=shown_hops(transcript, chosen),
     )
     yield []
@@ -429,6 +449,12 @@ def timeline(
     if rows is None and shown.findings:
         yield []
         yield from (fitted(line, width) for line in finding_lines(shown, width=width))
+
+
+def _start_ups(transcript: Transcript) -> dict[int, StartUp]:
+    """Return the start-ups of servers by their captures."""
+    times = enumerate(lifecycle.start_up for lifecycle in lifecycles(transcript))
+    return {index: start_up for index, start_up in times if start_up is not None}
 
 
 def rows_between(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:

@@ -323,7 +323,7 @@ def test_rows_of_several_clients_have_a_word_between_them_and_no_more() -> None:
     for recording in both:
         recording.end()
     assert lines[-4:-1:2] == ["  claude → weather", "  claude → time"]
-    assert sum("row id" in line for line in lines) == 2
+    assert sum("row id" in line for line in lines) == 1
 
 
 def test_where_many_servers_run_the_status_line_counts_them_and_says_what_is_pending() -> None:

@@ -153,7 +153,8 @@ def test_a_row_of_standard_input_is_no_option() -> None:
 def test_a_call_without_an_answer_is_pending_while_it_is_recorded() -> None:
     recording = Recording().ask(1, name="forecast")
     shown = run("show").stdout
-    assert "1 pending · recording" in shown.splitlines()[0]
+    assert re.search(r"1 pending · waiting for [\d.]+ m?s · recording", shown.splitlines()[0])
+    assert "≥ " in shown
     assert shown.rstrip().endswith("pending")
     recording.end()
     assert "1 unanswered" in run("show").stdout.splitlines()[0]
@@ -165,7 +166,8 @@ def test_several_captures_that_are_recorded_are_shown_together() -> None:
     first.end()
     second.end()
     assert "2 calls" in head
-    assert head.endswith("1 pending · recording")
+    assert "1 pending · waiting for " in head
+    assert head.endswith(" · recording")
 
 
 def test_captures_that_are_recorded_are_merged_by_their_clocks() -> None:
