@@ -34,6 +34,7 @@ function put(index, values) {
   FIELDS.forEach((name, at) => {
     row[name] = values[at];
   });
+  row.putAt = performance.now();
   row.words = [row.method, row.target, row.params, row.outcome, row.detail].join(" ").toLowerCase();
   if (row.row) rowByNumber.set(row.row, row);
   asked.delete(index);

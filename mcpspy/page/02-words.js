@@ -17,11 +17,15 @@ function duration(ns) {
 
 // The duration of a row, or the time that it has waited for an answer that has not come.
 function lasted(row) {
-  return row.took ?? row.waited ?? 0;
+  return row.took ?? (row.waited ?? 0) + (isPending(row) ? (performance.now() - row.putAt) * 1e6 : 0);
+}
+
+function isPending(row) {
+  return row.outcome === "pending" && isLive;
 }
 
 function tookText(row) {
-  return row.took === null && row.waited !== null ? `≥ ${duration(row.waited)}` : duration(row.took);
+  return row.took === null && (row.waited !== null || isPending(row)) ? `≥ ${duration(lasted(row))}` : duration(row.took);
 }
 
 function seconds(ns) {

@@ -6,7 +6,7 @@ const FOLDED_SHARE = 0.015; // to this share
 function measured() {
   const spans = rows
     .filter((row) => row.kind !== "log")
-    .map((row) => [row.at, row.at + lasted(row)])
+    .map((row) => [row.at, row.at + (row.took ?? 0)])
     .sort((a, b) => a[0] - b[0]);
   const end = spans.reduce((last, span) => Math.max(last, span[1]), 1);
   const gaps = [];

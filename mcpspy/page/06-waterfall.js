@@ -33,7 +33,7 @@ const waterfall = (() => {
       const place = `${one.lane} ${one.row.style}`;
       const end = one.x + one.width;
       if (one.width <= THIN && one.x < (last.get(place) ?? -1) + THIN) return false;
-      last.set(place, end);
+      last.set(place, one.row.took === null ? one.x : end); // a wait has no end that another sign could be drawn with
       return true;
     });
   }

@@ -4,6 +4,7 @@ const ASK_MS = 500; // the least time between requests for diagram, findings and
 const PAINT_MS = 100; // the least time between updates of overview, facets and search
 const SHARE = 10; // and at least this many times the duration of the last one
 const LIST_MS = 1000;
+const TICK_MS = 250; // the time between redraws while calls are pending
 const MANY_SERVERS = 4;
 
 // Returns a function that schedules `work` once, however often it is called until then.
@@ -38,6 +39,9 @@ const live = (() => {
     document.addEventListener("visibilitychange", choices);
     choices();
     setInterval(choices, LIST_MS);
+    setInterval(() => {
+      if (document.visibilityState === "visible" && shown.some(isPending)) list.render({ anew: true });
+    }, TICK_MS);
     watch((what) => {
       if (what === "tab") learn();
     });

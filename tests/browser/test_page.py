@@ -86,6 +86,20 @@ def test_a_facet_of_the_address_that_no_row_has_can_be_seen_and_taken_away(look:
     assert len(lines(looking)) > 20
 
 
+def test_a_head_sorts_by_click_and_by_key_and_says_how(look: Look, everything: Path) -> None:
+    looking = look().open(everything)
+    took = looking.page.locator('[data-sort="took"]')
+    took.click()
+    expect(took).to_have_attribute("aria-sort", "descending")
+    assert lines(looking)[0].split("\n")[0] == "9"
+    took.focus()
+    looking.page.keyboard.press("Enter")
+    expect(took).to_have_attribute("aria-sort", "ascending")
+    assert lines(looking)[0].split("\n")[0] == "13"
+    looking.page.keyboard.press(" ")
+    assert took.get_attribute("aria-sort") is None
+
+
 def test_a_lane_is_whoever_takes_part(look: Look, tmp_path: Path) -> None:
     transcript = three_servers()
     looking = look().open(written(tmp_path, transcript))
@@ -110,7 +124,7 @@ def test_the_worst_findings_and_what_failed_stand_above_all(look: Look, tmp_path
 
 def test_a_click_shows_a_call_whole(look: Look, everything: Path) -> None:
     looking = look().open(everything)
-    looking.page.locator(".line", has_text="get-sum").first.click()
+    looking.page.locator(".line", has_text="tools/call get-sum").first.click()
     expect(looking.page.locator("#detail h2")).to_contain_text("tools/call get-sum")
     looking.page.get_by_role("button", name="as on the wire").click()
     expect(looking.page.locator("#detail pre").first).to_contain_text('"method":"tools/call"')

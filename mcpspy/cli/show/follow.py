@@ -193,6 +193,7 @@ class Follower:
             self._look_for_newer()
             for followed in self._all:
                 self._take(followed)
+            self._show_waits()
             self._output.rest(self._all)
             sys.stdout.flush()
             if self._all and all(tail.path == STDIN and tail.over for followed in self._all for tail in followed.growing.tails):
@@ -235,6 +236,15 @@ class Follower:
                 self._watch.remove(tail.path)
                 if tail.path == STDIN:
                     self._watch.remove_input()
+
+    def _show_waits(self) -> None:
+        """Show pending calls that match by now, as those that have waited long enough for `dur>2s`."""
+        if self._filter is None:
+            return
+        for followed in self._all:
+            for row in followed.pending.values():
+                if not self._filter.has_passed(followed, row):
+                    self._show(followed, row, ended=False)
 
     def _show(self, followed: FollowedRecording, row: Row, *, ended: bool) -> None:
         """Give a row to the output, if the filter shows it."""

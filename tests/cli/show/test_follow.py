@@ -346,3 +346,12 @@ def test_a_recording_that_has_ended_does_not_run_because_a_models_leg_beside_it_
         assert ("git" in words, words.count("http://127.0.0.1:1")) == (False, 1)
     for recording in (*running, leg):
         recording.close()
+
+
+def test_a_filter_by_duration_shows_a_pending_call_when_it_has_waited_that_long() -> None:
+    recording = Recording("weather").ask(1, name="forecast")
+    with on_terminal("show", "-f", "-F", "dur>300ms", columns=100) as shown:
+        words = shown.wait_for("tools/call forecast")
+        shown.end()
+    recording.end()
+    assert "pending" in words
