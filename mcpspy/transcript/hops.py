@@ -42,6 +42,9 @@ _HANDSHAKE: Final = "initialize"
 _FEWEST: Final = 2
 """So many calls, a handshake among them, have to fit where only arguments and times join them."""
 
+_MOST: Final = 16
+"""So many equal calls are kept that wait at once; of two it is unclear already which one an inner call belongs to."""
+
 _traceparent = re.compile(rb'"traceparent"\s*:\s*"[0-9a-f]{2}-([0-9a-f]{32})-').search
 _SEPARATORS: Final = "_-./:"
 
@@ -131,7 +134,7 @@ def _matched(
     by_row = {row.row: row for row in outers}
     for row, is_inner in _by_time(outers, inners):
         place = key(row)
-        waiting[place] = [other for other in waiting[place] if _end_ns(other) >= row.at_ns]
+        waiting[place] = [other for other in waiting[place] if _end_ns(other) >= row.at_ns][-_MOST:]
         if not is_inner:
             waiting[place].append(row)
             continue
@@ -228,7 +231,9 @@ def _content(row: Exchange) -> tuple[str, str]:
 
 
 def _end_ns(row: Exchange) -> float:
-    took_ns = row.duration_ns
+    took_ns, carrier = row.duration_ns, row.transaction
+    if took_ns is None and carrier is not None and carrier.ended_ns is not None:
+        return carrier.ended_ns
     return float("inf") if took_ns is None else row.at_ns + took_ns
 
 

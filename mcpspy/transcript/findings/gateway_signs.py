@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -23,7 +24,6 @@ from .words import quoted, seconds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..http.head import Head
     from ..http.transaction import Stream, Transaction
     from .facts import CaptureFacts
     from .rule import Finding, Hit
@@ -48,41 +48,50 @@ _LIMITS_S: Final = (15, 30, 60, 90, 100, 120, 180, 240, 300, 350, 600, 900, 3600
 _ROUND_NS: Final = 500_000_000
 
 
-def doubted(facts: CaptureFacts, hits: Iterable[Hit]) -> Iterator[Hit]:
-    """Yield the hits; those that blame the server for a fault of delivery are doubted where a gateway may have made it."""
-    transactions: dict[int, Transaction] | None = None
-    for hit in hits:
-        if hit.finding.culprit != SERVER or not facts.capture.transactions:
-            yield hit
-            continue
-        transactions = _by_record(facts) if transactions is None else transactions
-        transaction = transactions.get(hit.finding.number)
-        yield hit if transaction is None else hit._replace(finding=_doubted(facts, hit.finding, transaction))
+class GatewaySigns:
+    """The signs of a gateway in one capture. What takes a pass over its transactions is done once, and only if it is asked for."""
 
+    def __init__(self, facts: CaptureFacts) -> None:
+        self._facts = facts
 
-def _by_record(facts: CaptureFacts) -> dict[int, Transaction]:
-    """Return transactions by the records that a finding about delivery points at: heads, and requests of clients."""
-    by_record = {
-        exchange.request.number: facts.capture.transactions.get(exchange.transaction.scope.stream) or exchange.transaction
-        for exchange in facts.http
-        if exchange.transaction is not None
-    }
-    for transaction in facts.capture.transactions.values():
-        streams = (transaction.request, transaction.response)
-        by_record |= {stream.opened.number: transaction for stream in streams if stream is not None}
-    return by_record
+    def doubted(self, hits: Iterable[Hit]) -> Iterator[Hit]:
+        """Yield the hits; those that blame the server for a fault of delivery are doubted where a gateway may have made it."""
+        for hit in hits:
+            if hit.finding.culprit == SERVER and self._facts.capture.transactions:
+                transaction = self._by_record.get(hit.finding.number)
+                yield hit if transaction is None else hit._replace(finding=self._doubted(hit.finding, transaction))
+            else:
+                yield hit
 
+    @cached_property
+    def _by_record(self) -> dict[int, Transaction]:
+        """Transactions by the records that a finding about delivery points at: heads, and requests of clients."""
+        transactions = self._facts.capture.transactions
+        by_record = {
+            exchange.request.number: transactions.get(exchange.transaction.scope.stream) or exchange.transaction
+            for exchange in self._facts.http
+            if exchange.transaction is not None
+        }
+        for transaction in transactions.values():
+            for stream in (transaction.request, transaction.response):
+                if stream is not None:
+                    by_record[stream.opened.number] = transaction
+        return by_record
 
-def _doubted(facts: CaptureFacts, finding: Finding, transaction: Transaction) -> Finding:
-    sign = _own_page(transaction)
-    if sign:
-        return replace(finding, culprit="gateway", blame=f"A gateway in front of the server: {sign}.")
-    sign = _presence(facts, transaction) or _strange_answer(transaction) or _limit(transaction)
-    return (
-        replace(finding, culprit="unclear", blame=f"Unclear: the server, or a gateway in front of it: {sign}.")
-        if sign
-        else finding
-    )
+    @cached_property
+    def _anywhere(self) -> str:
+        """The first field of any response that shows a gateway."""
+        responses = (transaction.response for transaction in self._facts.capture.transactions.values())
+        return next((sign for response in responses if (sign := _field(response))), "")
+
+    def _doubted(self, finding: Finding, transaction: Transaction) -> Finding:
+        sign = _own_page(transaction)
+        if sign:
+            return replace(finding, culprit="gateway", blame=f"A gateway in front of the server: {sign}.")
+        presence = self._anywhere if transaction.response is None else _field(transaction.response)
+        sign = presence or _strange_answer(transaction) or _limit(transaction)
+        blame = f"Unclear: the server, or a gateway in front of it: {sign}."
+        return replace(finding, culprit="unclear", blame=blame) if sign else finding
 
 
 def _own_page(transaction: Transaction) -> str:
@@ -102,20 +111,9 @@ def _strange_answer(transaction: Transaction) -> str:
     return "an HTML page came instead of a message" if is_page else ""
 
 
-def _presence(facts: CaptureFacts, transaction: Transaction) -> str:
-    """Say which field shows a gateway: in this response, or where there is none, in another."""
-    own = transaction.response
-    others = (
-        [other.response for other in facts.capture.transactions.values() if other.response is not None]
-        if own is None
-        else [own]
-    )
-    return next((sign for response in others if not response.injected and (sign := gateway_field(response.head))), "")
-
-
-def gateway_field(head: Head) -> str:
+def _field(response: Stream | None) -> str:
     """Quote the field of a response that shows a gateway; empty if none does."""
-    for name, value in head.fields:
+    for name, value in () if response is None or response.injected else response.head.fields:
         lower = name.lower()
         if lower in _FIELDS or (lower == "server" and is_product(value)):
             return f"its field {quoted(f'{name}: {value}'.encode('utf-8', 'replace'))} shows one"

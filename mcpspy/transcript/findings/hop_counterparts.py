@@ -7,10 +7,12 @@ notification by its content, each with the next one of its kind.
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...records import CLIENT
 from ..http.transaction import Transaction
+from ..mcp.methods import OPENINGS, PING
 from ..model import Exchange, Numbered, UnpairedMessage
 
 if TYPE_CHECKING:
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 _NEAR_NS = 60_000_000_000
 """A gateway passes a message on within a minute, or not at all."""
+
+
+_OWN = (*OPENINGS, PING)
+"""What a gateway that is no reverse proxy answers itself."""
 
 
 class Counterparts:
@@ -53,14 +59,17 @@ class Counterparts:
 
     def is_sole_way(self, row: Numbered) -> bool:
         """Tell whether calls like this one go through the gateway to the tapped server, and to no other that nobody sees."""
-        if self.is_transparent(row.capture) or not isinstance(row, Exchange):
-            return True
-        alike = (
-            other
-            for other in self._rows.values()
-            if isinstance(other, Exchange) and other.capture == row.capture and other.method == row.method and other is not row
-        )
-        return all(other.response is None or other.row in self._hops for other in alike)
+        method = _method(row)
+        return method in _OWN or self.is_transparent(row.capture) or (row.capture, method) not in self._elsewhere
+
+    @cached_property
+    def _elsewhere(self) -> set[tuple[int, str]]:
+        """The captures and methods of calls that were answered although they reached no tapped server."""
+        return {
+            (row.capture, row.method)
+            for row in self._rows.values()
+            if isinstance(row, Exchange) and row.response is not None and row.row not in self._hops
+        }
 
     def _join(self, outer: int, inner: int) -> None:
         """Join what is no call, one after the other."""
@@ -77,6 +86,10 @@ class Counterparts:
                 waiting[key] = firsts[1:]
                 self._joined.setdefault(firsts[0].row, []).append(row)
                 self._joined.setdefault(row.row, []).append(firsts[0])
+
+
+def _method(row: Numbered) -> str:
+    return row.method if isinstance(row, Exchange) else ""
 
 
 def _is_from_client(row: Numbered) -> bool:

@@ -60,6 +60,7 @@ class _Hops:
     def __init__(self, transcript: Transcript, pairs: set[tuple[int, int]], hits: Iterable[tuple[int, Hit]]) -> None:
         self._transcript = transcript
         self._pairs = pairs
+        self._names = [hop_name(transcript, info.index) for info in transcript.captures]
         self._counterparts = Counterparts(transcript, pairs)
         self._places = [self._place(counted, hit) for counted, hit in hits]
         self._by_fault: dict[tuple[str, int, int], list[_Place]] = {}
@@ -135,8 +136,8 @@ class _Hops:
         rows = tuple(sorted({*finding.rows, *other.rows}))
         outer = other if (other.capture, finding.capture) in self._pairs else finding
         inner = finding if outer is other else other
-        names = [hop_name(self._transcript, info.capture) for info in (outer, inner)]
-        hop = f"{names[0]} ↔ {self._transcript.captures[inner.capture].server}" if outer is not inner else names[0]
+        first = self._names[outer.capture]
+        hop = f"{first} ↔ {self._transcript.captures[inner.capture].server}" if outer is not inner else first
         return near.hit._replace(finding=replace(finding, rows=rows, hop=hop))
 
     def _covers(self, capture: int, at_ns: int) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..hops import hop_name, hop_pairs
 from .facts import TranscriptFacts, capture_facts
-from .gateway_signs import doubted
+from .gateway_signs import GatewaySigns
 from .hop_culprits import settled
 from .registry import (
     CAPTURE_FINDERS,
@@ -73,10 +73,11 @@ def _hits(facts: TranscriptFacts, is_asked: Callable[[FindingModule[Any]], bool]
     decided = {outer for outer, _ in hop_pairs(facts.transcript)}
     """Where the other side of a gateway was tapped, that decides."""
     for capture in capture_facts(facts.transcript) if finders else ():
+        signs = GatewaySigns(capture)
         for finder in finders:
             if not capture.capture.is_model or getattr(finder, "reads_model_api", False):
                 hits = finder.find(capture)
-                for hit in hits if capture.capture.index in decided else doubted(capture, hits):
+                for hit in hits if capture.capture.index in decided else signs.doubted(hits):
                     yield hit.finding.capture, hit
     for of_all in filter(is_asked, TRANSCRIPT_FINDERS):
         for hit in of_all.find(facts):
