@@ -24,9 +24,21 @@ def main() -> int:
         from .cli.mock.command import main as mock
 
         return mock(sys.argv[2:])
+    if sys.argv[1:] == ["--version"] and _says_version():
+        return 0
     from .cli.main import main as others
 
     return others()
+
+
+def _says_version() -> bool:
+    """Print the version without an import; return False if it cannot be written, so that the others say why."""
+    from . import __version__
+
+    try:
+        return os.write(1, f"mcpspy, version {__version__}\n".encode()) > 0
+    except OSError:
+        return False
 
 
 def _has_descriptors() -> bool:

@@ -112,7 +112,28 @@ def test_a_check_of_other_rules_waits_for_no_schemas_and_official_types() -> Non
     assert_absent({"jsonschema", "mcp_types"}, imported_by_a_look("check", "--select", "stdout-noise"))
 
 
+def imported_by(*arguments: str) -> set[str]:
+    """What a command imported."""
+    command = [sys.executable, "-X", "importtime", "-m", "mcpspy", *arguments]
+    return imports(subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True).stderr)
+
+
 def test_the_help_of_web_waits_for_no_server_and_no_page() -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "mcpspy", "web", "--help"]
-    log = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True).stderr
-    assert_absent({"aiohttp", "mcpspy.cli.stored_recordings", "mcpspy.transcript", "msgspec"}, imports(log))
+    names = {"aiohttp", "mcpspy.cli.stored_recordings", "mcpspy.transcript", "msgspec"}
+    assert_absent(names, imported_by("web", "--help"))
+
+
+def test_the_version_waits_for_nothing() -> None:
+    assert_absent({"click", "enum", "re", "typing", "mcpspy.errors"}, imported_by("--version"))
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["list", "--json"], ["list", "--since", "1h"], []], ids=" ".join)
+def test_a_list_waits_for_no_transcripts_and_no_findings(arguments: list[str]) -> None:
+    assert_absent({"mcpspy.transcript", "mcpspy.wire", "mcpspy.views.timeline"}, imported_by(*arguments))
+
+
+def test_a_version_that_cannot_be_written_is_an_error() -> None:
+    with Path("/dev/full").open("wb") as full:
+        failed = subprocess.run([sys.executable, "-m", "mcpspy", "--version"], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert failed.returncode == 2
+    assert b"No space left on device" in failed.stderr

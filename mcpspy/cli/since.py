@@ -15,15 +15,15 @@ import click
 
 from ..capture.store.folder import captures_folder
 from ..records import Header
-from ..transcript.model import Transcript
 from ..views.text.escape import safe_text
 from .capture_options import UsageError
 from .screen import say
-from .transcripts import CaptureSelection, select_captures
 from .units import Word, age_ns
 
 if TYPE_CHECKING:
+    from ..transcript.model import Transcript
     from ..transcript.recent import RecentRows
+    from .transcripts import CaptureSelection
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -116,6 +116,8 @@ def select_captures_since(whats: tuple[str, ...], since: Since) -> tuple[Capture
 
     They are read whole, so that rows keep their numbers. If there are none, stderr says so.
     """
+    from .transcripts import CaptureSelection, select_captures
+
     if whats:
         selection = select_captures(whats)
         if selection.rows is not None:
