@@ -7,7 +7,6 @@ catalog does, and rows are only numbers here.
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from ...errors import AddressError, CaptureError
 from ...records import SERVER, Frame, Open
@@ -131,6 +130,8 @@ def _labelled(what: str, name: str, known: list[CatalogEntry]) -> str:
         raise AddressError(what, "there is no such file; mcpspy list shows what has been recorded")
     if not known:
         raise _nothing_yet(what)
+    from difflib import get_close_matches
+
     close = get_close_matches(name, {capture.label for capture in known}, n=1)
     hint = f"; is it {close[0]}?" if close else "; mcpspy list shows what there is"
     raise AddressError(what, f"there is no such file, and no capture has this label{hint}", searched_folder=captures_folder())

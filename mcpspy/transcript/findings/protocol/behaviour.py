@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from statistics import median
 from typing import Final
 
 from ....records import CLIENT
@@ -111,6 +110,8 @@ def _slow(facts: CaptureFacts) -> Iterator[Hit]:
     for timed in by_tool.values():
         if len(timed) <= _SAMPLES:
             continue
+        from statistics import median  # 6 ms with what it imports, and hardly any capture has so many calls of a tool
+
         usual_ns = median(took_ns for took_ns, _ in timed)
         for took_ns, exchange in timed:
             own_ns = took_ns - (unread_ns(facts, exchange, exchange.at_ns + took_ns) if took_ns > _SLOW_NS else 0)
