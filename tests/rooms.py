@@ -84,7 +84,7 @@ ROOMS = {
     "pytest_plugin": room("testing", others={"pytest"}),
     # The two doors: the library's, whose names are resolved lazily, and the command line's.
     "__init__": room("errors records capture transcript"),
-    "__main__": room("cli"),
+    "__main__": room("__init__ cli"),  # the former for the version
 }
 
 ASYNC_ROOMS = {"live"}
