@@ -29,7 +29,8 @@ def through_shell(command: str, redirection: str) -> subprocess.CompletedProcess
 @pytest.mark.parametrize("command", PRINTING)
 def test_a_full_disk_is_reported_once(command: str) -> None:
     done = through_shell(command, ">/dev/full")
-    assert (done.returncode, done.stderr) == (2, "mcpspy: No space left on device\n")
+    said = "mcpspy: No space left on device; make room on the disk, or name a file on another one.\n"
+    assert (done.returncode, done.stderr) == (2, said)
 
 
 @pytest.mark.parametrize("command", PRINTING)
