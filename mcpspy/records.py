@@ -357,6 +357,33 @@ class Note:
     extra: dict[str, Any] = _EMPTY
 
 
+CLIENT_PROCESSES = "client-processes"
+"""The topic of a note that says which processes have which HTTP connections."""
+
+
+def connection_processes(note: Note) -> dict[int, tuple[int, int]]:
+    """Return pid and start of the process of each connection that such a note names. Empty if it is not as a tap writes it."""
+    owners: dict[int, tuple[int, int]] = {}
+    starts = {process["pid"]: process["start"] for process in noted_processes(note)}
+    connections = note.extra.get("connections")
+    for entry in connections if isinstance(connections, list) else ():
+        match entry:
+            case [int(pid), *numbers] if pid in starts:
+                owners.update((number, (pid, starts[pid])) for number in numbers if isinstance(number, int))
+    return owners
+
+
+def noted_processes(note: Note) -> list[dict[str, Any]]:
+    """Return the processes that such a note lists, each with `pid`, `start`, `first_ns` and `last_ns`."""
+    processes = note.extra.get("processes")
+    return list(filter(_is_process, processes)) if isinstance(processes, list) else []
+
+
+def _is_process(process: Any) -> bool:
+    names = ("pid", "start", "first_ns", "last_ns")
+    return isinstance(process, dict) and all(isinstance(process.get(name), int) for name in names)
+
+
 @_record
 class End:
     """The last record of a complete capture, with counts by which a reader knows that nothing is missing.

@@ -181,7 +181,7 @@ class ConnectionPair:
         """End the pair: the client's connection is gone."""
         self._request_timer.forget()
         self._stall_timer.forget()
-        self._tap.forget(self)
+        self._tap.forget(self.number)
         try:
             if not self._is_over:
                 self._record_end(self._culprit(error, CLIENT), _how(error))

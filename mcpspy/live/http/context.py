@@ -50,5 +50,5 @@ class TapContext(Protocol):
     def fault(self, error: Exception, connection: int = 0) -> None:
         """Report a fault of our own."""
 
-    def forget(self, pair: object) -> None:
-        """Forget a connection pair whose client has gone."""
+    def forget(self, connection: int) -> None:
+        """Forget a connection whose client has gone."""

@@ -22,6 +22,7 @@ from ...records import MCPSPY, Frame, Note, Record, Sink
 from ...wire.http_head import RequestHead, ResponseHead
 from ..native import keep_freed_memory
 from .channel import set_options
+from .client_processes import ClientProcesses
 from .connection_pair import ConnectionPair
 from .dial import Dial
 from .host_check import HostCheck
@@ -77,13 +78,14 @@ class HttpTap:
         self._allowed_endpoints = tuple(allowed_endpoints)
         self._tls = tls
         self._speaks_mcp = speaks_mcp
-        self._pairs: set[ConnectionPair] = set()
+        self._pairs: dict[int, ConnectionPair] = {}
         self._request_plans: dict[bytes, RequestPlan] = {}
         self._response_plans: dict[tuple[bytes, str], ResponsePlan] = {}
         self._has_noted_tls = False
         self._listener: socket.socket | None = None
         self._own_descriptors = 0
         self.reactor = Reactor(self.fault)
+        self._client_processes = ClientProcesses(self)
 
     def record_to(self, sink: Sink) -> None:
         """Send all records to `sink`."""
@@ -152,11 +154,12 @@ class HttpTap:
 
     def end(self) -> None:
         """Close every connection, and record that mcpspy did."""
-        for pair in list(self._pairs):
+        for pair in list(self._pairs.values()):
             try:
                 pair.abort()
             except Exception as error:  # noqa: BLE001  # the others must be closed too
                 self.fault(error)
+        self._client_processes.close()
         self.reactor.close()
 
     def fault(self, error: Exception, connection: int = 0) -> None:
@@ -182,7 +185,9 @@ class HttpTap:
             set_options(client)
         except OSError:
             pass  # it is gone, which its first read reports
-        self._pairs.add(ConnectionPair(self, client))
+        pair = ConnectionPair(self, client)
+        self._pairs[pair.number] = pair
+        self._client_processes.accepted(pair.number, client)
 
     def dial(self, *, on_connected: Callable[[socket.socket], None], on_failed: Callable[[int, str], None]) -> Dial:
         """Begin to connect to the upstream."""
@@ -224,9 +229,10 @@ class HttpTap:
         own = str(self.own) if host is None else host.decode("latin-1")
         return Rewriting(upstream=self.upstream, own=own, allowed_endpoints=self._allowed_endpoints)
 
-    def forget(self, pair: object) -> None:
-        """Forget a connection pair whose client has gone."""
-        self._pairs.discard(pair)
+    def forget(self, connection: int) -> None:
+        """Forget a connection whose client has gone."""
+        self._pairs.pop(connection, None)
+        self._client_processes.ended(connection)
 
 
 def _remember(known: dict[_Key, _Value], key: _Key, value: _Value) -> None:

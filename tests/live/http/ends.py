@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import mcpspy
-from mcpspy.records import Close, Frame, Note, Open, Record
+from mcpspy.records import CLIENT_PROCESSES, Close, Frame, Note, Open, Record
 from tests.deadlines import DEADLINE_S, eventually
 
 READ_BYTES = 1 << 18
@@ -187,7 +187,9 @@ class Proxy:
         return list(mcpspy.read(self.capture))
 
     def found(self, kind: type[Kind]) -> list[Kind]:
-        return [record for record in self.records() if isinstance(record, kind)]
+        """List the records of a kind, without the notes of who connected, which come at any time."""
+        records = (record for record in self.records() if getattr(record, "topic", "") != CLIENT_PROCESSES)
+        return [record for record in records if isinstance(record, kind)]
 
     def head(self, name: str, nth: int = 0) -> Open:
         """Return the nth stream of this name: `request` or `response`."""

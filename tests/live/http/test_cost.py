@@ -12,7 +12,7 @@ import pytest
 
 from mcpspy.live.http.listener import REST_S
 from mcpspy.live.http.tap import SPARE_DESCRIPTORS
-from mcpspy.records import Close, Open, Stall
+from mcpspy.records import CLIENT_PROCESSES, Close, Note, Open, Stall
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import EVENTS, OK, Proxy, Upstream, Wire, asked, between, chunk
 from tests.live.http.test_pressure import sent_until_full
@@ -263,6 +263,10 @@ def test_a_client_is_let_in_only_if_its_request_can_be_forwarded(tmp_path: Path)
 def test_a_client_that_comes_when_there_is_no_descriptor_left_is_let_in_when_there_is_one(tmp_path: Path) -> None:
     with between(tmp_path / "x.mcpspy") as (upstream, proxy):
         held = [proxy.connect() for _ in range(3)]
+        eventually(
+            lambda: any(record.topic == CLIENT_PROCESSES for record in proxy.records() if isinstance(record, Note)),
+            "the search for the clients' processes, which takes descriptors, to end",
+        )
         eventually(lambda: proxy.open_sockets() == 4, "three clients to be let in")
         pid = proxy.process.pid
         soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)

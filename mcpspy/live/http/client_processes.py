@@ -1,0 +1,203 @@
+"""The processes that own the clients' sockets, for connections from this machine, on Linux: what joins HTTP captures to an agent.
+
+    client accepted ──► queue ──► thread: the socket's inode → /proc/*/fd → pid ──► reactor ──► one note for all that were found
+
+A thread looks for the owners, so that no message waits for it. A connection that ends before the thread looked stays unknown.
+Elsewhere than on Linux, and for other users' processes, nothing is found and nothing is noted.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from _thread import start_new_thread
+from typing import Any, Final
+
+from ...records import CLIENT_PROCESSES, Note
+from ..stdio.process import ListedProcess, process
+from .context import TapContext
+
+GATHER_S: Final = 0.2
+"""How long a note waits for further connections, so that a client with a connection for each request does not get a note for each."""
+
+MAX_PROCESSES: Final = 64
+"""How many processes a note lists, the latest: each note lists all, so that readers need the last note only."""
+
+# Of linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
+_NETLINK_SOCK_DIAG: Final = 4
+_SOCK_DIAG_BY_FAMILY: Final = 20
+_NLM_F_REQUEST: Final = 1
+_NO_COOKIE: Final = (0xFFFFFFFF, 0xFFFFFFFF)
+_INODE_AT: Final = 16 + 4 + 48 + 16
+"""Where an answer has the inode: after its header, four bytes of state, the two ends, and four counts."""
+_KERNEL_S: Final = 1.0
+
+Ends = tuple[tuple[str, int], tuple[str, int]]
+"""Host and port of a client's end of a connection, and of the tap's."""
+
+
+class ClientProcesses:
+    """The processes behind the connections of one tap. All methods belong to the reactor's thread."""
+
+    __slots__ = ("_found", "_is_looking", "_is_timed", "_open", "_processes", "_tap", "_unsought")
+
+    def __init__(self, tap: TapContext) -> None:
+        self._tap = tap
+        self._unsought: list[tuple[int, Ends]] = []
+        self._is_looking = False
+        self._is_timed = False
+        self._found: dict[int, int] = {}
+        """The processes of connections that were not noted yet: pids by the numbers of connections."""
+        self._open: dict[int, int] = {}
+        """The processes of open connections."""
+        self._processes: dict[int, dict[str, Any]] = {}
+
+    def accepted(self, connection: int, client: socket.socket) -> None:
+        """Look for the process at the other end of a connection, if that is on this machine."""
+        try:
+            peer, own = client.getpeername()[:2], client.getsockname()[:2]
+        except OSError:
+            return  # it has left
+        if peer[0] == own[0] and hasattr(socket, "AF_NETLINK"):
+            self._unsought.append((connection, (peer, own)))
+            self._look()
+
+    def ended(self, connection: int) -> None:
+        """Remember when a process was last connected."""
+        pid = self._open.pop(connection, 0)
+        if pid in self._processes:
+            self._processes[pid]["last_ns"] = self._tap.now_ns()
+
+    def close(self) -> None:
+        """Note what is known at the end, so that readers find it near the end of the capture."""
+        if self._processes:
+            self._note()
+
+    def _look(self) -> None:
+        if self._is_looking or not self._unsought:
+            return
+        self._is_looking = True
+        unsought, self._unsought = self._unsought, []
+        known = tuple(self._processes)
+        try:
+            start_new_thread(lambda: self._find(unsought, known), ())
+        except RuntimeError:  # no thread can be started
+            self._is_looking = False
+
+    def _find(self, unsought: list[tuple[int, Ends]], known: tuple[int, ...]) -> None:
+        """Find processes, in a thread of its own."""
+        owners: dict[int, ListedProcess] = {}
+        try:
+            owners = _owners(unsought, known)
+        except OSError:
+            pass  # no descriptors are left, or no /proc
+        finally:
+            self._tap.reactor.wake(lambda: self._take(owners))
+
+    def _take(self, owners: dict[int, ListedProcess]) -> None:
+        self._is_looking = False
+        now_ns = self._tap.now_ns()
+        for connection, owner in owners.items():
+            entry = self._processes.get(owner.pid)
+            if entry is None or entry["start"] != owner.start:
+                entry = {
+                    "pid": owner.pid,
+                    "name": owner.name,
+                    "start": owner.start,
+                    "parents": _parents(owner),
+                    "first_ns": now_ns,
+                }
+            entry["last_ns"] = now_ns
+            self._processes.pop(owner.pid, None)
+            self._processes[owner.pid] = entry  # the latest is last
+            self._found[connection] = self._open[connection] = owner.pid
+        while len(self._processes) > MAX_PROCESSES:
+            del self._processes[next(iter(self._processes))]
+        if self._found and not self._is_timed:
+            self._is_timed = True
+            self._tap.reactor.later(GATHER_S, self._note)
+        self._look()
+
+    def _note(self) -> None:
+        self._is_timed = False
+        pids: dict[int, list[int]] = {}
+        for connection, pid in self._found.items():
+            pids.setdefault(pid, []).append(connection)
+        self._found.clear()
+        text = ", ".join(
+            f"{self._processes[pid]['name']} (pid {pid}): connection {', '.join(map(str, connections))}"
+            for pid, connections in pids.items()
+            if pid in self._processes
+        )
+        connections = [[pid, *numbers] for pid, numbers in pids.items()]
+        extra = {"connections": connections, "processes": list(map(dict, self._processes.values()))}
+        text = text or "all processes that were connected"
+        self._tap.sink((Note(at_ns=self._tap.now_ns(), topic=CLIENT_PROCESSES, text=text, extra=extra),))
+
+
+def _owners(unsought: list[tuple[int, Ends]], known: tuple[int, ...]) -> dict[int, ListedProcess]:
+    """Find the processes that own connections. `known` pids are likely, and come first."""
+    wanted = dict[str, int]()
+    for connection, (peer, own) in unsought:
+        try:
+            wanted[f"socket:[{_inode(peer, own)}]"] = connection
+        except OSError:
+            continue  # it has left
+    owners: dict[int, ListedProcess] = {}
+    for pid in dict.fromkeys((*known, *_pids())):
+        if not wanted:
+            break
+        for name in _sockets(pid):
+            connection = wanted.pop(name, 0)
+            if connection and (owner := process(pid)) is not None:
+                owners[connection] = owner
+    return owners
+
+
+def _inode(peer: tuple[str, int], own: tuple[str, int]) -> int:
+    """Ask the kernel for the inode of the TCP socket whose ends are these, `peer` its own (sock_diag(7)).
+
+    The table /proc/net/tcp says the same, but reading it takes 10 ms and more. Raises: OSError: there is none.
+    """
+    family = socket.AF_INET6 if ":" in peer[0] else socket.AF_INET
+    ends = struct.pack(">HH", peer[1], own[1]) + b"".join(
+        socket.inet_pton(family, host).ljust(16, b"\0") for host in (peer[0], own[0])
+    )
+    request = struct.pack("=BBBxI", family, socket.IPPROTO_TCP, 0, 0xFFFFFFFF) + ends + struct.pack("=III", 0, *_NO_COOKIE)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
+        kernel.settimeout(_KERNEL_S)
+        kernel.send(struct.pack("=IHHII", 16 + len(request), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 1, 0) + request)
+        answer = kernel.recv(1 << 12)
+    if struct.unpack_from("=IH", answer)[1] != _SOCK_DIAG_BY_FAMILY:
+        raise OSError("no such socket")
+    inode: int = struct.unpack_from("=I", answer, _INODE_AT)[0]
+    return inode
+
+
+def _pids() -> list[int]:
+    own = os.getpid()
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own]
+
+
+def _sockets(pid: int) -> list[str]:
+    """Return the names of the sockets that a process has open; empty for one of another user."""
+    names = []
+    try:
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+            except OSError:  # closed just now
+                continue
+    except OSError:
+        pass
+    return names
+
+
+def _parents(child: ListedProcess) -> list[list[int]]:
+    """Return pid and start of the process that started another, and of that one's parent: a bridge may speak for a client."""
+    parents: list[list[int]] = []
+    while len(parents) < 2 and child.parent > 1 and (parent := process(child.parent)) is not None:
+        parents.append([parent.pid, parent.start])
+        child = parent
+    return parents
