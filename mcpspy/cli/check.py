@@ -109,7 +109,7 @@ def command(
         raise click.UsageError(f"There is no folder {baseline}. Add --accept to write a baseline there.")
     wanted = combined_filter(filters)
     selection, what = (select_captures(what), what) if since is None else select_captures_since(what, since)
-    transcript, _ = transcript_of(selection.paths, keeps_noise=False)
+    transcript, _ = transcript_of(selection, keeps_noise=False)
     accepted = None if baseline is None else baselines(baseline, transcript)
     if accept and baseline is not None and accepted is not None:
         accepted = _accept(baseline, transcript, accepted, screen)

@@ -12,7 +12,7 @@ from ..views.sequence.layout import diagram
 from ..views.sequence.mermaid import mermaid
 from ..views.timeline.timeline import timeline
 from .screen import Screen, say
-from .transcripts import transcript_of
+from .transcripts import CaptureSelection, transcript_of
 
 LABEL = "demo"
 
@@ -41,7 +41,7 @@ def command(as_json: bool) -> None:
     """
     play()
     (path,) = resolve(LABEL).captures
-    transcript, live = transcript_of((path,))
+    transcript, live = transcript_of(CaptureSelection(paths=(path,)))
     if as_json:
         for piece in transcript_json(transcript, transcript.rows, live=live, whole=False):
             sys.stdout.write(piece)

@@ -22,7 +22,15 @@ from ..views.json.diff import comparison_json
 from ..views.text.escape import safe_text
 from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
-from .transcripts import WhatCommand, records_of, select_captures, transcript_of, without_rows
+from .transcripts import (
+    CaptureSelection,
+    WhatCommand,
+    records_of,
+    select_captures,
+    transcript_of,
+    transcript_of_file,
+    without_rows,
+)
 
 if TYPE_CHECKING:
     from ..transcript.filter.grammar import Filter
@@ -115,7 +123,7 @@ def _hops(before: str, after: str) -> GatewayComparison | None:
     begins_ns = [header.wall_ns if isinstance(header, Header) else 0 for header in headers]
     if first.st_mtime_ns < begins_ns[1] or second.st_mtime_ns < begins_ns[0]:
         return None
-    return compared_gateway(transcript_of(tuple(paths))[0])
+    return compared_gateway(transcript_of(CaptureSelection(paths=tuple(paths)))[0])
 
 
 def _print_gateway(comparison: GatewayComparison, *, as_json: bool) -> int:
@@ -138,7 +146,7 @@ def _compare_clients(whats: tuple[str, ...], *, as_json: bool, markdown: bool) -
     if len(whats) < 2:
         raise click.UsageError("--clients needs two captures or more, of one server under several clients.")
     paths = [path for what in whats for path in select_captures((what,)).paths]
-    compared = [compared_client(transcript_of((path,))[0]) for path in paths]
+    compared = [compared_client(transcript_of_file(path)) for path in paths]
     servers = list(dict.fromkeys(client.server for client in compared))
     if len(servers) > 1:
         names = ", ".join(map(safe_text, servers))
@@ -156,7 +164,7 @@ def _compare_clients(whats: tuple[str, ...], *, as_json: bool, markdown: bool) -
 def _side(what: str, condition: Filter | None) -> ComparedSide:
     """Read one side: the rows of a WHAT that match."""
     selection = select_captures((what,))
-    transcript, _ = transcript_of(selection.paths)
+    transcript, _ = transcript_of(selection)
     transcript.findings = all_findings(transcript)
     if selection.rows is None and condition is None:
         return ComparedSide(transcript=transcript)

@@ -6,7 +6,7 @@ import time
 import click
 
 from ..capture.store.address import addresses
-from ..capture.store.catalog import CatalogEntry, Count, Recording, count, entries, has_message, recordings
+from ..capture.store.catalog import CatalogEntry, Count, Recording, count, entries, recordings
 from ..capture.store.folder import captures_folder
 from ..capture.store.pruning import empty_files, prune_totals
 from ..capture.store.quota import quota_bytes, store_size
@@ -28,8 +28,9 @@ OVERVIEW_RECORDINGS = 3
 def command(*, as_json: bool, everything: bool, since: Since | None) -> None:
     """List the newest recordings and their captures.
 
-    A recording is one client with all its servers, and has a capture for each. The newest recording is @, the one before it @1. A
-    capture is named by its label or its file.
+    A recording is one client with all its servers, and has a capture for each. The newest recording is @, the one before it @1.
+    These move when a new one begins; the id at the end of its line, such as @3f0c92ab, always names it. A capture is named by its
+    label or its file.
 
     \b
       mcpspy list
@@ -121,7 +122,7 @@ def _find(limit: int | None, since: Since | None = None) -> tuple[list[Recording
         selected = every[:limit]
     shown = set(map(id, selected))
     with_address = every[: max((at + 1 for at, recording in enumerate(every) if id(recording) in shown), default=0)]
-    names = addresses([any(map(has_message, recording.entries)) for recording in with_address])
+    names = addresses(with_address)
     counts = {capture.path: count(capture) for recording in selected for capture in recording.entries}
     lines = [
         _recording(recording, name, counts, now_ns)
@@ -138,12 +139,12 @@ def _find(limit: int | None, since: Since | None = None) -> tuple[list[Recording
 
 
 def _recording(recording: Recording, address: str, counts: dict[str, Count], now_ns: int) -> RecordingLine:
-    header = recording.own[0].header
-    pid = header.parent.get("pid") if header else None
     return RecordingLine(
         address=address,
-        client=recording.client,
-        client_pid=pid if isinstance(pid, int) else None,
+        id=recording.id,
+        client=recording.given_name or recording.client,
+        client_process=recording.client,
+        client_pid=recording.client_pid,
         captures=tuple(_capture(capture, counts[capture.path], now_ns) for capture in recording.entries),
     )
 
@@ -155,13 +156,14 @@ def _capture(entry: CatalogEntry, counted: Count, now_ns: int) -> CaptureLine:
         file=os.path.basename(entry.path),
         capture_id=entry.header.capture_id if entry.header else "",
         label=entry.label,
-        begin=wall_time(entry.begin_ns),
-        begin_ns=entry.begin_ns,
-        lasted_ns=max(0, now_ns - entry.begin_ns) if entry.live else entry.last_ns,
+        begin=wall_time(entry.from_ns),
+        begin_ns=entry.from_ns,
+        lasted_ns=max(0, now_ns - entry.from_ns) if entry.live and entry.process is None else entry.lasted_ns,
         messages=counted.messages,
         counted=counted.whole,
         size_bytes=entry.size_bytes,
         gaps=counted.gaps,
         state=state,
         is_model=entry.is_model,
+        is_part=entry.process is not None,
     )

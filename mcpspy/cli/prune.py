@@ -72,7 +72,7 @@ def command(
     bounds = Bounds(
         before_ns=None if age_ns is None else now_ns - age_ns, recordings=keep, max_bytes=min(limits) if limits else None
     )
-    stored = recordings(entries(), shares_models=False)
+    stored = recordings(entries(), each_once=True)
     old = recordings_beyond(stored, bounds)
     if as_json_:
         empty = len(empty_files(wall_ns=now_ns))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
@@ -11,10 +12,11 @@ from typing import Any, Final
 
 from ..capture.store.catalog import CatalogEntry, Recording, entry, has_message, recordings
 from ..capture.store.folder import EXTENSION, captures_folder
+from ..transcript.client_rows import ClientKey, ClientRows
 from ..transcript.findings.run import findings
 from ..transcript.hops import forwarded_calls
 from ..transcript.llm.tool_trips import tool_trips
-from ..transcript.model import CaptureInfo, ModelCall, Numbered, Row
+from ..transcript.model import CaptureInfo, ModelCall, Numbered, Row, Transcript
 from ..views.page.page import heading, live_page, part
 from ..views.page.row_details import messages_of_call, row_details
 from ..views.page.rows import page_row, progress
@@ -23,7 +25,7 @@ from ..views.text.units import wall_time
 from ..views.timeline.exchange import messages_of
 from .export.formats import page_files
 from .export.selection import shell_names
-from .transcripts import GrowingTranscript
+from .transcripts import GrowingTranscript, client_keys
 
 MAX_RECORDINGS: Final = 40
 """The number of recordings that the page lists, the newest."""
@@ -50,7 +52,7 @@ class StoredRecordings:
 
     def open(self, recording: str) -> GrowingRecording | None:
         """Open a recording by its name, to be read from its beginning; None if there is none."""
-        return GrowingRecording(recording, self._store) if _paths(recording, self._store.entries()) else None
+        return GrowingRecording(recording, self._store) if _named(recording, self._store.entries()) else None
 
     def _with_messages(self, limit: int = MAX_RECORDINGS) -> list[Recording]:
         """Find the newest recordings that have a message."""
@@ -67,6 +69,10 @@ class GrowingRecording:
         self._growing = GrowingTranscript(keeps_frames=True)
         self._seen: set[str] = set()
         """The files of the store when it was last searched for captures of this recording."""
+        self._clients: dict[str, ClientKey] = {}
+        """The client of each capture that others share, by path."""
+        self._others: dict[int, Row] = {}
+        """Rows that are another client's, or of a connection that is not known yet."""
         self._indexes: dict[int, int] = {}
         """The index of each row, by the row's identity: rows live as long as the transcript."""
 
@@ -79,16 +85,36 @@ class GrowingRecording:
             return None
         transcript = self._growing.transcript
         lines = []
-        for row in changed.values():
+        for row in self._of_client(changed):
             line = page_row(row, transcript.captures[row.capture], flagged=())
             if line is not None:
                 lines.append([self._indexes.setdefault(id(row), len(self._indexes)), *line])
         return {
             "rows": lines,
-            "progress": progress(list(changed.values())),
+            "progress": progress([row for at, row in changed.items() if at not in self._others]),
             "addresses": shell_names(tail.path for tail in self._growing.tails),
-            **heading(transcript, live=self._growing.live),
+            **heading(self._transcript, live=self._growing.live),
         }
+
+    @property
+    def _client(self) -> ClientRows | None:
+        """The rows of the recording's client; None if no capture is shared."""
+        keys = client_keys(self._growing.transcript, self._clients)
+        return ClientRows(self._growing.transcript, keys) if keys else None
+
+    @property
+    def _transcript(self) -> Transcript:
+        """The transcript of the recording's client, without findings."""
+        return self._growing.transcript if (client := self._client) is None else client.transcript
+
+    def _of_client(self, changed: dict[int, Row]) -> Iterable[Row]:
+        """Select the rows of the recording's client; those of a connection that was not known come when it is."""
+        client = self._client
+        if client is None:
+            return changed.values()
+        candidates = {**self._others, **changed}
+        self._others = {at: row for at, row in candidates.items() if not client.has(row)}
+        return [row for at, row in candidates.items() if at not in self._others]
 
     def _join(self) -> None:
         """Add captures of the recording that are new in the store."""
@@ -96,13 +122,17 @@ class GrowingRecording:
         if names == self._seen:
             return
         captures = self._store.entries()
-        if all(capture.header or not capture.live for capture in captures):  # else one has no header yet, and may be of this
+        may_join = [capture for capture in captures if capture.live and (capture.header is None or capture.is_proxied)]
+        if not may_join:  # else one has no header yet, or a proxy that may get this client
             self._seen = names
         known = {tail.path for tail in self._growing.tails}
-        for path in _paths(self._name, captures):
-            if path not in known:
+        recording = _named(self._name, captures)
+        for capture in () if recording is None else recording.entries:
+            if capture.process is not None:
+                self._clients[capture.path] = capture.process.key
+            if capture.path not in known:
                 with suppress(OSError):  # it was removed just now
-                    self._growing.add(path)
+                    self._growing.add(capture.path)
 
     def close(self) -> None:
         """Close the files."""
@@ -112,14 +142,14 @@ class GrowingRecording:
 
     def row(self, number: int) -> dict[str, Any] | None:
         """Write the row with this number in full; None if there is none."""
-        transcript = self._growing.transcript
+        transcript = self._transcript
         row = transcript.row(number)
         return None if row is None else row_details(row, transcript, tool_trips(transcript))
 
     def search(self, text: str) -> list[int]:
         """Find the numbers of the rows with this text in a payload, in upper or lower case."""
         lower = text.lower()
-        transcript = self._growing.transcript
+        transcript = self._transcript
         return [
             row.row
             for row in transcript.rows
@@ -128,11 +158,13 @@ class GrowingRecording:
 
     def part(self, name: str) -> Any:
         """Write the `diagram`, `findings` or `numbers` of the transcript so far."""
-        transcript = self._growing.transcript
-        if len(transcript.captures) > 1:
-            transcript.hops = forwarded_calls(transcript)
+        whole = self._growing.transcript
+        if len(whole.captures) > 1:
+            whole.hops = forwarded_calls(whole)
+        transcript = self._transcript
         if name != "diagram":
-            transcript.findings = findings(transcript)
+            client = self._client
+            transcript.findings = findings(whole, None if client is None else client.is_about)
         return part(name, transcript, transcript.rows)
 
 
@@ -188,10 +220,9 @@ def _without_escapes(text: str) -> str:
     return _UNICODE_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "\\u" in text else text
 
 
-def _paths(name: str, captures: list[CatalogEntry]) -> list[str]:
-    """List the captures of the recording with this name."""
-    recording = next((recording for recording in recordings(captures) if _name(recording) == name), None)
-    return [] if recording is None else [capture.path for capture in recording.entries]
+def _named(name: str, captures: list[CatalogEntry]) -> Recording | None:
+    """Find the recording with this name."""
+    return next((recording for recording in recordings(captures) if name in {capture.id for capture in recording.own}), None)
 
 
 def _file_names() -> set[str]:
@@ -201,15 +232,14 @@ def _file_names() -> set[str]:
 
 
 def _name(recording: Recording) -> str:
-    header = recording.own[0].header
-    return header.capture_id if header else ""
+    return recording.id
 
 
 def _list_item(recording: Recording) -> dict[str, Any]:
     when = wall_time(recording.begin_ns).strftime("%Y-%m-%d %H:%M:%S")
     return {
         "recording": _name(recording),
-        "client": safe_text(recording.client),
+        "client": safe_text(recording.given_name or recording.client),
         "servers": [safe_text(capture.label) for capture in recording.entries],
         "when": when,
         "live": any(capture.live for capture in recording.entries),

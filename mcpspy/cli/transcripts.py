@@ -6,8 +6,8 @@ The transcript of a capture that is still being recorded stays open: a request w
 import os
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from select import select
 
 import click
@@ -15,8 +15,9 @@ import click
 from ..capture.file.reader import CHUNK_BYTES, Reader, read
 from ..capture.store.address import STDIN, resolve, rows_alone
 from ..capture.store.folder import is_live
-from ..errors import AddressError
+from ..errors import AddressError, CaptureError
 from ..records import Header, Record
+from ..transcript.client_rows import ClientKey, ClientRows
 from ..transcript.findings.run import findings
 from ..transcript.hops import forwarded_calls
 from ..transcript.model import CaptureInfo, Numbered, Row, Transcript
@@ -45,6 +46,8 @@ class CaptureSelection:
     rows: tuple[int, int] | None = None
     what: str = ""
     """The WHATs as they were written."""
+    clients: Mapping[str, ClientKey] = field(default_factory=dict)
+    """The client of each capture of which only that client's rows are meant, by path."""
 
     @property
     def is_one_row(self) -> bool:
@@ -60,8 +63,8 @@ class CaptureSelection:
         return rows_between(transcript.rows, self.rows)
 
 
-def select_captures(whats: tuple[str, ...], *, skips_replays: bool = False) -> CaptureSelection:
-    """Find what WHATs name together; `@` may mean the newest recording that is no replay. Raises: AddressError.
+def select_captures(whats: tuple[str, ...]) -> CaptureSelection:
+    """Find what WHATs name together. Raises: AddressError.
 
     Rows after the last of several WHATs, as in `A B:7` or `A B :7`, are rows of the timeline that they make together.
     """
@@ -69,11 +72,13 @@ def select_captures(whats: tuple[str, ...], *, skips_replays: bool = False) -> C
     rows = rows_alone(named[-1]) if len(named) > 1 else None
     if rows is not None:
         named.pop()
-    addresses = [resolve(what, skips_replays=skips_replays) for what in named]
+    addresses = [resolve(what) for what in named]
     if any(address.rows for address in addresses[:-1]) or (rows and addresses[-1].rows):
         raise AddressError(" ".join(whats), "rows are those of the common timeline; name them once, after the last capture")
     paths = dict.fromkeys(path for address in addresses for path in address.captures)
-    return CaptureSelection(paths=announced(paths), rows=rows or addresses[-1].rows, what=" ".join(whats))
+    whole = {path for address in addresses for path in address.captures if path not in address.clients}
+    clients = {path: key for address in addresses for path, key in address.clients.items() if path not in whole}
+    return CaptureSelection(paths=announced(paths), rows=rows or addresses[-1].rows, what=" ".join(whats), clients=clients)
 
 
 def without_rows(what: str) -> str:
@@ -84,21 +89,56 @@ def without_rows(what: str) -> str:
     return name if name and rows.replace(".", "").isdecimal() else what
 
 
-def transcript_of(paths: tuple[str, ...], *, keeps_frames: bool = False, keeps_noise: bool = True) -> tuple[Transcript, bool]:
+def transcript_of(
+    captures: CaptureSelection, *, keeps_frames: bool = False, keeps_noise: bool = True
+) -> tuple[Transcript, bool]:
     """Read captures as they are now. Returns their transcript, and whether one of them is still being recorded.
 
+    Captures that several clients share are read whole, so that rows keep their numbers, and then divided.
     `keeps_frames` is for views of HTTP as it was on the wire, `keeps_noise` for those that show every byte.
     """
-    if not any(path != STDIN and is_live(path) for path in paths):
-        return transcribe(*map(records_of, paths), keep_frames=keeps_frames, keep_noise=keeps_noise), False
+    if not any(path != STDIN and is_live(path) for path in captures.paths):
+        transcript = transcribe(*map(records_of, captures.paths), keep_frames=keeps_frames, keep_noise=keeps_noise)
+        return _of_clients(transcript, captures), False
     growing = GrowingTranscript(keeps_frames=keeps_frames, keeps_noise=keeps_noise)
-    for path in paths:
+    for path in captures.paths:
         growing.add(path)
     for _ in growing.take():
         pass
     growing.transcript.hops = forwarded_calls(growing.transcript)
     growing.transcript.findings = findings(growing.transcript)
-    return growing.transcript, growing.live
+    return _of_clients(growing.transcript, captures), growing.live
+
+
+def transcript_of_file(path: str) -> Transcript:
+    """Read one capture as it is now."""
+    return transcript_of(CaptureSelection(paths=(path,)))[0]
+
+
+def _of_clients(transcript: Transcript, captures: CaptureSelection) -> Transcript:
+    """Leave out the rows of other clients than the selected ones."""
+    keys = client_keys(transcript, captures.clients)
+    if not keys:
+        return transcript
+    client = ClientRows(transcript, keys)
+    own = client.transcript
+    own.findings = findings(transcript, client.is_about)
+    return own
+
+
+def client_keys(transcript: Transcript, clients: Mapping[str, ClientKey]) -> dict[int, ClientKey]:
+    """Return the clients of captures that are divided, by the captures' indexes."""
+    by_id = {header.capture_id: key for path, key in clients.items() if (header := header_of(path)) is not None}
+    infos = ((info.index, info.header.capture_id) for info in transcript.captures if info.header is not None)
+    return {index: by_id[capture_id] for index, capture_id in infos if capture_id in by_id}
+
+
+def header_of(path: str) -> Header | None:
+    """Read the header of a capture; None if it has none."""
+    try:
+        return next((record for record in read(path) if isinstance(record, Header)), None)
+    except (OSError, CaptureError):
+        return None
 
 
 def now_ns(capture: CaptureInfo) -> int:

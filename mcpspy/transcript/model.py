@@ -108,6 +108,8 @@ class CaptureInfo(msgspec.Struct, eq=False):
     """Its HTTP transactions, by their numbers; empty on stdio."""
     client_names: dict[str, None] = {}
     """The names that HTTP clients gave themselves, each once."""
+    client_processes: dict[int, tuple[int, int]] = {}
+    """Pid and start time of the process at the other end of each HTTP connection, where the tap could find it."""
     calls: dict[int, Call] = {}
     """Calls of more than one exchange, and calls with a task, a subscription or notifications: by the numbers of all their rows."""
 

@@ -14,7 +14,21 @@ from heapq import merge
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
-from ..records import CLIENT, Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Record
+from ..records import (
+    CLIENT,
+    CLIENT_PROCESSES,
+    Close,
+    Damage,
+    End,
+    Exit,
+    Frame,
+    Gap,
+    Header,
+    Note,
+    Open,
+    Record,
+    connection_processes,
+)
 from .correlator import Correlator
 from .decoder import Decoded, Decoder
 from .hops import forwarded_calls
@@ -193,6 +207,9 @@ class _CaptureReader:
             return ()
         if info.transactions and (rows := self._in_transaction(record)) is not None:
             return rows
+        if isinstance(record, Note) and record.topic == CLIENT_PROCESSES:
+            info.client_processes.update(connection_processes(record))
+            return ()
         event = ChannelEvent(info.index, record.at_ns + info.shift_ns, record)
         self._rows.append(event)
         return (event, *self._consequences(record))

@@ -79,13 +79,14 @@ def stored(
     messages: int = 1,
     ended: bool = True,
     gap: bool = False,
+    more: Iterable[Record] = (),
     **facts: Any,
 ) -> str:
     """Put a capture into the store that began at second `begin_s`. Return its path."""
     begin_ns, lasted_ns = int(begin_s * SECOND_NS), int(lasted_s * SECOND_NS)
     known = {"wall_ns": WALL_NS + begin_ns, "monotonic_ns": 7 * SECOND_NS + begin_ns, "capture_id": name, "label": name}
     made = header(**{**known, **facts})
-    records = [*opens(), Frame(2, 2, 2, b"up\n"), *(Frame(0, 3, 3, REQUEST) for _ in range(messages))]
+    records = [*opens(), Frame(2, 2, 2, b"up\n"), *(Frame(0, 3, 3, REQUEST) for _ in range(messages)), *more]
     if gap:
         records.append(Gap(at_ns=4, since_ns=3, frames=1, bytes=2, why="No space left on device"))
     records.append(Note(at_ns=lasted_ns, topic="test", text="the last one"))

@@ -25,12 +25,12 @@ def test_the_newest_recording_comes_first_and_its_captures_below_it(mcpspy: list
     stored("first", label="weather", begin_s=0, messages=2)
     stored("second", label="time", begin_s=60, lasted_s=9)
     stored("third", label="git", begin_s=61, lasted_s=9, ended=False, gap=True)
-    assert re.sub(r"[0-9.]+ kB", "SIZE", run([*mcpspy, "list"]).stdout).splitlines() == [
-        "@  2026-11-20 22:38:01  client (pid 11)",
+    assert re.sub(r"@[0-9a-f]{8}", "ID", re.sub(r"[0-9.]+ kB", "SIZE", run([*mcpspy, "list"]).stdout)).splitlines() == [
+        "@  2026-11-20 22:38:01  client (pid 11)  ID",
         "   time     22:38:01  9.00 s   1 message  SIZE  complete  second.mcpspy",
         "   git      22:38:02  9.00 s   1 message  SIZE  incomplete, 1 gap  third.mcpspy",
         "",
-        "@1 2026-11-20 22:37:01  client (pid 11)",
+        "@1 2026-11-20 22:37:01  client (pid 11)  ID",
         "   weather  22:37:01  1.00 s  2 messages  SIZE  complete  first.mcpspy",
     ]
 

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from mcpspy.capture.store.catalog import entries, recordings
 from tests.cli.recording import Recording
 from tests.cli.terminal import Running, on_pipe, run
 from tests.deadlines import DEADLINE_S, eventually
@@ -51,7 +52,7 @@ def recording() -> Recording:
 
 
 def name_of(recording: Recording) -> str:
-    return recording.path.rpartition("/")[2]
+    return next(stored.id for stored in recordings(entries()) if stored.entries[0].path == recording.path)
 
 
 def test_the_address_that_it_prints_is_that_of_the_page(recording: Recording) -> None:

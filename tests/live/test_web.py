@@ -18,6 +18,7 @@ from multidict import CIMultiDictProxy
 from pytest_aiohttp.plugin import AiohttpClient
 from yarl import URL
 
+from mcpspy.capture.store.catalog import entries, recordings
 from mcpspy.cli.stored_recordings import StoredRecordings
 from mcpspy.live.web import MAX_LOOKS, SHUTDOWN_S, Web
 from tests.cli.recording import Recording
@@ -114,7 +115,7 @@ def recording() -> Recording:
 
 
 def name_of(recording: Recording) -> str:
-    return recording.path.rpartition("/")[2]
+    return next(stored.id for stored in recordings(entries()) if stored.entries[0].path == recording.path)
 
 
 async def test_the_page_is_there_for_who_knows_the_secret_and_comes_from_here(page: Page, recording: Recording) -> None:
@@ -198,13 +199,14 @@ async def test_what_has_no_header_is_no_recording_and_hinders_none(page: Page, r
 
 
 async def test_a_capture_that_is_removed_stays_as_far_as_it_was_read(page: Page, recording: Recording) -> None:
-    news = await page.news(name_of(recording))
+    name = name_of(recording)
+    news = await page.news(name)
     look = (await news.next())["look"]
     Path(recording.path).unlink()
     assert "incomplete" in (await news.next())["summary"]
     assert (await page.json(f"row?look={look}&row=2"))["messages"]
     assert await page.json("recordings") == []
-    assert (await page.ask(f"events?recording={name_of(recording)}")).status == 404
+    assert (await page.ask(f"events?recording={name}")).status == 404
 
 
 async def test_rows_texts_and_all_together_are_asked_of_the_stream_s_own_reading(page: Page, recording: Recording) -> None:

@@ -1,12 +1,13 @@
 """WHAT on the command line, the same for every verb: a text in; out the captures and rows that it names.
 
-WHAT is `PATH`, `@`, `@1`, `LABEL` or `-`, each with or without `:7` or `:7..20` after it. Captures are read no further than the
-catalog does, and rows are only numbers here.
+WHAT is `PATH`, `@`, `@1`, `@3f0c92ab`, `LABEL` or `-`, each with or without `:7` or `:7..20` after it. Captures are read no further
+than the catalog does, and rows are only numbers here.
 """
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ...errors import AddressError, CaptureError
 from ...records import SERVER, Frame, Open
@@ -21,23 +22,32 @@ MOMENT_NS = 2_000_000_000
 BESIDE_NS = 10_000_000_000
 """Captures of one client that began closer together were started for the same reason."""
 
+ID_DIGITS = 4
+"""How many digits of a recording's id name it at least."""
+
+_ID = re.compile(rf"@[0-9a-f]{{{ID_DIGITS},8}}")
+
 _ONLY_PLAYED = "the store has captures of mocks and replays only; name one of them as mcpspy list does"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """The target of a WHAT: paths of captures (`-` is standard input), and the first and last row, counted from 1."""
+    """The target of a WHAT: paths of captures (`-` is standard input), and the first and last row, counted from 1.
+
+    `clients` has pid and start of the client's process for captures that other clients share: only its rows are meant.
+    """
 
     captures: tuple[str, ...]
     rows: tuple[int, int] | None = None
+    clients: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-def resolve(what: str = "@", *, skips_replays: bool = False, skips_mocks: bool = False) -> Address:
+def resolve(what: str = "@") -> Address:
     """Find the captures and rows that `what` names.
 
-    `@` is the newest recording, `@1` the one before it; captures without a message do not count, unless there are no others. For
-    `@`, captures of replays do not count with `skips_replays`, nor those of mocks with `skips_mocks`; `@1` is what `mcpspy list`
-    calls so. A label means its newest capture. The name of an existing file wins over all other meanings.
+    `@` is the newest recording, `@1` the one before it; captures without a message do not count, unless there are no others, nor
+    do those of mocks and replays, which the user did not mean. `@` and digits of its id is any recording.
+    A label means its newest capture. The name of an existing file wins over all other meanings.
     Raises: AddressError: says what is wrong and where it was looked for. OSError: if the store cannot be read.
     """
     what = what or "@"
@@ -51,13 +61,10 @@ def resolve(what: str = "@", *, skips_replays: bool = False, skips_mocks: bool =
     known = entries()
     if rows and any(capture.label == what for capture in known):
         name, rows = what, None
+    if _ID.fullmatch(name) and (named := _with_id(what, name[1:], known)):
+        return _of_recording(named, rows)
     if name in ("", "@") or (name.startswith("@") and _is_number(name[1:])):
-        back = int(name[1:] or 0)
-        played = [(skips_replays and capture.is_replay) or (skips_mocks and capture.is_mock) for capture in known]
-        counted = known if back else [capture for capture, is_played in zip(known, played, strict=True) if not is_played]
-        if known and not counted:
-            raise AddressError(what, _ONLY_PLAYED, searched_folder=captures_folder())
-        return Address(captures=_recording(what, back, counted), rows=rows)
+        return _of_recording(_recording(what, int(name[1:] or 0), known), rows)
     return Address(captures=(_labelled(what, name, known),), rows=rows)
 
 
@@ -67,11 +74,18 @@ def rows_alone(what: str) -> tuple[int, int] | None:
     return rows if not name and not os.path.exists(what) else None
 
 
-def addresses(have_messages: Sequence[bool]) -> list[str]:
-    """Return the address of each recording, the newest first: `@`, `@1`, …; empty for one without a message, unless none has any."""
+def addresses(grouped: Sequence[Recording]) -> list[str]:
+    """Return the address of each recording, the newest first: `@`, `@1`, …; empty for one that they do not count.
+
+    Those are mocks and replays, and recordings without a message, unless no other has any.
+    """
     count = 0
     names = []
-    for counts in have_messages if any(have_messages) else [True] * len(have_messages):
+    are_own = [not recording.is_played for recording in grouped]
+    have_messages = [
+        is_own and any(map(has_message, recording.entries)) for is_own, recording in zip(are_own, grouped, strict=True)
+    ]
+    for counts in have_messages if any(have_messages) else are_own:
         names.append(("@" if not count else f"@{count}") if counts else "")
         count += counts
     return names
@@ -99,21 +113,42 @@ def _file(what: str, path: str) -> str:
     return path
 
 
-def _recording(what: str, back: int, known: list[CatalogEntry]) -> tuple[str, ...]:
-    """Return the paths of the recording that is `back` before the newest."""
+def _of_recording(recording: Recording, rows: tuple[int, int] | None) -> Address:
+    shared = {capture.path: capture.process.key for capture in recording.entries if capture.process is not None}
+    return Address(captures=tuple(capture.path for capture in recording.entries), rows=rows, clients=shared)
+
+
+def _with_id(what: str, digits: str, known: list[CatalogEntry]) -> Recording | None:
+    """Return the recording whose id begins with these digits. Raises: AddressError: if there are several."""
+    named = [recording for recording in recordings(known) if any(capture.id.startswith(digits) for capture in recording.own)]
+    if len(named) > 1:
+        raise AddressError(
+            what, f"{len(named)} recordings have an id that begins so; give more digits of it, as mcpspy list does"
+        )
+    return named[0] if named else None
+
+
+def _recording(what: str, back: int, known: list[CatalogEntry]) -> Recording:
+    """Return the recording that is `back` before the newest."""
     if not known:
         raise _nothing_yet(what)
     counted: list[Recording] = []
     others: list[Recording] = []
+    is_played = False
     for recording in recordings(known):
+        if recording.is_played:
+            is_played = True
+            continue
         (counted if any(map(has_message, recording.entries)) else others).append(recording)
         if len(counted) > back:
             break
     candidates = counted or others
+    if not candidates and is_played:
+        raise AddressError(what, _ONLY_PLAYED, searched_folder=captures_folder())
     if back >= len(candidates):
         there = "is only one recording" if len(candidates) == 1 else f"are only {len(candidates)} recordings"
         raise AddressError(what, f"there {there}", searched_folder=captures_folder())
-    return tuple(capture.path for capture in candidates[back].entries)
+    return candidates[back]
 
 
 def _labelled(what: str, name: str, known: list[CatalogEntry]) -> str:

@@ -4,17 +4,21 @@
               files      ├────────┤                                      client 1 with weather,
     client 2  weather          ├────┤                                    client 2 with weather
 
+A capture over HTTP may be of many clients, and is in the recording of each: the tap noted which processes they were.
+
 The facts of a capture come from its first line and its last ones, however large it is. Only counting reads more, and is bounded.
 """
 
 import os
 import stat
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from zlib import crc32
 
 from ...errors import CaptureError
 from ...records import End, Frame, Header, Open
 from ..file.reader import CHUNK_BYTES, Reader, RecordCounts, read, sound_record
+from .clients import ClientProcess, given_name, noted_clients
 from .folder import EXTENSION, captures_folder, is_live
 
 TAIL_BYTES = (1 << 16, 1 << 24)
@@ -22,6 +26,12 @@ TAIL_BYTES = (1 << 16, 1 << 24)
 
 COUNTED_BYTES = 1 << 26
 """How much of a capture without an `end` record is read to count its messages: for about a second."""
+
+PROBE_MESSAGES = 2
+"""A capture of at most a request and its answer may be a probe, after which the client starts the server again."""
+
+PROBE_NS = 2_000_000_000
+"""How long after the end of a probe the session begins at the latest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +49,8 @@ class CatalogEntry:
     header: Header | None = None
     end: End | None = None
     error: str = ""
+    process: ClientProcess | None = None
+    """The client whose part of a capture over HTTP this is; None: all of it."""
 
     @property
     def label(self) -> str:
@@ -61,17 +73,48 @@ class CatalogEntry:
         return self.header is not None and self.header.tapped.get("leg") == "model"
 
     @property
+    def id(self) -> str:
+        """Eight hex digits that name it: each capture of a recording names that too, as captures may join before the first."""
+        capture_id = self.header.capture_id if self.header else self.path
+        return f"{crc32(f'{capture_id} {self.process.key if self.process else None}'.encode()):08x}"
+
+    @property
+    def from_ns(self) -> int:
+        """The time when it began, or when its client connected, as Unix time."""
+        return self.begin_ns + (self.process.first_ns if self.process else 0)
+
+    @property
+    def lasted_ns(self) -> int:
+        """The time for which it was recorded, or its client was connected, as far as is known."""
+        return self.process.last_ns - self.process.first_ns if self.process else self.last_ns
+
+    @property
+    def is_proxied(self) -> bool:
+        """True for what a proxy recorded: the process that started the proxy is no client."""
+        return self.header is not None and self.header.tapped.get("transport") == "http" and not self.is_replay
+
+    @property
     def client(self) -> str:
-        """The name of the process that started the tap."""
-        return str(self.header.parent.get("name", "")) if self.header else ""
+        """The name of the client's process; empty if it is not known."""
+        if self.process is not None:
+            return self.process.name
+        return str(self.header.parent.get("name", "")) if self.header and not self.is_proxied else ""
+
+    @property
+    def client_pid(self) -> int | None:
+        """The pid of the client's process, if it is known."""
+        if self.process is not None:
+            return self.process.pid
+        pid = self.header.parent.get("pid") if self.header and not self.is_proxied else None
+        return pid if isinstance(pid, int) and pid else None
 
     @property
     def parent(self) -> tuple[object, ...]:
-        """A key that captures of one client have in common; a capture with an unknown parent has its own."""
-        pid = self.header.parent.get("pid") if self.header else None
-        if self.header is None or not isinstance(pid, int) or not pid:
+        """A key that captures of one client have in common; a capture with an unknown client has its own."""
+        if self.header is None or self.client_pid is None:
             return (self.path,)
-        return (self.header.boot_id, pid, str(self.header.parent.get("start")))
+        start = self.header.parent.get("start") if self.process is None else self.process.start
+        return (self.header.boot_id, self.client_pid, str(start))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +141,33 @@ class Recording:
     @property
     def begin_ns(self) -> int:
         """The time when its first capture began, as Unix time. One of a model API may be days old: it counts if there is no other."""
-        return self.own[0].begin_ns
+        return min(capture.from_ns for capture in self.own)
 
     @property
     def client(self) -> str:
-        """The name of the process that started the taps; that of a model API's tap only if there is no other."""
+        """The name of the client's process; that of a model API's client only if there is no other."""
         return self.own[0].client
+
+    @property
+    def client_pid(self) -> int | None:
+        """The pid of the client's process, if it is known."""
+        return self.own[0].client_pid
+
+    @property
+    def given_name(self) -> str:
+        """The name and the version that the client gave to a server; empty if it is not known. Reads the beginnings of captures."""
+        named = (given_name(capture.path, capture.process.key if capture.process else None) for capture in self.own)
+        return next(filter(None, named), "")
+
+    @property
+    def id(self) -> str:
+        """Eight hex digits that name it; those of its other captures do so too."""
+        return self.own[0].id
+
+    @property
+    def is_played(self) -> bool:
+        """True if mcpspy itself was the client or the server of all of it: a mock, or a replay."""
+        return all(capture.is_replay or capture.is_mock for capture in self.own)
 
     @property
     def own(self) -> Sequence[CatalogEntry]:
@@ -151,18 +215,18 @@ def entry(path: str) -> CatalogEntry | None:
     )
 
 
-def recordings(captures: Iterable[CatalogEntry], *, shares_models: bool = True) -> list[Recording]:
+def recordings(captures: Iterable[CatalogEntry], *, each_once: bool = False) -> list[Recording]:
     """Group the captures that can be used into recordings: first the recording that has the newest capture.
 
-    A capture of a model API is in every recording of the same boot that it overlaps. If there is none, or without `shares_models`,
-    it is in a recording like any other.
+    A capture over HTTP is in the recording of each client that spoke, and a capture of a model API in every recording of the same
+    boot that it overlaps. With `each_once`, each is in a recording of its own, so that no capture is in two.
     """
     usable = [capture for capture in captures if capture.header]
-    models = [
-        capture for capture in usable if capture.is_model and shares_models and not (capture.end and not capture.end.messages)
-    ]
+    if each_once:
+        return sorted(_by_parent(usable), key=_newest, reverse=True)
+    models = [capture for capture in usable if capture.is_model and not (capture.end and not capture.end.messages)]
     shared = {capture.path for capture in models}
-    of_servers = _by_parent(capture for capture in usable if capture.path not in shared)
+    of_servers = _by_parent(_by_client([capture for capture in usable if capture.path not in shared]))
     joined = [_with_models(recording, models) for recording in of_servers]
     taken = {capture.path for recording in joined for capture in recording.entries}
     joined += _by_parent(capture for capture in models if capture.path not in taken)
@@ -226,6 +290,42 @@ def _last(fd: int, size_bytes: int) -> tuple[int, End | None]:
     return 0, None
 
 
+def _by_client(captures: list[CatalogEntry]) -> list[CatalogEntry]:
+    """Replace captures over HTTP by the parts of their clients, where those are known."""
+    local = [capture for capture in captures if not capture.is_proxied]
+    parts: list[CatalogEntry] = []
+    for capture in captures:
+        if not capture.is_proxied:
+            parts.append(capture)
+            continue
+        clients = noted_clients(capture.path, capture.size_bytes)
+        parts += [replace(capture, process=_agent(client, capture, local)) for client in clients] or [_guessed(capture, local)]
+    return parts
+
+
+def _agent(client: ClientProcess, capture: CatalogEntry, local: list[CatalogEntry]) -> ClientProcess:
+    """Return the process that is the client: the one that connected, or the one that started it and others of its servers too."""
+    part = replace(capture, process=client)
+    for pid, start in client.parents:
+        if any(_overlap(part, other) and other.parent[1:] == (pid, str(start)) for other in local):
+            header = next(other.header for other in local if other.parent[1:] == (pid, str(start)))
+            return replace(client, pid=pid, start=start, name=str(header.parent.get("name", "")) if header else "")
+    return client
+
+
+def _guessed(capture: CatalogEntry, local: list[CatalogEntry]) -> CatalogEntry:
+    """Give a capture whose clients' processes are not known to the one client of the same name and version at that time."""
+    name = given_name(capture.path) if capture.header else ""
+    same = [other for other in local if name and _overlap(capture, other) and given_name(other.path) == name]
+    if len({other.parent for other in same}) != 1 or same[0].header is None or same[0].client_pid is None:
+        return capture
+    start = same[0].header.parent.get("start")
+    process = ClientProcess(
+        pid=same[0].client_pid, start=start if isinstance(start, int) else 0, name=same[0].client, last_ns=capture.last_ns
+    )
+    return replace(capture, process=process)
+
+
 def _by_parent(captures: Iterable[CatalogEntry]) -> list[Recording]:
     groups: dict[tuple[object, ...], list[CatalogEntry]] = {}
     for capture in captures:
@@ -255,7 +355,7 @@ def _overlapping(group: list[CatalogEntry]) -> list[Recording]:
     clusters: list[list[CatalogEntry]] = []
     until = 0
     for capture in sorted(group, key=_begin):
-        if not clusters or _begin(capture) > until:
+        if not clusters or (_begin(capture) > until and not _was_probed(clusters[-1], capture)):
             clusters.append([])
             until = 0
         clusters[-1].append(capture)
@@ -263,10 +363,27 @@ def _overlapping(group: list[CatalogEntry]) -> list[Recording]:
     return [Recording(entries=tuple(cluster)) for cluster in clusters]
 
 
+def _was_probed(cluster: list[CatalogEntry], capture: CatalogEntry) -> bool:
+    """Return whether a capture follows a probe: some clients start a server twice, first only to ask for its era."""
+    return any(
+        probe.label == capture.label
+        and probe.end is not None
+        and 0 < probe.end.messages <= PROBE_MESSAGES
+        and _begin(capture) - _until(probe) < PROBE_NS
+        for probe in cluster
+    )
+
+
 def _until(capture: CatalogEntry) -> int:
-    return 1 << 100 if capture.live else _begin(capture) + capture.last_ns
+    if capture.live:
+        return 1 << 100
+    return _zero(capture) + (capture.last_ns if capture.process is None else capture.process.last_ns)
 
 
 def _begin(capture: CatalogEntry) -> int:
+    return _zero(capture) + (0 if capture.process is None else capture.process.first_ns)
+
+
+def _zero(capture: CatalogEntry) -> int:
     header = capture.header
     return header.monotonic_ns if header and header.boot_id else capture.begin_ns

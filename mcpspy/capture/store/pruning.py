@@ -70,7 +70,7 @@ def make_room(max_bytes: int, *, wall_ns: int, pause: Callable[[], None] = lambd
     remove_empty_files(wall_ns=wall_ns)
     known = [capture for path in _paths() if (capture := _entry_after_pause(path, pause)) is not None]
     excess = sum(capture.size_bytes for capture in known) - max_bytes
-    for recording in _oldest_first(recordings(known, shares_models=False)):
+    for recording in _oldest_first(recordings(known, each_once=True)):
         if excess <= 0:
             return
         pause()

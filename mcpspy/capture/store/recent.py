@@ -12,14 +12,14 @@ from functools import cache
 
 from ...records import Header
 from .address import addresses
-from .catalog import CatalogEntry, Recording, entries, has_message, recordings
+from .catalog import CatalogEntry, Recording, entries, recordings
 from .folder import boot_id
 
 
 def recordings_since(since_ns: int) -> tuple[list[tuple[str, Recording]], CatalogEntry | None]:
     """List the recordings that grew since that moment (Unix time), the newest first; and the capture with the latest record, if any.
 
-    Each recording comes with its address, which is empty if it has no message.
+    Each recording comes with its address, which is empty if `@` does not count it.
     Raises: OSError: if the store cannot be read.
     """
     known = entries()
@@ -29,9 +29,7 @@ def recordings_since(since_ns: int) -> tuple[list[tuple[str, Recording]], Catalo
     if not any(wanted):
         return [], newest
     until = len(wanted) - wanted[::-1].index(True)
-    have_messages = [any(map(has_message, recording.entries)) for recording in grouped[:until]]
-    names = addresses(have_messages) if any(have_messages) else [""] * until
-    named = zip(names, grouped, wanted, strict=False)
+    named = zip(addresses(grouped[:until]), grouped, wanted, strict=False)
     return [(name, recording) for name, recording, is_wanted in named if is_wanted], newest
 
 

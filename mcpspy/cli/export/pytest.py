@@ -29,7 +29,7 @@ from ..screen import say
 from ..share.command import report_copy
 from ..share.copy import Original, ShareResult, copier_of
 from ..share.verify import leaks_of, warn
-from ..transcripts import select_captures, transcript_of
+from ..transcripts import CaptureSelection, select_captures, transcript_of
 from .selection import ExportRequest
 
 FOLDER = "captures"
@@ -46,7 +46,7 @@ def lines_of_test(view: Callable[..., Iterable[str]], request: ExportRequest) ->
         raise AddressError(STDIN, "a test needs a file; name the capture's")
     with TemporaryDirectory() as folder:
         copies = _shared(captures.paths, folder)
-        transcript, _ = transcript_of(tuple(copy.path for copy in copies))
+        transcript, _ = transcript_of(CaptureSelection(paths=tuple(copy.path for copy in copies)))
         rows = matching_rows(condition, transcript, captures.rows_in(transcript))
         dialect = DIALECTS[request.options["sdk"] or _installed_sdk()]
         _check(transcript, captures.paths, dialect)

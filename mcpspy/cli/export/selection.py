@@ -35,7 +35,7 @@ def select_rows(request: ExportRequest, *, keeps_frames: bool = False) -> RowSel
     """Read the captures that a request names, and select its rows. Raises: AddressError, CaptureError, FilterError; OSError."""
     condition = combined_filter(request.filters)
     captures = select_captures(request.what)
-    transcript, _ = transcript_of(captures.paths, keeps_frames=keeps_frames)
+    transcript, _ = transcript_of(captures, keeps_frames=keeps_frames)
     rows = matching_rows(condition, transcript, captures.rows_in(transcript))
     return RowSelection(transcript, rows, captures.paths)
 

@@ -38,7 +38,7 @@ def _paths(what: str) -> tuple[str, ...]:
     from ...errors import AddressError
     from ..fifo import announced
 
-    address = resolve(what, skips_replays=True, skips_mocks=True)  # else a second mock would serve the capture of the first
+    address = resolve(what)
     if STDIN in address.captures:
         raise AddressError(what, "a mock reads its client from standard input; name a file")
     if address.rows is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...capture.store.address import STDIN
+from ...capture.store.catalog import entry
 from ...capture.store.folder import captures_folder
 from ...records import SERVER
 from ...replay.client.counterpart import PlayedPlan, compared_sides
@@ -347,10 +348,10 @@ def _quoted_path(path: str) -> str:
 
 
 def _replay_name(results: Sequence[PlayResult], number: int) -> str:
-    """Name the capture of a replay: `@` for the last one, if it is in the store, as it is the newest recording."""
+    """Name the capture of a replay: its id if it is in the store, which is shorter than its path."""
     path = results[number].path
-    is_newest = number == len(results) - 1 and os.path.dirname(path) == os.path.abspath(captures_folder())
-    return "@" if is_newest else quote(path)
+    stored = entry(path) if os.path.dirname(path) == os.path.abspath(captures_folder()) else None
+    return quote(path) if stored is None else f"@{stored.id}"
 
 
 def _comparison(selection: ReplaySelection, result: PlayResult, rules: tuple[str, ...]) -> Comparison:

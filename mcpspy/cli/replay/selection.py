@@ -56,11 +56,11 @@ class ReplaySelection:
 def select_requests(what: str, only: tuple[str, ...], carried: tuple[str, ...]) -> ReplaySelection:
     """Select what a WHAT and `--only` name together. Raises: AddressError, ReplayError, FilterError."""
     condition = combined_filter(only)
-    captures = select_captures((what,), skips_replays=True)
+    captures = select_captures((what,))
     if len(captures.paths) > 1:
         count, paths = len(captures.paths), ", ".join(captures.paths)
         raise AddressError(what, f"a replay plays one capture, and these are {count}: {paths}")
-    transcript, _ = transcript_of(captures.paths)
+    transcript, _ = transcript_of(captures)
     correlations = read_correlations(transcript, carried)
     all_plans = read_plans(transcript)
     plans = [plan for plan in all_plans if plan.sends]

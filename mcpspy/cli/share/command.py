@@ -149,7 +149,7 @@ def _excerpts(selection: CaptureSelection) -> list[Excerpt | None]:
         return [None] * len(selection.paths)
     if STDIN in selection.paths:
         raise ShareError("rows of standard input cannot be copied, as it can be read only once. Write it to a file first")
-    transcript, _ = transcript_of(selection.paths)
+    transcript, _ = transcript_of(selection)
     rows = selection.rows_in(transcript)
     return [Excerpt(transcript, transcript.captures[at], rows) for at in range(len(selection.paths))]
 

@@ -12,7 +12,7 @@ from ...transcript.model import Exchange, ModelCall, UnpairedMessage
 from ...views.store.leaks import CaptureLeaks, LeakLine, leaks_json, report_lines
 from ...views.text.line import plain
 from ..screen import Screen, say
-from ..transcripts import transcript_of
+from ..transcripts import transcript_of_file
 from .environment import people, suspicious_variables
 
 MOST_LISTED = 10
@@ -73,7 +73,7 @@ def leaks_of(path: str, records: Iterable[Record], keep: tuple[re.Pattern[str], 
 
 def _rows(path: str) -> dict[int, int]:
     """Map the numbers of records to their rows."""
-    transcript, _ = transcript_of((path,))
+    transcript = transcript_of_file(path)
     by_record: dict[int, int] = {}
     for row in transcript.rows:
         match row:

@@ -77,7 +77,7 @@ def command(**values: Any) -> None:
         return
     selection, shown_whats = (select_captures(what), what) if since is None else select_captures_since(what, since)
     is_whole = options.http or options.raw or selection.is_one_row
-    transcript, live = transcript_of(selection.paths, keeps_frames=is_whole)
+    transcript, live = transcript_of(selection, keeps_frames=is_whole)
     if since is not None:
         transcript = transcript_since(transcript, selection.paths, since)
     rows = [row for row in selection.rows_in(transcript) if not (options.no_stderr and isinstance(row, Log))]

@@ -19,7 +19,7 @@ from ...views.store.usage import keeping_line
 from ...views.text.escape import safe_text
 from ...views.text.line import Line
 from ...views.text.units import size, wall_time
-from ..transcripts import transcript_of
+from ..transcripts import transcript_of_file
 
 SHOWN_ERRORS = 5
 SEARCHED_CAPTURES = 10
@@ -138,7 +138,7 @@ def _errors(capture: CatalogEntry) -> list[StoredError]:
 
 
 def _error_findings(capture: CatalogEntry) -> Iterator[StoredError]:
-    for finding in transcript_of((capture.path,))[0].findings:
+    for finding in transcript_of_file(capture.path).findings:
         if finding.severity is Severity.ERROR:
             yield StoredError(
                 wall_ns=capture.begin_ns + finding.at_ns,

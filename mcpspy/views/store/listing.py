@@ -55,16 +55,23 @@ class CaptureLine:
     state: CaptureState
     is_model: bool = False
     """True for a capture of a model API, whose number of messages is not shown."""
+    is_part: bool = False
+    """True for one client's part of a capture that may have others: `messages` counts those of all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingLine:
-    """One client and its captures, the oldest first. `address` is its WHAT; empty where no message was recorded."""
+    """One client and its captures, the oldest first. `address` is its WHAT; empty where `@` does not count it, `id` names it always.
+
+    `client` is the name and version that the client gave, else that of its process, which is `client_process`.
+    """
 
     address: str
     client: str
     client_pid: int | None
     captures: tuple[CaptureLine, ...]
+    id: str = ""
+    client_process: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +161,7 @@ def _widest(texts: Iterable[str]) -> int:
 
 
 def _recording_line(recording: RecordingLine, columns: _Columns) -> Line:
-    begin = recording.captures[0].begin
+    begin = min(capture.begin for capture in recording.captures)
     client = one_line(recording.client) or "unknown client"
     pid = "" if recording.client_pid is None else f" (pid {recording.client_pid})"
     return [
@@ -162,6 +169,7 @@ def _recording_line(recording: RecordingLine, columns: _Columns) -> Line:
         (f"{begin:%Y-%m-%d %H:%M:%S}", "strong"),
         ("  " + client, "strong"),
         (pid, "dim"),
+        (f"  @{recording.id}" if recording.id else "", "dim"),
     ]
 
 
@@ -191,13 +199,17 @@ def _state(capture: CaptureLine) -> str:
 def _messages(capture: CaptureLine) -> str:
     if capture.is_model:
         return "model API"
+    if capture.is_part:
+        return f"of {counted(capture.messages, 'message')}"
     return ("" if capture.counted else "at least ") + counted(capture.messages, "message")
 
 
 def _recording_object(recording: RecordingLine) -> dict[str, Any]:
     return {
         "address": recording.address or None,
+        "id": recording.id,
         "client": recording.client,
+        "client_process": recording.client_process or None,
         "client_pid": recording.client_pid,
         "captures": [_capture_object(capture) for capture in recording.captures],
     }
@@ -217,5 +229,6 @@ def _capture_object(capture: CaptureLine) -> dict[str, Any]:
         "gaps": capture.gaps,
         "complete": capture.state is CaptureState.COMPLETE,
         "live": capture.state is CaptureState.LIVE,
+        "part": capture.is_part,
     }
     return made if capture.counted else {**made, "counted": False}

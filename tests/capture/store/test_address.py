@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mcpspy.capture.store.address import Address, resolve
+from mcpspy.capture.store.catalog import entries, recordings
 from mcpspy.errors import AddressError
 from tests.capture.making import stored
 
@@ -64,17 +65,24 @@ def played(paths: dict[str, str]) -> dict[str, str]:
     return {**paths, "mock": mock, "replay": replay}
 
 
-@pytest.mark.parametrize(("what", "captures"), [("@", ["time", "weather"]), ("@1", ["mock"]), ("@2", ["time", "weather"])])
-def test_recordings_of_mocks_and_replays_can_be_skipped_for_the_newest_and_keep_their_addresses(
-    what: str, captures: list[str], played: dict[str, str]
-) -> None:
-    assert names(resolve(what, skips_replays=True, skips_mocks=True), played) == captures
+@pytest.mark.parametrize(("what", "captures"), [("@", ["time", "weather"]), ("@1", ["old"])])
+def test_recordings_of_mocks_and_replays_are_not_counted(what: str, captures: list[str], played: dict[str, str]) -> None:
+    assert names(resolve(what), played) == captures
 
 
-def test_an_error_says_that_all_recordings_were_skipped() -> None:
+def test_an_id_names_any_recording_and_does_not_move(played: dict[str, str]) -> None:
+    by_id = {recording.id: [capture.path for capture in recording.entries] for recording in recordings(entries())}
+    assert len(by_id) == len(recordings(entries()))
+    for id, captures in by_id.items():
+        assert list(resolve(f"@{id}").captures) == captures
+    stored("seventh", begin_s=500)
+    assert all(list(resolve(f"@{id}:2").captures) == captures for id, captures in by_id.items())
+
+
+def test_an_error_says_that_there_are_only_mocks_and_replays() -> None:
     stored("second", tapped={"transport": "stdio", "mock": ["first"]})
     with pytest.raises(AddressError, match="the store has captures of mocks and replays only"):
-        resolve("@", skips_replays=True, skips_mocks=True)
+        resolve("@")
 
 
 def test_a_path_names_itself(paths: dict[str, str]) -> None:

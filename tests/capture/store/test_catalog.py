@@ -164,13 +164,13 @@ def test_a_capture_of_a_model_api_that_overlaps_no_recording_of_its_boot_is_one_
     stored("model", begin_s=10, lasted_s=9, **MODEL)
     grouped = recordings(entries())
     assert labels(grouped) == [["model"], ["b"], ["a"]]
-    assert grouped[0].client == "bash"
+    assert grouped[0].client == "", "the process that started its tap is no client"
 
 
-def test_without_shared_models_each_capture_is_in_one_recording() -> None:
+def test_each_capture_can_be_in_one_recording_only() -> None:
     stored("model", begin_s=0, lasted_s=20, **MODEL)
     stored("a", begin_s=1, lasted_s=1)
-    assert labels(recordings(entries(), shares_models=False)) == [["a"], ["model"]]
+    assert labels(recordings(entries(), each_once=True)) == [["a"], ["model"]]
 
 
 def test_captures_with_an_unknown_parent_are_alone() -> None:

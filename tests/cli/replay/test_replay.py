@@ -1,6 +1,7 @@
 """`mcpspy replay`, as a user, a build server and `git bisect` call it: on a server that changes from run to run."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -70,12 +71,14 @@ def test_a_request_that_the_server_never_sent_before_is_reported_and_refused(vis
 
 def test_a_replay_is_a_capture_of_its_own(visit: str, store: Path) -> None:
     replay(visit)
-    done = run("show", "@", "--json")
+    done = run("show", "tickets-replay", "--json")
     (header,) = json.loads(done.stdout)["captures"]
     (recorded_header,) = [record for record in read(visit) if isinstance(record, Header)]
     assert header["label"] == "tickets-replay"
     assert header["tapped"]["replay"] == [recorded_header.capture_id]
-    assert run("diff", visit, "@").stdout.startswith("✓ no difference")  # but for the tickets, which the server made up
+    assert run("diff", visit, "tickets-replay").stdout.startswith(
+        "✓ no difference"
+    )  # but for the tickets, which the server made up
     assert list((store / "captures").glob("*tickets-replay*"))
 
 
@@ -267,8 +270,8 @@ def test_on_a_terminal_the_first_difference_can_be_looked_at(visit: str) -> None
     with on_terminal("replay", f"{visit}:4", "--", *SERVER, "", "rude", columns=200) as running:
         assert running.rest() == 1
     assert f"mcpspy show {visit}:4" in running.words
-    assert "mcpspy show @:3" in running.words
-    assert '"What, Ada"' in run("show", "@:3").stdout
+    (named,) = re.findall(r"mcpspy show (@[0-9a-f]{8}:3)", running.words)
+    assert '"What, Ada"' in run("show", named).stdout
 
 
 def test_nothing_that_was_captured_reaches_the_terminal_unescaped(tmp_path: Path) -> None:

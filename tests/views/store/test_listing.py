@@ -150,6 +150,7 @@ def test_the_json_has_every_fact() -> None:
         "gaps": 0,
         "complete": False,
         "live": True,
+        "part": False,
     }
     removed = {"captures": 7, "bytes": 9, "last_wall_ns": 1}
     assert listed["kept"] == {"captures": 4, "bytes": 164_000, "max_bytes": 2_000_000, "removed": removed}

@@ -1,0 +1,87 @@
+"""The rows of one client process, of captures over HTTP that several clients share; and the findings about them.
+
+A tap notes which process has which connection, where it could find out. A connection that nobody noted belongs to the process that
+uses the same MCP session elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from .model import CaptureInfo, Numbered, Row, Transcript
+
+if TYPE_CHECKING:
+    from .findings.rule import Finding
+    from .http.transaction import Transaction
+
+ClientKey = tuple[int, int]
+"""The pid of a client's process, and its start time in the system's unit."""
+
+
+class ClientRows:
+    """The rows of `transcript` without those of other clients. `keys` has the client of each capture that is to be divided."""
+
+    __slots__ = ("_keys", "_numbers", "_sessions", "_transcript")
+
+    def __init__(self, transcript: Transcript, keys: Mapping[int, ClientKey]) -> None:
+        self._transcript = transcript
+        self._keys = keys
+        self._sessions = {
+            capture: _process_of_session(transcript.captures[capture]) for capture in keys if capture < len(transcript.captures)
+        }
+        self._numbers: set[int] | None = None
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of the transcript that are this client's, and those of captures that are not divided."""
+        return [row for row in self._transcript.rows if self.has(row)]
+
+    @property
+    def transcript(self) -> Transcript:
+        """A transcript of these rows, whose captures have the transactions of this client only. It has no findings."""
+        captures = [self._of_client(info) for info in self._transcript.captures]
+        return Transcript(captures, self.rows, [], self._transcript.hops)
+
+    def has(self, row: Row) -> bool:
+        """Return whether a row may be this client's: where nothing is known of a connection, only if no other client is known."""
+        key = self._keys.get(row.capture)
+        if key is None or not isinstance(row, Numbered):
+            return True
+        info = self._transcript.captures[row.capture]
+        return self._is_of(key, info.transactions_of(row), info)
+
+    def is_about(self, finding: Finding) -> bool:
+        """Return whether a finding is about one of the rows; or about no row, in a capture that is not divided."""
+        if finding.row is not None:
+            if self._numbers is None:
+                self._numbers = {row.row for row in self.rows if isinstance(row, Numbered)}
+            return finding.row in self._numbers
+        return finding.capture not in self._keys
+
+    def _of_client(self, info: CaptureInfo) -> CaptureInfo:
+        key = self._keys.get(info.index)
+        if key is None:
+            return info
+        numbered = info.transactions.items()
+        own = {number: transaction for number, transaction in numbered if self._is_of(key, [transaction], info)}
+        return msgspec.structs.replace(info, transactions=own)
+
+    def _is_of(self, key: ClientKey, transactions: list[Transaction], info: CaptureInfo) -> bool:
+        owners = {self._owner(transaction, info) for transaction in transactions} - {None}
+        return key in owners if owners else set(info.client_processes.values()) <= {key}
+
+    def _owner(self, transaction: Transaction, info: CaptureInfo) -> ClientKey | None:
+        owner = info.client_processes.get(transaction.connection)
+        return owner or self._sessions[info.index].get(transaction.scope.session)
+
+
+def _process_of_session(info: CaptureInfo) -> dict[str, ClientKey]:
+    """Return the process that uses each session, as far as its connections are known."""
+    return {
+        transaction.scope.session: info.client_processes[transaction.connection]
+        for transaction in info.transactions.values()
+        if transaction.scope.session and transaction.connection in info.client_processes
+    }
