@@ -31,10 +31,6 @@ def live(look: Look, query: str = "", *, width: int = 1280) -> Iterator[Looking]
         assert all(request.startswith(url) for request in looking.requests)
 
 
-def name_of(recording: Recording) -> str:
-    return recording.path.rpartition("/")[2]
-
-
 def test_rows_come_while_a_real_session_is_recorded(look: Look, mcpspy: list[str], peer: Peer) -> None:
     with live(look) as looking:
         expect(looking.page.locator("#live")).to_have_text("nothing has been recorded yet")
@@ -53,7 +49,7 @@ def test_rows_come_while_a_real_session_is_recorded(look: Look, mcpspy: list[str
 
 def test_a_page_follows_the_newest_recording_unless_one_was_chosen(look: Look) -> None:
     first = Recording(client=1).ask(1, name="first").answer(1)
-    with live(look) as following, live(look, f"?recording={name_of(first)}") as staying:
+    with live(look) as following, live(look, f"?recording={first.id}") as staying:
         for page in (following, staying):
             expect(page.page.locator(".line", has_text="first")).to_have_count(1)
         Recording("files", client=2).ask(1, name="second").answer(1)

@@ -7,6 +7,7 @@ from typing import Any
 
 from mcpspy.capture.file.format import header_line
 from mcpspy.capture.file.writer import Writer
+from mcpspy.capture.store.catalog import entry
 from mcpspy.capture.store.folder import create
 from mcpspy.records import CLIENT, SERVER, Close, Exit, Frame, Header, Open, Record, Spawn
 
@@ -41,6 +42,13 @@ class Recording:
                 Spawn(at_ns=now_ns, pid=9),
             ]
         )
+
+    @property
+    def id(self) -> str:
+        """The id of the recording that it begins."""
+        stored = entry(self.path)
+        assert stored is not None
+        return stored.id
 
     def ask(self, id: Any, method: str = "tools/call", **params: Any) -> "Recording":
         """The client asks."""

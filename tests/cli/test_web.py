@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mcpspy.capture.store.catalog import entries, recordings
 from tests.cli.recording import Recording
 from tests.cli.terminal import Running, on_pipe, run
 from tests.deadlines import DEADLINE_S, eventually
@@ -51,13 +50,9 @@ def recording() -> Recording:
     return Recording().ask(1, "initialize").answer(1).ask(2, name="search").answer(2)
 
 
-def name_of(recording: Recording) -> str:
-    return next(stored.id for stored in recordings(entries()) if stored.entries[0].path == recording.path)
-
-
 def test_the_address_that_it_prints_is_that_of_the_page(recording: Recording) -> None:
     with serving() as served, served.get("") as response:
-        assert name_of(recording) in response.read().decode()
+        assert recording.id in response.read().decode()
 
 
 def test_the_captures_of_a_recording_can_be_called_on_a_command_line(recording: Recording) -> None:
@@ -65,7 +60,7 @@ def test_the_captures_of_a_recording_can_be_called_on_a_command_line(recording: 
         with served.get("recordings") as response:
             (listed,) = json.load(response)
         assert (listed["recording"], listed["client"], listed["servers"], listed["live"]) == (
-            name_of(recording), "claude", ["weather"], True,
+            recording.id, "claude", ["weather"], True,
         )  # fmt: skip
         with served.get(f"events?recording={listed['recording']}") as stream:
             (address,) = json.loads(stream.readline().removeprefix(b"data: "))["addresses"]
@@ -75,7 +70,7 @@ def test_the_captures_of_a_recording_can_be_called_on_a_command_line(recording: 
 def test_who_leaves_is_let_go_without_a_word(recording: Recording) -> None:
     with serving() as served:
         connection = served.connection
-        connection.request("GET", f"{served.base}events?recording={name_of(recording)}")
+        connection.request("GET", f"{served.base}events?recording={recording.id}")
         link = connection.sock
         assert link.recv(16)
         link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -92,7 +87,7 @@ def test_who_leaves_is_let_go_without_a_word(recording: Recording) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_while_a_page_is_open(recording: Recording, number: signal.Signals) -> None:
-    with serving() as served, served.get(f"events?recording={name_of(recording)}") as stream:
+    with serving() as served, served.get(f"events?recording={recording.id}") as stream:
         assert stream.readline().startswith(b"data: ")
         assert served.running.end(number) == 0
         assert "Traceback" not in served.running.text

@@ -18,7 +18,6 @@ from multidict import CIMultiDictProxy
 from pytest_aiohttp.plugin import AiohttpClient
 from yarl import URL
 
-from mcpspy.capture.store.catalog import entries, recordings
 from mcpspy.cli.stored_recordings import StoredRecordings
 from mcpspy.live.web import MAX_LOOKS, SHUTDOWN_S, Web
 from tests.cli.recording import Recording
@@ -114,14 +113,10 @@ def recording() -> Recording:
     return Recording().ask(1, "initialize").answer(1).ask(2, name="search", arguments={"q": "天気 \ud800"}).answer(2)
 
 
-def name_of(recording: Recording) -> str:
-    return next(stored.id for stored in recordings(entries()) if stored.entries[0].path == recording.path)
-
-
 async def test_the_page_is_there_for_who_knows_the_secret_and_comes_from_here(page: Page, recording: Recording) -> None:
     answer = await page.ask()
     assert (answer.status, answer.content_type) == (200, "text/html")
-    assert f'"recording":"{name_of(recording)}"' in answer.body.decode()
+    assert f'"recording":"{recording.id}"' in answer.body.decode()
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["X-Frame-Options"] == "DENY"
     assert (await page.ask(Sec_Fetch_Site="same-origin", Origin=f"http://127.0.0.1:{page.port}")).status == 200
@@ -158,7 +153,7 @@ async def test_a_recording_is_no_path(page: Page, recording: Recording) -> None:
 
 
 async def test_a_recording_is_told_from_its_beginning_and_as_it_grows(page: Page, recording: Recording) -> None:
-    news = await page.news(name_of(recording))
+    news = await page.news(recording.id)
     first = await news.next()
     assert [line[8:11] for line in first["rows"] if line[1]] == [["initialize", "", "ok"], ["tools/call", "search", "ok"]]
     recording.ask(3, name="later")
@@ -170,14 +165,14 @@ async def test_a_recording_is_told_from_its_beginning_and_as_it_grows(page: Page
 
 
 async def test_what_joins_a_recording_later_is_told_too(page: Page, recording: Recording) -> None:
-    news = await page.news(name_of(recording))
+    news = await page.news(recording.id)
     await news.next()
     Recording("files").ask(1, "initialize").answer(1)
     assert {line[7] for line in (await news.next())["rows"]} == {"files"}
 
 
 async def test_what_is_damaged_is_told_and_what_follows_it_too(page: Page, recording: Recording) -> None:
-    news = await page.news(name_of(recording))
+    news = await page.news(recording.id)
     await news.next()
     with open(recording.path, "ab") as file:
         file.write(b'{"torn\n\xff\xfe\n')
@@ -193,13 +188,13 @@ async def test_what_has_no_header_is_no_recording_and_hinders_none(page: Page, r
     for number, data in enumerate((b"", b"garbage\n", b'{"mcpspy":99,"reads":99}\n', Path(recording.path).read_bytes()[:40])):
         (folder / f"broken-{number}.mcpspy").write_bytes(data)
     (folder / "folder.mcpspy").mkdir()
-    assert [row["recording"] for row in await page.json("recordings")] == [name_of(recording)]
-    news = await page.news(name_of(recording))
+    assert [row["recording"] for row in await page.json("recordings")] == [recording.id]
+    news = await page.news(recording.id)
     assert (await news.next())["rows"]
 
 
 async def test_a_capture_that_is_removed_stays_as_far_as_it_was_read(page: Page, recording: Recording) -> None:
-    name = name_of(recording)
+    name = recording.id
     news = await page.news(name)
     look = (await news.next())["look"]
     Path(recording.path).unlink()
@@ -210,7 +205,7 @@ async def test_a_capture_that_is_removed_stays_as_far_as_it_was_read(page: Page,
 
 
 async def test_rows_texts_and_all_together_are_asked_of_the_stream_s_own_reading(page: Page, recording: Recording) -> None:
-    news = await page.news(name_of(recording))
+    news = await page.news(recording.id)
     look = (await news.next())["look"]
     row = await page.json(f"row?look={look}&row=2")
     assert json.loads(row["messages"][0]["text"])["params"]["arguments"] == {"q": "天気 \ud800"}
@@ -241,7 +236,7 @@ async def test_model_calls_are_told_and_searched_in_prompts_and_answers(page: Pa
 
 
 async def test_rows_that_are_not_there_are_not_found(page: Page, recording: Recording) -> None:
-    news = await page.news(name_of(recording))
+    news = await page.news(recording.id)
     look = (await news.next())["look"]
     statuses = {"99": 404, "0": 404, "-1": 400, "x": 400, "": 400, "9" * 40: 400, "%D9%A1": 400}
     assert {row: (await page.ask(f"row?look={look}&row={row}")).status for row in statuses} == statuses
@@ -250,8 +245,8 @@ async def test_rows_that_are_not_there_are_not_found(page: Page, recording: Reco
 
 async def test_so_many_may_look_at_once_and_no_more(page: Page, recording: Recording) -> None:
     for _ in range(MAX_LOOKS):
-        await (await page.news(name_of(recording))).next()
-    assert (await page.ask(f"events?recording={name_of(recording)}")).status == 503
+        await (await page.news(recording.id)).next()
+    assert (await page.ask(f"events?recording={recording.id}")).status == 503
 
 
 async def test_an_empty_store_has_a_page(page: Page) -> None:
