@@ -14,8 +14,8 @@ Line by line, each 1 ms after the one before:
 
 A LINE is what it says, or short for JSON-RPC: `tools/call 7 {"name":"add"}`, `notifications/initialized`, `result 7 {…}`,
 `error 7 -32601 no such method`. In it `\x` and two digits are a byte, `\r` at its end is a CR, and `…` at its end says that
-there is no line feed; `⟪ab×3⟫` is `ababab`. `_EVENTS` has everything that may follow `·`. Lines with `⇒` and `⇐` are model API
-traffic, which has a capture of its own: see `model_account`.
+there is no line feed, or after an event no blank line; `⟪ab×3⟫` is `ababab`. `_EVENTS` has everything that may follow `·`. Lines
+with `⇒` and `⇐` are model API traffic, which has a capture of its own: see `model_account`.
 """
 
 from __future__ import annotations
@@ -248,8 +248,14 @@ class Account:
         self.add(Close(at_ns=self.tick(), stream=call.response, by="server", how="eof"))
 
     def _send(self, call: _Call, event: list[str]) -> None:
-        lines = [f"data: {self.spelled(line[6:], is_client=False)}" if line.startswith("data: ") else line for line in event]
-        self.add(Frame(call.response, self.tick(), self.at_ns, "".join(f"{line}\n" for line in [*lines, ""]).encode()))
+        lines = [
+            f"data: {self.spelled(line[6:].removesuffix('…'), is_client=False)}{'…' * line.endswith('…')}"
+            if line.startswith("data: ")
+            else line
+            for line in event
+        ]
+        lines = [line.removesuffix("…") for line in lines] if lines[-1].endswith("…") else [*lines, ""]
+        self.add(Frame(call.response, self.tick(), self.at_ns, "".join(f"{line}\n" for line in lines).encode()))
 
     def _open(self, call: _Call, name: str, first: str, fields: list[str], framing: str, *, injected: bool = False) -> None:
         head = "".join(f"{line}\r\n" for line in [first, *fields, ""]).encode()

@@ -10,7 +10,7 @@ from ..calls.call import Call
 from ..correlator import BY_ORDER, spellings
 from ..http.decode import SEALED
 from ..http.transaction import Transaction
-from ..mcp.methods import CANCELLED, PROGRESS
+from ..mcp.methods import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, PROGRESS
 from ..mcp.revisions import Era
 from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..offers.baseline import Baseline
@@ -47,6 +47,9 @@ SUBSCRIPTION_FILTERS: Final = {
 """By a notification of a change: the member of params.notifications by which a subscription requests it."""
 _OPT_IN: Final = SUBSCRIPTION_FILTERS.keys() | {LOG}
 """From 2026-07-28 on a server sends these only to a client that asked for them."""
+
+HANDSHAKE_METHODS: Final = {INITIALIZE, "ping", DISCOVER}
+"""Requests that may be made before the handshake is over."""
 
 ScopeKey: TypeAlias = str | int
 """The session of a message over HTTP, or the stream of HTTP+SSE; 0 on stdio, and where a transaction stands alone."""
@@ -146,6 +149,8 @@ class CaptureFacts:
     gone_ns: int | None = None
     first_hole_ns: int | None = None
     last_hole_ns: int | None = None
+    explained: set[int] | None = None
+    """Rows of requests whose silence another finding explains; None until `deliveries` needs it."""
     _misdelivered: Misdeliveries | None = None
 
     def exchange(self, row: Exchange) -> None:
@@ -290,6 +295,21 @@ class CaptureFacts:
         if self._misdelivered is None:
             self._misdelivered = misdeliveries(self.capture, self.http, self.unmatched_responses, self.repeated_answers)
         return self._misdelivered
+
+    @property
+    def uninitialized(self) -> set[ScopeKey]:
+        """The sessions of which the capture has `initialize` and its result, and no `notifications/initialized`."""
+        if self.first_hole_ns is not None:
+            return set()
+        notified = {key[3] for key in self.notifications if key[0] == INITIALIZED and key[1] == CLIENT}
+        if 0 in notified:
+            return set()
+        return {
+            scope_key(exchange.transaction)
+            for exchange in self.initializes
+            if exchange.response is not None and exchange.response.kind is Kind.RESULT
+            if exchange.transaction is None or scope_key(exchange.transaction)
+        } - notified
 
     @property
     def joined_calls(self) -> list[Call]:

@@ -47,6 +47,7 @@ from .transport import (
     bodies,
     browsers,
     bursts,
+    deliveries,
     disconnects,
     headers,
     limits,
@@ -86,7 +87,7 @@ class FindingModule(Protocol[Facts]):
 CAPTURE_FINDERS: Final[tuple[FindingModule[CaptureFacts], ...]] = (
     # transport
     lines, encoding, json_traps, stalls, server_exits, waiting, timeouts, statuses, redirects, refusals, bodies,
-    browsers, disconnects, sessions, streams, bursts, limits,
+    browsers, deliveries, disconnects, sessions, streams, bursts, limits,
     # protocol
     answers, method_support, handshake, unserved, progress, rounds, state, tasks, modern, errors, headers, responses, resumption,
     contents, forms, session_rules, texts,

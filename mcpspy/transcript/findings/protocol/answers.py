@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import SERVER
+from ...mcp.methods import PROGRESS
 from ...model import HTTP_ERRORS, Exchange, Kind, Message
 from ..facts import CaptureFacts
 from ..misdeliveries import Misdelivery
@@ -43,8 +44,11 @@ DUPLICATE_RESPONSE: Final = protocol_rule(
 ID_TYPE_MISMATCH: Final = protocol_rule(
     name="id-type-mismatch",
     title="Id repeated in another spelling",
-    what='The id of a response differs in type or spelling from that of its request: "7" for 7, 7.0 for 7.',
-    why="Ids are equal only if type and value are: some SDKs accept another spelling, other clients wait forever.",
+    what=(
+        "The id of a response, or the progress token of a notification, differs in type or spelling from that of its request: "
+        '"7" for 7, 7.0 for 7.'
+    ),
+    why="Ids are equal only if type and value are: some SDKs accept another spelling, others wait forever and show no progress.",
     blame="The answering side: an id has to come back as it was sent.",
     example='→ {"jsonrpc":"2.0","id":7,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":"7","result":{"tools":[]}}',
     clean='→ {"jsonrpc":"2.0","id":7,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":7,"result":{"tools":[]}}',
@@ -127,6 +131,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         cancelled = exchange.cancelled
         if cancelled is not None and cancelled.correlation_key not in (None, exchange.request.id):
             yield _respelled_cancellation(exchange, cancelled)
+    for exchange in facts.with_notifications:
+        yield from _respelled_token(exchange)
     misdelivered = facts.misdelivered.rows
     for misdelivery in facts.misdelivered.responses:
         yield _misdelivered(facts, misdelivery)
@@ -174,6 +180,21 @@ def _respelled_cancellation(exchange: Exchange, cancelled: Message) -> Hit:
     return hit_in(
         ID_TYPE_MISMATCH, cancelled, exchange.row, what, culprit=cancelled.sender, blame=blame, advice=advice, group="cancelled"
     )
+
+
+def _respelled_token(exchange: Exchange) -> Iterator[Hit]:
+    """Find progress under another spelling of the token that the request gave out."""
+    token = exchange.request.correlation_key
+    reports = [message for message in exchange.notifications if message.method == PROGRESS and message.correlation_key != token]
+    if not reports or token is None or exchange.sender == reports[0].sender:
+        return
+    what = f"Progress on {call_name(exchange)} names the token {reports[0].correlation_key}, and the request gave out {token}."
+    blame = f"The {reports[0].sender}: a progress token has to come back as it was sent."
+    advice = 'Send the token back unchanged, with its type: clients drop progress under "1" if they gave out 1.'
+    yield hit_in(
+        ID_TYPE_MISMATCH, reports[0], exchange.row, what, blame=blame, advice=advice, severity=Severity.WARNING,
+        count=len(reports), group="progress",
+    )  # fmt: skip
 
 
 def _misdelivered(facts: CaptureFacts, misdelivery: Misdelivery) -> Hit:

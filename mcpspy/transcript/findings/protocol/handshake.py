@@ -11,12 +11,13 @@ from typing import Any, Final, NamedTuple
 from ....records import CLIENT, SERVER, Side
 from ...http.transaction import ScopeKind
 from ...mcp.blocks import member
-from ...mcp.methods import DISCOVER, INITIALIZE, INITIALIZED, Method, method_row
+from ...mcp.methods import INITIALIZE, INITIALIZED, Method, method_row
 from ...mcp.revisions import WITH_BATCHES, Era, era, is_known, nearest
 from ...model import Exchange, Kind, UnpairedMessage
 from ...offers.definitions import LISTED_MEMBERS
-from ..facts import CaptureFacts, ScopeKey, scope_key
+from ..facts import HANDSHAKE_METHODS, CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, Severity, hit_in, protocol_rule
+from ..transport.deliveries import explained_rows
 from ..words import call_name, quoted
 
 SECOND_INITIALIZE: Final = protocol_rule(
@@ -159,8 +160,6 @@ RULES: Final = (
 _SWITCHES: Final = {"listChanged", "subscribe"}
 """Capabilities that are true or absent; all others are objects."""
 
-_ANY_TIME: Final = {INITIALIZE, "ping", DISCOVER}
-
 
 class Handshake(NamedTuple):
     """The handshake of one scope. `declared` has the capabilities of each side; None where a side sent none."""
@@ -206,7 +205,7 @@ def _without_initialize(facts: CaptureFacts) -> Iterator[Hit]:
     sent = [
         use.first
         for (method, sender, _, _), use in facts.requests.items()
-        if sender == CLIENT and method not in _ANY_TIME and isinstance(use.first, Exchange)
+        if sender == CLIENT and method not in HANDSHAKE_METHODS and isinstance(use.first, Exchange)
     ]
     sent = [exchange for exchange in sent if _has_beginning(facts, exchange)]
     refused = next((exchange for exchange in facts.errors if exchange.sender == CLIENT and _wants_initialize(exchange)), None)
@@ -267,7 +266,7 @@ def _order(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Iterator[H
     followed: dict[ScopeKey, Exchange] = {}
     for (method, sender, revision, scope), use in facts.requests.items():
         first, handshake = use.first, agreed.get(scope)
-        if handshake is None or not isinstance(first, Exchange) or method in _ANY_TIME:
+        if handshake is None or not isinstance(first, Exchange) or method in HANDSHAKE_METHODS:
             continue
         if sender == CLIENT and (revision is None or era(revision) is Era.LEGACY):
             if first.at_ns < handshake.answered_ns and first.transaction is None:
@@ -284,6 +283,8 @@ def _order(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Iterator[H
         )  # sent to an endpoint that no stream announced: of an unknown client
         if scope not in initialized and not unplaced and not facts.is_unseen(first.at_ns):
             what = f"{call_name(first)} followed initialize, but notifications/initialized was never sent."
+            if first.row in explained_rows(facts):
+                what += " The server did not answer it, as servers may that wait for this notification."
             yield hit_in(MISSING_INITIALIZED, first.request, first.row, what, group=str(scope))
 
 

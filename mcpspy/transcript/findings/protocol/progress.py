@@ -16,9 +16,9 @@ from ...mcp.revisions import Era
 from ...model import Exchange, Log, Message, UnpairedMessage
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, hit_in, protocol_rule
+from ..timeout_signs import is_timeout
 from ..transport.server_exits import PATIENCE_NS
 from ..words import call_name, quoted, seconds
-from .timeouts import is_timeout
 
 _CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count","_meta":{"progressToken":"t"}}\n'
 _CLEAN: Final = (

@@ -1,16 +1,16 @@
 """Findings about requests that were given up: by a timeout, or for a reason that nobody states."""
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
-from ....records import OTHER_SIDE
-from ....wire.json_spans import members
+from ....records import CLIENT, OTHER_SIDE, SERVER
 from ...mcp.methods import INITIALIZE
-from ...model import Exchange, Message
+from ...model import Exchange
 from ..facts import CaptureFacts
 from ..meanwhile import FOR_PEOPLE, awaited, meanwhile_words
 from ..rule import Hit, Severity, hit_in, transport_rule
+from ..timeout_signs import is_timeout
+from ..transport.deliveries import explained_rows
 from ..transport.stalls import unread_ns
 from ..words import call_name, seconds
 
@@ -24,7 +24,7 @@ TIMED_OUT: Final = transport_rule(
         "or after the time of a common one (5, 10, 30, 60, 120, 300 s, …)."
     ),
     why="The call fails with “Request timed out” (-32001 in the TypeScript SDK), which does not say which side was slow.",
-    blame="The answering side: it took longer than the other side waits.",
+    blame="The answering side: it did not answer in time, unless it waited for the other side itself.",
     example=(
         f"{_CALL}· 60.0 s later\n"
         '→ notifications/cancelled {"requestId":1,"reason":"Request timed out"}\n· 48.0 s later\n← result 1 {"content":[]}'
@@ -47,46 +47,30 @@ GIVEN_UP: Final = transport_rule(
 
 RULES: Final = (TIMED_OUT, GIVEN_UP)
 
-ROUND_S: Final = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 300, 600)
-"""Common timeouts: 60 s in the TypeScript SDK, 300 s in Python's HTTP client, and round numbers that people set."""
-
-_EARLY_NS: Final = 20_000_000
-_LATE_NS: Final = 250_000_000
-"""Delay with which a busy client may act on its timeout. It may also seem early, since its clock starts at another instant."""
-
 _LONG_UNREAD_NS: Final = 1_000_000_000
+
+_SILENT_ADVICE: Final = (
+    "Look in the log of the side that was asked for this call: it may have failed without an answer. "
+    "If it works that long, let it report progress, or raise the timeout."
+)
+_ENDED_ADVICE: Final = "Send the answer before the stream ends, or on the stream with which the client resumes it."
 
 _SHORT_NS: Final = 1_000_000_000
 """A timeout below this is too short for a call that does some work: the side that set it is to blame."""
 
-_MAX_REASON_BYTES: Final = 1_000
-_names_timeout = re.compile(rb"time[sd]?[ _-]?out|-32001|deadline[ _-]?exceeded", re.IGNORECASE).search
-
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find requests that were given up."""
-    misdelivered = facts.misdelivered.rows
+    misdelivered, explained = facts.misdelivered.rows, explained_rows(facts)
     for exchange in facts.cancelled:
         until_ns = exchange.given_up_ns
         if until_ns is None or exchange.is_probe or (exchange.method == INITIALIZE and exchange.cancelled is not None):
             continue  # `progress` has the rule about a cancelled initialize
         if facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns:
             continue  # the answer may be missing
-        if exchange.row in misdelivered:
-            continue  # it was answered, to somebody else
+        if exchange.row in misdelivered or exchange.row in explained:
+            continue  # it was answered, to somebody else, or another finding says why not
         yield _given_up(facts, exchange, until_ns)
-
-
-def is_timeout(exchange: Exchange, until_ns: int) -> bool:
-    """Return whether a request that was given up timed out: its cancellation says so, or it waited as long as a common timeout."""
-    if exchange.cancelled is not None and _names_timeout(_reason(exchange.cancelled)):
-        return True
-    waited_ns = until_ns - exchange.at_ns
-    return any(-_EARLY_NS <= waited_ns - limit_s * 1_000_000_000 <= _LATE_NS for limit_s in ROUND_S)
-
-
-def _reason(cancellation: Message) -> bytes:
-    return bytes(members(members(cancellation.raw).get("params", b"")).get("reason", b""))[:_MAX_REASON_BYTES]
 
 
 def _given_up(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Hit:
@@ -99,22 +83,44 @@ def _given_up(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Hit:
     else:
         rest = f" Meanwhile the {responder} waited for the {requester} to answer {call_name(question)} (row {question.row})."
     what = f"The {requester} gave up on {call_name(exchange)} after {waited}; the {responder} {reply}.{rest}"
-    rule, culprit, severity, blame = GIVEN_UP, "unclear", None, ""
-    if is_timeout(exchange, until_ns):
-        rule, culprit = TIMED_OUT, responder
-        blame = f"The {responder}: it was slower than the {waited} that the {requester} waits."
-        if question is not None:
-            culprit, severity = requester, Severity.NOTE
-            blame = f"The {requester}: it did not answer what the {responder} asked it meanwhile."
-        elif (unread := unread_ns(facts, exchange, until_ns)) > _LONG_UNREAD_NS:
-            culprit, severity = requester, Severity.NOTE
-            blame = f"The {requester}: it did not read for {seconds(unread)} meanwhile, so that no answer could reach it."
-        elif until_ns - exchange.at_ns < _SHORT_NS:
-            culprit, severity = requester, Severity.NOTE
-            blame = f"The {requester}: it waits for {waited} only, which many a call takes."
-        elif exchange.method in FOR_PEOPLE:
-            culprit, severity = "unclear", Severity.NOTE
-            blame = f"Unclear: the {responder} asked a person, who may take their time."
-    message = exchange.cancelled or exchange.request
-    group = call_name(exchange)
-    return hit_in(rule, message, exchange.row, what, culprit=culprit, severity=severity, blame=blame, group=group)
+    message, group = exchange.cancelled or exchange.request, call_name(exchange)
+    if not is_timeout(exchange, until_ns):
+        return hit_in(GIVEN_UP, message, exchange.row, what, culprit="unclear", group=group)
+    culprit, blame, advice = _reason(facts, exchange, question, until_ns)
+    severity = None if culprit == responder else Severity.NOTE
+    return hit_in(
+        TIMED_OUT, message, exchange.row, what, culprit=culprit, severity=severity, blame=blame, advice=advice, group=group
+    )
+
+
+def _reason(facts: CaptureFacts, exchange: Exchange, question: Exchange | None, until_ns: int) -> tuple[str, str, str]:
+    """Say whose fault a timeout is, why, and what to do; an empty advice is the rule's."""
+    requester, responder = exchange.sender, OTHER_SIDE[exchange.sender]
+    waited = seconds(until_ns - exchange.at_ns)
+    if question is not None:
+        advice = f"Let the {requester} answer {question.method}, with an error if it cannot serve it."
+        return requester, f"The {requester}: it did not answer what the {responder} asked it meanwhile.", advice
+    if (unread := unread_ns(facts, exchange, until_ns)) > _LONG_UNREAD_NS:
+        return (
+            requester,
+            f"The {requester}: it did not read for {seconds(unread)} meanwhile, so that no answer could reach it.",
+            "",
+        )
+    if until_ns - exchange.at_ns < _SHORT_NS:
+        return requester, f"The {requester}: it waits for {waited} only, which many a call takes.", ""
+    if exchange.method in FOR_PEOPLE:
+        return "unclear", f"Unclear: the {responder} asked a person, who may take their time.", ""
+    if exchange.response is not None:
+        return responder, f"The {responder}: it was slower than the {waited} that the {requester} waits.", ""
+    if (ended := _ended(exchange, until_ns)) is not None:
+        return responder, f"The {responder}: it ended the stream {ended} after the request, without the answer.", _ENDED_ADVICE
+    return responder, f"The {responder}: it received the request and never answered it, within {waited}.", _SILENT_ADVICE
+
+
+def _ended(exchange: Exchange, until_ns: int) -> str | None:
+    """Say after what time the server ended the stream that the answer was due on; None if it had not by then."""
+    transaction = exchange.transaction
+    if transaction is None or exchange.sender != CLIENT or transaction.ended_by != SERVER or not transaction.is_stream:
+        return None
+    ended_ns = transaction.ended_ns
+    return seconds(ended_ns - exchange.at_ns) if ended_ns is not None and ended_ns < until_ns else None

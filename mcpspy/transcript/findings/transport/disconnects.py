@@ -10,6 +10,7 @@ from ..facts import CaptureFacts
 from ..rule import Hit, Severity, hit_in, transport_rule
 from ..words import call_name, seconds
 from .bodies import OTHER_EVENT
+from .deliveries import explained_rows
 from .server_exits import PATIENCE_NS, left_early, needs_answer, never_answered
 
 ACCEPTED_REQUEST: Final = transport_rule(
@@ -36,12 +37,12 @@ _CUT_ADVICE: Final = (
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find unanswered requests, and say who ended the response. A stream that is still open when the recording ends is no fault."""
-    misdelivered = facts.misdelivered.rows
+    misdelivered, explained = facts.misdelivered.rows, explained_rows(facts)
     for exchange in facts.unanswered:
         may_be_lost = facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns
         if exchange.transaction is None or may_be_lost or exchange.is_probe or not needs_answer(exchange):
             continue
-        if exchange.row in misdelivered:
+        if exchange.row in misdelivered or exchange.row in explained:
             continue
         if exchange.sender == CLIENT:
             yield from _unanswered_by_server(facts, exchange, exchange.transaction)

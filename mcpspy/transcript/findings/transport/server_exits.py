@@ -12,6 +12,7 @@ from ..hits import hit_on_record
 from ..meanwhile import FOR_PEOPLE, meanwhile_words
 from ..rule import Hit, HitDetails, Severity, hit_in, transport_rule
 from ..words import QUOTED_LETTERS, call_name, listed, quoted, seconds
+from .deliveries import explained_rows
 
 UNANSWERED_REQUEST: Final = transport_rule(
     name="unanswered-request",
@@ -154,8 +155,9 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
                 pending = [exchange for exchange in pending if exchange.sender != CLIENT]  # also those sent to nobody any more
     of_server = [exchange for exchange in pending if exchange.sender == SERVER]
     last = max(of_server, key=lambda exchange: exchange.at_ns, default=None)
+    explained = explained_rows(facts)
     for exchange in pending:
-        if exchange.is_probe:
+        if exchange.is_probe or exchange.row in explained:
             continue
         if last is not None and exchange.sender == CLIENT and last.at_ns > exchange.at_ns:
             question = f"{call_name(last)} (row {last.row})"

@@ -1,0 +1,29 @@
+"""Signs that a request was given up by a timeout: the reason of its cancellation, and the time that it had waited."""
+
+import re
+from typing import Final
+
+from ...wire.json_spans import members
+from ..model import Exchange, Message
+
+ROUND_S: Final = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 300, 600)
+"""Common timeouts: 60 s in the TypeScript SDK, 300 s in Python's HTTP client, and round numbers that people set."""
+
+_EARLY_NS: Final = 20_000_000
+_LATE_NS: Final = 250_000_000
+"""Delay with which a busy client may act on its timeout. It may also seem early, since its clock starts at another instant."""
+
+_MAX_REASON_BYTES: Final = 1_000
+_names_timeout = re.compile(rb"time[sd]?[ _-]?out|-32001|deadline[ _-]?exceeded", re.IGNORECASE).search
+
+
+def is_timeout(exchange: Exchange, until_ns: int) -> bool:
+    """Return whether a request that was given up timed out: its cancellation says so, or it waited as long as a common timeout."""
+    if exchange.cancelled is not None and _names_timeout(_reason(exchange.cancelled)):
+        return True
+    waited_ns = until_ns - exchange.at_ns
+    return any(-_EARLY_NS <= waited_ns - limit_s * 1_000_000_000 <= _LATE_NS for limit_s in ROUND_S)
+
+
+def _reason(cancellation: Message) -> bytes:
+    return bytes(members(members(cancellation.raw).get("params", b"")).get("reason", b""))[:_MAX_REASON_BYTES]

@@ -1,0 +1,107 @@
+"""Requests without an answer: the one finding that says why, by what the capture shows, and near misses of it."""
+
+import pytest
+
+from mcpspy.transcript.findings.rule import Finding
+from mcpspy.transcript.transcribe import transcribe
+from tests.findings.account import records
+from tests.findings.test_near_misses import GET, HANDSHAKE, HELLO, INITIALIZE, SESSION, SSE
+
+CALL = '→ POST /mcp\n  tools/call 1 {"name":"report"}\n'
+TIMED_OUT = '  notifications/cancelled {"requestId":1,"reason":"Request timed out"}\n← 202 Accepted\n'
+GIVE_UP = f"→ POST /mcp\n{TIMED_OUT}"
+CLOSED = "· the server closes the stream\n"
+ANSWER = '← data: result 1 {"content":[]}'
+BEGUN = f"{SESSION}{CALL}{SSE}← id: 1\n  retry: 500\n  data:\n{CLOSED}· 0.5 s later\n"
+RESUME = GET.replace("event-stream\n", "event-stream\n  Last-Event-ID: 1\n")
+UNREADY = f"{INITIALIZE}{HELLO}"
+LIST = "→ tools/list 1\n"
+CANCEL = '→ notifications/cancelled {"requestId":1,"reason":"Request timed out"}\n'
+
+REASONS = {
+    "an answer whose event is not finished, and a client that gives up": (
+        f"{SESSION}{CALL}{SSE}{ANSWER}…\n{CLOSED}· 3.0 s later\n{GIVE_UP}",
+        [("unfinished-event", "server")],
+    ),
+    "an answer whose event is not finished, on the stream of HTTP+SSE": (
+        (
+            "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /m?s=1\n→ POST /m?s=1\n  tools/list 1\n← 202 Accepted\n"
+            '← #1 data: result 1 {"tools":[]}…\n· the server closes the stream of #1\n'
+        ),
+        [("unfinished-event", "server")],
+    ),
+    "an answer whose event is cut by a broken connection": (
+        f"{SESSION}{CALL}{SSE}{ANSWER}…\n· the server breaks off the stream, broken\n",
+        [("unanswered-request", "server")],
+    ),
+    "progress whose event is not finished": (
+        f'{SESSION}{CALL}{SSE}← data: notifications/message {{"level":"info","data":1}}…\n{CLOSED}· 3.0 s later\n{GIVE_UP}',
+        [("timed-out", "server")],
+    ),
+    "a stream that was resumed in vain": (
+        f"{BEGUN}{RESUME}{SSE}· 3.0 s later\n← : ping\n· 1.0 s later\n{GIVE_UP}",
+        [("not-redelivered", "server")],
+    ),
+    "a stream that was resumed in vain, and that the server closed again": (
+        f"{BEGUN}{RESUME}{SSE}· 3.0 s later\n← : ping\n{CLOSED}",
+        [("not-redelivered", "server")],
+    ),
+    "a stream that was resumed, on which the answer came": (f"{BEGUN}{RESUME}{SSE}← id: 2\n  data: result 1\n{CLOSED}", []),
+    "a stream that was resumed, on which the answer came late": (
+        f"{BEGUN}{RESUME}{SSE}· 6.0 s later\n← id: 2\n  data: result 1\n{CLOSED}",
+        [],
+    ),
+    "a stream that a user gave up soon after it was resumed": (
+        f"{BEGUN}{RESUME}{SSE}· 0.5 s later\n← : ping\n{GIVE_UP.replace('Request timed out', 'no need')}",
+        [("given-up", "unclear")],
+    ),
+    "a server that waits for notifications/initialized": (
+        f"{UNREADY}{LIST}· 6.0 s later\n{CANCEL}",
+        [("missing-initialized", "client")],
+    ),
+    "a server that waits for notifications/initialized until its client leaves": (
+        f"{UNREADY}{LIST}· 6.0 s later\n· the client closes stdin",
+        [("missing-initialized", "client")],
+    ),
+    "a server that is slow, and does not wait for notifications/initialized": (
+        f"{UNREADY}→ tools/list 2\n← result 2\n{LIST}· 6.0 s later\n{CANCEL}",
+        [("missing-initialized", "client"), ("timed-out", "server")],
+    ),
+    "a server that is slow, after notifications/initialized": (
+        f"{HANDSHAKE}{LIST}· 6.0 s later\n{CANCEL}",
+        [("timed-out", "server")],
+    ),
+}
+
+
+def findings_of(account: str) -> list[Finding]:
+    return transcribe(records(account)).findings
+
+
+@pytest.mark.parametrize(("account", "expected"), REASONS.values(), ids=list(REASONS))
+def test_a_request_without_an_answer_has_one_reason(account: str, expected: list[tuple[str, str]]) -> None:
+    assert [(finding.rule, finding.culprit) for finding in findings_of(account)] == expected
+
+
+def test_a_timeout_says_slow_only_of_a_side_that_answered_later() -> None:
+    late = f"{HANDSHAKE}{LIST}· 6.0 s later\n{CANCEL}· 1.0 s later\n← result 1"
+    silent = f"{HANDSHAKE}{LIST}· 6.0 s later\n{CANCEL}"
+    ended = f"{SESSION}{CALL}{SSE}· 1.0 s later\n← : ping\n{CLOSED}· 5.0 s later\n{GIVE_UP}"
+    assert [findings_of(account)[0].blame for account in (late, silent, ended)] == [
+        "The server: it was slower than the 6.0 s that the client waits.",
+        "The server: it received the request and never answered it, within 6.0 s.",
+        "The server: it ended the stream 1.0 s after the request, without the answer.",
+    ]
+    assert not findings_of(silent)[0].advice.startswith("Raise")
+
+
+def test_progress_under_another_spelling_of_its_token_is_found() -> None:
+    account = f'{HANDSHAKE}→ tools/call 1 {{"name":"a","_meta":{{"progressToken":%s}}}}\n'
+    report = '← notifications/progress {"progressToken":%s,"progress":1}\n← result 1'
+    found = [findings_of((account + report) % tokens) for tokens in (("3", '"3"'), ('"3"', "3"), ("3", "3"), ('"3"', '"3"'))]
+    assert [[(finding.rule, finding.culprit) for finding in of_account] for of_account in found] == [
+        [("id-type-mismatch", "server")],
+        [("id-type-mismatch", "server")],
+        [],
+        [],
+    ]
