@@ -1,4 +1,7 @@
-"""`mcpspy proxy --all`: taps at all reserved ports, also at those that are reserved meanwhile, until a signal comes."""
+"""`mcpspy proxy --all`: taps at all reserved ports, also at those that are reserved meanwhile, until a signal comes.
+
+The service that `mcpspy wrap` sets up runs it with sockets that listen already; it serves those, and opens the others itself.
+"""
 
 import os
 import signal
@@ -14,6 +17,7 @@ from ...errors import SetupError
 from ...live.watch import Watch
 from ...setup.ports import read_reserved_ports
 from ..new_capture import report
+from .activation import inherited_listeners
 from .listening import allow_many_connections
 from .taps import Taps, TapSettings
 
@@ -30,7 +34,7 @@ def serve_all(settings: TapSettings, *, quiet: bool) -> int:
     if not reserved.by_port:
         raise click.UsageError("No HTTP server is wrapped. mcpspy wrap wraps them; mcpspy wrap --status lists the servers.")
     allow_many_connections()
-    taps = Taps(settings)
+    taps = Taps(settings, inherited_listeners(os.environ))
     stop = StopSignal()
     watch = Watch(input_fd=stop.fd)
     watch.add(str(folder))

@@ -149,7 +149,7 @@ def command(
     variables that point programs to it. API keys are not recorded.
 
     With --all, record every HTTP server that `mcpspy wrap` has wrapped, each at its reserved port and in its own capture, with a
-    line on stdout for each. Servers that are wrapped later are added.
+    line on stdout for each. Servers that are wrapped later are added. The service that `mcpspy wrap` sets up runs it by itself.
 
     \b
     Examples:

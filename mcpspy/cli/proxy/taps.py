@@ -5,10 +5,11 @@ The processes are forks of this one: they start at once and share its modules. W
 
 import os
 import signal
+import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from select import EPOLLIN
 from typing import NoReturn
@@ -42,11 +43,15 @@ class TapSettings:
 
 
 class Taps:
-    """The taps that run, and those that wait for a port that is taken; both by port."""
+    """The taps that run, and those that wait for a port that is taken; both by port.
 
-    __slots__ = ("_alive", "_failed", "_settings", "_pids", "_reported", "running", "waiting")
+    `listeners` are sockets that listen already. They stay open here, because somebody else goes on listening at them.
+    """
 
-    def __init__(self, settings: TapSettings) -> None:
+    __slots__ = ("_alive", "_failed", "_listeners", "_pids", "_reported", "_settings", "running", "waiting")
+
+    def __init__(self, settings: TapSettings, listeners: Mapping[int, socket.socket]) -> None:
+        self._listeners = listeners
         self.running: dict[int, ReservedPort] = {}
         self.waiting: dict[int, ReservedPort] = {}
         self._pids: dict[int, int] = {}
@@ -72,15 +77,21 @@ class Taps:
             self._start(reserved)
 
     def reap(self) -> None:
-        """Report the taps that have ended. They are not started again: the cause would end the next one too."""
+        """Report the taps that have ended. They are not started again: the cause would end the next one too.
+
+        But one at a socket that systemd keeps open is: its clients would wait for an answer instead of being refused.
+        """
         for port, reserved in list(self.running.items()):
             pid, status = os.waitpid(self._pids[port], os.WNOHANG)
             if pid:
                 del self.running[port]
-                self._failed.add(reserved)
-                exit_status = os.waitstatus_to_exitcode(status)
-                advice = "the others go on. Restart mcpspy proxy --all to serve it again"
-                _report(reserved, f"its tap ended with status {exit_status}; {advice}")
+                if port in self._listeners:
+                    self.waiting[port] = reserved
+                    advice = "it is started again"
+                else:
+                    self._failed.add(reserved)
+                    advice = "the others go on. Restart mcpspy proxy --all to serve it again"
+                _report(reserved, f"its tap ended with status {os.waitstatus_to_exitcode(status)}; {advice}")
 
     def end(self) -> None:
         """End all taps, within a time limit."""
@@ -103,7 +114,7 @@ class Taps:
         if not pid:
             os.close(reading)
             os.close(self._alive[1])
-            _run_tap(reserved, self._settings, self._alive[0], writing)
+            _run_tap(reserved, self._settings, self._listeners.get(reserved.port), self._alive[0], writing)
         os.close(writing)
         with open(reading, encoding="utf-8") as pipe:
             message = pipe.read()
@@ -119,7 +130,7 @@ class Taps:
     def _not_started(self, reserved: ReservedPort, message: str) -> None:
         if message.startswith(BUSY):
             self.waiting[reserved.port] = reserved
-            message = f"{message.removeprefix(BUSY)}; is there another mcpspy proxy?"
+            message = f"{message.removeprefix(BUSY)}; is there another mcpspy proxy? mcpspy wrap --status shows the service"
         else:
             self._failed.add(reserved)
         if (reserved.port, message) not in self._reported:
@@ -131,20 +142,22 @@ READY = "ready"
 BUSY = "busy "
 
 
-def _run_tap(reserved: ReservedPort, settings: TapSettings, alive: int, started: int) -> NoReturn:
+def _run_tap(
+    reserved: ReservedPort, settings: TapSettings, listener: socket.socket | None, alive: int, started: int
+) -> NoReturn:
     """Serve one port until `alive`, a pipe, is closed. Write to the pipe `started` whether that is possible."""
     status = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        status = _serve(reserved, settings, alive, started)
+        status = _serve(reserved, settings, listener, alive, started)
     except Exception as error:  # noqa: BLE001 - its text may contain a secret, so only its type is reported
         report(f"mcpspy: {safe_text(reserved.label)}: {type(error).__name__}")
     finally:
         os._exit(status)
 
 
-def _serve(reserved: ReservedPort, settings: TapSettings, alive: int, started: int) -> int:
+def _serve(reserved: ReservedPort, settings: TapSettings, inherited: socket.socket | None, alive: int, started: int) -> int:
     upstream = origin(reserved.url)
     if upstream is None:
         _tell(started, "mcpspy cannot forward to its URL")
@@ -152,7 +165,7 @@ def _serve(reserved: ReservedPort, settings: TapSettings, alive: int, started: i
     wall_ns, begin_ns = time.time_ns(), time.monotonic_ns()
     tap = HttpTap(upstream, begin_ns, tls=settings.tls() if upstream.scheme == "https" else None)
     try:
-        listener = tap.listen(HOST, reserved.port)
+        listener = tap.listen(HOST, reserved.port, inherited)
     except TapError as error:
         reason = str(error.__cause__.strerror) if isinstance(error.__cause__, OSError) else ""
         _tell(started, f"{BUSY}{HOST}:{reserved.port}: {reason}" if reason else str(error))

@@ -104,9 +104,12 @@ class HttpTap:
         """Return the nanoseconds since the tap's clock began."""
         return monotonic_ns() - self.begin_ns
 
-    def listen(self, host: str, port: int) -> socket.socket:
-        """Take the address; port 0 picks one. Raises: TapError: if it is taken, or not ours."""
-        listener = bound_socket(host, port)
+    def listen(self, host: str, port: int, inherited: socket.socket | None = None) -> socket.socket:
+        """Take the address, or the `inherited` socket that has it; port 0 picks one.
+
+        Raises: TapError: if it is taken, or not ours.
+        """
+        listener = inherited or bound_socket(host, port)
         self.own = Authority(host, listener.getsockname()[1])
         self.host_check = HostCheck(port=self.own.port, allowed_hosts=self._allowed_hosts)
         to = self.upstream.authority
