@@ -4,7 +4,8 @@
 
 It stands in for a bare container, without one: a home folder of its own, an empty environment but for pip's, a virtual environment
 made anew, and mcpspy installed from this folder. Four of the servers are programs, the fifth is behind a URL; the client is on the
-official SDK and reads the file of Cursor. What is typed is typed at a terminal.
+official SDK and reads the file of Cursor. What is typed is typed at a terminal. A stand-in for systemctl listens as systemd would and
+starts the service on the first connection: no command keeps a process alive.
 """
 
 import argparse
@@ -22,6 +23,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.cli.systemctl import put_systemctl
 
 ROOT = Path(__file__).parents[1]
 PEERS = ROOT / "tests" / "peers"
@@ -98,7 +101,8 @@ def environment(home: Path) -> dict[str, str]:
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     config = Path.home() / ".config" / "pip" / "pip.conf"
     settings = {"PIP_CONFIG_FILE": str(config)} if config.exists() else {}
-    return {**settings, **pip, "HOME": str(home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "xterm", "PS1": PROMPT}
+    path = f"{home.parent / 'systemctl' / 'bin'}:/usr/bin:/bin"
+    return {**settings, **pip, "HOME": str(home), "PATH": path, "LANG": "C.UTF-8", "TERM": "xterm", "PS1": PROMPT}
 
 
 def mcpspy(home: Path, *words: str) -> bytes:
@@ -113,6 +117,8 @@ def first_minute(folder: Path) -> dict[str, object]:
     """What it took: lines typed to install and to get in, choices, and seconds. Raises: RuntimeError: what did not come."""
     home = folder / "home"
     (home / ".cursor").mkdir(parents=True)
+    put_systemctl(folder / "systemctl")
+    (folder / "systemctl" / "listen").touch()
     copy = shutil.copytree(ROOT, folder / "mcpspy", ignore=shutil.ignore_patterns(".*", "build", "tests", "captures"))
     with http_server(folder) as url:
         file = home / ".cursor" / "mcp.json"
@@ -127,14 +133,13 @@ def first_minute(folder: Path) -> dict[str, object]:
                 desk.type(line)
                 desk.wait_for(PROMPT)
             installed = time.monotonic()
-            entered, choices = ["~/mcpspy/bin/mcpspy wrap", "~/mcpspy/bin/mcpspy proxy --all"], 0
+            entered, choices = ["~/mcpspy/bin/mcpspy wrap", "~/mcpspy/bin/mcpspy show -f"], 0
             desk.type(entered[0])
             desk.wait_for(r"\[all, some, none\]")
             choices += 1
             desk.type("")
             desk.wait_for(PROMPT)
             desk.type(entered[1])
-            desk.wait_for("http://127.0.0.1:")
             calls = json.dumps({"time": ["get_current_time", {"timezone": "UTC"}]})
             client = [sys.executable, str(PEERS / "configclient.py"), str(file), calls]
             work = subprocess.Popen(client, stdout=subprocess.PIPE, env=environment(home), cwd=home)

@@ -41,8 +41,13 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
 
 @pytest.fixture(autouse=True)
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that `MCPSPY_HOME` names for this test: its own, not yet made. No test ever sees the user's store."""
+    """The folder that `MCPSPY_HOME` names for this test: its own, not yet made.
+
+    No test ever sees the user's store, nor their systemd.
+    """
     folder = tmp_path / "store"
+    for name in ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MCPSPY_HOME", str(folder))
     return folder
 

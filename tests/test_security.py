@@ -168,7 +168,7 @@ def test_what_a_project_writes_into_its_file_later_moves_no_tap(project: Path, h
     file.write_text(
         json.dumps({"mcpServers": {"docs": {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer x"}}}})
     )
-    assert run("wrap", "--yes", "--server", "docs").returncode == 0
+    assert run("wrap", "--yes", "--server", "docs", "--without-service").returncode == 0
     reserved = (home / ".mcpspy" / "reserved_ports.json").read_text()
     assert "https://mcp.example.com" in reserved
     file.write_text(file.read_text().replace("mcp.example.com", "evil.example"))
@@ -182,7 +182,7 @@ def test_all_that_mcpspy_keeps_is_its_users_alone(project: Path, home: Path, mon
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": ENTRIES | {"remote": remote}}))
     before = os.umask(0)
     try:
-        assert run("wrap", "--yes", "--quota", "2gb").returncode == 0
+        assert run("wrap", "--yes", "--quota", "2gb", "--without-service").returncode == 0
         assert run("replay", str(ROOT / "captures" / "logs.mcpspy"), "--only", "tool:weather", "--", *SERVER).returncode in (
             0,
             1,

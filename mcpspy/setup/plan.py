@@ -25,12 +25,17 @@ class Aim(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrapSettings:
-    """The settings of a change: the command of mcpspy, whether to wrap servers with a login too, which ports are free."""
+    """The settings of a change: the command of mcpspy, whether to wrap servers with a login too, which ports are free.
+
+    HTTP servers are served by the service of the user if `by_service`. With an `http_obstacle`, they are not wrapped at all.
+    """
 
     aim: Aim
     program: Sequence[str]
     oauth: bool
     is_free: Callable[[int], bool]
+    by_service: bool = False
+    http_obstacle: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +150,8 @@ def needs_change(server: ConfiguredServer, settings: WrapSettings) -> bool:
     """Return whether a server is to be changed. A wrapped one whose mcpspy or reserved port is missing is wrapped again."""
     if settings.aim is Aim.UNWRAP:
         return server.entry.state is EntryState.WRAPPED
+    if server.entry.is_http and server.entry.state is not EntryState.WRAPPED and settings.http_obstacle:
+        return False
     plain = (EntryState.PLAIN, EntryState.LOGIN) if settings.oauth else (EntryState.PLAIN,)
     return server.entry.state in plain or server.missing
 

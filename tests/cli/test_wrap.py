@@ -12,6 +12,7 @@ from threading import Thread
 
 import pytest
 
+from tests.cli.systemctl import Systemctl
 from tests.cli.terminal import on_terminal, run
 from tests.deadlines import DEADLINE_S, SCENE_S
 
@@ -25,6 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder / "project")
     for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"):
         monkeypatch.delenv(name, raising=False)
+    Systemctl(tmp_path / "systemctl", monkeypatch)
     return folder
 
 
@@ -158,13 +160,6 @@ def test_a_copy_is_kept_and_the_client_to_restart_is_named(home: Path, store: Pa
     assert [file.read_text() for file in (store / "backups").iterdir()] == [CODEX]
     assert "Codex: begin a new session." in done.stderr
     assert "MCPSPY_HOME is set in this shell, but a client passes it on only if" in done.stderr
-
-
-def test_wrapped_http_servers_are_named_with_the_command_that_serves_them(home: Path) -> None:
-    write(home, ".cursor/mcp.json", CURSOR)
-    assert "`docs` works only while `mcpspy proxy --all` is running." in run("wrap", "--yes").stderr
-    assert "docs  wrapped, at port 28" in run("wrap", "--status").stdout
-    assert "where nothing listens: start mcpspy proxy --all" in run("wrap", "--status").stdout
 
 
 def test_the_ports_that_are_shown_are_those_that_the_servers_get(home: Path) -> None:
@@ -347,7 +342,7 @@ def test_a_terminal_is_shown_the_change_and_asked(answer: bytes, state: str, hom
     assert states() == {"git": state}
 
 
-ALL = "Change these 3 servers in 2 files? [all, some, none]:"
+ALL = "Change these 3 servers in 2 files, and set up the service mcpspy.socket? [all, some, none]:"
 
 
 @pytest.mark.parametrize(

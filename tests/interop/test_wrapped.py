@@ -55,7 +55,7 @@ def everything_is_recorded(client: list[str], peer: Peer, home: Path) -> None:
         file = home / ".mcp.json"
         file.write_text(json.dumps({"mcpServers": servers}, indent=3) + "\n")
         before = file.read_bytes()
-        assert run("wrap", "--yes").returncode == 0
+        assert run("wrap", "--yes", "--without-service").returncode == 0
         with running([sys.executable, "-m", "mcpspy", "proxy", "--all"], lines=2):
             done = subprocess.run([*client, str(file)], capture_output=True, text=True, timeout=SCENE_S, check=True)
     assert [json.loads(line)["tools"] for line in done.stdout.splitlines()] == [["add", "slow", "greet"]] * 3

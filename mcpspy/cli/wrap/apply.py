@@ -27,10 +27,21 @@ from ...setup.plan import (
 )
 from ...setup.ports import ReservedPorts, is_free, read_reserved_ports
 from ...setup.program import ensure_starts, is_in_cache, program
+from ...setup.service import SOCKET
 from ...views.text.escape import safe_text, without_logins
 from ...views.text.units import size
 from ..screen import Screen, say
 from .lines import change_lines, document, say_next_steps, server_lines
+from .serving import (
+    keep_in_step,
+    needs_service,
+    ports_after,
+    serve,
+    service_change_lines,
+    service_lines,
+    service_object,
+    with_service,
+)
 from .status import captures_object, status_lines, status_object
 
 IN_CACHE = (
@@ -51,6 +62,7 @@ class WrapOptions:
     status: bool
     as_json: bool
     oauth: bool = False
+    without_service: bool = False
     quota_bytes: int | None = None
 
     @property
@@ -64,37 +76,34 @@ def change_files(aim: Aim, options: WrapOptions) -> int:
     settings = WrapSettings(aim=aim, program=program(), oauth=options.oauth, is_free=is_free)
     files, problems = _read_files(options.clients)
     servers = [server for file in files for server in file.servers if matches(server, options.servers)]
+    if not options.status:
+        settings = with_service(settings, servers, problems, without=options.without_service)
     applied: list[AppliedChange] = []
+    is_wanted = options.quota_bytes is not None
     if not options.status:
         try:
-            _change(settings, options, files, servers, problems, applied)
+            is_wanted |= _change(settings, options, files, servers, problems, applied)
         except click.Abort:  # Ctrl-C; what was changed so far is changed
-            say_next_steps(aim, applied, quota_changed=False)
+            say_next_steps(aim, applied, quota_changed=False, by_service=settings.by_service)
             raise
         _set_quota(options, problems)
     if options.as_json:
-        more = status_object() if options.status else {"captures": captures_object()}
+        more = {**(status_object() if options.status else {"captures": captures_object()}), "service": service_object()}
         click.echo(document(servers, applied, problems, settings=settings, dry_run=options.only_shows, more=more))
     elif options.status:
         screen = Screen()
         screen.lines(server_lines(servers))
-        screen.lines(status_lines())
+        screen.lines([[], *service_lines(), *status_lines()])
     elif not options.only_shows:
-        say_next_steps(aim, applied, quota_changed=options.quota_bytes is not None)
+        say_next_steps(aim, applied, quota_changed=options.quota_bytes is not None, by_service=settings.by_service)
     for problem in dict.fromkeys(map(str, problems)):
         say(f"mcpspy: {safe_text(problem)}")
     if not servers:
         _say_no_server(options)
-    is_refused = _is_refused(options, applied)
+    is_refused = is_wanted and options.only_shows and not (options.dry_run or options.status)
     if is_refused:
         say(f"mcpspy: nothing was changed: without a terminal to ask on, changes need --yes: {_with_yes()}")
     return 2 if problems or is_refused or (options.servers and not servers) else 0
-
-
-def _is_refused(options: WrapOptions, planned: list[AppliedChange]) -> bool:
-    """Return whether a change was wanted that nobody said yes to, and nobody could be asked about."""
-    is_meant = not (options.dry_run or options.status)
-    return is_meant and options.only_shows and bool(planned or options.quota_bytes is not None)
 
 
 def _with_yes() -> str:
@@ -138,25 +147,71 @@ def _change(
     servers: list[ConfiguredServer],
     problems: list[SetupError],
     applied: list[AppliedChange],
-) -> None:
-    """Change the files, and add to `applied` what was changed, or would be. Raises: click.Abort: if the user ends it."""
-    if settings.aim is Aim.WRAP and any(needs_change(server, settings) and not server.entry.is_http for server in servers):
-        if is_in_cache(list(settings.program)):
-            say(f"mcpspy: {safe_text(settings.program[0])} {IN_CACHE}")
-        if not options.only_shows:
-            ensure_starts(list(settings.program))
+) -> bool:
+    """Change the files, and add to `applied` what was changed, or would be. Returns whether there was anything to change.
+
+    The service comes first: a server whose port nobody serves would be dead. Raises: click.Abort: if the user ends it.
+    """
+    _check_program(settings, options, servers)
     planned = _plan(settings, options, files, servers, problems)
+    reserved = files[0].ports if files else ReservedPorts()
+    is_service_needed = needs_service(settings, ports_after(planned, reserved))
+    if is_service_needed and not options.as_json:
+        Screen().lines(service_change_lines())
+    is_wanted = bool(planned) or is_service_needed
     if options.only_shows:
         applied += [AppliedChange(change=change) for change in planned]
         _say_nothing_changed(options)
-        return
-    for change in _agreed(planned, settings) if options.asks else planned:
+        return is_wanted
+    if options.asks:
+        planned, is_service_needed = _agreed(planned, settings, with_service=is_service_needed)
+    if is_service_needed:
+        planned, settings = _served(planned, settings, ports_after(planned, reserved), problems)
+    for change in planned:
         try:
             done = apply_change(change, settings, Path(home_folder()))
         except SetupError as error:
             problems.append(error)
         else:
             applied += [done] if done else []
+    if planned and (settings.by_service or settings.aim is Aim.UNWRAP):
+        _keep_service_in_step(settings.aim, problems)
+    return is_wanted
+
+
+def _check_program(settings: WrapSettings, options: WrapOptions, servers: list[ConfiguredServer]) -> None:
+    """Warn of a mcpspy that may vanish, and start it once, if clients or the service are to start it. Raises: SetupError."""
+    started = (server for server in servers if settings.by_service or not server.entry.is_http)
+    if settings.aim is Aim.UNWRAP or not any(needs_change(server, settings) for server in started):
+        return
+    if is_in_cache(list(settings.program)):
+        say(f"mcpspy: {safe_text(settings.program[0])} {IN_CACHE}")
+    if not options.only_shows:
+        ensure_starts(list(settings.program))
+
+
+def _served(
+    planned: list[ConfigChange], settings: WrapSettings, ports: ReservedPorts, problems: list[SetupError]
+) -> tuple[list[ConfigChange], WrapSettings]:
+    """Set up the service for the planned `ports`. If that fails, HTTP servers are left out of the plan."""
+    try:
+        serve(ports)
+    except SetupError as error:
+        problems.append(error)
+        left = replace(settings, by_service=False, http_obstacle=str(error))
+        return [change for whole in planned if (change := plan_change(whole.state, whole.servers, left))], left
+    # the service listens there already, so a planned port does not look free any more
+    return planned, replace(settings, is_free=lambda port: port in ports.by_port or is_free(port))
+
+
+def _keep_service_in_step(aim: Aim, problems: list[SetupError]) -> None:
+    try:
+        message = keep_in_step(aim)
+    except SetupError as error:
+        problems.append(error)
+    else:
+        if message:
+            say(message)
 
 
 def _plan(
@@ -204,20 +259,26 @@ def _cannot_unwrap(server: ConfiguredServer) -> SetupError:
     return SetupError(str(server.file.path), reason)
 
 
-def _agreed(planned: list[ConfigChange], settings: WrapSettings) -> list[ConfigChange]:
-    """Ask once about all changes, and server by server if the answer is “some”. Raises: click.Abort."""
+def _agreed(planned: list[ConfigChange], settings: WrapSettings, *, with_service: bool) -> tuple[list[ConfigChange], bool]:
+    """Ask once about all changes, and server by server if the answer is “some”. Raises: click.Abort.
+
+    Returns the changes that were agreed to, and whether the service was.
+    """
     servers = [server for change in planned for server in change.servers]
-    if not servers:
-        return []
-    if len(servers) == 1:
-        is_agreed = click.confirm(f"Change {safe_text(str(servers[0].file.path))}?", default=True, err=True)
-        return planned if is_agreed else []
+    service = f"{', and set' if servers else 'Set'} up the service {SOCKET}" if with_service else ""
+    if not servers and not service:
+        return [], False
+    if len(servers) <= 1:
+        file = f"Change {safe_text(str(servers[0].file.path))}" if servers else ""
+        is_agreed = click.confirm(f"{file}{service}?", default=True, err=True)
+        return (planned, with_service) if is_agreed else ([], False)
     files = "1 file" if len(planned) == 1 else f"{len(planned)} files"
-    question = f"Change these {len(servers)} servers in {files}? [all, some, none]"
+    question = f"Change these {len(servers)} servers in {files}{service}? [all, some, none]"
     answer = click.prompt(question, default="all", show_default=False, value_proc=_answer, err=True)
     if answer == "some":
-        return [change for whole in planned if (change := _some(whole, settings))]
-    return planned if answer == "all" else []
+        some = [change for whole in planned if (change := _some(whole, settings))]
+        return some, with_service and any(server.entry.is_http for change in some for server in change.servers)
+    return (planned, with_service) if answer == "all" else ([], False)
 
 
 def _answer(text: str) -> str:

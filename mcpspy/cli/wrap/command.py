@@ -28,8 +28,8 @@ def _shared_options(verb: Callable[[WrapOptions], int]) -> Callable[..., int]:
     def command(*, yes: bool, as_json: bool, **values: Any) -> int:
         asks = not (yes or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
         options = WrapOptions(asks=asks, yes=yes, as_json=as_json, **values)
-        if options.status and (options.dry_run or options.oauth or options.quota_bytes is not None):
-            raise click.UsageError("--status changes nothing; leave out --dry-run, --oauth and --quota.")
+        if options.status and (options.dry_run or options.oauth or options.without_service or options.quota_bytes is not None):
+            raise click.UsageError("--status changes nothing; leave out --dry-run, --oauth, --without-service and --quota.")
         return verb(options)
 
     return command
@@ -39,6 +39,11 @@ def _shared_options(verb: Callable[[WrapOptions], int]) -> Callable[..., int]:
 @_shared_options
 @click.option(
     "--oauth", is_flag=True, help="Wrap also HTTP servers that the client may be logged in to; it then has to log in again."
+)
+@click.option(
+    "--without-service",
+    is_flag=True,
+    help="Wrap HTTP servers without setting up a service: they work only while `mcpspy proxy --all` is running.",
 )
 @click.option(
     "--quota",
@@ -55,8 +60,9 @@ def command(options: WrapOptions) -> int:
     script or a pipe, and with --json, it changes nothing unless --yes is given.
 
     It changes the command and arguments of a stdio server. It changes the origin in the URL of an HTTP server to a port of this
-    machine, where the server works only while `mcpspy proxy --all` is running. The rest of a file stays byte for byte the same,
-    and `mcpspy unwrap` restores it exactly. Each file is copied first.
+    machine, and sets up a service of your user (systemd's mcpspy.socket) that starts `mcpspy proxy --all` when a client connects.
+    Where that is impossible, it leaves HTTP servers alone, unless --without-service is given. The rest of a file stays byte for
+    byte the same, and `mcpspy unwrap` restores it exactly and removes the service. Each file is copied first.
 
     \b
       mcpspy wrap --dry-run                       show what would change

@@ -13,10 +13,12 @@ from ...setup.clients import McpClient
 from ...setup.commit import AppliedChange
 from ...setup.entry import ConfigEntry, EntryState
 from ...setup.plan import Aim, ConfigChange, ConfigFileState, ConfiguredServer, WrapSettings, client_words
+from ...setup.service import SOCKET
 from ...setup.wrapping import port_of
 from ...views.text.escape import safe_text
 from ...views.text.line import Line
 from ..screen import say
+from .serving import served_ports
 from .status import listening_ports, store_usage
 
 
@@ -41,7 +43,7 @@ def change_lines(
             lines.append([("    - ", "bad"), (_shown(entry, before, redactor), "bad")])
             lines.append([("    + ", "good"), (_shown(entry, becomes, redactor), "good")])
             if entry.is_http and settings.aim is Aim.WRAP:
-                lines.append([("      works only while mcpspy proxy --all is running", "dim")])
+                lines.append([(f"      {_how_served(entry, settings)}", "dim" if settings.by_service else "warn")])
         else:
             lines.append([("    ", ""), (_reason_not_to_change(server, settings), "dim")])
         lines += _recording_settings(server)
@@ -52,7 +54,7 @@ def server_lines(servers: Iterable[ConfiguredServer]) -> list[Line]:
     """Show the servers of each file, and whether they are wrapped."""
     lines: list[Line] = []
     last: object = None
-    listening = listening_ports()
+    listening = listening_ports() | served_ports()
     for server in servers:
         entry = server.entry
         if server.file is not last:
@@ -65,7 +67,7 @@ def server_lines(servers: Iterable[ConfiguredServer]) -> list[Line]:
     return lines
 
 
-def say_next_steps(aim: Aim, applied: Sequence[AppliedChange], *, quota_changed: bool) -> None:
+def say_next_steps(aim: Aim, applied: Sequence[AppliedChange], *, quota_changed: bool, by_service: bool) -> None:
     """Say on stderr which files were changed, which clients to restart, and what to run next."""
     clients: dict[str, McpClient] = {}
     for change in applied:
@@ -82,7 +84,9 @@ def say_next_steps(aim: Aim, applied: Sequence[AppliedChange], *, quota_changed:
     names = [f"`{safe_text(entry.name)}`" for entry in entries if entry.is_http]
     if names:
         listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-        say(f"{listed} {'works' if len(names) == 1 else 'work'} only while `mcpspy proxy --all` is running.")
+        works = f"{listed} {'works' if len(names) == 1 else 'work'}"
+        how = f"through the service {SOCKET}" if by_service else "only while `mcpspy proxy --all` is running"
+        say(f"{works} {how}.")
     say(f"Store: {store_usage()}.{'' if quota_bytes() else ' mcpspy wrap --quota 2gb sets a quota.'}")
     if "MCPSPY_HOME" in os.environ and any(not entry.is_http for entry in entries):
         say(
@@ -183,7 +187,9 @@ def _http_state(server: ConfiguredServer, listening: frozenset[int]) -> str:
     port = port_of(server.entry.url)
     if server.missing:
         return f"wrapped, but its port {port} is not reserved here: mcpspy wrap repairs this"
-    return f"wrapped, at port {port}" + ("" if port in listening else ", where nothing listens: start mcpspy proxy --all")
+    if port in listening:
+        return f"wrapped, at port {port}" + (f", served by {SOCKET}" if port in served_ports() else "")
+    return f"wrapped, at port {port}, where nothing listens: {_only_while_running(server.entry)}"
 
 
 def _reason_not_to_change(server: ConfiguredServer, settings: WrapSettings) -> str:
@@ -191,8 +197,19 @@ def _reason_not_to_change(server: ConfiguredServer, settings: WrapSettings) -> s
     if entry.state is EntryState.WRAPPED:
         by = f"at port {port_of(entry.url)}" if entry.is_http else f"by {safe_text(server.program)}"
         return f"already wrapped, {by}"
+    if entry.is_http and settings.http_obstacle and entry.state is EntryState.PLAIN:
+        advice = f"mcpspy wrap --without-service wraps it, and {_only_while_running(entry)}"
+        return f"left alone: {settings.http_obstacle}; {advice}"
     is_plain = settings.aim is Aim.UNWRAP and not entry.has_unknown_original
     return "not wrapped" if is_plain else _state(server, frozenset())
+
+
+def _how_served(entry: ConfigEntry, settings: WrapSettings) -> str:
+    return f"served by the service {SOCKET}" if settings.by_service else _only_while_running(entry)
+
+
+def _only_while_running(entry: ConfigEntry) -> str:
+    return f"`{safe_text(entry.name)}` works only while `mcpspy proxy --all` is running"
 
 
 def _recording_settings(server: ConfiguredServer) -> list[Line]:
