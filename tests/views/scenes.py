@@ -99,3 +99,20 @@ def hostile_scene(text: str) -> Dialogue:
 def payload(value: Any) -> bytes:
     """Spell a JSON value as it comes over the wire, without escapes."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def ticket_session(calls: int) -> Dialogue:
+    """Make a session of many calls: a run of one tool, then two tools in turn; some fail, one is slow; log messages and pings."""
+    scene = opened("tickets")
+    hello = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "claude-code"}}
+    scene.client(request(0, "initialize", hello)).wait(11).server(result(0)).client(notification())
+    scene.client(request(1)).wait(2).server(result(1, {"tools": [{"name": "open_ticket"}] * 12}))
+    for number in range(calls):
+        tool = "open_ticket" if number < calls // 2 else ("search", "close_ticket")[number % 2]
+        scene.client(call(number + 2, tool, ticket=f"T-{number}")).wait(300 if number == 7 else number % 3)
+        if number % 3 == 0:
+            scene.server(notification("notifications/message", {"level": "info", "logger": "db", "data": f"row {number}"}))
+        scene.server(failed(number + 2, f"no ticket {number}") if number % 50 == 11 else result(number + 2))
+        if number % 10 == 9:
+            scene.client(request(f"ping-{number}", "ping")).server(result(f"ping-{number}"))
+    return scene.closes()

@@ -17,6 +17,7 @@ from ...transcript.model import Transcript
 from ...views.sequence.diagram import Diagram
 from ...views.text.escape import safe_text
 from ...views.text.line import fitted, plain
+from ...views.text.units import counted
 from ...views.timeline.details import Detail
 from ..screen import Screen, say
 from .selection import ExportRequest, select_rows, shell_names, transactions_of, write
@@ -40,6 +41,11 @@ DIAGRAM_OPTIONS = (
         metavar="N",
         type=click.IntRange(min=1),
         help="Draw at most N messages, and say how many are left out.",
+    ),
+    click.Option(
+        ["--fold/--unfold", "folds"],
+        default=None,
+        help="Draw runs of like calls as loops, or each call; loops are the default above 60 messages.",
     ),
     click.Option(["--show-proxy"], is_flag=True, help="Draw mcpspy as a lane between client and server."),
     click.Option(["--http"], is_flag=True, help="Draw long HTTP streams as lanes, and the 202 answers to POSTs."),
@@ -101,7 +107,7 @@ def diagram_of(request: ExportRequest) -> Diagram:
 
 def _layout(
     request: ExportRequest, *, lanes: tuple[str, ...], title: str, detail: str, max_messages: int | None, show_proxy: bool,
-    http: bool, flat: bool,
+    http: bool, flat: bool, folds: bool | None,
 ) -> Diagram:  # fmt: skip
     from ...views.sequence.layout import Drawing, diagram
 
@@ -110,9 +116,13 @@ def _layout(
     _refuse_unknown(names, transcript, http=http)
     drawing = Drawing(
         title=title, names=names, detail=Detail(detail), max_messages=max_messages, with_proxy=show_proxy, with_http=http,
-        with_fragments=not flat,
+        with_fragments=not flat, folds=folds,
     )  # fmt: skip
-    return diagram(transcript, rows, drawing)
+    layout = diagram(transcript, rows, drawing)
+    folded = layout.folded
+    if folded and folds is None:
+        say(f"mcpspy: {counted(folded, 'message')} folded into loops; --unfold draws each")
+    return layout
 
 
 def _name(word: str) -> tuple[str, str]:
@@ -238,8 +248,9 @@ FORMATS: Final[dict[str, Format | OwnCommand]] = {
         """Write a sequence diagram as a picture: one SVG file that loads nothing, light or dark like the screen.
 
         \b
-        Example:
+        Examples:
           mcpspy export svg weather --show-proxy -o weather.svg
+          mcpspy export svg @ --unfold -o every-call.svg
         """,
         "sequence.svg:svg",
         lines_of_diagram,

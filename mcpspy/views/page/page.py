@@ -206,7 +206,7 @@ def _block(id: str, value: Any) -> str:
 
 def diagram_data(transcript: Transcript, rows: Sequence[Row], max_messages: int) -> dict[str, Any]:
     """Build the diagram: names of lanes, steps in order, and fragments laid flat. Read by `09-layout.js` and `10-diagram.js`."""
-    layout = diagram(transcript, rows, Drawing(max_messages=max_messages))
+    layout = diagram(transcript, rows, Drawing(max_messages=max_messages, folds=False))
     lanes = {participant.id: at for at, participant in enumerate(layout.participants)}
     return {
         "lanes": [safe_text(participant.name) for participant in layout.participants],

@@ -7,7 +7,7 @@ printers escape it for their medium.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeAlias
@@ -35,7 +35,7 @@ class FragmentKind(StrEnum):
     RUN = "run"
     """The steps belong to one agent run."""
     LOOP = "loop"
-    """The steps are the rounds of one call."""
+    """The steps are the rounds of one call, or some of calls that are alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +91,12 @@ class OmittedMessages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragment:
-    """Steps drawn together under a title; at least one."""
+    """Steps drawn together under a title; at least one. `folded` messages are only counted in the title."""
 
     kind: FragmentKind
     title: str
     steps: Sequence[Step]
+    folded: int = 0
 
     @property
     def at_ns(self) -> int:
@@ -119,6 +120,11 @@ class Diagram:
         """The ids of the first and the last participant; one id if there is only one."""
         ids = [participant.id for participant in self.participants]
         return tuple(dict.fromkeys((ids[0], ids[-1]))) if ids else ()
+
+    @property
+    def folded(self) -> int:
+        """Number of messages that stand only in the titles of loops."""
+        return messages(self.steps) - sum(isinstance(step, Arrow) for step in flat(self.steps))
 
     @property
     def last_ns(self) -> int:
@@ -153,6 +159,11 @@ class Activations:
         left = list(self.open.elements())
         self.open.clear()
         return left
+
+
+def messages(steps: Iterable[Step]) -> int:
+    """Count the messages that `steps` stand for, drawn or folded."""
+    return sum(step.folded + messages(step.steps) if isinstance(step, Fragment) else isinstance(step, Arrow) for step in steps)
 
 
 def flat(steps: Sequence[Step]) -> Iterator[Arrow | Aside | OmittedMessages]:

@@ -1,14 +1,14 @@
 """A sequence diagram drawn with characters: a lifeline per participant, time running down, an arrow per message.
 
 It fits its width, counting wide characters as two cells. Text that does not fit into its arrow is drawn beside it, and cut last.
-Nothing is wrapped.
+Only titles are wrapped.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
-from ..text.cells import cells, cut, padded_left
+from ..text.cells import cells, cut, padded_left, wrapped
 from ..text.escape import safe_text
 from ..text.line import Line
 from ..text.units import counted, seconds
@@ -23,6 +23,8 @@ ROOM_BESIDES_TEXT: Final = 5
 """In an arrow: a line and a blank before the text; a blank, a line and the head after it."""
 
 _BETWEEN_NAMES: Final = 2
+
+MAX_TITLE_LINES: Final = 4
 
 NO_TIME_CELLS = 44
 """Below this width the times are left out."""
@@ -68,11 +70,11 @@ def _steps(steps: Sequence[Step], places: "LadderPlaces") -> Iterator[Line]:
             case OmittedMessages():
                 yield places.between(f"… {counted(step.count, 'more message')}", "dim")
             case Fragment(kind=FragmentKind.LOOP):
-                yield places.between(f"┌ {step.title}", "dim")
+                yield from places.title("┌ ", step.title, "dim")
                 yield from _steps(step.steps, places)
                 yield places.between("└", "dim")
             case Fragment():
-                yield places.between(f"▾ {step.title}", "strong")
+                yield from places.title("▾ ", step.title, "strong")
                 yield from _steps(step.steps, places)
 
 
@@ -143,8 +145,13 @@ class LadderPlaces:
         canvas.put(left + 4, cut(text, max(1, self._width - left - 6)), "dim")
         return canvas.line()
 
+    def title(self, sign: str, text: str, style: str) -> Iterator[Line]:
+        """Draw the title of a fragment, on several lines if it is long."""
+        for number, line in enumerate(wrapped(text, self._width - self._margin - 6, MAX_TITLE_LINES)):
+            yield self.between(f"{'  ' if number else sign}{line}", style)
+
     def between(self, text: str, style: str) -> Line:
-        """Draw a title between the lines of messages."""
+        """Draw a text between the lines of messages."""
         canvas = self._lifelines(None)
         canvas.put(self._margin + 2, cut(text, max(1, self._width - self._margin - 4)), style)
         return canvas.line()

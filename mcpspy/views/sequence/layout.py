@@ -1,15 +1,20 @@
-"""The layout of a sequence diagram: rows as steps, in order, cut if there are too many, and grouped."""
+"""The layout of a sequence diagram: rows as steps in order, grouped, folded, and cut if there are too many."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from ...transcript.model import Row, Transcript
 from ..timeline.details import Detail
-from .diagram import Arrow, Aside, Diagram, OmittedMessages
+from .diagram import Arrow, Aside, Diagram, Fragment, OmittedMessages, Step, flat, messages
+from .folding import Folder
 from .fragments import grouped
 from .lanes import PROXY_ID, USER_ID, DiagramLanes
 from .repeats import repeats
 from .steps import Drawn, Steps
+
+MAX_UNFOLDED: Final = 60
+"""Diagrams of more messages are folded, unless the user decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +23,7 @@ class Drawing:
 
     `names` are replacements for lane names. `max_messages` bounds the arrows; None means no bound. `with_proxy` draws mcpspy as a
     lane. `with_http` draws the HTTP requests, statuses and streams that carried the messages. `with_fragments` draws phases, agent
-    runs and rounds as fragments.
+    runs and rounds as fragments. `folds` draws runs of like calls as loops; None does so above `MAX_UNFOLDED` messages.
     """
 
     title: str = ""
@@ -28,6 +33,7 @@ class Drawing:
     with_proxy: bool = False
     with_http: bool = False
     with_fragments: bool = True
+    folds: bool | None = None
 
 
 PLAIN = Drawing()
@@ -37,12 +43,18 @@ def diagram(transcript: Transcript, rows: Sequence[Row], drawing: Drawing = PLAI
     """Lay out the diagram of `rows`. Participants without a step are left out."""
     lanes = DiagramLanes(transcript, drawing.names, splits=drawing.with_http)
     steps = Steps(transcript, lanes, drawing.detail, with_http=drawing.with_http)
-    cut = _cut(_in_order(transcript, rows, steps), drawing.max_messages)
+    drawn = _in_order(transcript, rows, steps)
+    shown: Sequence[Step] = grouped(drawn, transcript, rows, steps.runs) if drawing.with_fragments else drawn
+    if drawing.folds or (drawing.folds is None and messages(drawn) > MAX_UNFOLDED):
+        shown = Folder(transcript, is_timeless=False).folded(shown)
+    if drawing.max_messages is not None:
+        shown = cut(shown, drawing.max_messages)
     if drawing.with_proxy:
-        cut = [half for step in cut for half in _halves(step)]
-    used = {lane for step in cut for lane in _lanes(step)} | {end for row in rows[:1] for end in lanes.ends(row, "client")}
+        shown = list(_halves(shown))
+    used = {lane for step in flat(shown) for lane in _lanes(step)} | {
+        end for row in rows[:1] for end in lanes.ends(row, "client")
+    }
     participants = lanes.participants(used, with_proxy=drawing.with_proxy)
-    shown = grouped(cut, transcript, rows, steps.runs) if drawing.with_fragments else cut
     return Diagram(participants=participants, steps=shown, title=drawing.title)
 
 
@@ -55,30 +67,47 @@ def _in_order(transcript: Transcript, rows: Iterable[Row], steps: Steps) -> list
     return [step for *_, step in numbered]
 
 
-def _cut(steps: list[Drawn], max_messages: int | None) -> list[Drawn | OmittedMessages]:
+def cut(steps: Sequence[Step], max_messages: int) -> list[Step]:
     """Keep the first `max_messages` arrows and the notes between them, the count of the rest, and the last note."""
-    arrows = [at for at, step in enumerate(steps) if isinstance(step, Arrow)]
-    if max_messages is None or len(arrows) <= max_messages:
+    kept = _first(steps, max_messages)
+    omitted = messages(steps) - messages(kept)
+    if not omitted:
         return [*steps]
-    at = arrows[max_messages]
-    made: list[Drawn | OmittedMessages] = [
-        *steps[:at],
-        OmittedMessages(at_ns=steps[at].at_ns, count=len(arrows) - max_messages),
-    ]
-    return [*made, steps[-1]] if isinstance(steps[-1], Aside) else made
+    *_, last = flat(steps)
+    kept.append(OmittedMessages(at_ns=max((step.at_ns for step in flat(kept)), default=0), count=omitted))
+    return [*kept, last] if isinstance(last, Aside) else kept
 
 
-def _halves(step: Drawn | OmittedMessages) -> list[Drawn | OmittedMessages]:
-    """Split an arrow at mcpspy. An injected message starts there; a message that was not forwarded ends there."""
-    if not isinstance(step, Arrow) or USER_ID in (step.start, step.end):
-        return [step]
-    if step.injected:
-        return [replace(step, start=PROXY_ID)]
-    if step.stops:
-        return [replace(step, end=PROXY_ID, opens="")]
-    is_closed_last = step.closes == step.end
-    first = replace(step, end=PROXY_ID, opens="", closes="" if is_closed_last else step.closes, details=())
-    return [first, replace(step, start=PROXY_ID, closes=step.closes if is_closed_last else "")]
+def _first(steps: Sequence[Step], max_messages: int) -> list[Step]:
+    """Keep steps up to the arrow after the first `max_messages`. A loop that is cut counts as whole."""
+    kept: list[Step] = []
+    for step in steps:
+        size = sum(isinstance(inner, Arrow) for inner in flat([step]))
+        if size <= max_messages:
+            kept.append(step)
+            max_messages -= size
+            continue
+        if isinstance(step, Fragment) and (inner := _first(step.steps, max_messages)):
+            kept.append(replace(step, steps=inner))
+        break
+    return kept
+
+
+def _halves(steps: Iterable[Step]) -> Iterator[Step]:
+    """Split arrows at mcpspy. An injected message starts there; a message that was not forwarded ends there."""
+    for step in steps:
+        if isinstance(step, Fragment):
+            yield replace(step, steps=list(_halves(step.steps)))
+        elif not isinstance(step, Arrow) or USER_ID in (step.start, step.end):
+            yield step
+        elif step.injected:
+            yield replace(step, start=PROXY_ID)
+        elif step.stops:
+            yield replace(step, end=PROXY_ID, opens="")
+        else:
+            is_closed_last = step.closes == step.end
+            yield replace(step, end=PROXY_ID, opens="", closes="" if is_closed_last else step.closes, details=())
+            yield replace(step, start=PROXY_ID, closes=step.closes if is_closed_last else "")
 
 
 def _lanes(step: Drawn | OmittedMessages) -> tuple[str, ...]:

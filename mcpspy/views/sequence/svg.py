@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from ..text.cells import cells, cut
+from ..text.cells import cells, cut, wrapped
 from ..text.escape import xml_text
 from ..text.units import counted, seconds
 from .diagram import Activations, Arrow, ArrowKind, Aside, Diagram, Fragment, FragmentKind, OmittedMessages, Step, flat
@@ -25,7 +25,9 @@ TITLE_PX: Final = 30
 HEAD_PX: Final = 34
 MARGIN_PX: Final = 16
 GROUP_PX: Final = 22
-"""The height of a fragment's title."""
+"""The height of a fragment's title of one line."""
+
+MAX_TITLE_LINES: Final = 4
 
 MIN_GAP_PX: Final = 120
 MAX_GAP_PX: Final = 620
@@ -153,8 +155,11 @@ class _Sheet:
         if not is_loop:
             left, right = MARGIN_PX / 2, self.places.width_px - MARGIN_PX / 2
         words = f"loop {step.title}" if is_loop else step.title
-        self.lines.append(_text(self.places.left + 10, self.y + 15, words, "phase over"))
-        self.y += GROUP_PX
+        room = room_cells(self.places.width_px - MARGIN_PX - self.places.left - 10)
+        for line in wrapped(words, room, MAX_TITLE_LINES):
+            self.lines.append(_text(self.places.left + 10, self.y + 15, line, "phase over"))
+            self.y += LINE_PX
+        self.y += GROUP_PX - LINE_PX
         self.draw(step.steps)
         kind = "loop" if is_loop else "band"
         box = f'x="{left:.1f}" y="{begin + 1:.1f}" width="{right - left:.1f}" height="{self.y - begin - 2:.1f}" rx="4"'
