@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from threading import Thread
 
 import pytest
 
+from mcpspy.setup.clients import CLIENTS
 from tests.cli.systemctl import Systemctl
 from tests.cli.terminal import on_terminal, run
 from tests.deadlines import DEADLINE_S, SCENE_S
+from tests.setup.test_homes import HOMES
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "project" / ".git").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.chdir(folder / "project")
-    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"):
+    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "CLINE_MCP_SETTINGS_PATH"):
         monkeypatch.delenv(name, raising=False)
     Systemctl(tmp_path / "systemctl", monkeypatch)
     return folder
@@ -70,6 +73,19 @@ def test_all_servers_of_all_clients_are_wrapped_and_unwrapped(home: Path) -> Non
     assert states() == {**wrapped, "mail": "login", "odd": "unusable"}
     assert run("unwrap", "--yes").returncode == 0
     assert {name: file.read_bytes() for name, file in files.items()} == before
+
+
+def test_a_file_of_every_client_is_wrapped_shown_and_unwrapped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(HOMES / "linux", home, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.wrapped"))
+    monkeypatch.setenv("HOME", str(home / "home"))
+    monkeypatch.chdir(home / "project")
+    files = {file: file.read_bytes() for file in home.rglob("*.*") if file.is_file()}
+    assert run("wrap", "--yes", "--oauth").returncode == 0
+    servers = json.loads(run("wrap", "--status", "--json").stdout)["servers"]
+    assert {server["client"] for server in servers if server["state"] == "wrapped"} == set(CLIENTS)
+    assert {server["state"] for server in servers} == {"wrapped", "unusable"}
+    assert run("unwrap", "--yes").returncode == 0
+    assert {file: file.read_bytes() for file in files} == files
 
 
 def test_what_is_wrapped_starts_without_a_path(home: Path, store: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.setup.clients import Machine, client_files
+from mcpspy.setup.clients import CLIENTS, Machine, client_files
 from mcpspy.setup.entry import EntryState
 from mcpspy.setup.jsonc import parse
 from mcpspy.setup.plan import Aim, ConfigFileState, WrapSettings, plan_change, read_state
@@ -27,9 +27,8 @@ PROGRAMS = {
     "win32": ["C:\\Users\\you\\venv\\Scripts\\mcpspy.exe"],
 }
 SYSTEMS = list(PROGRAMS)
-FILES = [
-    (system, file) for system in SYSTEMS for file in sorted((HOMES / system).rglob("*")) if file.suffix in (".json", ".toml")
-]
+SUFFIXES = (".json", ".toml", ".code-workspace")
+FILES = [(system, file) for system in SYSTEMS for file in sorted((HOMES / system).rglob("*")) if file.suffix in SUFFIXES]
 
 
 def machine(system: str, folder: Path) -> Machine:
@@ -93,8 +92,7 @@ def test_every_client_is_there_with_both_kinds_of_servers(tmp_path: Path) -> Non
         for server in all_file.servers
         if server.entry.state is EntryState.PLAIN
     }
-    http = ("claude-code", "cursor", "vscode", "codex")
-    assert kinds == {*((name, True) for name in http), *((name, False) for name in (*http, "claude-desktop"))}
+    assert kinds == {(name, is_http) for name in CLIENTS for is_http in (True, False)} - {("claude-desktop", True)}
 
 
 def value(parsed: Value) -> Any:
@@ -116,7 +114,11 @@ def test_nothing_but_servers_changes_for_any_reader(system: str, file: Path) -> 
 
     def bare(document: Any) -> Any:
         if isinstance(document, dict):
-            return {key: bare(value) for key, value in document.items() if key not in ("command", "args", "url")}
+            return {
+                key: bare(value)
+                for key, value in document.items()
+                if key not in ("command", "args", "url", "serverUrl", "httpUrl")
+            }
         return document
 
     assert json.dumps(bare(before), default=str) == json.dumps(bare(after), default=str)

@@ -54,7 +54,7 @@ def _shared_options(verb: Callable[[WrapOptions], int]) -> Callable[..., int]:
     " ever deleted.",
 )
 def command(options: WrapOptions) -> int:
-    """Insert mcpspy between MCP clients and their servers: Claude Code, Claude Desktop, Cursor, VS Code, Codex.
+    """Insert mcpspy between MCP clients and their servers: those of Claude Code, Cursor, VS Code and eight others.
 
     It shows all changes and asks once: all, some (then it asks server by server), or none. Without a terminal to ask on, as in a
     script or a pipe, and with --json, it changes nothing unless --yes is given.
