@@ -3,7 +3,7 @@
 A format of text is one row here, and a view that takes a transcript and rows, and returns lines. A view is imported when it is used.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.resources import files
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -14,7 +14,7 @@ from ... import __version__
 from ...errors import AddressError
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Transcript
-from ...views.sequence.diagram import Diagram
+from ...views.sequence.diagram import Diagram, messages
 from ...views.text.escape import safe_text
 from ...views.text.line import fitted, plain
 from ...views.text.units import counted
@@ -68,22 +68,30 @@ def lines_of_diagram(view: View, request: ExportRequest) -> Iterable[str]:
 
 
 def _mermaid(view: View, request: ExportRequest) -> Iterable[str]:
-    """Call the view of Mermaid, and warn of a text that is longer than Mermaid accepts."""
-    return _with_warning(lines_of_diagram(view, request))
+    """Call the view of Mermaid with the messages that Mermaid draws; with all that were asked for, and a warning."""
+    from ...views.sequence.mermaid import MAX_TEXT_LETTERS, fitting, letters
+
+    layout = diagram_of(request)
+    limit = f"because Mermaid draws at most {MAX_TEXT_LETTERS:,} characters unless its maxTextSize is raised"
+    if request.options["max_messages"] is not None:
+        if letters(layout) > MAX_TEXT_LETTERS:
+            say(f"mcpspy: this diagram is too long, {limit}. Use a smaller --max-messages, or select fewer rows, as in @:1..40")
+        return view(layout)
+    part = fitting(layout)
+    if part is not layout:
+        count = messages(layout.steps) - messages(part.steps)
+        say(f"mcpspy: {counted(count, 'message')} left out, {limit}. Select fewer rows, as in @:1..40, or use --max-messages")
+    return view(part)
 
 
-def _with_warning(lines: Iterable[str]) -> Iterator[str]:
-    from ...views.sequence.mermaid import MAX_TEXT_LETTERS
+def _plantuml(view: View, request: ExportRequest) -> Iterable[str]:
+    """Call the view of PlantUML, and say how to draw what is higher than its limit."""
+    from ...views.sequence.plantuml import size_advice
 
-    letters = 0
-    for line in lines:
-        letters += len(line) + 1
-        yield line
-    if letters > MAX_TEXT_LETTERS:
-        say(
-            f"mcpspy: the diagram has {letters:,} characters, and Mermaid draws at most {MAX_TEXT_LETTERS:,} unless its"
-            " maxTextSize is raised. Select fewer rows, as in @:1..40, or use --max-messages."
-        )
+    layout = diagram_of(request)
+    if advice := size_advice(layout):
+        say(f"mcpspy: {advice}")
+    return view(layout)
 
 
 def _ladder(view: View, request: ExportRequest) -> Iterable[str]:
@@ -240,7 +248,7 @@ FORMATS: Final[dict[str, Format | OwnCommand]] = {
           mcpspy export plantuml @ -o story.puml && plantuml story.puml
         """,
         "sequence.plantuml:plantuml",
-        lines_of_diagram,
+        _plantuml,
         DIAGRAM_OPTIONS,
     ),
     "svg": Format(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, TypeAlias
 
@@ -164,6 +164,32 @@ class Activations:
 def messages(steps: Iterable[Step]) -> int:
     """Count the messages that `steps` stand for, drawn or folded."""
     return sum(step.folded + messages(step.steps) if isinstance(step, Fragment) else isinstance(step, Arrow) for step in steps)
+
+
+def first_messages(steps: Sequence[Step], max_messages: int) -> list[Step]:
+    """Keep the first `max_messages` arrows and the notes between them, the count of the rest, and the last note."""
+    kept = _beginning(steps, max_messages)
+    omitted = messages(steps) - messages(kept)
+    if not omitted:
+        return [*steps]
+    *_, last = flat(steps)
+    kept.append(OmittedMessages(at_ns=max((step.at_ns for step in flat(kept)), default=0), count=omitted))
+    return [*kept, last] if isinstance(last, Aside) else kept
+
+
+def _beginning(steps: Sequence[Step], max_messages: int) -> list[Step]:
+    """Keep steps up to the arrow after the first `max_messages`. A loop that is cut counts as whole."""
+    kept: list[Step] = []
+    for step in steps:
+        size = sum(isinstance(inner, Arrow) for inner in flat([step]))
+        if size <= max_messages:
+            kept.append(step)
+            max_messages -= size
+            continue
+        if isinstance(step, Fragment) and (inner := _beginning(step.steps, max_messages)):
+            kept.append(replace(step, steps=inner))
+        break
+    return kept
 
 
 def flat(steps: Sequence[Step]) -> Iterator[Arrow | Aside | OmittedMessages]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from ...transcript.model import Row, Transcript
 from ..timeline.details import Detail
-from .diagram import Arrow, Aside, Diagram, Fragment, OmittedMessages, Step, flat, messages
+from .diagram import Arrow, Aside, Diagram, Fragment, OmittedMessages, Step, first_messages, flat, messages
 from .folding import Folder
 from .fragments import grouped
 from .lanes import PROXY_ID, USER_ID, DiagramLanes
@@ -48,7 +48,7 @@ def diagram(transcript: Transcript, rows: Sequence[Row], drawing: Drawing = PLAI
     if drawing.folds or (drawing.folds is None and messages(drawn) > MAX_UNFOLDED):
         shown = Folder(transcript, is_timeless=False).folded(shown)
     if drawing.max_messages is not None:
-        shown = cut(shown, drawing.max_messages)
+        shown = first_messages(shown, drawing.max_messages)
     if drawing.with_proxy:
         shown = list(_halves(shown))
     used = {lane for step in flat(shown) for lane in _lanes(step)} | {
@@ -65,32 +65,6 @@ def _in_order(transcript: Transcript, rows: Iterable[Row], steps: Steps) -> list
         numbered += [(step.at_ns, capture, number, step) for number, step in steps.feed(row)]
     numbered.sort(key=lambda entry: entry[:3])
     return [step for *_, step in numbered]
-
-
-def cut(steps: Sequence[Step], max_messages: int) -> list[Step]:
-    """Keep the first `max_messages` arrows and the notes between them, the count of the rest, and the last note."""
-    kept = _first(steps, max_messages)
-    omitted = messages(steps) - messages(kept)
-    if not omitted:
-        return [*steps]
-    *_, last = flat(steps)
-    kept.append(OmittedMessages(at_ns=max((step.at_ns for step in flat(kept)), default=0), count=omitted))
-    return [*kept, last] if isinstance(last, Aside) else kept
-
-
-def _first(steps: Sequence[Step], max_messages: int) -> list[Step]:
-    """Keep steps up to the arrow after the first `max_messages`. A loop that is cut counts as whole."""
-    kept: list[Step] = []
-    for step in steps:
-        size = sum(isinstance(inner, Arrow) for inner in flat([step]))
-        if size <= max_messages:
-            kept.append(step)
-            max_messages -= size
-            continue
-        if isinstance(step, Fragment) and (inner := _first(step.steps, max_messages)):
-            kept.append(replace(step, steps=inner))
-        break
-    return kept
 
 
 def _halves(steps: Iterable[Step]) -> Iterator[Step]:

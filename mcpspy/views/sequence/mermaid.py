@@ -4,14 +4,34 @@ Participants have generated ids, so that no captured name becomes syntax, and ev
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from ..text.cells import cut
+from ..text.cells import cut, wrapped
 from ..text.escape import mermaid_text
 from ..text.units import counted
-from .diagram import TEXT_CELLS, Activations, Arrow, ArrowKind, Aside, Diagram, Fragment, FragmentKind, OmittedMessages, Step
+from .diagram import (
+    TEXT_CELLS,
+    Activations,
+    Arrow,
+    ArrowKind,
+    Aside,
+    Diagram,
+    Fragment,
+    FragmentKind,
+    OmittedMessages,
+    Step,
+    first_messages,
+    flat,
+)
 
 MAX_TEXT_LETTERS = 50_000
-"""Mermaid draws longer texts only if its `maxTextSize` was raised."""
+"""Mermaid draws longer texts only if its `maxTextSize` was raised. Its `maxEdges` counts no messages, but edges of flowcharts."""
+
+_ERROR = "rect rgba(220, 38, 38, 0.18)"
+"""The background of an error, because Mermaid colours no text of a message."""
+
+NOTE_CELLS = 26
+"""The length of a line in a note. Mermaid makes the boxes of long ones narrower than their text."""
 
 ARROWS = {
     ArrowKind.REQUEST: "->>",
@@ -36,6 +56,31 @@ def mermaid(layout: Diagram) -> Iterator[str]:
     yield from printer.close()
 
 
+def letters(layout: Diagram) -> int:
+    """Count the characters of the text as Mermaid does, up to a few more than it draws."""
+    count = 0
+    for line in mermaid(layout):
+        count += len(line.encode("utf-16-le", "surrogatepass")) // 2 + 1
+        if count > MAX_TEXT_LETTERS:
+            break
+    return count
+
+
+def fitting(layout: Diagram) -> Diagram:
+    """Keep as many of the first messages as Mermaid draws."""
+    if letters(layout) <= MAX_TEXT_LETTERS:
+        return layout
+    kept, least, most = layout, 0, sum(isinstance(step, Arrow) for step in flat(layout.steps))
+    while least < most:
+        count = (least + most) // 2
+        part = replace(layout, steps=first_messages(layout.steps, count))
+        if letters(part) <= MAX_TEXT_LETTERS:
+            kept, least = part, count + 1
+        else:
+            most = count
+    return kept
+
+
 class MermaidPrinter:
     """Printer of steps that keeps count of the activations."""
 
@@ -51,7 +96,7 @@ class MermaidPrinter:
                 case Arrow():
                     yield from (indent + line for line in self._arrow(step))
                 case Aside():
-                    yield f"{indent}Note over {step.at}: {_text(step.text)}"
+                    yield from (indent + line for line in _marked(f"Note over {step.at}: {_note(step.text)}", step.style))
                     if lane := self._bars.closes(step):
                         yield f"{indent}deactivate {lane}"
                 case OmittedMessages():
@@ -75,7 +120,7 @@ class MermaidPrinter:
         opened = self._bars.opens(step)
         closed = self._bars.closes(step)
         sign = "+" if opened and opened == step.end else "-" if closed and closed == step.start else ""
-        yield f"{step.start}{ARROWS[step.kind]}{sign}{step.end}: {_text(step.text)}"
+        yield from _marked(f"{step.start}{ARROWS[step.kind]}{sign}{step.end}: {_text(step.text)}", step.style)
         if opened and sign != "+":
             yield f"activate {opened}"
         if closed and sign != "-":
@@ -84,8 +129,18 @@ class MermaidPrinter:
             yield f"Note over {step.start},{step.end}: {'<br/>'.join(map(_detail, step.details))}"
 
 
+def _marked(line: str, style: str) -> tuple[str, ...]:
+    """Print a line before a red background if it is an error."""
+    return (_ERROR, f"{INDENT}{line}", "end") if style == "bad" else (line,)
+
+
 def _text(text: str) -> str:
     return mermaid_text(cut(text, TEXT_CELLS))
+
+
+def _note(text: str) -> str:
+    """Print the text of a note at one lane on lines that its box holds."""
+    return "<br/>".join(map(mermaid_text, wrapped(cut(text, TEXT_CELLS), NOTE_CELLS, TEXT_CELLS)))
 
 
 def _detail(text: str) -> str:

@@ -19,9 +19,23 @@ ARROWS = {
 }
 
 
+MAX_PIXELS = 4_096
+"""PlantUML cuts PNGs that are higher, unless `PLANTUML_LIMIT_SIZE` says otherwise."""
+
+_MESSAGE_PIXELS = 30
+_NOTE_PIXELS = 35
+_LINE_PIXELS = 16
+_FRAGMENT_PIXELS = 45
+"""The heights of what PlantUML draws in its own font, rounded up."""
+
+_RED = "#B3261E"
+
+
 def plantuml(layout: Diagram) -> Iterator[str]:
     """Print the lines of the diagram."""
     yield "@startuml"
+    if advice := size_advice(layout):
+        yield f"' {advice}"
     yield "hide footbox"
     if layout.title:
         yield f"title {_text(layout.title)}"
@@ -31,6 +45,29 @@ def plantuml(layout: Diagram) -> Iterator[str]:
     yield from printer.steps(layout.steps)
     yield from printer.close()
     yield "@enduml"
+
+
+def size_advice(layout: Diagram) -> str:
+    """Say how to draw a diagram that is higher than PlantUML's limit; empty for others."""
+    pixels = 100 + _pixels(layout.steps)
+    if pixels <= MAX_PIXELS:
+        return ""
+    limit = -(-pixels // 1024) * 1024
+    return f"PlantUML cuts PNGs at {MAX_PIXELS:,} pixels: PLANTUML_LIMIT_SIZE={limit} plantuml FILE, or plantuml -tsvg FILE"
+
+
+def _pixels(steps: Sequence[Step]) -> int:
+    """Estimate the height of steps."""
+    pixels = 0
+    for step in steps:
+        match step:
+            case Arrow():
+                pixels += _MESSAGE_PIXELS + (len(step.details) * _LINE_PIXELS + _NOTE_PIXELS if step.details else 0)
+            case Fragment():
+                pixels += _FRAGMENT_PIXELS + _pixels(step.steps)
+            case _:
+                pixels += _NOTE_PIXELS
+    return pixels
 
 
 class PlantumlPrinter:
@@ -48,7 +85,7 @@ class PlantumlPrinter:
                 case Arrow():
                     yield from self._arrow(step)
                 case Aside():
-                    yield f"note over {step.at} : {_text(step.text)}"
+                    yield f"note over {step.at} : {_coloured(step)}"
                     if lane := self._bars.closes(step):
                         yield f"deactivate {lane}"
                 case OmittedMessages():
@@ -64,7 +101,10 @@ class PlantumlPrinter:
             yield f"deactivate {lane}"
 
     def _arrow(self, step: Arrow) -> Iterator[str]:
-        yield f"{step.start} {ARROWS[step.kind]} {step.end} : {_text(step.text)}"
+        arrow = ARROWS[step.kind]
+        if step.style == "bad":
+            arrow = f"{arrow[0]}[{_RED}]{arrow[1:]}"
+        yield f"{step.start} {arrow} {step.end} : {_coloured(step)}"
         if lane := self._bars.opens(step):
             yield f"activate {lane}"
         if lane := self._bars.closes(step):
@@ -73,6 +113,11 @@ class PlantumlPrinter:
             yield f"note over {step.start}, {step.end}"
             yield from (_detail(line) for line in step.details)
             yield "end note"
+
+
+def _coloured(step: Arrow | Aside) -> str:
+    """Print the text of a step, red if it is an error."""
+    return f"<color:{_RED}>{_text(step.text)}</color>" if step.style == "bad" else _text(step.text)
 
 
 def _text(text: str) -> str:

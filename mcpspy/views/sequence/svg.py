@@ -155,7 +155,7 @@ class _Sheet:
         if not is_loop:
             left, right = MARGIN_PX / 2, self.places.width_px - MARGIN_PX / 2
         words = f"loop {step.title}" if is_loop else step.title
-        room = room_cells(self.places.width_px - MARGIN_PX - self.places.left - 10)
+        room = room_cells(min(right, self.places.width_px - MARGIN_PX) - self.places.left - 18)
         for line in wrapped(words, room, MAX_TITLE_LINES):
             self.lines.append(_text(self.places.left + 10, self.y + 15, line, "phase over"))
             self.y += LINE_PX

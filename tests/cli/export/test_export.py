@@ -76,14 +76,27 @@ def test_a_file_gets_what_a_pipe_would_get(format: str, tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_an_error_in_a_sentence(tmp_path: Path) -> None:
     done = run("export", "text", EVERYTHING, "-o", str(tmp_path / "no" / "out"))
     assert done.returncode == 2
-    assert done.stderr.endswith("No such file or directory\n")
+    assert "No such file or directory" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_diagram_too_large_for_mermaid_says_so_on_stderr() -> None:
-    shown = run("export", "mermaid", *[str(CAPTURES / f"{name}.mcpspy") for name in NAMES])
+    captures = [str(CAPTURES / f"{name}.mcpspy") for name in NAMES]
+    shown = run("export", "mermaid", *captures, "--unfold", "--detail", "full")
     assert shown.returncode == 0
-    assert ("maxTextSize" in shown.stderr) == (len(shown.stdout) > 50_000)
+    assert "left out, because Mermaid draws at most 50,000 characters" in shown.stderr
+    assert 40_000 < len(shown.stdout) <= 50_000
+    assert "more messages" in shown.stdout
+    wanted = run("export", "mermaid", *captures, "--unfold", "--detail", "full", "--max-messages", "9999")
+    assert "maxTextSize" in wanted.stderr
+    assert len(wanted.stdout) > 50_000
+
+
+def test_a_diagram_that_plantuml_would_cut_says_how_to_draw_it() -> None:
+    shown = run("export", "plantuml", *[str(CAPTURES / f"{name}.mcpspy") for name in NAMES])
+    assert "PLANTUML_LIMIT_SIZE=" in shown.stderr
+    assert "PLANTUML_LIMIT_SIZE=" in shown.stdout.splitlines()[1]
+    assert "PLANTUML_LIMIT_SIZE" not in run("export", "plantuml", EVERYTHING, "--max-messages", "4").stderr
 
 
 def test_a_format_that_does_not_exist_is_a_usage_error_that_names_those_that_do() -> None:
