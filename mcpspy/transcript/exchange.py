@@ -93,16 +93,17 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
         """The outcome so far."""
         if self.is_probe and was_refused(self):
             return Outcome.PROBE
-        if self.response is None:
+        response = self.response
+        if response is None:
             if self.cancelled is not None or self.left_ns is not None:
                 return Outcome.CANCELLED
             return self._unanswered if self.over else Outcome.PENDING
         cancelled = self.cancelled
-        if cancelled is not None and cancelled.at_ns <= self.response.at_ns and cancelled.sender == self.request.sender:
+        if cancelled is not None and cancelled.at_ns <= response.at_ns and cancelled.sender == self.request.sender:
             return Outcome.CANCELLED
-        if self.response.kind is Kind.ERROR:
+        if response.kind is Kind.ERROR:
             return Outcome.ERROR
-        return Outcome.TOOL_ERROR if self.response.is_error else Outcome.OK
+        return Outcome.TOOL_ERROR if response.is_error else Outcome.OK
 
     @property
     def duration_ns(self) -> int | None:

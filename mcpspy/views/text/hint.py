@@ -72,8 +72,11 @@ def _words(whats: Iterable[str]) -> str:
 
 def _show_command(calls: list[Exchange | ModelCall], what: str) -> tuple[str, str]:
     """Return the command that shows the first call with the worst outcome, or the slowest where all are ok."""
+    firsts: dict[Outcome, Exchange | ModelCall] = {}
+    for call in calls:
+        firsts.setdefault(call.outcome, call)
     for outcome, noun in _NOUNS.items():
-        row = next((call for call in calls if call.outcome is outcome), None)
+        row = firsts.get(outcome)
         if row is not None:
             return f"mcpspy show {shlex.quote(f'{what}:{row.row}')}", f"the first {noun} in full"
     slowest = max(calls, key=lambda call: call.duration_ns or 0)

@@ -131,6 +131,9 @@ def _value(raw: bytes, letters: int) -> str:
 
 
 def _quoted(raw: Slice, letters: int = MAX_LETTERS) -> str:
+    plain = bytes(raw) if len(raw) <= letters else b""
+    if plain[:1] == b'"' and plain.isascii() and b"\\" not in plain:  # most need no reader
+        return f"“{plain[1:-1].decode('ascii')}”"
     text = string_head(raw, letters + 1) or ""
     return f"“{text}”" if len(text) <= letters else f"“{text[: letters - 1]}…”"
 

@@ -71,12 +71,12 @@ OUTCOME_STYLES = {
 def outcome_phrase(exchange: Exchange, detail: Detail = Detail.NAMES) -> Phrase:
     """Return the outcome of an exchange, with the message of an error or a tool error; more `detail` adds the head of a result."""
     outcome = exchange.outcome
+    if outcome is Outcome.OK:
+        return Phrase("ok", OUTCOME_STYLES[outcome], _answer(exchange, with_head=detail is not Detail.NAMES))
     phrase = Phrase(outcome.value, OUTCOME_STYLES[outcome])
     if outcome is Outcome.CANCELLED:
         phrase = phrase._replace(word=f"{outcome.value} {given_up_words(exchange)}".rstrip())
     match outcome:
-        case Outcome.OK:
-            return phrase._replace(detail=_answer(exchange, with_head=detail is not Detail.NAMES))
         case Outcome.PROBE:
             return phrase._replace(detail=_refusal(exchange))
         case Outcome.ERROR if exchange.response is not None:

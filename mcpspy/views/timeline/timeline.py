@@ -32,7 +32,7 @@ from ...transcript.model import (
 )
 from ...transcript.phases import StartUp, lifecycles
 from ...transcript.waiting import waited_ns
-from ..text.cells import cells, cut, padded, wrapped
+from ..text.cells import cells, cut, wrapped
 from ..text.columns import GAP, Columns, columns, widest_words
 from ..text.escape import one_line, safe_text
 from ..text.filter_lines import filter_line
@@ -57,6 +57,9 @@ FOLD_TAIL = 2
 
 DETAIL_LINES = 3
 """The most lines of its own that an error message gets if it does not fit after its outcome."""
+
+MEASURED_ROWS = 2_000
+"""Of how many rows, evenly distributed, params are measured for the width of their column: of a long session not of all."""
 
 MIN_PARAMS_CELLS = 8
 """Where fewer cells are left in the column of calls, params are left out."""
@@ -278,10 +281,12 @@ class Timeline:
         note = status_note(row, capture) if capture.transactions else ""
         if isinstance(row, Exchange) and row.method == INITIALIZE and row.transaction and row.transaction.scope.replaces:
             note = "replaces an unknown session"
+        if not note:
+            return phrase
         is_shown = phrase.word in ("http error", "redirected") or (
             isinstance(row, Exchange) and row.outcome is Outcome.PROBE and row.response is None
         )
-        if not note or is_shown:
+        if is_shown:
             return phrase
         return phrase._replace(detail=f"{phrase.detail} ({note})" if phrase.detail else note)
 
@@ -379,14 +384,17 @@ class Timeline:
         is_screen = self.columns.width is not None
         if is_screen:
             method = cut(method, room)
-            target = cut(target, room - cells(method) - 1)
-        room -= cells(method) + (cells(target) + 1 if target else 0)
+        room -= cells(method)
+        if target and is_screen:
+            target = cut(target, room - 1)
+        if target:
+            room -= cells(target) + 1
         line: Line = [(method + " ", ""), (target, "strong")] if target else [(method, "")]
         if params and (not is_screen or room > MIN_PARAMS_CELLS):
             params = cut(params, room - 1) if is_screen else params
             room -= cells(params) + 1
             line.append((" " + params, ""))
-        line.append((padded("", room) + GAP, ""))
+        line.append((" " * room + GAP, ""))
         return line
 
 
@@ -474,7 +482,8 @@ def timeline_columns(rows: list[Row], lanes: Lanes, width: int | None, detail: D
     with_params = detail is not Detail.NAMES and has_room(width)
     widest = widest_words(width)
     last_row = last_ns = longest_id = longest_words = 0
-    for row in rows:
+    step = 1 + len(rows) // MEASURED_ROWS
+    for at, row in enumerate(rows):
         last_ns = max(last_ns, row.at_ns)
         if isinstance(row, Exchange):
             last_row = max(last_row, row.row)
@@ -483,7 +492,7 @@ def timeline_columns(rows: list[Row], lanes: Lanes, width: int | None, detail: D
             if row.request.target:
                 words = f"{words} {row.request.target}"
             taken = len(words) if words.isascii() else cells(one_line(words))
-            if with_params and longest_words < widest and (params := params_words(row.request)):
+            if with_params and at % step == 0 and longest_words < widest and (params := params_words(row.request)):
                 taken += 1 + cells(params)
             longest_words = max(longest_words, taken)
         elif isinstance(row, UnpairedMessage):
