@@ -269,8 +269,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
         ["show", "--json"],
         ["show", "--raw"],
         ["export", "jsonl"],
-        ["export", "text"],
-        ["export", "mermaid"],
+        ["export", "text", "--unfold"],
     ):
         with subprocess.Popen([*MCPSPY, *words, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             assert process.stdout is not None
