@@ -5,11 +5,15 @@ Nothing is fetched for a schema, its expressions are not run, and all steps are 
 
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 MAX_SCHEMA_BYTES: Final = 64 << 10
 MAX_STEPS: Final = 50_000
 """So many keywords of schemas are applied in one capture; later values are not checked."""
+
+MAX_MISTAKES: Final = 3
+"""So many mistakes of one value are named."""
 
 _ITEMS_A_STEP: Final = 16
 """A keyword with a list, such as enum, takes one more step for each so many items."""
@@ -45,13 +49,12 @@ class Validators:
             return ""
         try:
             validator = self._validator(schema)
-            error = next(iter(validator.iter_errors(value)), None) if validator is not None else None
+            errors = list(islice(validator.iter_errors(value), MAX_MISTAKES + 1)) if validator is not None else []
         except Exception:  # noqa: BLE001 - a schema of a peer: whatever the validator raises about it proves nothing
             return ""
-        if error is None:
+        if not errors:
             return ""
-        where = "/".join(str(part) for part in error.absolute_path)[:80]
-        return f"{error.message[:160]}{f' (at {where})' if where else ''}."
+        return f"{'; '.join(map(_words, errors[:MAX_MISTAKES]))}{'; and more' if len(errors) > MAX_MISTAKES else ''}."
 
     def _validator(self, schema: dict[str, Any]) -> Any:
         """Give the validator of a schema, made once; None for a schema that is too large."""
@@ -61,6 +64,11 @@ class Validators:
             validator = _maker(schema, self._steps, self._makers)(schema) if is_small else None
             made = self._validators[id(schema)] = schema, validator
         return made[1]
+
+
+def _words(error: Any) -> str:
+    where = "/".join(str(part) for part in error.absolute_path)[:80]
+    return f"{error.message[:160]}{f' (at {where})' if where else ''}"
 
 
 class _Exhausted(Exception):  # noqa: N818 - not an error: no steps are left

@@ -32,6 +32,7 @@ from .protocol import (
     method_support,
     modern,
     progress,
+    repeats,
     rounds,
     schemas,
     session_rules,
@@ -92,7 +93,7 @@ CAPTURE_FINDERS: Final[tuple[FindingModule[CaptureFacts], ...]] = (
     answers, method_support, handshake, unserved, progress, rounds, state, tasks, modern, errors, headers, responses, resumption,
     contents, forms, session_rules, texts,
     # behaviour
-    behaviour,
+    behaviour, repeats,
     # trust
     invisible_text,
     # capture

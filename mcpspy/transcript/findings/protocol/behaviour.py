@@ -7,12 +7,13 @@ from typing import Final
 from ....records import CLIENT
 from ....wire.json_spans import members
 from ...calls.call import Call, CallPart
-from ...mcp.blocks import listed, member
 from ...model import Exchange, Kind, Outcome
+from ...outcome import HTTP_REDIRECTS
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Family, Hit, Rule, Severity, behaviour_rule, hit_in
 from ..transport.stalls import unread_ns
 from ..words import call_name, seconds
+from .repeats import arguments, may_be_repeated
 
 _SEARCHES: Final = "\n".join(
     f'→ tools/call {at} {{"name":"search","arguments":{{"q":{at}}}}}\n← result {at}' for at in range(1, 6)
@@ -151,7 +152,7 @@ def _resent(facts: CaptureFacts) -> Iterator[Hit]:
         last[scope, exchange.target] = exchange
         if before is None or not _runs_at(before, exchange.at_ns) or exchange.at_ns - before.at_ns < _RETRY_NS:
             continue
-        if _arguments(before.request.raw) != _arguments(exchange.request.raw) or _may_be_repeated(facts, exchange.target):
+        if arguments(before.request.raw) != arguments(exchange.request.raw) or may_be_repeated(facts, exchange.target):
             continue
         waited = seconds(exchange.at_ns - before.at_ns)
         what = f"{call_name(exchange)} was sent again {waited} after row {before.row}, which was still running."
@@ -159,20 +160,11 @@ def _resent(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def _runs_at(exchange: Exchange, at_ns: int) -> bool:
-    """Return whether a request was neither answered nor given up at a time."""
+    """Return whether a request was neither answered nor refused nor given up at a time."""
+    carrier = exchange.transaction
+    if carrier is not None and carrier.status >= HTTP_REDIRECTS and carrier.ended_ns is not None and carrier.ended_ns <= at_ns:
+        return False
     return exchange.given_up_ns is None and (exchange.response is None or exchange.response.at_ns > at_ns)
-
-
-def _may_be_repeated(facts: CaptureFacts, tool: str | None) -> bool:
-    """Return whether a tool says that it only reads, or that a second equal call changes nothing."""
-    return any(
-        member(item, "annotations", hint) is True
-        for listing in facts.listings
-        if listing.method == "tools/list" and listing.response is not None
-        for item in listed(listing.response.result, "tools")
-        if item.get("name") == tool
-        for hint in ("readOnlyHint", "idempotentHint")
-    )
 
 
 def _is_again(before: Exchange, exchange: Exchange) -> bool:
@@ -184,7 +176,7 @@ def _is_again(before: Exchange, exchange: Exchange) -> bool:
     first_tail, second_tail = first[first.find(_ARGUMENTS) :], second[second.find(_ARGUMENTS) :]
     if first_tail == second_tail:
         return True
-    return abs(len(first) - len(second)) <= _ID_DIGITS and b'"id"' in first_tail and _arguments(first) == _arguments(second)
+    return abs(len(first) - len(second)) <= _ID_DIGITS and b'"id"' in first_tail and arguments(first) == arguments(second)
 
 
 def _is_answered_alike(before: Exchange, exchange: Exchange) -> bool:
@@ -204,11 +196,6 @@ _RETRY_NS: Final = 1_000_000_000
 _ARGUMENTS: Final = b'"arguments"'
 _ID_DIGITS: Final = 40
 """Number of bytes by which equal calls may differ: the lengths of their ids and progress tokens."""
-
-
-def _arguments(request: bytes) -> bytes:
-    """Return the arguments of a call, byte for byte."""
-    return bytes(members(members(request).get("params", b"")).get("arguments", b""))
 
 
 def _run(run: list[Exchange]) -> Iterator[Hit]:

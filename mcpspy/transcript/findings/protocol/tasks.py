@@ -25,6 +25,9 @@ _ASKED: Final = '→ tools/call 1 {"name":"report","task":{"ttl":60000}}\n'
 _MADE: Final = '← result 1 {"task":{"taskId":"t1","status":"working","ttl":60000}}\n'
 _BEGUN: Final = f"{_OFFERED}{_ASKED}{_MADE}"
 _MARKED: Final = '"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}'
+_ASKED_3_S: Final = '→ tools/call 1 {"name":"report","task":{"ttl":3000}}\n'
+_MADE_3_S: Final = '← result 1 {"task":{"taskId":"t1","status":"working","ttl":3000,"pollInterval":500}}\n'
+_FETCH: Final = '→ tasks/get 2 {"taskId":"t1"}\n← '
 _DONE: Final = '→ tasks/get 2 {"taskId":"t1"}\n← result 2 {"taskId":"t1","status":"completed","ttl":60000}\n'
 _AGAIN: Final = '→ tasks/get 3 {"taskId":"t1"}\n← result 3 {"taskId":"t1","status":"%s","ttl":60000}'
 
@@ -85,11 +88,23 @@ TASK_LOST: Final = protocol_rule(
     advice="Keep tasks until their ttl is over, also across processes and restarts, or grant a shorter ttl.",
 )
 
-RULES: Final = (TASK_NOT_OFFERED, TASK_GOES_ON, OTHER_TASK, UNMARKED_TASK_RESULT, TASK_LOST)
+TASK_EXPIRED: Final = protocol_rule(
+    name="task-expired",
+    title="Task asked for after its time to live",
+    what="The client waited longer than the task's pollInterval, and meanwhile the ttl of the task went by; then it was refused.",
+    why="The server may forget a task after its ttl: the result of the call is lost, though the work was done.",
+    blame="The client: it knew ttl and pollInterval, and did not ask in time.",
+    example=f"{_OFFERED}{_ASKED_3_S}{_MADE_3_S}· 5.0 s later\n{_FETCH}error 2 -32602 Task not found",
+    clean=f'{_OFFERED}{_ASKED_3_S}{_MADE_3_S}· 1.0 s later\n{_FETCH}result 2 {{"taskId":"t1","status":"working","ttl":3000}}',
+    advice="Poll every pollInterval milliseconds, fetch the result before the ttl is over, or ask for a longer ttl.",
+)
+
+RULES: Final = (TASK_NOT_OFFERED, TASK_GOES_ON, OTHER_TASK, UNMARKED_TASK_RESULT, TASK_LOST, TASK_EXPIRED)
 
 _UNKNOWN_TASK: Final = -32602
 _ENDINGS: Final = frozenset({"completed", "failed", "cancelled"})
 _REVISION: Final = "2025-11-25"
+_INTERVALS: Final = 2
 _NAMING: Final = (CallPart.POLL, CallPart.CANCEL)
 
 
@@ -101,6 +116,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield from _statuses(call, call.task.id)
             yield from _unmarked(call)
             yield from _lost(call)
+            yield from _expired(call)
 
 
 def _not_offered(facts: CaptureFacts) -> Iterator[Hit]:
@@ -172,6 +188,33 @@ def _lost(call: Call) -> Iterator[Hit]:
             what = f"The task of {call_name(call.first)} was unknown {seconds(age_ns)} after it was made; its ttl is {ttl_ms:,} ms."
             yield hit_in(TASK_LOST, response, exchange.row, what)
             return
+
+
+def _expired(call: Call) -> Iterator[Hit]:
+    """Find the first request for a task that came after its end, because the client had waited for more than two intervals."""
+    made = call.first.response
+    task = task_facts(made) if made is not None else None
+    if made is None or task is None or task.ttl_ms is None or not task.poll_interval_ms:
+        return
+    until_ns, last_ns = made.at_ns + task.ttl_ms * 1_000_000, made.at_ns
+    for exchange in call.exchanges:
+        response = exchange.response
+        if response is None or call.part(exchange) not in (CallPart.POLL, CallPart.RESULT):
+            continue
+        if response.kind is not Kind.ERROR:
+            last_ns = response.at_ns
+            continue
+        waited_ns = exchange.at_ns - last_ns
+        if member(response.error, "code") != _UNKNOWN_TASK or not last_ns < until_ns < exchange.at_ns:
+            return
+        if waited_ns > _INTERVALS * task.poll_interval_ms * 1_000_000:
+            what = (
+                f"{exchange.method} for the task of {call_name(call.first)} came {seconds(exchange.at_ns - made.at_ns)} after it was "
+                f"made and was refused; its ttl is {task.ttl_ms:,} ms. The client had not asked for {seconds(waited_ns)}; the "
+                f"pollInterval is {task.poll_interval_ms:,} ms."
+            )
+            yield hit_in(TASK_EXPIRED, exchange.request, exchange.row, what)
+        return
 
 
 def _quoted_text(text: str) -> str:

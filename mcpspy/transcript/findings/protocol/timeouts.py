@@ -13,6 +13,7 @@ from ..timeout_signs import is_timeout
 from ..transport.deliveries import explained_rows
 from ..transport.stalls import unread_ns
 from ..words import call_name, seconds
+from .repeats import repetitions
 
 _CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"report"}\n'
 
@@ -62,13 +63,14 @@ _SHORT_NS: Final = 1_000_000_000
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find requests that were given up."""
     misdelivered, explained = facts.misdelivered.rows, explained_rows(facts)
+    twice = {repetition.first.row for repetition in repetitions(facts)}
     for exchange in facts.cancelled:
         until_ns = exchange.given_up_ns
         if until_ns is None or exchange.is_probe or (exchange.method == INITIALIZE and exchange.cancelled is not None):
             continue  # `progress` has the rule about a cancelled initialize
         if facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns:
             continue  # the answer may be missing
-        if exchange.row in misdelivered or exchange.row in explained:
+        if exchange.row in misdelivered or exchange.row in explained or exchange.row in twice:
             continue  # it was answered, to somebody else, or another finding says why not
         yield _given_up(facts, exchange, until_ns)
 

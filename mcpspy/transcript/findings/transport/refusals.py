@@ -19,6 +19,7 @@ from ..hits import hit_on_stream
 from ..rule import Hit, HitDetails, Rule, Severity, transport_rule
 from ..words import call_name, quoted, seconds
 from .redirects import lossy_redirects
+from .server_exits import CONFIGURATION
 from .sessions import GATEWAY, asks_for_stream, given_out_ns, lacks_session
 
 """The culprit where something between client and server refused a request: a reverse proxy, a load balancer, a CDN."""
@@ -318,11 +319,26 @@ def _announced(facts: CaptureFacts, transaction: Transaction) -> Hit:
             WRONG_ENDPOINT, facts, transaction, f"{what}; the stream had ended {waited} before.", CLIENT, group="ended",
             blame=blame, advice=advice,
         )  # fmt: skip
+    prefix = "" if stream is None or transaction.status != _NOT_FOUND else _lost_prefix(_path(stream), _path(transaction))
+    if stream is not None and prefix:
+        what += f"; its path lacks {quoted(prefix.encode('utf-8', 'replace'))}, the beginning of {_path(stream)}."
+        blame = (
+            "The configuration of the server, or of a gateway in front of it that takes the beginning off the path: "
+            "the server announces its endpoint without it."
+        )
+        advice = f"Set the server's root path (base URL) to {prefix}, or let the gateway pass the path on unchanged."
+        return _hit(WRONG_ENDPOINT, facts, transaction, what, CONFIGURATION, group="prefix", blame=blame, advice=advice)
     blame = "The server: it announced this endpoint itself, and the stream is open."
     advice = (
         "Check the path under which the server is mounted; with several processes, GET and POST have to reach the same one."
     )
     return _hit(WRONG_ENDPOINT, facts, transaction, f"{what}.", SERVER, group="announced", blame=blame, advice=advice)
+
+
+def _lost_prefix(stream: str, endpoint: str) -> str:
+    """Return the folder of a stream's path if the endpoint is not below it; empty if it is, or if there is no folder."""
+    folder = stream.rstrip("/").rpartition("/")[0]
+    return "" if endpoint.startswith(f"{folder}/") else folder
 
 
 def _unauthorized(facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction) -> Iterator[Hit]:
@@ -369,6 +385,8 @@ def _early_retries(facts: CaptureFacts, refused: list[Transaction]) -> Iterator[
     for transaction in facts.capture.transactions.values():
         if transaction.number in facts.first_exchanges:
             repeats.setdefault(_repeat_key(facts, transaction), []).append(transaction)
+    hasty: set[tuple[str, ...]] = set()
+    """What was repeated too early: that the last repetition was refused too is no other fault."""
     following = {first.number: then for together in repeats.values() for first, then in pairwise(together)}
     for transaction in limited:
         then, response = following.get(transaction.number), transaction.response
@@ -378,8 +396,9 @@ def _early_retries(facts: CaptureFacts, refused: list[Transaction]) -> Iterator[
         if then is not None and then.at_ns - began_ns < wait_ns:
             waited = f"{seconds(then.at_ns - began_ns)} instead of {seconds(wait_ns)}"
             what = f"{_answered(facts, transaction)}, and repeated after {waited}."
+            hasty.add(_repeat_key(facts, transaction))
             yield _hit(EARLY_RETRY, facts, transaction, what, CLIENT, group=_path(transaction))
-        elif then is None and not transaction.response_messages:
+        elif then is None and not transaction.response_messages and _repeat_key(facts, transaction) not in hasty:
             yield _http_error(facts, transaction, response, is_page=_is_page_of_gateway(transaction, response))
 
 

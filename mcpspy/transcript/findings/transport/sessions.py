@@ -112,6 +112,9 @@ _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 _SESSION_FIELD: Final = b"\nmcp-session-id:"
 
+_ID_LETTERS: Final = 36
+"""A UUID, or a pseudonym."""
+
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find faults in the use of sessions."""
@@ -151,7 +154,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
                 streams[session] = transaction
     for session, unknown, known in split:
         after = seconds(known.at_ns - unknown.at_ns)
-        what = f"The session {session[:20]} was answered with 404, and served again {after} later."
+        what = f"The session {_shown(session)} was answered with 404, and served again {after} later."
         yield _hit(SPLIT_SESSION, facts, unknown, what, GATEWAY, group="split")
     for session, requests in {} if split else refused.items():
         if initialized_ns <= requests[0].at_ns:
@@ -169,8 +172,8 @@ def _unknown_session(facts: CaptureFacts, session: str, refused: list[Transactio
     change = ""
     if given := _sessions_given(facts) - {session}:
         is_other = session not in _sessions_given(facts)
-        change = f"; the server had given out {min(given)[:20]}, which the client changed" if is_other else ""
-    what = f"The session {session[:20]} was answered with 404, and the client did not initialize again{more}{change}."
+        change = f"; the server had given out {_shown(min(given))}, which the client changed" if is_other else ""
+    what = f"The session {_shown(session)} was answered with 404, and the client did not initialize again{more}{change}."
     left_ns = facts.capture.last_ns + facts.capture.shift_ns - refused[0].at_ns
     severity = None if more else Severity.WARNING if left_ns > PATIENCE_NS else Severity.NOTE  # it may have had no time to
     return _hit(SESSION_UNKNOWN, facts, refused[0], what, CLIENT, severity=severity)
@@ -274,3 +277,8 @@ def _hit(
     stream = transaction.response or transaction.request
     assert stream is not None
     return hit_on_stream(rule, facts, transaction, stream, what, culprit, **details)
+
+
+def _shown(session: str) -> str:
+    """Cut the id of a session to a length that fits into a sentence; a pseudonym stays whole, so that it can be looked for."""
+    return session if len(session) <= _ID_LETTERS else f"{session[:_ID_LETTERS]}…"

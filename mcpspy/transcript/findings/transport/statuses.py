@@ -8,8 +8,9 @@ from ...http.transaction import Anomaly, ScopeKind, Transaction
 from ...model import HTTP_ERRORS, Exchange, Kind
 from ..facts import CaptureFacts
 from ..hits import hit_on_stream
-from ..rule import Hit, Severity, hit, hit_in, transport_rule
+from ..rule import Hit, HitDetails, Severity, hit, hit_in, transport_rule
 from ..words import call_name, quoted, seconds
+from .server_exits import CONFIGURATION
 
 _CLEAN_POST: Final = (
     '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← 200 OK\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
@@ -245,7 +246,30 @@ def _without_endpoint(facts: CaptureFacts) -> Iterator[Hit]:
         response, waited_ns = get.response, ended_ns - get.at_ns
         if response is not None and waited_ns >= _WAITED_NS and not response.events and get.ended_by != SERVER:
             what = f"The stream of {get.target} announced no endpoint, and the client waited {seconds(waited_ns)}."
-            yield hit_on_stream(MISSING_ENDPOINT, facts, get, response, what, SERVER, group=get.target)
+            culprit, details = _without_endpoint_by(get, response.comments)
+            yield hit_on_stream(MISSING_ENDPOINT, facts, get, response, what, culprit, **details)
+
+
+def _without_endpoint_by(get: Transaction, comments: int) -> tuple[str, HitDetails]:
+    """Tell a server of HTTP+SSE that announces nothing from a stream of Streamable HTTP, which never announces anything."""
+    path = get.target.partition("?")[0].lower()
+    if "sse" in path:
+        return SERVER, {"group": get.target}
+    advice = f"Set the transport of the client to Streamable HTTP (type http) with the same URL, {get.target}."
+    if comments or path.rstrip("/").endswith("/mcp"):
+        blame = (
+            "The configuration of the client: it waits as in HTTP+SSE, and this is what a stream of Streamable HTTP looks like, "
+            "where the client has to POST first."
+        )
+        return CONFIGURATION, {"group": get.target, "blame": blame, "advice": advice}
+    blame = (
+        "Unclear: the server speaks Streamable HTTP, where the client has to POST first, or forgot to announce its endpoint."
+    )
+    return "unclear", {
+        "group": get.target,
+        "blame": blame,
+        "advice": f"{advice} Else let the server send an endpoint event first.",
+    }
 
 
 def _contradiction(facts: CaptureFacts, exchange: Exchange) -> Iterator[Hit]:
