@@ -49,7 +49,11 @@ DIAGRAM_OPTIONS = (
     ),
     click.Option(["--show-proxy"], is_flag=True, help="Draw mcpspy as a lane between client and server."),
     click.Option(["--http"], is_flag=True, help="Draw long HTTP streams as lanes, and the 202 answers to POSTs."),
-    click.Option(["--flat"], is_flag=True, help="Do not group messages by phase and round."),
+    click.Option(
+        ["--flat"],
+        is_flag=True,
+        help="For a design document: no phases and rounds, no row numbers, times, process ids, ports and folders.",
+    ),
 )
 
 View: TypeAlias = Callable[..., Iterable[Any]]
@@ -124,7 +128,7 @@ def _layout(
     _refuse_unknown(names, transcript, http=http)
     drawing = Drawing(
         title=title, names=names, detail=Detail(detail), max_messages=max_messages, with_proxy=show_proxy, with_http=http,
-        with_fragments=not flat, folds=folds,
+        with_fragments=not flat, folds=folds, with_particulars=not flat,
     )  # fmt: skip
     layout = diagram(transcript, rows, drawing)
     folded = layout.folded
@@ -234,6 +238,7 @@ FORMATS: Final[dict[str, Format | OwnCommand]] = {
         Examples:
           mcpspy export mermaid @:7..20 > story.mmd
           mcpspy export mermaid weather --title "A rainy day" --detail params
+          mcpspy export mermaid weather --flat > docs/protocol.mmd
         """,
         "sequence.mermaid:mermaid",
         _mermaid,

@@ -109,11 +109,12 @@ Step: TypeAlias = "Arrow | Aside | OmittedMessages | Fragment"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagram:
-    """Participants, clients first, and steps by time. `title` may be empty."""
+    """Participants, clients first, and steps by time. `title` may be empty. `has_times` says whether times are drawn."""
 
     participants: Sequence[Participant]
     steps: Sequence[Step]
     title: str = ""
+    has_times: bool = True
 
     @property
     def outermost(self) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ class LadderPlaces:
 
     def __init__(self, layout: Diagram, width: int) -> None:
         self._bars = Activations()
-        self._margin = max(8, len(seconds(layout.last_ns))) + 2 if width >= NO_TIME_CELLS else 0
+        self._margin = max(8, len(seconds(layout.last_ns))) + 2 if layout.has_times and width >= NO_TIME_CELLS else 0
         self._gaps = spans(layout, width - self._margin - 1)
         places = accumulate(self._gaps, initial=self._margin)
         self._at = {participant.id: place for participant, place in zip(layout.participants, places, strict=False)}

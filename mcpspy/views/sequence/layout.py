@@ -9,6 +9,7 @@ from ..timeline.details import Detail
 from .diagram import Arrow, Aside, Diagram, Fragment, OmittedMessages, Step, first_messages, flat, messages
 from .folding import Folder
 from .fragments import grouped
+from .general import general, general_name
 from .lanes import PROXY_ID, USER_ID, DiagramLanes
 from .repeats import repeats
 from .steps import Drawn, Steps
@@ -24,6 +25,7 @@ class Drawing:
     `names` are replacements for lane names. `max_messages` bounds the arrows; None means no bound. `with_proxy` draws mcpspy as a
     lane. `with_http` draws the HTTP requests, statuses and streams that carried the messages. `with_fragments` draws phases, agent
     runs and rounds as fragments. `folds` draws runs of like calls as loops; None does so above `MAX_UNFOLDED` messages.
+    `with_particulars` draws what belongs to this recording alone: row numbers, times, process ids, ports, folders.
     """
 
     title: str = ""
@@ -34,6 +36,7 @@ class Drawing:
     with_http: bool = False
     with_fragments: bool = True
     folds: bool | None = None
+    with_particulars: bool = True
 
 
 PLAIN = Drawing()
@@ -46,7 +49,7 @@ def diagram(transcript: Transcript, rows: Sequence[Row], drawing: Drawing = PLAI
     drawn = _in_order(transcript, rows, steps)
     shown: Sequence[Step] = grouped(drawn, transcript, rows, steps.runs) if drawing.with_fragments else drawn
     if drawing.folds or (drawing.folds is None and messages(drawn) > MAX_UNFOLDED):
-        shown = Folder(transcript, is_timeless=False).folded(shown)
+        shown = Folder(transcript, is_timeless=not drawing.with_particulars).folded(shown)
     if drawing.max_messages is not None:
         shown = first_messages(shown, drawing.max_messages)
     if drawing.with_proxy:
@@ -55,7 +58,9 @@ def diagram(transcript: Transcript, rows: Sequence[Row], drawing: Drawing = PLAI
         end for row in rows[:1] for end in lanes.ends(row, "client")
     }
     participants = lanes.participants(used, with_proxy=drawing.with_proxy)
-    return Diagram(participants=participants, steps=shown, title=drawing.title)
+    if not drawing.with_particulars:
+        shown, participants = list(general(shown)), list(map(general_name, participants))
+    return Diagram(participants=participants, steps=shown, title=drawing.title, has_times=drawing.with_particulars)
 
 
 def _in_order(transcript: Transcript, rows: Iterable[Row], steps: Steps) -> list[Drawn]:

@@ -101,10 +101,11 @@ def svg(layout: Diagram) -> Iterator[str]:
 class _Sheet:
     """A drawing in progress: `below` the lanes, `bars` on them, `lines` above. `y` is the position of the next step."""
 
-    __slots__ = ("_bars", "_begun", "_top", "bars", "below", "lines", "places", "y")
+    __slots__ = ("_bars", "_begun", "_has_times", "_top", "bars", "below", "lines", "places", "y")
 
     def __init__(self, layout: Diagram) -> None:
         self.places = SvgPlaces(layout)
+        self._has_times = layout.has_times
         self.below: list[str] = []
         self.bars: list[str] = []
         self.lines: list[str] = []
@@ -172,8 +173,7 @@ class _Sheet:
         way = 1 if end >= start else -1
         room = room_cells(abs(end - start) - ROOM_BESIDES_TEXT_PX + 8)
         shown = cut(step.text, room)
-        self.lines.append(f'<g data-row="{step.row}"><title>{xml_text(f"{seconds(step.at_ns)} {step.text}")}</title>')
-        self.lines.append(self._time(step.at_ns))
+        self._begin(step)
         from_bar, to_bar = start + way * BAR_PX / 2, end - way * BAR_PX / 2
         self.lines.append(f'<path class="{_BODIES[step.kind]}" d="M{from_bar:.1f} {y:.1f}H{to_bar:.1f}"/>')
         self.lines.append(_tip(step.kind, to_bar, y, way))
@@ -200,8 +200,7 @@ class _Sheet:
         shown = cut(step.text, room)
         width = cells(shown) * CELL_PX + 12
         x = at - width - 6 if is_left else at + 6
-        self.lines.append(f'<g data-row="{step.row}"><title>{xml_text(f"{seconds(step.at_ns)} {step.text}")}</title>')
-        self.lines.append(self._time(step.at_ns))
+        self._begin(step)
         self.lines.append(f'<circle class="tip" cx="{at:.1f}" cy="{self.y + 12:.1f}" r="3"/>')
         self.lines.append(f'<rect class="note" x="{x:.1f}" y="{self.y + 2:.1f}" width="{width:.1f}" height="20" rx="3"/>')
         self.lines.append(_text(x + 6, self.y + 16, shown, _STYLES.get(step.style, "")))
@@ -210,8 +209,14 @@ class _Sheet:
         if lane := self._bars.closes(step):
             self._bar(lane)
 
-    def _time(self, at_ns: int) -> str:
-        return _text(self.places.times_px - MARGIN_PX, self.y + ROW_PX - 8, seconds(at_ns), "time", anchor="end")
+    def _begin(self, step: Arrow | Aside) -> None:
+        """Begin the group of a message, with its tooltip and its time."""
+        at = seconds(step.at_ns)
+        if not self._has_times:
+            self.lines.append(f"<g><title>{xml_text(step.text)}</title>")
+            return
+        self.lines.append(f'<g data-row="{step.row}"><title>{xml_text(f"{at} {step.text}")}</title>')
+        self.lines.append(_text(self.places.times_px - MARGIN_PX, self.y + ROW_PX - 8, at, "time", anchor="end"))
 
     def _bar(self, lane: str, end: float | None = None) -> None:
         """Draw the latest activation of this lane, down to `end` or to here."""
@@ -250,7 +255,7 @@ class SvgPlaces:
         ids = [participant.id for participant in layout.participants]
         names = [cells(participant.name) * CELL_PX + 24 for participant in layout.participants]
         gaps = _gaps(layout, ids, names)
-        self.times_px = cells(seconds(layout.last_ns)) * CELL_PX + 2 * MARGIN_PX
+        self.times_px = cells(seconds(layout.last_ns)) * CELL_PX + 2 * MARGIN_PX if layout.has_times else MARGIN_PX
         at = self.times_px + max((names[0] if names else 0) / 2, 40)
         self._at: dict[str, float] = {}
         for number, id in enumerate(ids):

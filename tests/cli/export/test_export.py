@@ -140,7 +140,7 @@ def test_a_diagram_is_titled_and_its_lanes_called_as_the_user_wants() -> None:
 
 def test_no_more_messages_are_drawn_than_were_wanted() -> None:
     shown = run("export", "text", EVERYTHING, "--max-messages", "4", "--flat").stdout
-    assert sum(" ├" in line or "┤" in line for line in shown.splitlines()) == 4
+    assert sum("├" in line or "┤" in line for line in shown.splitlines()) == 4
     assert "more messages" in shown
 
 

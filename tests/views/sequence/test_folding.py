@@ -5,6 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from mcpspy.records import Spawn
 from mcpspy.views.sequence.diagram import Diagram, Fragment, FragmentKind, Step, flat, messages
 from mcpspy.views.sequence.ladder import ladder
 from mcpspy.views.sequence.layout import MAX_UNFOLDED, Drawing, diagram
@@ -14,7 +15,7 @@ from mcpspy.views.sequence.svg import svg
 from mcpspy.views.text.line import plain
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.views.golden import same_as_golden
-from tests.views.scenes import call, failed, opened, ticket_session
+from tests.views.scenes import call, failed, given_up, opened, ticket_session
 
 SIZES = [20, 200, 2_000]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -173,3 +174,26 @@ def test_a_call_that_stays_open_is_drawn_and_prevents_no_loop() -> None:
 
 def test_calls_of_several_tools_without_a_pattern_do_not_fold() -> None:
     assert not loops(drawn(calls(*"abcdbeafcgd")).steps)
+
+
+def test_flat_two_recordings_of_one_session_are_one_diagram() -> None:
+    pictures = []
+    for pid, port, waits in ((7, 3000, (1, 90, 2, 1)), (8123, 4711, (40, 1, 1, 700))):
+        scene = opened("tickets").add(Spawn(at_ns=0, pid=pid))
+        if pid == 7:
+            scene.stderr(b"ready\n")
+        for id, wait in enumerate(waits):
+            scene.client(call(id, "open_ticket")).wait(wait).server(result(id))
+        scene.client(call("x", "find")).wait(pid).server(
+            failed("x", f"no http://localhost:{port}/db in /home/u{pid}/notes/a.txt")
+        )
+        scene.client(call("y", "slow")).wait(3_000 + pid).client(given_up("y", "bored"))
+        scene.exits()
+        transcript = scene.transcript
+        layout = diagram(transcript, transcript.rows, Drawing(folds=True, with_fragments=False, with_particulars=False))
+        pictures.append([*mermaid(layout), *plantuml(layout), *svg(layout), *map(plain, ladder(layout, width=100))])
+    assert pictures[0] == pictures[1]
+    text = "\n".join(pictures[0])
+    assert "tool error: no http://localhost/db in …/a.txt" in text
+    assert "×4 open_ticket · all ok" in text
+    assert "server started" in text
