@@ -6,6 +6,7 @@ Progress is drawn once per exchange. Grouping, folding and cutting happen in `fr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, Close, Exit
@@ -122,7 +123,8 @@ class Steps:
             phrase = phrase._replace(detail=row.words)
         yield first.request.number, self._request(first, words)
         if last.response is not None:
-            yield last.response.number, self._response(last, last.response, f"{numbers} {_sentence(phrase)}", phrase.style)
+            response = self._response(last, last.response, f"{numbers} {_sentence(phrase)}", phrase.style)
+            yield last.response.number, replace(response, row=first.row)  # the row of its request, so that the two can fold
 
     def _exchange(self, row: Exchange) -> Iterator[Numbered]:
         request, response = row.request, row.response

@@ -172,6 +172,20 @@ def test_a_call_that_stays_open_is_drawn_and_prevents_no_loop() -> None:
     assert texts(layout)[-1] == "1 ok"
 
 
+def test_tasks_and_their_polls_fold_as_a_group() -> None:
+    scene = opened("tickets")
+    for task in range(5):
+        created = {"task": {"taskId": f"t{task}", "status": "working"}, "resultType": "task"}
+        scene.client(call(f"c{task}", "greet")).server(result(f"c{task}", created))
+        for poll in range(3):
+            status = {"taskId": f"t{task}", "status": "working"}
+            scene.client(request(f"g{task}-{poll}", "tasks/get", {"taskId": f"t{task}"})).server(
+                result(f"g{task}-{poll}", status)
+            )
+    (title,) = loops(drawn(scene).steps)
+    assert title.startswith("×5 greet, tasks/get · ")
+
+
 def test_calls_of_several_tools_without_a_pattern_do_not_fold() -> None:
     assert not loops(drawn(calls(*"abcdbeafcgd")).steps)
 

@@ -29,7 +29,7 @@ from mcpspy.views.timeline.details import Detail
 from tests.conftest import ROOT, DebianProgram
 from tests.deadlines import SCENE_S
 from tests.tiers import Tier
-from tests.views.scenes import busy_scene, hostile_scene
+from tests.views.scenes import busy_scene, hostile_scene, ticket_session
 from tests.views.sequence.test_llm import hostile
 from tests.views.sequence.test_mermaid import HOSTILE, ORDINARY
 
@@ -158,6 +158,13 @@ def test_every_capture_is_read_as_drawn_whatever_is_asked_for(read_plantuml: Rea
     for (name, drawing), layout, words in zip(chosen, layouts, read_plantuml(layouts), strict=True):
         title = [layout.title] if layout.title else []
         assert words == [*title, *headings(layout), *texts_of(layout.steps)], (name, drawing)
+
+
+def test_long_sessions_are_read_as_drawn(read_plantuml: Reader) -> None:
+    transcripts = [ticket_session(calls).transcript for calls in (20, 200, 2_000)]
+    layouts = [diagram(transcript, transcript.rows) for transcript in transcripts]
+    for layout, words in zip(layouts, read_plantuml(layouts), strict=True):
+        assert words == [*headings(layout), *texts_of(layout.steps)]
 
 
 def test_scenes_of_hostile_strings_are_read_as_drawn(read_plantuml: Reader) -> None:
