@@ -149,6 +149,10 @@ class Redactor:
         bare = text.strip("'\" ")
         if not bare:
             return text
+        from .spans import is_placeholder
+
+        if is_placeholder(_bytes(bare)):
+            return text
         at = text.index(bare)
         return text[:at] + self.pseudonym(_bytes(bare)).decode() + text[at + len(bare) :]
 

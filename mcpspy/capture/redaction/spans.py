@@ -9,6 +9,7 @@ import json
 import re
 from functools import lru_cache
 
+from ...records import PLACEHOLDER_PATTERN
 from .names import SCHEMES, is_credential, is_identifier, is_public_field, kind_of_field, kind_of_parameter
 
 TYPE_CHECKING = False
@@ -33,6 +34,15 @@ MAX_REMEMBERED_BYTES = 1 << 10
 _URL_FIELDS = {b"location", b"content-location", b"referer"}
 _HEX = b"0123456789abcdefABCDEF"
 _MEMBER = re.compile(rb'"([\w.-]{1,64})"[ \t\r\n]*+:[ \t\r\n]*+"((?:[^"\\]|\\.)*+)', re.DOTALL)
+
+
+_PLACEHOLDER = re.compile(PLACEHOLDER_PATTERN.encode())
+_MAX_PLACEHOLDER_BYTES = 120
+
+
+def is_placeholder(value: bytes) -> bool:
+    """Return whether a value is what stands for a secret that nobody filled in, such as `${API_KEY}`: it gives nothing away."""
+    return len(value) <= _MAX_PLACEHOLDER_BYTES and _PLACEHOLDER.fullmatch(value.strip(b"'\"")) is not None
 
 
 # --- HTTP heads ---
@@ -96,8 +106,11 @@ def _credential_spans(data: bytes, start: int, end: int, kind: Kind) -> Iterator
     """Yield the value without its scheme: a token is the same in `Authorization: Bearer` and in the body that granted it."""
     blank = data.find(b" ", start, end)
     if blank >= 0 and data[start:blank].strip(b"'\"").lower().decode("latin-1") in SCHEMES:
+        scheme = data[start:blank].lower()
         start, end = _stripped(data, blank, end)
-    if start < end:
+        if data[start:end].lower().startswith(scheme + b" "):  # `Bearer Bearer …`, a common mistake that should show
+            start, end = _stripped(data, start + len(scheme), end)
+    if start < end and not is_placeholder(data[start:end]):
         yield start, end, kind, data[start:end]
 
 
@@ -188,7 +201,9 @@ def _one_parameter_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
         kind = kind_of_parameter(decode_percent(name).decode("latin-1")) if equals else None
         if kind is not None:
             first = start + len(name) + 1
-            yield first, end, kind, decode_percent(data[first:end])
+            value = decode_percent(data[first:end])
+            if not is_placeholder(value):
+                yield first, end, kind, value
             return
         start += len(part) + 1
 

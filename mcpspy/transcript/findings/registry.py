@@ -53,6 +53,7 @@ from .transport import (
     headers,
     limits,
     lines,
+    placeholders,
     redirects,
     refusals,
     responses,
@@ -87,7 +88,7 @@ class FindingModule(Protocol[Facts]):
 
 CAPTURE_FINDERS: Final[tuple[FindingModule[CaptureFacts], ...]] = (
     # transport
-    lines, encoding, json_traps, stalls, server_exits, waiting, timeouts, statuses, redirects, refusals, bodies,
+    lines, encoding, json_traps, stalls, server_exits, waiting, timeouts, statuses, redirects, placeholders, refusals, bodies,
     browsers, deliveries, disconnects, sessions, streams, bursts, limits,
     # protocol
     answers, method_support, handshake, unserved, progress, rounds, state, tasks, modern, errors, headers, responses, resumption,

@@ -121,6 +121,37 @@ def test_a_credential_is_redacted_under_any_name(value: str, secret: str) -> Non
     assert secret.encode() not in shared_head(raw)
 
 
+PLACEHOLDERS = words("""
+    ${API_KEY} ${env:API_KEY} ${input:api-key} {{API_KEY}} {{secrets.TOKEN}} $API_KEY %API_KEY% <TOKEN> <your-api-key> YOUR_API_KEY
+    your-token-here undefined null None
+""")
+
+
+@pytest.mark.parametrize("value", [*PLACEHOLDERS, "{{ TOKEN }}", "<your token>", "[object Object]"])
+def test_a_placeholder_is_no_secret(value: str) -> None:
+    for raw in (head("Authorization", f"Bearer {value}"), head("X-Api-Key", value), head("Authorization", f'Bearer "{value}"')):
+        assert REDACTOR.head(raw) == (raw, ())
+    arguments = ["server", "--api-key", value, f"--token={value}", "--header", f"Authorization: Bearer {value}"]
+    assert REDACTOR.argv(arguments) == arguments
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["${API_KEY}x", "x${API_KEY}", "${KEY:-s3cret}", "$ecret", "$TOKEN1", "<s3cret>", "nullify", "YOUR_s3cret", "{{}}"],
+)
+def test_what_is_more_than_a_placeholder_is_a_secret(value: str) -> None:
+    for raw in (head("Authorization", f"Bearer {value}"), head("X-Api-Key", value)):
+        assert value.encode() not in REDACTOR.head(raw)[0]
+        assert value.encode() not in shared_head(raw)
+    assert value not in " ".join(REDACTOR.argv(["server", f"--token={value}"]))
+
+
+def test_a_scheme_that_comes_twice_shows_and_its_secret_does_not() -> None:
+    raw = head("Authorization", f"Bearer Bearer {SECRET}")
+    assert REDACTOR.head(raw)[0] == raw.replace(SECRET.encode(), REDACTOR.pseudonym(SECRET.encode()))
+    assert SECRET.encode() not in shared_head(raw)
+
+
 @pytest.mark.parametrize(
     "value",
     [

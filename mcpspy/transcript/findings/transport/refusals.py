@@ -18,6 +18,7 @@ from ..gateway_signs import PRODUCTS, is_product
 from ..hits import hit_on_stream
 from ..rule import Hit, HitDetails, Rule, Severity, transport_rule
 from ..words import call_name, quoted, seconds
+from .placeholders import unfilled_field
 from .redirects import lossy_redirects
 from .server_exits import CONFIGURATION
 from .sessions import GATEWAY, asks_for_stream, given_out_ns, lacks_session
@@ -195,6 +196,8 @@ def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transacti
     body, is_page = transaction.refusal, _is_page_of_gateway(transaction, response)
     if transaction.method == "GET" and any(target == _path(transaction) for _, target in lossy_redirects(facts)):
         return
+    if status in (_UNAUTHORIZED, _FORBIDDEN) and unfilled_field(transaction) is not None:
+        return  # `placeholders` says why
     if status == _UNAUTHORIZED:
         yield from _unauthorized(facts, requests, transaction)
         return
