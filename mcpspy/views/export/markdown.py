@@ -14,7 +14,7 @@ from ...transcript.findings.rule import Finding, Severity
 from ...transcript.model import CaptureInfo, Exchange, Log, ModelCall, Numbered, Outcome, Row, Transcript, UnpairedMessage
 from ..check.model import worst_first
 from ..sequence.layout import diagram
-from ..sequence.mermaid import mermaid
+from ..sequence.mermaid import fitting, mermaid
 from ..text.escape import markdown_code, markdown_fence, markdown_text, safe_text
 from ..text.line import Line, plain
 from ..text.units import counted, duration, wall_time
@@ -203,7 +203,7 @@ def _picture(transcript: Transcript, rows: list[Row], calls: list[Exchange | Mod
         shown, total = (sum(isinstance(row, Numbered) for row in some) for some in (drawn, rows))
         yield f"{counted(shown, 'row')} of {total:,}{', around the calls above' if calls else ''}."
         yield ""
-    yield from _fenced(list(mermaid(diagram(transcript, drawn))), "mermaid")
+    yield from _fenced(list(mermaid(fitting(diagram(transcript, drawn)))), "mermaid")
 
 
 def _drawn(rows: list[Row], calls: list[Exchange | ModelCall]) -> list[Row]:
