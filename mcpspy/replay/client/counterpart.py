@@ -46,7 +46,7 @@ def compared_sides(before: Transcript, after: Transcript, played: PlayedPlan) ->
     report = played.report
     after = _without_sent_again(after)
     recorded_rows = {id: row for row, id in report.sent.items()}
-    pairs = _pairs(after, recorded_rows, report.questions)
+    pairs = _pairs(after, recorded_rows, report.server_requests)
     if played.restore is not None:
         _restore(pairs, played.restore)
     recorded = {exchange.row: exchange for exchange in before.exchanges}
@@ -101,11 +101,11 @@ def _without_findings(transcript: Transcript) -> Transcript:
     return Transcript(captures=transcript.captures, rows=transcript.rows)
 
 
-def _pairs(after: Transcript, recorded_rows: dict[str, int], questions: dict[str, int]) -> list[tuple[Exchange, int]]:
+def _pairs(after: Transcript, recorded_rows: dict[str, int], server_requests: dict[str, int]) -> list[tuple[Exchange, int]]:
     """Pair the live exchanges with the recorded rows that they belong to."""
     pairs: list[tuple[Exchange, int]] = []
     for exchange in after.exchanges:
-        row = (recorded_rows if exchange.sender == CLIENT else questions).get(exchange.request.id or "")
+        row = (recorded_rows if exchange.sender == CLIENT else server_requests).get(exchange.request.id or "")
         if row is not None:
             pairs.append((exchange, row))
     return pairs

@@ -71,7 +71,7 @@ class Report:
     """Those of them, and answers, that hold a redacted value."""
     late: list[int] = field(default_factory=list)
     """The rows of requests that were not answered in time."""
-    questions: dict[str, int] = field(default_factory=dict)
+    server_requests: dict[str, int] = field(default_factory=dict)
     """The rows of the server's recorded requests, by the live ids."""
     misses: list[Miss] = field(default_factory=list)
     """The requests of the server that were never recorded."""
@@ -332,7 +332,7 @@ class PlanPlayer:
         answers = self._answers.feed(message)
         row = 0 if answers.recorded is None else answers.recorded.row
         if row:
-            self.report.questions[message.id or ""] = row
+            self.report.server_requests[message.id or ""] = row
         if answers.miss is not None:
             self.report.misses.append(answers.miss)
         self._live_values.feed(row, message)

@@ -121,7 +121,7 @@ class _PlanReader:
         elif row.sender == CLIENT:
             self._request(row)
         else:
-            self._question(row)
+            self._server_request(row)
 
     def deleted(self, row: Transaction) -> None:
         """Take the end of a session. It is no step, since the replay client deletes its own session in the end."""
@@ -201,7 +201,7 @@ class _PlanReader:
         if row.left_ns is not None:
             self._add(row.left_ns, request.number, Cancel(exchange=row, message=None, after_ns=row.left_ns - row.at_ns))
 
-    def _question(self, row: Exchange) -> None:
+    def _server_request(self, row: Exchange) -> None:
         if row.response is not None:
             key = message_key(row.request)
             self._add(row.response.at_ns, row.response.number, ExpectedRequest(key=key, row=row.row))

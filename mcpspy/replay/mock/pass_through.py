@@ -109,8 +109,8 @@ class PassThrough:
         self._pass_on(CancelRequest(id))
         return []
 
-    def skip_unheard(self, question: ScheduledSend) -> list[ScheduledSend]:
-        return self._script.skip_unheard(question)
+    def skip_unheard(self, request: ScheduledSend) -> list[ScheduledSend]:
+        return self._script.skip_unheard(request)
 
     def is_due(self, send: ScheduledSend) -> bool:
         is_due = self._script.is_due(send)
@@ -187,7 +187,7 @@ class PassThrough:
         known = known_spelling(id, self._server_ids)
         if known is not None:
             self._pass_on(_with_id(message.raw, ("id",), self._server_ids.pop(known)))
-        elif self._script.has_question(id):
+        elif self._script.has_server_request(id):
             return self._script.feed(message)
         else:
             self._pass_on(message.raw)
@@ -358,13 +358,13 @@ class CatchUp:
     repeated, and nothing goes to the client, which has seen it all.
     """
 
-    __slots__ = ("_answered", "_answers", "_messages", "_questions", "_to_send", "_waits_for")
+    __slots__ = ("_answered", "_answers", "_messages", "_server_requests", "_to_send", "_waits_for")
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
         self._answered: set[str] = set()
         """The ids of the client's requests that the mock has answered."""
-        self._questions: dict[str, str] = {}
+        self._server_requests: dict[str, str] = {}
         """The methods of the mock's requests, by id."""
         self._answers: dict[str, deque[tuple[str, bytes]]] = {}
         """By method, the client's answers to the mock's requests: the member's name and its value."""
@@ -374,7 +374,7 @@ class CatchUp:
     def client_sent(self, message: Message) -> None:
         """Take a message that the client sent to the mock."""
         if message.kind in (Kind.RESULT, Kind.ERROR):
-            method = self._questions.pop(message.id or "", None)
+            method = self._server_requests.pop(message.id or "", None)
             piece = cut(message.raw)[0]
             if method is not None:
                 self._answers.setdefault(method, deque()).append((piece.kind, bytes(piece.content)))
@@ -388,7 +388,7 @@ class CatchUp:
         elif send.data:
             piece = cut(send.data)[0]
             if piece.kind == "request" and piece.id is not None:
-                self._questions[piece.id] = piece.method or ""
+                self._server_requests[piece.id] = piece.method or ""
 
     @property
     def is_over(self) -> bool:
@@ -423,12 +423,12 @@ class CatchUp:
                 self._waits_for = message.id or ""
         return lines
 
-    def _answer(self, question: Piece) -> bytes:
-        answers = self._answers.get(question.method or "")
-        id = (question.id or "null").encode("utf-8", "surrogatepass")
-        if not answers and question.method == "ping":
+    def _answer(self, request: Piece) -> bytes:
+        answers = self._answers.get(request.method or "")
+        id = (request.id or "null").encode("utf-8", "surrogatepass")
+        if not answers and request.method == "ping":
             return b'{"jsonrpc":"2.0","id":%b,"result":{}}' % id
         if not answers:
-            return error_line(question.id, INTERNAL_ERROR, UNKNOWN, {"method": question.method}).rstrip(b"\n")
+            return error_line(request.id, INTERNAL_ERROR, UNKNOWN, {"method": request.method}).rstrip(b"\n")
         name, value = answers.popleft()
         return b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id, name.encode(), value)

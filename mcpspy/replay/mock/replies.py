@@ -233,7 +233,7 @@ class _ReplyReader:
     """A reader of one capture into `replies`: `feed` takes its messages and `happened` its events, in their order."""
 
     __slots__ = (
-        "_batches", "_capture", "_current", "_is_closed", "_is_http", "_of_question", "_of_transaction", "_replies", "_waiting",
+        "_batches", "_capture", "_current", "_is_closed", "_is_http", "_of_server_request", "_of_transaction", "_replies", "_waiting",
     )  # fmt: skip
 
     def __init__(self, capture: CaptureInfo, replies: RecordedReplies, batches: dict[int, RecordedBatch | Message]) -> None:
@@ -247,7 +247,7 @@ class _ReplyReader:
         """By client, the reply to its last message: on stdio there is one client."""
         self._waiting: dict[int, Exchange] = {}
         """The client's requests that are not answered yet, by row."""
-        self._of_question: dict[int, RecordedReply] = {}
+        self._of_server_request: dict[int, RecordedReply] = {}
         """The replies in which the server asks, by the rows of its requests."""
         self._of_transaction: dict[int, RecordedReply] = {}
 
@@ -288,7 +288,7 @@ class _ReplyReader:
                 reply.steps.append(AwaitCancel(message.at_ns))
                 self._waiting.pop(row.row, None)
             return reply
-        reply = self._of_question.get(row.row)
+        reply = self._of_server_request.get(row.row)
         if reply is not None and row.response is message:
             reply.steps.append(AwaitAnswer(message.at_ns, row.row))
         return reply
@@ -321,7 +321,7 @@ class _ReplyReader:
         elif row.sender == CLIENT:
             self._for_request(message, row)
         elif row.request is message:
-            reply = self._of_question[row.row] = self._reply_with_question(message, row)
+            reply = self._of_server_request[row.row] = self._reply_with_server_request(message, row)
             reply.steps.append(SendMessage(message, row))
         else:
             self._on_its_own(message, row)
@@ -373,20 +373,20 @@ class _ReplyReader:
             return current
         return self._replies.opening.setdefault(owner(message.capture, transaction), RecordedReply())
 
-    def _reply_with_question(self, message: Message, question: Exchange) -> RecordedReply:
+    def _reply_with_server_request(self, message: Message, request: Exchange) -> RecordedReply:
         """Find the reply during which the server asked.
 
-        It is the current one, unless only other requests were answered after the question had been. After a notification of the
+        It is the current one, unless only other requests were answered after this one was sent. After a notification of the
         client the server asks for a request that waits, except for roots, which the notification may be about. Over HTTP a stream
         may say for which request.
         """
         current = self._reply_around(message)
         transaction = self._capture.transaction_of(message.stream)
-        if question.response is None or (transaction is not None and transaction.number in self._of_transaction):
+        if request.response is None or (transaction is not None and transaction.number in self._of_transaction):
             return current
-        if current.exchange is None and question.method == ROOTS:
+        if current.exchange is None and request.method == ROOTS:
             return current
-        client, answered_ns = owner(message.capture, transaction), question.response.at_ns
+        client, answered_ns = owner(message.capture, transaction), request.response.at_ns
 
         def may_have_asked(exchange: Exchange) -> bool:
             is_later = exchange.response is None or exchange.response.at_ns >= answered_ns

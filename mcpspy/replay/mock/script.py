@@ -40,8 +40,8 @@ class Script:
     """
 
     __slots__ = (
-        "_ids", "_next_id", "_notified", "_on_miss", "_open", "_played", "_questions", "_replies", "_subscriptions", "_taken_ids",
-        "_wall_ns",
+        "_ids", "_next_id", "_notified", "_on_miss", "_open", "_played", "_replies", "_server_requests", "_subscriptions",
+        "_taken_ids", "_wall_ns",
     )  # fmt: skip
 
     def __init__(self, replies: RecordedReplies, finder: MatchCursor, on_miss: MissPolicy = ERROR, *, wall_ns: int = 0) -> None:
@@ -56,7 +56,7 @@ class Script:
         """By recorded client and method: how many replies to notifications were played."""
         self._open: dict[str, ReplyState] = {}
         """The client's requests that are not answered yet, by id."""
-        self._questions: dict[str, tuple[ReplyState, Exchange]] = {}
+        self._server_requests: dict[str, tuple[ReplyState, Exchange]] = {}
         """Our requests that the client has not answered yet, by id: the reply that asks, and the recorded exchange."""
         self._subscriptions: dict[str, str] = {}
         """The live ids of subscriptions, by the recorded ones; of equal ones the latest."""
@@ -112,9 +112,9 @@ class Script:
         self._close_request(state)
         return []
 
-    def skip_unheard(self, question: ScheduledSend) -> list[ScheduledSend]:
+    def skip_unheard(self, request: ScheduledSend) -> list[ScheduledSend]:
         """Continue without the answer to a request that no client hears for now."""
-        state, exchange = question.state, None if question.step is None else question.step.exchange
+        state, exchange = request.state, None if request.step is None else request.step.exchange
         if exchange is None or exchange.row not in state.unanswered:
             return []
         state.unanswered.discard(exchange.row)
@@ -129,9 +129,9 @@ class Script:
 
     # For a pass-through, which continues with a live server
 
-    def has_question(self, id: str) -> bool:
+    def has_server_request(self, id: str) -> bool:
         """Return whether an answer with this id answers one of our requests."""
-        return known_spelling(id, self._questions) is not None
+        return known_spelling(id, self._server_requests) is not None
 
     def free_id(self, wanted: str) -> str:
         """Reserve an id for somebody else's request: the wanted one, if it is free."""
@@ -223,16 +223,16 @@ class Script:
 
     def _take_answer(self, answer: Message) -> list[ScheduledSend]:
         """Continue the reply that waited for the answer to one of our requests."""
-        key = known_spelling(answer.id or "", self._questions)
+        key = known_spelling(answer.id or "", self._server_requests)
         if key is None:
             return []
-        state, question = self._questions.pop(key)
-        state.unanswered.discard(question.row)
-        if question.response is not None and question.response.result_type == TASK:
-            _remember_task(question.response, answer, state)
+        state, request = self._server_requests.pop(key)
+        state.unanswered.discard(request.row)
+        if request.response is not None and request.response.result_type == TASK:
+            _remember_task(request.response, answer, state)
         steps = state.reply.steps
         step = steps[state.next_step] if state.next_step < len(steps) else None
-        if not isinstance(step, AwaitAnswer) or step.row != question.row:
+        if not isinstance(step, AwaitAnswer) or step.row != request.row:
             return []
         state.since_ns = step.at_ns
         return self._go_on(state)
@@ -287,7 +287,7 @@ class Script:
                 return spelled(state.id, placeholder)
             case PlaceholderKind.PROGRESS_TOKEN:
                 return None if state.progress_token is None else spelled(state.progress_token, placeholder)
-            case PlaceholderKind.QUESTION_ID:
+            case PlaceholderKind.SERVER_REQUEST_ID:
                 return state.request_ids.get(placeholder.recorded)
             case PlaceholderKind.SUBSCRIPTION_ID:
                 return self._subscriptions.get(placeholder.recorded)
@@ -322,7 +322,7 @@ class Script:
         id = self._new_id()
         state.request_ids[step.message.id or ""] = id
         if step.exchange is not None:
-            self._questions[id] = state, step.exchange
+            self._server_requests[id] = state, step.exchange
             state.unanswered.add(step.exchange.row)
 
     def _new_id(self) -> str:

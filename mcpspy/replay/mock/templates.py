@@ -26,7 +26,7 @@ class PlaceholderKind(Enum):
     """The progress token of the request that the message is about."""
     OWN_ID = auto()
     """A new id for a request of the server."""
-    QUESTION_ID = auto()
+    SERVER_REQUEST_ID = auto()
     """The live id of a request of the server, whose recorded id is `recorded`."""
     SUBSCRIPTION_ID = auto()
     """The live id of a subscription, whose recorded id is `recorded`."""
@@ -158,11 +158,11 @@ def _generated_ids(message: Message, exchange: Exchange | None) -> list[_Placed]
 def _in_notification(message: Message, exchange: Exchange | None, listeners: Container[str]) -> list[_Placed]:
     placed: list[_Placed] = []
     if message.method == PROGRESS:  # progress of an unknown request belongs to none now
-        kind = PlaceholderKind.QUESTION_ID if exchange is None else PlaceholderKind.PROGRESS_TOKEN
+        kind = PlaceholderKind.SERVER_REQUEST_ID if exchange is None else PlaceholderKind.PROGRESS_TOKEN
         placed.append((_PATHS["progress"], Placeholder(kind=kind)))
     if message.method == CANCELLED and message.correlation_key is not None:
         is_subscription = message.correlation_key in listeners
-        kind = PlaceholderKind.SUBSCRIPTION_ID if is_subscription else PlaceholderKind.QUESTION_ID
+        kind = PlaceholderKind.SUBSCRIPTION_ID if is_subscription else PlaceholderKind.SERVER_REQUEST_ID
         placed.append((_PATHS["cancelled"], Placeholder(kind=kind, recorded=message.correlation_key)))
     if SUBSCRIPTION_ID.encode() in message.raw:
         span = span_at(message.raw, _PATHS["subscription"])

@@ -26,7 +26,7 @@ def compared(
     (plan,) = read_plans(recorded.transcript)
     report = Report(
         sent={request.row: request.request.id or "" for request in plan.requests if request.row in set(sent)},
-        questions={"0": 2},
+        server_requests={"0": 2},
     )
     report.unsent = [
         UnsentMessage(row=send.row, message=send.message, why="")

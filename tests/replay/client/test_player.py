@@ -269,7 +269,7 @@ def test_a_request_of_the_server_gets_its_recorded_answer_under_the_live_id() ->
     player.due()
     player.hears(request("live", "roots/list"))
     assert player.bytes[1:] == [b'{"id":"live" , "result":{"roots":[1.0]},"jsonrpc":"2.0"}']
-    assert player.report.questions == {'"live"': 2}
+    assert player.report.server_requests == {'"live"': 2}
 
 
 def test_progress_on_a_request_of_the_server_has_the_live_token() -> None:

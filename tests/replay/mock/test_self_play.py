@@ -58,7 +58,7 @@ class Player:
             if not self._script.is_due(send) or not send.data:
                 continue
             data = send.data
-            waiting = {id: exchange.row for id, (_, exchange) in self._script._questions.items()}
+            waiting = {id: exchange.row for id, (_, exchange) in self._script._server_requests.items()}
             at = span_at(data, ("id",))
             id = "" if at is None or b'"method"' not in data else data[at[0] : at[1]].decode()
             if id in waiting:
