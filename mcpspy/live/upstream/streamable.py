@@ -34,6 +34,9 @@ TAKEN_S: Final = 10.0
 OPENED_S: Final = 0.5
 """How long to wait for the head of the server stream: some servers send it with the first event."""
 
+REST_S: Final = 1.0
+"""How long to wait at the end for what follows a response in its stream, such as `data: [DONE]`."""
+
 DELETED_S: Final = 2.0
 
 RETRY_S: Final = 1.0
@@ -79,6 +82,8 @@ class StreamableClient:
         self._revision: bytes | None = None
         self._waiting: dict[str, Post] = {}
         """The requests without a response, by their id keys."""
+        self._open: set[Post] = set()
+        """The POSTs whose response has not ended."""
         self._mirrored = MirroredArguments()
         self._tasks: set[asyncio.Task[object]] = set()
         self._is_leaving = False
@@ -122,7 +127,11 @@ class StreamableClient:
     async def close(self) -> None:
         if self._is_leaving:
             return
+        ends = [asyncio.ensure_future(post.ended.wait()) for post in self._open.difference(self._waiting.values())]
+        if ends:
+            await asyncio.wait(ends, timeout=REST_S)
         self._is_leaving = True
+        self._tasks.update(ends)
         for task in self._tasks:
             task.cancel()
         try:
@@ -139,6 +148,7 @@ class StreamableClient:
 
     async def _post(self, post: Post) -> None:
         message = post.message
+        self._open.add(post)
         post.targets.add(post.target or self._transport.target)
         fields = [_ACCEPT, _PLAIN, _JSON, (b"Content-Length", b"%d" % len(message.data))]
         fields += message.fields(self._mirrored) if message.is_modern else self._session_fields(message)
@@ -162,6 +172,7 @@ class StreamableClient:
         """Cancel a request as in 2026-07-28: leave its stream."""
         post = self._waiting.pop(id, None)
         if post is not None and post.transaction is not None:
+            self._open.discard(post)
             post.transaction.leave()
 
     # What comes in
@@ -195,6 +206,7 @@ class StreamableClient:
 
     def end_post(self, post: Post, why: str) -> bool:
         """Take the end of the response to a POST. Returns False if the POST is sent again elsewhere."""
+        self._open.discard(post)
         head = post.transaction.head if post.transaction is not None else None
         status = head.status if head is not None else 0
         open_ids = [id for id in post.message.ids if self._waiting.get(id) is post]
@@ -212,6 +224,7 @@ class StreamableClient:
 
     def fail(self, post: Post, status: int, why: str) -> None:
         """Report that the requests of this POST get no response."""
+        self._open.discard(post)
         method = post.message.method
         for id in post.message.ids:
             if self._waiting.get(id) is post:
@@ -289,6 +302,7 @@ class Post:
         self.about = message.ids[0] if len(message.ids) == 1 else None
         self.transaction: OutgoingRequest | None = None
         self.taken = asyncio.Event()
+        self.ended = asyncio.Event()
         self.is_taken = False
         self.last_event_id: bytes | None = None
         self.retry_ms: int | None = None
@@ -317,6 +331,7 @@ class Post:
             self._owner.receive(piece, self.about)
 
     def on_end(self, why: str) -> None:
+        self.ended.set()
         if self._owner.end_post(self, why):
             self.taken.set()
 
