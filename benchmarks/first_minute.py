@@ -1,11 +1,11 @@
-"""The first minute: from a client's file with five servers to the first call on the screen, typed by a script and counted.
+"""The first minute: from three clients' files with five servers to the first call on the screen, typed by a script and counted.
 
     python -m benchmarks.first_minute [--json]
 
 It stands in for a bare container, without one: a home folder of its own, an empty environment but for pip's, a virtual environment
-made anew, and mcpspy installed from this folder. Four of the servers are programs, the fifth is behind a URL; the client is on the
-official SDK and reads the file of Cursor. What is typed is typed at a terminal. A stand-in for systemctl listens as systemd would and
-starts the service on the first connection: no command keeps a process alive.
+made anew, and mcpspy installed from this folder. Four of the servers are programs, the fifth is behind a URL; the clients are on the
+official SDK and read the files of Cursor, Gemini CLI and Junie. What is typed is typed at a terminal. A stand-in for systemctl
+listens as systemd would and starts the service on the first connection: no command keeps a process alive.
 """
 
 import argparse
@@ -113,17 +113,32 @@ def mcpspy(home: Path, *words: str) -> bytes:
     return done.stdout
 
 
+def client_files(home: Path, servers: dict[str, object]) -> dict[Path, str]:
+    """Files of Cursor, Gemini CLI and Junie with these servers, written. Returns their texts."""
+    names = {
+        ".cursor/mcp.json": ("time", "git"),
+        ".gemini/settings.json": ("weather", "lab"),
+        ".junie/mcp/mcp.json": ("remote",),
+    }
+    texts = {
+        home / path: json.dumps({"mcpServers": {name: servers[name] for name in some}}, indent=2)
+        for path, some in names.items()
+    }
+    for file, text in texts.items():
+        file.parent.mkdir(parents=True)
+        file.write_text(text, encoding="utf-8")
+    return texts
+
+
 def first_minute(folder: Path) -> dict[str, object]:
     """What it took: lines typed to install and to get in, choices, and seconds. Raises: RuntimeError: what did not come."""
     home = folder / "home"
-    (home / ".cursor").mkdir(parents=True)
-    put_systemctl(folder / "systemctl")
+    home.mkdir()
+    systemctl = put_systemctl(folder / "systemctl") / "systemctl"
     (folder / "systemctl" / "listen").touch()
     copy = shutil.copytree(ROOT, folder / "mcpspy", ignore=shutil.ignore_patterns(".*", "build", "tests", "captures"))
     with http_server(folder) as url:
-        file = home / ".cursor" / "mcp.json"
-        before = json.dumps({"mcpServers": servers(folder, url)}, indent=2)
-        file.write_text(before, encoding="utf-8")
+        files = client_files(home, servers(folder, url))
         desk = Terminal(home, environment(home))
         try:
             began = time.monotonic()
@@ -141,11 +156,13 @@ def first_minute(folder: Path) -> dict[str, object]:
             desk.wait_for(PROMPT)
             desk.type(entered[1])
             calls = json.dumps({"time": ["get_current_time", {"timezone": "UTC"}]})
-            client = [sys.executable, str(PEERS / "configclient.py"), str(file), calls]
-            work = subprocess.Popen(client, stdout=subprocess.PIPE, env=environment(home), cwd=home)
+            clients = [[sys.executable, str(PEERS / "configclient.py"), str(file), calls] for file in files]
+            work = subprocess.Popen(clients[0], stdout=subprocess.PIPE, env=environment(home), cwd=home)
             desk.wait_for("tools/call get_cur")  # the name is cut to fit 80 columns
             on_screen = time.monotonic()
             stdout, _ = work.communicate(timeout=DEADLINE_S)
+            for client in clients[1:]:
+                stdout += subprocess.run(client, stdout=subprocess.PIPE, env=environment(home), cwd=home, check=True).stdout
             listed = json.loads(mcpspy(home, "list", "--json"))
             mcpspy(home, "unwrap", "--yes")
             return {
@@ -159,9 +176,10 @@ def first_minute(folder: Path) -> dict[str, object]:
                 ),
                 "install_s": round(installed - began, 1),
                 "first_call_s": round(on_screen - installed, 1),
-                "restored": file.read_text(encoding="utf-8") == before,
+                "restored": all(file.read_text(encoding="utf-8") == text for file, text in files.items()),
             }
         finally:
+            subprocess.run([systemctl, "--user", "disable"], env=environment(home), check=True)
             desk.close()
 
 

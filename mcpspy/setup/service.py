@@ -30,6 +30,7 @@ MARK = (
 WRITTEN = re.compile(r"# Written by `mcpspy wrap`.*\n# sha256: ([0-9a-f]{64})\n")
 LISTEN = re.compile(rf"(?m)^ListenStream={re.escape(HOST)}:(\d+)$")
 FIRST_WORD = re.compile(r'(?m)^ExecStart="((?:[^"\\]|\\.)*)"')
+UNSTARTABLE = re.compile(r"""["'\\]""")
 HOME = re.compile(r"(?m)^Environment=.*$")
 
 SOCKET_TEXT = """[Unit]
@@ -84,7 +85,7 @@ class UserService:
     def program(self) -> str:
         """The path of the mcpspy that the service starts."""
         match = FIRST_WORD.search(self.service)
-        return re.sub(r"\\(.)|%(%)|\$(\$)", lambda part: part[1] or part[2] or part[3], match[1]) if match else ""
+        return match[1].replace("%%", "%") if match else ""
 
     @property
     def problem(self) -> str:
@@ -118,7 +119,8 @@ def wanted_service(folder: Path, ports: Iterable[int], program: Sequence[str], m
     """Write the units that serve `ports`, without storing them. `mcpspy_home` is empty for the usual folder."""
     listen = "\n".join(f"ListenStream={HOST}:{port}" for port in sorted(ports))
     home = f"Environment={_quoted(f'MCPSPY_HOME={mcpspy_home}', dollar=False)}\n" if mcpspy_home else ""
-    command = " ".join(map(_quoted, [*program, "proxy", "--all", "--quiet"]))
+    # of the program itself systemd expands no variables
+    command = " ".join([_quoted(program[0], dollar=False), *map(_quoted, [*program[1:], "proxy", "--all", "--quiet"])])
     return UserService(
         folder=folder,
         socket=_marked(SOCKET, SOCKET_TEXT.format(ports=listen)),
@@ -182,14 +184,22 @@ def remove(folder: Path) -> None:
 
 
 def ensure_ours(present: UserService, wanted: UserService | None = None) -> None:
-    """Raise SetupError if a unit is not as mcpspy wrote it, or serves another folder of mcpspy than the `wanted` one."""
+    """Raise SetupError if a unit is not as mcpspy wrote it, serves another MCPSPY_HOME than the `wanted` one, or cannot start."""
     if present.problem:
         raise SetupError(str(present.problem_file), present.problem)
-    if wanted and present.service and HOME.findall(present.service) != HOME.findall(wanted.service):
+    if wanted and UNSTARTABLE.search(wanted.program):
+        advice = "install mcpspy elsewhere, or use mcpspy wrap --without-service"
+        raise SetupError(wanted.program, f"systemd starts no program with a quote or backslash in its path; {advice}")
+    if wanted and not has_same_home(present, wanted):
         raise SetupError(
             str(present.folder / SERVICE),
             "serves another MCPSPY_HOME, and stays as it is; set the same one, or unwrap there first (mcpspy unwrap)",
         )
+
+
+def has_same_home(present: UserService, wanted: UserService) -> bool:
+    """Return whether both serve the same MCPSPY_HOME; true if there is no service yet."""
+    return not present.service or HOME.findall(present.service) == HOME.findall(wanted.service)
 
 
 def _owner(text: str) -> UnitOwner:

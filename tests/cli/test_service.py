@@ -3,12 +3,17 @@
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from mcpspy.errors import SetupError
+from mcpspy.setup.service import set_up, wanted_service
 from tests.cli.systemctl import Systemctl
 from tests.cli.terminal import on_terminal, run
+from tests.conftest import DebianProgram
+from tests.deadlines import DEADLINE_S
 
 UNIT_FOLDER = ".config/systemd/user"
 TWO = json.dumps(
@@ -155,6 +160,25 @@ def test_a_service_for_another_folder_of_mcpspy_is_left_alone(home: Path, tmp_pa
     assert "serves another MCPSPY_HOME" in done.stderr
 
 
+def test_unwrapping_leaves_the_service_of_another_folder_of_mcpspy(home: Path, tmp_path: Path, systemctl: Systemctl) -> None:
+    run("wrap", "--yes", "--server", "docs")
+    before = unit(home).read_text()
+    run("wrap", "--yes", "--without-service", "--server", "mail", MCPSPY_HOME=str(tmp_path / "other"))
+    systemctl.calls()
+    done = run("unwrap", "--yes", "--server", "mail", MCPSPY_HOME=str(tmp_path / "other"))
+    assert (done.returncode, unit(home).read_text(), systemctl.changes()) == (0, before, [])
+
+
+def test_a_service_keeps_its_mcpspy_as_long_as_that_exists(home: Path, systemctl: Systemctl) -> None:
+    run("wrap", "--yes", "--server", "docs")
+    service = wanted_service(home / UNIT_FOLDER, map(int, ports(home)), ["/bin/true"], os.environ["MCPSPY_HOME"])
+    set_up(service)
+    assert run("wrap", "--server", "docs").returncode == 0
+    run("wrap", "--yes")
+    assert len(ports(home)) == 2
+    assert unit(home, "mcpspy.service").read_text() == service.service
+
+
 @pytest.mark.parametrize("verb", ["daemon-reload", "enable"])
 def test_if_the_service_cannot_be_set_up_http_servers_stay_as_they_are(verb: str, home: Path, systemctl: Systemctl) -> None:
     systemctl.fail_at(verb)
@@ -183,6 +207,8 @@ def test_without_a_manager_http_servers_are_left_alone_unless_that_is_meant(home
 def test_without_systemctl_http_servers_are_left_alone(home: Path, tmp_path: Path) -> None:
     done = run("wrap", "--dry-run", PATH=str(tmp_path))
     assert "left alone: there is no systemctl here" in done.stdout
+    listed = json.loads(run("wrap", "--dry-run", "--json", PATH=str(tmp_path)).stdout)["servers"]
+    assert [server["reason"].partition(" here ")[0] for server in listed] == ["there is no systemctl"] * 2
 
 
 def test_the_status_shows_the_service(home: Path, systemctl: Systemctl) -> None:
@@ -195,8 +221,6 @@ def test_the_status_shows_the_service(home: Path, systemctl: Systemctl) -> None:
 
 
 def test_a_service_whose_mcpspy_is_gone_is_reported_and_repaired(home: Path, systemctl: Systemctl) -> None:
-    from mcpspy.setup.service import set_up, wanted_service
-
     run("wrap", "--yes")
     good = unit(home, "mcpspy.service").read_text()
     folder = home / UNIT_FOLDER
@@ -204,6 +228,14 @@ def test_a_service_whose_mcpspy_is_gone_is_reported_and_repaired(home: Path, sys
     assert "cannot start: /gone/mcpspy does not exist any more; mcpspy wrap repairs this" in run("wrap", "--status").stdout
     run("wrap", "--yes")
     assert unit(home, "mcpspy.service").read_text() == good
+
+
+@pytest.mark.parametrize("sign", ["'", '"', "\\"])
+def test_a_mcpspy_that_systemd_cannot_start_is_refused(sign: str, tmp_path: Path) -> None:
+    wanted = wanted_service(tmp_path / "units", [28_700], [f"/home/o{sign}brien/mcpspy"], "")
+    with pytest.raises(SetupError, match="systemd starts no program with a quote or backslash in its path; install mcpspy"):
+        set_up(wanted)
+    assert not (tmp_path / "units").exists()
 
 
 def test_a_pipe_changes_neither_files_nor_service(home: Path, systemctl: Systemctl) -> None:
@@ -231,3 +263,26 @@ def test_some_servers_get_a_service_for_those_alone(home: Path, systemctl: Syste
         assert running.rest() == 0
     assert ports(home) == wrapped_ports(home)
     assert len(ports(home)) == 1
+
+
+@pytest.mark.parametrize("name", ["mcpspy", "a b $c ${d} %h $$ %%"])
+def test_systemd_reads_the_units_whatever_the_path_of_mcpspy(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, debian_program: DebianProgram
+) -> None:
+    program = tmp_path / "bin" / name
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    units = wanted_service(tmp_path, [28_700], [str(program)], str(tmp_path / name))
+    assert units.program == str(program)
+    for unit_name, text in (("mcpspy.socket", units.socket), ("mcpspy.service", units.service)):
+        (tmp_path / unit_name).write_text(text)
+    done = subprocess.run(
+        [debian_program("systemd-analyze"), "verify", "--user", tmp_path / "mcpspy.socket", tmp_path / "mcpspy.service"],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

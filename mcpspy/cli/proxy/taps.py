@@ -131,6 +131,8 @@ class Taps:
         if message.startswith(BUSY):
             self.waiting[reserved.port] = reserved
             message = f"{message.removeprefix(BUSY)}; is there another mcpspy proxy? mcpspy wrap --status shows the service"
+        elif reserved.port in self._listeners:
+            self.waiting[reserved.port] = reserved
         else:
             self._failed.add(reserved)
         if (reserved.port, message) not in self._reported:

@@ -122,14 +122,14 @@ def document(
         "aim": settings.aim.value,
         "dry_run": dry_run,
         "program": list(settings.program),
-        "servers": [_object(server) for server in servers],
+        "servers": [_object(server, settings) for server in servers],
         "changed": changed,
         "problems": [{"file": problem.what, "reason": problem.reason} for problem in problems],
     }
     return json.dumps(whole | more)
 
 
-def _object(server: ConfiguredServer) -> dict[str, Any]:
+def _object(server: ConfiguredServer, settings: WrapSettings) -> dict[str, Any]:
     entry = server.entry
     facts: dict[str, Any] = {
         "client": server.file.client.name,
@@ -141,8 +141,9 @@ def _object(server: ConfiguredServer) -> dict[str, Any]:
     }
     if server.project:
         facts["project"] = server.project
-    if entry.problem:
-        facts["reason"] = entry.problem
+    obstacle = entry.problem or (settings.http_obstacle if _is_left_alone(entry, settings) else "")
+    if obstacle:
+        facts["reason"] = obstacle
     if server.program:
         facts |= {"program": server.program, "missing": server.missing}
     if entry.is_http and _is_wrapped(server):
@@ -197,11 +198,16 @@ def _reason_not_to_change(server: ConfiguredServer, settings: WrapSettings) -> s
     if entry.state is EntryState.WRAPPED:
         by = f"at port {port_of(entry.url)}" if entry.is_http else f"by {safe_text(server.program)}"
         return f"already wrapped, {by}"
-    if entry.is_http and settings.http_obstacle and entry.state is EntryState.PLAIN:
+    if _is_left_alone(entry, settings):
         advice = f"mcpspy wrap --without-service wraps it, and {_only_while_running(entry)}"
         return f"left alone: {settings.http_obstacle}; {advice}"
     is_plain = settings.aim is Aim.UNWRAP and not entry.has_unknown_original
     return "not wrapped" if is_plain else _state(server, frozenset())
+
+
+def _is_left_alone(entry: ConfigEntry, settings: WrapSettings) -> bool:
+    """Return whether the server would be wrapped if there were a way to serve it."""
+    return entry.is_http and entry.state is EntryState.PLAIN and bool(settings.http_obstacle)
 
 
 def _how_served(entry: ConfigEntry, settings: WrapSettings) -> str:

@@ -20,6 +20,7 @@ from ...setup.service import (
     UserService,
     active_state,
     ensure_ours,
+    has_same_home,
     read_service,
     remove,
     service_folder,
@@ -76,7 +77,7 @@ def with_service(
     if obstacle:
         return replace(settings, http_obstacle=obstacle)
     try:
-        ensure_ours(read_service(_folder()), _wanted(()))
+        ensure_ours(read_service(_folder()), _new_service(()))
     except SetupError as error:
         problems.append(error)
         return replace(settings, http_obstacle=f"the service {SOCKET} cannot be set up, as reported below")
@@ -109,13 +110,16 @@ def serve(ports: ReservedPorts) -> None:
 
 
 def keep_in_step(aim: Aim) -> str:
-    """Let our service serve the ports that are reserved now; remove it if none is. Returns what to say. Raises: SetupError."""
+    """Let our service serve the ports that are reserved now; remove it if none is. Returns what to say. Raises: SetupError.
+
+    Unwrapping does not mind a service that is not for these ports.
+    """
     units = read_service(_folder())
     ports = read_reserved_ports(Path(home_folder()))
-    if units.owner is UnitOwner.NOBODY or (aim is Aim.UNWRAP and units.owner is UnitOwner.OTHERS):
+    is_foreign = units.owner is UnitOwner.OTHERS or not has_same_home(units, _new_service(()))
+    if units.owner is UnitOwner.NOBODY or (aim is Aim.UNWRAP and is_foreign):
         return ""
     if not ports.by_port:
-        ensure_ours(units, _wanted(()))
         remove(_folder())
         return f"Removed the service {SOCKET}. Clients that still use its ports reach nothing until they are restarted."
     if set(units.ports) != set(ports.by_port):
@@ -170,5 +174,12 @@ def _folder() -> Path:
 
 
 def _wanted(ports: Iterable[int]) -> UserService:
+    """Write the units for `ports`. A service of ours keeps its mcpspy as long as that exists, like a wrapped command."""
+    new, present = _new_service(ports), read_service(_folder())
+    keeps = present.owner is UnitOwner.MCPSPY and os.access(present.program, os.X_OK)
+    return replace(new, service=present.service) if keeps else new
+
+
+def _new_service(ports: Iterable[int]) -> UserService:
     home = home_folder() if os.environ.get("MCPSPY_HOME") else ""
     return wanted_service(_folder(), ports, program(), home)
