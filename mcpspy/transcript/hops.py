@@ -26,6 +26,7 @@ from typing import Final
 
 from ..records import CLIENT, Spawn
 from .exchange import ForwardedCall
+from .http.transaction import Transaction
 from .mcp.blocks import member
 from .model import CaptureInfo, ChannelEvent, Exchange, Transcript
 
@@ -46,6 +47,7 @@ _MOST: Final = 16
 """So many equal calls are kept that wait at once; of two it is unclear already which one an inner call belongs to."""
 
 _traceparent = re.compile(rb'"traceparent"\s*:\s*"[0-9a-f]{2}-([0-9a-f]{32})-').search
+_SOON_NS: Final = 2_000_000_000
 _SEPARATORS: Final = "_-./:"
 
 
@@ -77,6 +79,41 @@ def forwarded_calls(transcript: Transcript) -> dict[int, ForwardedCall]:
 def hop_pairs(transcript: Transcript) -> set[tuple[int, int]]:
     """Return the captures of the two sides of each gateway, the one on its client's side first."""
     return {(call.outer.capture, call.last.capture) for call in transcript.hops.values()}
+
+
+def stream_pairs(transcript: Transcript, joined: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Return the captures of the two sides of gateways that no call shows, as `hop_pairs` does.
+
+    The outer one has no message, and all its streams became GETs of the inner one with the same paths. Where several captures fit,
+    none does.
+    """
+    pairs: set[tuple[int, int]] = set()
+    paired = {index for pair in joined for index in pair}
+    streams = {info.index: _streams(info) for info in transcript.captures if info.transactions and info.index not in paired}
+    for outer in transcript.captures:
+        waiting = streams.get(outer.index)
+        if not waiting or any(transaction.request_messages for transaction in outer.transactions.values()):
+            continue
+        fits = [
+            inner.index
+            for inner in transcript.captures
+            if inner is not outer and inner.index in streams and _tapped(inner) != _tapped(outer)
+            if all(any(_became(get, other) for other in streams[inner.index]) for get in waiting)
+        ]
+        pairs |= {(outer.index, fits[0])} if len(fits) == 1 else set()
+    return pairs
+
+
+def _streams(info: CaptureInfo) -> list[Transaction]:
+    """Return the streams of events that clients opened with GET."""
+    return [transaction for transaction in info.transactions.values() if transaction.method == "GET" and transaction.is_stream]
+
+
+def _became(outer: Transaction, inner: Transaction) -> bool:
+    """Tell whether a gateway may have made one GET of another: it came a little later, and was answered before."""
+    if outer.response is None or inner.response is None or outer.target != inner.target:
+        return False
+    return 0 <= inner.at_ns - outer.at_ns <= _SOON_NS and inner.response.at_ns <= outer.response.at_ns
 
 
 def hop_name(transcript: Transcript, capture: int) -> str:

@@ -52,6 +52,10 @@ CASES = {
         f"{WRITES}{FIRST}{GIVE_UP}{SECOND}← result 3\n",
         [("timed-out", "warning", "server")],
     ),
+    "a call that was cancelled after its answer, and made again": (
+        f"{WRITES}{FIRST}← result 2\n{GIVE_UP}{SECOND}← result 3\n",
+        [],
+    ),
     "a second call with other arguments": (
         f"{WRITES}{FIRST}{GIVE_UP}{SECOND.replace('x', 'y')}{ANSWERS}",
         [("timed-out", "warning", "server")],

@@ -29,6 +29,8 @@ _OF_ONE_HOP: Final = frozenset(
 
 def made_by_gateway(outer: Numbered | None, inner: Numbered) -> str:
     """Return the clause that says how the gateway's request, `inner`, differs from the client's; empty if it does not."""
+    if _is_from_server(inner):
+        return _of_questions(outer, inner)
     if outer is None:
         return f"no client sent row {inner.row}"
     if not isinstance(outer, Exchange) or not isinstance(inner, Exchange):
@@ -43,6 +45,21 @@ def made_by_gateway(outer: Numbered | None, inner: Numbered) -> str:
     if outer.request.id != inner.request.id:
         return f"the client gave row {outer.row} the id {outer.request.id}, and the gateway the id {inner.request.id}"
     return f"it changed the params of row {outer.row}" if outer.request.params != inner.request.params else ""
+
+
+def _is_from_server(row: Numbered) -> bool:
+    return isinstance(row, Exchange) and row.sender == SERVER
+
+
+def _of_questions(outer: Numbered | None, inner: Numbered) -> str:
+    """Return the clause that says that a request of the server, or the client's answer to it, was not passed on."""
+    if not isinstance(inner, Exchange):
+        return ""
+    if outer is None:
+        return f"it did not pass {inner.method} of the server (row {inner.row}) on to the client"
+    if isinstance(outer, Exchange) and outer.response is not None and inner.response is None:
+        return f"the client answered in row {outer.row}, and that answer did not reach the server"
+    return ""
 
 
 def undelivered(outer: Numbered | None, inner: Numbered | None, server: str) -> str:
@@ -73,6 +90,8 @@ def passed_on(outer: Numbered, inner: Numbered | None, server: str, *, is_transp
 
     It is empty if it was not, or where nothing was to be passed on.
     """
+    if inner is None and _is_from_server(outer):
+        return f"{server} did not send row {outer.row}" if is_transparent else ""
     if inner is None:
         is_to_pass = is_transparent and not (isinstance(outer, UnpairedMessage) and outer.message.sender == SERVER)
         return f"it did not pass row {outer.row} on to {server}" if is_to_pass else ""
@@ -175,6 +194,11 @@ def _of_transactions(outer: Transaction, inner: Transaction, server: str, there:
     here, behind = outer.response, inner.response
     if here is None or behind is None:
         return ""
+    if here.first_ns is None and behind.first_ns is not None:
+        waited_ns = (here.closed_ns or here.at_ns) - max(behind.first_ns, here.at_ns)
+        if waited_ns >= _LATE_NS:
+            events = f"{behind.events} event{'' if behind.events == 1 else 's'} and {behind.comments} comments"
+            return f"{server} sent {events} {there}, and not a byte of it reached the client in {seconds(waited_ns)}"
     if outer.ended_by == SERVER and (inner.ended_by != SERVER or (inner.ended_ns or 0) > (outer.ended_ns or 0)):
         ended = (
             "did not end" if inner.ended_ns is None else "was ended by the gateway" if inner.ended_by != SERVER else "went on"

@@ -1,7 +1,7 @@
 """The rows of one hop by the rows of the other that they became: calls, streams without a call, and single messages.
 
 Calls are joined by `hops`. The rest is joined here, between the two captures of a gateway: a GET or DELETE by its session, a
-notification by its content, each with the next one of its kind.
+notification and a request of the server by their content, each with the next one of its kind.
 """
 
 from __future__ import annotations
@@ -93,6 +93,8 @@ def _method(row: Numbered) -> str:
 
 
 def _is_from_client(row: Numbered) -> bool:
+    if isinstance(row, Exchange):
+        return row.sender == CLIENT
     return not isinstance(row, UnpairedMessage) or row.message.sender == CLIENT
 
 
@@ -100,6 +102,8 @@ def _key(row: Numbered) -> Hashable:
     """Return a key that is equal for a row and what it becomes on the other hop; None for calls, which have been joined."""
     if isinstance(row, Transaction):
         return row.method, row.scope.session
+    if isinstance(row, Exchange) and row.sender != CLIENT:
+        return row.method, row.sender, json.dumps(row.request.params, sort_keys=True, default=repr)
     if isinstance(row, UnpairedMessage):
         message = row.message
         params = message.params if message.method else message.raw.strip()

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...records import CLIENT, SERVER
-from ..hops import hop_name, hop_pairs
+from ..hops import hop_name, hop_pairs, stream_pairs
 from ..model import Exchange, Numbered, Outcome
 from .gateway_differences import changed_answer, made_by_gateway, passed_on, undelivered
 from .hop_counterparts import Counterparts
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _UNCLEAR: Final = "unclear"
 _GATEWAY: Final = "gateway"
 _ADVICE: Final = "Look at the settings and the log of the gateway; mcpspy diff of the two captures shows what it changes."
+_OF_SILENCE: Final = ("timed-out", "given-up", "unanswered-request")
 _SEVEREST: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 _FAILED: Final = (Outcome.PENDING, Outcome.CANCELLED, Outcome.UNANSWERED, Outcome.ERROR, Outcome.HTTP_ERROR, Outcome.REDIRECTED)
 
@@ -48,6 +49,7 @@ class _Place(NamedTuple):
 def settled(transcript: Transcript, hits: Iterable[tuple[int, Hit]]) -> Iterator[tuple[int, Hit]]:
     """Yield the hits with the culprits that both hops show, those on both hops once."""
     pairs = hop_pairs(transcript)
+    pairs |= stream_pairs(transcript, pairs)
     if not pairs:
         yield from hits
         return
@@ -66,14 +68,40 @@ class _Hops:
         self._by_fault: dict[tuple[str, int, int], list[_Place]] = {}
         for place in self._places:
             self._by_fault.setdefault(self._key(place.hit, place.row), []).append(place)
+        self._withheld = self._withheld_questions()
         self._merged: set[int] = set()
         """The identities of hits that another one speaks for."""
 
     def settled(self) -> Iterator[tuple[int, Hit]]:
         """Yield the hits that remain."""
         for place in self._places:
-            if id(place.hit) not in self._merged:
+            if id(place.hit) not in self._merged and not self._waited_for_withheld(place):
                 yield place.counted, self._judged(place)
+
+    def _waited_for_withheld(self, place: _Place) -> bool:
+        """Tell whether a hit is about a call that waited for a request of the server which the gateway did not pass on.
+
+        The hit about that request speaks for it.
+        """
+        row = place.row
+        if not isinstance(row, Exchange) or row.sender != CLIENT or row.response is not None:
+            return False
+        inners = [other for other in (row, *place.others) if isinstance(other, Exchange)]
+        return place.hit.finding.rule in _OF_SILENCE and any(
+            question.capture == call.capture and call.at_ns <= question.at_ns <= (call.given_up_ns or question.at_ns)
+            for question in self._withheld
+            for call in inners
+        )
+
+    def _withheld_questions(self) -> list[Exchange]:
+        """Return the requests of servers that have a hit, behind a gateway that shows nothing of them on its other side."""
+        behind = {inner for _, inner in self._pairs}
+        return [
+            place.row
+            for place in self._places
+            if isinstance(place.row, Exchange) and place.row.sender == SERVER and place.row.capture in behind
+            if not place.others and place.hit.finding.rule in _OF_SILENCE and place.hit.finding.culprit == CLIENT
+        ]
 
     def _place(self, counted: int, hit: Hit) -> _Place:
         row = self._counterparts.row(hit.finding.row)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..hops import hop_name, hop_pairs
+from ..hops import hop_name, hop_pairs, stream_pairs
 from .facts import TranscriptFacts, capture_facts
 from .gateway_signs import GatewaySigns
 from .hop_culprits import settled
@@ -70,7 +70,8 @@ def all_findings(
 def _hits(facts: TranscriptFacts, is_asked: Callable[[FindingModule[Any]], bool]) -> Iterator[tuple[int, Hit]]:
     """Ask the modules in the order of the registry. Each hit comes with the capture that it is counted in."""
     finders = [finder for finder in CAPTURE_FINDERS if is_asked(finder)]
-    decided = {outer for outer, _ in hop_pairs(facts.transcript)}
+    pairs = hop_pairs(facts.transcript)
+    decided = {outer for outer, _ in pairs | stream_pairs(facts.transcript, pairs)}
     """Where the other side of a gateway was tapped, that decides."""
     for capture in capture_facts(facts.transcript) if finders else ():
         signs = GatewaySigns(capture)

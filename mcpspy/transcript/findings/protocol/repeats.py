@@ -61,7 +61,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 def repetitions(facts: CaptureFacts) -> list[Repetition]:
     """Return the calls that were carried out twice, but for tools that may be repeated."""
     given_up = [exchange for exchange in facts.cancelled if exchange.method == "tools/call" and _is_done(exchange)]
-    given_up = [exchange for exchange in given_up if exchange.sender == CLIENT and _scope(exchange) is not None]
+    given_up = [exchange for exchange in given_up if exchange.sender == CLIENT and exchange.given_up_ns is not None]
+    given_up = [exchange for exchange in given_up if _scope(exchange) is not None]
     if not given_up:
         return []
     calls: dict[tuple[ScopeKey | None, str | None, bytes], list[Exchange]] = {}
