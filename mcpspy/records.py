@@ -384,6 +384,13 @@ def connection_processes(note: Note) -> dict[int, tuple[int, int]]:
     return owners
 
 
+def connection_ports(note: Note) -> dict[int, int]:
+    """Return the port of the client's end of each connection that such a note names."""
+    ports = note.extra.get("ports")
+    pairs = (pair for pair in ports if isinstance(pair, list) and len(pair) == 2) if isinstance(ports, list) else ()
+    return {connection: port for connection, port in pairs if isinstance(connection, int) and isinstance(port, int)}
+
+
 def noted_processes(note: Note) -> list[dict[str, Any]]:
     """Return the processes that such a note lists, each with `pid`, `start`, `first_ns` and `last_ns`."""
     processes = note.extra.get("processes")

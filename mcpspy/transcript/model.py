@@ -110,6 +110,8 @@ class CaptureInfo(msgspec.Struct, eq=False):
     """The names that HTTP clients gave themselves, each once."""
     client_processes: dict[int, tuple[int, int]] = {}
     """Pid and start time of the process at the other end of each HTTP connection, where the tap could find it."""
+    client_ports: dict[int, int] = {}
+    """The port of the client's end of each HTTP connection whose process is known."""
     calls: dict[int, Call] = {}
     """Calls of more than one exchange, and calls with a task, a subscription or notifications: by the numbers of all their rows."""
 
@@ -132,6 +134,11 @@ class CaptureInfo(msgspec.Struct, eq=False):
         """Return the transaction that a stream belongs to."""
         opened = self.streams.get(stream) if self.transactions else None
         return None if opened is None else self.transactions.get(opened.transaction)
+
+    def connection_words(self, connection: int) -> str:
+        """Name an HTTP connection by its number, and by the client's port where that is known."""
+        port = self.client_ports.get(connection)
+        return f"connection {connection}" + (f" from port {port}" if port else "")
 
     def transactions_of(self, row: Numbered) -> list[Transaction]:
         """Return the transactions that carried the messages of a row, by their numbers; empty on stdio."""

@@ -27,6 +27,7 @@ from ..records import (
     Note,
     Open,
     Record,
+    connection_ports,
     connection_processes,
 )
 from .correlator import Correlator
@@ -209,6 +210,7 @@ class _CaptureReader:
             return rows
         if isinstance(record, Note) and record.topic == CLIENT_PROCESSES:
             info.client_processes.update(connection_processes(record))
+            info.client_ports.update(connection_ports(record))
             return ()
         event = ChannelEvent(info.index, record.at_ns + info.shift_ns, record)
         self._rows.append(event)

@@ -90,3 +90,6 @@ def test_one_agent_is_one_recording_with_its_http_server_and_without_other_clien
     assert (called(shown), clients(shown)) == (["remote"], {"other-y"})
     shown = output_of(mcpspy, "show", "remote")
     assert (called(shown), clients(shown)) == (["remote", "remote"], {"claude-x", "other-y"})
+    ports = {transaction["client_port"] for row in shown["rows"] for transaction in row.get("transactions", ())}
+    assert len(ports) > 1, "each client has a port of its own"
+    assert all(ports), "every client's port was found"

@@ -47,8 +47,8 @@ class ClientProcesses:
         self._unsought: list[tuple[int, Ends]] = []
         self._is_looking = False
         self._is_timed = False
-        self._found: dict[int, int] = {}
-        """The processes of connections that were not noted yet: pids by the numbers of connections."""
+        self._found: dict[int, tuple[int, int]] = {}
+        """The processes of connections that were not noted yet: pids, and the ports of their ends, by connection."""
         self._open: dict[int, int] = {}
         """The processes of open connections."""
         self._processes: dict[int, dict[str, Any]] = {}
@@ -93,9 +93,10 @@ class ClientProcesses:
         except OSError:
             pass  # no descriptors are left, or no /proc
         finally:
-            self._tap.reactor.wake(lambda: self._take(owners))
+            ports = {connection: peer[1] for connection, (peer, _) in unsought}
+            self._tap.reactor.wake(lambda: self._take(owners, ports))
 
-    def _take(self, owners: dict[int, ListedProcess]) -> None:
+    def _take(self, owners: dict[int, ListedProcess], ports: dict[int, int]) -> None:
         self._is_looking = False
         now_ns = self._tap.now_ns()
         for connection, owner in owners.items():
@@ -111,7 +112,8 @@ class ClientProcesses:
             entry["last_ns"] = now_ns
             self._processes.pop(owner.pid, None)
             self._processes[owner.pid] = entry  # the latest is last
-            self._found[connection] = self._open[connection] = owner.pid
+            self._found[connection] = owner.pid, ports[connection]
+            self._open[connection] = owner.pid
         while len(self._processes) > MAX_PROCESSES:
             del self._processes[next(iter(self._processes))]
         if self._found and not self._is_timed:
@@ -122,8 +124,9 @@ class ClientProcesses:
     def _note(self) -> None:
         self._is_timed = False
         pids: dict[int, list[int]] = {}
-        for connection, pid in self._found.items():
+        for connection, (pid, _) in self._found.items():
             pids.setdefault(pid, []).append(connection)
+        ports = [[connection, port] for connection, (_, port) in self._found.items()]
         self._found.clear()
         text = ", ".join(
             f"{self._processes[pid]['name']} (pid {pid}): connection {', '.join(map(str, connections))}"
@@ -131,7 +134,7 @@ class ClientProcesses:
             if pid in self._processes
         )
         connections = [[pid, *numbers] for pid, numbers in pids.items()]
-        extra = {"connections": connections, "processes": list(map(dict, self._processes.values()))}
+        extra = {"connections": connections, "ports": ports, "processes": list(map(dict, self._processes.values()))}
         text = text or "all processes that were connected"
         self._tap.sink((Note(at_ns=self._tap.now_ns(), topic=CLIENT_PROCESSES, text=text, extra=extra),))
 

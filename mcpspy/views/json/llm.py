@@ -41,7 +41,7 @@ def model_call_object(row: ModelCall, capture: CaptureInfo, *, whole: bool = Fal
     }
     if whole:
         members["prompt"] = _prompt(prompt)
-    return {**members, "transactions": [transaction_object(row.transaction)]}
+    return {**members, "transactions": [transaction_object(row.transaction, capture)]}
 
 
 def llm_objects(transcript: Transcript) -> dict[str, Any]:

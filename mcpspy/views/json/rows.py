@@ -151,7 +151,12 @@ def row_object(row: Row, captures: list[CaptureInfo], *, whole: bool = False) ->
             return {"kind": "unpaired", **where, "message": message, **call, **_transactions(row, captures)}
         case Transaction():
             where = {"row": row.row, "capture": row.capture, "at_ns": row.at_ns}
-            return {"kind": "transaction", **where, "duration_ns": row.duration_ns, **transaction_object(row)}
+            return {
+                "kind": "transaction",
+                **where,
+                "duration_ns": row.duration_ns,
+                **transaction_object(row, captures[row.capture]),
+            }
         case ModelCall():
             return model_call_object(row, captures[row.capture], whole=whole)
         case Log():
@@ -167,7 +172,7 @@ def _transactions(row: Exchange | UnpairedMessage, captures: list[CaptureInfo]) 
     capture = captures[row.capture]
     if not capture.transactions:
         return {}
-    carrying = [transaction_object(transaction) for transaction in capture.transactions_of(row)]
+    carrying = [transaction_object(transaction, capture) for transaction in capture.transactions_of(row)]
     return {"client": capture.client_of(row), "transactions": carrying}
 
 

@@ -14,12 +14,13 @@ from ..text.json_text import SCHEMA, as_json, payload
 from ..timeline.live_wire import OngoingTransaction, OngoingTransactions
 
 
-def transaction_object(transaction: Transaction) -> dict[str, Any]:
+def transaction_object(transaction: Transaction, capture: CaptureInfo) -> dict[str, Any]:
     """Return the facts about a transaction, without heads and frames."""
     scope = transaction.scope
     members: dict[str, Any] = {
         "transaction": transaction.number,
         "connection": transaction.connection,
+        "client_port": capture.client_ports.get(transaction.connection),
         "method": transaction.method,
         "target": transaction.target,
         "status": transaction.status or None,
@@ -108,7 +109,7 @@ def _on_wire(
     transaction: Transaction, capture: CaptureInfo, rows: list[int], shown_frames: Mapping[int, int]
 ) -> dict[str, Any]:
     lane = {"capture": transaction.capture, "client": capture.client_of(transaction), "server": capture.server}
-    members = {**lane, "rows": rows, **transaction_object(transaction)}
+    members = {**lane, "rows": rows, **transaction_object(transaction, capture)}
     interim = [_wire(stream, capture, set(), shown_frames) for stream in transaction.interim]
     if interim:
         members["interim"] = interim

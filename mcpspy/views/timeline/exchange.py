@@ -74,7 +74,7 @@ def row_lines(transcript: Transcript, row: Numbered, *, width: int | None = None
         yield from _payload(message, width)
     for transaction in capture.transactions_of(row):
         yield []
-        yield from (fitted(line, width) for line in fact_lines(transaction, width))
+        yield from (fitted(line, width) for line in fact_lines(transaction, capture, width))
     yield from meanwhile(transcript, row, width, stderr=stderr)
 
 

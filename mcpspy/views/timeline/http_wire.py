@@ -55,7 +55,7 @@ def wire_lines(
 
 def heading(transaction: Transaction, capture: CaptureInfo, rows: list[int]) -> Line:
     """Return the heading of a transaction: its number, its connection, the rows it carried, client and server."""
-    words = [f"transaction {transaction.number}", f"connection {transaction.connection}"]
+    words = [f"transaction {transaction.number}", capture.connection_words(transaction.connection)]
     if rows:
         named = ", ".join(map(str, rows[:MAX_ROWS_NAMED]))
         words.append(f"row{'s' if len(rows) > 1 else ''} {named}{'…' if len(rows) > MAX_ROWS_NAMED else ''}")

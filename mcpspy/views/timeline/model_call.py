@@ -53,7 +53,7 @@ def model_call_lines(
     if answer is not None:
         yield from _answer(transcript, row, answer, [trip for trip in trips if trip.used_in is row], width)
     yield []
-    yield from (fitted(line, width) for line in fact_lines(row.transaction, width))
+    yield from (fitted(line, width) for line in fact_lines(row.transaction, capture, width))
 
 
 def _headings(row: ModelCall, capture: CaptureInfo, width: int | None) -> Iterator[Line]:

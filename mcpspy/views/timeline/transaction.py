@@ -56,9 +56,9 @@ def status_note(row: Exchange | UnpairedMessage | Message, capture: CaptureInfo)
     return f"HTTP {status}: {text}" if text else f"HTTP {status}"
 
 
-def fact_lines(transaction: Transaction, width: int | None) -> Iterator[Line]:
+def fact_lines(transaction: Transaction, capture: CaptureInfo, width: int | None) -> Iterator[Line]:
     """Yield the facts about a transaction: its numbers, its request, each note, its response."""
-    numbers = f"transaction {transaction.number} · connection {transaction.connection}"
+    numbers = f"transaction {transaction.number} · {capture.connection_words(transaction.connection)}"
     scope = transaction.scope
     where = f" · session {safe_text(scope.session)}" if scope.session else ""
     where += f" · answered on transaction {scope.stream}" if scope.stream and scope.stream != transaction.number else ""

@@ -182,7 +182,8 @@ def test_a_session_that_replaces_an_unknown_one_says_so() -> None:
     lines = [plain(line) for line in timeline(traffic.transcript)]
     (line,) = [line for line in lines if "replaces an unknown session" in line]
     assert "initialize" in line
-    transactions = [transaction_object(transaction) for transaction in traffic.transcript.captures[0].transactions.values()]
+    capture = traffic.transcript.captures[0]
+    transactions = [transaction_object(transaction, capture) for transaction in capture.transactions.values()]
     assert [(transaction.get("session_unknown"), transaction.get("session_before")) for transaction in transactions[2:4]] == [
         (3, None),
         (None, "s1"),
