@@ -18,7 +18,38 @@ UNREADY = f"{INITIALIZE}{HELLO}"
 LIST = "→ tools/list 1\n"
 CANCEL = '→ notifications/cancelled {"requestId":1,"reason":"Request timed out"}\n'
 
+WORKING = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"report","_meta":{"progressToken":1}}\n'
+PROGRESS = '· 1.0 s later\n← notifications/progress {"progressToken":1,"progress":%d}\n'
+REFUSED = "← 406 Not Acceptable\n  error 0 -32600 Not acceptable\n"
+OPENING = "· HTTP\n→ POST /mcp\n  Accept: application/json%s\n  " + INITIALIZE.removeprefix("→ ")
+LOST = "→ POST /mcp\n  tools/list 5\n← 404 Not Found\n"
+TWO_TOOLS = '→ tools/list 1\n← result 1 {"tools":[{"name":"find","inputSchema":{}},{"name":"%s","inputSchema":{}}]}'
+
 REASONS = {
+    "a client that waits for less than the progress that comes": (
+        f"{WORKING}{PROGRESS % 1}{PROGRESS % 2}· 0.5 s later\n{CANCEL}← result 1",
+        [("timed-out", "client")],
+    ),
+    "progress that ended long before the client gave up": (
+        f"{WORKING}{PROGRESS % 1}· 9.0 s later\n{CANCEL}",
+        [("timed-out", "server")],
+    ),
+    "a handshake of a client that does not accept events": (OPENING % "" + REFUSED, [("refused-handshake", "client")]),
+    "a handshake of a client that accepts both": (
+        OPENING % ", text/event-stream" + REFUSED,
+        [("refused-handshake", "server")],
+    ),
+    "two sessions that are unknown as soon as they are there": (
+        f"{SESSION}{LOST}· session none\n· handshake 2025-11-25 again as 77aa, server: tools\n{LOST}",
+        [("split-session", "gateway")],
+    ),
+    "a session that is unknown as soon as it is there": (f"{SESSION}{LOST}{LOST}", [("session-unknown", "client")]),
+    "two tools of one name": (TWO_TOOLS % "find", [("repeated-tool-name", "server")]),
+    "two tools": (TWO_TOOLS % "find_all", []),
+    "a large number that a double holds": (
+        '→ tools/call 1 {"name":"find","arguments":{"id":9007199254740996}}\n← result 1',
+        [],
+    ),
     "an answer whose event is not finished, and a client that gives up": (
         f"{SESSION}{CALL}{SSE}{ANSWER}…\n{CLOSED}· 3.0 s later\n{GIVE_UP}",
         [("unfinished-event", "server")],

@@ -46,6 +46,8 @@ MAX_READ_BYTES: Final = 16 << 20
 MAX_SAFE: Final = 2**53 - 1
 """`Number.MAX_SAFE_INTEGER` of JavaScript."""
 
+_BITS: Final = 53
+_MAX_BITS: Final = 1024
 _SAFE_DIGITS: Final = 15
 _MAX_DIGITS: Final = 4000
 """Python converts no more (`sys.get_int_max_str_digits`)."""
@@ -97,8 +99,13 @@ class _JsonReading:
             self.twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]  # None
 
     def _integer(self, digits: str) -> int:
-        if len(digits) > _SAFE_DIGITS and self.unsafe is None:
-            too_long = len(digits) > _MAX_DIGITS
-            if too_long or abs(int(digits)) > MAX_SAFE:
-                self.unsafe = digits
+        is_long = len(digits) > _SAFE_DIGITS and self.unsafe is None
+        if is_long and (len(digits) > _MAX_DIGITS or not _is_exact(abs(int(digits)))):
+            self.unsafe = digits
         return 0
+
+
+def _is_exact(number: int) -> bool:
+    """Return whether a double holds this number: in 53 bits and a power of two that is not too large (IEEE 754)."""
+    zeros = (number & -number).bit_length() - 1
+    return number <= MAX_SAFE or (number.bit_length() - zeros <= _BITS and number.bit_length() <= _MAX_BITS)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, OTHER_SIDE, SERVER
-from ...mcp.methods import INITIALIZE
+from ...mcp.methods import INITIALIZE, PROGRESS
 from ...model import Exchange
 from ..facts import CaptureFacts
 from ..meanwhile import FOR_PEOPLE, awaited, meanwhile_words
@@ -55,6 +55,9 @@ _SILENT_ADVICE: Final = (
     "If it works that long, let it report progress, or raise the timeout."
 )
 _ENDED_ADVICE: Final = "Send the answer before the stream ends, or on the stream with which the client resumes it."
+
+_PATIENT_NS: Final = 60_000_000_000
+"""A client that waits so long may end even a call that reports progress (basic/lifecycle, timeouts)."""
 
 _SHORT_NS: Final = 1_000_000_000
 """A timeout below this is too short for a call that does some work: the side that set it is to blame."""
@@ -112,11 +115,22 @@ def _reason(facts: CaptureFacts, exchange: Exchange, question: Exchange | None, 
         return requester, f"The {requester}: it waits for {waited} only, which many a call takes.", ""
     if exchange.method in FOR_PEOPLE:
         return "unclear", f"Unclear: the {responder} asked a person, who may take their time.", ""
+    if (progress := _last_progress_ns(exchange, until_ns)) is not None:
+        blame = f"The {requester}: it waits for {waited} only, and the {responder} reported progress {{}} before."
+        advice = "Let progress extend the timeout, or raise it; the other side works on the call."
+        return requester, blame.format(seconds(until_ns - progress)), advice
     if exchange.response is not None:
         return responder, f"The {responder}: it was slower than the {waited} that the {requester} waits.", ""
     if (ended := _ended(exchange, until_ns)) is not None:
         return responder, f"The {responder}: it ended the stream {ended} after the request, without the answer.", _ENDED_ADVICE
     return responder, f"The {responder}: it received the request and never answered it, within {waited}.", _SILENT_ADVICE
+
+
+def _last_progress_ns(exchange: Exchange, until_ns: int) -> int | None:
+    """Return when the last progress came, if that was in the later half of a wait of less than a minute; else None."""
+    times = [message.at_ns for message in exchange.notifications if message.method == PROGRESS and message.at_ns < until_ns]
+    waited_ns = until_ns - exchange.at_ns
+    return times[-1] if times and waited_ns < _PATIENT_NS and until_ns - times[-1] <= waited_ns // 2 else None
 
 
 def _ended(exchange: Exchange, until_ns: int) -> str | None:

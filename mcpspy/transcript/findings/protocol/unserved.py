@@ -3,10 +3,13 @@
 Source: MCP specification, basic/lifecycle of each revision: a server answers what its capabilities promise.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, SERVER
+from ...http.head import EVENT_STREAM
+from ...http.transaction import Transaction
 from ...mcp.blocks import member
 from ...mcp.methods import DISCOVER, INITIALIZE, method_row
 from ...model import Exchange, Kind
@@ -49,6 +52,19 @@ NOT_SERVED: Final = protocol_rule(
 
 _LISTED: Final = '→ tools/list 1\n← result 1 {"tools":[{"name":"add","inputSchema":{"type":"object"}}]}'
 
+REPEATED_NAME: Final = protocol_rule(
+    name="repeated-tool-name",
+    title="Tool name twice in one list",
+    what="One answer to tools/list has two tools of the same name.",
+    why="A client keeps one of them, or refuses both: the other tool cannot be called, and the model may read the wrong text.",
+    blame="The server, or what joins several servers into one: names are unique within a server (server/tools).",
+    example='→ tools/list 1\n← result 1 {"tools":[{"name":"search","inputSchema":{"type":"object"}},'
+    '{"name":"search","description":"Searches the wiki.","inputSchema":{"type":"object"}}]}',
+    clean='→ tools/list 1\n← result 1 {"tools":[{"name":"search","inputSchema":{"type":"object"}},'
+    '{"name":"search_wiki","description":"Searches the wiki.","inputSchema":{"type":"object"}}]}',
+    advice="Give each tool a name of its own, for example with the name of its server before it.",
+)
+
 NOT_DECLARED: Final = protocol_rule(
     name="served-not-declared",
     title="Served capability not declared",
@@ -60,9 +76,10 @@ NOT_DECLARED: Final = protocol_rule(
     advice="Declare the capability in the result of initialize, or of server/discover: tools, prompts or resources.",
 )
 
-RULES: Final = (REFUSED_HANDSHAKE, NOT_SERVED, NOT_DECLARED)
+RULES: Final = (REFUSED_HANDSHAKE, NOT_SERVED, NOT_DECLARED, REPEATED_NAME)
 
 _METHOD_NOT_FOUND: Final = -32601
+NOT_ACCEPTABLE: Final = 406
 _OFTEN_LEFT_OUT: Final = {"resources/templates/list"}
 """Servers with resources and without templates often leave it out, and clients expect that."""
 
@@ -70,6 +87,7 @@ _OFTEN_LEFT_OUT: Final = {"resources/templates/list"}
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find a handshake that was refused for good, and differences between what was declared and what is served."""
     yield from _refused(facts)
+    yield from _repeated(facts)
     declared = _declared(facts)
     yield from _undeclared(facts, declared)
     for exchange in facts.errors:
@@ -107,6 +125,19 @@ def _undeclared(facts: CaptureFacts, declared: dict[ScopeKey, object]) -> Iterat
             yield hit_in(NOT_DECLARED, message, exchange.row, what, culprit=SERVER, group=name)
 
 
+def _repeated(facts: CaptureFacts) -> Iterator[Hit]:
+    for exchange in facts.listings:
+        if exchange.method != "tools/list" or exchange.response is None:
+            continue
+        tools = member(exchange.response.result, "tools")
+        names = (member(tool, "name") for tool in tools) if isinstance(tools, list) else ()
+        counts = Counter(name for name in names if isinstance(name, str))
+        for name, count in counts.items():
+            if count > 1:
+                what = f"The list has {count} tools of the name {quoted(name.encode('utf-8', 'replace'))}."
+                yield hit_in(REPEATED_NAME, exchange.response, exchange.row, what, culprit=SERVER, group=name)
+
+
 def _refused(facts: CaptureFacts) -> Iterator[Hit]:
     refused = [exchange for exchange in facts.errors if exchange.method == INITIALIZE and not exchange.is_probe]
     if not refused or any(_succeeded(exchange) for exchange in facts.exchanges):
@@ -119,8 +150,20 @@ def _refused(facts: CaptureFacts) -> Iterator[Hit]:
     if "version" in str(message).lower():
         blame = "Unclear: the two sides have no revision in common."
         yield hit_in(REFUSED_HANDSHAKE, last.response, last.row, what, culprit="unclear", blame=blame, severity=Severity.NOTE)
+    elif _lacks_type(last.transaction):
+        blame = "The client: its Accept field must list application/json and text/event-stream (basic/transports)."
+        advice = "Send Accept: application/json, text/event-stream with every POST."
+        yield hit_in(REFUSED_HANDSHAKE, last.response, last.row, what, culprit=CLIENT, blame=blame, advice=advice)
     else:
         yield hit_in(REFUSED_HANDSHAKE, last.response, last.row, what, culprit=SERVER)
+
+
+def _lacks_type(transaction: Transaction | None) -> bool:
+    """Return whether a request was refused as not acceptable, and does not accept both types that the specification asks for."""
+    if transaction is None or transaction.status != NOT_ACCEPTABLE or transaction.request is None:
+        return False
+    accept = transaction.request.head.get("accept")
+    return "*/*" not in accept and not all(media_type in accept for media_type in ("application/json", EVENT_STREAM))
 
 
 def _succeeded(exchange: Exchange) -> bool:

@@ -60,7 +60,7 @@ SPLIT_SESSION: Final = transport_rule(
     name="split-session",
     title="Session known and unknown by turns",
     severity=Severity.ERROR,
-    what="A session is answered with 404, and afterwards served again.",
+    what="A session is answered with 404, and afterwards served again; or several were unknown as soon as they had been given out.",
     why="Requests reach several instances of the server, and only the one that made the session knows it: calls fail at random.",
     blame="The gateway, or how it is configured: a server that had forgotten the session could not serve it again.",
     example=(f"· HTTP\n· handshake 2025-11-25, server: tools\n→ POST /mcp\n  tools/list 2\n← 404 Not Found\n{_TOOLS}"),
@@ -112,6 +112,9 @@ _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 _SESSION_FIELD: Final = b"\nmcp-session-id:"
 
+_FRESH_NS: Final = 2_000_000_000
+"""A session that is unknown so soon after it was given out was not forgotten: another instance was asked."""
+
 _ID_LETTERS: Final = 36
 """A UUID, or a pseudonym."""
 
@@ -156,9 +159,28 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         after = seconds(known.at_ns - unknown.at_ns)
         what = f"The session {_shown(session)} was answered with 404, and served again {after} later."
         yield _hit(SPLIT_SESSION, facts, unknown, what, GATEWAY, group="split")
-    for session, requests in {} if split else refused.items():
+    lost = _lost_at_once(facts, refused)
+    if len(lost) > 1 and not split:
+        what = (
+            f"{len(lost)} sessions were answered with 404 less than {seconds(_FRESH_NS)} after the server had given them out."
+        )
+        yield _hit(SPLIT_SESSION, facts, lost[0], what, GATEWAY, group="fresh")
+    for session, requests in {} if split or len(lost) > 1 else refused.items():
         if initialized_ns <= requests[0].at_ns:
             yield _unknown_session(facts, session, requests)
+
+
+def _lost_at_once(facts: CaptureFacts, refused: dict[str, list[Transaction]]) -> list[Transaction]:
+    """Return the first refused request of each session that was just given out."""
+    given_ns = {
+        row.transaction.response.head.get(SESSION): row.response.at_ns
+        for row in facts.initializes
+        if row.response is not None and row.transaction is not None and row.transaction.response is not None
+    }
+    firsts = ((given_ns.get(session), requests[0]) for session, requests in refused.items())
+    return [
+        first for at_ns, first in firsts if at_ns is not None and first.at_ns - at_ns < _FRESH_NS and _denies_session(first)
+    ]
 
 
 def _denies_session(transaction: Transaction) -> bool:
