@@ -46,6 +46,7 @@ _FIELDS: Final = frozenset(
 _LIMITS_S: Final = (15, 30, 60, 90, 100, 120, 180, 240, 300, 350, 600, 900, 3600)
 """Usual time limits of gateways for a silent connection."""
 _ROUND_NS: Final = 500_000_000
+_SERVER_ERROR: Final = 500
 
 
 class GatewaySigns:
@@ -88,6 +89,8 @@ class GatewaySigns:
         sign = _own_page(transaction)
         if sign:
             return replace(finding, culprit="gateway", blame=f"A gateway in front of the server: {sign}.")
+        if transaction.status == _SERVER_ERROR and not _strange_answer(transaction):
+            return finding  # gateways pass it on; their own are 502, 503 and 504
         presence = self._anywhere if transaction.response is None else _field(transaction.response)
         sign = presence or _strange_answer(transaction) or _limit(transaction)
         blame = f"Unclear: the server, or a gateway in front of it: {sign}."

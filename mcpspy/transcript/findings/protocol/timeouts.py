@@ -92,7 +92,8 @@ def _given_up(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Hit:
     if not is_timeout(exchange, until_ns):
         return hit_in(GIVEN_UP, message, exchange.row, what, culprit="unclear", group=group)
     culprit, blame, advice = _reason(facts, exchange, question, until_ns)
-    severity = None if culprit == responder else Severity.NOTE
+    is_impatient = question is None and culprit == requester and _last_progress_ns(exchange, until_ns) is not None
+    severity = None if culprit == responder or is_impatient else Severity.NOTE
     return hit_in(
         TIMED_OUT, message, exchange.row, what, culprit=culprit, severity=severity, blame=blame, advice=advice, group=group
     )
