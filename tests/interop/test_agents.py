@@ -88,6 +88,11 @@ def test_one_agent_is_one_recording_with_its_http_server_and_without_other_clien
     assert (called(shown), clients(shown)) == (["local", "remote"], {"claude-x"})
     shown = output_of(mcpspy, "show", two["address"])
     assert (called(shown), clients(shown)) == (["remote"], {"other-y"})
+    copies = store / "copies"
+    subprocess.run([*mcpspy, "export", "share", f"@{one['id']}", "-o", str(copies)], timeout=DEADLINE_S, check=True)
+    data = b"".join(path.read_bytes() for path in copies.iterdir())
+    assert b"claude-x" in data
+    assert b"other-y" not in data, "the rows of other clients are not shared"
     shown = output_of(mcpspy, "show", "remote")
     assert (called(shown), clients(shown)) == (["remote", "remote"], {"claude-x", "other-y"})
     ports = {transaction["client_port"] for row in shown["rows"] for transaction in row.get("transactions", ())}

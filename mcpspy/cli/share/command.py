@@ -20,7 +20,7 @@ from ...sharing.excerpt import Excerpt
 from ...views.store.leaks import CaptureLeaks
 from ...views.text.units import counted
 from ..screen import say
-from ..transcripts import CaptureSelection, WhatCommand, records_of, select_captures, transcript_of
+from ..transcripts import CaptureSelection, WhatCommand, header_of, records_of, select_captures, transcript_of
 from .copy import Copier, Original, ShareResult, copier_of, spooled
 from .verify import leaks_of, report, warn
 
@@ -144,14 +144,22 @@ def _original(path: str, files: ExitStack) -> Original:
 
 
 def _excerpts(selection: CaptureSelection) -> list[Excerpt | None]:
-    """Make the excerpt of each capture; None for all of it."""
-    if selection.rows is None:
+    """Make the excerpt of each capture; None for all of it. Of a capture that several clients share, only one client's rows."""
+    if selection.rows is None and not selection.clients:
         return [None] * len(selection.paths)
     if STDIN in selection.paths:
         raise ShareError("rows of standard input cannot be copied, as it can be read only once. Write it to a file first")
     transcript, _ = transcript_of(selection)
     rows = selection.rows_in(transcript)
-    return [Excerpt(transcript, transcript.captures[at], rows) for at in range(len(selection.paths))]
+    infos = {info.header.capture_id: info for info in transcript.captures if info.header is not None}
+    excerpts: list[Excerpt | None] = []
+    for path in selection.paths:
+        header = header_of(path)
+        if header is None or (selection.rows is None and path not in selection.clients):
+            excerpts.append(None)
+        else:
+            excerpts.append(Excerpt(transcript, infos[header.capture_id], rows))
+    return excerpts
 
 
 def _targets(originals: list[Original], output: str) -> Iterator[str]:
