@@ -61,7 +61,7 @@ def test_the_columns_of_wide_letters_are_aligned() -> None:
 
 def test_the_summary_comes_first() -> None:
     line = shown(busy_scene().transcript)[0]
-    assert line == "✗ 8 calls in 4.29 s · 1 error · 1 tool error · 1 unanswered · 1 cancelled · 3 findings · capture incomplete"
+    assert line == "✗ 8 calls in 4.29 s · 1 error · 1 tool error · 1 unanswered · 1 cancelled · 4 findings · capture incomplete"
 
 
 @pytest.mark.parametrize(
