@@ -10,6 +10,9 @@ from typing import Any, Final, TypeAlias
 MAX_DECODED_BYTES: Final = 1 << 26
 """A body that decodes to more is not decoded."""
 
+EVERYDAY_RATIO: Final = 20
+"""How many times its length a stream may decode to for as long as it goes on: JSON rarely shrinks so far."""
+
 EXTRA: Final = "mcpspy[encodings]"
 """The extra that has to be installed for br and zstd."""
 
@@ -31,38 +34,56 @@ class MissingDecoderError(ValueError):
         self.coding = coding
 
 
-def decode_body(data: bytes, encoding: bytes) -> bytes:
-    """Decode `data`, given its Content-Encoding: gzip, deflate, br, zstd, identity, or several in the order of the field.
+class Decoding:
+    """Decodes a body in this Content-Encoding piece by piece: gzip, deflate, br, zstd, identity, or several as the field orders them.
 
-    Data that was cut short is decoded as far as it goes. Bytes after the end are left out, as clients do, except in br.
+    Bytes after the end are left out, as clients do, except in br. Of a long stream, what it decodes to may be `EVERYDAY_RATIO` times
+    its length, and `MAX_DECODED_BYTES` more.
 
-    Raises:
-        MissingDecoderError: if a library is needed that is not installed.
-        ValueError: if a coding is unknown, there are more than three, the data is not what the coding says, or it would decode to
-            more than `MAX_DECODED_BYTES`.
+    Raises: MissingDecoderError: if a library is needed that is not installed.
+        ValueError: if a coding is unknown, or there are more than three.
     """
-    codings = [coding.strip().lower() for coding in encoding.split(b",")]
-    if len(codings) > _MAX_CODINGS:
-        raise ValueError(f"{len(codings)} content codings")
-    for coding in reversed(codings):
-        if coding in (b"", b"identity"):
-            continue
-        make = DECODERS.get(coding)
-        if make is None:
-            raise ValueError(f"no decoder for the content coding {coding.decode('latin-1')}")
-        data = _decoded(data, make())
-    return data
+
+    __slots__ = ("_decoders", "_room")
+
+    def __init__(self, encoding: bytes) -> None:
+        codings = [coding.strip().lower() for coding in encoding.split(b",")]
+        if len(codings) > _MAX_CODINGS:
+            raise ValueError(f"{len(codings)} content codings")
+        self._decoders = [_decoder(coding) for coding in reversed(codings) if coding not in (b"", b"identity")]
+        self._room = [MAX_DECODED_BYTES for _ in self._decoders]
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what these bytes decode to. Raises: ValueError: if they are not what the coding says, or decode to too much."""
+        self._room = [room + EVERYDAY_RATIO * len(data) for room in self._room]
+        return self._decoded(data, 0)
+
+    def _decoded(self, data: bytes, stage: int) -> bytes:
+        if stage == len(self._decoders):
+            return data
+        pieces: list[bytes] = []
+        for at in range(0, len(data), _INPUT_BYTES):  # little at a time: the rest after the end is copied for every member
+            made = self._decoders[stage](data[at : at + _INPUT_BYTES], self._room[stage])
+            self._room[stage] -= len(made)
+            if self._room[stage] < 0:
+                raise ValueError(f"decodes to more than {MAX_DECODED_BYTES >> 20} MiB")
+            pieces.append(self._decoded(made, stage + 1))
+        return b"".join(pieces)
 
 
-def _decoded(data: bytes, decode: Decode) -> bytes:
-    room = MAX_DECODED_BYTES
-    pieces: list[bytes] = []
-    for at in range(0, len(data), _INPUT_BYTES):  # little at a time: the rest after the end is copied for every member
-        pieces.append(decode(data[at : at + _INPUT_BYTES], room))
-        room -= len(pieces[-1])
-        if room < 0:
-            raise ValueError(f"decodes to more than {MAX_DECODED_BYTES >> 20} MiB")
-    return b"".join(pieces)
+def decode_body(data: bytes, encoding: bytes) -> bytes:
+    """Decode `data`, given its Content-Encoding. Data that was cut short is decoded as far as it goes.
+
+    Raises: MissingDecoderError, ValueError: as `Decoding` does.
+    """
+    return Decoding(encoding).feed(data)
+
+
+def _decoder(coding: bytes) -> Decode:
+    make = DECODERS.get(coding)
+    if make is None:
+        raise ValueError(f"no decoder for the content coding {coding.decode('latin-1')}")
+    return make()
 
 
 def _members(make: Callable[[], Any], error_type: type[Exception], begin: bytes = b"") -> Decode:

@@ -4,7 +4,8 @@
 
 POST /mcp is Streamable HTTP: a call of a tool in `SAYS` gets the tool's response, in which `%d` is the request's id; of a batch the
 ids are `%d` in order. GET /sse is HTTP+SSE: there the events of the same tools go out
-on the stream. On PORT 0 a free port is taken; either way it is the first line on standard output.
+on the stream, compressed for a client that takes gzip. On PORT 0 a free port is taken; either way it is the first line on standard
+output.
 """
 
 import gzip
@@ -142,11 +143,16 @@ class Connection(BaseHTTPRequestHandler):
         """Open a stream."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        is_compressed = self.headers["Accept-Encoding"] == "gzip"
+        if is_compressed:
+            self.send_header("Content-Encoding", "gzip")
         self.end_headers()
         queue = self.server.stream = SimpleQueue()
         queue.put(b"event: endpoint\r\ndata: %b\r\n\r\n" % ENDPOINT.encode())
+        packer = zlib.compressobj(wbits=31)
         while True:
-            self.wfile.write(queue.get())
+            events = queue.get()
+            self.wfile.write(packer.compress(events) + packer.flush(zlib.Z_SYNC_FLUSH) if is_compressed else events)
             self.wfile.flush()
 
     def do_POST(self) -> None:

@@ -21,6 +21,7 @@ from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, ChannelEvent, Excha
 from .owner import Owner, owner
 
 if TYPE_CHECKING:
+    from ...transcript.http.transaction import Transaction
     from .templates import TemplatePart
 
 ROOTS: Final = "roots/list"
@@ -233,7 +234,8 @@ class _ReplyReader:
     """A reader of one capture into `replies`: `feed` takes its messages and `happened` its events, in their order."""
 
     __slots__ = (
-        "_batches", "_capture", "_current", "_is_closed", "_is_http", "_of_server_request", "_of_transaction", "_replies", "_waiting",
+        "_batches", "_capture", "_current", "_is_closed", "_is_http", "_latest", "_of_server_request", "_of_transaction", "_replies",
+        "_waiting",
     )  # fmt: skip
 
     def __init__(self, capture: CaptureInfo, replies: RecordedReplies, batches: dict[int, RecordedBatch | Message]) -> None:
@@ -245,6 +247,8 @@ class _ReplyReader:
         """Whether the client has closed the server's input, or somebody has stopped the server."""
         self._current: dict[int, RecordedReply] = {}
         """By client, the reply to its last message: on stdio there is one client."""
+        self._latest: RecordedReply | None = None
+        """The reply to the last message without a session over HTTP, which a stream without a session may follow."""
         self._waiting: dict[int, Exchange] = {}
         """The client's requests that are not answered yet, by row."""
         self._of_server_request: dict[int, RecordedReply] = {}
@@ -256,6 +260,8 @@ class _ReplyReader:
             reply = self._from_client(message, row)
             if reply is not None:
                 self._current[self._client(message)] = reply
+                if _is_without_session(self._capture.transaction_of(message.stream)):
+                    self._latest = reply
         else:
             self._from_server(message, row)
 
@@ -369,6 +375,8 @@ class _ReplyReader:
         if transaction is not None and transaction.number in self._of_transaction:
             return self._of_transaction[transaction.number]
         current = self._current.get(self._client(message))
+        if current is None and _is_without_session(transaction):
+            current = self._latest
         if current is not None:
             return current
         return self._replies.opening.setdefault(owner(message.capture, transaction), RecordedReply())
@@ -407,3 +415,7 @@ class _ReplyReader:
     def _is_stdin(self, stream: int) -> bool:
         opened = self._capture.streams.get(stream)
         return opened is not None and opened.name == "stdin"
+
+
+def _is_without_session(transaction: Transaction | None) -> bool:
+    return transaction is not None and transaction.scope.is_one_transaction

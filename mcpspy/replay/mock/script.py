@@ -64,8 +64,10 @@ class Script:
         """The ids of requests that somebody else sends to the client."""
 
     def open(self) -> list[ScheduledSend]:
-        """Return what the server sent before the client sent anything."""
-        return self._play_on_its_own(self._replies.opening)
+        """Return what the server sent before the client sent anything, or on a stream without a session."""
+        return self._play_on_its_own(self._replies.opening, self._owner) or self._play_on_its_own(
+            self._replies.opening, (self._owner[0], "")
+        )
 
     def feed(self, message: Message) -> list[ScheduledSend]:
         """Take a message of the client; return what follows it. Nothing follows what no server can answer."""
@@ -83,7 +85,7 @@ class Script:
 
     def close(self) -> list[ScheduledSend]:
         """Return what the server sent after its input had ended."""
-        return self._play_on_its_own(self._replies.closing)
+        return self._play_on_its_own(self._replies.closing, self._owner)
 
     def open_request(self, id: str) -> ReplyState | None:
         """Return the reply to the client's request with this id, if its answer is still to come."""
@@ -199,8 +201,8 @@ class Script:
             self._subscriptions[exchange.request.id or ""] = state.id
         return self._go_on(state)
 
-    def _play_on_its_own(self, replies: dict[Owner, RecordedReply]) -> list[ScheduledSend]:
-        reply = replies.get(self._owner)
+    def _play_on_its_own(self, replies: dict[Owner, RecordedReply], owner: Owner) -> list[ScheduledSend]:
+        reply = replies.get(owner)
         return [] if reply is None else self._go_on(self._state(reply))
 
     def _take_notification(self, method: str) -> list[ScheduledSend]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ...records import Frame
-from ...wire.encodings import MissingDecoderError, decode_body
+from ...wire.encodings import Decoding, MissingDecoderError, decode_body
 from ...wire.jsonrpc import Piece, cut, malformed
 from ...wire.sse import SseEvent, SseEvents, parse
 from ..decoder import join_parts
@@ -112,46 +112,100 @@ class EventDecoder:
 
 
 class CompressedEventDecoder:
-    """The units of a stream of events that was compressed as a whole: it can only be read at its end."""
+    """The units of a stream of events in a content encoding."""
 
-    __slots__ = ("_encoding", "_held", "damaged")
+    __slots__ = ("_decoder", "_encoding", "_events", "_has_begun", "damaged")
 
     def __init__(self, encoding: str) -> None:
         self._encoding = encoding
-        self._held: list[Frame] = []
+        self._events = CompressedEvents(encoding)
+        self._decoder = EventDecoder()
+        self._has_begun = False
         self.damaged = False
 
     def feed(self, frame: Frame) -> list[Unit]:
-        """Keep `frame`."""
-        self._held.append(frame)
-        return []
+        """Return the events that `frame` completed."""
+        units: list[Unit] = []
+        if not self._has_begun and frame.data:
+            self._has_begun = True
+            if not self.damaged and not is_encoded(frame, self._encoding):
+                units.append(Unit(frame, anomaly="not-encoded"))
+        self._decoder.damaged, self.damaged = self._decoder.damaged or self.damaged, False
+        return units + [unit for event in self._events.feed(frame) for unit in self._decoder.feed(event)]
 
     def close(self) -> list[Unit]:
-        """Return all events at once."""
-        if not self._held:
-            return []
-        whole, self._held = join_parts(self._held), []
-        try:
-            frames = decompressed_events(whole, self._encoding)
-        except MissingDecoderError as error:
-            return [Unit(whole, [sealed(whole.data, error)], damaged=self.damaged)]
-        anomaly = "" if self.damaged or is_encoded(whole, self._encoding) else "not-encoded"
-        parsed = [(frame, parse(frame.data, is_first=at == 0)) for at, frame in enumerate(frames)]
-        return [Unit(frame, event_pieces(event), event, self.damaged, anomaly) for frame, event in parsed]
+        """Return the event that was cut short, and what could not be read."""
+        units = [unit for event in self._events.close() for unit in self._decoder.feed(event)] + self._decoder.close()
+        if self._events.unread:
+            unread = join_parts(self._events.unread)
+            units.append(Unit(unread, [malformed(unread.data, self._events.why)], damaged=self._decoder.damaged))
+        return units
 
 
-def decompressed_events(whole: Frame, encoding: str) -> list[Frame]:
-    """Cut a stream that was compressed as a whole into frames of events. Raises: MissingDecoderError: if a library is missing.
+class CompressedEvents:
+    """Frames of compressed events to frames of the events, as soon as they can be read; these have the numbers of the former.
 
-    Each has the number of the record, and a time one nanosecond after that of the event before it, so that they stay in order.
+    Their times are those of the bytes that completed them, a nanosecond apart, so that they stay in order. What cannot be read is
+    `unread`, and `why` says why not.
     """
-    events = SseEvents()
-    data = _read(whole.data, encoding)
-    at_ns = whole.at_ns
-    return [
-        Frame(whole.stream, at_ns + index, whole.first_ns, event, number=whole.number)
-        for index, event in enumerate((*events.feed(data), *events.close()))
-    ]
+
+    __slots__ = ("_cut", "_decoding", "_encoding", "_first_ns", "_last", "unread", "why")
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding.encode("utf-8", "replace")
+        self._cut = SseEvents()
+        self._decoding: Decoding | None = None
+        self._first_ns: int | None = None
+        """The time of the first byte of an event that has not ended."""
+        self._last: Frame | None = None
+        self.unread: list[Frame] = []
+        self.why = ""
+
+    def feed(self, frame: Frame) -> list[Frame]:
+        """Return the events that `frame` completed, and parts of a large one."""
+        if self.unread or not frame.length:
+            self.unread += [frame] if self.unread else []
+            return []
+        try:
+            data = self._decoded(frame)
+        except MissingDecoderError as error:
+            self.why = f"{SEALED} {error.coding}"
+        except ValueError:
+            self.why = "cannot be decompressed"
+        else:
+            self._last = frame
+            return self._frames(frame, self._cut.feed(data), is_part=self._cut.is_part)
+        self.unread.append(frame)
+        return []
+
+    def close(self) -> list[Frame]:
+        """Return the event whose end has not come."""
+        return [] if self._last is None else self._frames(self._last, self._cut.close())
+
+    def _decoded(self, frame: Frame) -> bytes:
+        """Decode a frame; return all as they are if the encoding is unknown, or wrong from the beginning. Raises: ValueError."""
+        if not frame.data:
+            raise ValueError("not recorded")
+        if self._decoding is not None:
+            return self._decoding.feed(frame.data)
+        try:
+            self._decoding = Decoding(self._encoding)
+            return self._decoding.feed(frame.data)
+        except MissingDecoderError:
+            raise
+        except ValueError:
+            self._decoding = Decoding(b"")
+            return frame.data
+
+    def _frames(self, frame: Frame, pieces: list[bytes], *, is_part: bool = False) -> list[Frame]:
+        frames: list[Frame] = []
+        for at, piece in enumerate(pieces):
+            first_ns = frame.first_ns if at or self._first_ns is None else self._first_ns
+            part = is_part and piece is pieces[-1]
+            frames.append(Frame(frame.stream, frame.at_ns + at, first_ns, piece, part, frame.number))
+        if pieces or self._first_ns is None:
+            self._first_ns = frame.first_ns if self._cut.held_bytes else None
+        return frames
 
 
 StreamDecoder: TypeAlias = BodyDecoder | EventDecoder | CompressedEventDecoder

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection, HTTPResponse
@@ -15,6 +16,7 @@ import pytest
 
 from mcpspy.records import Frame
 from mcpspy.wire.encodings import decode_body
+from mcpspy.wire.sse import SseEvents
 from tests.deadlines import DEADLINE_S
 from tests.interop.serving import recorded
 from tests.known_problems.stage import serving
@@ -134,29 +136,103 @@ def last_of(traffic: Traffic, words: bytes) -> Frame:
 # --- HTTP+SSE ---
 
 
-def heard(url: str) -> bytes:
-    """Call every tool over HTTP+SSE; return the bytes of the stream after its endpoint."""
+def heard(url: str, encoding: str = "identity") -> bytes:
+    """Call every tool over HTTP+SSE; return the bytes of the stream after its endpoint, decompressed."""
     host, path = url.split("/")[2], "/sse"
     with closing(HTTPConnection(host, timeout=DEADLINE_S)) as listening:
-        listening.request("GET", path)
+        listening.request("GET", path, headers={"Accept-Encoding": encoding})
         stream = listening.getresponse()
-        endpoint = b"".join(iter(stream.readline, b"\r\n")).partition(b"data: ")[2].strip().decode()
+        unpacker = zlib.decompressobj(wbits=31) if stream.headers.get("Content-Encoding") else None
         told = b""
+
+        def more() -> bytes:
+            data = stream.read1()
+            assert data, "the stream ended early"
+            return data if unpacker is None else unpacker.decompress(data)
+
+        while b"\r\n\r\n" not in told:
+            told += more()
+        first, _, told = told.partition(b"\r\n\r\n")
+        endpoint = first.partition(b"data: ")[2].strip().decode()
+        size = 0
         for id, name in enumerate(SAYS, 1):
             with closing(HTTPConnection(host, timeout=DEADLINE_S)) as posting:
                 posting.request("POST", endpoint, json.dumps(call(name, id)), ACCEPT)
                 accepted = posting.getresponse()
                 assert (accepted.status, accepted.read()) == (202, b"Accepted\n")
-            if size := len(events_of(reply_to(call(name, id)))):
-                told += stream.read(size)
+            size += len(events_of(reply_to(call(name, id))))
+            while len(told) < size:
+                told += more()
         return told
 
 
-def test_a_mock_over_http_and_sse_sends_the_stream_of_the_server(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_a_mock_over_http_and_sse_sends_the_stream_of_the_server(tmp_path: Path, encoding: str) -> None:
     with (
         serving(tmp_path, "0", peer="httpdialects.py") as number,
         recorded(f"http://127.0.0.1:{number}/sse", tmp_path, "--redact", "none") as url,
     ):
-        told = heard(url)
+        told = heard(url, encoding)
     with HttpMocking(tmp_path / "a.mcpspy", "--transport", "sse") as mock:
         assert heard(mock.url) == told
+
+
+def test_compressed_streams_are_read_as_plain_ones(tmp_path: Path) -> None:
+    rows = []
+    for encoding in ("identity", "gzip"):
+        folder = tmp_path / encoding
+        folder.mkdir()
+        with (
+            serving(folder, "0", peer="httpdialects.py") as number,
+            recorded(f"http://127.0.0.1:{number}/sse", folder, "--redact", "none") as url,
+        ):
+            heard(url, encoding)
+        shown = subprocess.run(
+            [sys.executable, "-m", "mcpspy", "show", str(folder / "a.mcpspy"), "--json"], capture_output=True, check=False
+        )
+        found = json.loads(shown.stdout)
+        told = [(row.get("row"), row["kind"], row.get("id"), row.get("method"), row.get("outcome")) for row in found["rows"]]
+        rows.append(told)
+    plain, compressed = rows
+    assert compressed == plain
+
+
+# --- without messages, without sessions ---
+
+
+def test_a_capture_in_which_no_message_answers_is_played(tmp_path: Path) -> None:
+    traffic = Traffic()
+    for id in (1, 2):
+        traffic.post(tool_call(id, f"t{id}")).answer(200, b"closed for today\n", Content_Type="text/plain")
+    capture = written(tmp_path / "a.mcpspy", traffic.ends().records)
+    with HttpMocking(capture) as mock:
+        assert ask(mock.host, tool_call(7, "t2")) == (200, "text/plain", b"closed for today\n")
+    refused = subprocess.run(
+        [sys.executable, "-m", "mcpspy", "mock", str(capture)], input=b"", capture_output=True, check=False
+    )
+    assert refused.returncode == 2
+    assert b"--listen 127.0.0.1:0 serves that" in refused.stderr
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_stream_without_a_session_is_played(tmp_path: Path, *, is_first: bool) -> None:
+    before, after = b": hello\n\ndata: [DONE]\n\n", b'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n'
+    traffic = Traffic()
+    stream = traffic.get().stream().raw(before)
+    traffic.post(tool_call(1)).answer(200, result(1))
+    for event in SseEvents().feed(after):
+        stream.raw(event)
+    with (
+        HttpMocking(written(tmp_path / "a.mcpspy", traffic.ends().records)) as mock,
+        closing(HTTPConnection(mock.host, timeout=DEADLINE_S)) as listening,
+    ):
+        if not is_first:
+            assert ask(mock.host, tool_call(8)).status == 200
+        listening.request("GET", "/mcp", headers=ACCEPT)
+        response = listening.getresponse()
+        if is_first:
+            assert response.read(len(before)) == before
+            assert ask(mock.host, tool_call(8)).status == 200
+            assert response.read(len(after)) == after
+        else:
+            assert sorted(response.read(len(before + after)).split(b"\n\n")) == sorted((before + after).split(b"\n\n"))

@@ -75,13 +75,13 @@ class LiveClient:
     """A client of the mock, with its `session` if it has one.
 
     `has_one_stream` means that it gets everything on the server stream (HTTP+SSE), `has_initialized` that it opened with
-    `initialize`, `is_modern` that its latest request is of the modern era, `is_primed` that it speaks a revision in which streams
-    begin with an event without a message.
+    `initialize`, `is_greeted` that its stream without a session got what the server sent first, `is_modern` that its latest request
+    is of the modern era, `is_primed` that it speaks a revision in which streams begin with an event without a message.
     """
 
     __slots__ = (
         "_batches", "_mock", "_responses", "_sent", "_style", "_subscriptions", "_waiting", "cursor", "has_initialized",
-        "has_one_stream", "is_modern", "is_primed", "live_server", "script", "server_stream", "session",
+        "has_one_stream", "is_greeted", "is_modern", "is_primed", "live_server", "script", "server_stream", "session",
     )  # fmt: skip
 
     def __init__(
@@ -100,6 +100,7 @@ class LiveClient:
         self.session = session
         self.has_one_stream = has_one_stream
         self.has_initialized = False
+        self.is_greeted = False
         self.is_modern = False
         self.is_primed = False
         self.server_stream = ServerStream()

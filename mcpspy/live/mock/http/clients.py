@@ -66,6 +66,13 @@ class Clients:
         own = connection.client
         return own if isinstance(own, LiveClient) else self._newest.get(name)
 
+    def of_stream(self, connection: Connection) -> LiveClient | None:
+        """Return the client that a stream without a session is for, a new one if it comes first; None where no server had one."""
+        client = self.of_connection(connection)
+        if client is None and self._mock.facts.offers_stream:
+            client = connection.client = self.new()
+        return client
+
     def of_messages(self, connection: Connection, messages: list[Message]) -> LiveClient | None:
         """Return the client of messages without a session; None if they need one."""
         opening = opening_of(messages)

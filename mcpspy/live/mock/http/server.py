@@ -237,7 +237,7 @@ class HttpMock(ListeningMock):
             response.refuse(405, "this method is not served here", ("Allow", "GET, POST, DELETE"))
         elif client is None and self.facts.has_sessions:
             write_answer(response, self.facts.missing_session)
-        elif (own := client or self._clients.of_connection(request.connection)) is None or own.is_modern:
+        elif (own := client or self._clients.of_stream(request.connection)) is None or own.is_modern:
             response.refuse(405, "there is no stream to get here", ("Allow", "POST"))
         elif (after := request.value(b"last-event-id")) and own.resume(after, response):
             pass
@@ -245,6 +245,9 @@ class HttpMock(ListeningMock):
             _error(response, 409, -32000, "Conflict: Only one SSE stream is allowed per session")
         else:
             own.open_server_stream(response)
+            if not own.session and not own.is_greeted:
+                own.is_greeted = True
+                self.play(own, own.script.open())
 
     def _open_sse(self, request: Request, response: Response) -> None:
         """Open the stream of a new client of HTTP+SSE."""

@@ -6,18 +6,17 @@ Needs a transcript that keeps frames.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 from ....records import SERVER, Frame
 from ....transcript.decoder import join_parts, message_of
 from ....transcript.http.assemble import ENDPOINT
-from ....transcript.http.decode import decompressed_events, event_pieces
+from ....transcript.http.decode import CompressedEvents, event_pieces
 from ....transcript.http.head import EVENT_STREAM
 from ....transcript.http.transaction import ScopeKind, Stream
 from ....transcript.model import HTTP_REDIRECTS, CaptureInfo, Message, Transcript, UnpairedMessage
-from ....wire.encodings import MissingDecoderError
 from ....wire.jsonrpc import malformed
 from ....wire.sse import parse, with_data
 from .answer import Transport
@@ -84,15 +83,15 @@ class RecordedEvents:
 
 def event_frames(stream: Stream) -> Iterator[Frame]:
     """Yield the events of a stream as frames, those in parts as one; nothing for a body that is no stream of events."""
-    is_compressed = stream.opened.framing != "sse"
-    if is_compressed and stream.head.media_type != EVENT_STREAM:
-        return
+    frames: Iterable[Frame] = stream.kept
+    if stream.opened.framing != "sse":
+        if stream.head.media_type != EVENT_STREAM:
+            return
+        compressed = CompressedEvents(stream.head.get("content-encoding"))
+        frames = chain(chain.from_iterable(map(compressed.feed, stream.kept)), compressed.close())
     held: list[Frame] = []
-    for frame in stream.kept:
+    for frame in frames:
         held.append(frame)
-        if not frame.part and not is_compressed:
+        if not frame.part:
             yield join_parts(held)
             held = []
-    if is_compressed and held:
-        with suppress(MissingDecoderError):
-            yield from decompressed_events(join_parts(held), stream.head.get("content-encoding"))

@@ -66,12 +66,13 @@ class HttpFacts:
     `paths` are those of the recorded MCP endpoint, the most used first; none if the capture is not of this transport. `accepted`
     answers a POST without a request, over HTTP+SSE any POST; `media_types` are those of bodies that are read. `unknown_session`
     answers in a session that is over or never was, `missing_session` without one. `get_refusal` answers a GET if no stream is
-    offered, else it is None; `delete_answer` a DELETE.
+    offered, else it is None; `offers_stream` means that a GET got one; `delete_answer` answers a DELETE.
     """
 
     __slots__ = (
         "_challenges", "_shapes", "accepted", "announced", "delete_answer", "event_style", "get_refusal", "has_sessions", "mcp_paths",
-        "media_types", "missing_session", "names", "paths", "refusals", "rules", "static_responses", "transport", "unknown_session",
+        "media_types", "missing_session", "names", "offers_stream", "paths", "refusals", "rules", "static_responses", "transport",
+        "unknown_session",
     )  # fmt: skip
 
     def __init__(self, transcript: Transcript, transport: Transport = "streamable", rules: MatchRules | None = None) -> None:
@@ -102,6 +103,7 @@ class HttpFacts:
         without_session = (transaction for transaction in own if self.has_sessions and _lacks_session(transaction))
         self.missing_session = _first_answer(without_session, MISSING_SESSION)
         self.get_refusal = None if transport == "sse" else _get_refusal(own, is_modern=is_modern)
+        self.offers_stream = any(get.is_stream and get.status < HTTP_REDIRECTS for get in _answered(own, "GET"))
         self.delete_answer = _delete_answer(own, is_modern=is_modern)
         self.media_types = _media_types(in_sessions)
         self._shapes = _shapes(transcript.exchanges, own if transport == "streamable" else ())
