@@ -19,7 +19,8 @@ from mcpspy.transcript.decoder import Decoder
 from mcpspy.transcript.message import Message
 from mcpspy.transcript.model import CaptureInfo
 from mcpspy.transcript.transcribe import transcribe
-from tests.transcript.dialogue import Dialogue
+from tests.transcript.dialogue import Dialogue, result, tool_call
+from tests.transcript.traffic import Traffic, initialize
 
 ANSWERS = st.sampled_from(
     [
@@ -118,3 +119,37 @@ def test_a_comparison_names_the_line_that_one_run_lacks(data: Any, marked: list[
     calls = [change.before.response.raw for change in server.calls if change.before is not None and change.before.response]
     assert [*removed, *calls] == [written[lacks]]
     assert {change.how for change in server.messages} <= {"removed"}
+
+
+MARKED_EVENTS = st.sampled_from(
+    [
+        "data: %s", "event: %s\ndata: 1", 'data: {"jsonrpc":"2.0","method":"%s"}', 'data: {"jsonrpc":"2.0",\ndata: "method":"%s"}',
+        'data: {"jsonrpc":"2.0","id":"none","result":{"%s":1}}', "data: { %s",
+    ]
+)  # fmt: skip
+"""Events that are unlike all others, by a word."""
+
+
+@given(st.data(), st.lists(MARKED_EVENTS, min_size=1, max_size=8), st.booleans())
+def test_a_comparison_names_the_event_that_one_run_lacks(data: Any, marked: list[str], with_session: bool) -> None:  # noqa: FBT001
+    words = ["".join(chr(ord("a") + int(digit)) for digit in f"{at:03}") for at, _ in enumerate(marked)]
+    lacks = data.draw(st.integers(0, len(marked) - 1))
+
+    def recorded(without: int = -1) -> ComparedSide:
+        traffic = Traffic()
+        session = "s1" if with_session else ""
+        fields: dict[str, Any] = {"Mcp_Session_Id": session} if session else {}
+        traffic.post(initialize(0)).answer(200, result(0), **fields)
+        stream = traffic.post(tool_call(1), session=session).stream()
+        for at, (text, word) in enumerate(zip(marked, words, strict=True)):
+            if at == len(marked) // 2:
+                stream.event(result(1))
+            if at != without:
+                stream.raw((text % word).encode() + b"\n\n")
+        stream.close()
+        return ComparedSide(transcript=traffic.ends().transcript)
+
+    assert not compare(recorded(), recorded()).different
+    (server,) = compare(recorded(), recorded(lacks)).servers
+    (change,) = server.messages
+    assert (change.how, words[lacks].encode() in change.row.message.raw) == ("removed", True)
