@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
+from time import monotonic
 from typing import Any, Final
 
 from ..capture.store.catalog import CatalogEntry, Recording, entry, has_message, recordings
@@ -16,7 +17,7 @@ from ..transcript.client_rows import ClientKey, ClientRows
 from ..transcript.findings.run import findings
 from ..transcript.hops import forwarded_calls
 from ..transcript.llm.tool_trips import tool_trips
-from ..transcript.model import CaptureInfo, ModelCall, Numbered, Row, Transcript
+from ..transcript.model import CaptureInfo, Exchange, ModelCall, Numbered, Row, Transcript
 from ..views.page.page import heading, live_page, part
 from ..views.page.row_details import messages_of_call, row_details
 from ..views.page.rows import page_row, progress
@@ -29,6 +30,9 @@ from .transcripts import GrowingTranscript, client_keys
 
 MAX_RECORDINGS: Final = 40
 """The number of recordings that the page lists, the newest."""
+
+HEADING_S: Final = 1.0
+"""How often the heading is sent while a call is pending."""
 
 _UNICODE_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _newest_first = attrgetter("begin_ns", "path")
@@ -75,14 +79,22 @@ class GrowingRecording:
         """Rows that are another client's, or of a connection that is not known yet."""
         self._indexes: dict[int, int] = {}
         """The index of each row, by the row's identity: rows live as long as the transcript."""
+        self._pending: set[int] = set()
+        """The calls without an answer, by identity."""
+        self._due_s = 0.0
+        """When the heading has to be sent again, because it says how long they have waited."""
 
     def take(self) -> dict[str, Any] | None:
         """Read rows that are new or changed, each after its index, and the heading of the page; None if nothing happened."""
         self._join()
         was_live = self._growing.live
         changed: dict[int, Row] = {id(row): row for row in self._growing.take()}
-        if not changed and was_live == self._growing.live:
+        for at, row in changed.items():
+            (self._pending.add if isinstance(row, Exchange) and not row.over else self._pending.discard)(at)
+        is_due = bool(self._pending) and monotonic() >= self._due_s
+        if not changed and was_live == self._growing.live and not is_due:
             return None
+        self._due_s = monotonic() + HEADING_S
         transcript = self._growing.transcript
         lines = []
         for row in self._of_client(changed):

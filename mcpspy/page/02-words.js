@@ -1,18 +1,28 @@
 // Formatting of numbers, and DOM elements made of text alone. Nothing here accepts markup.
 
-const UNITS = [
-  [1e9, "s"],
-  [1e6, "ms"],
-  [1e3, "µs"],
-];
+// A number with so many decimals; of two that are equally near the even one, as in the texts of the heading.
+function rounded(number, decimals) {
+  const parts = number * 2 ** (decimals + 1);
+  if (parts % 2 !== 1) return number.toFixed(decimals);
+  const below = Math.floor(number * 10 ** decimals);
+  return ((below + (below % 2)) / 10 ** decimals).toFixed(decimals);
+}
+
+function threeDigits(number, unit) {
+  return `${rounded(number, number < 9.995 ? 2 : number < 99.95 ? 1 : 0)} ${unit}`;
+}
 
 function duration(ns) {
   if (ns === null || ns === undefined) return "";
-  if (ns >= 60e9) return `${Math.floor(ns / 60e9)} min ${Math.round((ns % 60e9) / 1e9)} s`;
-  for (const [size, unit] of UNITS) {
-    if (ns >= size) return `${(ns / size).toPrecision(3)} ${unit}`;
-  }
-  return `${ns} ns`;
+  if (ns >= 9_999_500_000_000) return `${rounded(ns / 3600e9, 1)} h`;
+  if (ns >= 999_500_000) return threeDigits(ns / 1e9, "s");
+  return ns >= 999_500 ? threeDigits(ns / 1e6, "ms") : `${rounded(ns / 1e3, 0)} µs`;
+}
+
+// The duration of a wait that has no end yet.
+function atLeast(ns) {
+  if (ns >= 3600e9) return `≥ ${rounded(ns / 3600e9, 1)} h`;
+  return ns >= 1e8 ? `≥ ${rounded(ns / 1e9, ns < 1e11 ? 1 : 0)} s` : `≥ ${Math.floor(ns / 1e6)} ms`;
 }
 
 // The duration of a row, or the time that it has waited for an answer that has not come.
@@ -25,16 +35,21 @@ function isPending(row) {
 }
 
 function tookText(row) {
-  return row.took === null && (row.waited !== null || isPending(row)) ? `≥ ${duration(lasted(row))}` : duration(row.took);
+  return row.took === null && (row.waited !== null || isPending(row)) ? atLeast(lasted(row)) : duration(row.took);
 }
 
 function seconds(ns) {
-  return (ns / 1e9).toFixed(3);
+  return (Math.floor(ns / 1e6) / 1e3).toFixed(3);
 }
 
 function bytes(count) {
   if (count < 1000) return `${count} B`;
-  return count < 1e6 ? `${(count / 1e3).toPrecision(3)} kB` : `${(count / 1e6).toPrecision(3)} MB`;
+  const [number, unit] = [
+    [count / 1e3, "kB"],
+    [count / 1e6, "MB"],
+    [count / 1e9, "GB"],
+  ].find(([much]) => much < 999.5) ?? [count / 1e12, "TB"];
+  return `${rounded(number, number < 9.95 || unit === "TB" ? 1 : 0)} ${unit}`;
 }
 
 function counted(count, word) {

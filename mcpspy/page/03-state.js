@@ -61,11 +61,38 @@ function sorted(some) {
   return [...valued, ...some.filter((row) => !has(row))];
 }
 
+// Long runs of stderr show their first and last lines, as on the terminal, until a line between them is chosen.
+const FOLD = { head: 3, tail: 2 };
+const openFolds = new Set();
+const hiddenRows = new Set();
+
+function withFolds(some) {
+  const seen = [];
+  for (let from = 0, to; from < some.length; from = to) {
+    const first = some[from];
+    to = from + 1;
+    while (first.kind === "log" && some[to]?.kind === "log" && some[to].capture === first.capture) to += 1;
+    const hidden = some.slice(from + FOLD.head, Math.max(from, to - FOLD.tail));
+    if (hidden.some((row) => row.index + 1 === state.chosen)) openFolds.add(hidden[0].index);
+    if (hidden.length < 2 || openFolds.has(hidden[0].index)) {
+      for (let at = from; at < to; at += 1) seen.push(some[at]);
+      continue;
+    }
+    const tail = some.slice(to - FOLD.tail, to);
+    const target = `… ${counted(hidden.length, "more line")} of stderr`;
+    hidden.forEach((row) => hiddenRows.add(row.index));
+    seen.push(...some.slice(from, from + FOLD.head), { ...hidden[0], at: tail[0].at, kind: "fold", target }, ...tail);
+  }
+  return seen;
+}
+
 // Compute which rows are shown.
 function sift({ scroll = true } = {}) {
   if (isLive) lookUp();
   state.isSifted = Boolean(state.search || state.slow || Object.values(state.facets).some(Boolean));
-  shown = sorted(state.isSifted ? rows.filter(matches) : rows);
+  hiddenRows.clear();
+  const isWhole = !state.isSifted && !state.sort && !data.isPart;
+  shown = isWhole ? withFolds(rows) : sorted(state.isSifted ? rows.filter(matches) : rows);
   tell(scroll ? "rows" : "rows-here");
   keep();
 }
@@ -98,6 +125,7 @@ async function ask(word) {
 
 function choose(index) {
   state.chosen = index;
+  if (hiddenRows.has(index - 1)) sift({ scroll: false });
   tell("chosen");
   keep();
 }

@@ -6,9 +6,10 @@ const FOLDED_SHARE = 0.015; // to this share
 function measured() {
   const spans = rows
     .filter((row) => row.kind !== "log")
-    .map((row) => [row.at, row.at + (row.took ?? 0)])
+    .map((row) => [row.at, row.at + (isPending(row) ? lasted(row) : (row.took ?? 0))])
     .sort((a, b) => a[0] - b[0]);
-  const end = spans.reduce((last, span) => Math.max(last, span[1]), 1);
+  const end = spans.reduce((last, span) => Math.max(last, span[1]), Math.max(1, data.end)); // the heading says how long it is
+  if (spans.length) spans.push([end, end]);
   const gaps = [];
   let busy = 0;
   for (const [from, to] of spans) {

@@ -16,6 +16,8 @@ const list = (() => {
     if (!anew && first === drawn[0] && last === drawn[1]) return;
     drawn = [first, last];
     space.style.height = `${shown.length * ROW}px`;
+    grid.classList.toggle("lanes", Boolean(data.lanes));
+    grid.querySelector(".heads .lane").textContent = data.lanes;
     const lines = [];
     for (let at = first; at < last; at += 1) lines.push(line(shown[at], at));
     space.replaceChildren(...lines);
@@ -26,7 +28,7 @@ const list = (() => {
     const made = make(
       "div",
       {
-        class: `line ${row.kind}`,
+        class: `line ${row.kind === "fold" ? "log fold" : row.kind}`,
         role: "row",
         id: `line-${row.index}`,
         "aria-rowindex": at + 2,
@@ -36,6 +38,7 @@ const list = (() => {
       cell(row.row || "", "number dim"),
       cell(seconds(row.at), "number dim"),
       cell(tookText(row), "number"),
+      cell(row[laneOf()], "lane dim", row[laneOf()]),
       cell(wayOf(row.from), "dim", row.from && `from ${row.from === "client" ? row.client : row.server}`),
       what(row),
       cell([row.outcome, row.detail].filter(Boolean).join(": "), row.style, row.detail),
@@ -45,12 +48,18 @@ const list = (() => {
     return made;
   }
 
+  // A column names the server, or where there is one server only, the client.
+  function laneOf() {
+    return data.lanes === "client" ? "client" : "server";
+  }
+
   function cell(text, style = "", title = "") {
     return make("span", { role: "gridcell", class: style, title }, String(text));
   }
 
   function what(row) {
     const mark = row.flagged ? make("span", { class: "warn", title: "see the findings" }, "⚑ ") : "";
+    if (row.kind === "fold") return make("span", { role: "gridcell", title: "show them" }, row.target);
     if (row.kind === "log") return make("span", { role: "gridcell", class: "dim", title: row.target }, `stderr ${row.target}`);
     return make(
       "span",
@@ -65,7 +74,7 @@ const list = (() => {
 
   function bar(row) {
     const track = make("span", { role: "gridcell", class: "track", "aria-hidden": "true" });
-    if (row.kind === "log") return track;
+    if (row.kind === "log" || row.kind === "fold") return track;
     const left = clock.place(row.at);
     const piece = make("i", { class: row.took === null && row.waited ? `${row.style} open` : row.style });
     piece.style.left = `${left * 100}%`;
@@ -119,7 +128,7 @@ const list = (() => {
   watch((news) => {
     if (news.startsWith("rows")) {
       byId("count").textContent =
-        shown.length === rows.length
+        !state.isSifted
           ? counted(rows.length, "row")
           : `${shown.length.toLocaleString("en")} of ${counted(rows.length, "row")}`;
       grid.setAttribute("aria-rowcount", shown.length + 1);

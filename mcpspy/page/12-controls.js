@@ -33,6 +33,11 @@ const controls = (() => {
     });
   }
 
+  // On a narrow screen the facets are behind a button, which says how many are set.
+  byId("more").addEventListener("click", (event) => {
+    event.currentTarget.setAttribute("aria-expanded", String(byId("facets").classList.toggle("open")));
+  });
+
   function show() {
     search.value = state.search;
     FACETS.forEach((facet) => {
@@ -139,5 +144,9 @@ const controls = (() => {
     if (what === "tab") tabs();
   };
   watch(turned, { early: true });
+  watch((what) => {
+    const set = FACETS.filter((facet) => state.facets[facet]).length + (state.slow ? 1 : 0);
+    if (what.startsWith("rows")) byId("more").textContent = set ? `filters (${set})` : "filters";
+  });
   return { facets, show };
 })();

@@ -39,13 +39,21 @@ const live = (() => {
     document.addEventListener("visibilitychange", choices);
     choices();
     setInterval(choices, LIST_MS);
-    setInterval(() => {
-      if (document.visibilityState === "visible" && shown.some(isPending)) list.render({ anew: true });
-    }, TICK_MS);
+    grow();
     watch((what) => {
       if (what === "tab") learn();
     });
   }
+
+  // The bars of pending calls grow, and the axis with them.
+  const grow = seldom(() => {
+    if (document.visibilityState === "visible" && rows.some(isPending)) {
+      clock = measured();
+      list.render({ anew: true });
+      waterfall.render();
+    }
+    setTimeout(grow);
+  }, TICK_MS);
 
   function said(text) {
     byId("live").textContent = text;
@@ -61,6 +69,8 @@ const live = (() => {
       byId("summary").textContent = news.summary;
       byId("captures").textContent = news.captures.join("\n");
       data.addresses = news.addresses;
+      data.end = news.end;
+      data.lanes = news.lanes;
       exporting.render();
     }
     if (news.look && number) state.chosen = (rowByNumber.get(number)?.index ?? -1) + 1;
@@ -74,6 +84,7 @@ const live = (() => {
     rows.length = 0;
     rowByNumber.clear();
     asked.clear();
+    openFolds.clear();
   }
 
   function recallAll() {

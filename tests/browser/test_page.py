@@ -33,6 +33,7 @@ CUT = """() => [...document.querySelectorAll("nav button, .tools > *, .buttons >
 
 
 def written(tmp_path: Path, transcript: Transcript) -> Path:
+    tmp_path.mkdir(exist_ok=True)
     path = tmp_path / "page.html"
     texts = page(transcript, transcript.rows, page_files(), title="a session", addresses=["@"])
     path.write_text("".join(texts), encoding="utf-8")
@@ -109,6 +110,66 @@ def test_a_lane_is_whoever_takes_part(look: Look, tmp_path: Path) -> None:
     assert len(lines(looking)) == len([row for row, _ in page_rows(transcript, transcript.rows) if row.capture == 2])
 
 
+def test_a_column_names_the_server_of_each_row_where_there_are_several(look: Look, tmp_path: Path) -> None:
+    looking = look().open(written(tmp_path, three_servers()))
+    heads = looking.page.locator(".heads .lane")
+    expect(heads).to_have_text("server")
+    names = looking.page.locator(".line .lane").all_inner_texts()
+    assert set(names) == {"weather", "filesystem-of-a-long-name", "天気"}
+    expect(look().open(written(tmp_path, opened("one").transcript)).page.locator(".heads .lane")).to_be_hidden()
+
+
+def test_the_axis_is_as_long_as_the_heading_says(look: Look, everything: Path, tmp_path: Path) -> None:
+    for path in (everything, written(tmp_path / "three", three_servers())):
+        looking = look().open(path)
+        lasted = re.search(r"calls in (\S+ \S+?)[, ]", looking.page.inner_text("#summary"))[1]  # type: ignore[index]
+        expect(looking.page.locator("#overview text").first).to_have_text(lasted)
+        assert str(looking.page.locator("#overview").get_attribute("aria-label")).endswith(f"one axis of {lasted}")
+
+
+def test_long_stderr_is_folded_until_somebody_opens_it(look: Look, tmp_path: Path) -> None:
+    scene = opened("chatty")
+    for number in range(40):
+        scene.stderr(b"line %d\n" % number)
+    scene.client(call(1, "slow")).server(result(1))
+    for number in range(6):
+        scene.stderr(b"again %d\n" % number)
+    looking = look(height=1600).open(written(tmp_path, scene.transcript))
+    logs = looking.page.locator(".line.log")
+    expect(logs).to_have_count(3 + 1 + 2 + 6)
+    folded = looking.page.locator(".line.fold")
+    expect(folded).to_contain_text("… 35 more lines of stderr")
+    looking.page.fill("#search", "line 20")
+    expect(logs).to_have_count(1)
+    looking.page.fill("#search", "")
+    folded.click()
+    expect(logs).to_have_count(46)
+    expect(looking.page.locator("#detail h2")).to_have_text("stderr line 3")
+    assert looking.page.locator(".line.fold").count() == 0
+
+
+def test_an_address_opens_the_fold_that_hides_its_row(look: Look, tmp_path: Path) -> None:
+    scene = opened("chatty")
+    for number in range(40):
+        scene.stderr(b"line %d\n" % number)
+    looking = look().open(written(tmp_path, scene.transcript), "#line=21")
+    expect(looking.page.locator(".line[aria-selected=true]")).to_contain_text("line 19")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_rows_begin_in_the_upper_third_of_a_phone(look: Look, tmp_path: Path, scheme: str) -> None:
+    looking = look(width=400, color_scheme=scheme).open(written(tmp_path, three_servers()))
+    box = looking.page.locator(".line").first.bounding_box()
+    assert box is not None
+    assert box["y"] < 800 / 3
+    more = looking.page.get_by_role("button", name="filters")
+    more.click()
+    looking.page.select_option("#facet-lane", "天気")
+    expect(more).to_have_text("filters (1)")
+    more.click()
+    expect(looking.page.locator("#facet-lane")).to_be_hidden()
+
+
 def test_the_worst_findings_and_what_failed_stand_above_all(look: Look, tmp_path: Path) -> None:
     scene = busy_scene().wait(60_000).client(call(7, "late"))
     looking = look().open(written(tmp_path, scene.transcript), "#tab=numbers")
@@ -119,7 +180,7 @@ def test_the_worst_findings_and_what_failed_stand_above_all(look: Look, tmp_path
     overview = looking.page.locator("#overview")
     assert overview.locator(".fault:not(.warn)").count() == 3  # a tool error, an error, a call without an answer
     assert overview.locator(".progress").count() == 17
-    expect(overview.locator(".gap title")).to_have_text("idle for 1 min 0 s")
+    expect(overview.locator(".gap title")).to_have_text("idle for 60.0 s")
 
 
 def test_a_click_shows_a_call_whole(look: Look, everything: Path) -> None:

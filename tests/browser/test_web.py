@@ -73,6 +73,19 @@ def test_what_was_chosen_stays_chosen_and_its_answer_comes(look: Look) -> None:
         assert looking.complaints == []
 
 
+def test_the_bar_of_a_pending_call_grows_with_axis_and_heading(look: Look) -> None:
+    Recording().ask(1, name="one").answer(1).ask(2, name="slow")
+    with live(look) as looking:
+        bar = looking.page.locator(".line", has_text="slow").locator("i")
+        expect(bar).to_be_visible()
+        share = "element => element.offsetWidth / element.parentElement.offsetWidth"
+        axis, heading = looking.page.locator("#overview text").first, looking.page.locator("#summary")
+        expect(heading).to_have_text(re.compile(r"waiting for [2-9]\.\d\d s"))
+        expect(axis).to_have_text(re.compile(r"^[2-9]\.\d\d s$"))
+        assert bar.evaluate(share) > 0.5
+        assert looking.complaints == []
+
+
 def test_what_is_searched_for_is_found_in_payloads_as_they_come(look: Look) -> None:
     recording = Recording().ask(1, name="one", arguments={"city": "北京"}).answer(1).ask(2, name="two").answer(2)
     with live(look) as looking:

@@ -21,10 +21,11 @@ from ..sequence.diagram import Arrow, Aside, Fragment, FragmentKind, OmittedMess
 from ..sequence.layout import Drawing, diagram
 from ..statistics import statistics_lines
 from ..text.escape import safe_text, xml_text
+from ..text.lanes import Lanes
 from ..text.line import plain
 from ..text.units import counted
 from ..timeline.findings import rule_title
-from ..timeline.summary import capture_lines, summary
+from ..timeline.summary import capture_lines, last_of, summary
 from ..timeline.timeline import timeline
 from .row_details import curl_text, prompt_of_call, row_details
 from .rows import page_rows, progress
@@ -60,9 +61,10 @@ def page(
     The transcript has to keep frames. `title` is the title of the browser's tab; `addresses` name the captures on a command line,
     quoted for a shell.
     """
+    words = heading(transcript)
     yield from _head(files, title, connects=False)
-    yield _body(files, **_plain_texts(transcript))
-    yield from _blocks(transcript, rows, addresses)
+    yield _body(files, **_plain_texts(transcript, words))
+    yield from _blocks(transcript, rows, {"addresses": list(addresses), "end": words["end"], "lanes": words["lanes"]})
     yield from _foot(files)
 
 
@@ -70,7 +72,9 @@ def live_page(files: Mapping[str, str], *, recording: str, follows: bool) -> Ite
     """Build a page that asks its server: for one `recording`, or for the newest at any time (`follows`)."""
     yield from _head(files, "mcpspy", connects=True)
     yield _body(files, note="Without scripts this page shows nothing. On a terminal: mcpspy show -f")
-    nothing = {"rows": [], "progress": {}, "diagram": {"lanes": [], "steps": []}, "findings": [], "numbers": ""}
+    nothing = {
+        "rows": [], "progress": {}, "diagram": {"lanes": [], "steps": []}, "findings": [], "numbers": "", "end": 0, "lanes": "",
+    }  # fmt: skip
     yield _block("data", {"live": True, "recording": recording, "follows": follows, "addresses": [], "chunk": CHUNK, **nothing})
     yield from _foot(files)
 
@@ -95,10 +99,12 @@ def part(name: str, transcript: Transcript, rows: Sequence[Row]) -> Any:
 
 
 def heading(transcript: Transcript, *, live: bool = False) -> dict[str, Any]:
-    """Build the summary, and a line for each capture."""
+    """Build the summary, a line for each capture, the end of the axis, and the title of the column of lanes, if there is one."""
     return {
         "summary": " ".join(map(plain, summary(transcript, live=live))),
         "captures": [plain(line).strip() for line in capture_lines(transcript)],
+        "end": last_of(transcript),
+        "lanes": Lanes(transcript.captures).role,
     }
 
 
@@ -133,12 +139,11 @@ def _body(files: Mapping[str, str], **values: str) -> str:
     return _places(lambda match: values.get(match[1], ""), files["page.html"])
 
 
-def _plain_texts(transcript: Transcript) -> dict[str, str]:
-    """Write the texts of the page for browsers without scripts."""
-    texts = heading(transcript)
+def _plain_texts(transcript: Transcript, words: dict[str, Any]) -> dict[str, str]:
+    """Write the texts of the page for browsers without scripts. `words` are those of `heading`."""
     return {
-        "summary": xml_text(texts["summary"]),
-        "captures": "\n".join(map(xml_text, texts["captures"])),
+        "summary": xml_text(words["summary"]),
+        "captures": "\n".join(map(xml_text, words["captures"])),
         "note": f"Without scripts this page shows the findings and the first {MAX_PLAIN_ROWS} lines of the timeline.",
         "findings": "\n".join(map(_plain_finding, worst_first(transcript.findings))),
         "plain": "\n".join(xml_text(plain(line)) for line in islice(timeline(transcript), MAX_PLAIN_ROWS)),
@@ -163,12 +168,12 @@ def _plain_finding(finding: Finding) -> str:
     return f"<p><strong>{finding.severity.value} · {rule_title(finding.rule)} · {finding.rule}</strong>: {text}</p>"
 
 
-def _blocks(transcript: Transcript, rows: Sequence[Row], addresses: Sequence[str]) -> Iterator[str]:
-    """Build the blocks of JSON: one for the list, and one for the details of each chunk of rows."""
+def _blocks(transcript: Transcript, rows: Sequence[Row], heads: dict[str, Any]) -> Iterator[str]:
+    """Build the blocks of JSON: one for the list, with `heads`, and one for the details of each chunk of rows."""
     lines = list(page_rows(transcript, rows))
     joined, prompts = _tool_trips_by_row(transcript), Prompts(transcript)
     data = {
-        "addresses": list(addresses),
+        **heads,
         "isPart": len(rows) < len(transcript.rows),
         "chunk": CHUNK,
         "rows": [line for _, line in lines],

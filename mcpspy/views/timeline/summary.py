@@ -4,7 +4,7 @@ Below it, a line for each capture, and the phases of its server.
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import datetime, tzinfo
 
 from ...transcript.findings.rule import Severity
@@ -68,14 +68,15 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
 
 def _longest_wait(transcripts: tuple[Transcript, ...]) -> list[Line]:
     """Return how long the oldest pending call has waited: `waiting for 3.20 s`."""
-    waits = [
-        waited_ns(row, transcript.captures[row.capture])
-        for transcript in transcripts
-        for row in transcript.rows
-        if isinstance(row, Exchange) and not row.over
-    ]
-    longest_ns = max(filter(None, waits), default=0)
+    longest_ns = max((waited for transcript in transcripts for _, waited in _waits(transcript)), default=0)
     return [[(f"waiting for {duration(longest_ns)}", "wait")]] if longest_ns else []
+
+
+def _waits(transcript: Transcript) -> Iterator[tuple[int, int]]:
+    """Yield the time of each pending call, and how long it has waited."""
+    for row in transcript.rows:
+        if isinstance(row, Exchange) and not row.over:
+            yield row.at_ns, waited_ns(row, transcript.captures[row.capture]) or 0
 
 
 def outcome_counts(counts: Counter[Outcome]) -> list[Line]:
@@ -151,12 +152,18 @@ def _lasted_ns(transcripts: tuple[Transcript, ...]) -> int:
     """
     spans: list[tuple[int, int]] = []
     for transcript in transcripts:
-        last_ns = max((capture.last_ns + capture.shift_ns for capture in transcript.captures), default=0)
+        last_ns = last_of(transcript)
         begins = [capture.header.wall_ns - capture.shift_ns for capture in transcript.captures if capture.header]
         if begins or len(transcripts) == 1:
             begin_ns = begins[0] if begins else 0
             spans.append((begin_ns, begin_ns + last_ns))
     return max((end for _, end in spans), default=0) - min((begin for begin, _ in spans), default=0)
+
+
+def last_of(transcript: Transcript) -> int:
+    """Return the time of the last record, or the time up to which a pending call has waited, if that is later."""
+    ends = [capture.last_ns + capture.shift_ns for capture in transcript.captures]
+    return max([*ends, *(at_ns + waited for at_ns, waited in _waits(transcript)), 0])
 
 
 def _count(count: int, word: str, style: str) -> Piece:

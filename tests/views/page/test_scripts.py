@@ -13,6 +13,7 @@ from mcpspy.cli.export.formats import page_files
 from mcpspy.views.page.page import diagram_data, script
 from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.sequence.svg import svg
+from mcpspy.views.text.units import at_least, duration, seconds, size
 from tests.conftest import NPM_MODULES, NPM_SCRIPTS, ROOT, DebianProgram, NpmProgram
 from tests.deadlines import DEADLINE_S
 from tests.views.scenes import busy_scene, hostile_scene, three_servers
@@ -42,7 +43,8 @@ console.log(JSON.stringify({ sheets, cells: texts.map(cells), cut: texts.map((te
 
 def computed(node: str, names: str, rest: str, value: Any) -> Any:
     """What scripts of ours say of a value, with `rest` behind them."""
-    text = "\n".join(["globalThis.rows = [];", *(page_files()[name] for name in names.split()), rest])
+    begin = "Object.assign(globalThis, { rows: [], data: { end: 0 }, isLive: false });"
+    text = "\n".join([begin, *(page_files()[name] for name in names.split()), rest])
     done = subprocess.run(
         [node, "-e", text], input=json.dumps(value), capture_output=True, text=True, timeout=DEADLINE_S, check=True
     )
@@ -145,7 +147,7 @@ def test_a_string_of_many_megabytes_is_read(debian_program: DebianProgram) -> No
 def test_idle_time_is_folded_and_the_order_of_times_is_kept(debian_program: DebianProgram) -> None:
     rows = [{"kind": "exchange", "at": at, "took": 10_000_000} for at in (0, 20_000_000, 60_000_000_000)]
     times = [0, 5_000_000, 30_000_000, 30_000_000_000, 60_000_000_000, 60_010_000_000]
-    results = computed(debian_program("node"), "04-clock.js", MEASURE, {"rows": rows, "times": times})
+    results = computed(debian_program("node"), "02-words.js 04-clock.js", MEASURE, {"rows": rows, "times": times})
     assert results["gaps"] == [[30_000_000, 60_000_000_000]]
     assert results["places"] == sorted(results["places"])
     assert results["places"][4] - results["places"][2] < 0.05
@@ -153,7 +155,7 @@ def test_idle_time_is_folded_and_the_order_of_times_is_kept(debian_program: Debi
 
 
 def test_a_page_without_rows_has_a_clock(debian_program: DebianProgram) -> None:
-    results = computed(debian_program("node"), "04-clock.js", MEASURE, {"rows": [], "times": [0, 1]})
+    results = computed(debian_program("node"), "02-words.js 04-clock.js", MEASURE, {"rows": [], "times": [0, 1]})
     assert results["gaps"] == []
     assert all(0 <= place <= 1 for place in results["places"])
 
@@ -224,6 +226,21 @@ def test_words_stand_clear_of_the_lanes_they_pass(debian_program: DebianProgram)
     page_data = [[[0, 100, 400], 0, 400, 200], [[0, 100, 400], 400, 0, 350], [[0, 100, 400], 100, 400, 500], [[0], 0, 0, 10]]
     results = computed(debian_program("node"), "02-words.js 09-layout.js", rest, page_data)
     assert [(place["middle"], place["isClear"]) for place in results] == [(250, True), (200, False), (250, True), (0, True)]
+
+
+@given(
+    st.lists(
+        st.integers(0, 10**15) | st.integers(0, 2000).map(lambda part: part * 125_000_000 // 100), min_size=400, max_size=400
+    )
+)
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.large_base_example])
+def test_times_and_sizes_are_spelled_as_in_the_heading(debian_program: DebianProgram, values: list[int]) -> None:
+    rest = """
+    const values = JSON.parse(require("fs").readFileSync(0, "utf8"));
+    console.log(JSON.stringify(values.map((value) => [duration(value), atLeast(value), seconds(value), bytes(value)])));
+    """
+    results = computed(debian_program("node"), "02-words.js", rest, values)
+    assert results == [[spell(value) for spell in (duration, at_least, seconds, size)] for value in values]
 
 
 def test_wide_letters_take_two_cells_and_marks_none(debian_program: DebianProgram) -> None:
