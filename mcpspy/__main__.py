@@ -26,6 +26,9 @@ def main() -> int:
         return mock(sys.argv[2:])
     if sys.argv[1:] == ["--version"] and _says_version():
         return 0
+    import gc
+
+    gc.disable()  # imports make many objects and no garbage: else a tenth of the start is looking for some
     from .cli.main import main as others
 
     return others()

@@ -137,3 +137,42 @@ def test_a_version_that_cannot_be_written_is_an_error() -> None:
         failed = subprocess.run([sys.executable, "-m", "mcpspy", "--version"], stdout=full, stderr=subprocess.PIPE, check=False)
     assert failed.returncode == 2
     assert b"No space left on device" in failed.stderr
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """All modules that a command had loaded at its end, those too that were imported by a name made at run time."""
+    entry = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+        "from mcpspy.__main__ import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", entry, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    return set(result.stderr.splitlines()[-1].split())
+
+
+def test_a_timeline_of_stdio_waits_for_no_rules_about_http_models_or_payloads() -> None:
+    findings = "mcpspy.transcript.findings"
+    names = {
+        *(f"{findings}.transport.{name}" for name in ("statuses", "redirects", "refusals", "responses", "resumption")),
+        *(f"{findings}.protocol.{name}" for name in ("contents", "forms", "schemas", "types")),
+        f"{findings}.llm",
+        f"{findings}.registry",
+        f"{findings}.hop_culprits",
+    }
+    loaded = loaded_by("show", str(CAPTURES / "filesystem.mcpspy"))
+    assert_absent(names | {"hashlib", "rich.cells", "urllib.parse", "mcpspy.replay", "mcpspy.views.timeline.hops"}, loaded)
+    assert f"{findings}.protocol.handshake" in loaded
+
+
+@pytest.mark.parametrize(
+    ("arguments", "most"),
+    [
+        (["list"], 40),
+        (["show", str(CAPTURES / "filesystem.mcpspy")], 160),
+        (["show", str(CAPTURES / "streamable.mcpspy")], 170),
+    ],
+    ids=["list", "show of stdio", "show of HTTP"],
+)
+def test_a_look_loads_few_modules(arguments: list[str], most: int) -> None:
+    """A module takes 0.3 ms to load, so these limits hold a look to a tenth of a second (docs/performance.md)."""
+    assert len([name for name in loaded_by(*arguments) if name.startswith("mcpspy")]) <= most

@@ -3,6 +3,7 @@
 docs/start.md lists the exit statuses. Tracebacks are shown only with `--debug`.
 """
 
+import gc
 import os
 import sys
 from errno import EACCES, ENOENT, ENOSPC, EROFS
@@ -26,6 +27,8 @@ class _Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         command = verb_command(cmd_name)
+        gc.freeze()
+        gc.enable()  # `__main__` turned it off
         if COMPLETES in os.environ:
             from .completion import offer
 

@@ -1,14 +1,18 @@
 """Ages, sizes and quotas on a command line: `30d`, `1h30m`, `2gb`."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from ..capture.store.quota import MIN_QUOTA_BYTES
 from .capture_options import UsageError, size_bytes
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 T = TypeVar("T")
 
@@ -49,6 +53,8 @@ class Word(click.ParamType[T]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Offer words."""
+        from click.shell_completion import CompletionItem
+
         return [CompletionItem(word) for word in self._offered if word.startswith(incomplete)]
 
 

@@ -9,7 +9,6 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -117,6 +116,8 @@ def _digest(value: Any) -> bytes | None:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     except (ValueError, RecursionError):
         return None
+    from hashlib import blake2b  # takes 4 ms, for it opens OpenSSL
+
     return blake2b(text.encode(), digest_size=16).digest()
 
 

@@ -8,6 +8,8 @@ import pytest
 from mcpspy.capture.file.reader import Reader
 from mcpspy.sharing.credentials import shown_credentials
 from mcpspy.transcript.findings.credentials import CREDENTIAL_SHOWN
+from mcpspy.transcript.findings.facts import capture_facts
+from mcpspy.transcript.findings.finders import CAPTURE_FINDERS, concerns, finder
 from mcpspy.transcript.findings.invisible_text import HIDDEN_CHARACTERS
 from mcpspy.transcript.findings.llm.arguments import RULES as USE_RULES
 from mcpspy.transcript.findings.llm.costs import RULES as OFFER_RULES
@@ -97,3 +99,11 @@ def test_a_title_is_a_few_words_and_no_sentence(rule: Rule) -> None:
 @each
 def test_the_example_is_as_bad_as_the_rule_says(rule: Rule) -> None:
     assert next(finding.severity for finding in findings_in(rule.name) if finding.rule == rule.name) == rule.severity
+
+
+def test_a_module_that_is_not_asked_about_a_capture_would_have_found_nothing() -> None:
+    for name in sorted({name.partition(".")[0] for name in captures()}):
+        for facts in capture_facts(transcript_of(name)):
+            if not facts.capture.is_model:
+                left_out = [name for name in CAPTURE_FINDERS if not concerns(name, facts.capture)]
+                assert [hit for module in left_out for hit in finder(module).find(facts)] == []

@@ -6,7 +6,6 @@ another shape than the specification wants refers to nothing. Source: see `call`
 
 import json
 from collections.abc import Iterable
-from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from ...wire.json_spans import Slice, id_key, members, string
@@ -38,6 +37,8 @@ def fingerprint(request: Message) -> bytes:
     params = request.params
     if not isinstance(params, dict):
         return b""
+    from hashlib import blake2b  # takes 4 ms, for it opens OpenSSL
+
     lasting = {name: value for name, value in params.items() if name not in _NEW_IN_EACH_ROUND}
     try:
         text = json.dumps(lasting, sort_keys=True)

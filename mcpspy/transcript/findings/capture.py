@@ -55,8 +55,6 @@ RECORDING_GAP: Final = capture_rule(
 
 RULES: Final = (CAPTURE_INCOMPLETE, CAPTURE_DAMAGED, CAPTURE_EDITED, RECORDING_GAP)
 
-reads_model_api: Final = True
-
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find what the capture lacks."""

@@ -67,8 +67,6 @@ LARGE_RESULT: Final = cost_rule(
 
 RULES: Final = (COSTLY_TOOLS, UNUSED_TOOLS, LARGE_RESULT)
 
-optional: Final = True
-
 
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Find servers and results that take much of the context."""

@@ -29,7 +29,6 @@ CREDENTIAL_SHOWN: Final = Rule(
 
 RULES: Final = (CREDENTIAL_SHOWN,)
 
-optional: Final = True
 
 _OPAQUE: Final = ("requestState", "nextCursor", "cursor", "taskId", "progressToken")
 """Members whose values only their server can read, such as a signed state."""

@@ -1,9 +1,11 @@
 """Facts for the modules of rules, gathered in one pass over a transcript's rows."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...records import CLIENT, SERVER, Close, Damage, End, Exit, Gap, Note, Partial, Side, Spawn, Stall
 from ..calls.call import Call
@@ -13,11 +15,13 @@ from ..http.transaction import Transaction
 from ..mcp.methods import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, PROGRESS
 from ..mcp.revisions import Era
 from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
-from ..offers.baseline import Baseline
 from ..offers.definitions import LISTINGS
 from .answer_index import AnswerIndex
 from .misdeliveries import Misdeliveries, misdeliveries
-from .rule import Unchecked
+
+if TYPE_CHECKING:
+    from ..offers.baseline import Baseline
+    from .rule import Unchecked
 
 _MARKERS: Final = b" \t\r\n~^"
 """Lines of these characters alone only point at a place in the line above."""

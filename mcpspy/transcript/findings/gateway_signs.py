@@ -15,7 +15,6 @@ import re
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from ...records import SERVER
 from ..outcome import HTTP_ERRORS, HTTP_REDIRECTS
@@ -146,6 +145,8 @@ def _other_host(transaction: Transaction) -> str:
     response, request = transaction.response, transaction.request
     if response is None or request is None or not HTTP_REDIRECTS <= transaction.status < HTTP_ERRORS:
         return ""
+    from urllib.parse import urlsplit  # slow to import
+
     try:
         host = urlsplit(_location(transaction)).hostname or ""
         own = urlsplit(f"//{request.head.get('host')}").hostname

@@ -1,11 +1,4 @@
-"""The modules that find, all rules by name, and the rules that `--select` and `--ignore` choose.
-
-To add findings, write a module and add it here, in the table of the facts that it reads. The module has
-
-- `RULES`, its rules;
-- `find(facts)`, which yields a `Hit` for each finding;
-- `optional = True`, if only `mcpspy check` and the like ask for its findings;
-- `reads_model_api = True`, if it also reads captures of a model API, which carry neither JSON-RPC nor MCP.
+"""All rules by name, and the rules that `--select` and `--ignore` choose. `finders` has the modules that they are in.
 
 docs/findings/ is generated from the rules, in this order.
 """
@@ -15,115 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Final
 
 from ...errors import RuleError
-from . import capture, cost, credentials, invisible_text, trust
-from .llm import arguments, costs, model_answers, offers, results, tool_uses
-from .protocol import (
-    answers,
-    behaviour,
-    contents,
-    encoding,
-    errors,
-    forms,
-    handshake,
-    json_traps,
-    method_support,
-    modern,
-    progress,
-    repeats,
-    rounds,
-    schemas,
-    session_rules,
-    state,
-    tasks,
-    texts,
-    timeouts,
-    types,
-    unserved,
-)
+from .finders import CAPTURE_FINDERS, MODEL_FINDERS, TRANSCRIPT_FINDERS, finder, is_optional
 from .rule import Family, Rule
-from .transport import (
-    bodies,
-    browsers,
-    bursts,
-    deliveries,
-    disconnects,
-    headers,
-    limits,
-    lines,
-    placeholders,
-    redirects,
-    refusals,
-    responses,
-    resumption,
-    server_exits,
-    sessions,
-    stalls,
-    statuses,
-    streams,
-    waiting,
-)
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .facts import CaptureFacts, TranscriptFacts
-    from .llm.model_facts import ModelFacts
-    from .rule import Hit
-
-
-Facts = TypeVar("Facts", contravariant=True)  # noqa: PLC0105 - read as the type of `facts`
-
-
-class FindingModule(Protocol[Facts]):
-    """A module of rules, by the facts that it reads."""
-
-    @property
-    def RULES(self) -> tuple[Rule, ...]: ...  # noqa: N802 - a constant of a module
-
-    def find(self, facts: Facts, /) -> Iterator[Hit]: ...
-
-
-CAPTURE_FINDERS: Final[tuple[FindingModule[CaptureFacts], ...]] = (
-    # transport
-    lines, encoding, json_traps, stalls, server_exits, waiting, timeouts, statuses, redirects, placeholders, refusals, bodies,
-    browsers, deliveries, disconnects, sessions, streams, bursts, limits,
-    # protocol
-    answers, method_support, handshake, unserved, progress, rounds, state, tasks, modern, errors, headers, responses, resumption,
-    contents, forms, session_rules, texts,
-    # behaviour
-    behaviour, repeats,
-    # trust
-    invisible_text,
-    # capture
-    capture,
-)  # fmt: skip
-"""Modules that read one capture at a time."""
-
-TRANSCRIPT_FINDERS: Final[tuple[FindingModule[TranscriptFacts], ...]] = (schemas, types, cost, trust, credentials)
-"""Modules that read all captures together."""
-
-MODEL_FINDERS: Final[tuple[FindingModule[ModelFacts], ...]] = (
-    offers,
-    tool_uses,
-    results,
-    model_answers,
-    arguments,
-    costs,
-)
-"""Modules that read the model calls of all captures, and are asked only where there are any."""
-
-
-def is_optional(finder: FindingModule[Any]) -> bool:
-    """Return whether the findings of a module have to be asked for."""
-    return bool(getattr(finder, "optional", False))
-
-
-_FINDERS: Final[tuple[FindingModule[Any], ...]] = (*CAPTURE_FINDERS, *TRANSCRIPT_FINDERS, *MODEL_FINDERS)
-
-RULES: Final[dict[str, Rule]] = {rule.name: rule for finder in sorted(_FINDERS, key=is_optional) for rule in finder.RULES}
+RULES: Final[dict[str, Rule]] = {
+    rule.name: rule
+    for name in sorted((*CAPTURE_FINDERS, *TRANSCRIPT_FINDERS, *MODEL_FINDERS), key=is_optional)
+    for rule in finder(name).RULES
+}
 """All rules by name; those that have to be asked for are the last."""
 
 

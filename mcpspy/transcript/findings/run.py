@@ -6,18 +6,12 @@ Where records are missing, nobody is blamed for what is not seen: there the rule
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..hops import hop_name, hop_pairs, stream_pairs
 from .facts import TranscriptFacts, capture_facts
+from .finders import CAPTURE_FINDERS, MODEL_FINDERS, TRANSCRIPT_FINDERS, concerns, finder, is_optional
 from .gateway_signs import GatewaySigns
-from .hop_culprits import settled
-from .registry import (
-    CAPTURE_FINDERS,
-    MODEL_FINDERS,
-    TRANSCRIPT_FINDERS,
-    is_optional,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -25,8 +19,6 @@ if TYPE_CHECKING:
     from ..model import Transcript
     from ..offers.baseline import Baseline
     from .facts import Credential
-    from .llm.model_facts import ModelFacts
-    from .registry import FindingModule
     from .rule import Finding, Hit, Unchecked
 
 _ALL_CAPTURES = -1
@@ -37,8 +29,8 @@ def findings(transcript: Transcript, wanted: Callable[[Finding], bool] | None = 
 
     Equal hits are one finding, which points at the first and counts all. Only what is `wanted` counts; None: all.
     """
-    hits = _hits(TranscriptFacts(transcript=transcript), lambda finder: not is_optional(finder))
-    found = _counted(settled(transcript, hits), wanted)
+    hits = _hits(TranscriptFacts(transcript=transcript), lambda name: not is_optional(name))
+    found = _counted(_settled(transcript, hits), wanted)
     return _with_hops(transcript, found)
 
 
@@ -57,44 +49,53 @@ def all_findings(
     that were reached.
     """
 
-    def is_asked(finder: FindingModule[Any]) -> bool:
-        return is_optional(finder) and (rules is None or any(rule.name in rules for rule in finder.RULES))
+    def is_asked(name: str) -> bool:
+        return is_optional(name) and (rules is None or any(rule.name in rules for rule in finder(name).RULES))
 
     facts = TranscriptFacts(
         transcript=transcript, baselines=baselines, credentials=credentials, limits={} if limits is None else limits
     )
-    both = [*transcript.findings, *_with_hops(transcript, _counted(settled(transcript, _hits(facts, is_asked)), wanted))]
+    both = [*transcript.findings, *_with_hops(transcript, _counted(_settled(transcript, _hits(facts, is_asked)), wanted))]
     return sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
 
 
-def _hits(facts: TranscriptFacts, is_asked: Callable[[FindingModule[Any]], bool]) -> Iterator[tuple[int, Hit]]:
-    """Ask the modules in the order of the registry. Each hit comes with the capture that it is counted in."""
-    finders = [finder for finder in CAPTURE_FINDERS if is_asked(finder)]
+def _hits(facts: TranscriptFacts, is_asked: Callable[[str], bool]) -> Iterator[tuple[int, Hit]]:
+    """Ask the modules in the order of their tables. Each hit comes with the capture that it is counted in."""
+    names = [name for name in CAPTURE_FINDERS if is_asked(name)]
     pairs = hop_pairs(facts.transcript)
     decided = {outer for outer, _ in pairs | stream_pairs(facts.transcript, pairs)}
     """Where the other side of a gateway was tapped, that decides."""
-    for capture in capture_facts(facts.transcript) if finders else ():
+    for capture in capture_facts(facts.transcript) if names else ():
         signs = GatewaySigns(capture)
-        for finder in finders:
-            if not capture.capture.is_model or getattr(finder, "reads_model_api", False):
-                hits = finder.find(capture)
+        for name in names:
+            if concerns(name, capture.capture):
+                hits = finder(name).find(capture)
                 for hit in hits if capture.capture.index in decided else signs.doubted(hits):
                     yield hit.finding.capture, hit
     for of_all in filter(is_asked, TRANSCRIPT_FINDERS):
-        for hit in of_all.find(facts):
+        for hit in finder(of_all).find(facts):
             yield hit.finding.capture, hit
     if facts.transcript.model_calls:
-        for hit in _model_hits(facts, [finder for finder in MODEL_FINDERS if is_asked(finder)]):
+        for hit in _model_hits(facts, [name for name in MODEL_FINDERS if is_asked(name)]):
             yield _ALL_CAPTURES, hit
 
 
-def _model_hits(facts: TranscriptFacts, finders: list[FindingModule[ModelFacts]]) -> Iterator[Hit]:
+def _model_hits(facts: TranscriptFacts, names: list[str]) -> Iterator[Hit]:
     from .llm.model_facts import ModelFacts  # what reads prompts is imported only where there are some
 
-    if finders:
+    if names:
         model_facts = ModelFacts(facts.transcript)
-        for finder in finders:
-            yield from finder.find(model_facts)
+        for name in names:
+            yield from finder(name).find(model_facts)
+
+
+def _settled(transcript: Transcript, hits: Iterator[tuple[int, Hit]]) -> Iterator[tuple[int, Hit]]:
+    """Settle who is to blame where several captures may show both sides of a gateway."""
+    if len(transcript.captures) < 2:
+        return hits
+    from .hop_culprits import settled
+
+    return settled(transcript, hits)
 
 
 def _with_hops(transcript: Transcript, found: list[Finding]) -> list[Finding]:

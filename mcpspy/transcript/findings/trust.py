@@ -145,7 +145,6 @@ RULES: Final = (
     OFFER_REDEFINED, SHARED_TOOL_NAME,
 )  # fmt: skip
 
-optional: Final = True
 
 _BY_CHANGE: Final = {"added": TOOL_ADDED, "changed": TOOL_CHANGED, "removed": TOOL_REMOVED}
 MAX_PATH_LETTERS: Final = 200

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any, Final
 
 from ...wire.jsonrpc import parse
@@ -37,7 +36,7 @@ def canonical(value: Any) -> bytes:
 def value_of(raw: bytes) -> Any:
     """Return the value of a definition; if it is nested too deep to be compared, the digest of its bytes instead."""
     value = parse(raw)
-    return {"nested too deep": sha256(raw).hexdigest()} if _is_deep(value) else value
+    return {"nested too deep": _digest(raw)} if _is_deep(value) else value
 
 
 def _is_deep(value: Any) -> bool:
@@ -72,6 +71,12 @@ def _values(offer: Offer, kind: DefinitionKind) -> dict[str, Any]:
     return {definition.name: value_of(definition.raw) for definition in offer.definitions(kind)}
 
 
+def _digest(data: bytes) -> str:
+    from hashlib import sha256  # takes 4 ms, for it opens OpenSSL
+
+    return sha256(data).hexdigest()
+
+
 def document(baseline: Baseline) -> dict[str, Any]:
     """Return a baseline as a JSON object in a stable order."""
     members: dict[str, Any] = {"kind": KIND, "schema": SCHEMA, "server": baseline.server}
@@ -82,7 +87,7 @@ def document(baseline: Baseline) -> dict[str, Any]:
 
 
 def _entry(value: Any) -> dict[str, Any]:
-    return {"sha256": sha256(canonical(value)).hexdigest(), "definition": value}
+    return {"sha256": _digest(canonical(value)), "definition": value}
 
 
 def read_document(value: Any) -> Baseline:
@@ -105,7 +110,7 @@ def _read_definitions(member: str, value: Any) -> dict[str, Any]:
     for name, entry in value.items():
         if not isinstance(entry, dict) or "definition" not in entry:
             raise ValueError(f"{member} {name!r} has no definition")
-        if entry.get("sha256") != sha256(canonical(entry["definition"])).hexdigest():
+        if entry.get("sha256") != _digest(canonical(entry["definition"])):
             raise ValueError(f"the digest of {member} {name!r} does not match its definition: somebody edited it")
         definitions[name] = entry["definition"]
     return definitions

@@ -7,7 +7,6 @@ Base64 is shown as size and digest; without one, the output is JSON again. Input
 import re
 from base64 import b64decode
 from collections.abc import Iterator
-from hashlib import sha256
 
 from .cells import MIN_CHOP_CELLS, cells, chopped
 from .escape import decoded, json_text
@@ -103,6 +102,8 @@ def _base64_summary(word: str) -> str:
         data = b64decode(letters, validate=True)
     except ValueError:
         return ""
+    from hashlib import sha256
+
     return f"<{match[1] or ''}{size(len(data))} in Base64, sha256 {sha256(data).hexdigest()[:DIGEST_LETTERS]}…>"
 
 

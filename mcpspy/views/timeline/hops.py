@@ -16,8 +16,6 @@ _MAX_PATHS = 2
 
 def shown_hops(transcript: Transcript, rows: Iterable[Row]) -> dict[int, ForwardedCall]:
     """Return the forwarded calls whose first hop is among `rows`, so that the other hops can be shown below it."""
-    if not transcript.hops:
-        return {}
     numbers = {row.row for row in rows if isinstance(row, Numbered)}
     return {number: call for number, call in transcript.hops.items() if call.outer.row in numbers}
 

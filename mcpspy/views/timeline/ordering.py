@@ -6,7 +6,6 @@ from typing import Final
 
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import CaptureInfo, Exchange, Kind, ModelCall, Numbered, Row, UnpairedMessage
-from ...transcript.stats.context import result_text
 from ...transcript.stats.tokens import estimated_tokens
 from ...transcript.waiting import waited_ns
 from .transaction import body_bytes
@@ -32,6 +31,8 @@ def result_tokens(row: Row) -> int | None:
     """Estimate the tokens of a call's result; None for every other row."""
     if not isinstance(row, Exchange) or row.response is None or row.response.kind is not Kind.RESULT:
         return None
+    from ...transcript.stats.context import result_text
+
     text = result_text(row.response) if row.method == "tools/call" else row.response.raw
     return estimated_tokens(text)
 

@@ -42,7 +42,6 @@ from ..text.units import counted
 from .calls import PollFolder, with_call
 from .details import Detail, has_room, params_words, row_detail
 from .findings import finding_lines
-from .hops import hop_lines, shown_hops
 from .logs import log_line, log_match_line
 from .model_words import SAID_LETTERS, model_phrase
 from .ordering import Order, in_order, result_tokens
@@ -223,6 +222,8 @@ class Timeline:
             text = f"{back}answered again ×{len(row.more_responses)}"
             lines.append(self._below(row.more_responses[-1].at_ns, [(text, "warn")]))
         if row.row in self._hops:
+            from .hops import hop_lines
+
             call = self._hops[row.row]
             lines += [self._below(call.last.at_ns, line) for line in hop_lines(call, self.lanes.captures)]
 
@@ -442,7 +443,7 @@ def timeline(
         flagged=flagged,
         log_matches=log_matches(transcript.rows) if stderr else {},
         start_ups=_start_ups(transcript),
-        hops=shown_hops(transcript, chosen),
+        hops=_shown_hops(transcript, chosen),
     )
     yield []
     yield fitted(shape.header(), width)
@@ -457,6 +458,14 @@ def timeline(
     if rows is None and shown.findings:
         yield []
         yield from (fitted(line, width) for line in finding_lines(shown, width=width))
+
+
+def _shown_hops(transcript: Transcript, rows: Sequence[Row]) -> dict[int, ForwardedCall]:
+    if not transcript.hops:
+        return {}
+    from .hops import shown_hops  # compares them, which most sessions have no need of
+
+    return shown_hops(transcript, rows)
 
 
 def _start_ups(transcript: Transcript) -> dict[int, StartUp]:

@@ -29,7 +29,6 @@ USE_INVALID: Final = model_rule(
 
 RULES: Final = (USE_INVALID,)
 
-optional: Final = True
 
 MAX_ARGUMENT_LETTERS: Final = 256 << 10
 

@@ -30,7 +30,6 @@ UNUSED_OFFERS: Final = cost_rule(
 
 RULES: Final = (UNUSED_OFFERS,)
 
-optional: Final = True
 
 _NAMED: Final = 5
 """Number of tools that are named in a sentence."""

@@ -30,7 +30,6 @@ CONTENT_MISLABELLED: Final = protocol_rule(
 
 RULES: Final = (CONTENT_MISLABELLED,)
 
-optional: Final = True
 
 MAX_EACH: Final = 50
 """Number of results of one call that are looked at."""

@@ -34,7 +34,6 @@ FORM_ANSWER_INVALID: Final = protocol_rule(
 
 RULES: Final = (FORM_ANSWER_INVALID,)
 
-optional: Final = True
 
 _METHOD: Final = "elicitation/create"
 

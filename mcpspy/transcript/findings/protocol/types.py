@@ -31,7 +31,6 @@ NOT_AS_SPECIFIED: Final = protocol_rule(
 
 RULES: Final = (NOT_AS_SPECIFIED,)
 
-optional: Final = True
 
 Checks: TypeAlias = dict[str, Callable[[str, str, Any], str]]
 """By sender and kind: functions that take a method, a revision and content, and say in a few words what is wrong."""

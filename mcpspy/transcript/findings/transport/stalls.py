@@ -39,7 +39,6 @@ HALF_LINE: Final = transport_rule(
 
 RULES: Final = (READER_STALLED, HALF_LINE)
 
-reads_model_api: Final = True
 
 _READER = {"stdin": "server", "stdout": "client", "stderr": "client", "request": "server", "response": "client"}
 

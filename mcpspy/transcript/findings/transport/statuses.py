@@ -176,7 +176,6 @@ RULES: Final = (
     FOREIGN_RESOURCE, AMBIGUOUS_STREAM, DONE_EVENT, DPOP_PROOF,
 )  # fmt: skip
 
-reads_model_api: Final = True
 
 _UPSTREAM_FAILED: Final = (502, 504)
 _WAITED_NS: Final = 1_000_000_000

@@ -1,0 +1,84 @@
+"""The modules that find, by name, and when each is asked: imported when it is first asked, because to import all takes 40 ms.
+
+To add findings, write a module and add it to the table of the facts that it reads. The module has
+
+- `RULES`, its rules;
+- `find(facts)`, which yields a `Hit` for each finding.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..model import CaptureInfo
+    from .rule import Hit, Rule
+
+Facts = TypeVar("Facts", contravariant=True)  # noqa: PLC0105 - read as the type of `facts`
+
+
+class FindingModule(Protocol[Facts]):
+    """A module of rules, by the facts that it reads."""
+
+    @property
+    def RULES(self) -> tuple[Rule, ...]: ...  # noqa: N802 - a constant of a module
+
+    def find(self, facts: Facts, /) -> Iterator[Hit]: ...
+
+
+CAPTURE_FINDERS: Final = (
+    "transport.lines", "protocol.encoding", "protocol.json_traps", "transport.stalls", "transport.server_exits",
+    "transport.waiting", "protocol.timeouts", "transport.statuses", "transport.redirects", "transport.placeholders",
+    "transport.refusals", "transport.bodies", "transport.browsers", "transport.deliveries", "transport.disconnects",
+    "transport.sessions", "transport.streams", "transport.bursts", "transport.limits",
+    "protocol.answers", "protocol.method_support", "protocol.handshake", "protocol.unserved", "protocol.progress",
+    "protocol.rounds", "protocol.state", "protocol.tasks", "protocol.modern", "protocol.errors", "transport.headers",
+    "transport.responses", "transport.resumption", "protocol.contents", "protocol.forms", "protocol.session_rules",
+    "protocol.texts",
+    "protocol.behaviour", "protocol.repeats",
+    "invisible_text",
+    "capture",
+)  # fmt: skip
+"""Modules that read one capture at a time, as `CaptureFacts`. docs/findings/ lists their rules in this order."""
+
+TRANSCRIPT_FINDERS: Final = ("protocol.schemas", "protocol.types", "cost", "trust", "credentials")
+"""Modules that read all captures together, as `TranscriptFacts`."""
+
+MODEL_FINDERS: Final = ("llm.offers", "llm.tool_uses", "llm.results", "llm.model_answers", "llm.arguments", "llm.costs")
+"""Modules that read the model calls of all captures, as `ModelFacts`, and are asked only where there are any."""
+
+_OPTIONAL: Final = frozenset({
+    "protocol.contents", "protocol.forms", "protocol.schemas", "protocol.types", "cost", "trust", "credentials",
+    "llm.arguments", "llm.costs",
+})  # fmt: skip
+"""Modules that only `mcpspy check` and the like ask."""
+
+_HTTP_ONLY: Final = frozenset({
+    "transport.statuses", "transport.redirects", "transport.refusals", "transport.bodies", "transport.browsers",
+    "transport.disconnects", "transport.sessions", "transport.streams", "transport.responses", "transport.resumption",
+})  # fmt: skip
+"""Modules that find nothing in a capture without HTTP transactions."""
+
+_OF_MODEL_API: Final = frozenset({"transport.stalls", "transport.statuses", "capture"})
+"""Modules that also read captures of a model API, which contain neither JSON-RPC nor MCP."""
+
+
+def is_optional(name: str) -> bool:
+    """Return whether the findings of a module have to be asked for."""
+    return name in _OPTIONAL
+
+
+def concerns(name: str, capture: CaptureInfo) -> bool:
+    """Return whether a module can find anything in a capture of this kind."""
+    return (not capture.is_model or name in _OF_MODEL_API) and (bool(capture.transactions) or name not in _HTTP_ONLY)
+
+
+@cache
+def finder(name: str) -> FindingModule[Any]:
+    """Import a module that finds."""
+    module: FindingModule[Any] = import_module(f"mcpspy.transcript.findings.{name}")
+    return module
