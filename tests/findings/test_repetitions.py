@@ -32,6 +32,10 @@ CASES = {
         f"{WRITES}{FIRST}{GIVE_UP}{SECOND}{ANSWERS}",
         [("carried-out-twice", "warning", "client")],
     ),
+    "a call that a model repeats when it has heard of the timeout": (
+        f"{WRITES}{FIRST}{GIVE_UP}· 1.0 s later\n{SECOND}{ANSWERS}",
+        [("carried-out-twice", "warning", "agent")],
+    ),
     "a call of a tool that says nothing about its effects, carried out twice": (
         f"{TOOL % ''}{FIRST}{GIVE_UP}{SECOND}{ANSWERS}",
         [("carried-out-twice", "note", "client")],

@@ -22,7 +22,7 @@ from ..hops import hop_name, hop_pairs, stream_pairs
 from ..model import Exchange, Numbered, Outcome
 from .gateway_differences import changed_answer, made_by_gateway, passed_on, undelivered
 from .hop_counterparts import Counterparts
-from .rule import Hit, Severity
+from .rule import AGENT, Hit, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _UNCLEAR: Final = "unclear"
 _GATEWAY: Final = "gateway"
+_CLIENTS: Final = {CLIENT, AGENT}
+"""What a gateway can only pass on: the faults of a client, and of the model behind it."""
 _ADVICE: Final = "Look at the settings and the log of the gateway; mcpspy diff of the two captures shows what it changes."
 _OF_SILENCE: Final = ("timed-out", "given-up", "unanswered-request")
 _SEVEREST: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
@@ -117,9 +119,9 @@ class _Hops:
         outer = [pair[0] for pair in self._pairs if pair[1] == finding.capture]
         if inner and finding.culprit in (SERVER, _UNCLEAR):
             return self._from_far_side(place, inner, keeps=False)
-        if outer and finding.culprit == CLIENT:
+        if outer and finding.culprit in _CLIENTS:
             return self._from_far_side(place, outer, keeps=False)
-        if inner and finding.culprit == CLIENT:
+        if inner and finding.culprit in _CLIENTS:
             return self._from_far_side(place, inner, keeps=True)
         if outer and finding.culprit in (SERVER, _UNCLEAR):
             return self._from_far_side(place, outer, keeps=True)
@@ -197,7 +199,7 @@ class _Hops:
 
 
 def _agree(culprit: str, other: str) -> bool:
-    return culprit == other or _UNCLEAR in (culprit, other)
+    return culprit == other or _UNCLEAR in (culprit, other) or {culprit, other} == _CLIENTS
 
 
 def _failed_alike(row: Numbered | None, other: Numbered | None) -> bool:

@@ -6,10 +6,13 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, Unpack
 
 if TYPE_CHECKING:
     from ..message import Message
+
+AGENT: Final = "agent"
+"""The culprit of what a model decides: which tool is called, with which arguments, and how often."""
 
 _role = re.compile(r"^The (?:sender|receiver|reader|writer):")
 
@@ -95,8 +98,8 @@ class Finding:
     what: str
     """One sentence on what happened."""
     culprit: str
-    """`client`, `server`, `gateway`, `configuration`, `model`, `api`, `mcpspy`, `disk` or `file`; `unclear` where the wire does
-    not say.
+    """`client`, `server`, `agent`, `gateway`, `configuration`, `model`, `api`, `mcpspy`, `disk` or `file`; `unclear` where the wire
+    does not say.
     """
     blame: str
     """One sentence on whose fault it is, and how that is known."""

@@ -78,9 +78,10 @@ def culprit_name(check: CheckResult, finding: Finding) -> str:
     match finding.culprit:
         case "server":
             return _named("server", capture.server)
-        case "client":
+        case "client" | "agent":
             row = None if finding.row is None else check.rows.get(finding.row)
-            return _named("client", capture.client if row is None else capture.client_of(row))
+            name = capture.client if row is None else capture.client_of(row)
+            return _named("client", name) if finding.culprit == "client" else f"agent behind {name}"
         case "model":
             return _named("model", capture.server)
         case "api":

@@ -28,8 +28,9 @@ def test_a_check_looks_as_it_did(width: int) -> None:
 def test_findings_are_grouped_by_culprit_with_the_worst_first() -> None:
     heads = [line for line in shown(checked(busy())) if line and not line.startswith((" ", "✗"))]
     assert heads == [
-        "client claude: 1 error, 1 note",
+        "client claude: 1 error",
         "server weather: 1 error, 1 warning",
+        "agent behind claude: 1 note",
     ]
 
 

@@ -10,7 +10,7 @@ from ...calls.call import Call, CallPart
 from ...model import Exchange, Kind, Outcome
 from ...outcome import HTTP_REDIRECTS
 from ..facts import CaptureFacts, ScopeKey, scope_key
-from ..rule import Family, Hit, Rule, Severity, behaviour_rule, hit_in
+from ..rule import AGENT, Family, Hit, Rule, Severity, behaviour_rule, hit_in
 from ..transport.stalls import unread_ns
 from ..words import call_name, seconds
 from .repeats import arguments, may_be_repeated
@@ -41,7 +41,7 @@ REPEATED_CALL: Final = behaviour_rule(
     severity=Severity.NOTE,
     what="The same tool was called with the same arguments several times in a row, and each time it gave the same answer.",
     why="A model that repeats a call did not understand the result or hopes for another one, which costs time and context.",
-    blame="The client, or its model: it repeated a call that was already answered.",
+    blame="The agent: the model behind the client repeated a call that was already answered.",
     example="\n".join(f'→ tools/call {at} {{"name":"read","arguments":{{"path":"/x"}}}}\n← result {at}' for at in range(1, 4)),
     clean="\n".join(
         f'→ tools/call {at} {{"name":"clock","arguments":{{}}}}\n← result {at} {{"content":[{{"type":"text","text":"{at}"}}]}}'
@@ -201,7 +201,7 @@ _ID_DIGITS: Final = 40
 def _run(run: list[Exchange]) -> Iterator[Hit]:
     if len(run) >= _REPEATS:
         what = f"{call_name(run[0])} was sent {len(run)} times in a row with the same arguments, and got the same answer."
-        yield hit_in(REPEATED_CALL, run[1].request, run[1].row, what, group=run[0].target or "")
+        yield hit_in(REPEATED_CALL, run[1].request, run[1].row, what, culprit=AGENT, group=run[0].target or "")
 
 
 def _polled(call: Call) -> Iterator[Hit]:

@@ -11,7 +11,7 @@ from ....wire.json_spans import members
 from ...mcp.blocks import listed, member
 from ...model import Exchange, Kind
 from ..facts import CaptureFacts, ScopeKey, scope_key
-from ..rule import Hit, Severity, behaviour_rule, hit_in
+from ..rule import AGENT, Hit, Severity, behaviour_rule, hit_in
 from ..words import call_name, quoted, seconds
 
 _TOOL: Final = (
@@ -20,7 +20,8 @@ _TOOL: Final = (
 )
 _TWICE: Final = (
     '→ tools/call 2 {"name":"pay","arguments":{"to":"x"}}\n· 3.0 s later\n'
-    '→ notifications/cancelled {"requestId":2,"reason":"timed out"}\n→ tools/call 3 {"name":"pay","arguments":{"to":"x"}}\n'
+    '→ notifications/cancelled {"requestId":2,"reason":"timed out"}\n'
+    '· 1.0 s later\n→ tools/call 3 {"name":"pay","arguments":{"to":"x"}}\n'
     '· 1.0 s later\n← result 2 {"content":[{"type":"text","text":"paid as 1"}]}\n'
     '← result 3 {"content":[{"type":"text","text":"paid as 2"}]}'
 )
@@ -30,13 +31,17 @@ CARRIED_OUT_TWICE: Final = behaviour_rule(
     title="Call carried out twice",
     what="A call was given up and repeated with the same arguments, and the server carried out both.",
     why="Where a second call is not without effect, a ticket is made twice, a payment is paid twice.",
-    blame="The client, or its model: it repeated the call without looking at what the first had done.",
+    blame="The agent: the model behind the client repeated the call without looking at what the first had done.",
     example=_TOOL % "false" + _TWICE,
     clean=_TOOL % "false" + '→ tools/call 2 {"name":"pay","arguments":{"to":"x"}}\n· 3.0 s later\n← result 2 {"content":[]}',
     advice="After a timeout, look at what the call did before you repeat it, or give the tool a key that makes it idempotent.",
 )
 
 RULES: Final = (CARRIED_OUT_TWICE,)
+
+
+_RETRY_NS: Final = 200_000_000
+"""A model that is told about a timeout takes longer than this to decide; a loop in a client does not."""
 
 
 class Repetition(NamedTuple):
@@ -55,7 +60,10 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         )
         is_said = hints(facts, first.target) is not None
         severity = None if is_said else Severity.NOTE
-        yield hit_in(CARRIED_OUT_TWICE, second.request, second.row, what, severity=severity)
+        is_retry = second.at_ns - (first.given_up_ns or 0) < _RETRY_NS
+        blame = "The client: it repeated the call at once, sooner than a model can, without looking at what the first had done."
+        culprit, blame = (CLIENT, blame) if is_retry else (AGENT, "")
+        yield hit_in(CARRIED_OUT_TWICE, second.request, second.row, what, culprit=culprit, blame=blame, severity=severity)
 
 
 def repetitions(facts: CaptureFacts) -> list[Repetition]:

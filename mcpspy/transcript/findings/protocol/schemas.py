@@ -9,7 +9,7 @@ from ...mcp.blocks import member
 from ...model import Exchange, Kind, UnpairedMessage
 from ..facts import TranscriptFacts, scope_key
 from ..json_schema import MAX_STEPS, Validators
-from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
+from ..rule import AGENT, Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import call_name, listed, seconds
 
 _SCHEMA: Final = '{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}'
@@ -23,7 +23,7 @@ ARGUMENTS_INVALID: Final = protocol_rule(
     title="Arguments do not fit the schema",
     what="A tool was called with arguments that its inputSchema does not allow (patterns and formats are not checked).",
     why="The server rejects the arguments, or does something other than intended.",
-    blame="The client, or its model: the schema was listed before the call.",
+    blame="The agent: the model behind the client chose the arguments, and the schema was listed before the call.",
     example=f'{_LISTED}→ tools/call 2 {{"name":"add","arguments":{{"a":"one"}}}}\n← error 2 -32602 Invalid arguments',
     clean=_WELL,
     advice="State in the tool's description and schema what it accepts, and validate arguments in the client.",
@@ -61,7 +61,7 @@ UNKNOWN_TOOL: Final = protocol_rule(
     title="Call of an unknown tool",
     what="A tool was called that is not in the server's complete list, and the call failed.",
     why="The call cannot succeed: the name is made up, outdated, or that of another server's tool.",
-    blame="The client, or its model: the list was fetched before, and the server announced no change.",
+    blame="The agent: the list was fetched before, and the model behind the client chose a name that is not in it.",
     example=f'{_LISTED}→ tools/call 2 {{"name":"sum","arguments":{{}}}}\n← error 2 -32602 Unknown tool: sum',
     clean=_WELL,
     advice="If the client renames tools (server_tool, mcp__server__tool), check that it sends back the name that was listed.",
@@ -102,6 +102,8 @@ _says_unknown = re.compile(
     rb"unknown|no such|not (?:found|exist|available|registered|enabled)|doesn.t exist|no longer|disabled|removed|-32601",
     re.IGNORECASE,
 ).search
+_refused_sign = re.compile(r"[^A-Za-z0-9_]")
+_SHORT: Final = 2
 _VALIDATING: Final = (ARGUMENTS_INVALID.name, STRUCTURED_CONTENT_INVALID.name)
 _OUT_OF_STEPS: Final = Unchecked(rules=_VALIDATING, reason=f"the schemas took more than {MAX_STEPS:,} steps")
 _MANY_CALLS: Final = Unchecked(rules=_VALIDATING, reason=f"only the first {MAX_EACH} calls of each tool are validated")
@@ -175,8 +177,7 @@ def _called(server: _ListedTools, row: Exchange) -> Iterator[Hit]:
     failed = response.kind is Kind.ERROR or response.is_error
     if tool is None:
         if failed and scope in server.complete and (scope or row.transaction is None):
-            what = f"The tool {name[:80]} was called, but the server does not list it."
-            yield hit_in(UNKNOWN_TOOL, request, row.row, what, group=name)
+            yield _unknown(server, row, name)
         return
     changed_ns = server.changed_ns.get(scope)
     if failed and changed_ns is not None and (scope or row.transaction is None) and row.at_ns - changed_ns > _RACE_NS:
@@ -195,9 +196,28 @@ def _called(server: _ListedTools, row: Exchange) -> Iterator[Hit]:
         wrong = server.validators.mistake(tool.get("inputSchema"), params.get("arguments", {}))
         if wrong:
             what = f"The arguments of {call_name(row)} do not match its inputSchema: {wrong}"
-            yield hit_in(ARGUMENTS_INVALID, request, row.row, what, group=name)
+            yield hit_in(ARGUMENTS_INVALID, request, row.row, what, culprit=AGENT, group=name)
     if tool.get("outputSchema") is not None and not failed and response.result_type is None:
         yield from _answered(server, tool, row, name)
+
+
+def _unknown(server: _ListedTools, row: Exchange, name: str) -> Hit:
+    """Blame the agent for a name that is made up, and the client for one that it made of a listed one for its model."""
+    what = f"The tool {name[:80]} was called, but the server does not list it."
+    scope = scope_key(row.transaction)
+    listed_as = next((tool for at, tool in server.tools if at == scope and _is_renamed(name, tool)), None)
+    if listed_as is None:
+        return hit_in(UNKNOWN_TOOL, row.request, row.row, what, culprit=AGENT, group=name)
+    blame = f"The client: it gave its model {listed_as[:80]} under this name, and did not turn it back."
+    return hit_in(UNKNOWN_TOOL, row.request, row.row, what, culprit=CLIENT, blame=blame, group=name)
+
+
+def _is_renamed(name: str, tool: str) -> bool:
+    """Tell whether a client made this name of a tool's: with its server's name before it, or without signs that models refuse."""
+    if _refused_sign.sub("_", tool) == name != tool:
+        return True
+    prefix = name.removesuffix(tool)
+    return prefix not in ("", name) and len(tool) > _SHORT and (prefix[-1] in "./:" or prefix.endswith("__"))
 
 
 def _answered(server: _ListedTools, tool: dict[str, Any], row: Exchange, name: str) -> Iterator[Hit]:
