@@ -51,6 +51,9 @@ _EVENT_FIELDS = ("data:", "event:", "id:", "retry:", ":")
 ANOTHER_SERVER = "\n· another server\n"
 """The line between two sessions that one client has with two servers."""
 
+BEHIND_GATEWAY = "\n· behind the gateway\n"
+"""The line between a session with a gateway and the one that this has with its server."""
+
 ANOTHER_SESSION = "\n· another session\n"
 """The line between two sessions with the same server."""
 
@@ -118,7 +121,9 @@ class Account:
         }
         if self.is_http:
             tapped = {"transport": "http", "url": URL, "listen": "http://127.0.0.1:7777"}
-        parent = {"pid": 7, "name": "client", "start": 3}
+        parent: dict[str, Any] = {"pid": 7, "name": "client", "start": 3}
+        if self.label == "behind":
+            parent = {"pid": 101, "name": "gateway", "start": 1}
         return Header(
             capture_id="20261118T100000Z-example", wall_ns=1_794_996_000 * SECOND, monotonic_ns=0, boot_id="b", pid=100, start=1,
             label=self.label, parent=parent, cwd="/", tapped=tapped, mcpspy_version="1",

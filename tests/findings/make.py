@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from mcpspy.transcript.findings.registry import RULES
-from tests.findings.account import ANOTHER_SERVER, ANOTHER_SESSION
+from tests.findings.account import ANOTHER_SERVER, ANOTHER_SESSION, BEHIND_GATEWAY
 from tests.findings.account import captures as account_captures
 
 FOLDER = Path(__file__).parent
@@ -27,9 +27,11 @@ def captures() -> dict[str, bytes]:
     made: dict[str, bytes] = {}
     for rule in RULES.values():
         for name, account in ((rule.name, rule.example), (f"{rule.name}.clean", rule.clean)):
-            sessions, _, other = account.partition(ANOTHER_SERVER)
+            of_client, _, behind = account.partition(BEHIND_GATEWAY)
+            sessions, _, other = of_client.partition(ANOTHER_SERVER)
             parts = [part for session in sessions.split(ANOTHER_SESSION) for part in account_captures(session)]
             parts += account_captures(other, "other") if other else []
+            parts += account_captures(behind, "behind") if behind else []
             made |= dict(zip((f"{name}{part}.mcpspy" for part in PARTS), parts, strict=False))
     return made
 

@@ -108,6 +108,12 @@ def meet(client: Caller) -> None:
     client.post("tools/list", 1)
 
 
+def count_far(client: Caller) -> None:
+    """Call a tool with a number that a double cannot hold."""
+    client.greet()
+    client.post("tools/call", 2, name="count", arguments={"n": 1, "seed": 2**60 + 1}, _meta={"progressToken": "t"})
+
+
 class Fault(NamedTuple):
     """A fault of the gateway, or of the server, and who is to be blamed for what."""
 
@@ -124,6 +130,8 @@ class Fault(NamedTuple):
 
 FAULTS = (
     Fault("events-in-burst", "gateway", gateway="gathers"),
+    Fault("changed-by-gateway", "gateway", gateway="rounds", talk=count_far),
+    Fault("withheld-by-gateway", "gateway", gateway="mutes"),
     Fault("redirect-loses-body", "gateway", gateway="login"),
     Fault("missing-header", "gateway", gateway="drops=mcp-protocol-version"),
     Fault("missing-header", "client", talk=work_without_revision),
@@ -149,6 +157,7 @@ def test_the_side_that_made_a_fault_is_blamed_for_it_once(fault: Fault, tmp_path
 def test_a_gateway_that_passes_everything_on_is_blamed_for_nothing(tmp_path: Path) -> None:
     with hops(tmp_path) as url, closing(Caller(url)) as client:
         work(client)
+        count_far(client)
         meet(client)
     assert checked(tmp_path) == []
 

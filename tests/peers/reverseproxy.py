@@ -10,12 +10,15 @@
     holds=MS        it passes the answers to calls of tools on so much later
     refuses=STATUS  it answers calls of tools with this status and a page of its own
     swallows        it passes calls of tools on, and leaves their answers out
+    rounds          it reads numbers of requests as doubles, and writes them as integers again
+    mutes           it leaves progress out
     merges          all its clients share one session of the server, and their ids are passed on as they are
 
 On PORT 0 a free port is taken; either way it is the first line on standard output.
 """
 
 import asyncio
+import json
 import sys
 from typing import Final
 
@@ -47,6 +50,8 @@ class ReverseProxy:
         """Pass a request on, and its response back."""
         body = await request.read()
         is_call = b'"tools/call"' in body
+        if is_call and "rounds" in FAULTS:
+            body = json.dumps(json.loads(body, parse_int=lambda digits: int(float(digits)))).encode()
         if is_call and "login" in FAULTS:
             return web.Response(status=302, headers={"Location": "https://login.example/oauth?next=/mcp"})
         if is_call and "refuses" in FAULTS:
@@ -80,12 +85,21 @@ class ReverseProxy:
         limit = FAULTS.get("tires") if is_call else FAULTS.get("cuts") if request.method == "GET" else None
         patience_s = None if limit is None else int(limit) / 1000
         try:
-            while data := await asyncio.wait_for(answer.content.readany(), patience_s):
+            while data := await asyncio.wait_for(self.piece(answer), patience_s):
                 await response.write(data)
         except TimeoutError:
             if request.transport is not None:
                 request.transport.abort()
         return response
+
+    async def piece(self, answer: ClientResponse) -> bytes:
+        """Give what came next on a stream; without progress, event by event."""
+        if "mutes" not in FAULTS:
+            return await answer.content.readany()
+        while event := await answer.content.readuntil(b"\n\n"):
+            if b"notifications/progress" not in event:
+                return event
+        return b""
 
 
 async def main() -> None:

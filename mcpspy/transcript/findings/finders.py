@@ -48,6 +48,9 @@ CAPTURE_FINDERS: Final = (
 TRANSCRIPT_FINDERS: Final = ("protocol.schemas", "protocol.types", "cost", "trust", "credentials")
 """Modules that read all captures together, as `TranscriptFacts`."""
 
+HOP_FINDERS: Final = ("gateway_changes",)
+"""Modules that read all captures together, and are asked only where a gateway was tapped on both sides."""
+
 MODEL_FINDERS: Final = ("llm.offers", "llm.tool_uses", "llm.results", "llm.model_answers", "llm.arguments", "llm.costs")
 """Modules that read the model calls of all captures, as `ModelFacts`, and are asked only where there are any."""
 

@@ -11,12 +11,12 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from ...errors import RuleError
-from .finders import CAPTURE_FINDERS, MODEL_FINDERS, TRANSCRIPT_FINDERS, finder, is_optional
+from .finders import CAPTURE_FINDERS, HOP_FINDERS, MODEL_FINDERS, TRANSCRIPT_FINDERS, finder, is_optional
 from .rule import Family, Rule
 
 RULES: Final[dict[str, Rule]] = {
     rule.name: rule
-    for name in sorted((*CAPTURE_FINDERS, *TRANSCRIPT_FINDERS, *MODEL_FINDERS), key=is_optional)
+    for name in sorted((*CAPTURE_FINDERS, *HOP_FINDERS, *TRANSCRIPT_FINDERS, *MODEL_FINDERS), key=is_optional)
     for rule in finder(name).RULES
 }
 """All rules by name; those that have to be asked for are the last."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..hops import hop_name, hop_pairs, stream_pairs
 from .facts import TranscriptFacts, capture_facts
-from .finders import CAPTURE_FINDERS, MODEL_FINDERS, TRANSCRIPT_FINDERS, concerns, finder, is_optional
+from .finders import CAPTURE_FINDERS, HOP_FINDERS, MODEL_FINDERS, TRANSCRIPT_FINDERS, concerns, finder, is_optional
 from .gateway_signs import GatewaySigns
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def _hits(facts: TranscriptFacts, is_asked: Callable[[str], bool]) -> Iterator[t
                 hits = finder(name).find(capture)
                 for hit in hits if capture.capture.index in decided else signs.doubted(hits):
                     yield hit.finding.capture, hit
-    for of_all in filter(is_asked, TRANSCRIPT_FINDERS):
+    of_several = HOP_FINDERS if facts.transcript.hops else ()
+    for of_all in filter(is_asked, (*of_several, *TRANSCRIPT_FINDERS)):
         for hit in finder(of_all).find(facts):
             yield hit.finding.capture, hit
     if facts.transcript.model_calls:
