@@ -301,7 +301,7 @@ def keep(name: str) -> None:
 
 def files_of(name: str) -> list[Path]:
     """The captures of a story, which is one, or of a run."""
-    return [HERE / f"{one}.mcpspy" for one in (captures_of(name) if name in RUNS else [name])]
+    return [HERE / f"{capture}.mcpspy" for capture in (captures_of(name) if name in RUNS else [name])]
 
 
 def ladder(*captures: Path) -> bytes:

@@ -32,7 +32,7 @@ class PhaseName(StrEnum):
     DISCOVERY = "discovery"
     """From the first request for a list to the last list before the calls."""
     CALLS = "calls"
-    """From the client's first other request to the last answer before it leaves."""
+    """From the client's first other request to the last answer or cancellation before it leaves."""
     HEARTBEAT = "heartbeat"
     """From the first `ping` after the last answer to the last `ping` or its answer, if the client asks for nothing else after it."""
     SHUTDOWN = "shutdown"
@@ -170,7 +170,8 @@ class Lifecycle:
 
     def _exchange(self, row: Exchange) -> None:
         method, begin_ns = row.method, row.at_ns
-        end_ns = begin_ns if row.response is None else row.response.at_ns
+        end = row.response or row.cancelled
+        end_ns = begin_ns if end is None else end.at_ns
         if self._first_request_ns is None:
             self._first_request_ns = begin_ns
         if row.response is not None:

@@ -15,7 +15,7 @@ from ...records import CLIENT
 from ...transcript.calls.call import Call, CallPart
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, Row, Transcript
-from ...transcript.phases import ANY_TIME, DISCOVERY, HANDSHAKE, Lifecycle, PhaseName
+from ...transcript.phases import ANY_TIME, DISCOVERY, HANDSHAKE, Lifecycle, Phase, PhaseName
 from ..text.escape import one_line
 from ..text.units import counted, duration
 from .diagram import Arrow, ArrowKind, Aside, Fragment, FragmentKind, OmittedMessages, Step
@@ -34,18 +34,25 @@ def grouped(steps: Sequence[Flat], transcript: Transcript, rows: Sequence[Row], 
     if runs:
         return _with_runs(steps, transcript, runs, phases)
     parts = _parts(steps, phases)
-    return _with_rounds(steps, transcript) if len(parts) < 2 else _in_phases(parts, transcript)  # one alone says nothing
+    return (
+        _with_rounds(steps, transcript) if len(parts) < 2 else _in_phases(parts, transcript, phases)
+    )  # one alone says nothing
 
 
 def _parts(steps: Sequence[Flat], phases: _Phases | None) -> list[tuple[PhaseName | None, list[Flat]]]:
     return [] if phases is None else [(name, list(flat_steps)) for name, flat_steps in groupby(steps, key=phases.feed)]
 
 
-def _in_phases(parts: Sequence[tuple[PhaseName | None, list[Flat]]], transcript: Transcript) -> list[Step]:
+def _in_phases(
+    parts: Sequence[tuple[PhaseName | None, list[Flat]]], transcript: Transcript, phases: _Phases | None
+) -> list[Step]:
     made: list[Step] = []
     for name, flat_steps in parts:
         inner = _with_rounds(flat_steps, transcript)
-        made += inner if name is None else [Fragment(kind=FragmentKind.PHASE, title=_title(name, flat_steps), steps=inner)]
+        if name is None or phases is None:
+            made += inner
+            continue
+        made.append(Fragment(kind=FragmentKind.PHASE, title=phases.title(name, flat_steps), steps=inner))
     return made
 
 
@@ -74,7 +81,7 @@ def _with_runs(steps: Sequence[Flat], transcript: Transcript, runs: Sequence[Age
 
 
 def _outside_runs(steps: Sequence[Flat], transcript: Transcript, phases: _Phases | None) -> list[Step]:
-    return _with_rounds(steps, transcript) if phases is None else _in_phases(_parts(steps, phases), transcript)
+    return _with_rounds(steps, transcript) if phases is None else _in_phases(_parts(steps, phases), transcript, phases)
 
 
 def _phases(transcript: Transcript, rows: Sequence[Row], steps: Sequence[Flat]) -> _Phases | None:
@@ -89,24 +96,24 @@ def _phases(transcript: Transcript, rows: Sequence[Row], steps: Sequence[Flat]) 
     for row in transcript.rows:
         if row.capture == capture.index:
             lifecycle.feed(row)
-    begins_ns = {phase.name: phase.begin_ns for phase in lifecycle.phases}
     rows_by_number = {row.row: row for row in rows if isinstance(row, (Exchange, Transaction, ModelCall))}
     last_message_ns = max(
         (step.at_ns for step in steps if not isinstance(rows_by_number.get(_row(step)), Transaction)), default=0
     )
-    return _Phases(rows_by_number, begins_ns, last_message_ns)
+    return _Phases(rows_by_number, lifecycle.phases, last_message_ns)
 
 
 class _Phases:
     """Assignment of steps to phases. Requests begin phases, and no step returns to an earlier one."""
 
-    __slots__ = ("_begins_ns", "_last_message_ns", "_now", "_rows")
+    __slots__ = ("_begins_ns", "_last_message_ns", "_now", "_rows", "_took_ns")
 
     def __init__(
-        self, rows: Mapping[int, Exchange | Transaction | ModelCall], begins_ns: Mapping[PhaseName, int], last_message_ns: int
+        self, rows: Mapping[int, Exchange | Transaction | ModelCall], phases: Sequence[Phase], last_message_ns: int
     ) -> None:
         self._rows = rows
-        self._begins_ns = begins_ns
+        self._begins_ns = {phase.name: phase.begin_ns for phase in phases}
+        self._took_ns = {phase.name: phase.duration_ns for phase in phases}
         self._last_message_ns = last_message_ns
         """When the last message was sent. Streams that end later belong to the shutdown."""
         self._now: PhaseName | None = None
@@ -117,6 +124,11 @@ class _Phases:
         if phase is not None and (self._now is None or _ORDER.index(phase) > _ORDER.index(self._now)):
             self._now = phase
         return self._now
+
+    def title(self, name: PhaseName, steps: Sequence[Flat]) -> str:
+        """Return the title of a phase with its duration, as the timeline has it; of one that it does not have, that of the steps."""
+        took_ns = self._took_ns[name] if name in self._took_ns else steps[-1].at_ns - steps[0].at_ns
+        return f"{name.value} · {duration(took_ns)}" if took_ns else name.value
 
     def _begun_by(self, step: Flat) -> PhaseName | None:
         """Return the phase that a step begins; None if it begins none."""
@@ -140,11 +152,6 @@ class _Phases:
             if row.method in DISCOVERY
             else PhaseName.CALLS
         )
-
-
-def _title(name: PhaseName, steps: Sequence[Flat]) -> str:
-    took_ns = steps[-1].at_ns - steps[0].at_ns
-    return f"{name.value} · {duration(took_ns)}" if took_ns else name.value
 
 
 def _with_rounds(steps: Sequence[Flat], transcript: Transcript) -> list[Step]:
