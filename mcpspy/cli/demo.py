@@ -1,16 +1,21 @@
-"""`mcpspy demo`: a small client and server, as real processes with a real tap between them, and the timeline of their capture."""
+"""`mcpspy demo`: a small client and server, as real processes with a real tap between them, and a picture of their capture."""
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import click
 
 from ..capture.store.address import resolve
 from ..errors import TapError
+from ..transcript.model import Transcript
 from ..views.json.rows import transcript_json
+from ..views.sequence.ladder import ladder
 from ..views.sequence.layout import diagram
-from ..views.sequence.mermaid import mermaid
-from ..views.timeline.timeline import timeline
+from ..views.text.line import Line, fitted
+from ..views.timeline.findings import finding_lines
+from ..views.timeline.summary import capture_lines, summary
+from .export.formats import LADDER_CELLS
 from .screen import Screen, say
 from .transcripts import CaptureSelection, transcript_of
 
@@ -21,16 +26,16 @@ DEADLINE_S = 60
 
 NEXT = """
 The capture is {path}. Next:
-  mcpspy show demo          show the timeline again
-  mcpspy show demo:3        show row 3 in full
-  mcpspy export text demo   draw the diagram here in the terminal
+  mcpspy web --open         open the page of all recordings in the browser
+  mcpspy show demo          show its rows; demo:10 shows row 10, the call that was given up, in full
+  mcpspy check demo         say who is to blame for what went wrong
   mcpspy wrap               record your own servers: insert mcpspy between your clients and them"""
 
 
 @click.command("demo")
 @click.option("--json", "as_json", is_flag=True, help="Print the timeline as JSON (docs/json.md), and nothing else.")
 def command(as_json: bool) -> None:
-    """Record a small weather server and its client, and show the timeline and a diagram.
+    """Record a small weather server and its client, and draw what they said, with what went wrong.
 
     The session has a slow call with progress, a tool error and a protocol error, a request from the server, a line on stdout that
     is not a message, and a cancelled call. It takes two seconds and needs neither network nor configuration.
@@ -39,6 +44,8 @@ def command(as_json: bool) -> None:
     Example:
       mcpspy demo
     """
+    if not as_json:
+        say("mcpspy: recording a client and a server for two seconds")
     play()
     (path,) = resolve(LABEL).captures
     transcript, live = transcript_of(CaptureSelection(paths=(path,)))
@@ -47,9 +54,19 @@ def command(as_json: bool) -> None:
             sys.stdout.write(piece)
         return
     screen = Screen()
-    screen.lines(timeline(transcript, width=screen.width))
-    screen.texts(["", *mermaid(diagram(transcript, transcript.rows))])
+    width = screen.width or LADDER_CELLS
+    screen.lines(fitted(line, width) for line in _picture(transcript, width))
     say(NEXT.format(path=path))
+
+
+def _picture(transcript: Transcript, width: int) -> Iterator[Line]:
+    """Yield the diagram, and below it the summary and the findings, where somebody reads them."""
+    yield from ladder(diagram(transcript, transcript.rows), width=width)
+    yield []
+    yield from summary(transcript, width=width)
+    yield from capture_lines(transcript, width=width)
+    yield []
+    yield from finding_lines(transcript, width=width)
 
 
 def play() -> None:

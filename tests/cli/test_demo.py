@@ -1,4 +1,4 @@
-"""`mcpspy demo` is the first thing a new user runs: it plays its scene through a real tap and shows it."""
+"""`mcpspy demo` is the first thing a new user runs: it plays its scene through a real tap and draws it."""
 
 import json
 import subprocess
@@ -74,11 +74,14 @@ def test_the_capture_is_complete(shown: Shown) -> None:
     assert source.complete
 
 
-def test_timeline_and_diagram_are_data_and_the_rest_goes_to_stderr(shown: Shown) -> None:
-    assert "tools/call climate_report" in shown.stdout
-    assert "\nsequenceDiagram\n" in shown.stdout
+def test_the_picture_comes_before_the_summary_and_the_findings(shown: Shown) -> None:
+    at = [shown.stdout.index(words) for words in ("8 ok · ", "✗ 8 calls in ", "⚑ Request given up  given-up  row 10")]
+    assert at == sorted(at)
+
+
+def test_what_to_do_next_goes_to_stderr(shown: Shown) -> None:
     assert str(shown.capture) in shown.stderr
-    assert "mcpspy show demo" in shown.stderr
+    assert "mcpspy web --open" in shown.stderr
 
 
 def test_json_is_one_document(tmp_path: Path) -> None:
