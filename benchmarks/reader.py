@@ -158,8 +158,8 @@ def pair_us(path: Path) -> float:
     """Reader and transcript: the file to exchanges, which are kept."""
     start = time.process_time()
     transcriber = Transcriber()
-    for record in read(path):
-        transcriber.feed(record)
+    for batch in read(path).batches():
+        transcriber.feed_lines(batch)
     took = time.process_time() - start
     return took / transcriber.transcript.captures[0].messages * MICROSECONDS
 

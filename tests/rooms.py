@@ -56,14 +56,15 @@ def room(
 ROOMS = {
     "errors": room(never=THE_WORLD, pure=True),
     "records": room(never=THE_WORLD, pure=True),
+    "frame_line": room("records", others=JSON, never=THE_WORLD, pure=True),
     # what decodes br and zstd, where it is installed
     "wire": room(
         others={"httptools"} | JSON, others_inside_functions={"backports", "brotli", "compression"}, never=THE_WORLD, pure=True
     ),
-    "capture": room("errors records", others=JSON, never=NETWORK),
+    "capture": room("errors records frame_line", others=JSON, never=NETWORK),
     # msgspec for its structs, which the garbage collector does not visit; JSON is read in wire
     "transcript": room(
-        "errors records wire",
+        "errors records frame_line wire",
         others=JSON,
         others_inside_functions={"jsonschema", "mcp_types", "referencing"},
         never=THE_WORLD,

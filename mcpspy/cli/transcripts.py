@@ -7,12 +7,13 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from select import select
 
 import click
 
-from ..capture.file.reader import CHUNK_BYTES, Reader, read
+from ..capture.file.reader import CHUNK_BYTES, CaptureRecords, Reader, read
 from ..capture.store.address import STDIN, resolve, rows_alone
 from ..capture.store.folder import is_live
 from ..errors import AddressError, CaptureError
@@ -155,15 +156,11 @@ def row_of(transcript: Transcript, what: str, number: int) -> Numbered:
     return row
 
 
-def records_of(path: str) -> Iterator[Record]:
-    """Read the records of a capture. Raises: CaptureError; OSError."""
+def records_of(path: str) -> CaptureRecords:
+    """Return the records of a capture, to be read. Raises, when they are: CaptureError; OSError."""
     if path != STDIN:
-        yield from read(path)
-        return
-    reader = Reader("standard input")
-    while data := sys.stdin.buffer.read(CHUNK_BYTES):
-        yield from reader.feed(data)
-    yield from reader.close()
+        return read(path)
+    return CaptureRecords(lambda: nullcontext(sys.stdin.buffer), "standard input")
 
 
 class Tail:

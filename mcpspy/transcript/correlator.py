@@ -29,7 +29,7 @@ from .mcp.codes import TASK
 from .mcp.fields import PARTIAL, is_progress
 from .mcp.methods import CANCELLED, LISTEN, OPENINGS, PING, PROGRESS
 from .mcp.negotiation import Negotiation, ProbeDetector
-from .message import Kind, Message
+from .message import ERROR, NOTIFICATION, REQUEST, RESULT, Message
 
 T = TypeVar("T")
 
@@ -246,7 +246,7 @@ class Correlator:
 
     def feed(self, message: Message) -> Exchange | UnpairedMessage:
         kind = message.kind
-        if kind is Kind.REQUEST:
+        if kind is REQUEST:
             exchange = Exchange(self._next_row(), message)
             if message.method in OPENINGS:
                 self.negotiation.feed_request(exchange)
@@ -257,9 +257,9 @@ class Correlator:
             self._requests[message.sender].add(message.id or "", exchange)
             return exchange
         owner: Exchange | None = None
-        if kind is Kind.RESULT or kind is Kind.ERROR:
+        if kind is RESULT or kind is ERROR:
             owner = self._answered(message)
-        elif kind is Kind.NOTIFICATION:
+        elif kind is NOTIFICATION:
             owner = self._notified(message)
         if owner is not None:
             self._set_revision(owner, message)
@@ -267,10 +267,10 @@ class Correlator:
         if message.revision is None:
             message.revision = self.negotiation.revision or self.negotiation.last_named
         unpaired = UnpairedMessage(self._next_row(), message)
-        if kind is Kind.RESULT and message.id is None:
+        if kind is RESULT and message.id is None:
             candidates = self._requests[OTHER_SIDE[message.sender]].candidates()
             unpaired.candidates = tuple(exchange.row for exchange in candidates)
-        elif kind is Kind.NOTIFICATION and message.method in (PING, PONG):
+        elif kind is NOTIFICATION and message.method in (PING, PONG):
             self._beat(unpaired)
         return unpaired
 
@@ -295,14 +295,14 @@ class Correlator:
 
     def _answered(self, message: Message) -> Exchange | None:
         # An error with a null id says that its sender could not read some id (JSON-RPC 2.0, section 5): it answers none.
-        if message.id is None and message.kind is Kind.RESULT:
+        if message.id is None and message.kind is RESULT:
             requests = self._requests[OTHER_SIDE[message.sender]]
             candidates = requests.candidates()
             if len(candidates) != 1:
                 return None
             requests.take_by_order(candidates[0], message)
             return candidates[0]
-        if message.id is None or (message.id == "null" and message.kind is Kind.ERROR):
+        if message.id is None or (message.id == "null" and message.kind is ERROR):
             return None
         return self._requests[OTHER_SIDE[message.sender]].answer(message.id, message)
 

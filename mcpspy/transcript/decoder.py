@@ -4,6 +4,8 @@ A frame of stdin or stdout is a payload, a line on stderr is a line of the serve
 Nothing is paired here.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
@@ -28,10 +30,11 @@ class _StdioStream:
     `left_out_bytes` is the size of parts that are not held, after the first part of a frame that `is_noise`.
     """
 
-    __slots__ = ("damaged", "flaw_of", "held", "is_log", "is_noise", "left_out_bytes", "payload_of", "sender")
+    __slots__ = ("damaged", "flaw_of", "held", "is_lines", "is_log", "is_noise", "left_out_bytes", "payload_of", "sender")
 
     def __init__(self, sender: Side, name: str, framing: type[StdioFraming] = Lines) -> None:
         self.sender: Side = sender
+        self.is_lines = framing is Lines
         self.is_log = name == "stderr"
         self.payload_of = framing.payload_of
         self.flaw_of = framing.flaw_of
@@ -97,6 +100,14 @@ class Decoder:
         if stream.held or stream.damaged:
             return self._doubtful(stream, frame)
         return [self._log(frame)] if stream.is_log else self._messages(stream, frame)
+
+    def senders_of_lines(self) -> dict[int, Side]:
+        """Return the senders of the streams whose next frame is a line with a message, about which nothing else is known."""
+        return {
+            number: stream.sender
+            for number, stream in self._streams.items()
+            if stream.is_lines and not (stream.is_log or stream.held or stream.damaged)
+        }
 
     def close(self) -> list[Decoded]:
         """Return the frames whose last part never came."""

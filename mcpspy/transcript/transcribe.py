@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain, count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from ..frame_line import FrameLine
 from ..records import (
     CLIENT,
     CLIENT_PROCESSES,
@@ -27,6 +28,7 @@ from ..records import (
     Note,
     Open,
     Record,
+    Side,
     connection_ports,
     connection_processes,
 )
@@ -35,7 +37,9 @@ from .decoder import Decoded, Decoder
 from .hops import forwarded_calls
 from .mcp.fields import client_name
 from .mcp.negotiation import ProbeDetector
-from .model import CaptureInfo, ChannelEvent, Exchange, Kind, Message, Row, Transcript, UnpairedMessage
+from .mcp.usual import usual_message
+from .message import REQUEST
+from .model import CaptureInfo, ChannelEvent, Exchange, Message, Row, Transcript, UnpairedMessage
 
 if TYPE_CHECKING:
     from .calls.join import CallJoiner
@@ -52,15 +56,29 @@ def transcribe(
     Raises: TypeError: if a capture is not an iterable of records, such as the path of a file.
     """
     transcriber = Transcriber(keep_frames=keep_frames, keep_noise=keep_noise, with_findings=with_findings)
-    feed = transcriber.feed
     if len(captures) == 1:
-        for record in _checked(captures[0]):
-            feed(record)
+        _transcribe_one(captures[0], transcriber)
     else:
         for record, capture in _merged([_checked(records) for records in captures], transcriber):
-            feed(record, capture)
+            transcriber.feed(record, capture)
     transcriber.close()
     return transcriber.transcript
+
+
+@runtime_checkable
+class _Batches(Protocol):
+    """Records that can be taken many at a time, as `mcpspy.read` returns them."""
+
+    def batches(self) -> Iterator[list[Record | FrameLine]]: ...
+
+
+def _transcribe_one(records: Iterable[Record], transcriber: Transcriber) -> None:
+    if isinstance(records, _Batches):
+        for batch in records.batches():
+            transcriber.feed_lines(batch)
+    else:
+        for record in _checked(records):
+            transcriber.feed(record)
 
 
 class Transcriber:
@@ -102,6 +120,12 @@ class Transcriber:
             self._header(self._captures[capture].info, record)
             return ()
         return self._captures[capture].feed(record)
+
+    def feed_lines(self, batch: Sequence[Record | FrameLine]) -> None:
+        """Take in the next records of the only capture."""
+        if not self._captures:
+            self._begin(0)
+        self._captures[0].feed_lines(batch, self.feed)
 
     def close(self, capture: int | None = None) -> list[Row]:
         """End this capture, of which no more records will come; None: all captures."""
@@ -216,6 +240,27 @@ class _CaptureReader:
         self._rows.append(event)
         return (event, *self._consequences(record))
 
+    def feed_lines(self, batch: Sequence[Record | FrameLine], feed: Callable[[Record], object]) -> None:
+        """Take in usual messages of stdio here, and have everything else fed as a record."""
+        info, add = self.info, self._add_message
+        senders = self._senders()
+        for record in batch:
+            if isinstance(record, FrameLine):
+                sender = senders.get(record.stream)
+                message = None if sender is None else usual_message(record, info.index, sender, info.shift_ns)
+                if message is not None:
+                    info.last_ns = max(info.last_ns, record.at_ns)
+                    info.messages += 1
+                    add(message)
+                    continue
+                record = record.frame()  # noqa: PLW2901 - the same record
+            feed(record)
+            senders = self._senders()
+
+    def _senders(self) -> dict[int, Side]:
+        """Return the senders of streams on which usual messages may come next."""
+        return self._decoder.senders_of_lines() if self._http is None else {}
+
     def close(self) -> Sequence[Row]:
         rows = self._add(self._decoder.close())
         self.info.closed = True
@@ -282,28 +327,35 @@ class _CaptureReader:
 
     def _add(self, decoded: Sequence[Decoded]) -> Sequence[Row]:
         rows: list[Row] = []
-        calls, joiner = self.info.calls, self._calls
         for item in decoded:
             if isinstance(item, Message):
-                row = self._correlator.feed(item)
+                row, first = self._add_message(item)
                 if self._probes.changed:
                     rows += self._probes.take_changed()
-                if not self._knows_client:
-                    self._look_for_name(item)
-                if isinstance(row, UnpairedMessage) or row.request is item:
-                    self._rows.append(row)
                 rows.append(row)
-                if joiner is not None and (calls or joiner.may_begin(item)) and (first := joiner.feed(row, item)) is not None:
+                if first is not None:
                     rows.append(first)
             else:
                 self._rows.append(item)
                 rows.append(item)
         return rows
 
-    def _look_for_name(self, message: Message) -> None:
+    def _add_message(self, message: Message) -> tuple[Exchange | UnpairedMessage, Exchange | None]:
+        """Pair a message. Return the row that it became part of, and the first row of the call that it changed."""
+        row = self._correlator.feed(message)
+        if not self._knows_client and message.kind is REQUEST and message.sender == CLIENT:
+            self._look_for_name(message)
+        if isinstance(row, UnpairedMessage) or row.request is message:
+            self._rows.append(row)
+        joiner = self._calls
+        if joiner is not None and (self.info.calls or joiner.may_begin(message)):
+            return row, joiner.feed(row, message)
+        return row, None
+
+    def _look_for_name(self, request: Message) -> None:
         """Learn the client's name from one of its requests. Looking for the word first keeps this off the hot path."""
-        if message.sender == CLIENT and message.kind is Kind.REQUEST and b"clientInfo" in message.raw:
-            name = client_name(message.raw)
+        if b"clientInfo" in request.raw:
+            name = client_name(request.raw)
             if name is not None:
                 self._knows_client = True
                 self._on_client_name(self.info, name)

@@ -10,6 +10,7 @@ from ...records import OTHER_SIDE, SERVER, Side
 from ..http.transaction import Scope
 from ..mcp.codes import INPUT_REQUIRED, TASK
 from ..mcp.methods import LISTEN, MAY_NEED_INPUT
+from ..message import ERROR
 from ..model import CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
 from .call import ABOUT_TASKS, SUBSCRIBE, UNSUBSCRIBE, Call, CallPart, Task, note_status
 from .candidates import NO_MATCH, CandidateMatch, Candidates, Name
@@ -66,7 +67,7 @@ class CallJoiner:
 
     def may_begin(self, message: Message) -> bool:
         """Return whether a message may begin a call: by its method, as an error, or as a result with a type."""
-        return message.method in JOINED or message.result_type is not None or message.kind is Kind.ERROR
+        return message.method in JOINED or message.result_type is not None or message.kind is ERROR
 
     def feed(self, row: Exchange | UnpairedMessage, message: Message) -> Exchange | None:
         """Take in a message; most belong to no call."""
