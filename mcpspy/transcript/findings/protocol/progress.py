@@ -18,6 +18,8 @@ from ..facts import CaptureFacts
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..timeout_signs import is_timeout
 from ..transport.server_exits import PATIENCE_NS
+from ..transport.stalls import unread_ns
+from ..unreadable import why_unreadable
 from ..words import call_name, quoted, seconds
 
 _CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count","_meta":{"progressToken":"t"}}\n'
@@ -197,9 +199,24 @@ def _cancelled(facts: CaptureFacts, exchange: Exchange, message: Message) -> Ite
     if exchange.method == INITIALIZE:
         yield _cancelled_initialize(facts, exchange, message)
     if response is not None and message.at_ns - response.at_ns > _RACE_NS:
-        after = seconds(message.at_ns - response.at_ns)
-        what = f"{call_name(exchange)} was cancelled {after} after it was answered."
-        yield hit_in(LATE_CANCELLATION, message, exchange.row, what, group=exchange.method)
+        yield _late_cancellation(facts, exchange, message, response)
+
+
+def _late_cancellation(facts: CaptureFacts, exchange: Exchange, message: Message, response: Message) -> Hit:
+    """Blame the side that answered where a strict reader could not have recognised the answer."""
+    after, group = seconds(message.at_ns - response.at_ns), call_name(exchange)
+    what = f"{call_name(exchange)} was cancelled {after} after it was answered."
+    reason = why_unreadable(facts, exchange)
+    if reason:
+        blame = f"The {response.sender}: its answer {reason}, so that the {message.sender} may still have waited for it."
+        advice = "Correct the answer; the cancellation follows from it."
+        return hit_in(
+            LATE_CANCELLATION, message, exchange.row, what, culprit=response.sender, blame=blame, advice=advice, group=group
+        )
+    if unread := unread_ns(facts, exchange, message.at_ns):
+        blame = f"The {message.sender}: it did not read for {seconds(unread)} meanwhile."
+        return hit_in(LATE_CANCELLATION, message, exchange.row, what, blame=blame, group=group)
+    return hit_in(LATE_CANCELLATION, message, exchange.row, what, group=group)
 
 
 def _cancelled_initialize(facts: CaptureFacts, exchange: Exchange, message: Message) -> Hit:
