@@ -80,12 +80,14 @@ clean:
 .venv/.created:
 	@test -n "$(PYTHON)" || { echo "mcpspy needs Python 3.11 or later; name it with: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "$(PYTHON) comes without ensurepip, which makes virtual environments (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	@echo "making a virtual environment in .venv"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	touch $@
 
 .venv/.installed: pyproject.toml | .venv/.created
-	$(BIN)/python -m pip install --quiet --editable .
+	@echo "installing mcpspy and the packages that it needs"
+	$(BIN)/python -m pip install --progress-bar on --editable .
 	touch $@
 
 .venv/.tested: pyproject.toml | .venv/.created

@@ -24,6 +24,7 @@ from ..transcript.hops import forwarded_calls
 from ..transcript.model import CaptureInfo, Numbered, Row, Transcript
 from ..transcript.transcribe import Transcriber, transcribe
 from .fifo import announced
+from .progress import ReadingProgress, reading
 
 DEFAULT_WHAT = "@"
 
@@ -99,13 +100,16 @@ def transcript_of(
     `keeps_frames` is for views of HTTP as it was on the wire, `keeps_noise` for those that show every byte.
     """
     if not any(path != STDIN and is_live(path) for path in captures.paths):
-        transcript = transcribe(*map(records_of, captures.paths), keep_frames=keeps_frames, keep_noise=keeps_noise)
+        with reading(captures.paths) as progress:
+            records = [records_of(path, progress) for path in captures.paths]
+            transcript = transcribe(*records, keep_frames=keeps_frames, keep_noise=keeps_noise)
         return _of_clients(transcript, captures), False
     growing = GrowingTranscript(keeps_frames=keeps_frames, keeps_noise=keeps_noise)
-    for path in captures.paths:
-        growing.add(path)
-    for _ in growing.take():
-        pass
+    with reading(captures.paths) as progress:
+        for path in captures.paths:
+            growing.add(path, progress)
+        for _ in growing.take():
+            pass
     growing.transcript.hops = forwarded_calls(growing.transcript)
     growing.transcript.findings = findings(growing.transcript)
     return _of_clients(growing.transcript, captures), growing.live
@@ -156,21 +160,23 @@ def row_of(transcript: Transcript, what: str, number: int) -> Numbered:
     return row
 
 
-def records_of(path: str) -> CaptureRecords:
+def records_of(path: str, progress: ReadingProgress | None = None) -> CaptureRecords:
     """Return the records of a capture, to be read. Raises, when they are: CaptureError; OSError."""
-    if path != STDIN:
-        return read(path)
-    return CaptureRecords(lambda: nullcontext(sys.stdin.buffer), "standard input")
+    add = None if progress is None else progress.add
+    if path == STDIN:
+        return CaptureRecords(lambda: nullcontext(sys.stdin.buffer), "standard input", add)
+    return CaptureRecords(lambda: open(path, "rb"), path, add)
 
 
 class Tail:
     """The file of one capture that may still grow. One that is `over` will not."""
 
-    __slots__ = ("_fd", "_reader", "over", "path")
+    __slots__ = ("_fd", "_progress", "_reader", "over", "path")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, progress: ReadingProgress | None = None) -> None:
         self.path = path
         self.over = False
+        self._progress = progress
         self._fd = 0 if path == STDIN else os.open(path, os.O_RDONLY)
         self._reader = Reader("standard input" if path == STDIN else path)
 
@@ -181,6 +187,8 @@ class Tail:
             return []
         while data := os.read(self._fd, CHUNK_BYTES):
             records = self._reader.feed(data)
+            if self._progress is not None:
+                self._progress.add(len(data))
             if records or is_pipe:
                 return records
         return self.close() if is_pipe else []
@@ -216,9 +224,9 @@ class GrowingTranscript:
         """True if it may still grow."""
         return not all(tail.over for tail in self.tails)
 
-    def add(self, path: str) -> None:
+    def add(self, path: str, progress: ReadingProgress | None = None) -> None:
         """Add a capture. Raises: OSError."""
-        self.tails.append(Tail(path))
+        self.tails.append(Tail(path, progress))
 
     def take(self) -> Iterator[Row]:
         """Read what was recorded since the last call. Yields the rows that are new or changed, each as often as it changed.

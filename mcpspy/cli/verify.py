@@ -11,6 +11,7 @@ from ..capture.store.address import STDIN, resolve
 from ..errors import AddressError, RepairError
 from ..views.store.verification import CaptureProblem, VerifiedCapture, verification, verification_json
 from .fifo import announced
+from .progress import ReadingProgress, reading
 from .screen import Screen, say
 
 EXIT_STATUS = {Status.INTACT: 0, Status.INCOMPLETE: 1, Status.DAMAGED: 3}
@@ -34,7 +35,8 @@ def command(*, capture: str, out: str | None, as_json: bool) -> int:
     paths = _paths(capture)
     if out is not None and (len(paths) > 1 or paths == (STDIN,)):
         raise RepairError(f"{capture} is not one file; name the capture to repair")
-    summaries = [_summary(path) for path in paths]
+    with reading(paths) as progress:
+        summaries = [_summary(path, progress) for path in paths]
     repaired = _repaired(summaries[0], out) if out is not None else None
     verified = [_verified(summary, repaired) for summary in summaries]
     if as_json:
@@ -55,8 +57,8 @@ def _paths(what: str) -> tuple[str, ...]:
     return announced(address.captures)
 
 
-def _summary(path: str) -> Summary:
-    return verify(path) if path != STDIN else verify_file(sys.stdin.buffer, "standard input")
+def _summary(path: str, progress: ReadingProgress) -> Summary:
+    return verify(path, progress.add) if path != STDIN else verify_file(sys.stdin.buffer, "standard input")
 
 
 def _repaired(summary: Summary, out: str) -> RepairResult:

@@ -52,14 +52,20 @@ def read(path: str | PathLike[str]) -> CaptureRecords:
 class CaptureRecords:
     """The records of one capture, to be taken once: one by one, or as `batches`, which transcripts are made of.
 
-    Its file is opened when the first record is taken. `name` is that in errors.
+    Its file is opened when the first record is taken. `name` is that in errors; `progress` is told how many more bytes were read.
     """
 
-    __slots__ = ("_name", "_open", "_records")
+    __slots__ = ("_name", "_open", "_progress", "_records")
 
-    def __init__(self, opened: Callable[[], AbstractContextManager[BinaryIO]], name: str) -> None:
+    def __init__(
+        self,
+        opened: Callable[[], AbstractContextManager[BinaryIO]],
+        name: str,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
         self._open = opened
         self._name = name
+        self._progress = progress
         self._records: Iterator[Record] | None = None
 
     def batches(self) -> Iterator[list[Record | FrameLine]]:
@@ -68,6 +74,8 @@ class CaptureRecords:
         with self._open() as file:
             while chunk := file.read(_BATCH_BYTES):
                 yield reader.feed_lines(chunk)
+                if self._progress is not None:
+                    self._progress(len(chunk))
         yield [*reader.close()]
 
     def __iter__(self) -> Iterator[Record]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import BinaryIO
@@ -66,21 +66,22 @@ class Summary:
     status: Status
 
 
-def verify(path: str) -> Summary:
-    """Read the capture at `path` from its first byte to its last.
+def verify(path: str, progress: Callable[[int], None] | None = None) -> Summary:
+    """Read the capture at `path` from its first byte to its last. `progress` is told how many more bytes were read.
 
     Raises: CaptureError: if it is no capture, or needs a newer mcpspy. OSError: if it cannot be read.
     """
     live = is_live(path)
     with open(path, "rb") as file:
-        return verify_file(file, path, live=live)
+        return verify_file(file, path, progress, live=live)
 
 
-def verify_file(file: BinaryIO, name: str, *, live: bool = False) -> Summary:
+def verify_file(file: BinaryIO, name: str, progress: Callable[[int], None] | None = None, *, live: bool = False) -> Summary:
     """Do the same for an open file, which is read to its end. Raises: CaptureError, OSError."""
     inspector = Inspector(name)
-    for _ in usable_lines(inspector, file, live=live):
-        pass
+    for line in usable_lines(inspector, file, live=live):
+        if progress is not None:
+            progress(line.end - line.offset)
     return inspector.summary(name, live=live)
 
 

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from shutil import copyfileobj
 from tempfile import TemporaryFile
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import click
 
-from ...capture.file.reader import read
 from ...capture.store.address import STDIN
 from ...capture.store.folder import EXTENSION
 from ...errors import ShareError
@@ -19,6 +18,7 @@ from ...records import Record
 from ...sharing.excerpt import Excerpt
 from ...views.store.leaks import CaptureLeaks
 from ...views.text.units import counted
+from ..progress import ReadingProgress, reading
 from ..screen import say
 from ..transcripts import CaptureSelection, WhatCommand, header_of, records_of, select_captures, transcript_of
 from .copy import Copier, Original, ShareResult, copier_of, spooled
@@ -102,10 +102,14 @@ def command(
         return leaks_of(path, records, keep, has_rows=verify and path != STDIN)
 
     if output is None:
-        return report([search(path, records_of(path)) for path in selection.paths], as_json=as_json)
+        with reading(selection.paths) as progress:
+            return report([search(path, records_of(path, progress)) for path in selection.paths], as_json=as_json)
     searched = _share(selection, " ".join(what) or "@", output, copier_of(keep=keep, **secrets), search)
     return report(searched, as_json=as_json) if verify else warn(searched)
 
+
+_PASSES: Final = 3
+"""How often a capture is read: to learn its secrets, to copy it, and to search the copy for what is left."""
 
 _Search: TypeAlias = Callable[[str, Iterable[Record]], CaptureLeaks]
 
@@ -113,7 +117,8 @@ _Search: TypeAlias = Callable[[str, Iterable[Record]], CaptureLeaks]
 def _share(selection: CaptureSelection, what: str, output: str, copier: Copier, search: _Search) -> list[CaptureLeaks]:
     """Write the copies. Returns what `search` finds in them. Raises: ShareError, CaptureError, AddressError, OSError."""
     with ExitStack() as files:
-        originals = [_original(path, files) for path in selection.paths]
+        progress = files.enter_context(reading(selection.paths, passes=_PASSES))
+        originals = [_original(path, files, progress) for path in selection.paths]
         excerpts = _excerpts(selection)
         for original, excerpt in zip(originals, excerpts, strict=True):
             copier.learn(original, excerpt)
@@ -134,13 +139,13 @@ def _share(selection: CaptureSelection, what: str, output: str, copier: Copier, 
         paths = list(_targets(originals, output))
         for original, excerpt, path in zip(originals, excerpts, paths, strict=True):
             report_copy(_copied(copier, original, path, excerpt))
-        return [search(path, read(path)) for path in paths]
+        return [search(path, records_of(path, progress)) for path in paths]
 
 
-def _original(path: str, files: ExitStack) -> Original:
+def _original(path: str, files: ExitStack, progress: ReadingProgress) -> Original:
     if path == STDIN:
         return spooled(sys.stdin.buffer, "standard input")
-    return Original(files.enter_context(open(path, "rb")), path)
+    return Original(files.enter_context(open(path, "rb")), path, progress)
 
 
 def _excerpts(selection: CaptureSelection) -> list[Excerpt | None]:

@@ -21,6 +21,7 @@ from ...sharing.known import KnownValues
 from ...sharing.names import SecretNames
 from ...sharing.share import SHARED, Sharing
 from ...sharing.user_paths import UserPaths
+from ..progress import ReadingProgress
 from .environment import named_values, people, secret_variables
 
 FRESH_KEY_BYTES = 32
@@ -63,8 +64,9 @@ class ShareResult:
 class Original:
     """A capture to be copied: an open file, read up to its size when it was opened."""
 
-    def __init__(self, file: BinaryIO, name: str) -> None:
+    def __init__(self, file: BinaryIO, name: str, progress: ReadingProgress | None = None) -> None:
         self._file = file
+        self._progress = progress
         self.name = name
         self._size = os.fstat(file.fileno()).st_size
 
@@ -76,6 +78,8 @@ class Original:
         while left and (chunk := self._file.read(min(CHUNK_BYTES, left))):
             left -= len(chunk)
             yield from reader.feed(chunk)
+            if self._progress is not None:
+                self._progress.add(len(chunk))
         yield from reader.close()
 
 

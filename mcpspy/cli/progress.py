@@ -1,0 +1,77 @@
+"""A progress bar on stderr while captures are read, if that takes longer than a second.
+
+It is for a person: there is none on a pipe, with `--quiet`, or where the output is for programs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+PATIENCE_S: Final = 1.0
+"""What takes less shows no bar."""
+
+
+class ReadingProgress:
+    """Progress of reading `total_bytes`. `add` says that more were read; it costs next to nothing until a bar is due."""
+
+    __slots__ = ("_bar", "_begun_s", "_done_bytes", "_is_shown", "_total_bytes")
+
+    def __init__(self, total_bytes: int, *, is_shown: bool) -> None:
+        self._total_bytes = total_bytes
+        self._done_bytes = 0
+        self._is_shown = is_shown
+        self._begun_s = time.monotonic()
+        self._bar: Progress | None = None
+
+    def add(self, count: int) -> None:
+        """Take note of so many bytes."""
+        self._done_bytes += count
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=self._done_bytes)
+        elif self._is_shown and time.monotonic() - self._begun_s > PATIENCE_S:
+            self._bar = _bar(self._total_bytes, self._done_bytes)
+            self._bar.start()  # now that an interrupt would end it
+
+    def end(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+@contextmanager
+def reading(paths: Iterable[str], *, passes: int = 1) -> Iterator[ReadingProgress]:
+    """Show progress while these files are read, each so many times. The size of a pipe counts as nothing."""
+    sizes = (os.path.getsize(path) for path in paths if os.path.isfile(path))
+    progress = ReadingProgress(passes * sum(sizes), is_shown=_is_wanted())
+    try:
+        yield progress
+    finally:
+        progress.end()
+
+
+def _is_wanted() -> bool:
+    context = click.get_current_context(silent=True)
+    options = {} if context is None else context.params
+    is_for_programs = options.get("as_json") or options.get("format", "text") != "text" or options.get("quiet")
+    return not is_for_programs and all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr))
+
+
+def _bar(total_bytes: int, done_bytes: int) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task("", total=total_bytes, completed=done_bytes)
+    return bar
