@@ -68,7 +68,7 @@ calendar: .venv/.tested build/faketime/.installed
 	done
 
 npm: build/npm/.installed build/npm2/.installed build/inspector/.installed \
-  build/mitmproxy/.installed build/mcp1/.installed build/mcp2/.installed
+  build/mitmproxy/.installed build/packaging/.installed build/mcp1/.installed build/mcp2/.installed
 
 bench-stdio: .venv/.installed
 	$(BIN)/python -m benchmarks.bench_stdio $(BENCH_ARGS)
@@ -125,6 +125,12 @@ build/faketime/.installed:
 build/mitmproxy/.installed:
 	$(PYTHON) -m venv build/mitmproxy
 	build/mitmproxy/bin/pip install --quiet --disable-pip-version-check 'mitmproxy>=11,<13'
+	touch $@
+
+# What builds the packages, checks them, and runs mcpspy out of them as users do.
+build/packaging/.installed:
+	$(PYTHON) -m venv build/packaging
+	build/packaging/bin/pip install --quiet --disable-pip-version-check 'build>=1.3,<2' 'twine>=6,<8' 'uv>=0.9,<0.14' 'pipx>=1.8,<2'
 	touch $@
 
 # The first generation of the Python SDK, and fastmcp on either: exactly as the tests met them.

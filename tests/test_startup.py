@@ -168,8 +168,8 @@ def test_a_timeline_of_stdio_waits_for_no_rules_about_http_models_or_payloads() 
     ("arguments", "most"),
     [
         (["list"], 40),
-        (["show", str(CAPTURES / "filesystem.mcpspy")], 160),
-        (["show", str(CAPTURES / "streamable.mcpspy")], 170),
+        (["show", str(CAPTURES / "filesystem.mcpspy")], 162),
+        (["show", str(CAPTURES / "streamable.mcpspy")], 172),
     ],
     ids=["list", "show of stdio", "show of HTTP"],
 )

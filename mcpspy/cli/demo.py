@@ -1,8 +1,10 @@
 """`mcpspy demo`: a small client and server, as real processes with a real tap between them, and a picture of their capture."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from shutil import which
 
 import click
 
@@ -26,10 +28,10 @@ DEADLINE_S = 60
 
 NEXT = """
 The capture is {path}. Next:
-  mcpspy web --open         open the page of all recordings in the browser
-  mcpspy show demo          show its rows; demo:10 shows row 10, the call that was given up, in full
-  mcpspy check demo         say who is to blame for what went wrong
-  mcpspy wrap               record your own servers: insert mcpspy between your clients and them"""
+  {mcpspy} web --open     open the page of all recordings in the browser
+  {mcpspy} show demo      show its rows; demo:10 shows row 10, the call that was given up, in full
+  {mcpspy} check demo     say who is to blame for what went wrong
+  {mcpspy} wrap           record your own servers: insert mcpspy between your clients and them"""
 
 
 @click.command("demo")
@@ -56,7 +58,12 @@ def command(as_json: bool) -> None:
     screen = Screen()
     width = screen.width or LADDER_CELLS
     screen.lines(fitted(line, width) for line in _picture(transcript, width))
-    say(NEXT.format(path=path))
+    say(NEXT.format(path=path, mcpspy=_own_name()))
+
+
+def _own_name() -> str:
+    """Return what starts mcpspy in this shell: its name, or where that is not found, the path that started this process."""
+    return "mcpspy" if which("mcpspy") else os.path.relpath(sys.argv[0])
 
 
 def _picture(transcript: Transcript, width: int) -> Iterator[Line]:

@@ -81,7 +81,7 @@ def test_the_picture_comes_before_the_summary_and_the_findings(shown: Shown) -> 
 
 def test_what_to_do_next_goes_to_stderr(shown: Shown) -> None:
     assert str(shown.capture) in shown.stderr
-    assert "mcpspy web --open" in shown.stderr
+    assert " web --open " in shown.stderr
 
 
 def test_json_is_one_document(tmp_path: Path) -> None:
