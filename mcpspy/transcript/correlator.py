@@ -259,8 +259,8 @@ class Correlator:
         owner: Exchange | None = None
         if kind is RESULT or kind is ERROR:
             owner = self._answered(message)
-        elif kind is NOTIFICATION:
-            owner = self._notified(message)
+        elif kind is NOTIFICATION and message.correlation_key is not None:
+            owner = self._notified(message, message.correlation_key)
         if owner is not None:
             self._set_revision(owner, message)
             return owner
@@ -323,11 +323,8 @@ class Correlator:
         elif message.revision is None:
             message.revision = request.revision
 
-    def _notified(self, message: Message) -> Exchange | None:
+    def _notified(self, message: Message, key: str) -> Exchange | None:
         """Return the exchange of a notification: progress goes to the side that asked, a cancellation comes from it."""
-        key = message.correlation_key
-        if key is None:
-            return None
         if message.method == PROGRESS:
             exchange = self._requests[OTHER_SIDE[message.sender]].with_token_of(message)
         elif message.method == CANCELLED:

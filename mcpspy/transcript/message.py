@@ -26,6 +26,7 @@ REQUEST: Final = Kind.REQUEST
 NOTIFICATION: Final = Kind.NOTIFICATION
 RESULT: Final = Kind.RESULT
 ERROR: Final = Kind.ERROR
+MALFORMED: Final = Kind.MALFORMED
 """The kinds for what looks at each message: a name takes 0.01 µs, a member of an enumeration 0.07 (CPython 3.11)."""
 
 

@@ -177,7 +177,7 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     role: Literal["user", "client", "model", "server"]
 
 
-class Transcript(msgspec.Struct, eq=False):
+class Transcript(msgspec.Struct, eq=False, dict=True):
     """One or more captures as rows, calls and findings. `rows` are in the order in which they began."""
 
     captures: list[CaptureInfo] = []

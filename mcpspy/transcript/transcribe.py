@@ -38,7 +38,7 @@ from .hops import forwarded_calls
 from .mcp.fields import client_name
 from .mcp.negotiation import ProbeDetector
 from .mcp.usual import usual_message
-from .message import REQUEST
+from .message import REQUEST, RESULT
 from .model import CaptureInfo, ChannelEvent, Exchange, Message, Row, Transcript, UnpairedMessage
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class _CaptureReader:
 
     def feed_lines(self, batch: Sequence[Record | FrameLine], feed: Callable[[Record], object]) -> None:
         """Take in usual messages of stdio here, and have everything else fed as a record."""
-        info, add = self.info, self._add_message
+        info, add = self.info, self._add_usual
         senders = self._senders()
         for record in batch:
             if isinstance(record, FrameLine):
@@ -351,6 +351,20 @@ class _CaptureReader:
         if joiner is not None and (self.info.calls or joiner.may_begin(message)):
             return row, joiner.feed(row, message)
         return row, None
+
+    def _add_usual(self, message: Message) -> None:
+        """Do the same with a usual message, for those who do not ask what changed."""
+        row = self._correlator.feed(message)
+        kind = message.kind
+        if kind is REQUEST:
+            if not self._knows_client and message.sender == CLIENT:
+                self._look_for_name(message)
+            self._rows.append(row)
+        elif isinstance(row, UnpairedMessage):
+            self._rows.append(row)
+        joiner = self._calls
+        if joiner is not None and (self.info.calls or (kind is not RESULT and message.method in joiner.methods)):
+            joiner.feed(row, message)
 
     def _look_for_name(self, request: Message) -> None:
         """Learn the client's name from one of its requests. Looking for the word first keeps this off the hot path."""

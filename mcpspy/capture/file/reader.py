@@ -36,6 +36,7 @@ _CRC_BYTES = len(',"crc":"01234567"}')
 UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
 _decode_frame = msgspec.json.Decoder(FrameLine).decode
+_decode_frames = msgspec.json.Decoder(FrameLine).decode_lines
 _decode_any = msgspec.json.Decoder().decode
 
 
@@ -89,6 +90,11 @@ class CaptureRecords:
         return next(iter(self))
 
 
+def _is_sealed(line: bytes) -> bool:
+    """Return whether a line ends with its CRC."""
+    return line.endswith(b',"crc":"%08x"}' % crc32(line[:-_CRC_BYTES]))
+
+
 def seal_holds(line: bytes) -> bool | None:
     """Return whether `line` (without its newline) matches its CRC; None if it has none: it was edited by hand."""
     if line[-_CRC_BYTES:-10] != _CRC_MEMBER:
@@ -136,41 +142,53 @@ class Reader:
         records: list[Record | FrameLine] = []
         head, newline, rest = data.rpartition(b"\n")
         if newline:
-            lines = b"".join((*self._held, head)).split(b"\n")
+            block = b"".join((*self._held, head)) if self._held else head
             self._held, self._held_bytes = [], 0
-            self._read_lines(lines, records)
+            lines = block.split(b"\n")
+            if (frames := self._plain_frames(block, lines)) is not None:
+                records += frames
+            else:
+                self._read_lines(lines, records)
         if rest:
             records += self._hold(rest)
         return records
 
-    def _read_lines(self, lines: list[bytes], records: list[Record | FrameLine]) -> None:
-        """Read plain frames with the numbers that are due, as nearly all lines are, and leave the others to `_read_line`."""
-        is_plain = self._started and not self._skipping
-        done, number, frame = 0, self._next, None
-        for index, line in enumerate(lines):
-            if is_plain and line.endswith(b',"crc":"%08x"}' % crc32(line[:-_CRC_BYTES])):
-                try:
-                    frame = _decode_frame(line)
-                except UNREADABLE:
-                    pass
-                else:
-                    if frame.number == number:
-                        records.append(frame)
-                        number += 1
-                        continue
-            self._pass(lines, done, index, number, records)
-            self._line += 1
-            records += self._read_line(line)
-            self._offset += len(line) + 1
-            done, number, is_plain = index + 1, self._next, self._started and not self._skipping
-        self._pass(lines, done, len(lines), number, records)
+    def _plain_frames(self, block: bytes, lines: list[bytes]) -> list[FrameLine] | None:
+        """Return the frames of a block in which all lines are plain frames with the numbers that are due; None for others."""
+        if not self._started or self._skipping:
+            return None
+        try:
+            frames = _decode_frames(block)
+        except UNREADABLE:
+            return None
+        due = self._next + len(lines)
+        if [frame.number for frame in frames] != list(range(self._next, due)) or not all(map(_is_sealed, lines)):
+            return None
+        self._line += len(lines)
+        self._offset += len(block) + 1
+        self._next, self._at_ns, self._unread = due, frames[-1].at_ns, 0
+        return frames
 
-    def _pass(self, lines: list[bytes], begin: int, end: int, number: int, records: list[Record | FrameLine]) -> None:
-        """Note that these lines were plain frames, the last of which is the last record; `number` is due next."""
-        if begin < end:
-            self._line += end - begin
-            self._offset += sum(map(len, lines[begin:end])) + end - begin
-            self._next, self._at_ns, self._unread = number, records[-1].at_ns, 0
+    def _read_lines(self, lines: list[bytes], records: list[Record | FrameLine]) -> None:
+        """Read lines of which some are no plain frames, or are damaged: plain frames here, the others in `_read_line`."""
+        for line in lines:
+            self._line += 1
+            frame = self._plain_frame(line)
+            if frame is None:
+                records += self._read_line(line)
+            else:
+                records.append(frame)
+                self._next, self._at_ns, self._unread = frame.number + 1, frame.at_ns, 0
+            self._offset += len(line) + 1
+
+    def _plain_frame(self, line: bytes) -> FrameLine | None:
+        if not self._started or self._skipping or not _is_sealed(line):
+            return None
+        try:
+            frame = _decode_frame(line)
+        except UNREADABLE:
+            return None
+        return frame if frame.number == self._next else None
 
     def close(self) -> list[Record]:
         """Return the records of the end of the file: a last line without its end, a header that never came."""

@@ -14,6 +14,7 @@ from ..http.decode import SEALED
 from ..http.transaction import Transaction
 from ..mcp.methods import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, PROGRESS
 from ..mcp.revisions import Era
+from ..message import ERROR, MALFORMED, NOTIFICATION
 from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..offers.definitions import LISTINGS
 from .answer_index import AnswerIndex
@@ -173,10 +174,10 @@ class CaptureFacts:
         else:
             if response.id is not request.id and response.id != request.id and _is_spelled_otherwise(request, response):
                 self.respelled_ids.append(row)
-            if BY_ORDER in response.flaws:
-                self.by_order.append((row, response))
             if response.flaws:
                 self.flawed.append((row.row, response))
+                if BY_ORDER in response.flaws:
+                    self.by_order.append((row, response))
             if response.result_type is not None:
                 self.unfinished.append(row)
         transaction = row.transaction
@@ -185,7 +186,7 @@ class CaptureFacts:
             if request.sender == CLIENT:
                 self.first_exchanges.setdefault(transaction.number, row)
         method = request.method or ""
-        key = (method, request.sender, request.revision, scope_key(transaction))
+        key = (method, request.sender, request.revision, 0 if transaction is None else scope_key(transaction))
         seen = self.requests.get(key)
         if seen is None:
             self.requests[key] = Occurrences(row)
@@ -193,7 +194,7 @@ class CaptureFacts:
             seen.count += 1
         if method in _KEPT:
             self._keep(row, method)
-        if response is not None and response.kind is Kind.ERROR:
+        if response is not None and response.kind is ERROR:
             self.errors.append(row)
         if row.cancelled is not None or row.left_ns is not None:
             self.cancelled.append(row)
@@ -224,14 +225,15 @@ class CaptureFacts:
     def unpaired(self, row: UnpairedMessage) -> None:
         """Take in a message that belongs to no exchange."""
         message = row.message
-        if message.reason == "not recorded" or message.reason.startswith(SEALED) or "damaged" in message.flaws:
+        reason = message.reason
+        if (reason and (reason == "not recorded" or reason.startswith(SEALED))) or "damaged" in message.flaws:
             self._hole(row.at_ns)
-        if message.kind is Kind.MALFORMED:
+        if message.kind is MALFORMED:
             self.malformed.append(row)
             return
         if len(self.sample) < SAMPLED:
             self.sample.append((row.row, message))
-        if message.kind is Kind.NOTIFICATION:
+        if message.kind is NOTIFICATION:
             self._notification(row, message)
         elif not message.flaws or _AMBIGUOUS.isdisjoint(message.flaws):
             self.unmatched_responses.append(row)
@@ -243,8 +245,11 @@ class CaptureFacts:
     def _notification(self, row: UnpairedMessage, message: Message) -> None:
         method = message.method or ""
         key = (method, message.sender, message.revision, scope_key(self.capture.transaction_of(message.stream)))
-        seen = self.notifications.setdefault(key, Occurrences(row, 0))
-        seen.count += 1
+        seen = self.notifications.get(key)
+        if seen is None:
+            self.notifications[key] = Occurrences(row)
+        else:
+            seen.count += 1
         if method in _REFERRING:
             self.unmatched_notifications.append(row)
         elif method in _OPT_IN and message.sender == SERVER and message.era is Era.MODERN:
@@ -384,7 +389,26 @@ class TranscriptFacts:
 
 
 def capture_facts(transcript: Transcript) -> list[CaptureFacts]:
-    """Gather the facts of each capture of `transcript`."""
+    """Gather the facts of each capture of `transcript`. Those of captures that are over are gathered once."""
+    over = _over(transcript)
+    known: tuple[object, list[CaptureFacts]] | None = transcript.__dict__.get("_capture_facts")
+    if over is not None and known is not None and known[0] == over:
+        return known[1]
+    gathered = _gathered(transcript)
+    if over is not None:
+        transcript.__dict__["_capture_facts"] = over, gathered
+    return gathered
+
+
+def _over(transcript: Transcript) -> tuple[int, ...] | None:
+    """Return numbers that change with any row, once all captures are over; None while one of them may still grow."""
+    if not all(info.closed for info in transcript.captures):
+        return None
+    counts = (count for info in transcript.captures for count in (info.messages, info.last_ns, len(info.transactions)))
+    return id(transcript.rows), len(transcript.rows), *counts
+
+
+def _gathered(transcript: Transcript) -> list[CaptureFacts]:
     by_capture = [CaptureFacts(capture, transcript.rows) for capture in transcript.captures]
     for row in transcript.rows:
         facts = by_capture[row.capture]

@@ -17,6 +17,7 @@ from .codes import PROGRESS_TOKEN, PROTOCOL_VERSION
 from .methods import CANCELLED, OPENINGS, PROGRESS, TARGETS
 
 _ABSENT: Final = msgspec.Raw(b"")
+_UNSET: Final = msgspec.UNSET
 
 
 class _MetaMembers(msgspec.Struct, gc=False):
@@ -45,7 +46,7 @@ class _MessageMembers(msgspec.Struct, gc=False):
     id: msgspec.Raw = _ABSENT
     method: str | None = None
     params: _ParamsMembers | None = None
-    result: _ResultMembers | msgspec.UnsetType = msgspec.UNSET
+    result: _ResultMembers | msgspec.UnsetType = _UNSET
     error: msgspec.Raw = _ABSENT
 
 
@@ -60,7 +61,7 @@ _UNUSUAL: Final = OPENINGS | {"completion/complete"} | {
 def usual_message(line: FrameLine, capture: int, sender: Side, shift_ns: int) -> Message | None:
     """Return the message on a line of stdin or stdout; None if it is not usual."""
     text = line.text
-    if line.part or text[-1:] != "\n" or text[-2:-1] == "\r":
+    if line.part or text[-2:] != "}\n":
         return None
     try:
         fields = _decode(text)
@@ -71,23 +72,25 @@ def usual_message(line: FrameLine, capture: int, sender: Side, shift_ns: int) ->
         id = str(fields.id, "utf-8")
         if not id.isdigit() and (id[0] != '"' or "\\" in id):
             return None
-    if (result is msgspec.UNSET) is (method is None) or fields.error is not _ABSENT:
+    if (result is _UNSET) is (method is None) or fields.error is not _ABSENT:
         return None
-    at_ns = line.at_ns + shift_ns if shift_ns else line.at_ns
-    first_ns = at_ns if line.first_ns is None else line.first_ns + shift_ns
-    raw = text.encode()
+    at_ns, first_ns = line.at_ns, line.first_ns
+    if shift_ns:
+        at_ns, first_ns = at_ns + shift_ns, None if first_ns is None else first_ns + shift_ns
+    first_ns = at_ns if first_ns is None else first_ns
     if method is not None:
         if method in _UNUSUAL:
             return None
         kind = NOTIFICATION if id is None else REQUEST
-        message = Message(capture, line.number, line.stream, sender, at_ns, first_ns, kind, raw, id, intern(method))
+        message = Message(capture, line.number, line.stream, sender, at_ns, first_ns, kind, text.encode(), id, intern(method))
         if fields.params is not None:
             _take_params(message, method, fields.params)
         return message
-    if id is None or result is msgspec.UNSET or not (result.type is result.task is result.is_complete is _ABSENT):
+    if id is None or not (result.type is result.task is result.is_complete is _ABSENT):  # type: ignore[union-attr]  # it is set
         return None
-    message = Message(capture, line.number, line.stream, sender, at_ns, first_ns, RESULT, raw, id)
-    message.is_error = result.is_error
+    message = Message(capture, line.number, line.stream, sender, at_ns, first_ns, RESULT, text.encode(), id)
+    if result.is_error:  # type: ignore[union-attr]
+        message.is_error = True
     return message
 
 
@@ -95,14 +98,15 @@ def _take_params(message: Message, method: str, params: _ParamsMembers) -> None:
     """Set what params say about a message, as `fields.request_facts` and `fields.notification_facts` do."""
     member = TARGETS.get(method)
     if member is not None:
-        target = getattr(params, member)
-        message.target = None if target is None else intern(target)
+        target = params.name if member == "name" else params.uri if member == "uri" else params.level
+        if target is not None:
+            message.target = intern(target)
     meta = params.meta
-    if message.kind is REQUEST:
-        key = _ABSENT if meta is None else meta.token
-    else:
+    if message.kind is NOTIFICATION:
         key = params.token if method == PROGRESS else params.request if method == CANCELLED else _ABSENT
-    if key is not _ABSENT:
-        message.correlation_key = id_key(key)
+        if key is not _ABSENT:
+            message.correlation_key = id_key(key)
+    elif meta is not None and meta.token is not _ABSENT:
+        message.correlation_key = id_key(meta.token)
     if meta is not None and meta.revision:
         message.revision = intern(meta.revision)

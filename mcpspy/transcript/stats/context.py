@@ -10,7 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from ...wire.json_spans import UNREADABLE, Slice, members
-from ..model import Exchange, Kind, Message, Transcript
+from ..message import RESULT
+from ..model import Exchange, Message, Transcript
 from ..offers.definitions import Definition, DefinitionKind, Offer, offers
 from .tokens import estimated_tokens, weight
 
@@ -40,6 +41,7 @@ class ToolCost:
     result_bytes: int = 0
     result_tokens: int = 0
     largest: Exchange | None = None
+    largest_bytes: int = 0
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -179,9 +181,9 @@ class _CostCounter:
             return
         size = response.size
         tool.result_bytes += size
-        if tool.largest is None or tool.largest.response is None or size > tool.largest.response.size:
-            tool.largest = exchange
-        if response.kind is Kind.RESULT:
+        if tool.largest is None or size > tool.largest_bytes:
+            tool.largest, tool.largest_bytes = exchange, size
+        if response.kind is RESULT:
             results = self._results.get(name)
             if results is None:
                 results = self._results[name] = _Results()

@@ -7,7 +7,8 @@ from typing import Final
 from ....records import CLIENT
 from ....wire.json_spans import members
 from ...calls.call import Call, CallPart
-from ...model import Exchange, Kind, Outcome
+from ...message import RESULT
+from ...model import Exchange, Kind, Message, Outcome
 from ...outcome import HTTP_REDIRECTS
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import AGENT, Family, Hit, Rule, Severity, behaviour_rule, hit_in
@@ -104,53 +105,76 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def _slow(facts: CaptureFacts) -> Iterator[Hit]:
-    by_tool: dict[str | None, list[tuple[int, Exchange]]] = {}
+    by_tool: dict[str | None, list[int]] = {}
+    slow: dict[str | None, list[tuple[int, Exchange]]] = {}
     for exchange in facts.calls:
-        if exchange.response is not None and exchange.outcome in (Outcome.OK, Outcome.TOOL_ERROR):
-            by_tool.setdefault(exchange.target, []).append((exchange.response.at_ns - exchange.at_ns, exchange))
-    for timed in by_tool.values():
-        if len(timed) <= _SAMPLES:
+        request, response = exchange.request, exchange.response
+        if response is None or not _has_result(exchange, response):
+            continue
+        took_ns = response.at_ns - request.at_ns
+        times = by_tool.get(request.target)
+        if times is None:
+            times = by_tool[request.target] = []
+        times.append(took_ns)
+        if took_ns > _SLOW_NS:
+            slow.setdefault(request.target, []).append((took_ns, exchange))
+    for tool, timed in slow.items():
+        times = by_tool[tool]
+        if len(times) <= _SAMPLES:
             continue
         from statistics import median  # 6 ms with what it imports, and hardly any capture has so many calls of a tool
 
-        usual_ns = median(took_ns for took_ns, _ in timed)
+        usual_ns = median(times)
         for took_ns, exchange in timed:
-            own_ns = took_ns - (unread_ns(facts, exchange, exchange.at_ns + took_ns) if took_ns > _SLOW_NS else 0)
+            own_ns = took_ns - unread_ns(facts, exchange, exchange.at_ns + took_ns)
             if own_ns > _SLOW_NS and own_ns > _TIMES_SLOWER * usual_ns:
-                what = f"{call_name(exchange)} took {seconds(took_ns)}; the median of {len(timed)} calls is {usual_ns / 1e6:.0f} ms."
+                what = f"{call_name(exchange)} took {seconds(took_ns)}; the median of {len(times)} calls is {usual_ns / 1e6:.0f} ms."
                 assert exchange.response is not None
                 yield hit_in(SLOW_CALL, exchange.response, exchange.row, what, group=exchange.target or "")
+
+
+def _has_result(exchange: Exchange, response: Message) -> bool:
+    """Return whether a call ended in a result; the outcome of most need not be asked for."""
+    if exchange.cancelled is None and not exchange.is_probe:
+        return response.kind is RESULT
+    return exchange.outcome in (Outcome.OK, Outcome.TOOL_ERROR)
 
 
 def _repeated(calls: list[Exchange]) -> Iterator[Hit]:
     """Find runs of equal calls by one client. Over HTTP a capture may have several clients, each with runs of its own."""
     runs: dict[str, list[Exchange]] = {}
     for exchange in calls:
-        if exchange.sender != CLIENT:
+        if exchange.request.sender != CLIENT:
             continue
         scope = exchange.transaction.scope if exchange.transaction is not None else None
         who = "" if scope is None else scope.session or scope.client or str(scope.stream)
         run = runs.get(who)
-        if run is not None and _is_again(run[-1], exchange) and _is_answered_alike(run[-1], exchange):
-            run.append(exchange)
-            continue
         if run is not None:
-            yield from _run(run)
+            before = run[-1]
+            is_again = before.request.target == exchange.request.target and _is_again(before, exchange)
+            if is_again and _is_answered_alike(before, exchange):
+                run.append(exchange)
+                continue
+            if len(run) >= _REPEATS:
+                yield _repetition(run)
         runs[who] = [exchange]
     for run in runs.values():
-        yield from _run(run)
+        if len(run) >= _REPEATS:
+            yield _repetition(run)
 
 
 def _resent(facts: CaptureFacts) -> Iterator[Hit]:
     """Find calls that one client made again while an equal one was running, but for tools that may be repeated."""
     last: dict[tuple[ScopeKey, str | None], Exchange] = {}
     for exchange in facts.calls:
-        scope = scope_key(exchange.transaction)
-        if exchange.sender != CLIENT or (exchange.transaction is not None and not scope):
+        request, transaction = exchange.request, exchange.transaction
+        scope = 0 if transaction is None else scope_key(transaction)
+        if request.sender != CLIENT or (transaction is not None and not scope):
             continue  # without a session nobody knows whether two requests are of one client
-        before = last.get((scope, exchange.target))
-        last[scope, exchange.target] = exchange
-        if before is None or not _runs_at(before, exchange.at_ns) or exchange.at_ns - before.at_ns < _RETRY_NS:
+        key = scope, request.target
+        before = last.get(key)
+        last[key] = exchange
+        if before is None or request.at_ns - before.request.at_ns < _RETRY_NS or not _runs_at(before, request.at_ns):
             continue
         if arguments(before.request.raw) != arguments(exchange.request.raw) or may_be_repeated(facts, exchange.target):
             continue
@@ -168,13 +192,12 @@ def _runs_at(exchange: Exchange, at_ns: int) -> bool:
 
 
 def _is_again(before: Exchange, exchange: Exchange) -> bool:
-    if before.target != exchange.target or before.response is None or before.response.at_ns > exchange.at_ns:
-        return False
-    if before.response.result_type is not None:
+    response = before.response
+    if response is None or response.at_ns > exchange.request.at_ns or response.result_type is not None:
         return False
     first, second = before.request.raw, exchange.request.raw
-    first_tail, second_tail = first[first.find(_ARGUMENTS) :], second[second.find(_ARGUMENTS) :]
-    if first_tail == second_tail:
+    first_tail = first[first.find(_ARGUMENTS) :]
+    if second.endswith(first_tail) and first_tail == second[second.find(_ARGUMENTS) :]:
         return True
     return abs(len(first) - len(second)) <= _ID_DIGITS and b'"id"' in first_tail and arguments(first) == arguments(second)
 
@@ -198,10 +221,9 @@ _ID_DIGITS: Final = 40
 """Number of bytes by which equal calls may differ: the lengths of their ids and progress tokens."""
 
 
-def _run(run: list[Exchange]) -> Iterator[Hit]:
-    if len(run) >= _REPEATS:
-        what = f"{call_name(run[0])} was sent {len(run)} times in a row with the same arguments, and got the same answer."
-        yield hit_in(REPEATED_CALL, run[1].request, run[1].row, what, culprit=AGENT, group=run[0].target or "")
+def _repetition(run: list[Exchange]) -> Hit:
+    what = f"{call_name(run[0])} was sent {len(run)} times in a row with the same arguments, and got the same answer."
+    return hit_in(REPEATED_CALL, run[1].request, run[1].row, what, culprit=AGENT, group=run[0].target or "")
 
 
 def _polled(call: Call) -> Iterator[Hit]:

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from ....records import CLIENT
 from ...mcp.blocks import listed, member
-from ...model import Exchange, Kind, Message
+from ...message import RESULT
+from ...model import Exchange, Message
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -68,9 +69,11 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     seen: dict[tuple[str, str | None], int] = {}
     for exchange in facts.exchanges:
         response = exchange.response
-        if exchange.method not in _METHODS or exchange.sender != CLIENT or response is None or response.kind is not Kind.RESULT:
+        request = exchange.request
+        if response is None or request.method not in _METHODS or request.sender != CLIENT or response.kind is not RESULT:
             continue
-        if response.raw.find(b'"data"', 0, _HEAD_BYTES) < 0 and response.raw.find(b'"blob"', 0, _HEAD_BYTES) < 0:
+        raw = response.raw
+        if raw.find(b'"data"', 0, _HEAD_BYTES) < 0 and raw.find(b'"blob"', 0, _HEAD_BYTES) < 0:
             continue
         key = (exchange.method, exchange.target)
         seen[key] = seen.get(key, 0) + 1
@@ -148,7 +151,7 @@ def _sizes(facts: CaptureFacts) -> Iterator[Hit]:
         return
     for exchange in facts.exchanges:
         response, size = exchange.response, sizes.get(exchange.target or "")
-        if exchange.method != "resources/read" or size is None or response is None or response.kind is not Kind.RESULT:
+        if exchange.method != "resources/read" or size is None or response is None or response.kind is not RESULT:
             continue
         contents = listed(response.result, "contents")
         is_whole = len(contents) == 1 and PSEUDONYM.encode() not in response.raw

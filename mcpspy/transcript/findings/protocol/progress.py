@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import SERVER
-from ....wire.json_spans import members
+from ....wire.json_spans import content_members
 from ...http.transaction import ScopeKind
 from ...mcp.codes import TASK
 from ...mcp.methods import CANCELLED, INITIALIZE, PROGRESS
@@ -185,7 +185,7 @@ def _not_increasing(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]
 
 def progress_value(message: Message) -> float | None:
     """Return the progress that a notification reports; None if it is no number, or a very long one."""
-    number = members(members(message.raw).get("params", b"")).get("progress")
+    number = content_members(message.raw).get("progress")
     if number is None or len(bytes(number)) > _MAX_NUMBER_BYTES:
         return None
     try:

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from ....records import CLIENT
 from ...mcp.blocks import member
-from ...model import Exchange, Kind, UnpairedMessage
+from ...message import ERROR, RESULT
+from ...model import Exchange, Message, UnpairedMessage
 from ..facts import TranscriptFacts, scope_key
 from ..json_schema import MAX_STEPS, Validators
 from ..rule import AGENT, Hit, Severity, Unchecked, hit_in, protocol_rule
@@ -131,15 +132,15 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
                 servers[row.capture].complete.clear()
                 transaction = facts.transcript.captures[row.capture].transaction_of(row.message.stream)
                 servers[row.capture].changed_ns.setdefault(scope_key(transaction), row.at_ns)
-        elif isinstance(row, Exchange) and row.sender == CLIENT:
-            if row.method == "tools/list":
-                servers[row.capture].changed_ns.pop(scope_key(row.transaction), None)
-            if row.response is None:
-                continue
-            if row.method == "tools/list" and row.response.kind is Kind.RESULT:
-                yield from _listed(servers[row.capture], row)
-            elif row.method == "tools/call" and row.cancelled is None:
-                yield from _called(servers[row.capture], row)
+        elif isinstance(row, Exchange) and row.request.sender == CLIENT:
+            method, server = row.request.method, servers[row.request.capture]
+            if method == "tools/call":
+                if row.response is not None and row.cancelled is None and (server.tools or server.complete):
+                    yield from _called(server, row, row.response)
+            elif method == "tools/list":
+                server.changed_ns.pop(scope_key(row.transaction), None)
+                if row.response is not None and row.response.kind is RESULT:
+                    yield from _listed(server, row)
     if any(server.validators.are_exhausted for server in servers):
         facts.limits[_OUT_OF_STEPS] = None
     if any(count > MAX_EACH for server in servers for count in server.checked.values()):
@@ -167,14 +168,13 @@ def _listed(server: _ListedTools, row: Exchange) -> Iterator[Hit]:
         server.complete.add(scope)
 
 
-def _called(server: _ListedTools, row: Exchange) -> Iterator[Hit]:
-    request, response = row.request, row.response
-    assert response is not None
-    scope, name = scope_key(row.transaction), row.target
+def _called(server: _ListedTools, row: Exchange, response: Message) -> Iterator[Hit]:
+    request = row.request
+    scope, name = scope_key(row.transaction), request.target
     if name is None:
         return
     tool = server.tools.get((scope, name))
-    failed = response.kind is Kind.ERROR or response.is_error
+    failed = response.kind is ERROR or response.is_error
     if tool is None:
         if failed and scope in server.complete and (scope or row.transaction is None):
             yield _unknown(server, row, name)

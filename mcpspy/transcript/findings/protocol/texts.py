@@ -61,8 +61,6 @@ _starts_with_exception = re.compile(
     r"\s*(?:Error executing tool [^:]{1,80}: |Error: )?(?:Traceback \(most recent call last\):|[\w.$]*(?:Error|Exception)\b)"
 ).match
 _has_stack = re.compile(r'\n\s+File "[^"\n]+", line \d+|\n\s+at \S.{0,300}:\d+').search
-_STACKS: Final = (b"Traceback (most", b"\\n    at ", b"\\n\\tat ")
-"""The beginning of a stack in JSON."""
 
 _MAX_BYTES: Final = 100_000
 _MAX_LETTERS: Final = 200
@@ -84,15 +82,23 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find unmarked failures and misread arguments in calls, and null in lists."""
     for call in facts.calls:
         response = call.response
-        if response is None or len(response.raw) > _MAX_BYTES or len(call.request.raw) > _MAX_BYTES:
+        if response is None:
             continue
-        if response.kind is Kind.RESULT and not response.is_error and any(sign in response.raw for sign in _STACKS):
+        request, result = call.request.raw, response.raw
+        if len(result) > _MAX_BYTES or len(request) > _MAX_BYTES:
+            continue
+        if not response.is_error and _shows_stack(result) and response.kind is Kind.RESULT:
             yield from _unmarked(call)
-        if not call.request.raw.isascii() or b"\\u" in call.request.raw:
+        if not request.isascii() or b"\\u" in request:
             yield from _misread(call)
     for listing in facts.listings:
         if listing.method in _LISTS and listing.response is not None and b"null" in listing.response.raw:
             yield from _nulls(listing)
+
+
+def _shows_stack(result: bytes) -> bool:
+    """Return whether a result may have the beginning of a stack, in JSON."""
+    return b"Traceback (most" in result or (b"\\" in result and (b"\\n    at " in result or b"\\n\\tat " in result))
 
 
 def _unmarked(call: Exchange) -> Iterator[Hit]:
