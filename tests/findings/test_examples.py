@@ -9,7 +9,15 @@ from mcpspy.capture.file.reader import Reader
 from mcpspy.sharing.credentials import shown_credentials
 from mcpspy.transcript.findings.credentials import CREDENTIAL_SHOWN
 from mcpspy.transcript.findings.facts import capture_facts
-from mcpspy.transcript.findings.finders import CAPTURE_FINDERS, concerns, finder
+from mcpspy.transcript.findings.finders import (
+    CAPTURE_FINDERS,
+    LEFT_TO_CHECK,
+    MODEL_FINDERS,
+    TRANSCRIPT_FINDERS,
+    concerns,
+    finder,
+    is_optional,
+)
 from mcpspy.transcript.findings.invisible_text import HIDDEN_CHARACTERS
 from mcpspy.transcript.findings.llm.arguments import RULES as USE_RULES
 from mcpspy.transcript.findings.llm.costs import RULES as OFFER_RULES
@@ -107,3 +115,8 @@ def test_a_module_that_is_not_asked_about_a_capture_would_have_found_nothing() -
             if not facts.capture.is_model:
                 left_out = [name for name in CAPTURE_FINDERS if not concerns(name, facts.capture)]
                 assert [hit for module in left_out for hit in finder(module).find(facts)] == []
+
+
+def test_the_rules_that_only_a_check_runs_are_named() -> None:
+    optional = [name for name in (*CAPTURE_FINDERS, *TRANSCRIPT_FINDERS, *MODEL_FINDERS) if is_optional(name)]
+    assert tuple(rule.name for name in optional for rule in finder(name).RULES) == LEFT_TO_CHECK

@@ -61,6 +61,14 @@ _OPTIONAL: Final = frozenset({
 })  # fmt: skip
 """Modules that only `mcpspy check` and the like ask."""
 
+LEFT_TO_CHECK: Final = (
+    "content-mislabelled", "form-answer-invalid", "arguments-invalid", "structured-content-invalid", "tool-schema-invalid",
+    "unknown-tool", "stale-tool-list", "not-as-specified", "costly-tools", "unused-tools", "large-result", "tool-added",
+    "tool-changed", "tool-removed", "offer-changed", "not-accepted", "not-compared", "tool-redefined", "offer-redefined",
+    "shared-tool-name", "credential-shown", "use-invalid", "unused-offers",
+)  # fmt: skip
+"""The names of their rules, which no other view runs; a test compares."""
+
 _HTTP_ONLY: Final = frozenset({
     "transport.statuses", "transport.redirects", "transport.refusals", "transport.bodies", "transport.browsers",
     "transport.disconnects", "transport.sessions", "transport.streams", "transport.responses", "transport.resumption",

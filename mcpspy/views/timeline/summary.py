@@ -37,6 +37,9 @@ FLAG: Piece = ("⚑ ", "warn")
 FAILURES = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.UNANSWERED, Outcome.CANCELLED)
 """Outcomes that leave something to explain. Refused calls are counted among the troubles, where a login is none."""
 
+_UNCHECKED: Piece = ("payloads unchecked", "dim")
+"""The rules that parse every payload run in `mcpspy check` alone: one package of theirs takes 0.4 s to import."""
+
 _SEPARATOR = " · "
 _BETWEEN: Piece = (_SEPARATOR, "dim")
 
@@ -63,6 +66,8 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
         parts.append([(counted(len(findings), "finding"), "warn")])
     parts += _exits(captures)
     parts.append([_completeness(captures, live=live)])
+    if not live and any(transcript.rows for transcript in transcripts):
+        parts.append([_UNCHECKED])
     return headline(sign, parts, width)
 
 
