@@ -11,6 +11,8 @@
     shared          every stream of GET /sse announces the same endpoint, and whatever is POSTed is answered on the newest
     resource=URL    it lets nobody in without a token, and says that it is the resource at this URL; `own`: at its own
     moved           it redirects POST /mcp with 301 to /mcp/, and takes no GET there
+    unended         the event with the result of a call has no blank line after it
+    resumed=WHAT    it closes the stream of a call at once; on the one that resumes it comes the `answer`, or `nothing`
     renamed         the event with the result of a call is named result
     plain           it says that results are compressed with gzip, and does not compress them
     bound           it refuses whatever proof of possession it is shown
@@ -82,6 +84,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, port: int) -> None:
         super().__init__(("127.0.0.1", port), Connection)
         self.sessions: set[str] = set()
+        self.owed = b""
         self.is_limited = FAULTS.get("refuses") == "limit"
         self.streams: dict[str, SimpleQueue[bytes]] = {}
 
@@ -138,7 +141,16 @@ class Connection(BaseHTTPRequestHandler):
             self.reply(404)
 
     def stream(self) -> None:
-        """A stream that nothing is sent on but keep-alives."""
+        """A stream that nothing is sent on but keep-alives, or what a call before it is still owed."""
+        if "Last-Event-ID" in self.headers:
+            self.begin()
+            self.put(b": ping\n\n")
+            if FAULTS["resumed"] == "answer":
+                self.put(b"id: 2\n" + event(self.server.owed))
+                self.put(b"")
+            else:
+                self.connection.recv(1)
+            return
         if "headless" in FAULTS:
             self.connection.recv(1)
             return
@@ -213,13 +225,19 @@ class Connection(BaseHTTPRequestHandler):
     def count(self, message: dict[str, Any]) -> None:
         """Answer with progress, keep-alives and, at last, a result."""
         self.begin()
+        if "resumed" in FAULTS:
+            self.server.owed = answer(message)
+            self.put(b"id: 1\nretry: 500\ndata:\n\n")
+            self.put(b"")
+            return
         token = message["params"]["_meta"]["progressToken"]
         for step in range(message["params"]["arguments"]["n"]):
             time.sleep(PAUSE_S)
             progress = {"method": "notifications/progress", "params": {"progressToken": token, "progress": step + 1}}
             self.put(event(json.dumps({"jsonrpc": "2.0", **progress}).encode()))
             self.put(b": ping\n\n")
-        self.put(event(answer(message), "result" if "renamed" in FAULTS else "message"))
+        last = event(answer(message), "result" if "renamed" in FAULTS else "message")
+        self.put(last[:-1] if "unended" in FAULTS else last)
         self.put(b"")
 
 
