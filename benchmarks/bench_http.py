@@ -217,7 +217,7 @@ def rounds(options: argparse.Namespace, peers: dict[str, Peer], upstream_port: i
 
 
 def afresh(options: argparse.Namespace, peers: dict[str, Peer], upstream_port: int, results: Results) -> None:
-    """What leaves traces in memory, each in a process of its own."""
+    """Run the scenes that change a process's memory, each in a process of its own."""
     scenes = {"idle": f"idle {options.idle}", "big": "big 16777216 3 down", "bigup": "big 16777216 3 up"}
     for name, peer in peers.items():
         for cell, scene in scenes.items():

@@ -37,7 +37,7 @@ FRAME = re.compile(rb'^\{"n":\d+,"at_ns":\d+,"kind":"frame","stream":[01](?:,"fi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """What stands between the driver and the server. `{cap}` is the path it may record to, `{srv}` the server.
+    """Program between the client and the server. `{cap}` is the path that it may record to, `{srv}` the server.
 
     `count` tells how many of the frames that passed were recorded. `watcher` is a second process that reads the recording while
     it grows; it starts as soon as there is one.

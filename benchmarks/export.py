@@ -1,4 +1,4 @@
-"""What the formats of `mcpspy export` take: processor time and memory of the process, beside `show --stats` of the same capture.
+"""Processor time and memory of each format of `mcpspy export`, next to `show --stats` of the same capture.
 
 python -m benchmarks.export [FORMAT]…
 """

@@ -1,4 +1,4 @@
-"""What a filter costs for each message of a transcript, in memory: beyond what it took to read and to pair them.
+"""Time that a filter takes for each message of a transcript in memory, without the time to read and pair them.
 
     python -m benchmarks.filters
     python -m benchmarks.filters --messages 100000 'tool:search* dur>2s'
@@ -30,7 +30,7 @@ MICROSECONDS = 1e6
 
 
 class Cost(NamedTuple):
-    """How long a message took, and how many rows matched."""
+    """Time for each message, and number of rows that matched."""
 
     us: float
     rows: int

@@ -97,7 +97,7 @@ def http_server(folder: Path) -> Iterator[str]:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """What a login has, and where pip finds packages."""
+    """Make the environment of a fresh login that can install packages."""
     pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
     config = Path.home() / ".config" / "pip" / "pip.conf"
     settings = {"PIP_CONFIG_FILE": str(config)} if config.exists() else {}
@@ -106,7 +106,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def mcpspy(home: Path, *words: str) -> bytes:
-    """What the installed mcpspy prints."""
+    """Run the installed mcpspy, and return its output."""
     done = subprocess.run(
         [home / "mcpspy/bin/mcpspy", *words], env=environment(home), cwd=home, check=True, capture_output=True
     )
@@ -131,7 +131,7 @@ def client_files(home: Path, servers: dict[str, object]) -> dict[Path, str]:
 
 
 def first_minute(folder: Path) -> dict[str, object]:
-    """What it took: lines typed to install and to get in, choices, and seconds. Raises: RuntimeError: what did not come."""
+    """Play a new user's first minute; count the lines typed, the choices and the seconds. Raises: RuntimeError: what did not come."""
     home = folder / "home"
     home.mkdir()
     systemctl = put_systemctl(folder / "systemctl") / "systemctl"

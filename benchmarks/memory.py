@@ -1,4 +1,4 @@
-"""How much memory one large message takes, by what it is made of: the peak of `mcpspy run` above its peak while idle.
+"""Memory that one large message takes, by its contents: the peak of `mcpspy run` above its peak while idle.
 
     python -m benchmarks.memory --mib 16 --rounds 3
 

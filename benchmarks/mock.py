@@ -1,4 +1,4 @@
-"""How long a client waits for a mock's first answer, against that of a server through `mcpspy run`; and how many requests it answers.
+"""Time to a mock's first answer, compared with a server through `mcpspy run`; and the requests that it answers in a second.
 
     python -m benchmarks.mock --rounds 20
     python -m benchmarks.mock --requests 60000 --exchanges 1000

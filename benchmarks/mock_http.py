@@ -1,4 +1,4 @@
-"""How fast `mcpspy mock --listen` answers: requests a second and latency, with 1, 16 and 200 clients, and its memory.
+"""Speed of `mcpspy mock --listen`: requests a second and latency, with 1, 16 and 200 clients, and its memory.
 
     python -m benchmarks.mock_http [--clients 1,16,200] [--secs 3] [--capture captures/time.mcpspy]
 

@@ -1,4 +1,4 @@
-"""What `mcpspy proxy --model` costs before a model's API: time to first token, a prompt of 1 MB, a stream of 10,000 deltas.
+"""Cost of `mcpspy proxy --model`: time to first token, a prompt of 1 MB, a stream of 10,000 deltas.
 
     python -m benchmarks.model [--rounds 200]
 
@@ -76,7 +76,7 @@ class Client:
 def turns(
     direct: Client, tapped: Client, text: str, rounds: int
 ) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """What each took, in turns."""
+    """Time the direct and the tapped client in turns."""
     both: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
     for _ in range(rounds):
         for client, took in zip((direct, tapped), both, strict=True):

@@ -1,4 +1,4 @@
-"""What processes cost and where they listen, read from /proc, and programs that do not outlive us: Linux only."""
+"""Cost and listening ports of processes, read from /proc, and programs that end when we do. Linux only."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ def mortal(argv: list[str]) -> list[str]:
 
 
 def listens(port: int, pids: list[int]) -> bool:
-    """Whether one of these processes listens on this port of the loopback, or of all addresses."""
+    """Check that one of these processes listens on this port of the loopback, or of all addresses."""
     sockets = set()
     for table in ("tcp", "tcp6"):
         for line in Path("/proc/net", table).read_text().splitlines()[1:]:

@@ -15,7 +15,7 @@ Column = tuple[str, Results, str, str, str]
 
 
 def added(results: Results, peer: str, cell: str, name: str) -> float | None:
-    """What a peer adds to the direct way."""
+    """Subtract the direct figure from a peer's."""
     own, direct = figure(results, peer, cell, name), figure(results, "direct", cell, name)
     return None if own is None or direct is None else own - direct
 

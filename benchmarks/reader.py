@@ -1,4 +1,4 @@
-"""How long it takes to understand and check a capture of a million messages, against `json.loads` on each line; and to write it.
+"""Time to read and check a capture of a million messages, compared with `json.loads` on each line; and time to write it.
 
     python -m benchmarks.reader
     python -m benchmarks.reader --messages 100000 --rounds 5
@@ -237,7 +237,7 @@ def medians(samples: Samples) -> dict[str, float]:
 
 
 def beside(us_mixed: dict[str, float], name: str) -> str:
-    """What the same measure gave for the mixed capture."""
+    """Format the same measure of the mixed capture."""
     return f"; mixed {us_mixed[name]:6.2f} µs" if name in us_mixed else ""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 NOT_MEASURED = "–"
 
 Sample = dict[str, Any]
-"""What one run of one cell gave: figures by name, or `error`."""
+"""Figures of one run of one cell, by name, or `error`."""
 
 Results = dict[str, dict[str, list[Sample]]]
 """peer → cell → one sample per round."""

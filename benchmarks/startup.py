@@ -1,4 +1,4 @@
-"""How long a client waits for the first byte through `mcpspy run`, against a bare start of the same interpreter.
+"""Time until a client gets the first byte through `mcpspy run`, compared with a bare start of the same interpreter.
 
     python -m benchmarks.startup --rounds 40
     python -m benchmarks.startup -- mcpspy run --quiet -- echo x

@@ -1,4 +1,4 @@
-"""How long `mcpspy web` takes to show what was said: from the moment when the client has an answer to the row in a browser's DOM.
+"""Delay of `mcpspy web`: from the moment when the client has an answer to the row in a browser's DOM.
 
 python -m benchmarks.web [ROWS]…     so many calls are there before; needs Playwright and Chromium
 """

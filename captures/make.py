@@ -293,8 +293,8 @@ def keep(name: str) -> None:
     DEMO.mkdir(mode=0o700)
     try:
         made = record_run(name, DEMO, keeps_ports=True) if name in RUNS else [record(name, DEMO, PORTS)]
-        for one in made:
-            shutil.copyfile(one, HERE / one.name)
+        for path in made:
+            shutil.copyfile(path, HERE / path.name)
     finally:
         shutil.rmtree(DEMO)
 
@@ -305,7 +305,7 @@ def files_of(name: str) -> list[Path]:
 
 
 def ladder(*captures: Path) -> bytes:
-    """What `mcpspy export text` prints of captures on a terminal of 80 columns."""
+    """Draw captures with `mcpspy export text` on a terminal of 80 columns."""
     words = [sys.executable, "-m", "mcpspy", "export", "text", *map(str, captures)]
     env = {**environment(captures[0].parent), "COLUMNS": "80"}
     return subprocess.run(words, env=env, capture_output=True, timeout=MAX_S, check=True).stdout

@@ -27,7 +27,7 @@ KEY = "sk-proj-the-key-that-nobody-pays-for"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What the user asks, what the model answers (modelserver.py says how that is written), what the agent is told to do.
+    """Agent run to record: the user's question, the model's answers (format: modelserver.py) and the agent's options.
 
     `server` is the command of an MCP server over HTTP+SSE, PORT being where it listens; `label` is its name.
     """
@@ -36,7 +36,7 @@ class Run:
     answers: Sequence[dict[str, Any]]
     model: str
     answers_as: str = ""
-    """What the model calls itself; empty: as it is asked for."""
+    """Name that the model gives in its answers; empty: the name in the request."""
     options: dict[str, Any]
     server: Sequence[str]
     label: str
@@ -100,7 +100,7 @@ def record_run(name: str, folder: Path, *, keeps_ports: bool = False) -> list[Pa
     run, home = RUNS[name], folder / "home"
     home.mkdir()
     ports = PORTS if keeps_ports else dict.fromkeys(PORTS, 0)
-    model, server = paths = [home / f"{one}.mcpspy" for one in captures_of(name)]
+    model, server = paths = [home / f"{capture}.mcpspy" for capture in captures_of(name)]
     told = {"answers": run.answers, "model": run.answers_as or run.model}
     words = ["python", str(PEERS / "modelserver.py"), json.dumps(told, ensure_ascii=False), str(ports["model"])]
     serving = [str(ports["server"]) if word == "PORT" else word for word in run.server]

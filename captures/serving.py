@@ -20,10 +20,10 @@ WAIT_S = 60.0
 POLL_S = 0.005
 
 PORT = re.compile(r"^(?:listening 127\.0\.0\.1:)?(\d+)$", re.MULTILINE)
-"""How a server says where it listens: tests/peers on standard output, Node's with the preload on standard error."""
+"""Line with a server's port: on standard output from tests/peers, on standard error from Node with the preload."""
 
 LOOPBACK_ONLY = {"PORT": "0", "NODE_OPTIONS": f"--require={PEERS / 'bind-loopback.cjs'}"}
-"""What keeps a Node server from listening at every address."""
+"""Environment that lets a Node server listen on the loopback alone."""
 
 
 def environment(folder: Path) -> dict[str, str]:

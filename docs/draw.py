@@ -35,7 +35,7 @@ DIAGRAMS = {
     "question": (["question"], Drawing(title="The user is asked in the middle of a call (2026-07-28)")),
     "sse": (["sse"], Drawing(title="HTTP+SSE: one long stream, many short POSTs", with_http=True)),
 }
-"""Which captures are drawn, and how, by the names of the pictures."""
+"""Captures of each picture, and how they are drawn, by the picture's name."""
 
 
 def drawn(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What tests of every room share: a store of their own, the peers, the npm programs, the tier, and the rule about skips.
+"""Fixtures of all tests: a store of their own, the peers, the npm programs, the tier, and the rule about skips.
 
 It starts nothing and ends nothing: a test that starts a process ends it, by its id.
 """

@@ -1,4 +1,4 @@
-"""How long a live test waits for an event before it fails. No test sleeps: it waits for what it claims, this long at most."""
+"""Time limits of live tests. No test sleeps: it waits for the event it claims, for this long at most, and then fails."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which modules a program imported, read from the interpreter's own log (`-X importtime`)."""
+"""Reader of the interpreter's import log (`-X importtime`): which modules a program imported."""
 
 import re
 import subprocess

@@ -35,7 +35,7 @@ CLIENT_STORY: dict[str, Any] = {
         },
     ],
 }
-"""What tests/peers/modelclient.py asks for."""
+"""Story of a model server for the calls of tests/peers/modelclient.py."""
 
 
 @contextmanager

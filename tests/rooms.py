@@ -25,7 +25,7 @@ THE_WORLD = FILES | NETWORK | PROCESSES | CLOCKS | RANDOMNESS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """What a room may import of ours and of others, and which standard modules it never does. Its own modules it may."""
+    """Imports that a room may have, ours and others, and standard modules that it may not. It may import its own modules."""
 
     ours: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
@@ -189,8 +189,9 @@ def modules() -> list[Module]:
 
 
 def programs() -> list[Module]:
-    """Return every module beside the package: tests, benchmarks, and what draws the docs."""
-    files = [file for folder in ("tests", "benchmarks", "docs") for file in sorted((PACKAGE.parent / folder).rglob("*.py"))]
+    """Return every module outside the package: tests, benchmarks, and the programs that make captures and docs."""
+    folders = ("tests", "benchmarks", "captures", "docs")
+    files = [file for folder in folders for file in sorted((PACKAGE.parent / folder).rglob("*.py"))]
     return [parse(file.relative_to(PACKAGE.parent), file.read_text(encoding="utf-8")) for file in files]
 
 

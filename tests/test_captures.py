@@ -34,7 +34,7 @@ def capture(name: str) -> Path:
 
 
 def message_counts(path: Path) -> Counter[tuple[object, ...]]:
-    """What was said, and how often, but for what is a race. Who came first may differ from run to run."""
+    """Count the messages and model calls, without the one that is a race. Their order may differ from run to run."""
     transcript = transcribe(read(path))
     messages = (message for message in transcript.messages if message.method != RACED)
     counts = Counter[tuple[object, ...]](

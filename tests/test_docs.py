@@ -37,7 +37,7 @@ COMMAND = re.compile(r"(?:^|[`$|;&(] ?|/bin/)mcpspy ([a-z][a-z-]*)", re.MULTILIN
 
 
 def anchors(page: str) -> set[str]:
-    """What a link into a page may name after its `#`."""
+    """List the fragments that a link into a page may have."""
     plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in HEADING.findall(FENCE.sub("", page)))
     return {heading.replace(" ", "-") for heading in plain}
 
@@ -71,7 +71,7 @@ def options_gone(page: str) -> set[str]:
 
 
 def local_paths() -> list[str]:
-    """What only the machine that runs the tests would call a path: this checkout, its neighbours, the user's home."""
+    """List the paths that exist only on the machine that runs the tests: this checkout, its neighbours, the user's home."""
     too_common = {Path("/"), Path("/tmp"), Path("/home"), Path("/opt"), Path("/usr/src")}
     return [f"{path}/" for path in {ROOT, ROOT.parent, Path.home()} - too_common]
 

@@ -31,7 +31,7 @@ SHORTEST = "Share a capture safely"
 
 
 def script(steps: list[re.Match[str]]) -> str:
-    """What a shell does: the commands of a section, and where the page says so, the work of a client."""
+    """Write the shell script of a section: its commands and, where the page says so, the work of a client."""
     lines = ["set -eu"]
     for step in steps:
         commands, capture = step.groups()

@@ -39,7 +39,7 @@ def dialogues(page: Path) -> list[tuple[str, str]]:
 
 
 def printed(command: str) -> str:
-    """What `command`, a call of mcpspy, prints in the repository's folder, on a terminal as wide as the pages are.
+    """Run `command`, a call of mcpspy, in the repository's folder on a terminal as wide as the pages are, and return its output.
 
     It may end with `< FILE`.
     """

@@ -28,8 +28,13 @@ def test_a_module_keeps_to_its_room(path: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_loop_of_tests_benchmarks_and_docs_is_nameless() -> None:
+def test_no_loop_outside_the_package_is_nameless() -> None:
     wrong = [f"{module.path}:{sentence}" for module in programs() for sentence in rooms.nameless_loops(module)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_docstring_outside_the_package_begins_with_a_noun_clause() -> None:
+    wrong = [f"{module.path}:{sentence}" for module in programs() for sentence in rooms.noun_clauses(module)]
     assert not wrong, "\n".join(wrong)
 
 

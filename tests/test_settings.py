@@ -11,9 +11,9 @@ PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 SOURCES = {file: file.read_text(encoding="utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
 ENVIRONMENTS = {"environ", "environb", "environment"}
 OF_LIBRARIES = {"TZ", "BROWSER", "SSL_CERT_FILE", "SSL_CERT_DIR"}
-"""What Python and OpenSSL read for us."""
+"""Variables that Python and OpenSSL read, not mcpspy."""
 OF_TESTS = {"MCPSPY_WRITE_DOCS"}
-"""What docstrings mention and only our tests read."""
+"""Variables that docstrings mention and only the tests read."""
 
 
 def readers() -> list[Module]:
@@ -27,7 +27,7 @@ def is_environment(node: ast.expr) -> bool:
 
 
 def keys(tree: ast.AST) -> Iterator[ast.expr]:
-    """What an environment is asked for, one expression for each place."""
+    """Yield the key of each access to an environment."""
     for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Attribute(value=asked, attr="get" | "pop"), args=[key, *_]) if is_environment(asked):

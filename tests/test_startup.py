@@ -1,4 +1,4 @@
-"""What verbs may not have imported: `mcpspy run`, in the start-up path of an editor, before its server runs; looks at all."""
+"""Tests of what verbs must not import: `mcpspy run` before its server runs, as editors wait for it; and verbs that read."""
 
 import subprocess
 import sys
@@ -88,7 +88,7 @@ def test_a_module_that_was_imported_is_not_absent() -> None:
 
 
 def imported_by_a_look(*arguments: str) -> set[str]:
-    """What a verb imported that looked at the capture of a file server."""
+    """Run a verb on the capture of a file server, and return the modules that it imported."""
     command = [sys.executable, "-X", "importtime", "-m", "mcpspy", *arguments, str(CAPTURES / "filesystem.mcpspy")]
     return imports(subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True).stderr)
 
@@ -113,7 +113,7 @@ def test_a_check_of_other_rules_waits_for_no_schemas_and_official_types() -> Non
 
 
 def imported_by(*arguments: str) -> set[str]:
-    """What a command imported."""
+    """Run a command, and return the modules that it imported."""
     command = [sys.executable, "-X", "importtime", "-m", "mcpspy", *arguments]
     return imports(subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True).stderr)
 

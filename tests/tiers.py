@@ -14,7 +14,7 @@ Size = TypeVar("Size")
 
 
 class Tier(StrEnum):
-    """How much of a test is run."""
+    """Thoroughness of a test run."""
 
     SAMPLE = "sample"
     MORE = "more"
@@ -38,7 +38,7 @@ def current_tier(environment: Mapping[str, str] = os.environ) -> Tier:
 
 
 def slow_examples(tier: Tier) -> int:
-    """How many examples of a property are tried of which one takes 50 ms, and not 5."""
+    """Choose the number of examples of a property of which one takes 50 ms, not 5."""
     return tier(sample=20, more=100, full=2_000)
 
 

@@ -29,7 +29,7 @@ EVIL = '</script><script>window.pwned=1</script><img src=x onerror="window.pwned
 CUT = """() => [...document.querySelectorAll("nav button, .tools > *, .buttons > *, .heads > *, .worst a")]
   .filter((one) => one.offsetParent && (one.getBoundingClientRect().right > innerWidth || one.scrollWidth > one.clientWidth + 1))
   .filter((one) => !one.matches("select, a, [aria-label=direction]")).map((one) => one.outerHTML)"""
-"""What people press or read above a column, and cannot see whole."""
+"""Script that lists the controls above the columns whose text is cut off."""
 
 
 def written(tmp_path: Path, transcript: Transcript) -> Path:

@@ -32,7 +32,7 @@ import_module("jsonschema")  # which `check` imports when it needs it
 
 
 def can_fork(environment: dict[str, str]) -> bool:
-    """Whether a copy of this process would do what a new one with this environment does."""
+    """Check that a copy of this process behaves like a new process with this environment."""
     return hasattr(os, "pidfd_open") and not any(name.startswith(READ_AT_START) for name in environment)
 
 

@@ -26,7 +26,7 @@ COMMANDS = dict(_commands())
 
 
 def unknown_options(words: list[str]) -> set[str]:
-    """What looks like an option among the words behind `mcpspy` and is none of the command's; behind `--` nothing is looked at."""
+    """Find words of a `mcpspy` command line that look like options and are none of its command's; ignore those after `--`."""
     called = tuple(words[:2]) if tuple(words[:2]) in COMMANDS else tuple(words[:1])
     own = words[: words.index("--")] if "--" in words else words
     known = {option for param in COMMANDS[called].params for option in (*param.opts, *param.secondary_opts)}

@@ -66,7 +66,7 @@ class Recording:
         return self
 
     def write(self, records: list[Record]) -> None:
-        """What another kind of tap saw."""
+        """Write records that another kind of tap would make."""
         self._writer(records)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a client of tests/peers/tickets.py said, recorded by the real tap; and `mcpspy replay` against a server with other faults."""
+"""Captures of a client and tests/peers/tickets.py, made by the real tap, and `mcpspy replay` against a server with other faults."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def replay(*words: str, faults: tuple[str, ...] = (), log: Path | None = None) -
 
 
 def heard(log: Path) -> list[Any]:
-    """What the server read."""
+    """Read the messages that the server received, from its log."""
     return [json.loads(line) for line in log.read_bytes().splitlines()] if log.exists() else []
 
 

@@ -19,7 +19,7 @@ class Systemctl:
         monkeypatch.setenv("PATH", f"{put_systemctl(folder)}{os.pathsep}{os.environ['PATH']}")
 
     def calls(self) -> list[list[str]]:
-        """How it was called since the last look, without `--user`."""
+        """Return the command lines since the last call of this method, without `--user`, and forget them."""
         file = self.folder / "calls"
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What a shell completes: verbs, options, captures, rules and filters, asked as bash asks."""
+"""Tests of completion in a shell: verbs, options, captures, rules and filters, queried as bash does it."""
 
 import os
 import pty
@@ -38,7 +38,7 @@ def store(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def offered(line: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What bash would offer at the end of a line."""
+    """Return the completions that bash would offer at the end of a line."""
     monkeypatch.setenv("_MCPSPY_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
@@ -112,7 +112,7 @@ def test_an_unknown_shell_is_refused() -> None:
 
 
 def in_shell(*words: str) -> str:
-    """What a shell prints that finds mcpspy where it was installed."""
+    """Run a command with the installed `mcpspy` on its PATH, and return its output."""
     path = os.pathsep.join([str(SCRIPT.parent), os.environ["PATH"]])
     done = subprocess.run(
         words, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=DEADLINE_S, check=False

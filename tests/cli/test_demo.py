@@ -17,7 +17,7 @@ DEMO = [sys.executable, "-m", "mcpspy", "demo"]
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """What the demo printed, where it recorded, and the transcript of that."""
+    """Output of the demo, the path of its capture, and the capture's transcript."""
 
     stdout: str
     stderr: str

@@ -29,7 +29,7 @@ NOW = "$..datetime"
 
 
 def summary(*words: str) -> dict[str, object]:
-    """What `mcpspy diff words` counts."""
+    """Run `mcpspy diff` and return its counts."""
     made: dict[str, object] = json.loads(run("diff", *words, "--json").stdout)["summary"]
     return made
 

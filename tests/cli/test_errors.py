@@ -1,4 +1,4 @@
-"""What is wrong, and what to do next: command lines that make no sense, and what mcpspy says to them."""
+"""Tests of error messages: each says what is wrong with a command line, and what to do next."""
 
 import os
 import shlex

@@ -17,7 +17,7 @@ EXAMPLE = re.compile(r"^ {2,}(?:git bisect run )?mcpspy (.+?)(?:\s{2,}.*|\s+[|>&
 
 
 def help_of(words: tuple[str, ...]) -> str:
-    """What `--help` prints; tests of the verbs call it for real."""
+    """Return the text of `--help` without a process; the tests of each verb run it for real."""
     return COMMANDS[words].get_help(click.Context(COMMANDS[words], info_name=" ".join(("mcpspy", *words))))
 
 

@@ -26,7 +26,7 @@ DEAD_MS = 20
 
 @pytest.fixture
 def count(tier: Tier) -> int:
-    """How many taps there are."""
+    """Choose the number of taps."""
     return tier(sample=4, more=20, full=20)
 
 

@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 
 LINE = re.compile(r"^(?: {4}|\$ )(?:git bisect run )?mcpspy (.+)$", re.MULTILINE)
 BEHIND = re.compile(r"\s+(?:#|\||<|>|\|\||&&)\s|\s{2,}")
-"""What does not belong to a command any more: a comment, and what a shell does with its output."""
+"""Ends of a command in a page: a comment, or what a shell does with the output."""
 PAGES = {page: page.read_text(encoding="utf-8") for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
 
 
@@ -42,7 +42,7 @@ TRIED = [command for command in ALL if command not in SHOWN and not ENDLESS.sear
 NAMED = (
     "weather.mcpspy", "session.mcpspy", "tickets.mcpspy", "tests/session.mcpspy", "cursor.mcpspy", "claude.mcpspy", "codex.mcpspy",
 )  # fmt: skip
-"""What pages call captures."""
+"""Captures that the pages use as examples."""
 
 
 @pytest.mark.parametrize("command", ALL)

@@ -20,7 +20,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 def run(*arguments: str, before: tuple[str, ...] = ()) -> Done:
-    """What `mcpspy run` with these arguments says and ends with, without input."""
+    """Run `mcpspy run` to its end, without input."""
     return subprocess.run(
         [sys.executable, "-m", "mcpspy", *before, "run", *arguments],
         stdin=subprocess.DEVNULL,
@@ -97,7 +97,7 @@ ADVICE = {
     "no interpreter": NOT_THERE,
     "for another machine": NO_PROGRAM,
 }
-"""What is said to be done about them."""
+"""Advice in the message for each of them."""
 
 
 @pytest.mark.parametrize("kind", ADVICE)

@@ -1,4 +1,4 @@
-"""What a model decides is the agent's fault; what the program around it does is the client's."""
+"""Tests of who is at fault: the agent for what a model decides, the client for what the program around it does."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What findings quote, for how long they say something waited, and whom they do not blame."""
+"""Tests of what findings quote, which times they name, and whom they do not blame."""
 
 import pytest
 

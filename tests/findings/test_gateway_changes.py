@@ -1,4 +1,4 @@
-"""What a gateway changed in the messages that it passed on, and what it may change without a word."""
+"""Tests of the finding that a gateway changed a message, and of the changes that it may make."""
 
 import json
 from typing import Any

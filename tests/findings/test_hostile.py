@@ -1,4 +1,4 @@
-"""Whatever peers send, no rule raises, and no schema of theirs takes endless work."""
+"""Property tests: whatever peers send, no rule raises, and no schema of theirs takes endless work."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What mcpspy finds in what real programs say to each other: nothing that is not true, and docs/known-problems.md lists that."""
+"""Check that findings in the traffic of real programs are true: docs/known-problems.md lists each of them."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ ON_PURPOSE = {"unknown-tool", "arguments-invalid", "timed-out"}
 
 
 def faults(records: Sequence[Record]) -> list[str]:
-    """What is found at the default level or above, but for what scenes do on purpose."""
+    """List the findings at the default level or above, except those that the scenes cause on purpose."""
     findings = all_findings(transcribe(records))
     return [
         f"{finding.rule}: {finding.what}"

@@ -35,12 +35,12 @@ OWN_STEPS: dict[str, tuple[str, list[Step]]] = {
     "oauth": ("legacy", [known("whoami"), call("whoami"), {"list": "tools"}]),
     "resumed": ("legacy", [known(LONG), {**call(LONG, duration=1.2, steps=4), "progress": True}]),
 }
-"""What the official client does in the place of clients that speak Streamable HTTP alone, over the other transports."""
+"""Steps of the official client, over the transports that the capture's own client does not speak."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsaid:
-    """What of a story is not asked, or not said, over a transport; `why` for the table."""
+    """Methods of a story that do not occur over another transport, and the reason for the table."""
 
     methods: frozenset[str]
     why: str
@@ -62,7 +62,7 @@ HTTP_STORIES = {name: "sse" if story.path == "/sse" else "streamable" for name, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """How a story is replayed: with which options, how many of its client's requests are left out, and what to know of that.
+    """Row of the table for a replayed story: the options, how many of its client's requests are not sent, and the reason.
 
     `volatile` names the members of results that differ from replay to replay with this server, besides those that the specification
     says are new each time. They are left out of the comparison.
@@ -80,7 +80,7 @@ class Replayed:
 
 
 TIME = ("datetime", "day_of_week", "is_dst", "time_difference")
-"""What mcp-server-time answers depends on the day of the replay: whether it is summer changes the last two."""
+"""Members of mcp-server-time's answers that depend on the day of the replay; the last two change with summer time."""
 
 REPLAYED = {
     "oauth": Replayed(
@@ -159,7 +159,7 @@ def mocking(capture: Path, transport: str, folder: Path, *options: str) -> Itera
 
 
 def asks_together(name: str) -> bool:
-    """Whether the client of a story asks several things at the same time."""
+    """Check that the client of a story sends several requests at the same time."""
     return any("together" in step for step in STORIES[name].steps)
 
 
@@ -167,7 +167,7 @@ def asks_together(name: str) -> bool:
 
 
 def answer(exchange: Exchange) -> Any:
-    """What an exchange brought, without the id of its message."""
+    """Return the result or error of an exchange, without the message's id."""
     response = exchange.response
     if response is None:
         return None
@@ -175,7 +175,7 @@ def answer(exchange: Exchange) -> Any:
 
 
 def calls(transcript: Transcript, without: Unsaid | None = None) -> list[tuple[Any, ...]]:
-    """What the client asked, and what came of it; what was refused by HTTP alone never reached the server."""
+    """List the client's requests with their answers, without those that HTTP refused: these never reached the server."""
     unheard = (Outcome.HTTP_ERROR, Outcome.REDIRECTED)
     return [
         (exchange.method, exchange.target, exchange.outcome, exchange.progress, answer(exchange))
@@ -187,7 +187,7 @@ def calls(transcript: Transcript, without: Unsaid | None = None) -> list[tuple[A
 
 
 def questions(transcript: Transcript, without: Unsaid | None = None) -> list[tuple[str, Any]]:
-    """What the server asked, and with which params."""
+    """List the server's requests with their params."""
     questions_of_server = [exchange for exchange in transcript.exchanges if exchange.sender == SERVER]
     return [
         (exchange.method, exchange.request.params)
@@ -197,9 +197,9 @@ def questions(transcript: Transcript, without: Unsaid | None = None) -> list[tup
 
 
 def transactions(transcript: Transcript) -> Counter[tuple[Any, ...]]:
-    """What was asked in HTTP, with which status and in which form it was answered, and what an answer of HTTP alone said.
+    """Count the HTTP requests by method, path, status and the fields that decide the form of an answer.
 
-    Without order, for some were asked at the same time; without ports; and without what was given up before there was an answer.
+    Without their order, as some are sent at the same time; without ports; and without requests that were given up before the answer.
     """
     counts: Counter[tuple[Any, ...]] = Counter()
     for transaction in transcript.captures[0].transactions.values():
@@ -212,6 +212,6 @@ def transactions(transcript: Transcript) -> Counter[tuple[Any, ...]]:
 
 
 def news(transcript: Transcript) -> list[tuple[str | None, Any]]:
-    """What the server said on its own."""
+    """List the server's messages that belong to no request."""
     unpaired_messages = [row.message for row in transcript.rows if isinstance(row, UnpairedMessage)]
     return [(message.method, message.params) for message in unpaired_messages if message.sender == SERVER]

@@ -57,7 +57,7 @@ def page() -> str:
 
 
 def row(name: str, notes: Notes) -> str:
-    """What is done with one capture."""
+    """Write the row of one capture."""
     cells = [notes.cell(*mocked(name, transport)) for transport in TRANSPORTS]
     replayed = REPLAYED.get(name)
     requests = sum(exchange.sender == CLIENT for exchange in transcribe(read(str(CAPTURES / f"{name}.mcpspy"))).exchanges)
@@ -73,7 +73,7 @@ def row(name: str, notes: Notes) -> str:
 
 
 def mocked(name: str, transport: str) -> list[str]:
-    """What is to be known of a cell."""
+    """List the footnotes of a cell."""
     unsaid = UNSAID.get((name, transport))
     is_other = transport != "streamable" and name in OWN_STEPS and not (name == "oauth" and transport == "sse")
     assert name not in OWN_STEPS or STORIES[name].client

@@ -28,12 +28,12 @@ CLOCK = re.compile(r"\[\d\d/\d\d/\d\d \d\d:\d\d:\d\d\]")
 LEAVING = re.compile(
     r"Error parsing SSE message\nTraceback \(most recent call last\):\n(?:[ ].*\n)+\S*(?:Broken|Closed)ResourceError.*\n"
 )
-"""What the Python SDK's client logs where news come while it leaves, which is chance; its source says so at this place."""
+"""Traceback that the Python SDK's client may log when an event arrives while it disconnects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Who talks to whom: the client's words, the server's command, and what the client's command line ends with.
+    """Client and server of one scene: their command lines, and the words that the client's command line ends with.
 
     `opening` is the method of the first message, so that a scene cannot drift into another era unnoticed. `is_node`: the client
     gives its servers sockets. `eats_dashes`: the client takes a `--` for its own.
@@ -51,7 +51,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What a client showed for it."""
+    """Output and exit status of a client."""
 
     output: str
     errors: str
@@ -69,7 +69,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a client showed without mcpspy and with it, and then: the capture, and the bytes on either side of mcpspy."""
+    """Output of a client without mcpspy and with it, the capture, and the bytes on either side of mcpspy."""
 
     direct: Played
     tapped: Played
@@ -132,12 +132,12 @@ def play(scene: Scene, folder: Path) -> Run:
 
 
 def logged(folder: Path) -> Wire:
-    """What a byte logger kept."""
+    """Read the streams that a byte logger kept."""
     return Wire(**{name: (folder / name).read_bytes() for name in ("stdin", "stdout", "stderr")})
 
 
 def recorded(records: Sequence[Record]) -> Wire:
-    """What a capture holds: the frames of each stream, joined."""
+    """Join the frames of each stream of a capture."""
     streams = [
         b"".join(record.data for record in records if isinstance(record, Frame) and record.stream == number)
         for number in range(3)
@@ -167,12 +167,12 @@ def exits(records: Sequence[Record]) -> list[Exit]:
 
 
 def escalations(records: Sequence[Record]) -> list[str]:
-    """What mcpspy did to end a server that would not."""
+    """List the steps that mcpspy took to end a server that did not end by itself."""
     return [record.text for record in records if isinstance(record, Note) and record.topic == "escalation"]
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and that nobody has asked after does not."""
+    """Check that a process runs; a zombie does not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:

@@ -22,7 +22,7 @@ from tests.interop.playing import Played, Playing, Scene
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpScene:
-    """Who talks to whom over HTTP: the client's words, in which URL stands for the server's, and the server's command.
+    """Client and server of one scene over HTTP: their command lines; URL in the client's is replaced with the server's.
 
     `opening` is the method of the first message. `logged` are words that the server puts on stderr once per client, and late.
     """
@@ -74,7 +74,7 @@ def serving(scene: HttpScene, folder: Path, clients: int = 1) -> Iterator[str]:
 
 
 def play(scene: HttpScene, url: str, folder: Path) -> Played:
-    """What the scene's client shows when it is given `url`. Where that was is made equal."""
+    """Run the scene's client against `url`, and return its output with the port masked."""
     work = folder / "client"
     played = Playing(Scene(client=tuple(word.replace("URL", url) for word in scene.client), server=()), work).end()
     origin = re.compile(r"127\.0\.0\.1:\d+")
@@ -82,7 +82,7 @@ def play(scene: HttpScene, url: str, folder: Path) -> Played:
 
 
 def play_tapped(scene: HttpScene, folder: Path, *options: str) -> tuple[Played, list[Record]]:
-    """What the client shows with mcpspy before its server, and the capture."""
+    """Run the scene's client through mcpspy, and return its output and the capture."""
     with serving(scene, folder) as url, recorded(url, folder, *options) as tap:
         played = play(scene, tap, folder)
     return played, list(mcpspy.read(folder / "a.mcpspy"))
@@ -90,7 +90,7 @@ def play_tapped(scene: HttpScene, folder: Path, *options: str) -> tuple[Played, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRun:
-    """What a client showed without mcpspy and with it, and then: the capture, and where the loggers of either side kept theirs."""
+    """Output of a client without mcpspy and with it, the capture, and the folder of the TCP loggers on either side."""
 
     direct: Played
     tapped: Played

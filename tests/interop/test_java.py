@@ -22,7 +22,7 @@ STEPS: list[dict[str, Any]] = [{"list": "tools"}, {"call": "weather", "arguments
 
 @pytest.fixture
 def transcript(tmp_path: Path, mcpspy: list[str], peer: Peer, debian_program: DebianProgram) -> Transcript:
-    """What the official Python SDK's client and the server said to each other through mcpspy."""
+    """Record the official Python SDK's client with the Java server."""
     capture = tmp_path / "demo.mcpspy"
     tap = [*mcpspy, "run", "--quiet", "--capture", str(capture), "--", debian_program("java"), str(PEERS / "Demo.java")]
     client = [*peer("stepclient.py"), "legacy", json.dumps(STEPS), *tap]

@@ -39,7 +39,7 @@ from tests.tiers import current_tier  # fmt: skip
 
 
 def play(words: list[str], folder: Path) -> str:
-    """What a client prints that does all it wants."""
+    """Run a client that has to succeed, and return its output."""
     done = subprocess.run(
         words, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=SCENE_S, check=False
     )

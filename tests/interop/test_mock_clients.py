@@ -32,13 +32,13 @@ PRINTED = {
     "urls": "sent by request false\nsent by error -32042\ntried again false\n",
     "updates": "updated true\n",
 }
-"""What the scenes of tests/npm/task_client.mjs print before the server that was recorded."""
+"""Output of each scene of tests/npm/task_client.mjs, with the server that was recorded."""
 
 MILLION = 1_000_000
 
 
 def shown(words: list[str], folder: Path) -> str:
-    """What a client prints that goes about its business and ends well."""
+    """Run a client that has to succeed, and return its output."""
     (folder / "home").mkdir(exist_ok=True)
     done = subprocess.run(
         words, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=SCENE_S, check=False
@@ -48,7 +48,7 @@ def shown(words: list[str], folder: Path) -> str:
 
 
 def own(folder: Path) -> Transcript:
-    """What a mock and its clients said to each other."""
+    """Read the capture that a mock made of itself and its clients."""
     return transcribe(read(str(folder / "own.mcpspy")))
 
 
@@ -133,7 +133,7 @@ def test_each_of_many_clients_has_its_own_session_and_its_recorded_answers(
 
 
 def _sessions(transcript: Transcript) -> int:
-    """How many sessions there were, by their ids or their streams."""
+    """Count the sessions, by their ids or their streams."""
     transactions = transcript.captures[0].transactions.values()
     gets = [transaction for transaction in transactions if transaction.is_stream and transaction.target == "/sse"]
     named = {transaction.response.head.get(SESSION) for transaction in transactions if transaction.response is not None}

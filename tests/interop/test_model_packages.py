@@ -23,14 +23,14 @@ API = {"openai": ("chat", "responses"), "anthropic": ("messages",)}
 
 
 def raising(package: str) -> set[tuple[str, str, bool]]:
-    """What the package raises an exception for; all else that the story breaks passes for an answer."""
+    """List the broken calls for which the package raises an exception; it takes the others for answers."""
     cases = {(api, "refused", streams) for api in API[package] for streams in (False, True)}
     cases |= {(api, question, True) for api in API[package] for question in ("dies", "garbled")}
     return cases | {(api, "midway", True) for api in API[package] if api != "responses"}  # where it is an event
 
 
 def client_events(folder: Path, *words: str) -> list[list[Any]]:
-    """What tests/peers/modelclient.py was told at each URL."""
+    """Run tests/peers/modelclient.py and return what it received from each URL."""
     argv = [sys.executable, str(PEERS / "modelclient.py"), *words]
     ran = subprocess.run(argv, cwd=folder, env=environment(folder), capture_output=True, timeout=DEADLINE_S, check=True)
     return [json.loads(line) for line in ran.stdout.splitlines()]

@@ -49,7 +49,7 @@ def mcpspy(*words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]
 
 
 def play(steps: list[dict[str, Any]], folder: Path, *target: str) -> list[Any]:
-    """What the client prints of each step."""
+    """Run a client through these steps, and return its output of each."""
     done = subprocess.run(
         [sys.executable, str(PEERS / "stepclient.py"), "legacy", json.dumps(steps), *target],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""How real clients end, and what is left then: nothing. They close stdin, wait 2 s, send SIGTERM, wait 2 s, and kill."""
+"""Tests of how real clients end a server: they close stdin, wait 2 s, send SIGTERM, wait 2 s, and kill. No process remains."""
 
 import signal
 from pathlib import Path

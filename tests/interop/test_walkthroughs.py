@@ -1,4 +1,4 @@
-"""What published walkthroughs of MCP tell, played by real programs: requests have answers, and what no specification has is named.
+"""Dialogues of published walkthroughs of MCP, played by real programs: requests get answers; unspecified messages are named.
 
 The servers are tests/peers/dialects.py, which speaks as walkthroughs have it, and one on the official SDK for what they have right.
 """
@@ -121,7 +121,7 @@ def test_an_sdk_client_waits_for_an_endpoint_as_it_does_without_mcpspy(tmp_path:
 
 
 def both(scene: HttpScene, url: str, tapped: str, folder: Path) -> tuple[Played, Played]:
-    """What a client shows directly and through mcpspy, at the same time."""
+    """Run a client directly and through mcpspy at the same time, and return both outputs."""
     with ThreadPoolExecutor() as pool:
         direct = pool.submit(play, scene, url, folder / "direct")
         through = play(scene, tapped, folder / "tapped")

@@ -25,7 +25,7 @@ LEFT = b"client eof\nserver eof\n"
 
 @dataclass(slots=True)
 class Wire:
-    """What a TCP logger keeps of one connection."""
+    """Bytes that a TCP logger keeps of one connection."""
 
     client: bytes
     server: bytes
@@ -34,7 +34,7 @@ class Wire:
 
 @dataclass(slots=True)
 class Scene:
-    """What two loggers and mcpspy between them saw. `calls` puts in connections where all went well; a test spoils them."""
+    """Logs of two loggers and the capture between them. `calls` adds connections without a fault; a test spoils them."""
 
     outer: list[Wire] = field(default_factory=list)
     inner: list[Wire] = field(default_factory=list)

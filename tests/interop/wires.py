@@ -1,4 +1,4 @@
-"""What passed on the connections of an HTTP scene, as byte loggers kept it and as a capture holds it, in one form to compare.
+"""Connections of an HTTP scene, from byte loggers and from a capture, in one form to compare.
 
 Cuts connections into messages by itself, with nothing of mcpspy's: it is the referee. It takes well-formed HTTP/1.1 with
 Content-Length or chunks, as real servers send it, and bodies that were cut short.
@@ -38,7 +38,7 @@ class Message:
 
 @dataclass(slots=True, kw_only=True)
 class Connection:
-    """What passed on one connection, in order.
+    """Requests and responses on one connection, in order.
 
     `client_left`: it was the client that ended it. `given_up`: how many responses it left before, which a capture has to say.
     """
@@ -53,7 +53,7 @@ class Connection:
 
 
 def logged(folder: Path) -> list[Connection]:
-    """What a TCP logger kept, of each connection that carried anything."""
+    """Read the connections of a TCP logger that carried anything."""
     kept = [(path, path.with_suffix(".server"), path.with_suffix(".ends")) for path in sorted(folder.glob("*.client"))]
     connections = [
         Connection(
@@ -134,10 +134,10 @@ def opening(records: Sequence[Record]) -> str:
 
 
 def disagreements(folder: Path, records: Sequence[Record]) -> list[str]:
-    """Where a capture says anything else than the loggers on either side of mcpspy: FOLDER/outer and FOLDER/inner.
+    """List the connections on which a capture and a logger disagree: FOLDER/outer and FOLDER/inner are on either side of mcpspy.
 
-    Compared connection by connection; these are the ones that nothing at the other place agrees with. None means too that each
-    request reached the server once, and each response the client, unless the client had left.
+    Each of these connections agrees with none at the other place. If there is none of them, each request reached the server once,
+    and each response reached the client, unless the client had left.
     """
     outer, inner = logged(folder / "outer"), logged(folder / "inner")
     client_end, server_end = recorded(records, CLIENT), recorded(records, SERVER)
@@ -150,26 +150,26 @@ def disagreements(folder: Path, records: Sequence[Record]) -> list[str]:
 
 
 def _agree_at_the_client(wire: Connection, capture: Connection) -> bool:
-    """What was recorded as sent to the client reached it, but for a client that was gone; and it was, if the capture says so."""
+    """Check that all recorded responses reached the client, unless it had left; and that it had left if the capture says so."""
     knows_better = capture.client_left and not wire.client_left
     return not knows_better and _agree(wire, capture, client_left=wire.client_left)
 
 
 def _agree_at_the_server(capture: Connection, wire: Connection) -> bool:
-    """What the server sent was recorded, but for what came when the client was gone, of which the capture has to tell."""
+    """Check that all that the server sent was recorded, except for responses that the capture counts as given up."""
     missing = len(wire.responses) - len(capture.responses)
     return missing <= capture.given_up and _agree(capture, wire, client_left=capture.client_left)
 
 
 def _agree(nearer: Connection, farther: Connection, *, client_left: bool) -> bool:
-    """Whether two places agree, the first of which is nearer to the client: of responses it may have fewer, where that had left."""
+    """Check that two places saw the same; if the client left, the place nearer to it may have fewer responses."""
     if nearer.requests != farther.requests:
         return False
     return nearer.responses == farther.responses or (client_left and _is_beginning(nearer.responses, farther.responses))
 
 
 def _is_beginning(some: Sequence[Message], more: Sequence[Message]) -> bool:
-    """Whether all that one place has passed at the other too, in which case only the end is missing."""
+    """Check that one place saw the beginning of what the other saw."""
     if list(more[: len(some)]) == list(some):
         return True
     last, whole = some[-1], more[len(some) - 1] if len(some) == len(more) else None
@@ -187,7 +187,7 @@ def unmatched(
     agree: Callable[[Connection, Connection], bool],
     *places: str,
 ) -> Iterable[tuple[str, Connection]]:
-    """What stays alone, and where, when as many as can be are paired with one of the other place that they agree with."""
+    """Pair as many connections as agree, and yield the others with the name of their place."""
     partner: dict[int, int] = {}
 
     def paired(place: int, tried: set[int]) -> bool:

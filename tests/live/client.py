@@ -30,7 +30,7 @@ MARK = "MCPSPY_TEST_MARK"
 READ_BYTES = 1 << 18
 
 QUIET_S = 0.3
-"""How long nothing is taken before a channel counts as full."""
+"""Time without a taken byte after which a channel counts as full."""
 
 Channels = Literal["pipes", "sockets"]
 OVER: list[Channels] = ["pipes", "sockets"]

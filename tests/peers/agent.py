@@ -64,7 +64,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
-    """What came of a use."""
+    """Result of a tool use."""
 
     use: Use
     text: str
@@ -125,7 +125,7 @@ class Chat:
         return text, uses
 
     async def model_turn(self, prompt: Json) -> tuple[str, list[Use]]:
-        """What the model says to a prompt."""
+        """Send a prompt to the model, and return its text and tool uses."""
         completions = self.client.chat.completions
         if self.options.get("stream"):
             return await assembled(await completions.create(**prompt, stream=True))
@@ -144,7 +144,7 @@ class Chat:
 
 
 async def assembled(deltas: AsyncIterator[Any]) -> tuple[str, list[Use]]:
-    """What the deltas of a chat completion come to."""
+    """Join the deltas of a chat completion."""
     text, uses = "", dict[int, Use]()
     async for event in deltas:
         for choice in event.choices:
@@ -244,7 +244,7 @@ TALKS: dict[str, Any] = {"chat": Chat, "responses": Responses, "messages": Messa
 
 
 def prompt_settings(options: Json, limit: str) -> Json:
-    """What every prompt has."""
+    """Return the settings that every prompt has."""
     size = {limit: options["max_tokens"]} if "max_tokens" in options else {}
     return {"model": options.get("model", "no-model"), **size, **options.get("extra", {})}
 
@@ -258,7 +258,7 @@ def openai_client(options: Json) -> Any:
 
 
 def server(place: str | list[str]) -> Any:
-    """What the SDK calls a server: a command or a place."""
+    """Turn a command or a URL into the SDK's kind of server."""
     if isinstance(place, list):
         return StdioServerParameters(command=place[0], args=place[1:], env=dict(os.environ))
     return sse_client(place, timeout=TIMEOUT_S) if place.endswith("/sse") else place

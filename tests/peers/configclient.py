@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 
 def transport(entry: dict[str, Any]) -> Any:
-    """How the server of one entry is spoken to."""
+    """Open the transport to the server of one entry."""
     if "url" not in entry:
         return stdio_client(
             StdioServerParameters.model_validate({key: entry[key] for key in ("command", "args", "env") if key in entry})
@@ -26,7 +26,7 @@ def transport(entry: dict[str, Any]) -> Any:
 
 
 async def tools(entry: dict[str, Any], call: list[Any]) -> list[str]:
-    """What the server of one entry offers, after a `call` of a tool, if there is one."""
+    """List the tools of the server of one entry, after a `call` of a tool, if there is one."""
     async with transport(entry) as streams, ClientSession(streams[0], streams[1]) as session:
         await session.initialize()
         if call:

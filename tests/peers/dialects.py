@@ -43,7 +43,7 @@ def prompted(arguments: dict[str, str]) -> dict[str, Any]:
 
 
 def answers(message: dict[str, Any]) -> Iterator[Any]:
-    """What comes back for a message, in this order."""
+    """Yield the answers to a message, in this order."""
     match message:
         case {"method": "initialize", "params": {"protocolVersion": revision}}:
             info = {"name": "dialects", "version": "1.0"}
@@ -84,12 +84,12 @@ def bare(result: dict[str, Any]) -> bytes:
 
 
 def data(message: Any) -> bytes:
-    """What is said, as a line."""
+    """Encode a message as a line, without its end."""
     return (message if isinstance(message, str) else json.dumps(message, ensure_ascii=False)).encode()
 
 
 class Server(ThreadingHTTPServer):
-    """What connections share: for each path that is POSTed to, what goes out on the stream."""
+    """State that connections share: for each path that receives POSTs, the messages to send on its stream."""
 
     daemon_threads = True
 

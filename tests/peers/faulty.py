@@ -105,7 +105,7 @@ def ask(method: str, incoming: Iterator[str]) -> None:
 
 
 def result(message: dict[str, Any], incoming: Iterator[str]) -> dict[str, Any] | None:
-    """What a request gives; None for methods that there are not."""
+    """Make the result of a request; None for unknown methods."""
     match message["method"]:
         case "initialize":
             info = {"name": "faulty", "version": "1.0"}
@@ -135,14 +135,14 @@ def result(message: dict[str, Any], incoming: Iterator[str]) -> dict[str, Any] |
 
 
 def task(status: str) -> dict[str, Any]:
-    """What is said of the only task."""
+    """Describe the only task."""
     at = "2026-11-20T12:00:00Z"
     times = {"createdAt": at, "lastUpdatedAt": at, "ttl": 3000, "pollInterval": 500}
     return {"taskId": "t1", "status": status, **times}
 
 
 def is_ignored(line: str, message: dict[str, Any]) -> bool:
-    """Whether a request is never answered."""
+    """Check that a request is one that is never answered."""
     if message["method"] == "initialize" and message["params"]["protocolVersion"] == FAULTS.get("shy"):
         return True
     return "deaf" in FAULTS and len(line) > int(FAULTS["deaf"])

@@ -53,7 +53,7 @@ REFUSALS: dict[str, tuple[int, bytes, dict[str, str]]] = {
 
 
 def result(message: dict[str, Any]) -> dict[str, Any]:
-    """What a request gives."""
+    """Make the result of a request."""
     match message["method"]:
         case "initialize":
             info = {"name": "faultyhttp", "version": "1.0"}
@@ -77,7 +77,7 @@ def event(data: bytes, name: str = "message") -> bytes:
 
 
 class Server(ThreadingHTTPServer):
-    """What all connections share: the sessions of Streamable HTTP, and the streams of HTTP+SSE by their sessions."""
+    """State that all connections share: the sessions of Streamable HTTP, and the streams of HTTP+SSE by their sessions."""
 
     daemon_threads = True
 

@@ -26,7 +26,7 @@ def log(request: Request, resource: str | None = None) -> None:
 
 
 async def metadata(request: Request) -> Response:
-    """What a client has to know (RFC 8414)."""
+    """Answer with the metadata that a client needs (RFC 8414)."""
     log(request)
     issuer = str(request.base_url)
     return JSONResponse(

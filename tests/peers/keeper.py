@@ -45,7 +45,7 @@ def whoami(token: str) -> str:
 
 @server.resource("vault://{place}{?token}")
 def vault(place: str, token: str = "") -> str:
-    """What is behind a token."""
+    """Read the place that a token opens."""
     return f"behind {place}: {token}"
 
 

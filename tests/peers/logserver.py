@@ -70,7 +70,7 @@ def call(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
-    """What a method gives; None for methods that there are not."""
+    """Make the result of a method; None for unknown methods."""
     if method == "initialize":
         info = {"name": "mcp-demo-server", "version": "1.0.0"}
         return {"protocolVersion": REVISION, "capabilities": {"tools": {}}, "serverInfo": info}

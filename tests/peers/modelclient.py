@@ -50,18 +50,18 @@ def apis(package: str, *, is_async: bool, url: str) -> list[tuple[str, Any, Call
 
 
 def plain(value: Any) -> Any:
-    """What a package gives, as JSON."""
+    """Turn an object of a package into JSON."""
     return value.model_dump(mode="json", exclude_unset=True)
 
 
 def failed(error: Exception) -> dict[str, Any]:
-    """What a package raises, without the words of the network, which are not the server's."""
+    """Describe an exception of a package, without the text of network errors, which does not come from the server."""
     status = getattr(error, "status_code", None)
     return {"raised": type(error).__name__, "status": status, "text": str(error) if status else ""}
 
 
 def call_events(ask: Any, arguments: dict[str, Any], *, streams: bool) -> list[Any]:
-    """What comes of one call."""
+    """Make one call, and list its events."""
     events: list[Any] = []
     try:
         if streams:
@@ -88,7 +88,7 @@ async def call_events_async(ask: Any, arguments: dict[str, Any], *, streams: boo
 
 
 async def everything(package: str, url: str, *, is_async: bool) -> list[Any]:
-    """What came of all calls at one URL."""
+    """Make all calls at one URL, and list their events."""
     events = []
     for name, ask, arguments in apis(package, is_async=is_async, url=url):
         for question in QUESTIONS if name != "models" else ("",):

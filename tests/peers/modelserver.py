@@ -119,7 +119,7 @@ def misplaced(data: Json) -> Json:
 
 
 class Server(ThreadingHTTPServer):
-    """What all connections share: the story, and how far it is told."""
+    """State that all connections share: the story, and how many of its answers were given."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -185,18 +185,18 @@ class Connection(BaseHTTPRequestHandler):
         self.reply(status, self.wrong(message, kind or KINDS.get(status, "api_error"), code), **fields)
 
     def wrong(self, message: str, kind: str, code: str | None = None) -> Json:
-        """What is wrong, as the body of a response and as an event of a stream."""
+        """Write an error, as the body of a response and as an event of a stream."""
         if self.is_anthropic:
             return {"type": "error", "error": {"type": kind, "message": message}, "request_id": f"req_{self.number:04}"}
         return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
     @property
     def is_anthropic(self) -> bool:
-        """Whether it is Anthropic's API that is asked."""
+        """Check that the request is for Anthropic's API."""
         return "anthropic-version" in self.headers
 
     def is_known(self) -> bool:
-        """Whether the client shows the key, if there is one. Else it has been told."""
+        """Check the client's key, if the story has one; refuse the request if it is wrong."""
         key = self.server.story.get("key")
         if key is None or key in (self.headers["X-Api-Key"], (self.headers["Authorization"] or "").removeprefix("Bearer ")):
             return True
@@ -253,7 +253,7 @@ class Connection(BaseHTTPRequestHandler):
             self.give(api, answer, self.answer_of(api, answer, ask, len(body)))
 
     def answer_of(self, api: str, answer: Json, ask: Json, asked_bytes: int) -> ModelAnswer:
-        """What the story has the model say."""
+        """Make the model's answer from the story."""
         written: Callable[[str], str] = halves if answer.get("utf16") else str
         uses = [
             {

@@ -1,4 +1,4 @@
-"""How three APIs spell what a model says: chat completions and responses (OpenAI), messages (Anthropic), whole and in deltas.
+"""Spelling of a model's answer in three APIs: chat completions and responses (OpenAI), messages (Anthropic), whole and in deltas.
 
 A `ModelAnswer` comes in; what comes out is the JSON of a body, or the events of a stream: a name (empty where the API
 has none) and JSON, or bare words such as `[DONE]`. It knows nothing of HTTP, and stands on the standard library alone.
@@ -34,7 +34,7 @@ class ModelAnswer:
     ask: Json = field(default_factory=dict)
 
     def count(self, name: str) -> int:
-        """How many tokens there were: `input`, `output`, `cached` or `reasoning`."""
+        """Return the number of tokens: `input`, `output`, `cached` or `reasoning`."""
         return int(self.usage.get(name, 0))
 
 
@@ -64,7 +64,7 @@ def chat_usage(reply: ModelAnswer) -> Json:
 
 
 def chat_finish(reply: ModelAnswer) -> str:
-    """Why it ended."""
+    """Return the reason why the answer ended."""
     return reply.finish or ("tool_calls" if reply.uses else "stop")
 
 
@@ -86,12 +86,12 @@ CHAT_TAIL = {"service_tier": "default", "system_fingerprint": "fp_7a53abb7a2"}
 
 
 def chat_head(reply: ModelAnswer, kind: str) -> Json:
-    """What a body and each of its deltas begin with."""
+    """Return the members that a body and each of its deltas begin with."""
     return {"id": reply.id, "object": kind, "created": reply.created, "model": reply.model}
 
 
 def chat_deltas(reply: ModelAnswer) -> Iterator[Json]:
-    """What the model says, in deltas."""
+    """Yield the answer in deltas."""
     yield {"role": "assistant", "content": None if reply.uses and not reply.text else "", "refusal": None}
     for text in cut(reply.text, reply.pieces):
         yield {"content": text}
@@ -209,7 +209,7 @@ def response_events(reply: ModelAnswer) -> Iterator[Event]:
 
 
 def response_deltas(reply: ModelAnswer) -> Iterator[Json]:
-    """What happens, from the beginning to the end."""
+    """Yield the events of an answer, from the first to the last."""
     for kind in ("created", "in_progress"):
         yield {"type": f"response.{kind}", "response": response(reply, "in_progress", [], None)}
     for index, item in enumerate(response_items(reply)):
@@ -270,7 +270,7 @@ def message_usage(reply: ModelAnswer) -> Json:
 
 
 def message_finish(reply: ModelAnswer) -> str:
-    """Why it ended."""
+    """Return the reason why the answer ended."""
     return reply.finish or ("tool_use" if reply.uses else "end_turn")
 
 
@@ -304,7 +304,7 @@ def message_events(reply: ModelAnswer) -> Iterator[Event]:
 
 
 def message_deltas(reply: ModelAnswer) -> Iterator[Json]:
-    """What happens, from the beginning to the end."""
+    """Yield the events of an answer, from the first to the last."""
     yield {"type": "message_start", "message": message(reply, [], None, {**message_usage(reply), "output_tokens": 1})}
     written = [use["arguments"] for use in reply.uses]
     for index, block in enumerate(message_blocks(reply)):

@@ -20,7 +20,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from pydantic import AnyUrl
 
 CALLBACK = "http://127.0.0.1:9/callback"
-"""Where the user is sent back to; nobody listens there, and nobody needs to."""
+"""URL to which the user is sent back; nobody listens there, and nobody needs to."""
 
 
 class Memory:

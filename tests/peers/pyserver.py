@@ -26,7 +26,7 @@ server = MCPServer("labserver", instructions="lab")
 
 
 class Name(BaseModel):
-    """What `greet` asks for."""
+    """Name that `greet` asks the user for."""
 
     name: str
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 TIMEOUT_S = 60
 AWAY_S = 1.5
-"""How long it takes to come back: longer than the call, since the TypeScript SDK sends what comes later to the lost connection."""
+"""Time until the client comes back: longer than the call, as the TypeScript SDK sends what comes later to the lost connection."""
 FIELDS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "resumeclient", "version": "1.0"}}
 

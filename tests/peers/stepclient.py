@@ -104,7 +104,7 @@ async def do(client: Client, step: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def server(command: str, *arguments: str) -> Any:
-    """What the SDK calls a server: a command or a place."""
+    """Turn a command or a URL into the SDK's kind of server."""
     if not command.startswith("http://"):
         return StdioServerParameters(command=command, args=list(arguments), env=dict(os.environ))
     return sse_client(command, timeout=TIMEOUT_S) if command.endswith("/sse") else command

@@ -79,7 +79,7 @@ def serve(client: socket.socket, port: int, log: Path) -> None:
 
 
 def clients(listener: socket.socket) -> Iterator[socket.socket]:
-    """Whoever connects until standard input ends, those included who had by then."""
+    """Accept clients until standard input ends, and those that had connected by then."""
     listener.setblocking(False)
     with selectors.DefaultSelector() as selector:
         selector.register(listener, selectors.EVENT_READ)

@@ -48,7 +48,7 @@ def heard() -> dict[str, Any]:
 
 
 def client_answer(method: str) -> dict[str, Any]:
-    """What the client answers to a request of ours."""
+    """Send the client a request, and wait for its answer."""
     say({"id": "ours", "method": method, "params": {}})
     while True:
         message = heard()

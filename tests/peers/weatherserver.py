@@ -25,7 +25,7 @@ def get_weather(city: str) -> str:
 
 @server.tool(description="按天气推荐活动", structured_output=False)
 def suggest_activity(condition: str) -> str:
-    """What to do in a kind of weather."""
+    """Suggest an activity for a kind of weather."""
     return ACTIVITIES.get(condition, "休息")
 
 

@@ -29,7 +29,7 @@ ASIDE = {
 
 
 def wrap(home: Path, file: Path, aim: Aim) -> None:
-    """What `mcpspy wrap --yes` or `unwrap --yes` does to one file."""
+    """Change one file as `mcpspy wrap --yes` or `unwrap --yes` does."""
     made = planned(config(file), aim, read_reserved_ports(home))
     if made is not None:
         apply_change(made, settings(aim), home)
@@ -63,7 +63,7 @@ def killed(home: Path, file: Path, aim: Aim, nth: int) -> str | None:
 
 
 def wrongs(home: Path, file: Path, before: str, after: str) -> list[str]:
-    """What must not be."""
+    """List the problems that a killed command left."""
     problems = []
     text = file.read_text()
     if text not in (before, after):

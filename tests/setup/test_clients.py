@@ -1,4 +1,4 @@
-"""Where the clients keep their servers, on made-up machines."""
+"""Tests of where the clients keep their servers, on made-up machines."""
 
 import json
 from pathlib import Path

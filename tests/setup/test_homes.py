@@ -96,7 +96,7 @@ def test_every_client_is_there_with_both_kinds_of_servers(tmp_path: Path) -> Non
 
 
 def value(parsed: Value) -> Any:
-    """What a text of ours says, for comparing; numbers and words are nothing."""
+    """Turn a parsed text into Python values, to compare; numbers and literals become their default."""
     match parsed.kind:
         case "object":
             return {member.key: value(member.value) for member in parsed.members}

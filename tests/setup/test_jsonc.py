@@ -16,7 +16,7 @@ FILES = st.builds(
 
 
 def refusal(text: str, way: tuple[str, ...]) -> str:
-    """What is said of `text`; empty if it can be read."""
+    """Return the reason why `text` cannot be read; empty if it can."""
     try:
         parse(text, way)
     except Unreadable as error:

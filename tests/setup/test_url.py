@@ -65,7 +65,7 @@ def http_file(draw: DrawFn, suffix: str) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where files are written over and over."""
+    """Make a folder for files that are written over and over."""
     return tmp_path_factory.mktemp("url")
 
 

@@ -17,7 +17,7 @@ COMMANDS = st.one_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """What an entry says; `args` is None where it says nothing of them."""
+    """Command of an entry; `args` is None if the entry has none."""
 
     command: str
     args: list[str] | None = field(default=None)

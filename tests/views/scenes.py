@@ -9,7 +9,7 @@ from mcpspy.transcript.transcribe import transcribe
 from tests.transcript.dialogue import Dialogue, cancelled, make_header, notification, request, result
 
 WALL_NS = 1_795_000_000_000_000_000
-"""When every scene begins: 2026-11-18 11:06:40 UTC."""
+"""Start of every scene: 2026-11-18 11:06:40 UTC."""
 
 
 def call(id: Any, tool: str, *, token: Any = None, **arguments: Any) -> dict[str, Any]:

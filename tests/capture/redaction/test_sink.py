@@ -29,7 +29,7 @@ class Disk:
         self._stream = -1
 
     def opened(self, side: Side, head: bytes, *, transaction: int = 1, framing: str = "body") -> Open:
-        """What is left of a stream's first record."""
+        """Redact the first record of a new stream."""
         self._stream += 1
         name = "request" if side == CLIENT else "response"
         record = Open(
@@ -47,7 +47,7 @@ class Disk:
         return record
 
     def framed(self, data: bytes, *, forwarded: bytes | None = None, part: bool = False) -> Frame:
-        """What is left of the next frame of the newest stream, or of a part of it."""
+        """Redact the next frame of the newest stream, or a part of one."""
         record = Frame(self._stream, 0, 0, data, part)
         if forwarded is not None:
             record.rare["forwarded"] = forwarded

@@ -1,4 +1,4 @@
-"""Which captures a mock that listens serves together, which live server continues for which, and which of them get the login."""
+"""Tests of which captures, live servers and logins `mcpspy mock --listen` puts together."""
 
 from pathlib import Path
 

@@ -21,7 +21,7 @@ AGENT = (ROOT / "captures" / "agent-model.mcpspy", ROOT / "captures" / "agent-we
 
 
 def mock(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
-    """What `mcpspy mock` with these arguments says and ends with."""
+    """Run `mcpspy mock` to its end."""
     return subprocess.run(
         [sys.executable, "-m", "mcpspy", "mock", *map(str, arguments)],
         input=stdin.decode(),

@@ -1,4 +1,4 @@
-"""What `mcpspy mock --on-miss pass-through` wants to be told, and says when it is not."""
+"""Tests of the options of `mcpspy mock --on-miss pass-through`: what it needs, and its messages when that is missing."""
 
 import subprocess
 import sys

@@ -114,7 +114,7 @@ def assert_passes(port: int, upstream: Upstream) -> None:
 
 
 def captures() -> dict[str, int]:
-    """How many captures there are under each label."""
+    """Count the captures under each label."""
     recordings = json.loads(run("list", "--json", "--all").stdout)["recordings"]
     labels = [capture["label"] for recording in recordings for capture in recording["captures"]]
     return {label: labels.count(label) for label in labels}

@@ -70,7 +70,7 @@ def crash(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def least(crash: str, tmp_path_factory: pytest.TempPathFactory) -> Least:
-    """What is found of it."""
+    """Search for the smallest capture that still crashes the server."""
     path = tmp_path_factory.mktemp("least") / "least.mcpspy"
     return Least(path=path, output=json.loads(until(crash, "crash", "--json", "--capture", str(path)).stdout))
 

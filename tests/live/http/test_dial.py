@@ -1,4 +1,4 @@
-"""How a tap gets its upstream connection, or says why not; the tap runs in this process, with short times."""
+"""Tests of connecting to the upstream, and of the errors when that fails; the tap runs in this process, with short times."""
 
 import errno
 import os

@@ -49,7 +49,7 @@ def answering_early(upstream: Upstream, way: str) -> Iterator[None]:
 
 
 def answered(proxy: Proxy) -> bytes:
-    """What a client gets that sends all of a large request, or as much of it as is taken, before it reads."""
+    """Send a large request, or as much as is taken, and return the bytes that come back."""
     client = proxy.connect()
     try:
         client.send(b"POST /mcp HTTP/1.1\r\nHost: %b\r\nContent-Length: %d\r\n\r\n" % (proxy.host, LARGE) + b"x" * LARGE)

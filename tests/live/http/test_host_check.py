@@ -8,7 +8,7 @@ from mcpspy.records import Frame
 from tests.live.http.ends import OK, Proxy, Upstream, Wire, asked, between
 
 FOLLOWED = b"Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n"
-"""What a browser says of a link that is followed."""
+"""Headers of a browser that follows a link."""
 
 REFUSED = {
     "a foreign Host": (421, b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"),

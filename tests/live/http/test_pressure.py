@@ -17,7 +17,7 @@ from tests.tiers import Tier
 
 MAX_RESIDENT_KIB = 100_000
 MAX_HELD_BYTES = 16_000_000
-"""What lies in sockets and in us at most, when nobody reads."""
+"""Limit of the bytes held in sockets and in mcpspy while nobody reads."""
 
 PIECE = os.urandom(1 << 15).hex().encode()  # 64 KiB, without line ends
 

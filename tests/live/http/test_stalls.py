@@ -1,4 +1,4 @@
-"""What an HTTP tap records of waiting; the tap runs in this process, with short times."""
+"""Tests of what an HTTP tap records when somebody has to wait; the tap runs in this process, with short times."""
 
 import select
 from collections.abc import Iterator

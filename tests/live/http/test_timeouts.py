@@ -1,4 +1,4 @@
-"""How long a tap waits for a slow request; the tap runs in this process, with short times."""
+"""Tests of how long a tap waits for a slow request; the tap runs in this process, with short times."""
 
 import select
 import threading

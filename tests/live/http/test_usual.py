@@ -99,7 +99,7 @@ class Step:
 
 @dataclass
 class Outcome:
-    """What came of the steps: the capture, and what changed on connections; and what came the short way."""
+    """Capture of the steps, the changes on connections, and the steps that took the fast path."""
 
     capture: bytes = b""
     sides: list[Any] = field(default_factory=list)

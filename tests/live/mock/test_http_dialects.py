@@ -74,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def sent(folder: Path) -> dict[str, Response]:
-    """What the server sent, recorded."""
+    """Record a server, and return its responses."""
     with (
         serving(folder, "0", peer="httpdialects.py") as number,
         recorded(f"http://127.0.0.1:{number}/mcp", folder, "--redact", "none") as url,
@@ -84,7 +84,7 @@ def sent(folder: Path) -> dict[str, Response]:
 
 @pytest.fixture(scope="module")
 def played(sent: dict[str, Response], folder: Path) -> Iterator[dict[str, Response]]:
-    """What a mock sent to a client with the same ids."""
+    """Return the responses of a mock of it, to a client with the same ids."""
     with HttpMocking(folder / "a.mcpspy") as mock:
         yield talk(mock.host, 1)
 

@@ -13,7 +13,7 @@ from tests.tiers import Tier, current_tier
 
 MAX_RESIDENT_KIB = 100_000
 MAX_HELD_BYTES = 8_000_000
-"""What lies in pipes, sockets and in us at most, when nobody reads: a small multiple of the largest pipe."""
+"""Limit of the bytes held in pipes, sockets and mcpspy while nobody reads: a small multiple of the largest pipe."""
 
 LINE_BYTES = 4096
 

@@ -49,7 +49,7 @@ LARGE = {
     "terminal escapes": b"\x1b[31mred\x1b[0m ",
     "no UTF-8": bytes(range(0x80, 0x100)),
 }
-"""What messages of many megabytes are made of: each of these takes the capture another way, and another factor, of its length."""
+"""Contents of messages of many megabytes: the capture writes each in its own way, and each grows by another factor."""
 
 MAX_GROWTH_KIB = 8 << 10
 """Measured: 3,900 for ASCII to 6,700 for backslashes, whatever the length of the message (docs/performance.md)."""

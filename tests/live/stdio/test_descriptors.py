@@ -1,4 +1,4 @@
-"""Whatever our standard streams are: pipes, sockets, files, devices, a terminal or nothing. What is shared is not changed."""
+"""Tests with every kind of standard stream: pipes, sockets, files, devices, a terminal or none. Shared ones stay unchanged."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""How a tap ends by a signal, or when its client is gone: with the server and what that started, within the client's 2 s."""
+"""Tests of how a tap ends by a signal or without its client: it ends the server and its children within the client's 2 s."""
 
 import os
 import signal

@@ -18,7 +18,7 @@ from tests.transcript.dialogue import notification, request, result
 
 TAKEN = answer(202, b"Accepted")
 BREAK = b"break"
-"""What tells a stream to break off."""
+"""Piece at which a server breaks off a stream."""
 
 
 class ServerStream:

@@ -1,4 +1,4 @@
-"""What a player sends to a live server, and when."""
+"""Tests of what a player sends to a live server, and when."""
 
 import json
 from base64 import b64encode

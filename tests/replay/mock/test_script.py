@@ -1,4 +1,4 @@
-"""What a script sends to a live client, and after which delay."""
+"""Tests of what a script sends to a live client, and after which delay."""
 
 import json
 from typing import Any

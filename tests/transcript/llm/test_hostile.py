@@ -1,4 +1,4 @@
-"""Whatever clients and APIs send, tool round trips, findings and views can show it: nothing raises, nothing is printed raw."""
+"""Property tests: tool round trips, findings and views show whatever clients and APIs send; nothing raises or is printed raw."""
 
 import json
 from typing import Any

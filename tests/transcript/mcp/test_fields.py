@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 OFFICIAL = REVISIONS[1:]
 
 TASKS_OF_2025 = {"tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "notifications/tasks/status"}
-"""What the official types leave out of 2025-11-25 on purpose."""
+"""Methods of 2025-11-25 that the official types leave out on purpose."""
 
 
 def ours(kind: MethodKind, sender: "Side", revision: str) -> set[str]:

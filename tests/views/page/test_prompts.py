@@ -56,7 +56,7 @@ def written(transcript: Transcript, rows: slice = slice(None)) -> str:
 
 
 def put_together(node: str, text: str, words: list[str]) -> Any:
-    """What the page's script says of the page's data."""
+    """Run the page's script on the page's data, and return its values."""
     texts = dict(re.findall(r'<script type="application/json" id="([\w-]+)">(.*?)</script>', text))
     script = "\n".join([WHOLE, page_files()["01-data.js"], page_files()["07-tree.js"], SAY])
     value = json.dumps({"texts": texts, "words": words})

@@ -42,7 +42,7 @@ console.log(JSON.stringify({ sheets, cells: texts.map(cells), cut: texts.map((te
 
 
 def computed(node: str, names: str, rest: str, value: Any) -> Any:
-    """What scripts of ours say of a value, with `rest` behind them."""
+    """Run scripts of the page on a value, followed by `rest`, and return the result."""
     begin = "Object.assign(globalThis, { rows: [], data: { end: 0 }, isLive: false });"
     text = "\n".join([begin, *(page_files()[name] for name in names.split()), rest])
     done = subprocess.run(

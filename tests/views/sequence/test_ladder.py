@@ -62,7 +62,7 @@ WORDS = st.text("ab天", min_size=1, max_size=30)
 
 
 TIMES_CELLS = 10
-"""What the column of times takes, with the blanks behind it."""
+"""Width of the column of times, with the blanks after it."""
 
 SAID = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), WORDS), max_size=5)
 

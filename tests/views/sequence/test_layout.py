@@ -1,4 +1,4 @@
-"""What a layout makes of rows: groups, what is drawn as one, lanes of streams and of mcpspy, and what is left out."""
+"""Tests of the layout of rows: groups, rows drawn as one, lanes of streams and of mcpspy, and rows that are left out."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a user asked for, as a diagram: the user's and the model's lanes beside client and server, in the order in which it was."""
+"""Tests of an agent run as a diagram: the user's and the model's lanes beside client and server, in the order of time."""
 
 from xml.etree import ElementTree as ET
 
@@ -187,7 +187,7 @@ STEPS = [
     "1 turn · 2 tools offered", "→ get_weather {\"city\":\"杭州\"}", "tools/call get_weather", "ok", "← get_weather “杭州",
     "“杭州的天气是晴", "“杭州的天气是晴", "disconnected by client",
 ]  # fmt: skip
-"""What published walkthroughs number from 1 to 15, and the end; what the client puts together for itself nobody sees."""
+"""Steps 1 to 15 of published walkthroughs, and the end; without those inside the client, which nobody sees."""
 
 
 def test_the_run_that_a_walkthrough_tells_is_drawn_step_by_step(read_mermaid: MermaidReader) -> None:

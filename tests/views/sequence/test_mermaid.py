@@ -50,16 +50,16 @@ def text_of(layout: Diagram) -> str:
 
 
 SILENT = {"active_start", "active_end", "loop_end", "rect_start", "rect_end"}
-"""What says nothing."""
+"""Signals of Mermaid that have no text."""
 
 
 def words(read: dict[str, Any]) -> list[str]:
-    """What Mermaid reads as words, in their order."""
+    """List the texts that Mermaid reads, in their order."""
     return [signal["text"] for signal in read["signals"] if signal["type"] not in SILENT]
 
 
 def drawn(steps: Sequence[Step]) -> list[str]:
-    """What a layout says, in its order."""
+    """List the texts of a layout, in their order."""
     lines: list[str] = []
     for step in steps:
         match step:
@@ -71,7 +71,7 @@ def drawn(steps: Sequence[Step]) -> list[str]:
 
 
 def meant(text: str) -> str:
-    """What a reader shall see: one line, dangerous signs spelled out."""
+    """Return a text as a reader sees it: on one line, dangerous characters spelled out."""
     return safe_text(re.sub(r"[ \t\r\n\v\f\x85\u2028\u2029]+", " ", text).strip()) or " "
 
 

@@ -62,7 +62,7 @@ def _lines(picture: bytes) -> list[str]:
 
 
 def meant(text: str) -> str:
-    """What a reader shall see: one line, dangerous signs spelled out."""
+    """Return a text as a reader sees it: on one line, dangerous characters spelled out."""
     return safe_text(re.sub(r"[ \t\r\n\v\f\x85\u2028\u2029]+", " ", text).strip()).replace("\xa0", " ").strip()
 
 
@@ -80,7 +80,7 @@ def arrow(text: str, **more: tuple[str, ...]) -> Arrow:
 
 
 def texts_of(steps: Sequence[Step]) -> list[str]:
-    """What a layout says from above, as PlantUML draws it."""
+    """List the texts of a layout from top to bottom, as PlantUML draws them."""
     lines: list[str] = []
     for step in steps:
         match step:

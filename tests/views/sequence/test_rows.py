@@ -1,4 +1,4 @@
-"""Who takes part in a diagram, and which arrows go between them, in which order."""
+"""Tests of who takes part in a diagram, and of its arrows and their order."""
 
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Aside, Diagram, flat

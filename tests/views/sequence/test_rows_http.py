@@ -1,4 +1,4 @@
-"""How requests end in a diagram that no message answered: by a status, by a stream that was closed, or by nothing at all."""
+"""Tests of how a diagram ends requests without an answer: by a status, by a closed stream, or by nothing at all."""
 
 import pytest
 
