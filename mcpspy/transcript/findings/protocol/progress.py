@@ -19,7 +19,6 @@ from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..timeout_signs import is_timeout
 from ..transport.server_exits import PATIENCE_NS
 from ..transport.stalls import unread_ns
-from ..unreadable import why_unreadable
 from ..words import call_name, quoted, seconds
 
 _CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count","_meta":{"progressToken":"t"}}\n'
@@ -204,6 +203,8 @@ def _cancelled(facts: CaptureFacts, exchange: Exchange, message: Message) -> Ite
 
 def _late_cancellation(facts: CaptureFacts, exchange: Exchange, message: Message, response: Message) -> Hit:
     """Blame the side that answered where a strict reader could not have recognised the answer."""
+    from ..unreadable import why_unreadable  # few captures have a late cancellation
+
     after, group = seconds(message.at_ns - response.at_ns), call_name(exchange)
     what = f"{call_name(exchange)} was cancelled {after} after it was answered."
     reason = why_unreadable(facts, exchange)

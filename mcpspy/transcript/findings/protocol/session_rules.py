@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, SERVER, Side
-from ....wire.json_spans import Slice, members
+from ....wire.json_spans import Slice, members, string
 from ...http.transaction import ScopeKind
+from ...mcp.blocks import listed
 from ...mcp.methods import INITIALIZE, OPENINGS
 from ...mcp.revisions import Era
 from ...model import HTTP_ERRORS, Exchange, Kind
@@ -16,6 +17,7 @@ from ...offers.definitions import LISTED_MEMBERS
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, hit_in, protocol_rule
 from ..words import call_name, quoted
+from ..words import listed as enumerated
 
 ID_REUSED: Final = protocol_rule(
     name="id-reused",
@@ -49,7 +51,33 @@ ENDLESS_PAGES: Final = protocol_rule(
     advice="Make a cursor name the place where the next page begins, and leave out nextCursor on the last page.",
 )
 
-RULES: Final = (ID_REUSED, ENDLESS_PAGES)
+_PAGES: Final = (
+    '· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[{"name":"add","inputSchema":{"type":"object"}},'
+    '{"name":"sum","inputSchema":{"type":"object"}}],"nextCursor":"2"}\n→ tools/list 2 {"cursor":"2"}\n'
+    '← result 2 {"tools":[{"name":"%s","inputSchema":{"type":"object"}},{"name":"max","inputSchema":{"type":"object"}}]}'
+)
+
+OVERLAPPING_PAGES: Final = protocol_rule(
+    name="overlapping-pages",
+    title="Pages of a list overlap",
+    what="A page of a list has items that were on a page before it.",
+    why="A client shows them twice or refuses the list; and where pages overlap, others often leave items out.",
+    blame="The server: it made the cursor, and decides where the page begins that it stands for.",
+    example=_PAGES % "sum",
+    clean=_PAGES % "min",
+    advice="Let a cursor name the last item of its page, not a number of items that changes while the list is read.",
+)
+
+RULES: Final = (ID_REUSED, ENDLESS_PAGES, OVERLAPPING_PAGES)
+
+_ITEMS: Final = {
+    "tools/list": ("tools", "name"),
+    "prompts/list": ("prompts", "name"),
+    "resources/list": ("resources", "uri"),
+    "resources/templates/list": ("resourceTemplates", "uriTemplate"),
+}
+_MAX_NAMES: Final = 3
+
 
 _ID_DIGITS: Final = 18
 """Longer ids are not compared as numbers."""
@@ -62,6 +90,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find ids that come again and lists without an end."""
     yield from _reused_ids(facts)
     yield from _endless_pages(facts)
+    yield from _overlaps(facts)
 
 
 def _reused_ids(facts: CaptureFacts) -> Iterator[Hit]:
@@ -172,3 +201,42 @@ def _is_same_page(before: Exchange, page: Slice, member: str) -> bool:
     return (
         len(items) > len(b"[{}]") and bytes(members(members(before.response.raw).get("result", b"")).get(member, b"")) == items
     )
+
+
+class _PagesRead:
+    """The pages that were read one after the other: the cursor of the next, and the items so far."""
+
+    __slots__ = ("cursor", "names")
+
+    def __init__(self) -> None:
+        self.cursor: object = None
+        self.names: set[str] = set()
+
+
+def _overlaps(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find pages of one list with items of the pages before them, in lists that were not announced to have changed."""
+    changed = {key[0] for key in facts.notifications if key[0].endswith("list_changed")}
+    chains: dict[tuple[ScopeKey, str], _PagesRead] = {}
+    for page in facts.listings:
+        if page.method not in _ITEMS or f"notifications/{page.method.partition('/')[0]}/list_changed" in changed:
+            continue
+        chain = chains.setdefault((scope_key(page.transaction), page.method), _PagesRead())
+        cursor = string(members(members(page.request.raw).get("params", b"")).get("cursor", b""))
+        if cursor is None or cursor != chain.cursor:
+            chain.names = set()
+        yield from _overlap(chain, page)
+
+
+def _overlap(chain: _PagesRead, page: Exchange) -> Iterator[Hit]:
+    response = page.response
+    assert response is not None
+    items, key = _ITEMS[page.method]
+    result = response.result
+    names = {name for item in listed(result, items) if isinstance(name := item.get(key), str)}
+    again = sorted(names & chain.names)
+    if again and names - chain.names:  # a page that has nothing new is equal to another, which `endless-pages` says
+        shown = enumerated((name[:80] for name in again), _MAX_NAMES)
+        what = f"A page of {page.method} has items that were on the pages before it: {shown}."
+        yield hit_in(OVERLAPPING_PAGES, response, page.row, what, group=page.method)
+    chain.cursor = result.get("nextCursor") if isinstance(result, dict) else None
+    chain.names |= names

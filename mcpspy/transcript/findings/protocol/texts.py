@@ -1,8 +1,9 @@
-"""Findings about texts: a tool's failure that is not marked as one, arguments that a server misread, and null for what is absent.
+"""Findings about texts: cut JSON, a tool's failure that is not marked, arguments that a server misread, and null for what is absent.
 
 Source: MCP specification, server/tools (errors of tools have `isError: true`) and schema (optional members are left out).
 """
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -55,13 +56,29 @@ NULL_MEMBER: Final = protocol_rule(
     advice="Leave out what has no value: model_dump(exclude_none=True) in Python, undefined in JavaScript.",
 )
 
-RULES: Final = (UNMARKED_FAILURE, MISREAD_TEXT, NULL_MEMBER)
+TEXT_CUT: Final = protocol_rule(
+    name="text-cut",
+    title="Text cut in the middle",
+    what="The text of a result is JSON that stops in the middle, without a word about it.",
+    why="The model takes a part for the whole, and a program that parses the text fails.",
+    blame="The server: the message is whole, and the text in it is not.",
+    example=_CALL + _TEXT.format("[⟪1000,×300⟫1000", ""),
+    clean=_CALL + _TEXT.format("[⟪1000,×300⟫1000]", ""),
+    advice="Return the rest in pages, or as a resource; if a text has to be cut, say so at its end.",
+)
+
+RULES: Final = (UNMARKED_FAILURE, MISREAD_TEXT, NULL_MEMBER, TEXT_CUT)
 
 _starts_with_exception = re.compile(
     r"\s*(?:Error executing tool [^:]{1,80}: |Error: )?(?:Traceback \(most recent call last\):|[\w.$]*(?:Error|Exception)\b)"
 ).match
 _has_stack = re.compile(r'\n\s+File "[^"\n]+", line \d+|\n\s+at \S.{0,300}:\d+').search
 
+_LONG_BYTES: Final = 1_000
+"""A text that is cut is long: a limit was reached."""
+_HEAD_BYTES: Final = 200
+_MAX_CUT_BYTES: Final = 4 << 20
+_begins_json = re.compile(rb'"text" ?: ?"(?:\\[nrt]|\s)*[\[{]').search
 _MAX_BYTES: Final = 100_000
 _MAX_LETTERS: Final = 200
 _ENCODINGS: Final = ("cp1252", "latin-1")
@@ -85,6 +102,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if response is None:
             continue
         request, result = call.request.raw, response.raw
+        if len(result) > _LONG_BYTES and response.kind is Kind.RESULT:
+            yield from _cut(call)
         if len(result) > _MAX_BYTES or len(request) > _MAX_BYTES:
             continue
         if not response.is_error and _shows_stack(result) and response.kind is Kind.RESULT:
@@ -109,6 +128,32 @@ def _unmarked(call: Exchange) -> Iterator[Hit]:
         line = quoted(text.strip().splitlines()[0].encode("utf-8", "replace"))
         what = f"The result of {call_name(call)} is the text of an exception, and is not marked with isError: {line}."
         yield hit_in(UNMARKED_FAILURE, call.response, call.row, what, group=call.target or "")
+
+
+def _cut(call: Exchange) -> Iterator[Hit]:
+    """Find JSON that is well until its text is over."""
+    response = call.response
+    assert response is not None
+    if len(response.raw) > _MAX_CUT_BYTES or not _begins_json(response.raw, 0, _HEAD_BYTES):
+        return
+    blocks = listed(response.result, "content")
+    text = blocks[0].get("text") if len(blocks) == 1 else None
+    if isinstance(text, str) and len(text) > _LONG_BYTES and _stops(text):
+        what = f"The text in the result of {call_name(call)} is JSON that stops after {len(text):,} letters: “…{text[-40:]}”."
+        yield hit_in(TEXT_CUT, response, call.row, what, group=call.target or "")
+
+
+def _stops(text: str) -> bool:
+    """Tell whether a parser could go on if only there was more text."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return error.pos >= len(text.rstrip()) - 1 or (
+            error.msg.startswith("Unterminated string") and "\n" not in text[error.pos :]
+        )
+    except RecursionError:
+        return False
+    return False
 
 
 def _misread(call: Exchange) -> Iterator[Hit]:
