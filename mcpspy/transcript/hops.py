@@ -46,6 +46,10 @@ _FEWEST: Final = 2
 _MOST: Final = 16
 """So many equal calls are kept that wait at once; of two it is unclear already which one an inner call belongs to."""
 
+_FIRST_ROWS: Final = 50
+_NEWEST_ROWS: Final = 400
+"""So many rows of a growing transcript are joined each time that a call has ended."""
+
 _traceparent = re.compile(rb'"traceparent"\s*:\s*"[0-9a-f]{2}-([0-9a-f]{32})-').search
 _SOON_NS: Final = 2_000_000_000
 _SEPARATORS: Final = "_-./:"
@@ -74,6 +78,14 @@ def forwarded_calls(transcript: Transcript) -> dict[int, ForwardedCall]:
                 for call in _joined(transcript, outer, inner, some, is_known=is_known):
                     by_row |= dict.fromkeys([call.outer.row, *(exchange.row for exchange in call.inner)], call)
     return by_row
+
+
+def recent_forwarded_calls(transcript: Transcript) -> dict[int, ForwardedCall]:
+    """Do the same in a transcript that grows: with its first rows, which show who started whom, and its newest."""
+    rows = transcript.rows
+    if len(rows) > _FIRST_ROWS + _NEWEST_ROWS:
+        rows = [*rows[:_FIRST_ROWS], *rows[-_NEWEST_ROWS:]]
+    return forwarded_calls(Transcript(transcript.captures, rows))
 
 
 def hop_pairs(transcript: Transcript) -> set[tuple[int, int]]:

@@ -18,6 +18,7 @@ from tests.cli.terminal import run
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
 from tests.findings.account import records
+from tests.views.golden import same_as_golden
 
 PEERS = ROOT / "tests" / "peers"
 CALL = '· handshake 2025-11-25, server: tools.listChanged\n→ tools/call 1 {"name":"slow"}\n'
@@ -53,6 +54,17 @@ def test_differences_are_marked_in_each_format() -> None:
     assert "≠ on list_changed" in [plain(line) for line in client_lines(clients)]
     assert any(line.startswith("| on list_changed ≠ |") for line in client_markdown(clients))
     assert json.loads(client_json(clients))["different"] == ["opening", "on list_changed"]
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_clients_side_by_side_look_as_they_did(width: int) -> None:
+    clients = [client(CALL), client(f"{CHANGED}→ ping 2\n← result 2")]
+    same_as_golden(f"clients-{width}", client_lines(clients, width=width))
+
+
+def test_the_table_of_clients_looks_as_it_did() -> None:
+    clients = [client(CALL), client(f"{CHANGED}→ ping 2\n← result 2")]
+    same_as_golden("clients-markdown", [[(line, "")] for line in client_markdown(clients)])
 
 
 @pytest.mark.parametrize("width", [20, 80, 200])

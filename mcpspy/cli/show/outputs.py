@@ -8,6 +8,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ...transcript.calls.call import Call
+from ...transcript.hops import recent_forwarded_calls
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, Log, ModelCall, Outcome, Row, Transcript
 from ...transcript.stats.outcomes import outcomes_of
@@ -35,6 +36,9 @@ MAX_PENDING = 8
 
 MAX_HELD_LINES = 5_000
 """The number of lines that are held before they are printed."""
+
+MAX_UNJOINED = 200
+"""So many printed calls are remembered that may still turn out to have passed a gateway."""
 
 EXPECTED_ROWS = 999
 EXPECTED_NS = 9_999 * 1_000_000_000
@@ -81,11 +85,15 @@ class LineOutput:
         self._timelines: dict[FollowedRecording, Timeline] = {}
         self._introduced: dict[FollowedRecording, int] = {}
         self._last: FollowedRecording | None = None
+        self._unjoined: dict[FollowedRecording, set[int]] = {}
+        """Rows of calls that were printed, and have no lines about a gateway yet."""
 
     def row(self, followed: FollowedRecording, row: Row, *, ended: bool) -> None:
         """Print a row that has ended."""
         if isinstance(row, Exchange | Transaction | ModelCall) and not ended:
             return
+        if isinstance(row, Exchange) and len(followed.captures) > 1:
+            self._unjoined.setdefault(followed, set()).add(row.row)
         timeline = self.timeline(followed)
         if followed is not self._last or self._introduced[followed] < len(followed.captures):
             self._introduce(followed, timeline)
@@ -97,7 +105,23 @@ class LineOutput:
         """Print the held lines; successive lines of stderr among them are folded."""
         if self._last is not None:
             self._lines += self.timeline(self._last).pause()
+        for followed in self._unjoined:
+            self._join(followed)
         self._flush()
+
+    def _join(self, followed: FollowedRecording) -> None:
+        """Print what the gateway between two captures did with the calls that were printed."""
+        printed = self._unjoined[followed]
+        calls = recent_forwarded_calls(followed.growing.transcript) if printed else {}
+        for call in {call.outer.row: call for call in calls.values()}.values():
+            if call.outer.row in printed and all(row.response is not None for row in (call.outer, *call.inner)):
+                from ...views.timeline.hops import hop_lines  # compares them, which most sessions have no need of
+
+                printed -= {call.outer.row, *(row.row for row in call.inner)}
+                head = (f"row {call.outer.row} ", "dim")
+                self._lines += [fitted([head, *line], self._screen.width) for line in hop_lines(call, followed.captures)]
+        if len(printed) > MAX_UNJOINED:
+            self._unjoined[followed] = set(sorted(printed)[-MAX_UNJOINED:])
 
     def close(self, all_followed: list[FollowedRecording]) -> None:
         """Print the rest."""

@@ -16,6 +16,7 @@ from tests.capture.making import stored
 from tests.cli.recording import Recording
 from tests.cli.terminal import Running, on_pipe, on_terminal, run
 from tests.deadlines import DEADLINE_S, eventually
+from tests.findings.account import captures as captures_of
 from tests.transcript.llm.traffic import ModelTraffic, delta, sse
 
 TIME = str(Path(__file__).parents[3] / "captures" / "time.mcpspy")
@@ -67,6 +68,21 @@ def test_a_capture_of_the_same_client_joins_with_a_lane_of_its_own() -> None:
         assert re.search(r"^ +2 .*files +→ tools/call read_file", shown.words, re.MULTILINE)
         first.end()
         second.end()
+
+
+def test_a_call_that_passed_a_gateway_is_joined_with_what_became_of_it(tmp_path: Path) -> None:
+    call = '→ tools/call 1 {"name":"%s","arguments":{"a":%d}}\n· %s s later\n← result 1 {"content":[]}\n'
+    begin = "· handshake 2025-11-25, server: tools\n"
+    accounts = {
+        "gateway": f"{begin}{call % ('demo_add', 1, '0.9')}",
+        "behind": f"{begin}· 0.2 s later\n{call % ('add', 2, '0.1')}",
+    }
+    for name, account in accounts.items():
+        (data,) = captures_of(account, name)
+        (tmp_path / f"{name}.mcpspy").write_bytes(data)
+    with on_pipe("show", "-f", *(str(tmp_path / f"{name}.mcpspy") for name in accounts)) as shown:
+        shown.wait_for("gateway changed the params: $.arguments.a")
+        assert re.search(r"^row \d+ → behind row \d+: 101 ms, gateway 800 ms, 89 %$", shown.words, re.MULTILINE)
 
 
 def test_a_label_is_followed_to_newer_captures_of_that_label_alone() -> None:
