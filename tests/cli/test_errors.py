@@ -3,6 +3,7 @@
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,18 @@ def test_too_few_descriptors_get_a_sentence(words: str, status: int, tmp_path: P
     )
     assert (done.returncode, done.stdout) == (status, b"")
     assert done.stderr == b"mcpspy: too few files may be open at once; allow at least 64: ulimit -n 64\n"
+
+
+@pytest.mark.parametrize("words", ["show FIFO", "mock FIFO", "mock FIFO --listen 127.0.0.1:0"])
+def test_a_signal_ends_the_wait_for_a_fifo(words: str, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "mcpspy", *words.replace("FIFO", str(fifo)).split()]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "HOME": str(tmp_path)}) as waiting:
+        assert waiting.stderr is not None
+        waiting.stderr.readline()
+        waiting.terminate()
+        assert waiting.wait(DEADLINE_S)
 
 
 @pytest.mark.parametrize("words", ["show FIFO", "check FIFO", "verify FIFO", "mock FIFO"])

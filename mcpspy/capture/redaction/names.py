@@ -40,6 +40,7 @@ TOKENS = (
     ("tvly-", "[A-Za-z0-9-]{16,}"),
     ("dop_v1_", "[a-f0-9]{32,}"),
     ("shpat_ shpca_ shppa_ shpss_", "[a-f0-9]{16,}"),
+    ("nvapi- xai- glsa_ whsec_", "[A-Za-z0-9_-]{20,}"),
     ("SG.", r"[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
     ("secret_", "[A-Za-z0-9]{32,}"),  # Notion
     ("hvb. hvr. hvs.", "[A-Za-z0-9_-]{20,}"),  # HashiCorp Vault
@@ -65,9 +66,9 @@ _NO_SECRETS = {
     "sortkey", "surrogatekey",
 }  # fmt: skip
 _PARAMETERS: dict[str, Kind] = {
-    "auth": "authorization", "code": "token", "codeverifier": "token", "devicecode": "token", "key": "key", "pass": "key",
-    "pwd": "key", "session": "session", "sid": "session", "sig": "key", "state": "token", "ticket": "token",
-    "usercode": "token",
+    "auth": "authorization", "code": "token", "codeverifier": "token", "devicecode": "token", "idtokenhint": "token",
+    "key": "key", "pass": "key", "pwd": "key", "samlresponse": "token", "session": "session", "sid": "session", "sig": "key",
+    "state": "token", "ticket": "token", "usercode": "token",
 }  # fmt: skip
 """Names that mean a secret as a parameter of a URL or a form, and too little in other places."""
 
@@ -83,8 +84,9 @@ _PUBLIC_BEGINNINGS = ("access-control-", "mcp-", "sec-")
 
 _FIELD_WORDS: dict[str, Kind] = {
     "auth": "authorization", "authentication": "authorization", "authn": "authorization", "authorisation": "authorization",
+    "authz": "authorization",
     "authorization": "authorization", "oauth": "authorization", "xauth": "authorization",
-    "cookie": "cookie", "dpop": "dpop", "session": "session", "sid": "session",
+    "cookie": "cookie", "csrf": "key", "dpop": "dpop", "macaroon": "key", "session": "session", "sid": "session", "xsrf": "key",
     "bearer": "key", "cred": "key", "hmac": "key", "key": "key", "otp": "key", "pass": "key", "passcode": "key", "pat": "key",
     "pwd": "key", "sig": "key", "sign": "key", "totp": "key",
 }  # fmt: skip
@@ -100,7 +102,8 @@ _COUNTS = {"count", "input", "limit", "max", "output", "prompt", "ratelimit", "r
 """Words beside `tokens` that make them those of a model."""
 
 _FACTS = _COUNTS | {
-    "age", "alg", "algorithm", "consent", "control", "duration", "email", "enabled", "endpoint", "exp", "expire", "expiration",
+    "affinity", "age", "agent", "alg", "algorithm", "consent",
+    "control", "duration", "email", "enabled", "endpoint", "exp", "expire", "expiration",
     "expiry", "file", "format", "group", "issuer", "length", "level", "lifetime", "method", "mode", "name", "policy", "provider",
     "realm", "redirect", "required", "result", "role", "scheme", "scope", "status", "through", "timeout", "timestamp", "ttl",
     "type", "uri", "url", "user", "username", "version",
@@ -111,8 +114,9 @@ _DIGESTS = {"fingerprint", "id", "md", "sha", "thumbprint"}
 """Words after `key` that name a key without giving it away."""
 
 _PATH_WORDS = {
-    "auth", "authorization", "authorize", "dcr", "device", "introspect", "introspection", "login", "logout", "oauth", "oidc",
-    "openid", "par", "register", "registration", "revocation", "revoke", "signin", "signup", "sso", "userinfo",
+    "apikey", "auth", "authenticate", "authn", "authorization", "authorize", "credential", "dcr", "device", "introspect",
+    "introspection", "jwt", "login", "logout", "mfa", "oauth", "oidc", "openid", "par", "register", "registration", "revocation",
+    "revoke", "saml", "session", "signin", "signup", "sso", "sts", "userinfo",
 }  # fmt: skip
 _PATH_ENDS = ("token", "devicecode", "deviceauthorization", "registration")
 """Words, and ends of words, in the paths of authorization servers (RFC 6749, 7009, 7591, 7662, 8628, 9126)."""

@@ -2,7 +2,7 @@
 
     client_secret=hun|ter2&grant_type=…    →    client_secret=|redacted-5f1d0c2a9b7e&grant_type=…        (| where parts end)
 
-Bytes that are no secret are passed on at once; a secret is held until it ends. JSON-RPC passes unread.
+Other bytes are passed on at once; a secret, and any text in JSON, is held until it ends. JSON-RPC passes unread.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from hashlib import blake2b
 
-from .names import FORM_TYPE, is_oauth_member, kind_of_parameter
-from .spans import decode_percent, unescape
+from .names import FORM_TYPE, is_credential, is_oauth_member, kind_of_parameter
+from .spans import decode_percent, text_spans, unescape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     BodyFilter: TypeAlias = "FormBody | SealedBody | TextBody"
 
 MAX_SECRET_BYTES = 1 << 16
-"""A longer secret is left out as a whole too; its pseudonym is made of so many of its bytes."""
+"""A longer secret is left out as a whole too; its pseudonym is made of so many of its bytes. A longer text is not looked into."""
 
 MAX_UNDECIDED_BYTES = 1 << 20
 """So much of a JSON object is held to see whether it is JSON-RPC, whose mark may come last: as much as comes in one part."""
@@ -57,16 +57,20 @@ class _Output:
 
 
 class JsonBody:
-    """A filter for a JSON object, whole or cut off: replaces the values of OAuth's secret members, at any depth, without parsing."""
+    """A filter for a JSON object, whole or cut off: replaces the values of OAuth's secret members, at any depth, without parsing.
 
-    __slots__ = ("_is_escaped", "_name", "_pseudonym", "_secret", "_state")
+    So are tokens of well-known services and codes under any name, and secrets in URLs (RFC 8628 `verification_uri_complete`).
+    """
+
+    __slots__ = ("_is_escaped", "_is_secret", "_name", "_pseudonym", "_state", "_value")
 
     def __init__(self, pseudonym: Callable[[bytes], bytes]) -> None:
         self._pseudonym = pseudonym
         self._state = "text"
         self._name = b""
         self._is_escaped = False  # the value's last byte was a backslash
-        self._secret: bytearray | None = None
+        self._is_secret = False  # by its name
+        self._value: bytearray | None = None  # None for a long text, which is passed on
 
     def feed(self, data: bytes) -> Redacted:
         """Take the body's next bytes, and return those to pass on."""
@@ -86,7 +90,7 @@ class JsonBody:
     def close(self) -> Redacted:
         """End the body: a secret that was cut off is a secret too."""
         out = _Output()
-        self._end_secret(out)
+        self._end_value(out)
         return out.redacted()
 
     def _text(self, data: bytes, at: int, out: _Output) -> int:
@@ -123,7 +127,7 @@ class JsonBody:
                 self._state, end = "before value", end + 1
             elif data[end] == _QUOTE and self._state == "before value":
                 self._state, end = "value", end + 1
-                self._secret = bytearray() if is_oauth_member(self._name.decode("latin-1")) else None
+                self._value, self._is_secret = bytearray(), is_oauth_member(self._name.decode("latin-1"))
             elif self._state == "after name":
                 self._begin_name()  # with the quote that was to end one
             else:
@@ -138,21 +142,41 @@ class JsonBody:
             end = _end(_STRING, data, at)
             if end < len(data) and data[end] == _BACKSLASH:  # the last byte: what it escapes is yet to come
                 end, self._is_escaped = end + 1, True
-        if self._secret is None:
-            out.put(data[at:end])
-        else:
-            _keep(self._secret, data[at:end])
+        self._keep_value(data[at:end], out)
         if end < len(data) and data[end] == _QUOTE and not self._is_escaped:
-            self._end_secret(out)
+            self._end_value(out)
             out.put(b'"')
             self._begin_name()
             end += 1
         return end
 
-    def _end_secret(self, out: _Output) -> None:
-        if self._secret:
-            out.replace(self._pseudonym(unescape(bytes(self._secret))), "token")
-        self._secret = None
+    def _keep_value(self, data: bytes, out: _Output) -> None:
+        if self._value is None:
+            out.put(data)
+        elif self._is_secret:
+            _keep(self._value, data)
+        else:
+            self._value += data
+            if len(self._value) > MAX_SECRET_BYTES:
+                out.put(bytes(self._value))
+                self._value = None
+
+    def _end_value(self, out: _Output) -> None:
+        raw = bytes(self._value or b"")
+        self._value = None
+        value = unescape(raw)
+        if not raw:
+            return
+        if self._is_secret or is_credential(value.decode("latin-1")) or (self._name == b"code" and _CODE(value)):
+            out.replace(self._pseudonym(value), "token")
+            return
+        done = 0
+        for start, end, kind, secret in text_spans(raw, 0, len(raw)) if b"://" in raw.replace(b"\\/", b"/") else ():
+            if kind != "path" and start < end:  # paths of metadata have ids of tenants, which clients need
+                out.put(raw[done:start])
+                out.replace(self._pseudonym(secret), kind)
+                done = end
+        out.put(raw[done:])
 
 
 class FormBody:
@@ -287,6 +311,8 @@ def filter_for(content_type: str, pseudonym: Callable[[bytes], bytes], *, may_be
 _BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 _JSON_RPC = re.compile(rb'"jsonrpc"[ \t\r\n]*+:').search
 _FORM = re.compile(rb"[\w.%-]{1,64}=").match
+_CODE = re.compile(rb"(?=.*[0-9])[\w./~+-]{16,}+\Z").match
+"""An authorization code (RFC 6749 §4.1.3), unlike the code of an error."""
 _QUOTE, _COLON, _BACKSLASH, _EQUALS = b'":\\='
 _NAME = re.compile(rb"[\w.-]*+")
 _BLANKS = re.compile(rb"[ \t\r\n]*+")

@@ -30,6 +30,8 @@ MAX_LINE_BYTES = 1 << 13
 
 _ENDS_HEAD = re.compile(rb"\n\r?\n").search
 
+_IS_REDIRECT = re.compile(rb"HTTP/1\.[01] 3").match
+
 MAX_ENDPOINT_BYTES = 1 << 13
 """Limit of an event that announces an endpoint; a longer one is not searched."""
 
@@ -167,9 +169,12 @@ class RedactingSink:
             )
             body = self._redactor.body_filter(content_type, is_sealed=is_sealed, may_be_rpc=may_be_rpc is not False)
             self._bodies[record.stream] = body, record.transaction
+        self._redact_heads(record)
+        if record.redacted and _IS_REDIRECT(record.head):
+            # its body repeats the location: `Found. Redirecting to http://localhost/callback?code=…`
+            self._bodies[record.stream] = self._redactor.body_filter("", is_sealed=True), record.transaction
         if record.name == "response" and not record.head.startswith((b"HTTP/1.1 1", b"HTTP/1.0 1")):
             self._oauth.pop(record.transaction, None)
-        self._redact_heads(record)
 
     def _redact_heads(self, record: Open) -> None:
         record.head, record.redacted = self._head(record.head)

@@ -49,7 +49,6 @@ def _serve_stdio(options: MockOptions) -> int:
     from ...errors import McpspyError
 
     gc.disable()  # a start-up makes no garbage: 3 ms
-    signals_fd = listen()
     begin_ns, wall_ns = monotonic_ns(), time_ns()
     try:
         paths = paths_of(options.whats)
@@ -62,6 +61,7 @@ def _serve_stdio(options: MockOptions) -> int:
             server = live_server(options, transcript)
     except (UsageError, McpspyError, OSError) as error:
         return refused(error)
+    signals_fd = listen()  # not before: a signal ends a mock that waits for a FIFO's writer
     writer = _writer(options, transcript, wall_ns, begin_ns)
     from ...replay.mock.script import Script
     from ...transcript.decoder import stdio_framing

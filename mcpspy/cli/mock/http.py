@@ -87,7 +87,6 @@ class ServedMock(NamedTuple):
 def serve(options: MockOptions) -> int:
     """Serve captures until a signal comes. Returns the exit status: 2 for bad usage, 3 for no capture, 4 for no address."""
     gc.disable()  # a start-up makes no garbage: an eighth of its time, for 20,000 exchanges
-    signals_fd = listen()
     begin_ns, wall_ns = monotonic_ns(), time_ns()
     try:
         host, port = address(options.listen or "", remote=options.allows_remote, what="what was recorded")
@@ -97,6 +96,7 @@ def serve(options: MockOptions) -> int:
         served = [_served(group, host, port and port + number, setting) for number, group in enumerate(groups)]
     except (UsageError, McpspyError, OSError) as error:
         return refused(error)
+    signals_fd = listen()  # not before: a signal ends a mock that still reads its captures
     writers = [_record(mock, setting) for mock in served]
     allow_many_connections()
     gc.freeze()

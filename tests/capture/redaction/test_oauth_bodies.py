@@ -140,3 +140,37 @@ def test_a_compressed_body_is_not_passed_on_before_its_end() -> None:
     body_filter = REDACTOR.body_filter(JSON, is_sealed=True)
     assert body_filter.feed(zlib.compress(SECRET)) == (b"", ())
     assert body_filter.close()[0].startswith(PREFIX.encode())
+
+
+JWT = b"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
+
+
+@pytest.mark.parametrize(
+    ("body", "secret"),
+    [
+        (b'{"refresh":"%b","access":"%b"}' % (JWT, JWT), JWT),
+        (b'{"data":"ghp_0123456789abcdefghij"}', b"ghp_0123456789abcdefghij"),
+        (b'{"grant_type":"authorization_code","code":"e202e8c9-0990-40af-855f-ff8f872b1ec6"}', b"e202e8c9-0990"),
+        (b'{"verification_uri_complete":"https://h/device?user_code=WDJB-MJHT"}', b"WDJB-MJHT"),
+        (b'{"registration_client_uri":"https:\\/\\/h\\/register\\/7?token=s3cret"}', b"s3cret"),
+    ],
+)
+@pytest.mark.parametrize("step", [1, 7, 1000])
+def test_a_secret_is_known_by_its_looks_or_in_a_url(body: bytes, secret: bytes, step: int) -> None:
+    redacted, _ = passed(list(reads(body, [step])), JSON)
+    assert secret not in redacted
+    assert b"redacted-" in redacted
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"code":"invalid_grant","scope":"openid profile"}',
+        b'{"token_endpoint":"https://h/0b2c1d3e-0990-40af-855f-ff8f872b1ec6/token"}',
+        b'{"a":"%b"}' % (b"x" * (MAX_SECRET_BYTES + 10)),
+        b'{"error_description":"see https:\\/\\/h\\/help?topic=1',
+    ],
+)
+@pytest.mark.parametrize("step", [1000, 1 << 20])
+def test_a_text_that_is_no_secret_is_kept(body: bytes, step: int) -> None:
+    assert passed(list(reads(body, [step])), JSON) == (body, [])

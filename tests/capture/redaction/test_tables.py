@@ -35,7 +35,7 @@ SECRET_FIELDS = words("""
     X-Shopify-Access-Token Private-Token Job-Token Deploy-Token X-CSRF-Token X-XSRF-TOKEN X-Goog-IAP-JWT-Assertion
     Cf-Access-Jwt-Assertion CF-Access-Client-Secret X-JWT X-GitHub-OTP X-Hub-Signature-256 Stripe-Signature
     X-Slack-Signature X-Signature-Ed25519 X-Shopify-Hmac-Sha256 Signature CB-ACCESS-SIGN CB-ACCESS-PASSPHRASE
-    X-Client-Credentials X-Passwd X-MapKey Cookie-Secret X-Bearer
+    X-Client-Credentials X-Passwd X-MapKey Cookie-Secret X-Bearer X-Authz X-Csrf Grpc-Metadata-Macaroon
 """)
 
 PUBLIC_FIELDS = words("""
@@ -50,7 +50,7 @@ PUBLIC_FIELDS = words("""
     X-Accepted-OAuth-Scopes X-OAuth-Client-Id Signature-Input Accept-Signature Authentication-Info Surrogate-Key
     X-Cache-Key X-Public-Key Public-Key-Pins X-Key-Id X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id
     X-Goog-Encryption-Key-Sha256 CF-Access-Client-Id Author X-Author X-Monkey X-Compass X-Bypass X-Signature-Timestamp
-    X-Pass-Through Ping-From
+    X-Pass-Through Ping-From X-Session-Affinity Signature-Agent
 """)
 
 TOKEN_PATHS = words("""
@@ -60,6 +60,7 @@ TOKEN_PATHS = words("""
     /realms/x/protocol/openid-connect/token /realms/x/clients-registrations/openid-connect/7 /connect/token
     /connect/deviceauthorization /oauth2/v1/clients /-/oauth_token /oauth2/get_token /services/oauth2/token
     /v1/oauth/token/ /oidc/register /client/register /oauth/introspect /%74oken http://h/token
+    /api/authenticate /api/v1/sessions /jwt/create /api/v1/authn /mfa/verify
 """)
 
 PUBLIC_PATHS = ["/mcp", "/sse", "/messages/", "/v1/chat/completions", "/v1/messages/count", "/", "*", "/parse", "/authors"]
@@ -110,7 +111,7 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
         ("sk-ant-0123456789abcdef", "sk-ant-0123456789abcdef"),
         *(
             (prefix + "0123456789abcdefghij", prefix + "0123456789abcdefghij")
-            for prefix in ("glptt-", "pplx-", "r8_", "shpca_", "tvly-")
+            for prefix in ("glptt-", "xai-", "nvapi-", "pplx-", "r8_", "shpca_", "tvly-")
         ),
         (JWT, JWT),
     ],
@@ -246,6 +247,16 @@ def test_json_rpc_is_kept_at_every_path(path: str, data: bytes) -> None:
     assert Disk().recorded(request, data, OK + JSON_TYPE + b"\r\n", data) == b"\n".join((data, data))
     sealed = gzip.compress(data)
     assert Disk().recorded(request, data, OK + b"Content-Encoding: gzip\r\n\r\n", sealed) == b"\n".join((data, sealed))
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/authorize"])
+def test_the_body_of_a_redirect_with_a_secret_is_one_pseudonym(path: str) -> None:
+    location = f"http://localhost/callback?code={SECRET}"
+    request, found = f"GET {path} HTTP/1.1\r\n\r\n".encode(), f"HTTP/1.1 302 Found\r\nLocation: {location}\r\n\r\n".encode()
+    kept = Disk().recorded(request, b"", found, f"Found. Redirecting to {location}".encode())
+    assert SECRET.encode() not in kept
+    plain = b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /mcp/\r\n\r\n"
+    assert Disk().recorded(request, b"", plain, b"Go to /mcp/") == b"\nGo to /mcp/"
 
 
 def test_a_multipart_form_at_a_token_endpoint_is_one_pseudonym() -> None:
