@@ -7,7 +7,7 @@ import os
 import sys
 
 PIPES = 8
-"""How many pipes can be opened where there are enough descriptors: `run` needs 14 for a moment, more than any other verb."""
+"""Pipes opened to see that descriptors suffice: `run` needs 14 descriptors for a moment, more than any other verb."""
 
 
 def main() -> int:

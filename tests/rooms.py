@@ -99,7 +99,7 @@ MAX_FILE_LINES = 600
 MAX_PACKAGE_MODULES = 25
 MIN_PACKAGE_MODULES = 4
 MAX_FUNCTION_LINES = 60
-NOUN_CLAUSE = re.compile(r"(What|Whose|Where|Which|How|Whether|Who)\b")
+NOUN_CLAUSE = re.compile(r"(What|Whose|Where|Which|How|Whether|Who|When|Why)(ever)?\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,13 +299,11 @@ def nameless_loops(module: Module) -> Iterator[str]:
 
 
 def noun_clauses(module: Module) -> Iterator[str]:
-    """Find docstrings that begin with a question word, as in "What of an exchange …"."""
+    """Find docstrings, those of constants too, that begin with a question word, as in "What of an exchange …"."""
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            docstring = ast.get_docstring(node) or ""
-            if NOUN_CLAUSE.match(docstring):
-                line = getattr(node, "lineno", 1)
-                yield f"{line}: a docstring begins with a noun phrase or an imperative: {docstring[:40]!r}"
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text)), lineno=line) if NOUN_CLAUSE.match(text):
+                yield f"{line}: a docstring begins with a noun phrase or an imperative: {text[:40]!r}"
 
 
 def import_graph(modules: Iterable[Module]) -> dict[str, set[str]]:

@@ -39,7 +39,7 @@ FORMATS = ("text", "json", "junit", "sarif", "github")
 SEVERITIES = [severity.value for severity in Severity]
 FAILED = 1
 UNCOMPARED = (NOT_ACCEPTED.name, NOT_COMPARED.name)
-"""What only --ignore leaves out with a baseline: else a check that compared nothing would pass."""
+"""Findings that only --ignore drops from a check with a baseline: else a check that compared nothing would pass."""
 
 
 @click.command("check", cls=WhatCommand)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 PATIENCE_S: Final = 1.0
-"""What takes less shows no bar."""
+"""Time before a bar appears."""
 
 
 class ReadingProgress:

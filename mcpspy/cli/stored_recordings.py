@@ -32,7 +32,7 @@ MAX_RECORDINGS: Final = 40
 """The number of recordings that the page lists, the newest."""
 
 HEADING_S: Final = 1.0
-"""How often the heading is sent while a call is pending."""
+"""Time between two headings while a call is pending."""
 
 _UNICODE_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
 _newest_first = attrgetter("begin_ns", "path")
@@ -82,7 +82,7 @@ class GrowingRecording:
         self._pending: set[int] = set()
         """The calls without an answer, by identity."""
         self._due_s = 0.0
-        """When the heading has to be sent again, because it says how long they have waited."""
+        """Time of the next heading: it says how long they have waited."""
 
     def take(self) -> dict[str, Any] | None:
         """Read rows that are new or changed, each after its index, and the heading of the page; None if nothing happened."""

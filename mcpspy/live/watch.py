@@ -22,10 +22,10 @@ FILE_EVENTS = IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF
 FOLDER_EVENTS = IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF
 
 LOOK_S = 0.1
-"""How often to look without inotify."""
+"""Time between two looks without inotify."""
 
 SETTLE_S = 0.03
-"""How long to let more events come after the first: reading in batches keeps a watcher cheap."""
+"""Time for more events to come after the first: reading in batches keeps a watcher cheap."""
 
 _EVENTS_BYTES = 1 << 16
 _event = Struct("iIII")

@@ -16,14 +16,14 @@ from typing import Any, Final, Protocol
 from aiohttp import web
 
 LOOK_S: Final = 0.05
-"""How often to read on the recording of an open page. Costs 12 ms of processor time a second for each visible page."""
+"""Time between two reads of an open page's recording. Costs 12 ms of processor time a second for each visible page."""
 
 SHUTDOWN_S: Final = 0.5
 
 MAX_DIGITS: Final = 12
 
 MAX_LOOKS: Final = 32
-"""How many pages may be open at once: each reads its recording separately, which takes memory in proportion to its size."""
+"""Most pages that may be open at once: each reads its recording separately, which takes memory in proportion to its size."""
 
 COMMENT_TURNS: Final = 20
 """After how many reads without news a comment is sent, which shows that the stream is alive and finds out whether the page is."""

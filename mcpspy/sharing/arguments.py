@@ -16,7 +16,7 @@ ATTACHED: Final = len("-p")
 """A value that is attached to an option of one letter begins here."""
 
 _AROUND: Final = "'\"`;|&)]},"
-"""What follows a password in the text of a shell, or in a list."""
+"""Characters that may follow a password in the text of a shell, or in a list."""
 
 LONGEST_COMMAND: Final = 512
 """The name of the program is sought in so many bytes before the option."""

@@ -56,7 +56,7 @@ class KnownValues:
         self._search: Callable[[bytes, int], re.Match[bytes] | None] | None = None
         self._longest = 0
         self.has_numbers = False
-        """Whether one of them could be a JSON number."""
+        """True if one of them could be a JSON number."""
         self.left_out = 0
         """The number of values past the limits."""
 

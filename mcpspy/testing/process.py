@@ -13,10 +13,10 @@ LISTEN = "127.0.0.1:0"
 POLL_S = 0.005
 
 STARTS_S = 30
-"""How long a process may take to print its address, on a busy machine."""
+"""Time in which a process has to print its address, on a busy machine."""
 
 ENDS_S = 10
-"""How long it may take to end; then it is killed."""
+"""Time that it has to end; then it is killed."""
 
 
 class ListeningProcess:

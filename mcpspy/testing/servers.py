@@ -20,10 +20,10 @@ from .paths import capture_path, keep, server_runs, shown_path, written_captures
 from .process import ListeningProcess
 
 RECORDED_ENDS_S: Final = 5.0
-"""How long a recorded server may go on after its test, which should have disconnected from it; what it says then is recorded too."""
+"""Time for which a recorded server may run on after its test, which should have disconnected; its last messages are recorded too."""
 
 PLAYED_ENDS_S: Final = 1.0
-"""How long a mock may go on, which says nothing of interest any more."""
+"""Time for which a mock may run on: it has nothing of interest to say any more."""
 
 POLL_S: Final = 0.005
 
@@ -54,7 +54,7 @@ class ServersUnderTest:
 
     def __init__(self, *, test_file: Path, test: str, record: str, match: str | None, make_folder: Callable[[], Path]) -> None:
         self.is_well = False
-        """Whether the test passed."""
+        """True if the test passed."""
         self._test_file = test_file
         self._test = test
         self._record = record
@@ -63,7 +63,7 @@ class ServersUnderTest:
         self._servers: list[ServerUnderTest] = []
         self._unnamed = 0
         self._reported: dict[ServerUnderTest, int] = {}
-        """How many misses of each have been reported."""
+        """Number of misses of each that have been reported."""
 
     def __repr__(self) -> str:
         return f"<mcpspy: {', '.join(map(repr, self._servers)) or 'serve() plays a capture'}>"

@@ -38,9 +38,9 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
     transaction: Transaction | None = None
     """The transaction that carried the request; None on stdio. The answer may have come in another one."""
     left_ns: int | None = None
-    """When the client closed the stream on which the answer was due, which cancels a request of the modern era."""
+    """The time at which the client closed the stream on which the answer was due: it cancels a request of the modern era."""
     is_probe: bool = False
-    """Whether the client tries with it what the server speaks: if it is refused, the client goes on in another way."""
+    """True if the client tries with it which era the server speaks: if the server refuses it, the client goes on in another way."""
 
     @property
     def capture(self) -> int:

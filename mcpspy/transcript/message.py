@@ -64,7 +64,7 @@ class Message(msgspec.Struct, eq=False, gc=False):
     batch: bytes = b""
     """The payload of the batch that it is a member of; empty if it is in none."""
     is_error: bool = False
-    """Whether this is a result with `isError: true`."""
+    """True if this is a result with `isError: true`."""
     correlation_key: str | None = None
     unkept_bytes: int = 0
     """The size of a payload larger than `--max-size`, which was not kept: then `raw` is empty. Else 0."""

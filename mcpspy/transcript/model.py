@@ -87,7 +87,7 @@ class CaptureInfo(msgspec.Struct, eq=False):
     messages: int = 0
     exit: Exit | None = None
     complete: bool = False
-    """Whether its `end` record was read and no record before it is missing."""
+    """True if its `end` record was read and no record before it is missing."""
     gaps: int = 0
     damages: int = 0
     escalations: int = 0
@@ -101,7 +101,7 @@ class CaptureInfo(msgspec.Struct, eq=False):
     now_ns: int | None = None
     """The present, on the transcript's clock, for a capture that is still being recorded; None if nobody said so."""
     closed: bool = False
-    """Whether no more records will come: its `end` was read, or the reader reached the end of the file."""
+    """True if no more records will come: its `end` was read, or the reader reached the end of the file."""
     streams: dict[int, Open] = {}
     """The record that opened each stream, by the stream's number."""
     transactions: dict[int, Transaction] = {}

@@ -11,7 +11,7 @@ MAX_DECODED_BYTES: Final = 1 << 26
 """A body that decodes to more is not decoded."""
 
 EVERYDAY_RATIO: Final = 20
-"""How many times its length a stream may decode to for as long as it goes on: JSON rarely shrinks so far."""
+"""Ratio of decoded to encoded length that a stream may keep up: JSON rarely shrinks so far."""
 
 EXTRA: Final = "mcpspy[encodings]"
 """The extra that has to be installed for br and zstd."""

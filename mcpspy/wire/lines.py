@@ -30,7 +30,7 @@ class Lines:
         self.held_bytes = 0
         """The number of bytes that wait for the end of their line."""
         self.is_part = False
-        """Whether the last piece returned is a part."""
+        """True if the last piece returned is a part."""
 
     @property
     def held(self) -> bytes:

@@ -3,6 +3,7 @@
 Write them with `MCPSPY_WRITE_DOCS=1 pytest tests/findings/test_pages.py`.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -10,21 +11,23 @@ from mcpspy.transcript.findings.rule import Family, Rule
 from mcpspy.views.check.rules import rule_markdown
 
 SUBJECTS: Final = {
-    Family.TRANSPORT: "Whether what one side writes reaches the other, whole and in time: lines, streams, processes, HTTP.",
-    Family.PROTOCOL: "Whether messages keep to JSON-RPC and to the revision of MCP in force.",
+    Family.TRANSPORT: "Losses and delays between what one side writes and what the other reads: lines, streams, processes, HTTP.",
+    Family.PROTOCOL: "Messages that violate JSON-RPC or the revision of MCP in force.",
     Family.BEHAVIOUR: "Traffic that is allowed, but slow or wasteful.",
     Family.COST: (
-        "How much of a model's context tools and results take.\n"
-        "Tokens are estimated from the bytes of a text: mostly within 15 % of the vocabularies o200k_base and cl100k_base,\n"
+        "Tokens of a model's context that tools and results take.\n"
+        "They are estimated from the bytes of a text: mostly within 15 % of the vocabularies o200k_base and cl100k_base,\n"
         "and within a tenth for the definitions of tools together."
     ),
-    Family.TRUST: "What a server hides from the user, shows that it should not, or has changed since somebody accepted it.",
+    Family.TRUST: "Things that a server hides from the user, shows but should not, or has changed since somebody accepted it.",
     Family.MODEL: (
-        "What happens between a model and the servers:\n"
-        "the tools that its prompts offer, the tools that it uses, and their results."
+        "Traffic between a model and the servers:\nthe tools that its prompts offer, the tools that it uses, and their results."
     ),
     Family.CAPTURE: "Records that a capture lacks.",
 }
+
+MAX_COLUMNS: Final = 120
+CLAUSE: Final = re.compile(r"(?:`[^`]*`|[^`])+?(?:[.,;:]\**(?: |$)|$)")
 
 INDEX: Final = """\
 # Findings
@@ -90,9 +93,26 @@ def _index_section(family: Family, rules: list[Rule]) -> str:
 def _page(family: Family, rules: list[Rule]) -> str:
     head = f"# Findings: {family}\n\n{SUBJECTS[family]}\n[How to read the examples](../findings.md#how-to-read-the-examples).\n"
     rows = (f"| [`{rule.name}`](#{rule.name}) | {rule.severity} | {_cell(rule.what)} |" for rule in rules)
-    return "\n".join(
-        [head, "| rule | severity | what it finds |", "| --- | --- | --- |", *rows, "", *map(rule_markdown, rules)]
-    )
+    return "\n".join([head, "| rule | severity | what it finds |", "| --- | --- | --- |", *rows, "", *map(_section, rules)])
+
+
+def _section(rule: Rule) -> str:
+    """Explain a rule, with its text broken into sentences where it is long; the examples stay as they are."""
+    parts = re.split(r"(^```.*?^```$)", rule_markdown(rule), flags=re.MULTILINE | re.DOTALL)
+    parts[::2] = ["\n".join(map(_broken, part.split("\n"))) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _broken(line: str) -> str:
+    """Break a long line after each sentence, and a long sentence after the last clause that fits."""
+    if len(line) <= MAX_COLUMNS:
+        return line
+    lines = [""]
+    for clause in CLAUSE.findall(line):
+        if lines[-1].endswith((". ", ".* ", ".** ")) or len(lines[-1] + clause.rstrip()) > MAX_COLUMNS:
+            lines.append("")
+        lines[-1] += clause
+    return "\n".join(part.rstrip() for part in lines if part)
 
 
 def _cell(text: str) -> str:

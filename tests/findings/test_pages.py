@@ -4,16 +4,18 @@ After a change of the rules: `MCPSPY_WRITE_DOCS=1 pytest tests/findings/test_pag
 """
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from mcpspy.transcript.findings.registry import RULES
 from mcpspy.transcript.findings.rule import Family, Rule
-from tests.findings.pages import pages
+from tests.findings.pages import MAX_COLUMNS, pages
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = pages(RULES.values())
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -31,5 +33,10 @@ def test_there_is_a_page_for_each_family_and_no_other() -> None:
 @pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
 def test_a_rule_says_what_it_sees_why_that_is_bad_whose_fault_it_is_what_it_looks_like_and_what_to_do(rule: Rule) -> None:
     page = PAGES[f"findings/{rule.family}.md"]
-    texts = (rule.name, rule.title, rule.family, rule.what, rule.why, rule.blame, rule.example, rule.clean, rule.advice)
-    assert all(text and text in page for text in texts)
+    assert all(text and text in page for text in (rule.name, rule.title, rule.family, rule.example, rule.clean))
+    assert all(text and text in page.replace("\n", " ") for text in (rule.what, rule.why, rule.blame, rule.advice))
+
+
+def test_no_sentence_of_a_page_is_wider_than_a_diff_shows() -> None:
+    prose = [line for page in PAGES.values() for line in FENCE.sub("", page).split("\n") if not line.startswith("|")]
+    assert not [line for line in prose if len(line) > MAX_COLUMNS]

@@ -23,7 +23,7 @@ BESIDE_NS = 10_000_000_000
 """Captures of one client that began closer together were started for the same reason."""
 
 ID_DIGITS = 4
-"""How many digits of a recording's id name it at least."""
+"""Least number of digits of a recording's id that name it."""
 
 _ID = re.compile(rf"@[0-9a-f]{{{ID_DIGITS},8}}")
 

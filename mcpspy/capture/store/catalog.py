@@ -22,16 +22,16 @@ from .clients import ClientProcess, given_name, noted_clients
 from .folder import EXTENSION, captures_folder, is_live
 
 TAIL_BYTES = (1 << 16, 1 << 24)
-"""How much of a file's end is searched for its last sound record: little, and more if that has no whole line."""
+"""Bytes of a file's end in which its last sound record is searched: few, and more if these have no whole line."""
 
 COUNTED_BYTES = 1 << 26
-"""How much of a capture without an `end` record is read to count its messages: for about a second."""
+"""Bytes of a capture without an `end` record that are read to count its messages: those of about a second."""
 
 PROBE_MESSAGES = 2
 """A capture of at most a request and its answer may be a probe, after which the client starts the server again."""
 
 PROBE_NS = 2_000_000_000
-"""How long after the end of a probe the session begins at the latest."""
+"""Longest time from the end of a probe to the beginning of its session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ MAX_NAMES = 10_000
 """Limit of the names that are tried for one capture. So many taps do not start in one second with one pid."""
 
 LOCK_ATTEMPTS = 50
-"""How often the writer of a new capture tries to lock it, 1 ms apart: `is_live` holds the lock for microseconds."""
+"""Attempts of a writer to lock its new capture, 1 ms apart: `is_live` holds the lock for microseconds."""
 
 _LABEL_LETTERS = 48
 

@@ -26,7 +26,7 @@ _NAME = "quota"
 _MAX_DIGITS = 18
 
 LOOK_NS = 60_000_000_000
-"""How often a tap that records looks at the store; earlier if its own capture has grown by a share of the quota."""
+"""Time between two looks of a recording tap at the store; less if its own capture has grown by a share of the quota."""
 
 SHARES = 16
 """Captures are removed until the store is one of so many shares below its quota: otherwise each look would find it full again."""

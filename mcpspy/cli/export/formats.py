@@ -212,7 +212,7 @@ class Format(NamedTuple):
     call: Callable[[View, ExportRequest], Iterable[str]] = lines_of_rows
     options: tuple[click.Option, ...] = ()
     has_line_ends: bool = False
-    """Whether the texts of the view have their line ends."""
+    """True if the texts of the view have their line ends."""
 
     def write(self, request: ExportRequest) -> None:
         """Write the format to where the request says. Raises: McpspyError, click.UsageError; OSError."""

@@ -51,7 +51,7 @@ class PlaySettings:
     ids: tuple[str, ...] = ()
     """The ids of the captures that are played, for the header of the new one."""
     stops_when_late: bool = False
-    """Whether a request that is not answered in time ends the replay."""
+    """True if a request that is not answered in time ends the replay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

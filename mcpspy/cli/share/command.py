@@ -109,7 +109,7 @@ def command(
 
 
 _PASSES: Final = 3
-"""How often a capture is read: to learn its secrets, to copy it, and to search the copy for what is left."""
+"""Number of times that a capture is read: to learn its secrets, to copy it, and to search the copy for what is left."""
 
 _Search: TypeAlias = Callable[[str, Iterable[Record]], CaptureLeaks]
 

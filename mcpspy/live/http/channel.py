@@ -22,7 +22,7 @@ MAX_READ_BYTES = 1 << 18
 _LINGER_NOT = struct.pack("ii", 1, 0)
 
 _ENDED = EPOLLMSG
-"""What is waited for on a connection whose other side has closed its half. It never comes; but a reset is reported all the same."""
+"""Events to wait for on a connection whose other side has closed its half. None of them comes, but a reset is always reported."""
 
 IDLE_S = 60
 PROBE_S = 15

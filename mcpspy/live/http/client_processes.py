@@ -19,10 +19,10 @@ from ..stdio.process import ListedProcess, process
 from .context import TapContext
 
 GATHER_S: Final = 0.2
-"""How long a note waits for further connections, so that a client with a connection for each request does not get a note for each."""
+"""Time for which a note waits for further connections: else a client with a connection for each request would get a note for each."""
 
 MAX_PROCESSES: Final = 64
-"""How many processes a note lists, the latest: each note lists all, so that readers need the last note only."""
+"""Most processes in a note, the latest: each note lists all, so that readers need the last note only."""
 
 # Of linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
 _NETLINK_SOCK_DIAG: Final = 4
@@ -30,7 +30,7 @@ _SOCK_DIAG_BY_FAMILY: Final = 20
 _NLM_F_REQUEST: Final = 1
 _NO_COOKIE: Final = (0xFFFFFFFF, 0xFFFFFFFF)
 _INODE_AT: Final = 16 + 4 + 48 + 16
-"""Where an answer has the inode: after its header, four bytes of state, the two ends, and four counts."""
+"""Offset of the inode in an answer: after its header, four bytes of state, the two ends, and four counts."""
 _KERNEL_S: Final = 1.0
 
 Ends = tuple[tuple[str, int], tuple[str, int]]

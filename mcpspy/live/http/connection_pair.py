@@ -31,7 +31,7 @@ from .transaction import ProxiedTransaction
 from .usual import UsualMessages
 
 MAX_PIPELINED = 64
-"""How many requests may wait for their responses on one connection before no more is read from it."""
+"""Most requests that may wait for their responses on one connection before no more is read from it."""
 
 
 class ConnectionPair:

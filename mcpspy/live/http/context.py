@@ -21,7 +21,7 @@ class TapContext(Protocol):
     """A tap: its clock, its event loop, its sink, and what it knows about heads and the upstream."""
 
     begin_ns: int
-    """When its clock began, on the monotonic one."""
+    """Begin of its clock, on the monotonic one."""
     numbers: Numbers
     reactor: Reactor
     sink: Sink

@@ -23,7 +23,7 @@ from .reactor import Reactor, Timer
 Address: TypeAlias = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 
 CONNECT_S = 30.0
-"""How long an upstream may take to accept a connection, including its name and its TLS."""
+"""Time in which an upstream has to accept a connection, including its name and its TLS."""
 
 
 class Dial:

@@ -18,7 +18,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 BACKLOG = 1024
 
 REST_S = 1.0
-"""How long to accept nobody after descriptors or memory have run out."""
+"""Time without accepting connections after descriptors or memory have run out."""
 
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 

@@ -17,10 +17,10 @@ from time import monotonic
 _WAKE_BYTES = 1 << 12
 
 _FEW_TIMERS = 1 << 10
-"""How many timers may wait before cancelled ones are removed."""
+"""Number of waiting timers above which cancelled ones are removed."""
 
 MAX_EVENTS = 40
-"""How many events to ask for at once: each poll allocates room for them, and a larger block comes from a slower allocator."""
+"""Most events of one poll: each poll allocates room for them, and a larger block comes from a slower allocator."""
 
 
 class Timer:

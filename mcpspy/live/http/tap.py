@@ -40,10 +40,10 @@ _Value = TypeVar("_Value")
 
 MAX_REMEMBERED = 256
 MAX_REMEMBERED_BYTES = 1 << 12
-"""How many heads, up to this size, are kept with their plans; then all are forgotten."""
+"""Most heads, and the size of the largest, that are kept with their plans; when there are more, all are forgotten."""
 
 SPARE_DESCRIPTORS = 4
-"""How many descriptors are kept free for what takes one for a moment, such as a name lookup."""
+"""Descriptors kept free for what takes one for a moment, such as a name lookup."""
 
 
 class HttpTap:

@@ -17,11 +17,10 @@ from .reactor import Reactor, Timer
 from .recorder import StreamRecorder
 
 REQUEST_S = 30.0
-"""How long a request may take from one read to the next, and its head in all: a client that dribbles one holds a connection."""
+"""Time that a request may take from one read to the next, and its head in all: a client that dribbles one holds a connection."""
 
 LINGER_S = 2.0
-"""How long to read and drop what a client still sends after an injected response: if we closed at once, a reset could take the
-response with it."""
+"""Time for which we drop what a client still sends after an injected response: closing at once could reset and lose the response."""
 
 
 class RequestTimer:

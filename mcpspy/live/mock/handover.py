@@ -22,7 +22,7 @@ STDERR: Final = 2
 NEVER_NS: Final = 1 << 62
 
 OWED_NS: Final = 30_000_000_000
-"""How long the live server may take for what it owes after the end of the client's input: it may have to be started first."""
+"""Time that the live server has for what it owes after the end of the client's input: it may have to be started first."""
 
 
 class Handover:

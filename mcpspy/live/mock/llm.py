@@ -39,13 +39,13 @@ from .http.connection import Request, Response, Serving, ignore
 from .http.server import ListeningMock
 
 MISSING = "capture"
-"""What refuses a prompt whose reply is not in the capture, in the text of a miss."""
+"""Word, in the text of a miss, for what refuses a prompt whose reply is not in the capture."""
 
 MAX_AT_ONCE = 256
-"""How many events are written at a time, before checking whether the client keeps up."""
+"""Events written at a time, before a check that the client keeps up."""
 
 END_PATIENCE_S: Final = 1.5
-"""How long to wait for responses under way when the mock ends."""
+"""Time to wait for responses under way when the mock ends."""
 
 _OWN: Final = frozenset(
     {

@@ -24,7 +24,7 @@ class PutOffSends(Generic[Receiver]):
         self._due: list[tuple[int, int, ScheduledSend, Receiver]] = []
         self._count = 0
         self._earliest_ns: dict[ReplyState, int] = {}
-        """When the last send of a reply is due: none of it is due earlier."""
+        """Due time of the last send of a reply; later sends of it are not due earlier."""
 
     @property
     def next_ns(self) -> int:

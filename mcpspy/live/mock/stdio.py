@@ -40,13 +40,13 @@ STDOUT: Final = 1
 
 READ_BYTES: Final = 1 << 18
 MAX_WAITING_BYTES: Final = 8 << 20
-"""When a client leaves more than this unread, nothing more is read from it or from a live server."""
+"""Bytes that a client may leave unread before nothing more is read from it or from a live server."""
 
 GRACE_NS: Final = 1_000_000_000
-"""How long a mock still sends what is due after the end of its input: a user who pipes requests into it wants the answers."""
+"""Time for which a mock still sends after the end of its input: a user who pipes requests into it wants the answers."""
 
 FAR_NS: Final = 1 << 61
-"""What is due later than this, in 73 years, never comes."""
+"""Time in 73 years, which stands for never."""
 
 _ENDING: Final = {"SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"}
 

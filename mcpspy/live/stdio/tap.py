@@ -30,13 +30,13 @@ else:  # `signal` itself imports `enum`: 4 ms
     from _signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
 
 DRAIN_NS = 500_000_000
-"""How long pipes that others still hold are read after the server's exit. What it wrote itself is there at once."""
+"""Time for which pipes that others still hold are read after the server's exit. The server's own output is there at once."""
 
 PUT_OFF_NS = 1_000_000_000
 """From the first byte that is not on disk to the sync: what a power cut may cost. The kernel has every byte at once."""
 
 PARENT_CHECK_NS = 1_000_000_000
-"""How often to check that the client lives, in the one state in which no descriptor shows it."""
+"""Time between two checks that the client lives, in the one state in which no descriptor shows it."""
 
 _ENDING = (SIGHUP, SIGINT, SIGQUIT, SIGTERM)
 _FROM_KEYBOARD = (SIGINT, SIGQUIT)

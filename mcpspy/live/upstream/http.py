@@ -29,10 +29,10 @@ from .partials import Partials
 from .protocol import MAX_MESSAGE_BYTES
 
 CONNECT_S = 30.0
-"""How long a server may take to accept a connection, including its name and its TLS."""
+"""Time in which a server has to accept a connection, including its name and its TLS."""
 
 FRESH_S = 1.0
-"""How long the connection made by `reach` may wait for the first request."""
+"""Longest wait of the connection made by `reach` for the first request."""
 
 
 class UnreachableError(Exception):

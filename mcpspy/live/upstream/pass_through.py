@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from .protocol import Failure, UpstreamClient
 
 PATIENCE_S: Final = 0.5
-"""How long to wait for a server after the end of its input, and after SIGTERM: a client that ends a mock waits 2 s."""
+"""Time that a server has after the end of its input, and after SIGTERM: a client that ends a mock waits 2 s."""
 
 HANDSHAKE_S: Final = 60.0
-"""How long a server may take for `initialize`: it may have to be downloaded first. Clients on the TypeScript SDK wait this long."""
+"""Time that a server has for `initialize`: it may have to be downloaded first. Clients on the TypeScript SDK wait this long."""
 
 JOIN_S: Final = 1.8
 
 MAX_NEWS: Final = 1_000
-"""How much news may wait for the mock before no more is read from the server."""
+"""Messages that may wait for the mock before no more is read from the server."""
 
 MakeClient: TypeAlias = "Callable[[ServerListener], UpstreamClient]"
 

@@ -69,7 +69,7 @@ class ReplayClient:
         self._is_done = False
         self._is_process = is_process
         self._refused = ""
-        """Why a process takes nothing more."""
+        """Reason why a process takes nothing more."""
 
     async def run(self, client: UpstreamClient) -> None:
         """Start the server, play everything to it, and leave it. Raises: UpstreamError: if it cannot be started or reached."""

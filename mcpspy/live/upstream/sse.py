@@ -25,10 +25,10 @@ from .http import HttpTransport, OutgoingRequest, UnreachableError, target_of
 from .protocol import Failure, ServerListener, cancellation
 
 ENDPOINT_S: Final = 30.0
-"""How long the stream may take to name its endpoint."""
+"""Time that the stream has to name its endpoint."""
 
 TAKEN_S: Final = 10.0
-"""How long to wait for the 202 to a message before the next is sent anyway."""
+"""Time to wait for the 202 to a message before the next is sent anyway."""
 
 _PLAIN: Final = (b"Accept-Encoding", b"identity")
 _ADVICE: Final = "Is this the address of the stream of an HTTP+SSE server, which is often /sse?"

@@ -29,7 +29,7 @@ INPUT_S = 2.0
 """From the end of the input to SIGTERM, and from there to SIGKILL, as in the SDKs (mcp 2.3.0, TypeScript SDK 1.32.2)."""
 
 DRAIN_S = 0.5
-"""How long pipes that others still hold are read after the server's exit, and what it left may take to end by itself."""
+"""Time for which pipes that others still hold are read after the server's exit, and in which what it left may end by itself."""
 
 STALL_S = 1.0
 """After how long it is recorded that the server does not read its input."""

@@ -29,13 +29,13 @@ from .http import HttpTransport, OutgoingRequest, UnreachableError, target_of
 from .protocol import Failure, ServerListener, cancellation
 
 TAKEN_S: Final = 10.0
-"""How long to wait for the 202 to a notification or a response before the next message is sent anyway."""
+"""Time to wait for the 202 to a notification or a response before the next message is sent anyway."""
 
 OPENED_S: Final = 0.5
-"""How long to wait for the head of the server stream: some servers send it with the first event."""
+"""Time to wait for the head of the server stream: some servers send it with the first event."""
 
 REST_S: Final = 1.0
-"""How long to wait at the end for what follows a response in its stream, such as `data: [DONE]`."""
+"""Time to wait at the end for what follows a response in its stream, such as `data: [DONE]`."""
 
 DELETED_S: Final = 2.0
 
@@ -43,12 +43,12 @@ RETRY_S: Final = 1.0
 """After how long a stream is resumed if the server names no time, as in both SDKs."""
 
 MAX_VAIN: Final = 2
-"""How many times in a row a stream that brings nothing is resumed, as in both SDKs."""
+"""Most resumptions in a row of a stream that brings nothing, as in both SDKs."""
 
 MAX_REDIRECTS: Final = 3
 
 MAX_WORDS: Final = 200
-"""How many letters are quoted of a body that holds no message."""
+"""Letters quoted of a body that holds no message."""
 
 _ACCEPT: Final = (b"Accept", b"application/json, text/event-stream")
 _ACCEPT_EVENTS: Final = (b"Accept", b"text/event-stream")
@@ -307,9 +307,9 @@ class Post:
         self.last_event_id: bytes | None = None
         self.retry_ms: int | None = None
         self.target = ""
-        """Where it is sent, if not to the server's own URL."""
+        """Target of the last redirect; empty: the server's own URL."""
         self.targets: set[str] = set()
-        """Where it has been sent: to no place twice."""
+        """Targets that have been tried: none of them twice."""
         self.first_words = ""
         """The first line of a body that holds no message and is no HTML page."""
 

@@ -38,7 +38,7 @@ class PlayedPlan:
 
 
 PATIENCE_NS: Final = 100_000_000
-"""How long after an answer a message still belongs to it: a replay goes on at once."""
+"""Longest time after an answer at which a message still belongs to it: a replay goes on at once."""
 
 
 def compared_sides(before: Transcript, after: Transcript, played: PlayedPlan) -> tuple[ComparedSide, ComparedSide]:

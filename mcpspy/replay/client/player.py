@@ -37,7 +37,7 @@ TIMEOUT_NS: Final = 60_000_000_000
 """The default time that a request waits for its answer: that of the official TypeScript SDK."""
 
 PATIENCE_NS: Final = 1_000_000_000
-"""How much longer than the recorded client it waits for what the server sends on its own: it may never send it again."""
+"""Time beyond the recorded client's that it waits for what the server sends on its own: it may never send it again."""
 
 
 MAX_PATIENCE_NS: Final = 10_000_000_000
@@ -78,7 +78,7 @@ class Report:
     ended: dict[int, str] = field(default_factory=dict)
     """The rows of requests that will get no answer, and why."""
     lost: str = ""
-    """Why the server was gone, or nothing more was sent, before the end of the plan; empty if the end was reached."""
+    """Reason why the server was gone, or nothing more was sent, before the end of the plan; empty if the end was reached."""
     stopped: frozenset[int] | None = None
     """The rows of requests that waited for their answers when somebody stopped it; None if nobody did."""
     heard: int = 0

@@ -129,7 +129,7 @@ class Comparison:
     ignore: tuple[str, ...] = ()
     limit: Limit = Limit()
     whole: bool = True
-    """Whether everything was compared; else only some rows, and the findings about them."""
+    """True if everything was compared; else only some rows, and the findings about them."""
 
     @property
     def slower(self) -> list[DurationChange]:

@@ -30,7 +30,7 @@ class _Batch:
         requests = {id(exchange.request.batch) if exchange.request.batch else 0 for exchange in exchanges if exchange}
         self.rows = {exchange.row for exchange in exchanges if exchange}
         self.is_recorded = is_alone or (None not in exchanges and len(requests) == 1 and 0 not in requests)
-        """Whether these requests, and maybe others, were recorded in one batch, or it is one request outside a batch."""
+        """True if these requests, and maybe others, were recorded in one batch, or if it is one request outside a batch."""
         self.due: dict[RecordedBatch | None, list[ScheduledSend]] = {}
 
 

@@ -244,7 +244,7 @@ class _ReplyReader:
         self._replies = replies
         self._is_http = bool(capture.transactions)
         self._is_closed = False
-        """Whether the client has closed the server's input, or somebody has stopped the server."""
+        """True once the client has closed the server's input, or somebody has stopped the server."""
         self._current: dict[int, RecordedReply] = {}
         """By client, the reply to its last message: on stdio there is one client."""
         self._latest: RecordedReply | None = None

@@ -65,7 +65,7 @@ class Task:
     ttl_ms: int | None = None
     poll_interval_ms: int | None = None
     cancelled: bool = False
-    """Whether its cancellation was acknowledged, which does not mean that it stopped."""
+    """True if its cancellation was acknowledged, which does not mean that it stopped."""
 
     @property
     def over(self) -> bool:
@@ -101,13 +101,13 @@ class Call:
     elicitations: int = 0
     """The number of URLs to which it sends the user."""
     completed_elicitations: int = 0
-    """How many of these were reported as complete."""
+    """The number of these that were reported as complete."""
     answered_by: Exchange | None = None
     """The exchange whose answer is the answer to the call."""
     ended_ns: int | None = None
-    """When its task ended, or its subscription did."""
+    """The time at which its task or its subscription ended."""
     task_failed: bool = False
-    """Whether the task reported a result with `isError: true`."""
+    """True if the task reported a result with `isError: true`."""
 
     @property
     def first(self) -> Exchange:

@@ -89,7 +89,7 @@ class CaptureFacts:
     rows: Sequence[Row]
     exchanges: list[Exchange] = field(default_factory=list)
     answers: dict[AnswerKey, AnswerIndex] = field(default_factory=dict)
-    """What was answered when; empty until `meanwhile` needs it."""
+    """Index of the answers by time; empty until `meanwhile` needs it."""
     unanswered: list[Exchange] = field(default_factory=list)
     waiting: list[Exchange] = field(default_factory=list)
     """Exchanges that may still be answered, in a capture that is still being recorded."""
@@ -133,7 +133,7 @@ class CaptureFacts:
     """Results without an id, with the exchanges that they were paired with."""
     unmatched_responses: list[UnpairedMessage] = field(default_factory=list)
     starts_ns: list[int] = field(default_factory=list)
-    """When the server's process was started, each time."""
+    """Times at which the server's process was started."""
     stalls: list[tuple[int, Stall]] = field(default_factory=list)
     partials: list[tuple[int, Partial]] = field(default_factory=list)
     gaps: list[tuple[int, Gap]] = field(default_factory=list)
@@ -144,13 +144,13 @@ class CaptureFacts:
     end: tuple[int, End] | None = None
     left_ns: int | None = None
     stdin_closed_ns: int | None = None
-    """When the client closed the server's stdin."""
+    """Time at which the client closed the server's stdin."""
     signalled_ns: int | None = None
-    """When a signal told the server to end, for the first time."""
+    """Time of the first signal that told the server to end."""
     was_killed: bool = False
-    """Whether mcpspy had to send SIGKILL."""
+    """True if mcpspy had to send SIGKILL."""
     left_running: bool | None = None
-    """Whether the processes that the server left still ran half a second later; None if they were seen only once."""
+    """True if the processes that the server left still ran half a second later; None if they were seen only once."""
     gone_ns: int | None = None
     first_hole_ns: int | None = None
     last_hole_ns: int | None = None

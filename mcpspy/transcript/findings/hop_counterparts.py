@@ -25,7 +25,7 @@ _NEAR_NS = 60_000_000_000
 
 
 _OWN = (*OPENINGS, PING)
-"""What a gateway that is no reverse proxy answers itself."""
+"""Methods that a gateway which is no reverse proxy answers itself."""
 
 
 class Counterparts:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _UNCLEAR: Final = "unclear"
 _GATEWAY: Final = "gateway"
 _CLIENTS: Final = {CLIENT, AGENT}
-"""What a gateway can only pass on: the faults of a client, and of the model behind it."""
+"""Culprits whose faults a gateway can only pass on: a client, and the model behind it."""
 _ADVICE: Final = "Look at the settings and the log of the gateway; mcpspy diff of the two captures shows what it changes."
 _OF_SILENCE: Final = ("timed-out", "given-up", "unanswered-request")
 _SEVEREST: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)

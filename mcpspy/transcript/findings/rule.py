@@ -29,17 +29,17 @@ class Family(StrEnum):
     """The subject of a rule."""
 
     TRANSPORT = "transport"
-    """Whether what one side writes reaches the other, whole and in time: lines, streams, processes, HTTP."""
+    """Losses and delays between what one side writes and what the other reads: lines, streams, processes, HTTP."""
     PROTOCOL = "protocol"
-    """Whether messages keep to JSON-RPC and to the revision of MCP in force."""
+    """Messages that violate JSON-RPC or the revision of MCP in force."""
     BEHAVIOUR = "behaviour"
     """Traffic that is allowed, but slow or wasteful."""
     COST = "cost"
-    """How much of a model's context tools and results take."""
+    """Tokens of a model's context that tools and results take."""
     TRUST = "trust"
-    """What a server hides from the user, shows that it should not, or has changed since somebody accepted it."""
+    """Things that a server hides from the user, shows but should not, or has changed since somebody accepted it."""
     MODEL = "model"
-    """What happens between a model and the servers: the tools that its prompts offer, the tools that it uses, and their results."""
+    """Traffic between a model and the servers: the tools that its prompts offer, the tools that it uses, and their results."""
     CAPTURE = "capture"
     """Records that a capture lacks."""
 
@@ -94,7 +94,7 @@ class Finding:
     row: int | None
     """The row it points at, if it is about one."""
     at_ns: int
-    """When it was met first, on the transcript's clock."""
+    """The time of its first occurrence, on the transcript's clock."""
     what: str
     """One sentence on what happened."""
     culprit: str
@@ -106,11 +106,11 @@ class Finding:
     advice: str
     """One sentence on what to do."""
     count: int = 1
-    """How often it was met; it points at the first time."""
+    """The number of its occurrences; it points at the first."""
     rows: tuple[int, ...] = ()
     """All rows that it is about, each once, in the order in which it was met there; `row` is the first."""
     hop: str = ""
-    """Where there is a gateway: the hop that it was found on, as in `claude ↔ gateway`."""
+    """The hop that it was found on, as in `claude ↔ gateway`; empty without a gateway."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

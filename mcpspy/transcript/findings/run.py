@@ -63,8 +63,8 @@ def _hits(facts: TranscriptFacts, is_asked: Callable[[str], bool]) -> Iterator[t
     """Ask the modules in the order of their tables. Each hit comes with the capture that it is counted in."""
     names = [name for name in CAPTURE_FINDERS if is_asked(name)]
     pairs = hop_pairs(facts.transcript)
+    # Where both sides of a gateway were tapped, its far side decides.
     decided = {outer for outer, _ in pairs | stream_pairs(facts.transcript, pairs)}
-    """Where the other side of a gateway was tapped, that decides."""
     for capture in capture_facts(facts.transcript) if names else ():
         signs = GatewaySigns(capture)
         for name in names:

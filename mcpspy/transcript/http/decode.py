@@ -31,7 +31,7 @@ class Unit(NamedTuple):
     pieces: Sequence[Piece] = ()
     event: SseEvent | None = None
     damaged: bool = False
-    """Whether records were lost within it, or just before it."""
+    """True if records were lost within it, or just before it."""
     anomaly: str = ""
     """The name of an anomaly, if its bytes are not what the head says: `not-encoded`, `json-for-events`."""
 

@@ -41,7 +41,7 @@ class ScopeState:
         self.events: dict[int, SentEvent] = {}
         self.event_ids: dict[int, SentEvent | None] = {}
         self.is_open = True
-        """Whether the stream of HTTP+SSE goes on."""
+        """True while the stream of HTTP+SSE goes on."""
 
 
 class Endpoint(NamedTuple):

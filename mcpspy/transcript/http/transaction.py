@@ -70,11 +70,11 @@ class Stream(msgspec.Struct, eq=False, gc=False):
 
     opened: Open
     at_ns: int
-    """When its head was read."""
+    """The time at which its head was read."""
     first_ns: int | None = None
-    """When the first byte of its body came."""
+    """The time of the first byte of its body."""
     last_ns: int | None = None
-    """When the last byte of its body came."""
+    """The time of the last byte of its body."""
     body_bytes: int = 0
     events: int = 0
     """The number of SSE events with data."""
@@ -124,7 +124,7 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
     left_by: str = ""
     """`client`, `server` or `mcpspy`, if it closed the connection before there was a response; else empty."""
     left_ns: int | None = None
-    """When it did."""
+    """The time at which that side closed it."""
     request_messages: int = 0
     """The number of messages in its request."""
     response_messages: int = 0

@@ -111,7 +111,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     more: tuple[Turn, ...] = ()
     """The other choices, where the prompt asked for several."""
     finish: str = ""
-    """Why it ended, in the API's own word: `stop`, `tool_calls`, `end_turn`, `tool_use`, `length`, …; empty if it gave no reason."""
+    """The reason why it ended, in the API's own word (`stop`, `tool_calls`, `end_turn`, `tool_use`, `length`, …); empty if none."""
     usage: Usage = Usage()
     error: str = ""
     """The error that the API reported: `rate_limit_error: Too many requests`."""

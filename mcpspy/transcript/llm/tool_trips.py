@@ -53,7 +53,7 @@ class ToolTrip(msgspec.Struct, eq=False, kw_only=True):
     call: Exchange | None = None
     """The `tools/call` that it became, the first of them if it took several rounds; None if none was recorded."""
     joined_by: JoinedBy = ""
-    """What use and call have in common: with `name` alone the arguments differ, with `arguments` alone the name does."""
+    """The members that use and call have in common: with `name` alone the arguments differ, with `arguments` alone the name does."""
     candidates: int = 0
     """Number of calls that fit equally well: with 2 or more it is unknown which of them is the use's."""
     returned: ToolReturn | None = None
@@ -61,7 +61,7 @@ class ToolTrip(msgspec.Struct, eq=False, kw_only=True):
     returned_in: ModelCall | None = None
     """The model call whose prompt first holds the return."""
     returned_by: ReturnedBy = ""
-    """How the return was found; by another way than the id, if ids are missing or do not match."""
+    """The way in which the return was found; not by the id, if ids are missing or do not match."""
     next: ModelCall | None = None
     """The next model call of the conversation, whether it holds the return or not; None if there is none."""
     repeated_id: str = ""

@@ -50,9 +50,9 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     deprecated: str = ""
     """The revision that deprecates it and still has it."""
     inside: bool = False
-    """Whether it is no message of its own, but a member of `inputRequests` in a result; the retry brings its answer."""
+    """True if it is a member of `inputRequests` in a result and no message of its own; the retry brings its answer."""
     may_need_input: bool = False
-    """Whether its result may be `input_required`, from 2026-07-28."""
+    """True if its result may be `input_required`, from 2026-07-28."""
 
     def is_in(self, revision: str) -> bool:
         """Return whether `revision` has it, or the released revision nearest to that one."""

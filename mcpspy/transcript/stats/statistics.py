@@ -74,7 +74,7 @@ class CallNumbers:
     wire_ns: list[int] = field(default_factory=list)
     """The durations of exchanges."""
     is_joined: bool = False
-    """Whether a call took more than one exchange."""
+    """True if a call took more than one exchange."""
     exchanges: int = 0
     request_bytes: int = 0
     response_bytes: int = 0

@@ -44,7 +44,7 @@ MAX_PLAIN_ROWS: Final = 200
 """The most lines of the timeline on a page without scripts."""
 
 CHUNK: Final = 100
-"""How many rows share a block of JSON that is parsed when one of them is selected."""
+"""Rows that share a block of JSON, which is parsed when one of them is selected."""
 
 NUMBERS_CELLS: Final = 140
 

@@ -115,7 +115,7 @@ class _Phases:
         self._begins_ns = {phase.name: phase.begin_ns for phase in phases}
         self._took_ns = {phase.name: phase.duration_ns for phase in phases}
         self._last_message_ns = last_message_ns
-        """When the last message was sent. Streams that end later belong to the shutdown."""
+        """The time of the last message. Streams that end later belong to the shutdown."""
         self._now: PhaseName | None = None
 
     def feed(self, step: Flat) -> PhaseName | None:

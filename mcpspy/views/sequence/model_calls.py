@@ -22,10 +22,10 @@ from .lanes import DiagramLanes
 
 LETTERS: Final = 60
 MORE_LETTERS: Final = 100
-"""How many characters of a text are shown with `--detail params`."""
+"""Characters of a text that `--detail params` shows."""
 
 MAX_RETURNS: Final = 3
-"""How many tool returns of one prompt are shown; the rest are counted."""
+"""Tool returns of one prompt that are shown; the rest are counted."""
 
 Drawn = Arrow | Aside
 

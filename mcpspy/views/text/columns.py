@@ -63,7 +63,7 @@ class Columns:
     lane_role: str = "server"
     """The title of the lane column: `server`, `client` or `lane`."""
     counts_tokens: bool = False
-    """Whether the column of sizes has tokens."""
+    """True if the column of sizes has tokens."""
 
     @property
     def size_name(self) -> str:

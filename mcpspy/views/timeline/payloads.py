@@ -15,7 +15,7 @@ from ..text.units import counted
 from .details import readable
 
 MAX_LINES: Final = 24
-"""How many lines of a payload are shown; the rest are counted."""
+"""Lines of a payload that are shown; the rest are counted."""
 
 MAX_LINE_LETTERS: Final = 100
 

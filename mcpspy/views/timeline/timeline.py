@@ -61,7 +61,7 @@ MEASURED_ROWS = 2_000
 """Of how many rows, evenly distributed, params are measured for the width of their column: of a long session not of all."""
 
 MIN_PARAMS_CELLS = 8
-"""Where fewer cells are left in the column of calls, params are left out."""
+"""Cells in the column of calls below which params are left out."""
 
 MAX_NOTIFICATIONS = 200
 """The most lines of notifications shown below one exchange; more are counted."""

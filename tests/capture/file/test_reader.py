@@ -1,4 +1,4 @@
-"""However a file is damaged: sound lines are read, the others are damage in their place, and nothing else is ever raised."""
+"""Tests of damaged files: sound lines are read, the others become damage in their place, and nothing else is ever raised."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""However a side leaves: the other side sees it as without a tap, and the capture says who left."""
+"""Tests of every way in which a side leaves: the other side sees it as without a tap, and the capture says who left."""
 
 import signal
 import time

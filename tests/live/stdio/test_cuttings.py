@@ -1,4 +1,4 @@
-"""However the upstream's bytes come, client and capture get the same bytes and frames: a connection pair without sockets."""
+"""Tests of every way to cut the upstream's bytes: client and capture get the same bytes and frames (no sockets)."""
 
 import socket
 from collections.abc import Sequence

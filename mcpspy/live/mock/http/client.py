@@ -33,7 +33,7 @@ _SUBSCRIPTION: Final = ("params", "_meta", SUBSCRIPTION_ID)
 
 MAX_KEPT: Final = 1_000
 MAX_KEPT_BYTES: Final = 8 << 20
-"""How much is held for a client that opens no stream or does not read it, and how much can be resumed; the oldest is dropped."""
+"""Bytes held for a client that opens no stream or does not read it, and for resuming; the oldest are dropped."""
 
 
 class MockContext(Protocol):
@@ -486,7 +486,7 @@ class ServerStream:
         self._kept: deque[bytes] = deque()
         self._kept_bytes = 0
         self.dropped = 0
-        """How many events were dropped because too many were held."""
+        """Number of events dropped because too many were held."""
 
     @property
     def is_full(self) -> bool:

@@ -18,10 +18,10 @@ from ...upstream.protocol import Failure
 from .client import LiveClient, MockContext
 
 END_PATIENCE_S: Final = 1.5
-"""How long to wait for servers when the mock ends."""
+"""Time to wait for servers when the mock ends."""
 
 HELD_S: Final = 0.05
-"""How often to check whether a client that was behind with reading has caught up, so that its server is read again."""
+"""Time between two checks that a client that was behind with reading has caught up, so that its server is read again."""
 
 
 class ClientPassThroughs:

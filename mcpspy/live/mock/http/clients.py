@@ -21,7 +21,7 @@ from .client_pass_through import ClientPassThroughs
 from .connection import Connection
 
 MAX_CLIENTS: Final = 10_000
-"""How many sessions and names are kept; then the session that was used longest ago is ended."""
+"""Most sessions and names that are kept; then the session that was used longest ago is ended."""
 
 PRIMED_FROM: Final = "2025-11-25"
 """Streams begin with an event without a message only for clients of this revision or later: older ones would parse it as JSON."""

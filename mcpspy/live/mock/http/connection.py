@@ -28,7 +28,7 @@ MAX_BODY_BYTES: Final = 64 << 20
 """A longer request is refused. Servers on the SDKs take 4 MiB; those on stdio have no limit, and a mock serves them too."""
 
 MAX_WAITING_BYTES: Final = 1 << 18
-"""How much of further requests is read while one is answered."""
+"""Bytes of further requests that are read while one is answered."""
 
 
 Fields = list[tuple[str, str]]

@@ -40,7 +40,7 @@ class MissingValue(NamedTuple):
     from_row: int
     why: str
     redacted: bool = False
-    """Whether the recorded value is a pseudonym, which no server knows."""
+    """True if the recorded value is a pseudonym, which no server knows."""
 
     def __str__(self) -> str:
         return f"{self.what} of row {self.row} came from row {self.from_row}, {self.why}"

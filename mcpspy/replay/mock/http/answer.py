@@ -29,7 +29,7 @@ class HttpRequest(NamedTuple):
     target: str
     live: MockAddress
     is_authorized: bool = False
-    """Whether it has an Authorization field, whatever that says."""
+    """True if it has an Authorization field, whatever its value."""
     message: Message | None = None
 
 

@@ -57,7 +57,7 @@ class ModelFacts:
             capture for capture in transcript.captures if not capture.is_model and capture.messages
         ]
         self.server_offers: list[Offer] = [offer for offer in offers(transcript) if not offer.capture_info.is_model]
-        """What the servers list."""
+        """Tools that the servers list."""
         calls = tool_calls(transcript)
         self.names = tool_names(transcript, calls)
         driven = {trip.call.capture for trip in self.tool_trips if trip.call is not None}

@@ -55,7 +55,7 @@ NOT_REDELIVERED: Final = transport_rule(
 RULES: Final = (UNFINISHED_EVENT, NOT_REDELIVERED)
 
 _PATIENCE_NS: Final = 2_000_000_000
-"""What a server has stored it sends at once."""
+"""Time after which a stored event counts as missing: servers send stored events at once."""
 
 
 class _Discarded(NamedTuple):

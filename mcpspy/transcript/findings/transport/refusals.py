@@ -389,7 +389,7 @@ def _early_retries(facts: CaptureFacts, refused: list[Transaction]) -> Iterator[
         if transaction.number in facts.first_exchanges:
             repeats.setdefault(_repeat_key(facts, transaction), []).append(transaction)
     hasty: set[tuple[str, ...]] = set()
-    """What was repeated too early: that the last repetition was refused too is no other fault."""
+    """Requests that were repeated too early: that their last repetition was refused too is no separate fault."""
     following = {first.number: then for together in repeats.values() for first, then in pairwise(together)}
     for transaction in limited:
         then, response = following.get(transaction.number), transaction.response
