@@ -3,8 +3,10 @@
 #   make test        the tests that need Python and PyPI alone, in four minutes
 #   make interop     the tests with programs of npm and Debian, after `make npm`
 #   make check       lint, types and tests: what a change has to pass
-#   make soak        the full counts: every bit flipped, hundreds of kills, a million messages; and the next two
+#   make soak        the full counts: every bit flipped, hundreds of kills, a million messages; and the next four
 #   make ways        the tests of the HTTP tap without its short way for usual messages, and with it from the second message on
+#   make data-path   the tests of the bytes' way through a tap: without mcpspy/speedups.c, and with it (needs a C compiler)
+#   make asan        the tests of mcpspy/speedups.c under the address sanitizer (needs gcc)
 #   make calendar    the tests with the clock a day, a week and half a year ahead: none may depend on the date
 #   make npm         what the tests marked `npm` start, into build: npm programs, mitmproxy, and other generations of the SDKs
 #   make bench-stdio the stdio benchmark; see benchmarks/README.md
@@ -18,7 +20,7 @@ PYTEST_ARGS ?=
 # Tests start mcpspy hundreds of times: without files of bytecode, which some images turn off, each start compiles it again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test interop check lint types soak calendar ways npm bench-stdio format clean
+.PHONY: demo test interop check lint types soak calendar ways data-path asan npm bench-stdio format clean
 .DEFAULT_GOAL := check
 
 demo: .venv/.installed
@@ -45,7 +47,7 @@ format: .venv/.tested
 
 soak: .venv/.tested
 	MCPSPY_TIER=full $(BIN)/pytest -n $(WORKERS) -m "soak or tiered or hypothesis" --timeout 3600 $(PYTEST_ARGS)
-	$(MAKE) ways calendar
+	$(MAKE) ways data-path asan calendar DATA_PATH=soak
 
 # The HTTP tap's tests on the general path alone, and with the short way taken as early as can be (mcpspy/live/http/usual.py).
 ways: .venv/.tested
@@ -53,6 +55,29 @@ ways: .venv/.tested
 	  PYTHONPATH=tests/ways MCPSPY_TESTED_WAY=$$way $(BIN)/pytest -n $(WORKERS) --dist worksteal \
 	    -m "not npm and not debian and not soak" tests/live/http tests/interop/test_http_*.py $(PYTEST_ARGS) || exit 1; \
 	done
+
+# With DATA_PATH=soak, those too that take long, and those with programs of others.
+DATA_PATH := gate
+data-path: .venv/.tested mcpspy/speedups.abi3.so
+	for pure in 1 0; do \
+	  MCPSPY_PURE=$$pure $(if $(filter soak,$(DATA_PATH)),MCPSPY_TIER=full) $(BIN)/pytest -n $(WORKERS) --dist worksteal \
+	    -m "data_path $(if $(filter soak,$(DATA_PATH)),,and not npm and not debian and not soak)" $(PYTEST_ARGS) || exit 1; \
+	done
+
+# An editable install makes it, and goes on without a compiler: then this fails.
+mcpspy/speedups.abi3.so: mcpspy/speedups.c hatch_build.py | .venv/.tested
+	$(BIN)/python -m pip install --quiet --no-deps --force-reinstall --editable .
+	test -e $@
+
+# In a copy, for what is compiled so cannot be imported without the sanitizer.
+asan: .venv/.tested
+	rm -rf build/asan && mkdir -p build/asan && cp -r mcpspy tests pyproject.toml build/asan
+	cd build/asan && gcc -std=c11 -g -O1 -Wall -Wextra -Werror -Wno-unused-parameter -fsanitize=address,undefined \
+	  -fno-sanitize-recover=undefined -shared -fPIC -I$$(../../$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') \
+	  mcpspy/speedups.c -o mcpspy/speedups.abi3.so -lz
+	cd build/asan && LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc MCPSPY_NO_SKIP=1 MCPSPY_TIER=more \
+	  ../../$(BIN)/python -m pytest -n 0 -m "" -p no:cacheprovider tests/test_speedups.py tests/capture/file/test_writer.py --timeout 3600
 
 FAKETIME_LIBRARY := build/faketime/lib/python*/site-packages/libfaketime/vendor/libfaketime/src/libfaketime.so.1
 

@@ -35,11 +35,12 @@ def main() -> int:
 
 
 def _says_version() -> bool:
-    """Print the version without an import; return False if it cannot be written, so that the others say why."""
+    """Print the version with hardly an import; return False if it cannot be written, so that the others say why."""
     from . import __version__
+    from .compiled import VERSION_SUFFIX
 
     try:
-        return os.write(1, f"mcpspy, version {__version__}\n".encode()) > 0
+        return os.write(1, f"mcpspy, version {__version__}{VERSION_SUFFIX}\n".encode()) > 0
     except OSError:
         return False
 

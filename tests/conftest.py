@@ -193,9 +193,24 @@ MARK_OF_FIXTURE = {
 }
 
 
+DATA_PATH = tuple(
+    str(Path(__file__).parent / name)
+    for name in (
+        "live/stdio",
+        "live/http",
+        "capture/file/test_writer.py",
+        "capture/file/test_round_trip.py",
+        "test_speedups.py",
+    )
+)
+"""Tests that `make data-path` runs with and without speedups.c."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if str(item.path).startswith(DATA_PATH):
+            item.add_marker("data_path")
         for fixture, mark in MARK_OF_FIXTURE.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)

@@ -57,11 +57,16 @@ ROOMS = {
     "errors": room(never=THE_WORLD, pure=True),
     "records": room(never=THE_WORLD, pure=True),
     "frame_line": room("records", others=JSON, never=THE_WORLD, pure=True),
+    "compiled": room("__init__"),  # which has speedups.c beside it
     # what decodes br and zstd, where it is installed
     "wire": room(
-        others={"httptools"} | JSON, others_inside_functions={"backports", "brotli", "compression"}, never=THE_WORLD, pure=True
+        "compiled",
+        others={"httptools"} | JSON,
+        others_inside_functions={"backports", "brotli", "compression"},
+        never=THE_WORLD,
+        pure=True,
     ),
-    "capture": room("errors records frame_line", others=JSON, never=NETWORK),
+    "capture": room("errors records compiled frame_line", others=JSON, never=NETWORK),
     # msgspec for its structs, which the garbage collector does not visit; JSON is read in wire
     "transcript": room(
         "errors records frame_line wire",
@@ -74,18 +79,19 @@ ROOMS = {
     # of capture only what names and heads say about secrets: tests/sharing holds it to that
     "sharing": room("errors records wire capture transcript", never=THE_WORLD, pure=True),
     "views": room("records wire transcript replay", others={"rich"}, never=THE_WORLD | TERMINAL, pure=True),
-    "live": room("records wire transcript replay errors", others={"aiohttp", "httptools"}),
+    "live": room("records wire transcript replay errors compiled", others={"aiohttp", "httptools"}),
     "setup": room("errors"),
     "demo": room(),
     "cli": room(
-        "__init__ errors records wire capture transcript replay sharing views live setup demo", others={"click", "rich"}
+        "__init__ compiled errors records wire capture transcript replay sharing views live setup demo",
+        others={"click", "rich"},
     ),
     "testing": room("errors records capture transcript replay views __main__", others_inside_functions={"mcp"}),
     # What pytest loads: nothing of ours before a test asks for it.
     "pytest_plugin": room("testing", others={"pytest"}),
     # The two doors: the library's, whose names are resolved lazily, and the command line's.
     "__init__": room("errors records capture transcript"),
-    "__main__": room("__init__ cli"),  # the former for the version
+    "__main__": room("__init__ compiled cli"),  # the first two for the version
 }
 
 ASYNC_ROOMS = {"live"}

@@ -167,9 +167,9 @@ def test_a_timeline_of_stdio_waits_for_no_rules_about_http_models_or_payloads() 
 @pytest.mark.parametrize(
     ("arguments", "most"),
     [
-        (["list"], 40),
-        (["show", str(CAPTURES / "filesystem.mcpspy")], 162),
-        (["show", str(CAPTURES / "streamable.mcpspy")], 172),
+        (["list"], 45),
+        (["show", str(CAPTURES / "filesystem.mcpspy")], 165),
+        (["show", str(CAPTURES / "streamable.mcpspy")], 175),
     ],
     ids=["list", "show of stdio", "show of HTTP"],
 )

@@ -12,6 +12,7 @@ from io import TextIOWrapper
 import click
 
 from .. import __version__
+from ..compiled import VERSION_SUFFIX
 from ..errors import FilterError, McpspyError
 from ..live.stdio.descriptors import ensure_standard_streams
 from .verbs import COMPLETES, VERBS, verb_command
@@ -57,7 +58,7 @@ class _Verbs(click.Group):
 
 
 @click.command(cls=_Verbs, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="mcpspy")
+@click.version_option(__version__ + VERSION_SUFFIX, prog_name="mcpspy")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks.")
 @click.pass_context
 def cli(ctx: click.Context) -> None:

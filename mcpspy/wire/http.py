@@ -19,6 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
+from ..compiled import compiled
 from .http_body import (
     END,
     MAX_CHUNK_LINE_BYTES,
@@ -30,6 +31,7 @@ from .http_body import (
     RefusedBytes,
     chunk_line,
     is_trailers,
+    whole_chunks,
 )
 from .http_head import (
     BARE_LF,
@@ -43,14 +45,14 @@ from .http_head import (
     response_objection,
 )
 
+_whole_chunks = compiled(whole_chunks)
+
 Piece: TypeAlias = RequestHead | ResponseHead | Body | BodyEnd | BlankLines | OpaqueBytes | RefusedBytes | IncompleteMessage
 
 _CRLF: Final = b"\r\n"
 _EMPTY_LINE: Final = b"\r\n\r\n"
 _CR: Final = 13
 _UNEXPECTED: Final = "a response without a request"
-_USUAL_LINE_BYTES: Final = 12
-_HEX: Final = b"0123456789abcdefABCDEF"
 _BETWEEN: Final = -1
 """Instead of the number of bytes that a chunk lacks: a chunk size comes next. 0: the CRLF after a chunk's data comes next."""
 
@@ -223,22 +225,19 @@ class HttpMessages:
         size = len(data)
         left = self._left
         payloads = []
-        chunks = []
+        chunks: list[int] = []
         while at < size:
             if left == _BETWEEN:
-                end = data.find(_CRLF, at, at + _USUAL_LINE_BYTES)
-                if end > at and not (digits := data[at:end]).strip(_HEX):  # quicker than `chunk_line`
-                    left = int(digits, 16)
-                    end += 2
-                elif line := chunk_line(data, at, at + MAX_CHUNK_LINE_BYTES):
-                    left, end = int(line[1], 16), line.end()
-                else:
-                    break
-                if not left:
+                at, payload, sizes = _whole_chunks(data, at)  # nearly all that there is
+                if sizes:
+                    payloads.append(payload)
+                    chunks += sizes
+                line = chunk_line(data, at, at + MAX_CHUNK_LINE_BYTES)
+                if line is None or not (left := int(line[1], 16)):
                     left = _BETWEEN
                     break
                 chunks.append(left)
-                at = end
+                at = line.end()
             if left:
                 payload = data[at : at + left]
                 payloads.append(payload)

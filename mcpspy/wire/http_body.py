@@ -74,6 +74,23 @@ _field = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n"
 chunk_line = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[^\r\n\0]*)?\r\n").match
 is_trailers = re.compile(rb"(?:%b)*" % _field).fullmatch
 
+_CRLF: Final = b"\r\n"
+_HEX: Final = b"0123456789abcdefABCDEF"
+_USUAL_LINE_BYTES: Final = 12
+
+
+def whole_chunks(data: bytes, at: int) -> tuple[int, bytes, tuple[int, ...]]:
+    """Take the chunks at `at` that came whole, without extensions. Returns their end, their payloads, joined, and their sizes."""
+    payloads = []
+    while (begin := data.find(_CRLF, at, at + _USUAL_LINE_BYTES) + 2) - 2 > at:
+        digits = data[at : begin - 2]
+        end = begin if digits.strip(_HEX) else begin + int(digits, 16)
+        if end == begin or not data.startswith(_CRLF, end):
+            break
+        payloads.append(data[begin:end])
+        at = end + 2
+    return at, payloads[0] if len(payloads) == 1 else b"".join(payloads), tuple(map(len, payloads))
+
 
 class ChunkSizes:
     """The chunks in which parts of a body came, for comparison with a packet capture.

@@ -8,10 +8,10 @@ and a frame's line is made on the data path (as fast as orjson there, without it
 
 from __future__ import annotations
 
-from _codecs import utf_8_decode  # `codecs` re-exports it
 from _json import encode_basestring as _quoted  # `json.encoder` re-exports it, and imports `re` on the way
 from binascii import b2a_base64, crc32
 
+from ...compiled import compiled
 from ...records import (
     Close,
     End,
@@ -26,6 +26,7 @@ from ...records import (
     Stall,
     Unknown,
 )
+from .plain_lines import LARGE_BYTES, joined, plain_frame_lines, text_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,22 +41,11 @@ FORMAT = 1
 MIN_READER = 1
 """The oldest reader that can read captures written now."""
 
-LARGE_BYTES = 1 << 10
-"""From this size on, text with few quotes is escaped by passes over all of it: 0.7 ms per MiB, where the escaper that looks at
-each character takes 2.1. With many quotes the passes take 3.8 ms (CPython 3.11)."""
-
-SLICE_BYTES = 1 << 16
-"""Large text is escaped in slices of this size: decoded at once, a message that is not ASCII would need four times its length."""
-
-SAMPLE_BYTES = 512
-MAX_ESCAPES = 20
-"""Up to so many quotes and backslashes in a sample from the middle, passes are faster: both ways are equal at one in 20 bytes."""
-
-_CONTROLS = bytes(range(0x20))
-
 _KNOWN_HEADS = 256
 _KNOWN_HEAD_LENGTH = 1 << 13
 _known_heads: dict[tuple[bytes, bytes | None], str] = {}
+
+_frame_lines = compiled(plain_frame_lines)
 
 
 def header_line(header: Header) -> bytes:
@@ -80,48 +70,11 @@ def header_line(header: Header) -> bytes:
     return _sealed(_json(fields)[:-1])
 
 
-def plain_frame_line(number: int, stream: int, at_ns: int, data: bytes) -> bytes:
-    """Write the line of a whole frame that came in one read: 1.1 µs for 200 bytes. Raises: UnicodeDecodeError."""
-    if len(data) < LARGE_BYTES:
-        body = f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":{_quoted(data.decode())}'.encode()
-        return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
-    return _joined([b'{"n":%d,"at_ns":%d,"kind":"frame","stream":%d,"text":' % (number, at_ns, stream), *_text(data)])
-
-
-def event_line(number: int, stream: int, at_ns: int, data: bytes, chunks: Sequence[int]) -> bytes:
+def _event_line(number: int, stream: int, at_ns: int, data: bytes, chunks: Sequence[int]) -> bytes:
     """Write the line of a whole frame below `LARGE_BYTES` that came in one read, in these chunks. Raises: UnicodeDecodeError."""
-    sizes = chunks[0] if len(chunks) == 1 else ",".join(map(str, chunks))
     head = f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":'
-    body = f'{head}{_quoted(data.decode())},"chunks":[{sizes}]'.encode()
+    body = f'{head}{_quoted(data.decode())},"chunks":[{",".join(map(str, chunks))}]'.encode()
     return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
-
-
-def event_lines(number: int, stream: int, at_ns: int, events: Sequence[bytes]) -> list[bytes]:
-    """Write the lines of events that came in one read and in one chunk each, numbered from `number`. Raises: UnicodeDecodeError."""
-    head = f',"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":'
-    lines = []
-    for data in events:
-        if len(data) < LARGE_BYTES:
-            body = f'{{"n":{number}{head}{_quoted(data.decode())},"chunks":[{len(data)}]'.encode()
-            lines.append(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
-        else:
-            lines.append(frame_line(number, Frame(stream, at_ns, at_ns, data, chunks=(len(data),))))
-        number += 1
-    return lines
-
-
-def plain_frame_lines(number: int, stream: int, at_ns: int, frames: Sequence[bytes]) -> bytes:
-    """Write the lines of whole frames that came in one read, numbered from `number`. Raises: UnicodeDecodeError."""
-    head = f',"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":'
-    lines = []
-    for data in frames:
-        if len(data) < LARGE_BYTES:
-            body = f'{{"n":{number}{head}{_quoted(data.decode())}'.encode()
-            lines.append(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
-        else:
-            lines.append(_joined([f'{{"n":{number}{head}'.encode(), *_text(data)]))
-        number += 1
-    return b"".join(lines)
 
 
 def frame_line(number: int, frame: Frame) -> bytes:
@@ -130,9 +83,9 @@ def frame_line(number: int, frame: Frame) -> bytes:
     if frame.first_ns == frame.at_ns and not frame.part:
         try:
             if not rare:
-                return plain_frame_line(number, frame.stream, frame.at_ns, data)
+                return _frame_lines(number, frame.stream, frame.at_ns, [data])
             if len(data) < LARGE_BYTES and len(rare) == 1 and (chunks := rare.get("chunks")):
-                return event_line(number, frame.stream, frame.at_ns, data, chunks)
+                return _event_line(number, frame.stream, frame.at_ns, data, chunks)
         except UnicodeDecodeError:
             pass
     head = f'{{"n":{number},"at_ns":{frame.at_ns},"kind":"frame","stream":{frame.stream}'
@@ -143,7 +96,7 @@ def frame_line(number: int, frame: Frame) -> bytes:
     pieces = [head.encode(), *_data_member(data)]
     if frame.rare:
         pieces.append(_rare_frame_members(frame))
-    return _joined(pieces)
+    return joined(pieces)
 
 
 def record_line(number: int, record: Record) -> bytes:
@@ -187,41 +140,10 @@ def _line(number: int, kind: str, record: Any, members: dict[str, Any]) -> bytes
     return _sealed(_json(fields)[:-1])
 
 
-def _joined(pieces: list[bytes]) -> bytes:
-    """Join the pieces of a line, and add its CRC as last member. Copies once: escapes may have made the line six times as long."""
-    crc = 0
-    for piece in pieces:
-        crc = crc32(piece, crc)
-    pieces.append(b',"crc":"%08x"}\n' % crc)
-    return b"".join(pieces)
-
-
 def _sealed(body: str) -> bytes:
     """Add its CRC as last member to `body`, an object's text without its closing brace."""
     encoded = body.encode("utf-8", "backslashreplace")
     return b'%b,"crc":"%08x"}\n' % (encoded, crc32(encoded))
-
-
-def message_lines(number: int, stream: int, at_ns: int, opening: str, data: bytes, by: str, is_sse: bool) -> list[bytes]:  # noqa: FBT001
-    """Write the lines of a stream's `open`, of its frame that came in one read, and of its `close`, each only if there is one.
-
-    `opening` is from an `OpenTemplate`; if it `is_sse`, the frame is the payload of one chunk. Raises: UnicodeDecodeError.
-    """
-    lines = []
-    if opening:
-        body = f'{{"n":{number},"at_ns":{at_ns},"kind":"open","stream":{stream}{opening}'.encode()
-        lines.append(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
-        number += 1
-    if data:
-        if is_sse:
-            lines += event_lines(number, stream, at_ns, (data,))
-        else:
-            lines.append(plain_frame_line(number, stream, at_ns, data))
-        number += 1
-    if by:
-        body = f'{{"n":{number},"at_ns":{at_ns},"kind":"close","stream":{stream},"by":"{by}","how":"eof"'.encode()
-        lines.append(b'%b,"crc":"%08x"}\n' % (body, crc32(body)))
-    return lines
 
 
 class OpenTemplate:
@@ -324,33 +246,9 @@ def _payload(data: bytes, *, text: str = "text", base64: str = "base64") -> dict
 def _data_member(data: bytes) -> list[bytes]:
     """Write `,"text":…`, or `,"base64":…` if the bytes are no UTF-8, in pieces."""
     try:
-        return [b',"text":', *_text(data)]
+        return [b',"text":', *text_pieces(data)]
     except UnicodeDecodeError:
         return [b',"base64":"', b2a_base64(data, newline=False), b'"']
-
-
-def _text(data: bytes) -> list[bytes]:
-    """Write `data` as a JSON string, in pieces. Raises: UnicodeDecodeError."""
-    if len(data) < LARGE_BYTES:
-        return [_quoted(data.decode()).encode()]
-    pieces = [b'"']
-    at, size = 0, len(data) - data.endswith(b"\n")  # the line end is nearly always the only control character
-    while at < size:
-        piece = data[at : min(at + SLICE_BYTES, size)]
-        text, used = utf_8_decode(piece, "strict", at + len(piece) >= size)
-        pieces.append(_escaped(piece[:used], text))
-        at += used
-    pieces.append(b'\\n"' if size < len(data) else b'"')
-    return pieces
-
-
-def _escaped(data: bytes, text: str) -> bytes:
-    """Escape `data`, which is `text`, for the inside of quotes."""
-    middle = len(data) // 2
-    escapes = data.count(b'"', middle, middle + SAMPLE_BYTES) + data.count(b"\\", middle, middle + SAMPLE_BYTES)
-    if escapes > MAX_ESCAPES or len(data.translate(None, _CONTROLS)) != len(data):
-        return _quoted(text)[1:-1].encode()
-    return data.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
 
 
 def _rare_frame_members(frame: Frame) -> bytes:

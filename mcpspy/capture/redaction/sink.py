@@ -57,7 +57,7 @@ class RedactingSink:
         self._sink = sink
         self.event: Callable[[int, int, bytes], None] = getattr(sink, "event", self._event_as_record)
         """As the sink's own: for an event that came as one HTTP chunk without the word `endpoint`, which is all that is sought."""
-        self._events: Callable[[Sequence[Record], int, int, Sequence[bytes]], None] | None = getattr(sink, "events", None)
+        self._events: Callable[[Sequence[Record], int, int, list[bytes]], None] | None = getattr(sink, "events", None)
         self._template: Callable[[Open, str], OpenTemplate | None] | None = getattr(sink, "template", None)
         self._message: Callable[..., bool] | None = getattr(sink, "message", None)
         self._redactor = redactor
@@ -93,9 +93,9 @@ class RedactingSink:
     def _event_as_record(self, stream: int, at_ns: int, data: bytes) -> None:
         self((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
 
-    def events(self, before: Sequence[Record], stream: int, at_ns: int, events: Sequence[bytes]) -> None:
+    def events(self, before: Sequence[Record], stream: int, at_ns: int, events: list[bytes]) -> None:
         """Take records, and after them events that came in one HTTP chunk each."""
-        if self._events is None or any(b"endpoint" in data for data in events):
+        if self._events is None or b"endpoint" in b"".join(events):
             self((*before, *(Frame(stream, at_ns, at_ns, data, chunks=(len(data),)) for data in events)))
         else:
             self._events(self._redacted(before), stream, at_ns, events)

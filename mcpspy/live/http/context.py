@@ -27,7 +27,7 @@ class TapContext(Protocol):
     sink: Sink
     event: Callable[[int, int, bytes], None]
     """Record one whole event that came as one HTTP chunk and does not name an `endpoint`: its stream, when it came, its bytes."""
-    events: Callable[[Sequence[Record], int, int, Sequence[bytes]], None]
+    events: Callable[[Sequence[Record], int, int, list[bytes]], None]
     """Record these records, and after them events that came in one HTTP chunk each."""
     known_heads: KnownHeads
     """The heads whose messages have a short way."""

@@ -67,7 +67,7 @@ class HttpTap:
         self.upstream = upstream
         self.sink: Sink = nowhere
         self.event: Callable[[int, int, bytes], None] = self._event_as_record
-        self.events: Callable[[Sequence[Record], int, int, Sequence[bytes]], None] = self._events_as_records
+        self.events: Callable[[Sequence[Record], int, int, list[bytes]], None] = self._events_as_records
         self.known_heads = KnownHeads(nowhere)
         self.extra_fields = extra_fields
         self.numbers = Numbers()
@@ -97,7 +97,7 @@ class HttpTap:
     def _event_as_record(self, stream: int, at_ns: int, data: bytes) -> None:
         self.sink((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
 
-    def _events_as_records(self, before: Sequence[Record], stream: int, at_ns: int, events: Sequence[bytes]) -> None:
+    def _events_as_records(self, before: Sequence[Record], stream: int, at_ns: int, events: list[bytes]) -> None:
         self.sink((*before, *(Frame(stream, at_ns, at_ns, data, chunks=(len(data),)) for data in events)))
 
     def now_ns(self) -> int:

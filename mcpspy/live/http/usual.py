@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Final, Protocol
 
+from ...compiled import compiled
 from ...records import CLIENT, SERVER, Open, Side, Sink
 from ...wire.http import HttpMessages
 from ...wire.http_head import RequestHead, ResponseHead
@@ -46,6 +47,8 @@ _ZEROS: Final = [b"0" * count for count in range(16)]
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 _CHUNKED: Final = b"\r\ntransfer-encoding: chunked\r\n"
 _UNUSUAL: Final = (b"\r\nexpect:", b"\r\nupgrade:", b"\r\ntrailer:")
+
+_event_of_chunk = compiled(event_of_chunk)
 
 _Key = tuple[bytes, bytes, int]
 _NO_KEY: Final[_Key] = (b"", b"", 0)
@@ -310,7 +313,7 @@ def _event(body: bytes, *, is_whole: bool) -> bytes | None:
     """Return the one event in chunks that follow a head, or b"" if there is none; None if it is not as simple as that."""
     if is_whole:
         body = body[: -len(_LAST_CHUNK)]
-    return event_of_chunk(body) if body else b""
+    return _event_of_chunk(body) if body else b""
 
 
 def _is_usual(lowered: bytes) -> bool:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.capture.file.format import LARGE_BYTES, header_line, plain_frame_line, plain_frame_lines, record_line
+from mcpspy.capture.file.format import header_line, record_line
+from mcpspy.capture.file.plain_lines import LARGE_BYTES, plain_frame_line, plain_frame_lines
 from mcpspy.capture.file.reader import Reader
 from mcpspy.records import Frame, Header, Record
 from tests.capture.making import header
