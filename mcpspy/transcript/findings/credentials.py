@@ -1,11 +1,11 @@
 """Findings about credentials that a server shows in clear. The caller says what a credential is; no value gets into a finding."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ...records import CLIENT, SERVER
 from ..message import Message
-from ..model import Exchange, Kind, Log, UnpairedMessage
+from ..model import Exchange, Kind, Log, Row, UnpairedMessage
 from ..offers.drift import strings
 from .facts import Credential, TranscriptFacts
 from .rule import Family, Hit, Rule, Severity, hit, hit_in
@@ -34,31 +34,65 @@ _OPAQUE: Final = ("requestState", "nextCursor", "cursor", "taskId", "progressTok
 """Members whose values only their server can read, such as a signed state."""
 
 
+_LOOK_BYTES: Final = 1 << 15
+"""So many bytes are looked at together. Hardly any have a credential, and a look at each message would take five times as long."""
+
+_KEY: Final = b"PRIVATE KEY"
+"""In every private key. Some are only known by what the message has besides them, so they need a look of their own."""
+
+
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Find credentials in the messages of servers and in their logs, if the caller says what a credential is."""
+    held: list[tuple[Message | Log, Row]] = []
+    held_bytes = 0
+    for row in facts.transcript.rows if facts.credentials is not None else ():
+        for source in _sources(row):
+            held.append((source, row))
+            held_bytes += len(source.raw)
+        if held_bytes > _LOOK_BYTES:
+            yield from _look(facts, held)
+            held, held_bytes = [], 0
+    yield from _look(facts, held)
+
+
+def _sources(row: Row) -> Sequence[Message | Log]:
+    """Return what a server said in a row."""
+    if isinstance(row, Exchange):
+        if row.sender == CLIENT and not (row.notifications or row.partials or row.more_responses):
+            return () if row.response is None else (row.response,)
+        return [message for message in row.messages if message.sender == SERVER]
+    if isinstance(row, UnpairedMessage):
+        return (row.message,) if row.message.sender == SERVER else ()
+    return (row,) if isinstance(row, Log) else ()
+
+
+def _look(facts: TranscriptFacts, held: list[tuple[Message | Log, Row]]) -> Iterator[Hit]:
+    """Find what these messages and lines of logs show, which is nothing if they show nothing together."""
     if facts.credentials is None:
         return
-    for row in facts.transcript.rows:
-        if isinstance(row, Log):
-            for credential in facts.credentials(row.raw):
-                what = f"A line on stderr shows {_named(credential)}."
-                yield hit(
-                    CREDENTIAL_SHOWN,
-                    at_ns=row.at_ns,
-                    capture=row.capture,
-                    number=row.number,
-                    row=None,
-                    what=what,
-                    culprit=SERVER,
-                    group=_group(credential),
-                )
-        elif isinstance(row, Exchange):
-            is_plain = row.sender == CLIENT and not (row.notifications or row.partials or row.more_responses)
-            for message in (row.response,) if is_plain else row.messages:
-                if message is not None and message.sender == SERVER:
-                    yield from _shown(facts, message, row)
-        elif isinstance(row, UnpairedMessage) and row.message.sender == SERVER:
-            yield from _shown(facts, row.message, row)
+    joined = b"\n".join([source.raw for source, _ in held])
+    if _KEY not in joined and not facts.credentials(joined):
+        return
+    for source, row in held:
+        if isinstance(source, Log):
+            yield from _logged(facts, source)
+        elif isinstance(row, Exchange | UnpairedMessage):
+            yield from _shown(facts, source, row)
+
+
+def _logged(facts: TranscriptFacts, row: Log) -> Iterator[Hit]:
+    for credential in facts.credentials(row.raw) if facts.credentials else ():
+        what = f"A line on stderr shows {_named(credential)}."
+        yield hit(
+            CREDENTIAL_SHOWN,
+            at_ns=row.at_ns,
+            capture=row.capture,
+            number=row.number,
+            row=None,
+            what=what,
+            culprit=SERVER,
+            group=_group(credential),
+        )
 
 
 def _shown(facts: TranscriptFacts, message: Message, row: Exchange | UnpairedMessage) -> Iterator[Hit]:
