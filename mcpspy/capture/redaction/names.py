@@ -193,9 +193,12 @@ def kind_of_option(name: str) -> Kind | None:
     """Return the same for an option on a command line; `--no-token` and `--token-file` carry none."""
     if name.startswith(("no-", "no_", "disable-", "without-")):
         return None
-    if name.lower() in ("auth", "basic-auth", "bearer", "pass", "pat", "pwd") or name.lower().endswith(("_pwd", "-pwd")):
+    if name.lower() in ("auth", "basic-auth", "bearer", "otp", "pass", "pat", "pwd"):
         return "key"
-    return kind_of(name)
+    if name.lower().endswith(("_pass", "-pass", "_pwd", "-pwd")):
+        return "key"
+    is_plural = name.endswith("s") and not name.endswith("tokens")  # `--max-tokens`, `--num-tokens`, …
+    return kind_of(name[:-1] if is_plural else name) or kind_of(name)
 
 
 def is_oauth_member(name: str) -> bool:
