@@ -60,7 +60,7 @@ ways: .venv/.tested
 DATA_PATH := gate
 data-path: .venv/.tested mcpspy/speedups.abi3.so
 	for pure in 1 0; do \
-	  MCPSPY_PURE=$$pure $(if $(filter soak,$(DATA_PATH)),MCPSPY_TIER=full) $(BIN)/pytest -n $(WORKERS) --dist worksteal \
+	  MCPSPY_PURE=$$pure MCPSPY_TIER=$(if $(filter soak,$(DATA_PATH)),full,sample) $(BIN)/pytest -n $(WORKERS) --dist worksteal \
 	    -m "data_path $(if $(filter soak,$(DATA_PATH)),,and not npm and not debian and not soak)" $(PYTEST_ARGS) || exit 1; \
 	done
 
