@@ -5,7 +5,7 @@
 #   make check       lint, types and tests: what a change has to pass
 #   make soak        the full counts: every bit flipped, hundreds of kills, a million messages; and the next four
 #   make ways        the tests of the HTTP tap without its short way for usual messages, and with it from the second message on
-#   make data-path   the tests of the bytes' way through a tap: without mcpspy/speedups.c, and with it (needs a C compiler)
+#   make data-path   the tests of the data path of a tap: without mcpspy/speedups.c, and with it (needs a C compiler)
 #   make asan        the tests of mcpspy/speedups.c under the address sanitizer (needs gcc)
 #   make calendar    the tests with the clock a day, a week and half a year ahead: none may depend on the date
 #   make npm         what the tests marked `npm` start, into build: npm programs, mitmproxy, and other generations of the SDKs

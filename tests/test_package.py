@@ -64,7 +64,9 @@ def test_the_index_would_take_both_packages(packages: Path, tmp_path: Path) -> N
 def test_the_wheel_holds_the_program_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert names == tracked("mcpspy")
+    compiled = {name for name in names if name.endswith(".so")}
+    assert names - compiled == {name for name in tracked("mcpspy") if not name.endswith(".c")}
+    assert compiled == {"mcpspy/speedups.abi3.so"}
 
 
 def test_the_sdist_holds_what_its_tests_need(packages: Path) -> None:
@@ -72,7 +74,8 @@ def test_the_sdist_holds_what_its_tests_need(packages: Path) -> None:
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert tracked("mcpspy", "tests", "docs", "captures", "benchmarks") <= names
-    assert {"LICENSE", "README.md", "pyproject.toml", "Makefile"} <= names
+    assert {"LICENSE", "README.md", "pyproject.toml", "Makefile", "hatch_build.py"} <= names
+    assert not [name for name in names if name.endswith(".so")]
 
 
 def test_uvx_runs_mcpspy_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
