@@ -13,7 +13,9 @@ from typing import Any, Final
 
 from ..capture.store.catalog import CatalogEntry, Recording, entry, has_message, recordings
 from ..capture.store.folder import EXTENSION, captures_folder
+from ..errors import FilterError
 from ..transcript.client_rows import ClientKey, ClientRows
+from ..transcript.filter.filter import FilterMatcher, filter_of
 from ..transcript.findings.run import findings
 from ..transcript.hops import forwarded_calls
 from ..transcript.llm.tool_trips import tool_trips
@@ -167,6 +169,16 @@ class GrowingRecording:
             for row in transcript.rows
             if isinstance(row, Numbered) and _contains(row, transcript.captures[row.capture], lower)
         ]
+
+    def filter(self, expression: str) -> list[int]:
+        """Find the indexes of the rows that a filter lets through; none if it cannot be read."""
+        try:
+            wanted = filter_of([expression])
+        except FilterError:
+            return []
+        transcript = self._transcript
+        matches = (lambda _: True) if wanted is None else FilterMatcher(wanted, transcript).matches
+        return [self._indexes[id(row)] for row in transcript.rows if id(row) in self._indexes and matches(row)]
 
     def part(self, name: str) -> Any:
         """Write the `diagram`, `findings` or `numbers` of the transcript so far."""

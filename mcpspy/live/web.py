@@ -50,6 +50,9 @@ class OpenRecording(Protocol):
     def search(self, text: str) -> list[int]:
         """Return the numbers of the rows that have a text in a payload."""
 
+    def filter(self, expression: str) -> list[int]:
+        """Return the indexes of the rows that a filter lets through; none if it cannot be read."""
+
     def part(self, name: str) -> Any:
         """Return a view of all rows: the `diagram`, `findings` or `numbers`."""
 
@@ -89,6 +92,7 @@ class Web:
             "events": self._events,
             "row": self._row,
             "search": self._search,
+            "filter": self._filter,
             "diagram": self._part,
             "findings": self._part,
             "numbers": self._part,
@@ -167,6 +171,9 @@ class Web:
 
     async def _search(self, request: web.Request) -> web.Response:
         return _json(await self._call(request, lambda recording: recording.search(request.query.get("q", ""))))
+
+    async def _filter(self, request: web.Request) -> web.Response:
+        return _json(await self._call(request, lambda recording: recording.filter(request.query.get("q", ""))))
 
     async def _part(self, request: web.Request) -> web.Response:
         name = request.path.rpartition("/")[2]

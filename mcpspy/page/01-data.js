@@ -4,6 +4,13 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const isLive = Boolean(data.live);
 
+// The script runs when the browser has read the first rows. The other rows, the diagram and the details of the rows follow it.
+const isRead = () => document.readyState !== "loading";
+const allRead = new Promise((resolve) => {
+  if (isRead()) resolve();
+  else document.addEventListener("DOMContentLoaded", resolve);
+});
+
 // A row of the list. `kind` is exchange, model call, unpaired, transaction, log or event; times are nanoseconds since the start.
 const CALLS = new Set(["exchange", "model call"]);
 const FIELDS = [
@@ -30,19 +37,30 @@ const rowByNumber = new Map();
 
 // Add a row, or replace its earlier state. Returns the row.
 function put(index, values) {
-  const row = rows[index] ?? (rows[index] = { index });
-  FIELDS.forEach((name, at) => {
-    row[name] = values[at];
-  });
-  row.putAt = performance.now();
-  row.words = [row.method, row.target, row.params, row.outcome, row.detail].join(" ").toLowerCase();
+  const row = rows[index] ?? (rows[index] = { index, putAt: 0, words: undefined });
+  for (let at = 0; at < FIELDS.length; at += 1) row[FIELDS[at]] = values[at];
+  if (isLive) row.putAt = performance.now();
+  row.words = undefined;
   if (row.row) rowByNumber.set(row.row, row);
   asked.delete(index);
   return row;
 }
 
+function wordsOf(row) {
+  row.words ??= [row.method, row.target, row.params, row.outcome, row.detail].join(" ").toLowerCase();
+  return row.words;
+}
+
 const asked = new Map();
 data.rows.forEach((values, index) => put(index, values));
+
+// Add the rows that follow the first ones, as soon as they have been read. Returns whether they are there.
+function putRest() {
+  if (rows.length === data.total) return true;
+  if (!document.getElementById("diagram")) return false; // it comes after them
+  JSON.parse(document.getElementById("rest").textContent).forEach((values, at) => put(data.rows.length + at, values));
+  return true;
+}
 
 const blocks = new Map();
 
@@ -103,7 +121,7 @@ function carried(row) {
     }
     return asked.get(row.index);
   }
-  return Promise.resolve(wholeAt(row.index));
+  return allRead.then(() => wholeAt(row.index));
 }
 
 // Fetch JSON from the server of a live page.
@@ -119,6 +137,7 @@ const holders = new Map();
 // Return whether a payload of the row contains `text`, in lower case: in its own text, or in the prompt that it continues.
 function payloadHolds(row, text) {
   if (isLive) return Boolean(holders.get(text)?.has(row.row));
+  if (!isRead()) return false; // the list is filtered again when all has been read
   if (sought.text !== text) sought = { text, found: new Map() };
   const { found } = sought;
   const passed = [];
@@ -133,6 +152,32 @@ function payloadHolds(row, text) {
 }
 
 let sought = { text: "", found: new Map() };
+
+// Facts about rows for filters; undefined until they have been read.
+let factsRead;
+
+function filterFacts() {
+  const element = isRead() ? document.getElementById("facts") : undefined;
+  if (element) factsRead ??= JSON.parse(element.textContent);
+  return factsRead;
+}
+
+// Return whether the payload of a message, of a line of stderr, of an event or of a model call contains one of the spellings.
+function payloadHas({ row, facts, at }, spellings) {
+  const has = (text) => spellings.some((spelling) => text.includes(spelling));
+  if (row.kind === "log" || row.kind === "event") return has(facts[3]?.text ?? "");
+  const element = block(row);
+  if (!element || row.kind === "transaction") return false;
+  if (row.kind === "model call") {
+    const [prompt] = opened(element)[row.index].messages;
+    return has(prompt.pieces ? putTogether(row.index, "prompt") : (prompt.text ?? "")) || has(facts[3].answer);
+  }
+  if (!blocks.has(element.id) && /^[\w .:-]+$/.test(spellings[0]) && !element.textContent.includes(spellings[0])) return false;
+  const { text = "", base64 } = opened(element)[row.index].messages[at];
+  if (base64 === undefined) return has(text);
+  const bytesOf = (spelling) => String.fromCharCode(...new TextEncoder().encode(spelling));
+  return spellings.some((spelling) => atob(base64).includes(bytesOf(spelling)));
+}
 
 function piecesOf(message) {
   return (message.pieces ?? []).filter((one) => typeof one === "string").join(" ");

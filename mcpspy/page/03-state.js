@@ -30,8 +30,32 @@ function facetValues(row, facet) {
   }
 }
 
+// What is searched for: `{ kind, text }`, where `kind` is `none`, `text` (plain text), `filter` (with its `test`) or `wrong` (with
+// the `error`). While a filter is wrong, the rows stay as they were.
+let query = { kind: "none", text: "" };
+let lastQuery = query;
+
+function readQuery() {
+  const text = state.search;
+  if (query.text === text) return;
+  query = queryOf(text);
+  if (query.kind !== "wrong") lastQuery = query;
+}
+
+function queryOf(text) {
+  if (!text.trim()) return { kind: "none", text };
+  try {
+    return { kind: "filter", text, test: filterOf(text) };
+  } catch (error) {
+    if (!(error instanceof FilterError)) throw error;
+    return isMeant(text) ? { kind: "wrong", text, error } : { kind: "text", text };
+  }
+}
+
+// What a live page asks its server for.
 function searched() {
-  return state.search.toLowerCase().split(/\s+/).filter(Boolean);
+  if (lastQuery.kind === "filter") return [lastQuery.text];
+  return lastQuery.kind === "text" ? lastQuery.text.toLowerCase().split(/\s+/).filter(Boolean) : [];
 }
 
 function matches(row) {
@@ -39,7 +63,8 @@ function matches(row) {
   for (const facet of FACETS) {
     if (state.facets[facet] && !facetValues(row, facet).includes(state.facets[facet])) return false;
   }
-  return searched().every((word) => row.words.includes(word) || String(row.row) === word || payloadHolds(row, word));
+  if (lastQuery.kind === "filter") return isLive ? Boolean(holders.get(lastQuery.text)?.has(row.index)) : lastQuery.test(row);
+  return searched().every((word) => wordsOf(row).includes(word) || String(row.row) === word || payloadHolds(row, word));
 }
 
 // The columns by which rows are sorted, with the value that is compared. A minus before the name means the largest first.
@@ -88,11 +113,12 @@ function withFolds(some) {
 
 // Compute which rows are shown.
 function sift({ scroll = true } = {}) {
+  readQuery();
   if (isLive) lookUp();
-  state.isSifted = Boolean(state.search || state.slow || Object.values(state.facets).some(Boolean));
+  state.isSifted = Boolean(lastQuery.kind !== "none" || state.slow || Object.values(state.facets).some(Boolean));
   hiddenRows.clear();
-  const isWhole = !state.isSifted && !state.sort && !data.isPart;
-  shown = isWhole ? withFolds(rows) : sorted(state.isSifted ? rows.filter(matches) : rows);
+  const isAll = !state.isSifted && !state.sort && !data.isPart;
+  shown = isAll ? withFolds(rows) : sorted(state.isSifted ? rows.filter(matches) : rows);
   tell(scroll ? "rows" : "rows-here");
   keep();
 }
@@ -114,7 +140,8 @@ async function ask(word) {
   }
   if (!holders.has(word)) holders.set(word, new Set());
   awaited.add(word);
-  const numbers = await fetched(`search?q=${encodeURIComponent(word)}`).catch(() => undefined);
+  const way = lastQuery.kind === "filter" ? "filter" : "search";
+  const numbers = await fetched(`${way}?q=${encodeURIComponent(word)}`).catch(() => undefined);
   awaited.delete(word);
   if (numbers && holders.has(word)) {
     holders.set(word, new Set(numbers));

@@ -4,18 +4,18 @@ const IDLE_SHARE = 0.04; // a gap longer than this share of the whole is folded
 const FOLDED_SHARE = 0.015; // to this share
 
 function measured() {
-  const spans = rows
-    .filter((row) => row.kind !== "log")
-    .map((row) => [row.at, row.at + (isPending(row) ? lasted(row) : (row.took ?? 0))])
-    .sort((a, b) => a[0] - b[0]);
-  const end = spans.reduce((last, span) => Math.max(last, span[1]), Math.max(1, data.end)); // the heading says how long it is
-  if (spans.length) spans.push([end, end]);
+  const some = rows.filter((row) => row.kind !== "log");
+  if (some.some((row, at) => at && row.at < some[at - 1].at)) some.sort((a, b) => a.at - b.at);
+  const until = (row) => row.at + (isPending(row) ? lasted(row) : (row.took ?? 0));
+  const end = some.reduce((last, row) => Math.max(last, until(row)), Math.max(1, data.end)); // the heading says how long it is
   const gaps = [];
   let busy = 0;
-  for (const [from, to] of spans) {
-    if (from - busy > end * IDLE_SHARE) gaps.push([busy, from]);
-    busy = Math.max(busy, to);
+  const idle = (to) => to - busy > end * IDLE_SHARE && gaps.push([busy, to]);
+  for (const row of some) {
+    idle(row.at);
+    busy = Math.max(busy, until(row));
   }
+  if (some.length) idle(end);
   const folded = gaps.reduce((sum, [from, to]) => sum + to - from, 0);
   const active = end - folded + 1;
   const gapRoom = Math.min(FOLDED_SHARE, gaps.length ? 0.3 / gaps.length : 0);

@@ -21,7 +21,9 @@ const commands = (() => {
 
   // Undefined if the command would be too long for a shell.
   function exported(format) {
-    const which = shown.length === rows.length && !data.isPart ? "" : ` -F '${filter() || "row:0"}'`;
+    const isFilter = lastQuery.kind === "filter" && !state.slow && !FACETS.some((facet) => state.facets[facet]) && !data.isPart;
+    const wanted = isFilter ? lastQuery.text.replaceAll("'", "'\\''") : filter() || "row:0";
+    const which = state.isSifted || data.isPart ? ` -F '${wanted}'` : "";
     return which.length > MAX_LETTERS ? undefined : `mcpspy export ${format} ${data.addresses.join(" ")}${which}`;
   }
 

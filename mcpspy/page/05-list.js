@@ -129,7 +129,7 @@ const list = (() => {
     if (news.startsWith("rows")) {
       byId("count").textContent =
         !state.isSifted
-          ? counted(rows.length, "row")
+          ? counted(Math.max(rows.length, data.total ?? 0), "row")
           : `${shown.length.toLocaleString("en")} of ${counted(rows.length, "row")}`;
       grid.setAttribute("aria-rowcount", shown.length + 1);
       markSorted();

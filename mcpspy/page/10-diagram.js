@@ -193,7 +193,10 @@ const picture = (() => {
 
   canvas.append(sheet);
   element.append(heads, canvas);
-  lay(data.diagram);
+  allRead.then(() => {
+    data.diagram ??= JSON.parse(byId("diagram")?.textContent ?? '{"lanes":[],"steps":[]}');
+    lay(data.diagram);
+  });
   element.addEventListener("scroll", () => render());
   element.addEventListener(
     "wheel",
@@ -205,7 +208,7 @@ const picture = (() => {
     { passive: false },
   );
   new ResizeObserver(() => {
-    if (element.clientWidth && element.clientWidth !== laidFor) lay(data.diagram);
+    if (data.diagram && element.clientWidth && element.clientWidth !== laidFor) lay(data.diagram);
     else render();
   }).observe(element);
   byId("larger").addEventListener("click", () => magnify(1.25));

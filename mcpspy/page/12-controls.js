@@ -119,6 +119,33 @@ const controls = (() => {
       rows.length > 2000 ? 150 : 30,
     );
   });
+  // Mark what is wrong in a filter, and say below the box how its text was read.
+  const NOTES = {
+    none: () => "",
+    filter: () => (shown.length ? "" : "No row matches this filter. To look for it as a text, put it in quotation marks."),
+    text: () => "Looked for this text in names and payloads. A filter looks like tool:search* or status:error.",
+    wrong: ({ error }) => `${error.message[0].toUpperCase()}${error.message.slice(1)}. ${error.advice}`,
+  };
+
+  function mark() {
+    const { error, text, kind } = query;
+    const end = error && error.at + Math.max(1, text.slice(error.at).search(/\s|$/));
+    byId("wrong").replaceChildren(
+      ...(error ? [harmless(text.slice(0, error.at)), make("u", {}, text.slice(error.at, end) || "  ")] : []),
+    );
+    byId("wrong").scrollLeft = search.scrollLeft;
+    search.setAttribute("aria-invalid", String(Boolean(error)));
+    const note = byId("note");
+    note.textContent = harmless(NOTES[kind](query));
+    note.hidden = !note.textContent;
+    note.className = error ? "bad" : "";
+  }
+  for (const name of ["scroll", "input", "keyup"]) {
+    search.addEventListener(name, () => {
+      byId("wrong").scrollLeft = search.scrollLeft;
+    });
+  }
+
   byId("slow").addEventListener("input", (event) => {
     state.slow = Number(event.target.value) * 1e6 || 0;
     sift();
@@ -146,6 +173,7 @@ const controls = (() => {
   watch(turned, { early: true });
   watch((what) => {
     const set = FACETS.filter((facet) => state.facets[facet]).length + (state.slow ? 1 : 0);
+    if (what.startsWith("rows")) mark();
     if (what.startsWith("rows")) byId("more").textContent = set ? `filters (${set})` : "filters";
   });
   return { facets, show };

@@ -31,7 +31,8 @@ INTRODUCTION = PageSection(
     paragraphs=(
         (
             "A filter selects the rows of a timeline to show: `mcpspy show -F 'tool:search* dur>2s'`. Every verb with the option"
-            " `--filter`, or `-F` for short, takes the same language. If you give several filters, a row has to match all of them."
+            " `--filter`, or `-F` for short, takes the same language, and so does the search box of the page in the browser."
+            " If you give several filters, a row has to match all of them."
             ' Put a filter in single quotation marks, because `>`, `*`, `(` and `"` have a meaning in the shell.'
         ),
         "Rows keep their order and their numbers, and the number of matches is shown. With `-f` a row appears when it first matches.",

@@ -269,6 +269,23 @@ def test_ten_thousand_calls_are_listed_and_only_those_that_are_seen_are_drawn(lo
     assert len(lines(looking)) < 100
 
 
+def test_the_first_rows_of_a_long_session_are_shown_while_the_rest_is_read(look: Look, tmp_path: Path) -> None:
+    scene = opened("big").client(request(0, "initialize")).server(result(0)).client(notification())
+    for id in range(1, 3_000):
+        scene.client(call(id, f"tool_{id % 17}", number=id)).server(result(id, {"content": []}))
+    path = written(tmp_path, scene.transcript)
+    text, half = path.read_text(encoding="utf-8"), tmp_path / "half.html"
+    half.write_text(text[: text.index('id="rest"')], encoding="utf-8")
+    looking = look(height=2000)
+    looking.page.goto(f"file://{half}#row=2500")
+    expect(looking.page.locator(".line").nth(50)).to_be_visible()
+    expect(looking.page.locator("#count")).to_have_text("3,002 rows")
+    looking.open(path, "#row=2500&method=tools%2Fcall")
+    assert chosen(looking).startswith("row 2500 ")
+    expect(looking.page.locator("#count")).to_have_text("2,999 of 3,002 rows")
+    assert looking.complaints == []
+
+
 def test_numbers_keep_their_digits_and_letters_are_letters(look: Look, tmp_path: Path) -> None:
     raw = b'{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"tools/call","params":{"name":"\\u5317\\u4eac","x":1.50}}\n'
     looking = look().open(written(tmp_path, opened("a").client(raw).transcript), "#row=1")

@@ -8,8 +8,8 @@ const { Linter } = require("eslint");
 const js = require("@eslint/js");
 
 const BROWSER = [
-  "AbortController", "addEventListener", "Blob", "clearTimeout", "document", "EventSource", "fetch", "history", "location", "navigator", "performance",
-  "ResizeObserver", "setInterval", "setTimeout", "URL", "URLSearchParams",
+  "AbortController", "addEventListener", "atob", "Blob", "clearTimeout", "document", "EventSource", "fetch", "history", "location", "MutationObserver", "navigator", "performance",
+  "ResizeObserver", "setInterval", "setTimeout", "TextEncoder", "URL", "URLSearchParams",
 ];
 
 const config = [

@@ -420,7 +420,7 @@ def payload(subject: Subject) -> bytes:
     if isinstance(row, Log):
         return row.raw
     if isinstance(row, ModelCall):
-        return row.payload + b"\n" + _answer_text(row.answer)
+        return row.payload + b"\n" + answer_text(row.answer)
     if not isinstance(row, ChannelEvent):
         return b""
     match row.record:
@@ -432,7 +432,7 @@ def payload(subject: Subject) -> bytes:
             return b""
 
 
-def _answer_text(answer: Answer | None) -> bytes:
+def answer_text(answer: Answer | None) -> bytes:
     """Return the texts of an answer, put together from deltas, and its tool uses."""
     if answer is None:
         return b""

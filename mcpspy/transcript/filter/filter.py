@@ -43,7 +43,7 @@ class FilterMatcher:
     __slots__ = ("_of_messages", "_of_notifications", "_subject", "_test")
 
     def __init__(self, chosen: Filter, transcript: Transcript, zone: tzinfo | None = None) -> None:
-        self._subject = Subject(transcript.captures, _rules(transcript), zone)
+        self._subject = Subject(transcript.captures, rules_by_row(transcript), zone)
         self._test = _test(chosen.node)
         leaves = list(terms(chosen.node))
         self._of_messages = any(isinstance(leaf, Text) or KEYS[leaf.key].of_message for leaf in leaves)
@@ -91,7 +91,8 @@ def filter_rows(chosen: Filter, transcript: Transcript, rows: Sequence[Row], zon
     return FilterResult(filter=chosen, rows=passing, matching=matching, total=total)
 
 
-def _rules(transcript: Transcript) -> dict[int, set[str]]:
+def rules_by_row(transcript: Transcript) -> dict[int, set[str]]:
+    """Return the rules of the findings that point at each row, by its number."""
     rules: dict[int, set[str]] = {}
     for finding in transcript.findings:
         for row in finding.rows:

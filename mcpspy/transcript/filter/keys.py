@@ -47,18 +47,25 @@ class Key:
 # --- How terms become tests ---
 
 
-def _texts(of: Texts, *, vocabulary: Iterable[str] = (), closed: bool = False) -> Callable[[Term], Test]:
-    """Return what makes tests for texts. If the `vocabulary` is `closed`, the value has to match one of its words."""
-    known = tuple(vocabulary)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextTests:
+    """Terms to tests for the texts `of` a subject. If the `vocabulary` is `closed`, the value has to match one of its words."""
 
-    def make(term: Term) -> Test:
-        value = term.value.replace(" ", "-") if closed else term.value
+    of: Texts
+    vocabulary: tuple[str, ...] = ()
+    closed: bool = False
+
+    def __call__(self, term: Term) -> Test:
+        """Return the test for a term. Raises: BadValue."""
+        value = term.value.replace(" ", "-") if self.closed else term.value
         matches = words(value, is_quoted=term.is_quoted)
-        if closed and not any(map(matches, known)):
-            raise _unknown_word(value, known)
-        return _text_test(of, matches)
+        if self.closed and not any(map(matches, self.vocabulary)):
+            raise _unknown_word(value, self.vocabulary)
+        return _text_test(self.of, matches)
 
-    return make
+
+def _texts(of: Texts, *, vocabulary: Iterable[str] = (), closed: bool = False) -> TextTests:
+    return TextTests(of=of, vocabulary=tuple(vocabulary), closed=closed)
 
 
 def _text_test(of: Texts, matches: Words) -> Test:
@@ -85,20 +92,27 @@ MAX_LISTED: Final = 24
 """The largest vocabulary that a sentence lists."""
 
 
-def _amounts(of: Amount, units: dict[str, int], *, example: str = "", at_least: Amount | None = None) -> Callable[[Term], Test]:
-    """Return what makes tests for amounts. With an `example` of a range, a colon takes ranges only.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmountTests:
+    """Terms to tests for the amount `of` a subject. With an `example` of a range, a colon takes ranges only.
 
     `at_least` is what more than an amount is compared with, if that is known of more rows.
     """
 
-    def make(term: Term) -> Test:
+    of: Amount
+    units: dict[str, int]
+    example: str = ""
+    at_least: Amount | None = None
+
+    def __call__(self, term: Term) -> Test:
+        """Return the test for a term. Raises: BadValue."""
         _refuse_comparison(term)
-        matches = numbers(term.operator, term.value, units)
-        if example and term.operator == ":" and ".." not in term.value:
-            advice = f"Write {term.key}>{term.value}, or a range as {term.key}:{example}."
+        matches = numbers(term.operator, term.value, self.units)
+        if self.example and term.operator == ":" and ".." not in term.value:
+            advice = f"Write {term.key}>{term.value}, or a range as {term.key}:{self.example}."
             raise BadValue(f"{term.key} is measured and hardly ever equal to a value", advice, is_operator=True)
 
-        amount = at_least if at_least is not None and term.operator in (">", ">=") else of
+        amount = self.at_least if self.at_least is not None and term.operator in (">", ">=") else self.of
 
         def test(subject: Subject) -> bool:
             value = amount(subject)
@@ -106,7 +120,9 @@ def _amounts(of: Amount, units: dict[str, int], *, example: str = "", at_least: 
 
         return test
 
-    return make
+
+def _amounts(of: Amount, units: dict[str, int], *, example: str = "", at_least: Amount | None = None) -> AmountTests:
+    return AmountTests(of=of, units=units, example=example, at_least=at_least)
 
 
 def _refuse_comparison(term: Term) -> None:
@@ -142,8 +158,8 @@ def _http(term: Term) -> Test:
 
 
 _CODE: Final = re.compile(r"-?\d{1,20}", re.ASCII)
-_STATUS_WORDS: Final = (*(outcome.value.replace(" ", "-") for outcome in Outcome), "failed", facts.NEEDS_INPUT)
-_status_word: Final = _texts(facts.statuses, vocabulary=_STATUS_WORDS, closed=True)
+STATUS_WORDS: Final = (*(outcome.value.replace(" ", "-") for outcome in Outcome), "failed", facts.NEEDS_INPUT)
+_status_word: Final = _texts(facts.statuses, vocabulary=STATUS_WORDS, closed=True)
 
 
 def _status(term: Term) -> Test:
@@ -154,14 +170,14 @@ def _status(term: Term) -> Test:
     return _status_word(term)
 
 
-_ARROWS: Final = {"→": "client", "->": "client", "←": "server", "<-": "server"}
+ARROWS: Final = {"→": "client", "->": "client", "←": "server", "<-": "server"}
 
 
 def _side(of: Texts) -> Callable[[Term], Test]:
     test = _texts(of, vocabulary=("client", "server"), closed=True)
 
     def make(term: Term) -> Test:
-        return test(Term(key=term.key, operator=term.operator, value=_ARROWS.get(term.value, term.value)))
+        return test(Term(key=term.key, operator=term.operator, value=ARROWS.get(term.value, term.value)))
 
     return make
 
@@ -224,7 +240,7 @@ _ALL: Final = (
         meaning="the target of the message, whatever its method: the timeline shows it after the method"),
     Key(name="task", values=_GLOB, example="task:*", test=_texts(facts.tasks), of_notification=True,
         meaning="the id of the task that runs the call, or that the message names"),
-    Key(name="status", values=f"{_listed(_STATUS_WORDS)}; or the code of an error", example="status:-32601", test=_status,
+    Key(name="status", values=f"{_listed(STATUS_WORDS)}; or the code of an error", example="status:-32601", test=_status,
         meaning="the outcome of the call. `failed` is error, tool-error, http-error and unanswered; `needs-input` is an answer"
         " that requires input, and also ok"),
     Key(name="dur", values="a number with `ns`, `us`, `ms`, `s`, `m` or `h`", example="dur>2s", operators=ORDER,

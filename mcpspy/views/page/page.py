@@ -27,8 +27,9 @@ from ..text.units import counted
 from ..timeline.findings import rule_title
 from ..timeline.summary import capture_lines, last_of, summary
 from ..timeline.timeline import timeline
+from .filter_facts import FilterFacts, filter_keys
 from .row_details import curl_text, prompt_of_call, row_details
-from .rows import page_rows, progress
+from .rows import PageRow, page_rows, progress
 from .text_runs import text_runs
 
 MIN_LETTERS: Final = 2_000
@@ -42,6 +43,9 @@ MAX_DRAWN: Final = 20_000
 
 MAX_PLAIN_ROWS: Final = 200
 """The most lines of the timeline on a page without scripts."""
+
+FIRST_ROWS: Final = 1_000
+"""The number of rows that the page shows before it has read the others."""
 
 CHUNK: Final = 100
 """Rows that share a block of JSON, which is parsed when one of them is selected."""
@@ -64,8 +68,8 @@ def page(
     words = heading(transcript)
     yield from _head(files, title, connects=False)
     yield _body(files, **_plain_texts(transcript, words))
-    yield from _blocks(transcript, rows, {"addresses": list(addresses), "end": words["end"], "lanes": words["lanes"]})
-    yield from _foot(files)
+    yield from _blocks(transcript, rows, files, {"addresses": list(addresses), "end": words["end"], "lanes": words["lanes"]})
+    yield _FOOT
 
 
 def live_page(files: Mapping[str, str], *, recording: str, follows: bool) -> Iterator[str]:
@@ -75,8 +79,10 @@ def live_page(files: Mapping[str, str], *, recording: str, follows: bool) -> Ite
     nothing = {
         "rows": [], "progress": {}, "diagram": {"lanes": [], "steps": []}, "findings": [], "numbers": "", "end": 0, "lanes": "",
     }  # fmt: skip
-    yield _block("data", {"live": True, "recording": recording, "follows": follows, "addresses": [], "chunk": CHUNK, **nothing})
-    yield from _foot(files)
+    begin = {"live": True, "recording": recording, "follows": follows, "addresses": [], "chunk": CHUNK, "filter": filter_keys()}
+    yield _block("data", {**begin, **nothing})
+    yield _script_element(files)
+    yield _FOOT
 
 
 def script(files: Mapping[str, str]) -> str:
@@ -125,8 +131,11 @@ def _head(files: Mapping[str, str], title: str, *, connects: bool) -> Iterator[s
     yield f"<title>{xml_text(title)}</title>\n<style>{style}</style></head>\n<body>\n"
 
 
-def _foot(files: Mapping[str, str]) -> Iterator[str]:
-    yield f"<script>{script(files)}</script>\n</body></html>\n"
+def _script_element(files: Mapping[str, str]) -> str:
+    return f"<script>{script(files)}</script>\n"
+
+
+_FOOT: Final = "</body></html>\n"
 
 
 def _digest(text: str) -> str:
@@ -168,19 +177,32 @@ def _plain_finding(finding: Finding) -> str:
     return f"<p><strong>{finding.severity.value} · {rule_title(finding.rule)} · {finding.rule}</strong>: {text}</p>"
 
 
-def _blocks(transcript: Transcript, rows: Sequence[Row], heads: dict[str, Any]) -> Iterator[str]:
-    """Build the blocks of JSON: one for the list, with `heads`, and one for the details of each chunk of rows."""
+def _blocks(transcript: Transcript, rows: Sequence[Row], files: Mapping[str, str], heads: dict[str, Any]) -> Iterator[str]:
+    """Build the blocks of JSON: one for the list, with `heads`, and one for the details of each chunk of rows.
+
+    The script follows the first rows, so that they are on the screen while the browser reads the rest, which can be 100 MB.
+    """
     lines = list(page_rows(transcript, rows))
-    joined, prompts = _tool_trips_by_row(transcript), Prompts(transcript)
     data = {
         **heads,
+        "filter": filter_keys(),
         "isPart": len(rows) < len(transcript.rows),
         "chunk": CHUNK,
-        "rows": [line for _, line in lines],
+        "total": len(lines),
+        "rows": [line for _, line in lines[:FIRST_ROWS]],
         "progress": progress(rows),
-        **{name: part(name, transcript, rows) for name in PARTS},
+        **{name: part(name, transcript, rows) for name in PARTS if name != "diagram"},
     }
     yield _block("data", data)
+    yield _script_element(files)
+    yield from _further_blocks(transcript, rows, lines)
+
+
+def _further_blocks(transcript: Transcript, rows: Sequence[Row], lines: Sequence[tuple[Row, PageRow]]) -> Iterator[str]:
+    """Build the blocks that the script reads later."""
+    joined, prompts = _tool_trips_by_row(transcript), Prompts(transcript)
+    yield _block("rest", [line for _, line in lines[FIRST_ROWS:]])
+    yield _block("diagram", part("diagram", transcript, rows))
     for begin in range(0, len(lines), CHUNK):
         made: dict[str, Any] = {}
         for at, (row, line) in enumerate(lines[begin : begin + CHUNK], begin):
@@ -190,6 +212,7 @@ def _blocks(transcript: Transcript, rows: Sequence[Row], heads: dict[str, Any]) 
                 if isinstance(row, ModelCall):
                     prompts.shorten(row, at, details)
         yield _block(f"rows-{begin // CHUNK}", made)
+    yield _block("facts", FilterFacts(transcript).data(row for row, _ in lines))
 
 
 def _tool_trips_by_row(transcript: Transcript) -> dict[int, list[ToolTrip]]:

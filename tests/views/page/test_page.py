@@ -116,7 +116,7 @@ def test_a_model_call_is_listed_and_told_beside_the_calls_that_came_of_it() -> N
     assert [message["kind"] for message in carried[str(second)]["messages"]] == ["prompt", "answer"]
     assert json.loads(carried[str(second)]["messages"][1]["text"])["turn"]["role"] == "assistant"
     assert carried[str(second)]["http"][0]["status"] == 200
-    assert data["diagram"]["lanes"][-3:] == ["client", "model", "example"]
+    assert json.loads(texts["diagram"])["lanes"][-3:] == ["client", "model", "example"]
 
 
 def test_a_page_is_written_to_a_file(tmp_path: Path) -> None:
