@@ -3,7 +3,7 @@
 Takes the numbers that `transcript.stats` counted. Everything fits the width; on a pipe nothing is left out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import tzinfo
 
 from ..transcript.llm.agent_runs import AgentRun
@@ -11,6 +11,7 @@ from ..transcript.llm.usage import LegNumbers, ModelNumbers, ToolNumbers, leg_nu
 from ..transcript.model import Numbered, Outcome, Row, Transcript
 from ..transcript.stats.http import HttpNumbers
 from ..transcript.stats.statistics import WELL, CallNumbers, ClientNumbers, Latency, NotificationNumbers, ServerNumbers, numbers
+from ..transcript.stats.totals import Totals, totals
 from .text.cells import cells, padded, wrapped
 from .text.escape import one_line
 from .text.line import Line, Piece, fitted
@@ -79,6 +80,7 @@ def statistics_lines(
         yield fitted(line, width)
     shown = {capture.index for capture in shown_captures(transcript, since)}
     servers = [server for server in numbers(transcript, rows) if server.capture_info.index in shown]
+    yield from _totals(totals(servers), width)
     for server in servers:
         if len(servers) > 1:
             yield []
@@ -92,6 +94,30 @@ def statistics_lines(
     yield []
     for sentence in legend:
         yield from ([(part, "dim")] for part in wrapped(sentence, width, 4))
+
+
+def _totals(total: Totals, width: int | None) -> Iterator[Line]:
+    """Yield the sums over all servers; none where there is only one."""
+    if total.servers < 2:
+        return
+    calls = [counted(total.calls, "call"), *([f"{total.failed:,} failed"] if total.failed else [])]
+    calls += [f"{total.pending:,} pending"] if total.pending else []
+    calls += [f"p50 {duration(total.latency.p50_ns)}, max {duration(total.latency.max_ns)}"] if total.latency else []
+    calls += [counted(total.requests, "server request")] if total.requests else []
+    messages = [
+        counted(total.messages, "message"),
+        f"{size(total.client_bytes)} to servers",
+        f"{size(total.server_bytes)} back",
+    ]
+    who = "this agent " if total.clients == 1 else ""
+    context = [f"tool lists cost {who}{counted(total.definition_tokens, 'token')}"] if total.definition_tokens else []
+    context += [f"instructions {counted(total.instructions_tokens, 'token')}"] if total.instructions_tokens else []
+    context += [f"results {counted(total.result_tokens, 'token')}"] if total.result_tokens else []
+    context += [f"{counted(total.unused, 'tool')} never called"] if total.unused else []
+    yield []
+    yield [(f"all {total.servers} servers", "strong")]
+    yield []
+    yield from _fact_lines({"calls": calls, "messages": messages, "context": context}, width)
 
 
 def _server(server: ServerNumbers, width: int | None) -> Iterator[Line]:
@@ -221,6 +247,11 @@ def _facts(server: ServerNumbers, width: int | None) -> Iterator[Line]:
         "http": _http(server.http) if server.http else [],
         "context": _context_words(server),
     }
+    yield from _fact_lines(facts, width)
+
+
+def _fact_lines(facts: Mapping[str, list[str]], width: int | None) -> Iterator[Line]:
+    """Yield facts with their words, below one another."""
     shown = {name: words for name, words in facts.items() if words}
     room = max(map(len, shown), default=0) + 2
     for name, words in shown.items():

@@ -257,6 +257,39 @@ def test_nothing_that_was_captured_runs_or_asks_for_anything(look: Look, tmp_pat
     assert "\u202e" not in looking.page.inner_text("body")
 
 
+PLANTED = """() => new Promise((resolve) => {
+  const violations = [];
+  document.addEventListener("securitypolicyviolation", (event) => violations.push(event.effectiveDirective));
+  const script = document.createElement("script");
+  script.textContent = "window.pwned = 1";
+  const image = document.createElement("div");
+  image.innerHTML = '<img src="http://127.0.0.1:9/x.png" onerror="window.pwned = 2"><p style="color: red"></p>';
+  document.body.append(script, image);
+  setTimeout(() => {  // later, because a debugger's own scripts may evaluate text
+    setTimeout("window.pwned = 3");
+    new Function("window.pwned = 4")();
+  });
+  setTimeout(() => resolve([window.pwned ?? null, [...new Set(violations)].sort()]), 200);
+})"""
+
+
+def test_the_policy_of_the_page_stops_a_script_that_got_in(look: Look, everything: Path) -> None:
+    looking = look().open(everything)
+    assert looking.complaints == []
+    pwned, violations = looking.page.evaluate(PLANTED)
+    assert pwned is None
+    assert violations == ["img-src", "script-src", "script-src-attr", "script-src-elem", "style-src-attr"]
+
+
+def test_a_script_in_the_file_itself_does_not_run(look: Look, everything: Path) -> None:
+    text = everything.read_text(encoding="utf-8")
+    everything.write_text(text.replace("</body>", "<script>window.pwned = 1</script></body>"), encoding="utf-8")
+    looking = look().open(everything)
+    assert looking.page.evaluate("window.pwned") is None
+    assert any("Content Security Policy" in complaint for complaint in looking.complaints)
+    assert len(lines(looking)) > 20
+
+
 def test_ten_thousand_calls_are_listed_and_only_those_that_are_seen_are_drawn(look: Look, tmp_path: Path) -> None:
     scene = opened("big").client(request(0, "initialize")).server(result(0)).client(notification())
     for id in range(1, 10_000):

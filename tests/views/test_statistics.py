@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mcpspy import transcribe
 from mcpspy.transcript.model import Transcript
 from mcpspy.views.json.server_statistics import statistics_json
 from mcpspy.views.statistics import MAX_ROWS, statistics_lines
@@ -71,6 +72,25 @@ def test_a_tool_is_below_its_method_with_its_count_and_its_times() -> None:
     scene = Dialogue().client(tool_call(1)).wait(41).server(result(1)).client(tool_call(2)).wait(9).server(result(2))
     words = line_of(shown(scene.transcript, 200), "forecast")
     assert words[:12] == ["forecast", "2", "10.0", "ms", "10.0", "ms", "42.0", "ms", "42.0", "ms", "42.0", "ms"]
+
+
+def test_the_sums_over_all_servers_come_first() -> None:
+    lines = shown(three_servers())
+    begin = lines.index("all 3 servers")
+    assert lines[begin + 2] == "calls     9 calls · 3 failed · p50 10.0 ms, max 15.0 ms · 3 server requests"
+    assert begin < lines.index("weather")
+    assert not [line for line in shown(busy_scene().transcript) if line.startswith("all ")]
+    totals = document(three_servers())["totals"]
+    assert (totals["servers"], totals["calls"], totals["failed"], totals["requests"]) == (3, 9, 3, 3)
+    assert totals["latency"]["p50_ns"] == 10_000_000
+
+
+def test_the_cost_of_all_tool_lists_is_that_of_each_together() -> None:
+    tools = {"tools": [{"name": "look", "description": "Look at the sky " * 40, "inputSchema": {"type": "object"}}]}
+    scenes = [opened(name).client(request(1, "tools/list")).server(result(1, tools)) for name in ("a", "b")]
+    single = document(scenes[0].transcript)["servers"][0]["context"]["definition_tokens"]
+    both = shown(transcribe(*(scene.records for scene in scenes)))
+    assert f"context   tool lists cost this agent {2 * single:,} tokens · 2 tools never called" in both
 
 
 def test_wide_names_keep_the_columns_in_line() -> None:

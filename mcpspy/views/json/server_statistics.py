@@ -7,6 +7,7 @@ from ...transcript.llm.usage import ModelNumbers, ToolNumbers, leg_numbers
 from ...transcript.model import Numbered, Outcome, Row, Transcript
 from ...transcript.stats.context import ServerCost
 from ...transcript.stats.statistics import CallNumbers, Latency, ServerNumbers, numbers
+from ...transcript.stats.totals import totals
 from ..text.json_text import SCHEMA, as_json, with_lines
 from .llm import run_object
 from .rows import capture_object, lifecycle_object, summary_object
@@ -14,8 +15,14 @@ from .rows import capture_object, lifecycle_object, summary_object
 
 def statistics_json(transcript: Transcript, rows: list[Row] | None = None, *, live: bool) -> str:
     """Return the text of the object, one server per line. `rows` are the rows to count; None counts all."""
-    head = {"schema": SCHEMA, "summary": summary_object(transcript, live=live)}
-    servers = [_server(server) for server in numbers(transcript, rows) if not server.capture_info.is_model]
+    all_servers = numbers(transcript, rows)
+    total = totals(all_servers)
+    head = {
+        "schema": SCHEMA,
+        "summary": summary_object(transcript, live=live),
+        "totals": asdict(total) | {"latency": _latency(total.latency)},
+    }
+    servers = [_server(server) for server in all_servers if not server.capture_info.is_model]
     return with_lines(head, "servers", servers, _leg(transcript, rows))
 
 
