@@ -28,7 +28,7 @@ ISSUER = "http://127.0.0.1:9000"
 TRANSPORTS = {"stdio": "stdio", "streamable": "Streamable HTTP", "sse": "HTTP+SSE"}
 PATHS = {"streamable": "/mcp", "sse": "/sse"}
 
-LEFT_OUT = {"refused": "the server would not start and said nothing: there is nothing to serve, and nobody to ask"}
+LEFT_OUT = {"refused": "its server does not start: there are no answers to serve, and there is no server to replay to"}
 """Captures of no session that ended well."""
 
 OWN_STEPS: dict[str, tuple[str, list[Step]]] = {

@@ -11,7 +11,7 @@ import os
 import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import NotRequired, Protocol, TypedDict
 
 from ...errors import UpstreamError
 from ...records import CLIENT, SERVER, Frame, Note, Record, Sink
@@ -53,6 +53,16 @@ class Receiver(Protocol):
 
     def on_end(self, why: str) -> None:
         """Take the end; `why` is empty if the response is complete. Not called for a request that we left."""
+
+
+class HttpOptions(TypedDict):
+    """The keyword arguments of `HttpTransport`, which the clients over HTTP take and pass on."""
+
+    sink: Sink
+    now_ns: Callable[[], int]
+    headers: NotRequired[Sequence[tuple[bytes, bytes]]]
+    tls: NotRequired[ssl.SSLContext | None]
+    numbers: NotRequired[Numbers | None]
 
 
 class HttpTransport:

@@ -7,15 +7,13 @@ Source: MCP specification 2025-11-25, basic/transports, "Backwards Compatibility
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Unpack
 
 from ...errors import UpstreamError
-from ...records import Sink
 from ...transcript.mcp.methods import INITIALIZE
 from ..http.recorder import Numbers
+from .http import HttpOptions
 from .protocol import Failure, ServerListener, UpstreamClient
 from .sse import SseClient
 from .streamable import StreamableClient
@@ -27,23 +25,11 @@ REFUSALS: Final = (400, 404, 405)
 class ProbingClient:
     """A client of the server at `url`, of whichever transport it speaks. The parameters are those of `StreamableClient`."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        sink: Sink,
-        now_ns: Callable[[], int],
-        listener: ServerListener,
-        headers: Sequence[tuple[bytes, bytes]] = (),
-        listen: bool = True,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        numbers = Numbers()
+    def __init__(self, url: str, *, listener: ServerListener, listen: bool = True, **options: Unpack[HttpOptions]) -> None:
+        options["numbers"] = Numbers()
         self._listener = listener
-        self._streamable = StreamableClient(
-            url, sink=sink, now_ns=now_ns, listener=self, headers=headers, listen=listen, tls=tls, numbers=numbers
-        )
-        self._sse = SseClient(url, sink=sink, now_ns=now_ns, listener=listener, headers=headers, tls=tls, numbers=numbers)
+        self._streamable = StreamableClient(url, listener=self, listen=listen, **options)
+        self._sse = SseClient(url, listener=listener, **options)
         self._client: UpstreamClient = self._streamable
         self._opening = b""
         """The first message, as long as it may be refused."""

@@ -7,21 +7,17 @@ there would go to somebody else.
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Unpack
 from urllib.parse import urljoin
 
 from ...errors import UpstreamError
-from ...records import Sink
 from ...transcript.model import HTTP_REDIRECTS
 from ...wire.http_head import ResponseHead
 from ...wire.jsonrpc import cut, parse
 from ...wire.sse import SseEvent
 from ..http.listener import origin
-from ..http.recorder import Numbers
 from .headers import UpstreamMessage
-from .http import HttpTransport, OutgoingRequest, UnreachableError, target_of
+from .http import HttpOptions, HttpTransport, OutgoingRequest, UnreachableError, target_of
 from .protocol import Failure, ServerListener, cancellation
 
 ENDPOINT_S: Final = 30.0
@@ -37,18 +33,8 @@ _ADVICE: Final = "Is this the address of the stream of an HTTP+SSE server, which
 class SseClient:
     """A client of the server whose stream is at `url`. `headers` are put into every request."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        sink: Sink,
-        now_ns: Callable[[], int],
-        listener: ServerListener,
-        headers: Sequence[tuple[bytes, bytes]] = (),
-        tls: ssl.SSLContext | None = None,
-        numbers: Numbers | None = None,
-    ) -> None:
-        self._transport = HttpTransport(url, sink=sink, now_ns=now_ns, headers=headers, tls=tls, numbers=numbers)
+    def __init__(self, url: str, *, listener: ServerListener, **options: Unpack[HttpOptions]) -> None:
+        self._transport = HttpTransport(url, **options)
         self._listener = listener
         self._target = ""
         self._stream: OutgoingRequest | None = None

@@ -8,12 +8,10 @@ and is cancelled by leaving its stream. A redirect to another origin is not foll
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
-from ...records import Sink
 from ...transcript.correlator import spellings
 from ...transcript.http.payloads import body_pieces
 from ...transcript.mcp.methods import INITIALIZED
@@ -23,9 +21,8 @@ from ...wire.json_spans import members, string
 from ...wire.jsonrpc import Piece, cut
 from ...wire.sse import SseEvent
 from ..http.listener import origin
-from ..http.recorder import Numbers
 from .headers import TOOLS_LIST, MirroredArguments, UpstreamMessage
-from .http import HttpTransport, OutgoingRequest, UnreachableError, target_of
+from .http import HttpOptions, HttpTransport, OutgoingRequest, UnreachableError, target_of
 from .protocol import Failure, ServerListener, cancellation
 
 TAKEN_S: Final = 10.0
@@ -58,24 +55,10 @@ _KEEPS_METHOD: Final = (307, 308)
 
 
 class StreamableClient:
-    """A client of the server at `url`. `listen` means that it opens the server stream (GET) once the session is open.
+    """A client of the server at `url`. `listen` means that it opens the server stream (GET) once the session is open."""
 
-    `headers` are put into every request.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        sink: Sink,
-        now_ns: Callable[[], int],
-        listener: ServerListener,
-        headers: Sequence[tuple[bytes, bytes]] = (),
-        listen: bool = True,
-        tls: ssl.SSLContext | None = None,
-        numbers: Numbers | None = None,
-    ) -> None:
-        self._transport = HttpTransport(url, sink=sink, now_ns=now_ns, headers=headers, tls=tls, numbers=numbers)
+    def __init__(self, url: str, *, listener: ServerListener, listen: bool = True, **options: Unpack[HttpOptions]) -> None:
+        self._transport = HttpTransport(url, **options)
         self._listener = listener
         self._listens = listen
         self._session: bytes | None = None

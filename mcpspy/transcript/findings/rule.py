@@ -78,6 +78,11 @@ trust_rule = partial(Rule, family=Family.TRUST)
 model_rule = partial(Rule, family=Family.MODEL)
 capture_rule = partial(Rule, family=Family.CAPTURE)
 
+CLEAN_POST: Final = (
+    '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← 200 OK\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
+)
+"""The twin of examples in which a POST was refused or answered wrongly."""
+
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class Finding:

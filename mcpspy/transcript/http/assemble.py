@@ -17,7 +17,7 @@ from ..model import HTTP_ERRORS, CaptureInfo, Exchange, Kind, Row, UnpairedMessa
 from .correlate import HttpCorrelator, OpenTransaction
 from .decode import MESSAGE, BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit, readable
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
-from .payloads import DONE, RecordedChunks, measure
+from .payloads import DONE, RecordedChunks, add_note, measure
 from .scopes import ScopeState, SentEvent, endpoint, origin
 from .transaction import MAX_INJECTED_BYTES, MAX_REFUSAL_BYTES, Anomaly, ScopeKind, Stream, Transaction
 
@@ -131,13 +131,8 @@ class TransactionAssembler:
         opened = self._transactions.get(number) if isinstance(number, int) else None
         if opened is None:
             return None
-        transaction = opened.transaction
-        transaction.notes = appended(transaction.notes, record)
-        if record.topic != "left":
-            return opened.rows
-        transaction.left_by = str(record.extra.get("by", ""))
-        transaction.left_ns = record.at_ns + self._capture_info.shift_ns
-        return self._over(opened)
+        is_over = add_note(opened.transaction, record, self._capture_info.shift_ns)
+        return self._over(opened) if is_over else opened.rows
 
     def damage(self) -> None:
         """Note that records are missing here: the next frame of each stream may lack its beginning, or its middle."""

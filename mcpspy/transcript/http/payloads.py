@@ -6,11 +6,11 @@ they belong to their transaction. Nothing raises: bytes that cannot be read hold
 
 from typing import Final
 
-from ...records import Frame
+from ...records import Frame, Note
 from ...wire.json_spans import WHITESPACE
 from ...wire.jsonrpc import Piece, cut
 from ..correlator import appended
-from .transaction import Stream
+from .transaction import Stream, Transaction
 
 DONE: Final = b"[DONE]"
 """The end mark of chat completions, which some MCP servers send as well."""
@@ -76,3 +76,13 @@ def measure(stream: Stream, chunks: RecordedChunks, frame: Frame, shift_ns: int,
     stream.chunks += len(chunks.feed(frame))
     if keeps_frame:
         stream.kept = appended(stream.kept, frame)
+
+
+def add_note(transaction: Transaction, record: Note, shift_ns: int) -> bool:
+    """Add the tap's note to its transaction. Return whether it says that a side has left, which ends the transaction."""
+    transaction.notes = appended(transaction.notes, record)
+    if record.topic != "left":
+        return False
+    transaction.left_by = str(record.extra.get("by", ""))
+    transaction.left_ns = record.at_ns + shift_ns
+    return True

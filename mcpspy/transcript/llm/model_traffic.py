@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from ...records import CLIENT, Close, Frame, Note, Open
 from ..correlator import appended
 from ..http.head import Head, read_head
-from ..http.payloads import RecordedChunks, measure
+from ..http.payloads import RecordedChunks, add_note, measure
 from ..http.transaction import MAX_INJECTED_BYTES, Anomaly, Scope, ScopeKind, Stream, Transaction
 from ..model import CaptureInfo, Row
 from .apis import api_of, prompt
@@ -138,12 +138,8 @@ class ModelTrafficAssembler:
         owner = self._transactions.get(number) if isinstance(number, int) else None
         if owner is None:
             return None
-        transaction = owner.transaction
-        transaction.notes = appended(transaction.notes, record)
-        if record.topic != "left":
-            return owner.rows
-        transaction.left_by, transaction.left_ns = str(record.extra.get("by", "")), record.at_ns + self._capture.shift_ns
-        return self._end_transaction(owner)
+        is_over = add_note(owner.transaction, record, self._capture.shift_ns)
+        return self._end_transaction(owner) if is_over else owner.rows
 
     def damage(self) -> None:
         """Mark all answers that are not over: records were lost here, which may have been theirs."""

@@ -16,18 +16,13 @@ from ...model import HTTP_ERRORS, HTTP_FAILURES, Exchange, Kind, Outcome
 from ..facts import CaptureFacts
 from ..gateway_signs import PRODUCTS, is_product
 from ..hits import hit_on_stream
-from ..rule import Hit, HitDetails, Rule, Severity, transport_rule
+from ..rule import CLEAN_POST, Hit, HitDetails, Rule, Severity, transport_rule
 from ..words import call_name, quoted, seconds
 from .placeholders import unfilled_field
 from .redirects import lossy_redirects
 from .server_exits import CONFIGURATION
 from .sessions import GATEWAY, asks_for_stream, given_out_ns, lacks_session
 
-"""The culprit where something between client and server refused a request: a reverse proxy, a load balancer, a CDN."""
-
-_CLEAN_POST: Final = (
-    '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← 200 OK\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
-)
 _INITIALIZE: Final = '→ POST /mcp\n  initialize 0 {"protocolVersion":"2025-11-25","capabilities":{}}\n'
 _LOGIN: Final = "→ POST /mcp\n  Authorization: Bearer redacted-%s\n  tools/list %d\n"
 _LIST: Final = '← 200 OK\n  result %d {"tools":[]}'
@@ -40,7 +35,7 @@ HTTP_ERROR: Final = transport_rule(
     why="The client learns no reason that it could show or act on: it has a status and perhaps a page for people.",
     blame="The server, unless the page or its Server field shows a gateway in front of it.",
     example="→ POST /mcp\n  tools/list 1\n← 500 Internal Server Error\n  Content-Type: text/plain\n  KeyError",
-    clean=_CLEAN_POST,
+    clean=CLEAN_POST,
     advice="Look into the log of the server at that time.",
 )
 
@@ -52,7 +47,7 @@ HOST_REFUSED: Final = transport_rule(
     why="Servers compare both with a list of their own, against DNS rebinding; nothing works until the name is on it.",
     blame="The server: its list of allowed hosts and origins lacks a name under which it is used.",
     example=f"{_INITIALIZE}← 421 Misdirected Request\n  Content-Type: text/plain\n  Invalid Host header",
-    clean=_CLEAN_POST,
+    clean=CLEAN_POST,
     advice="Add the name to the allowed hosts and origins of the server, or use a name that is on its list.",
 )
 
@@ -64,7 +59,7 @@ WRONG_ENDPOINT: Final = transport_rule(
     why="The path is wrong, or the client speaks another transport than the server offers there.",
     blame="The client: it was given a URL, or a transport, that the server does not serve.",
     example=f'{_INITIALIZE}← 404 Not Found\n  {{"detail":"Not Found"}}',
-    clean=_CLEAN_POST,
+    clean=CLEAN_POST,
     advice="Compare path and transport with the server's documentation.",
 )
 

@@ -106,6 +106,7 @@ MODERN_SESSION: Final = protocol_rule(
 RULES: Final = (SESSION_UNKNOWN, SESSION_MISSING, SPLIT_SESSION, SECOND_STREAM, MODERN_SESSION)
 
 GATEWAY: Final = "gateway"
+"""The culprit if something between client and server refused a request: a reverse proxy, a load balancer, a CDN."""
 
 _BAD_REQUEST: Final = 400
 _NOT_FOUND: Final = 404

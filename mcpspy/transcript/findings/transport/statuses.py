@@ -8,13 +8,10 @@ from ...http.transaction import Anomaly, ScopeKind, Transaction
 from ...model import HTTP_ERRORS, Exchange, Kind
 from ..facts import CaptureFacts
 from ..hits import hit_on_stream
-from ..rule import Hit, HitDetails, Severity, hit, hit_in, transport_rule
+from ..rule import CLEAN_POST, Hit, HitDetails, Severity, hit, hit_in, transport_rule
 from ..words import call_name, quoted, seconds
 from .server_exits import CONFIGURATION
 
-_CLEAN_POST: Final = (
-    '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← 200 OK\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
-)
 _CLEAN_STREAM: Final = "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages?session_id=5f2c"
 
 UPSTREAM_FAILED: Final = transport_rule(
@@ -25,7 +22,7 @@ UPSTREAM_FAILED: Final = transport_rule(
     why="The client sees an HTTP error that the server did not send.",
     blame="The server, or the network before it: nobody answered mcpspy.",
     example='→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n· mcpspy answers 502: Connection refused',
-    clean=_CLEAN_POST,
+    clean=CLEAN_POST,
     advice="Check that the server runs and that its URL is right.",
 )
 
@@ -36,7 +33,7 @@ REQUEST_REFUSED: Final = transport_rule(
     why="The server never saw the request; the check keeps web pages away from servers that trust this machine.",
     blame="The client, or its configuration: the request is not valid for an address of mcpspy.",
     example="→ POST /mcp\n  Host: evil.example\n· mcpspy answers 421: evil.example is not an address of mcpspy",
-    clean=_CLEAN_POST,
+    clean=CLEAN_POST,
     advice="Give the client the URL that mcpspy printed, or allow another host with --allowed-host.",
 )
 
@@ -50,7 +47,7 @@ STATUS_CONTRADICTS: Final = transport_rule(
         '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
         '← 500 Internal Server Error\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
     ),
-    clean=_CLEAN_POST,
+    clean=CLEAN_POST,
     advice="Send results with status 200.",
 )
 
@@ -167,7 +164,7 @@ DPOP_PROOF: Final = transport_rule(
         '→ POST /mcp\n  DPoP: eyJ0eXAiOiJkcG9wK2p3dCJ9.e30.\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
         '← 401 Unauthorized\n  {"error":"invalid_dpop_proof"}'
     ),
-    clean=_CLEAN_POST,
+    clean=CLEAN_POST,
     advice="Turn DPoP off while debugging, or give mcpspy a token: --header 'Authorization: Bearer …'.",
 )
 
