@@ -63,7 +63,7 @@ class Peer:
 
 
 def built_in_peers() -> dict[str, Peer]:
-    """The peers that need no `--add`."""
+    """Return the peers that need no `--add`."""
     peers = {"direct": Peer(argv=[]), "nginx(C)": Peer(argv=["nginx", "-c", "{out}/nginx.conf"])}
     if mitmdump := os.environ.get("MITMDUMP"):  # its executable; `pip install mitmproxy` in an environment of its own
         listen = ["--listen-host", "127.0.0.1", "-p", "{port}"]
@@ -92,7 +92,7 @@ CELLS = {
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
+    """Find a port of the loopback that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -137,7 +137,7 @@ class Running:
         self.start_ms = (time.monotonic() - started) * 1e3
 
     def pids(self) -> list[int]:
-        """The processes of the proxy."""
+        """Return the processes of the proxy."""
         return tree(self.process.pid) if self.process else []
 
     def end(self) -> None:
@@ -156,7 +156,7 @@ class Running:
 
 
 def read_driver(driver: subprocess.Popen[bytes]) -> Sample:
-    """The driver's line. An error follows on a line of its own, after a line that it cut short."""
+    """Read the driver's line. An error is on a line of its own, after a line that it cut short."""
     assert driver.stdout is not None
     ready, _, _ = select.select([driver.stdout], [], [], DRIVER_TIMEOUT_S)
     for _ in range(2 if ready else 0):
@@ -169,7 +169,7 @@ def read_driver(driver: subprocess.Popen[bytes]) -> Sample:
 
 
 def measure(running: Running, scene: str, *, idle: bool = False) -> Sample:
-    """One sample: a driver's scene, and what it cost the proxy. `idle` waits, and says what the open connections cost."""
+    """Take one sample: a driver's scene, and its cost for the proxy. `idle` waits, and measures the cost of open connections."""
     before = usage(running.pids())
     argv = [str(HTTP_DRIVE), str(running.port), running.peer.path, *scene.split()]
     with subprocess.Popen(mortal(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as driver:
@@ -197,7 +197,7 @@ def note(results: Results, peer: str, cell: str, sample: Sample) -> None:
 
 
 def rounds(options: argparse.Namespace, peers: dict[str, Peer], upstream_port: int, results: Results) -> None:
-    """All peers side by side, in turns. A cell in which a peer failed is not asked of it again."""
+    """Measure all peers in turns. A cell in which a peer failed is not repeated for it."""
     running: dict[str, Running] = {}
     try:
         for name, peer in peers.items():
@@ -283,7 +283,7 @@ FIGURES = [
 
 
 def summary(results: Results) -> str:
-    """One row of medians per peer."""
+    """Make the table with one row of medians per peer."""
     for cells in results.values():
         for sample in cells.get("idle", []):
             if sample.get("ok"):
@@ -295,7 +295,7 @@ def summary(results: Results) -> str:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description="Measure reverse proxies against each other.")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--secs", type=float, default=0.6, help="how long a latency or throughput cell lasts")

@@ -59,12 +59,12 @@ class Cell:
 
 
 def count_lines(*files: Path) -> int:
-    """The newlines of some files; one that is not there has none."""
+    """Count the newlines of some files; one that does not exist has none."""
     return sum(line_count(file) for file in files if file.exists())
 
 
 def line_count(file: Path) -> int:
-    """The newlines of one file, which may be larger than memory."""
+    """Count the newlines of one file, which may be larger than memory."""
     with file.open("rb") as stream:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(1 << 20), b""))
 
@@ -88,7 +88,7 @@ def count_mcphawk(capture: Path) -> int:
 
 
 def count_by_command(command: str) -> Count:
-    """The number that a shell command prints."""
+    """Return a counter that runs a shell command and reads the number it prints."""
 
     def count(capture: Path) -> int:
         shell = command.replace("{cap}", shlex.quote(str(capture)))
@@ -98,7 +98,7 @@ def count_by_command(command: str) -> Count:
 
 
 def built_in_peers() -> dict[str, Peer]:
-    """The peers that need no `--add`."""
+    """Return the peers that need no `--add`."""
     mcpspy = [MCPSPY, "run", "--quiet", "--redact", "none", "--capture", "{cap}", "--", "{srv}"]
     store = {"MCPSPY_HOME": str(OUT / "store")}
     peers = {
@@ -126,7 +126,7 @@ CELLS = {
 
 
 def read_driver(driver: subprocess.Popen[bytes]) -> Sample:
-    """The driver's line. An error follows on a line of its own, after a line that it cut short."""
+    """Read the driver's line. An error is on a line of its own, after a line that it cut short."""
     assert driver.stdout is not None
     for _ in range(2):
         try:
@@ -170,7 +170,7 @@ def watching(argv: list[str], capture: Path) -> Iterator[None]:
 
 
 def measure(peer: Peer, cell: Cell, name: str, *, seconds: float, sockets: bool) -> Sample:
-    """One sample: one driver, one proxy, one server, from start to end."""
+    """Take one sample: one driver, one proxy, one server, from start to end."""
     capture = OUT / "cap.bin"
     for old in OUT.glob("cap.bin*"):
         old.unlink()
@@ -247,7 +247,7 @@ FIGURES = [
 
 
 def summary(results: Results) -> str:
-    """One row of medians per peer; `recorded` is the worst sample of all."""
+    """Make the table with one row of medians per peer; `recorded` is the worst sample of all."""
     rows = []
     for peer, cells in results.items():
         samples = [sample for cell in cells.values() for sample in cell]
@@ -261,7 +261,7 @@ def summary(results: Results) -> str:
 
 
 def run(options: argparse.Namespace, peers: dict[str, Peer]) -> Results:
-    """All rounds; the results are written after each."""
+    """Run all rounds; the results are written after each."""
     results: Results = {name: {} for name in peers}
     for turn in range(options.rounds):
         for cell_name in options.cells.split(","):
@@ -279,7 +279,7 @@ def run(options: argparse.Namespace, peers: dict[str, Peer]) -> Results:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description="Measure stdio proxies against each other.")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--big-rounds", type=int, default=3, help="rounds of the 16 and 64 MiB cells")

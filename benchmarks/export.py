@@ -70,7 +70,7 @@ def _line(id: int, **members: Any) -> bytes:
 
 
 def on_stdio(exchanges: int) -> Iterator[list[Record]]:
-    """One session, a call a millisecond."""
+    """Yield the records of one session, with a call each millisecond."""
     yield [Open(at_ns=0, stream=0, sender=CLIENT, name="stdin"), Open(at_ns=0, stream=1, sender=SERVER, name="stdout")]
     for number, pair in enumerate(messages(exchanges)):
         for stream, data in enumerate(pair):
@@ -79,7 +79,7 @@ def on_stdio(exchanges: int) -> Iterator[list[Record]]:
 
 
 def over_http(exchanges: int) -> Iterator[list[Record]]:
-    """The same, a POST each, answered by JSON and by an event by turns."""
+    """Yield the same over HTTP, a POST each, answered in turns by JSON and by an event."""
     for number, (call, result) in enumerate(messages(exchanges)):
         at_ns, stream = number * 1_000_000, 2 * number
         is_event = number % 2 == 1
@@ -101,7 +101,7 @@ def over_http(exchanges: int) -> Iterator[list[Record]]:
 
 
 def record(path: Path, tapped: dict[str, Any], records: Iterator[list[Record]], last_ns: int) -> None:
-    """A capture of these."""
+    """Write a capture of these records."""
     header = Header(capture_id="big", wall_ns=0, monotonic_ns=0, pid=1, label="big", tapped=tapped)
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     writer = Writer(fd, header_line(header))
@@ -111,7 +111,7 @@ def record(path: Path, tapped: dict[str, Any], records: Iterator[list[Record]], 
 
 
 def cost(*words: str) -> tuple[float, float]:
-    """The least processor time of a few runs, in seconds, and the memory of the last, in MB."""
+    """Measure the least processor time of a few runs, in seconds, and the memory of the last, in MB."""
     least, peak_kb = float("inf"), 0
     for _ in range(RUNS):
         command = [sys.executable, "-m", "mcpspy", *words]

@@ -37,7 +37,7 @@ class Cost(NamedTuple):
 
 
 def transcript(messages: int) -> Transcript:
-    """So many messages on stdio, paired."""
+    """Make a transcript of so many messages on stdio, paired."""
     transcriber = Transcriber()
     tapped = {"transport": "stdio", "argv": ["server"]}
     transcriber.feed(Header(capture_id="bench", wall_ns=0, monotonic_ns=0, pid=1, tapped=tapped))
@@ -49,7 +49,7 @@ def transcript(messages: int) -> Transcript:
 
 
 def cost(expression: str, on: Transcript, rounds: int) -> Cost:
-    """The best of so many rounds."""
+    """Measure the best of so many rounds."""
     wanted = filter_of([expression])
     assert wanted is not None
     best_s, rows = float("inf"), 0

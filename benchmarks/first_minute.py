@@ -47,7 +47,7 @@ class Terminal:
         self.wait_for(PROMPT)
 
     def type(self, line: str) -> None:
-        """One line, and Enter."""
+        """Type one line, and Enter."""
         self.drawn = ""
         os.write(self._fd, f"{line}\n".encode())
 
@@ -114,7 +114,7 @@ def mcpspy(home: Path, *words: str) -> bytes:
 
 
 def client_files(home: Path, servers: dict[str, object]) -> dict[Path, str]:
-    """Files of Cursor, Gemini CLI and Junie with these servers, written. Returns their texts."""
+    """Write files of Cursor, Gemini CLI and Junie with these servers. Return their texts."""
     names = {
         ".cursor/mcp.json": ("time", "git"),
         ".gemini/settings.json": ("weather", "lab"),

@@ -41,7 +41,7 @@ sys.stdin.read()  # until it has been measured: who has ended has no memory
 
 
 def growth_mib(message: bytes, store: str, *, upward: bool) -> float:
-    """The growth for one message, to the server (`upward`) or from it; captures go to `store`.
+    """Measure the growth for one message, to the server (`upward`) or from it; captures go to `store`.
 
     Raises:
         RuntimeError: if it does not arrive whole.

@@ -17,7 +17,7 @@ Line = tuple[int, dict[str, Any]]
 
 
 def frames(messages: int) -> Iterator[Frame]:
-    """So many messages and up to ten more, a millisecond apart."""
+    """Yield so many messages and up to ten more, a millisecond apart."""
     for number, (stream, message) in enumerate(_lines()):
         at_ns = number * 1_000_000
         yield Frame(stream, at_ns, at_ns, json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n")

@@ -53,7 +53,7 @@ def to_the_first_answer_ms(command: list[str], variables: dict[str, str]) -> flo
 
 
 def recorded(path: str, exchanges: int) -> None:
-    """A capture of so many calls that differ, each answered with about 150 bytes."""
+    """Write a capture of so many calls that differ, each answered with about 150 bytes."""
     header = Header(
         capture_id="0" * 16, wall_ns=time.time_ns(), monotonic_ns=0, pid=1, label="bench", tapped={"transport": "stdio"}
     )
@@ -66,7 +66,7 @@ def recorded(path: str, exchanges: int) -> None:
 
 
 def call_line(id: int, number: int) -> bytes:
-    """The call with this number, under this id."""
+    """Make the call with this number, under this id."""
     return b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"read","arguments":{"path":"/srv/%d"}}}\n' % (
         id,
         number,

@@ -23,7 +23,7 @@ HEAD = "POST /mcp HTTP/1.1\r\nHost: {host}\r\nAccept: application/json, text/eve
 
 
 def opening_and_call(capture: Path) -> tuple[bytes, bytes]:
-    """The recorded `initialize` and the first tool call that says nothing before its answer."""
+    """Find the recorded `initialize` and the first tool call with nothing but its answer."""
     replies = read_replies(mcpspy.transcribe(mcpspy.read(capture)))
     opening = next(exchange for exchange in replies.exchanges if exchange.method == "initialize")
     call = next(
@@ -63,7 +63,7 @@ async def client(host: str, opening: bytes, call: bytes, until: float, taken_s: 
 
 
 async def measured(host: str, clients: int, secs: float, opening: bytes, call: bytes) -> tuple[list[float], float]:
-    """The time that each answer took, and the whole."""
+    """Measure the time that each answer took, and the whole."""
     taken_s: list[float] = []
     begin = time.monotonic()
     await asyncio.gather(*(client(host, opening, call, begin + secs, taken_s) for _ in range(clients)))
@@ -71,7 +71,7 @@ async def measured(host: str, clients: int, secs: float, opening: bytes, call: b
 
 
 def peak_mib(pid: int) -> float:
-    """The peak of a process's memory."""
+    """Return the peak of a process's memory."""
     for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
@@ -79,7 +79,7 @@ def peak_mib(pid: int) -> float:
 
 
 def bench(capture: Path, clients: int, secs: float, options: list[str]) -> list[str]:
-    """A row of the table: a mock of its own, and so many clients."""
+    """Make a row of the table: a mock of its own, and so many clients."""
     opening, call = opening_and_call(capture)
     with tempfile.TemporaryDirectory() as folder:
         own = Path(folder) / "own.mcpspy"

@@ -47,7 +47,7 @@ def started(words: list[str]) -> Iterator[int]:
 
 
 def prompt(text: str, port: int) -> bytes:
-    """A request that asks for a stream."""
+    """Make a request that asks for a stream."""
     body = json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": text}]}).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
@@ -85,12 +85,12 @@ def turns(
 
 
 def median_ms(values: list[float]) -> float:
-    """The median of seconds."""
+    """Return the median of seconds, in milliseconds."""
     return statistics.median(values) * 1e3
 
 
 def row(name: str, direct: list[float], tapped: list[float]) -> None:
-    """A line of the table."""
+    """Print a line of the table."""
     before, after = median_ms(direct), median_ms(tapped)
     print(f"| {name} | {before:.3f} ms | {after:.3f} ms | {after - before:+.3f} ms |")
 

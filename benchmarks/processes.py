@@ -20,7 +20,7 @@ class Usage:
 
 
 def tree(root: int) -> list[int]:
-    """The pids of a process and all its living descendants."""
+    """Return the pids of a process and all its living descendants."""
     children = defaultdict(list)
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -37,7 +37,7 @@ def tree(root: int) -> list[int]:
 
 
 def mortal(argv: list[str]) -> list[str]:
-    """A command that the system ends when whoever started it ends, however that came."""
+    """Make a command that the system ends when its starter ends, in whatever way."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "TERM", "--", *argv] if setpriv else argv
 
@@ -64,7 +64,7 @@ def _open_files(pid: int) -> set[str]:
 
 
 def executable(pid: int) -> str:
-    """The path of the program a process runs; "" if it is gone."""
+    """Return the path of the program that a process runs; "" if it is gone."""
     try:
         return os.readlink(f"/proc/{pid}/exe")
     except OSError:

@@ -21,7 +21,7 @@ def added(results: Results, peer: str, cell: str, name: str) -> float | None:
 
 
 def ratio_cells(peer: str, columns: list[Column]) -> list[str]:
-    """One peer's ratios."""
+    """Return one peer's ratios."""
     return [
         ratio(figure(results, peer, cell, name), figure(results, base, cell, name)) for _, results, cell, name, base in columns
     ]

@@ -48,7 +48,7 @@ def payload(message: dict[str, object], filler: dict[str, object]) -> bytes:
 
 
 def request(id: int) -> bytes:
-    """A call of a tool."""
+    """Make a call of a tool."""
     arguments: dict[str, object] = {"page": id}
     params = {"name": "search", "arguments": arguments}
     return payload({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}, arguments)
@@ -69,7 +69,7 @@ def frames(messages: int) -> Iterator[Frame]:
 
 
 def opened(path: Path) -> Writer:
-    """A writer to a new capture, with the streams of a tap."""
+    """Open a writer to a new capture, with the streams of a tap."""
     header = Header(capture_id="bench", wall_ns=0, monotonic_ns=0, pid=1, tapped={"transport": "stdio", "argv": ["server"]})
     writer = Writer(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600), header_line(header))
     writer((Open(at_ns=0, stream=0, sender=CLIENT, name="stdin"), Open(at_ns=0, stream=1, sender=SERVER, name="stdout")))
@@ -77,7 +77,7 @@ def opened(path: Path) -> Writer:
 
 
 def write(path: Path, made: Iterable[Frame], *, messages: int) -> None:
-    """A capture of so many messages, each with a write of its own, as a tap makes them."""
+    """Write a capture of so many messages, each with a write of its own, as a tap does."""
     writer = opened(path)
     for frame in made:
         writer.frame(frame.stream, frame.at_ns, frame.data)
@@ -88,7 +88,7 @@ def write(path: Path, made: Iterable[Frame], *, messages: int) -> None:
 
 
 def write_us(path: Path) -> float:
-    """The writer, for lines that come one by one: a write each, into a file beside the capture."""
+    """Measure the writer for lines that come one by one: a write each, into a file beside the capture."""
     made = [(frame.stream, frame.at_ns, frame.data) for frame in frames(SAMPLE)]
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         writer = opened(Path(folder) / "written.mcpspy")
@@ -101,7 +101,7 @@ def write_us(path: Path) -> float:
 
 
 def write_many_us(path: Path) -> float:
-    """The writer, for lines that come 50 in a read: one write for all of them."""
+    """Measure the writer for lines that come 50 in a read: one write for all of them."""
     made = [frame.data for frame in frames(SAMPLE)]
     reads = [made[at : at + 50] for at in range(0, SAMPLE, 50)]
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -148,7 +148,7 @@ def loads_us(path: Path) -> float:
 
 
 def read_us(path: Path) -> float:
-    """The reader: the file to records, which are thrown away."""
+    """Measure the reader: the file to records, which are thrown away."""
     start = time.process_time()
     count = sum(1 for _ in read(path))
     return (time.process_time() - start) / count * MICROSECONDS
@@ -165,7 +165,7 @@ def pair_us(path: Path) -> float:
 
 
 def check_us(path: Path) -> float:
-    """The same and the findings: all that `mcpspy check` does before it prints."""
+    """Measure the same and the findings: all that `mcpspy check` does before it prints."""
     start = time.process_time()
     transcript = transcribe(read(path))
     all_findings(transcript)
@@ -201,7 +201,7 @@ OF_MIXED = ("json.loads", "pair", "check", "live")
 
 
 def measured(name: str, path: Path) -> tuple[float, float]:
-    """One measure in a process of its own: microseconds, and the peak of its memory in MiB."""
+    """Take one measure in a process of its own: microseconds, and the peak of its memory in MiB."""
     command = [sys.executable, "-m", "benchmarks.reader", "--measure", name, "--capture", str(path)]
     us, peak_mib = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout.split()
     return float(us), float(peak_mib)
@@ -232,7 +232,7 @@ def report(samples: Samples, of_mixed: Samples) -> int:
 
 
 def medians(samples: Samples) -> dict[str, float]:
-    """The median time of each measure."""
+    """Return the median time of each measure."""
     return {name: median(taken_us for taken_us, _ in column) or 0.0 for name, column in samples.items()}
 
 

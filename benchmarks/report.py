@@ -14,19 +14,19 @@ Results = dict[str, dict[str, list[Sample]]]
 
 
 def median(values: Iterable[float | None]) -> float | None:
-    """The median of the values there are; None if there are none."""
+    """Return the median of the values there are; None if there are none."""
     present = [value for value in values if value is not None]
     return statistics.median(present) if present else None
 
 
 def figure(results: Results, peer: str, cell: str, name: str) -> float | None:
-    """The median over rounds of one figure of one peer in one cell."""
+    """Return the median over rounds of one figure of one peer in one cell."""
     samples = results.get(peer, {}).get(cell, [])
     return median(sample.get(name) for sample in samples if "error" not in sample)
 
 
 def number(value: float | None, decimals: int = 1) -> str:
-    """A figure as a cell of a table."""
+    """Format a figure as a cell of a table."""
     if value is None:
         return NOT_MEASURED
     if abs(value) >= 10_000:
@@ -35,11 +35,11 @@ def number(value: float | None, decimals: int = 1) -> str:
 
 
 def ratio(value: float | None, reference: float | None) -> str:
-    """One figure over another as a cell of a table."""
+    """Format the ratio of two figures as a cell of a table."""
     return f"{value / reference:.2f}" if value and reference else NOT_MEASURED
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table: names on the left, figures aligned to the right."""
+    """Make a Markdown table: names on the left, figures aligned to the right."""
     lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

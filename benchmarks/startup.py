@@ -54,7 +54,7 @@ def to_the_end_ms(command: list[str], variables: dict[str, str]) -> float:
 
 
 def interleaved(rounds: int, *measures: Callable[[], float]) -> list[float]:
-    """The median of each measure; they take turns, and the first rounds do not count."""
+    """Return the median of each measure; they take turns, and the first rounds do not count."""
     samples = [[measure() for measure in measures] for _ in range(WARM_UP_ROUNDS + rounds)][WARM_UP_ROUNDS:]
     return [median(column) or 0.0 for column in zip(*samples, strict=True)]
 

@@ -67,7 +67,7 @@ class Session:
         return self._last, time.time() * 1000
 
     def close(self) -> None:
-        """The client leaves."""
+        """Disconnect the client."""
         self._tap.communicate(timeout=10)
 
 
@@ -84,7 +84,7 @@ def served() -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 
 def spent_s(pid: int) -> float:
-    """The processor time of a process so far."""
+    """Return the processor time of a process so far."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -55,7 +55,7 @@ class Story:
 
 
 def call(name: str, **arguments: Any) -> Step:
-    """The step that calls a tool."""
+    """Make the step that calls a tool."""
     return {"call": name, "arguments": arguments}
 
 
@@ -99,7 +99,7 @@ def peer(program: str) -> Callable[[Path], None]:
 
 
 def known(*names: str) -> Step:
-    """The step that spares the client a list of the tools, of which the stories need no more than these."""
+    """Make the step that spares the client the full list of tools: the stories need no more than these."""
     return {"known": names}
 
 
@@ -274,7 +274,7 @@ def record_http(story: Story, folder: Path, tap: Sequence[str], ports: tuple[int
 
 
 def client(story: Story) -> list[str]:
-    """The words that start a story's client, up to its server."""
+    """Return the words that start a story's client, up to its server."""
     if story.client:
         program, *arguments = story.client
         return ["python", str(PEERS / program), *arguments]
@@ -282,7 +282,7 @@ def client(story: Story) -> list[str]:
 
 
 def put(words: Sequence[str], **places: str) -> list[str]:
-    """The words, with what they stand for in the place of names."""
+    """Replace names in the words with their values."""
     for name, value in places.items():
         words = [word.replace(name, value) for word in words]
     return list(words)
@@ -300,7 +300,7 @@ def keep(name: str) -> None:
 
 
 def files_of(name: str) -> list[Path]:
-    """The captures of a story, which is one, or of a run."""
+    """List the captures of a story, which is one, or of a run."""
     return [HERE / f"{capture}.mcpspy" for capture in (captures_of(name) if name in RUNS else [name])]
 
 

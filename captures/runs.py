@@ -91,7 +91,7 @@ RUNS = {
 
 
 def captures_of(name: str) -> list[str]:
-    """The names of a run's captures."""
+    """Return the names of a run's captures."""
     return [f"{name}-{label}" for label in RUNS[name].labels]
 
 
@@ -115,7 +115,7 @@ def record_run(name: str, folder: Path, *, keeps_ports: bool = False) -> list[Pa
 
 
 def agent(run: Run, base_url: str, server: str) -> list[str]:
-    """The words that start a run's agent."""
+    """Return the words that start a run's agent."""
     options = {"base_url": base_url, "model": run.model, "servers": {run.label: server}, "key": KEY, **run.options}
     return ["python", str(PEERS / "agent.py"), json.dumps(options, ensure_ascii=False), run.question]
 

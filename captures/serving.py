@@ -27,7 +27,7 @@ LOOPBACK_ONLY = {"PORT": "0", "NODE_OPTIONS": f"--require={PEERS / 'bind-loopbac
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """All that a program gets of the environment; programs of pip and npm are found by their names."""
+    """Make the whole environment of a program; programs of pip and npm are found by their names."""
     path = os.pathsep.join([*map(str, PROGRAMS), os.environ["PATH"]])
     return {"PATH": path, "HOME": str(folder / "home"), "LANG": "C.UTF-8"}
 
@@ -47,7 +47,7 @@ def started(words: Sequence[str], folder: Path, log: Path, variables: Mapping[st
 
 
 def port(said: Callable[[], str]) -> int:
-    """The port at which a program says that it listens. Raises: TimeoutError: if it does not say so in time."""
+    """Wait for the port that a program prints. Raises: TimeoutError: if it does not print it in time."""
     deadline = time.monotonic() + WAIT_S
     while (found := PORT.search(said())) is None:
         if time.monotonic() > deadline:

@@ -17,7 +17,7 @@ Found = TypeVar("Found")
 
 
 def eventually(condition: Callable[[], Found | None], what: str) -> Found:
-    """The first value of `condition` that is true; for what announces itself in no other way, like a line in a log.
+    """Wait until `condition` is true, and return its value; for what nothing announces, like a line in a log.
 
     Raises:
         AssertionError: if it was not true before the deadline; it says `what`.

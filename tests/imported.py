@@ -12,12 +12,12 @@ IMPORTED = re.compile(r"^import time:\s+\d+ \|\s+\d+ \|\s*(\S+)$")
 
 
 def imports(log: str) -> set[str]:
-    """The modules of an import log."""
+    """Return the modules of an import log."""
     return {match[1] for line in log.splitlines() if (match := IMPORTED.match(line))}
 
 
 def bare_interpreter() -> str:
-    """The import log of an interpreter that runs nothing."""
+    """Return the import log of an interpreter that runs nothing."""
     return subprocess.run(
         [sys.executable, "-X", "importtime", "-c", "pass"], capture_output=True, text=True, timeout=DEADLINE_S, check=True
     ).stderr

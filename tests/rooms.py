@@ -43,7 +43,7 @@ def room(
     *,
     pure: bool = False,
 ) -> Room:
-    """A row of the table; `ours` is a list in words."""
+    """Make a row of the table; `ours` is a list in words."""
     return Room(
         ours=frozenset(ours.split()),
         others=frozenset(others or ()),
@@ -166,7 +166,7 @@ class Module:
 
 
 def _walk(node: ast.AST, *, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node below, and whether it stands inside a function."""
+    """Yield every node below, and whether it is inside a function."""
     inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     for child in ast.iter_child_nodes(node):
         yield child, inside
@@ -174,7 +174,7 @@ def _walk(node: ast.AST, *, inside: bool = False) -> Iterator[tuple[ast.AST, boo
 
 
 def parse(path: Path, source: str) -> Module:
-    """The module that would stand at `path`, relative to the package."""
+    """Parse a module as if it were at `path`, relative to the package."""
     return Module(path=path, source=source, tree=ast.parse(source, str(path)))
 
 
@@ -190,7 +190,7 @@ def module_at(path: Path) -> Module:
 
 
 def modules() -> list[Module]:
-    """Every module of the package, in the order of their paths."""
+    """Return every module of the package, in the order of their paths."""
     return [module_at(path) for path in paths()]
 
 
@@ -272,7 +272,7 @@ def stray_async(module: Module) -> Iterator[str]:
 
 
 def too_long(module: Module) -> Iterator[str]:
-    """Files and functions that want splitting."""
+    """Find files and functions that are too long."""
     lines = module.source.count("\n")
     if lines > MAX_FILE_LINES:
         yield f"{lines}: more than {MAX_FILE_LINES} lines"
@@ -284,13 +284,13 @@ def too_long(module: Module) -> Iterator[str]:
 
 
 def bad_name(module: Module) -> Iterator[str]:
-    """Files named for having no subject."""
+    """Find files whose name names no subject."""
     if module.path.stem in FORBIDDEN_FILE_NAMES:
         yield f"1: {module.path.name} says nothing of what is in it"
 
 
 def furnished_init(module: Module) -> Iterator[str]:
-    """A room's `__init__.py` with something in it; the front door is the package's own."""
+    """Find a room's `__init__.py` with something in it; the front door is the package's own."""
     if module.path.name == "__init__.py" and len(module.path.parts) > 1 and module.source.strip():
         yield "1: the __init__.py of a room is empty"
 

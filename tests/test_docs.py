@@ -14,7 +14,7 @@ IGNORED = {line.rstrip("/") for line in (ROOT / ".gitignore").read_text(encoding
 
 
 def files(folder: Path = ROOT) -> Iterator[Path]:
-    """Every file of the project, and nothing that tools made."""
+    """Return every file of the project that no tool made."""
     for path in sorted(folder.iterdir()):
         if path.name == ".git" or path.name in IGNORED or path.name.endswith(".egg-info"):
             continue
@@ -43,7 +43,7 @@ def anchors(page: str) -> set[str]:
 
 
 def broken_links(page: str, folder: Path) -> list[str]:
-    """The relative links of a page in `folder` that lead nowhere, or out of the project."""
+    """Find the relative links of a page in `folder` that lead nowhere, or out of the project."""
     broken = []
     for target in LINK.findall(CODE_SPAN.sub("", FENCE.sub("", page))):
         if re.match(r"[a-z]+:", target):

@@ -34,7 +34,7 @@ def first_line(process: subprocess.Popen[bytes]) -> bytes:
 
 
 def get(port: int, path: str) -> tuple[int, str]:
-    """The status and the `WWW-Authenticate` header of a GET."""
+    """Return the status and the `WWW-Authenticate` header of a GET."""
     connection = HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
     connection.request("GET", path)
     response = connection.getresponse()
@@ -44,7 +44,7 @@ def get(port: int, path: str) -> tuple[int, str]:
 
 
 def wait_for(log: Path, words: str) -> str:
-    """The first line of a log that holds these words, once it is there."""
+    """Wait for the first line of a log that holds these words."""
 
     def line() -> str | None:
         lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []

@@ -29,7 +29,7 @@ COLUMNS = "100"
 
 
 def dialogues(page: Path) -> list[tuple[str, str]]:
-    """Each command of a page's console blocks, with the output that the page shows for it."""
+    """Return each command of a page's console blocks, with the output that the page shows for it."""
     pairs = []
     for block in CONSOLE.findall(page.read_text(encoding="utf-8")):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:

@@ -63,7 +63,7 @@ def files(folder: Path) -> set[str]:
 
 
 def hostile_capture(folder: Path) -> Path:
-    """One whose label leads out of every folder, as its header says, edited by hand."""
+    """Make a capture whose label leads out of every folder."""
     text = (ROOT / "captures" / "time.mcpspy").read_text(encoding="utf-8")
     header, _, rest = text.partition("\n")
     named = json.loads(header) | {"label": "../../../x"}

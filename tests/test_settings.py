@@ -17,7 +17,7 @@ OF_TESTS = {"MCPSPY_WRITE_DOCS"}
 
 
 def readers() -> list[Module]:
-    """The modules that may read the environment: few enough to be parsed anew."""
+    """Return the modules that may read the environment: few enough to be parsed anew."""
     return [parse(file.relative_to(PACKAGE), text) for file, text in SOURCES.items() if re.search("environ|getenv", text)]
 
 
@@ -54,7 +54,7 @@ def constants(all_modules: list[Module]) -> dict[str, str]:
 
 
 def variables(all_modules: list[Module]) -> set[str]:
-    """The names of the variables that the package reads; what is asked for by a name made at run time is left out."""
+    """Return the names of the variables that the package reads, without those whose names are made at run time."""
     named = constants(all_modules)
     names = set()
     for module in all_modules:
@@ -70,7 +70,7 @@ def variables(all_modules: list[Module]) -> set[str]:
 
 
 def documented() -> set[str]:
-    """The variables in the first cells of the page's tables."""
+    """Return the variables in the first cells of the page's tables."""
     cells = re.findall(r"^\| (`[A-Z_`, ]+`) \|", PAGE, re.MULTILINE)
     return {name for cell in cells for name in re.findall(r"[A-Z_]+", cell)}
 

@@ -33,7 +33,7 @@ events = st.lists(line_ends, max_size=8).map(b"".join)
 
 
 def outcome(function: Callable[..., Any], *arguments: object) -> object:
-    """The value that a call returns, or the class of its error."""
+    """Return the value of a call, or the class of its error."""
     try:
         return function(*arguments)
     except Exception as error:  # noqa: BLE001 - whatever it is, both raise it

@@ -30,7 +30,7 @@ SPAWNED = "the server runs"
 
 
 def imported_before_the_spawn(arguments: list[str], log: Path) -> set[str]:
-    """The modules that `mcpspy run` imported before its server ran.
+    """Return the modules that `mcpspy run` imported before its server ran.
 
     The server writes its line into the very file that takes the interpreter's import log, so the file has both in their order.
     What the interpreter imports for itself is not counted.
@@ -140,7 +140,7 @@ def test_a_version_that_cannot_be_written_is_an_error() -> None:
 
 
 def loaded_by(*arguments: str) -> set[str]:
-    """All modules that a command had loaded at its end, those too that were imported by a name made at run time."""
+    """Return all modules that a command had loaded at its end, also those imported by a name made at run time."""
     entry = (
         "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
         "from mcpspy.__main__ import main; sys.exit(main())"

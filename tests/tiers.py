@@ -21,12 +21,12 @@ class Tier(StrEnum):
     FULL = "full"
 
     def __call__(self, *, sample: Size, more: Size, full: Size) -> Size:
-        """The count that belongs to this tier, or the selection."""
+        """Return the count that belongs to this tier, or the selection."""
         return {Tier.SAMPLE: sample, Tier.MORE: more, Tier.FULL: full}[self]
 
 
 def current_tier(environment: Mapping[str, str] = os.environ) -> Tier:
-    """The tier that the environment asks for; unset, CI gets more than a desk does.
+    """Return the tier that the environment asks for; if it names none, CI gets more than a desk does.
 
     Raises:
         ValueError: if `MCPSPY_TIER` names no tier.

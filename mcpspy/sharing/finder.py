@@ -442,7 +442,7 @@ _LONGEST: Final = 256
 
 
 class Prefilter:
-    """A test of texts: true only if a `SecretFinder` that goes by names and looks alone would find nothing."""
+    """A test of texts: true only if a `SecretFinder` that judges by names and looks alone would find nothing."""
 
     __slots__ = (
         "_is_personal",

@@ -22,7 +22,7 @@ _CLIENTS_OWN = OPENINGS | {"ping"}
 
 
 def read_transcript(paths: Iterable[Path]) -> Transcript:
-    """Read the captures as far as they go by now, findings included."""
+    """Read the captures as far as they are written, findings included."""
     return transcribe(*map(read, paths))
 
 

@@ -34,7 +34,7 @@ class PhaseName(StrEnum):
     CALLS = "calls"
     """From the client's first other request to the last answer or cancellation before it leaves."""
     HEARTBEAT = "heartbeat"
-    """From the first `ping` after the last answer to the last `ping` or its answer, if the client asks for nothing else after it."""
+    """From the first `ping` after the last answer to the last `ping` or its answer, if the client requests nothing else after it."""
     SHUTDOWN = "shutdown"
     """From the time at which the client leaves to the end of the process."""
 

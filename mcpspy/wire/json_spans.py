@@ -368,7 +368,7 @@ class JsonWalk:
             self.is_sound = False
 
     def _open(self, name: bytes, position: Position | None, *, is_array: bool) -> None:
-        """Enter an object or an array; `name` is the name that the items of an array go by."""
+        """Enter an object or an array; `name` is the name of the items of an array."""
         self._opened.append(not is_array)
         self._names.append(-1 if is_array else b"")
         self._positions.append(position)

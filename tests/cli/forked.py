@@ -37,7 +37,7 @@ def can_fork(environment: dict[str, str]) -> bool:
 
 
 def forked(words: tuple[str, ...], data: bytes, environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
-    """The finished process of `mcpspy words`, without the extras. Raises: TimeoutExpired."""
+    """Run `mcpspy words` to its end, without the extras. Raises: TimeoutExpired."""
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         stdin.write(data)
         stdin.seek(0)
@@ -81,7 +81,7 @@ def _be_mcpspy(words: tuple[str, ...], files: tuple[BinaryIO, ...], environment:
 
 
 def _waited(pid: int, words: tuple[str, ...]) -> int:
-    """The status with which a child ended."""
+    """Return the status with which a child ended."""
     fd = os.pidfd_open(pid)
     try:
         if not select.select([fd], [], [], DEADLINE_S)[0]:

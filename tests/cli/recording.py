@@ -51,11 +51,11 @@ class Recording:
         return stored.id
 
     def ask(self, id: Any, method: str = "tools/call", **params: Any) -> "Recording":
-        """The client asks."""
+        """Record a request of the client."""
         return self.line(0, {"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 
     def answer(self, id: Any, **answer: Any) -> "Recording":
-        """The server answers."""
+        """Record an answer of the server."""
         return self.line(1, {"jsonrpc": "2.0", "id": id, **(answer or {"result": {}})})
 
     def line(self, stream: int, value: Any) -> "Recording":
@@ -70,17 +70,17 @@ class Recording:
         self._writer(records)
 
     def close(self) -> None:
-        """The tap ends; the capture is complete."""
+        """End the tap; the capture is complete."""
         self._writer.close(self._now_ns())
 
     def end(self) -> None:
-        """The client leaves, the server ends, the capture is complete."""
+        """Record that the client leaves and the server ends; the capture is complete."""
         now_ns = self._now_ns()
         self._writer([Close(at_ns=now_ns, stream=0, by="client", how="eof"), Exit(at_ns=now_ns, pid=9, code=0)])
         self._writer.close(now_ns)
 
     def kill(self) -> None:
-        """The tap is killed: nothing more is written, and the lock is gone."""
+        """Kill the tap: nothing more is written, and the lock is gone."""
         os.close(self._fd)
 
     def _now_ns(self) -> int:

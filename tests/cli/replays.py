@@ -58,7 +58,7 @@ def recorded(folder: Path, *requests: Any, server: list[str] | None = None) -> s
 
 
 def replay(*words: str, faults: tuple[str, ...] = (), log: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """`mcpspy replay words` against the server with these faults; what it reads is in `log`."""
+    """Run `mcpspy replay words` against the server with these faults; what the server reads is in `log`."""
     return run("replay", *words, "--", *SERVER, str(log or ""), *faults)
 
 
@@ -68,5 +68,5 @@ def heard(log: Path) -> list[Any]:
 
 
 def heard_names(log: Path) -> list[str]:
-    """The same by tool, or by method."""
+    """Return the names of their tools, or else their methods."""
     return [message.get("params", {}).get("name") or message.get("method", "answer") for message in heard(log)]

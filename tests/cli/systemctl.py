@@ -26,7 +26,7 @@ class Systemctl:
         return list(map(json.loads, lines))
 
     def changes(self) -> list[list[str]]:
-        """The calls that change something."""
+        """Return the calls that change something."""
         return [words for words in self.calls() if words[0] not in ("show", "is-active")]
 
     def fail_at(self, verb: str) -> None:

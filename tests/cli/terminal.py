@@ -25,7 +25,7 @@ ESCAPE = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
 
 
 def run(*words: str, stdin: bytes | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The finished process of `mcpspy words`, its output as text. With `PYTHONPATH=""` it has the extras that are installed."""
+    """Run `mcpspy words` to its end, its output as text. With `PYTHONPATH=""` it has the extras that are installed."""
     if can_fork(environment):
         copy = forked(words, stdin or b"", {**os.environ, "TZ": "UTC", **PLAIN, **environment})
         return subprocess.CompletedProcess(copy.args, copy.returncode, copy.stdout.decode(), copy.stderr.decode())

@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def check(name: str, folder: Path, *words: str) -> list[tuple[str, str]]:
-    """The rules and severities of what is found that differs."""
+    """Return the rules and severities of the findings about changed definitions."""
     done = run("check", name, "--baseline", str(folder), "--select", "trust", "--json", *words)
     return [(finding["rule"], finding["severity"]) for finding in json.loads(done.stdout)["findings"]]
 

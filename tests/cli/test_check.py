@@ -33,7 +33,7 @@ DAMAGED = str(FINDINGS / "capture-damaged.mcpspy")
 
 
 def rules(*words: str) -> list[str]:
-    """The rules of the findings that a check has found."""
+    """Return the rules of the findings of a check."""
     return [finding["rule"] for finding in json.loads(run("check", *words, "--json").stdout)["findings"]]
 
 

@@ -162,7 +162,7 @@ def test_the_help_has_examples() -> None:
 
 
 def record(folder: Path, name: str, command: list[str], *steps: dict[str, object]) -> str:
-    """The capture of a real client and server that `mcpspy run` stands between."""
+    """Record a real client and server through `mcpspy run`."""
     folder.mkdir(exist_ok=True)
     capture = folder / f"{name}.mcpspy"
     client = [sys.executable, str(PEERS / "stepclient.py"), "legacy", json.dumps(steps)]

@@ -16,7 +16,7 @@ HTTP = str(ROOT / "tests" / "golden" / "capture-1-http.mcpspy")
 
 
 def numbers(shown: str) -> list[int]:
-    """The row numbers of a timeline."""
+    """Return the row numbers of a timeline."""
     lines = shown.splitlines()
     begin = next((at for at, line in enumerate(lines) if line.startswith("row")), len(lines))
     return [int(line[:3]) for line in lines[begin + 1 :] if line[:3].strip().isdecimal()]

@@ -22,7 +22,7 @@ def help_of(words: tuple[str, ...]) -> str:
 
 
 def examples(text: str) -> list[list[str]]:
-    """The words of the commands that a help text shows, without `mcpspy`."""
+    """Return the words of the commands that a help text shows, without `mcpspy`."""
     return [shlex.split(line) for line in EXAMPLE.findall(text)]
 
 

@@ -15,7 +15,7 @@ from tests.deadlines import DEADLINE_S
 
 
 def run(argv: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
-    """The finished process, its output as text."""
+    """Run a command to its end, its output as text."""
     return subprocess.run(
         argv, capture_output=True, text=True, timeout=DEADLINE_S, check=False, env={**os.environ, "TZ": "UTC", **environment}
     )

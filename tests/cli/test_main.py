@@ -14,7 +14,7 @@ PRINTING = ["show", "show --json", "show --raw", "export text", "export jsonl", 
 
 
 def through_shell(command: str, redirection: str) -> subprocess.CompletedProcess[str]:
-    """`mcpspy command` on a capture, with its streams redirected as a shell does it."""
+    """Run `mcpspy command` on a capture, with its streams redirected by a shell."""
     return subprocess.run(
         ["/bin/sh", "-c", f'"$@" {redirection}', "sh", *MCPSPY, *command.split(), CAPTURE],
         stdin=subprocess.DEVNULL,

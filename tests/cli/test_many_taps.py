@@ -45,7 +45,7 @@ class Tap:
         return self.process.stdin
 
     def ask(self, name: str) -> "Tap":
-        """A call, without waiting for its answer."""
+        """Send a call, without waiting for its answer."""
         self.stdin.write(REQUEST % name.encode())
         return self
 
@@ -54,7 +54,7 @@ class Tap:
         return self.process.stdout.readline()
 
     def leave(self) -> int:
-        """The client closes the server's input, and waits. The exit status."""
+        """Close the server's input, and wait. Return the exit status."""
         with self.process:
             self.stdin.close()
             return self.process.wait(DEADLINE_S)

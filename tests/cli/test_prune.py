@@ -18,7 +18,7 @@ NOW_NS = 1_795_000_000_000_000_000
 
 
 def recorded(store: Path, label: str, *, age_days: int = 0) -> Path:
-    """A capture of a real tap in the store, as if it had been made so many days ago."""
+    """Record with a real tap into the store, and make the capture so many days old."""
     subprocess.run(
         [sys.executable, "-m", "mcpspy", "run", "--label", label, "--", "cat"],
         input=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n',

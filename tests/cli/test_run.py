@@ -255,7 +255,7 @@ def test_arguments_that_are_no_utf8_are_passed_on_as_they_are() -> None:
 
 
 def inherited(*before: str) -> dict[str, int]:
-    """The signals that a server finds ignored and blocked, bit by bit, where mcpspy was started by this Python code."""
+    """Return the signals that a server finds ignored and blocked, bit by bit, if this Python code starts mcpspy."""
     code = "import os, signal, sys\n" + "\n".join(before) + "\nos.execv(sys.argv[1], sys.argv[1:])"
     with Client(puppet("report"), through=(sys.executable, "-c", code)) as client:
         facts = json.loads(client.line())
@@ -268,7 +268,7 @@ def bit(number: signal.Signals) -> int:
 
 
 def ignored_here() -> int:
-    """The signals that are ignored here: SIGPIPE and SIGXFSZ by Python, as in the server that reports, and some by make."""
+    """Return the signals that are ignored here: SIGPIPE and SIGXFSZ by Python, as in the server that reports, and some by make."""
     with open("/proc/self/status") as file:
         return next(int(line.split()[1], 16) for line in file if line.startswith("SigIgn:"))
 

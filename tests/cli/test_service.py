@@ -40,7 +40,7 @@ def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Systemctl:
 
 
 def servers(home: Path) -> str:
-    """The client's file."""
+    """Write the client's file."""
     return (home / ".cursor" / "mcp.json").read_text()
 
 
@@ -49,12 +49,12 @@ def unit(home: Path, name: str = "mcpspy.socket") -> Path:
 
 
 def ports(home: Path) -> list[str]:
-    """The ports at which the socket listens."""
+    """Return the ports at which the socket listens."""
     return re.findall(r"(?m)^ListenStream=127\.0\.0\.1:(\d+)$", unit(home).read_text())
 
 
 def wrapped_ports(home: Path) -> list[str]:
-    """The ports in the client's file."""
+    """Return the ports in the client's file."""
     return re.findall(r"http://127\.0\.0\.1:(28\d+)/", servers(home))
 
 

@@ -30,7 +30,7 @@ SECRET = "Zq8-fjW2kLp0Xv6TnB3r"
 
 
 def recorded(folder: Path, *calls: dict[str, Any]) -> Path:
-    """A capture of a handshake and of a call with each of these arguments, which is answered with them."""
+    """Record a handshake and a call with each of these arguments, which is answered with them."""
     recording = Recording("keeper")
     recording.ask(0, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "c", "version": "1"})
     server = {"name": "s", "version": "1"}

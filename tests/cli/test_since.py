@@ -23,7 +23,7 @@ LATE = "0.001s"
 
 
 def aged(name: str, hours: float, **facts: Any) -> str:
-    """A capture in the store that was made so many hours ago, in a second, by a client of its own unless one is named."""
+    """Make a capture in the store, so many hours old and one second long, of a client of its own unless one is named."""
     age_ns = int(hours * HOUR_S * SECOND_NS)
     parent = {"pid": int(hours * 10) + 100, "name": "client", "start": 2}
     begin_s = (time.time_ns() - age_ns - WALL_NS) / SECOND_NS

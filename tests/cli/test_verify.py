@@ -23,7 +23,7 @@ def damaged(tmp_path: Path) -> Path:
 
 
 def run(argv: list[str], data: bytes | None = None) -> subprocess.CompletedProcess[str]:
-    """The finished process, its output as text."""
+    """Run a command to its end, its output as text."""
     done = subprocess.run(argv, input=data, capture_output=True, timeout=DEADLINE_S, check=False)
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 

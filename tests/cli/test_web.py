@@ -28,7 +28,7 @@ class Served:
         self.connection = HTTPConnection("127.0.0.1", url.port, timeout=DEADLINE_S)
 
     def get(self, path: str) -> HTTPResponse:
-        """The response to a request for a path below the secret one; its body is not read yet."""
+        """Request a path below the secret one; the body of the response is not read yet."""
         self.connection.request("GET", self.base + path)
         response = self.connection.getresponse()
         assert response.status == 200

@@ -34,7 +34,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write(home: Path, name: str, text: str) -> Path:
-    """A client's file."""
+    """Write a client's file."""
     file = home / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
@@ -55,7 +55,7 @@ LOCAL = '{"projects": {"/p": {"mcpServers": {"memory": {"command": "npx"}}}}, "m
 
 
 def states(*arguments: str) -> dict[str, str]:
-    """Each server and its state."""
+    """Return each server and its state."""
     return {
         server["server"]: server["state"]
         for server in json.loads(run("wrap", "--status", "--json", *arguments).stdout)["servers"]

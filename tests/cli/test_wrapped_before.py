@@ -18,7 +18,7 @@ NAMED_HOME = "/home/ada"
 
 
 def files(folder: Path) -> dict[str, str]:
-    """The text of each file below, by its path."""
+    """Return the text of each file below, by its path."""
     return {file.relative_to(folder).as_posix(): file.read_text("utf-8") for file in folder.rglob("*") if file.is_file()}
 
 

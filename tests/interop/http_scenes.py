@@ -29,7 +29,7 @@ SDK's client may fail over that, with mcpspy or without: such servers are spared
 
 
 def official(kind: str, mode: str, *options: str, logged: str = CANCELLED) -> HttpScene:
-    """The official Python SDK on both sides."""
+    """Make a scene with the official Python SDK on both sides."""
     return HttpScene(
         client=(*steps(mode, *SCENE, *(GIVEN_UP if logged else ())), "URL"),
         server=(*PYSERVER[:-1], kind, "0", *options),
@@ -85,13 +85,13 @@ TOOL_CALL = ("--method", "tools/call", "--tool-name")
 
 
 def everything(kind: str, path: str, client: tuple[str, ...], opening: str = "initialize") -> HttpScene:
-    """The server-everything of npm, by one of its transports."""
+    """Make a scene with server-everything of npm, over one of its transports."""
     server = ("mcp-server-everything", kind)
     return HttpScene(client=client, server=server, path=path, opening=opening, variables=LOOPBACK_ONLY)
 
 
 def inspector(transport: str, tool: str, *arguments: str) -> tuple[str, ...]:
-    """The command line of npm's inspector, which calls one tool."""
+    """Return the command line of npm's inspector, which calls one tool."""
     return (*INSPECTOR, "URL", "--transport", transport, *TOOL_CALL, tool, "--tool-arg", *arguments)
 
 

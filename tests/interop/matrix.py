@@ -97,7 +97,7 @@ REPLAYED = {
 
 
 def moved(name: str, folder: Path, **places: str) -> Path:
-    """A copy of a capture as if it had been recorded in `folder`; `places` are other texts to put in the place of recorded ones.
+    """Copy a capture as if it had been recorded in `folder`; `places` are texts that replace other recorded ones.
 
     The lines that change lose their checksum, as those do that somebody edits.
     """
@@ -127,7 +127,7 @@ def placed(name: str, folder: Path) -> Iterator[Path]:
 
 
 def client(name: str, transport: str, folder: Path, server: Sequence[str]) -> list[str]:
-    """The words that start a story's client before `server`: a command, or the one word that is a URL."""
+    """Return the words that start a story's client before `server`: a command, or the one word that is a URL."""
     story = STORIES[name]
     if story.client and transport == "streamable":
         program, *arguments = story.client

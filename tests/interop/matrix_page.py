@@ -33,7 +33,7 @@ class Notes:
         self.said: list[str] = []
 
     def cell(self, *notes: str) -> str:
-        """A tick with the numbers of its notes."""
+        """Make a tick with the numbers of its notes."""
         numbers = [self._number(note) for note in notes if note]
         return " ".join(["✓", *(str(number).translate(SUPERSCRIPTS) for number in numbers)])
 
@@ -44,7 +44,7 @@ class Notes:
 
 
 def page() -> str:
-    """The whole of it."""
+    """Make the text of the page."""
     notes = Notes()
     lines = [
         f"| capture | requests | recorded on | mock: {' | mock: '.join(TRANSPORTS.values())} | replay |",

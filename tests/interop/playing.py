@@ -114,7 +114,7 @@ class Playing:
 
 
 def tap(scene: Scene, *options: str) -> list[str]:
-    """The words that put mcpspy before the server's command, as its documentation has it."""
+    """Return the words that put mcpspy before the server's command, as its documentation says."""
     return [sys.executable, "-m", "mcpspy", "run", *options, *([] if scene.eats_dashes else ["--"])]
 
 
@@ -146,19 +146,19 @@ def recorded(records: Sequence[Record]) -> Wire:
 
 
 def opening(wire: Wire) -> str:
-    """The method of the client's first message."""
+    """Return the method of the client's first message."""
     method: str = json.loads(wire.stdin.splitlines()[0])["method"]
     return method
 
 
 def stored(folder: Path) -> list[Record]:
-    """The records of the one capture in the store of a run's home folder."""
+    """Read the one capture in the store of a run's home folder."""
     (capture,) = (folder / "home" / ".mcpspy" / "captures").iterdir()
     return list(mcpspy.read(capture))
 
 
 def pids(records: Sequence[Record]) -> list[int]:
-    """The processes that a capture tells of: mcpspy and the server."""
+    """Return the processes that a capture names: mcpspy and the server."""
     return [record.pid for record in records if isinstance(record, Header | Spawn)]
 
 

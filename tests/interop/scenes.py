@@ -15,7 +15,7 @@ INSPECTOR = ("mcp-inspector", "--cli")
 
 
 def steps(mode: str, *wanted: dict[str, Any]) -> tuple[str, ...]:
-    """The client that does these steps (tests/peers/stepclient.py)."""
+    """Return the command line of the client that does these steps (tests/peers/stepclient.py)."""
     return (sys.executable, str(PEERS / "stepclient.py"), mode, json.dumps(wanted))
 
 

@@ -48,7 +48,7 @@ def output_of(mcpspy: list[str], *words: str) -> Any:
 
 
 def called(shown: dict[str, Any]) -> list[str]:
-    """The server of each tool call."""
+    """Return the server of each tool call."""
     servers = [capture["server"] for capture in shown["captures"]]
     return sorted(servers[row["capture"]] for row in shown["rows"] if row.get("method") == "tools/call")
 

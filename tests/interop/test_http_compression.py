@@ -32,7 +32,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def encoded_answer(url: str, coding: str) -> tuple[str, bytes]:
-    """The Content-Encoding and the bytes of the answer to `initialize`."""
+    """Return the Content-Encoding and the bytes of the answer to `initialize`."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=DEADLINE_S)
     try:

@@ -23,7 +23,7 @@ def crowd(kind: str, mode: str, count: int) -> HttpScene:
 
 
 def sums(exchange: Exchange) -> tuple[int, int]:
-    """The number that a client asked with, and the sum that it got."""
+    """Return the number that a client sent, and the sum that it got."""
     output: dict[str, Any] = json.loads(exchange.request.raw)["params"]["arguments"]
     assert exchange.response is not None, f"{output} was not answered"
     return output["a"], json.loads(exchange.response.raw)["result"]["structuredContent"]["result"]

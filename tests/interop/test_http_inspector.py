@@ -25,7 +25,7 @@ INSPECTOR = (
 
 
 def scene(transport: str, server: tuple[str, ...], path: str, tool: str, *arguments: str) -> HttpScene:
-    """The inspector calls one tool."""
+    """Make a scene in which the inspector calls one tool."""
     return HttpScene(client=(*INSPECTOR, transport, *TOOL_CALL, tool, "--tool-arg", *arguments), server=server, path=path)
 
 

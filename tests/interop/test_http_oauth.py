@@ -21,7 +21,7 @@ CALL = {"call": "whoami", "arguments": {}}
 
 
 def guarded(client: tuple[str, ...], issuer: str = "http://127.0.0.1:9") -> HttpScene:
-    """A client before a server that lets nobody in without a token of `issuer`."""
+    """Make a scene with a server that requires a token of `issuer`."""
     return HttpScene(client=client, server=(sys.executable, str(PEERS / "authserver.py"), "0", issuer), path="/mcp")
 
 

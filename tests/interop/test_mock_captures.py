@@ -48,7 +48,7 @@ def play(words: list[str], folder: Path) -> str:
 
 
 def played(name: str, transport: str, folder: Path) -> tuple[Transcript, Transcript]:
-    """The recording of a story, and what its client and the mock of it said to each other."""
+    """Return the capture of a story, and the capture of its client with the mock."""
     with placed(name, folder) as capture:
         if transport == "stdio":
             mock = [sys.executable, "-m", "mcpspy", "mock", str(capture), "--capture", str(folder / "own.mcpspy")]

@@ -105,7 +105,7 @@ def test_the_newest_inspector_gets_it_in_the_modern_era_too(tmp_path: Path, newe
 
 
 def sums(folder: Path, mode: str, count: int) -> Path:
-    """A capture of one client that asks for all the sums that a crowd will ask for."""
+    """Record one client that asks for all the sums that a crowd will ask for."""
     capture = folder / "sums.mcpspy"
     step = {"together": [call("add", a=number, b=MILLION) for number in range(count)]}
     tap = [sys.executable, "-m", "mcpspy", "run", "--quiet", "--capture", str(capture), "--"]

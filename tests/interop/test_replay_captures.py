@@ -54,7 +54,7 @@ def server(name: str, folder: Path) -> Iterator[list[str]]:
 
 
 def time_server(peer: Peer, days: int) -> list[str]:
-    """The command of the time server, for which it is so many days after its capture was made."""
+    """Return the command of the time server, with its clock so many days after its capture."""
     header = next(read(str(CAPTURES / "time.mcpspy")))
     assert isinstance(header, Header)
     moment = datetime.fromtimestamp(header.wall_ns / 1e9, UTC) + timedelta(days=days)
@@ -89,7 +89,7 @@ def replay(name: str, folder: Path, rules: Sequence[str] = (), command: Sequence
 
 
 def hold_alike(name: str, folder: Path, command: Sequence[str] = ()) -> None:
-    """Nothing differs, and all that the recorded client asked was asked."""
+    """Check that nothing differs, and that every request of the recorded client was sent."""
     how = REPLAYED.get(name, USUAL)
     status, report = replay(name, folder, how.rules, command)
     (client,) = report["clients"]

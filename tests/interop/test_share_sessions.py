@@ -77,7 +77,7 @@ def over_http(folder: Path) -> list[Any]:
 
 
 def bytes_of(path: Path) -> bytes:
-    """All bytes that a capture holds: of the file itself, and of what its records say."""
+    """Return all bytes that a capture holds: of the file itself, and of its records."""
     pieces = [path.read_bytes()]
     for record in read(path):
         match record:
@@ -124,7 +124,7 @@ def test_what_is_shared_is_intact_and_the_same_for_who_compares(session: tuple[P
 
 
 def replaced(value: Any) -> Any:
-    """A part of what a client printed, with `R` for pseudonyms and for secrets."""
+    """Replace pseudonyms and secrets in a client's output with `R`."""
     if isinstance(value, dict):
         return {name: replaced(item) for name, item in value.items()}
     if isinstance(value, list):

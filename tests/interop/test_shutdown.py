@@ -16,7 +16,7 @@ NODE_CLIENT = Scene(client=INSPECTOR, server=STUBBORN, after=("--method", "tools
 
 
 def alive_after(scene: Scene, folder: Path) -> tuple[list[Record], list[int]]:
-    """The capture of a scene, and which of its processes are alive at the moment when its client has gone."""
+    """Return the capture of a scene, and the processes that are alive when its client has gone."""
     playing = Playing(scene, folder, tap(scene))
     played = playing.end()
     assert played.status == 0, played.errors

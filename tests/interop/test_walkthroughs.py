@@ -32,13 +32,13 @@ REVIEW = steps("legacy", {"list": "prompts"}, {"prompt": "code_review", "argumen
 
 
 def heard(stream: HTTPResponse) -> str:
-    """The data of the next event."""
+    """Read the data of the next event."""
     lines = iter(lambda: stream.readline().decode().rstrip("\n"), "")
     return next(line.removeprefix("data: ") for line in list(lines) if line.startswith("data: "))
 
 
 def recorded_talk(talk: Callable[[Caller], None], folder: Path) -> Path:
-    """The capture of what this client and the server with the dialects say to each other."""
+    """Record this client with the server that speaks the dialects."""
     with (
         peer_serving(folder, "0", peer="dialects.py") as number,
         recorded(f"http://127.0.0.1:{number}/mcp", folder) as url,
@@ -53,7 +53,7 @@ def transcript(capture: Path) -> Transcript:
 
 
 def answered(transcript: Transcript) -> list[tuple[str, str]]:
-    """Each request, and what became of it."""
+    """Return each request with its outcome."""
     return [(exchange.method, exchange.outcome.value) for exchange in transcript.exchanges]
 
 
@@ -61,7 +61,7 @@ def answered(transcript: Transcript) -> list[tuple[str, str]]:
 
 
 def speak(client: Caller) -> None:
-    """A whole session as a walkthrough has it; the session is named in the URL and in a field."""
+    """Play a whole session of a walkthrough; the URL and a field name the session."""
     stream = client.request("GET", "/sse")
     path = json.loads(heard(stream))["uri"]
     client.fields["Mcp-Session-Id"] = path.partition("=")[2]
@@ -129,7 +129,7 @@ def both(scene: HttpScene, url: str, tapped: str, folder: Path) -> tuple[Played,
 
 
 def assert_same_failure(path: str, folder: Path) -> None:
-    """The official Python SDK gets nowhere, and says the same of it directly and through mcpspy."""
+    """Check that the official Python SDK fails with the same message directly and through mcpspy."""
     scene = HttpScene(client=(sys.executable, str(PEERS / "briefclient.py"), "URL"), server=DIALECTS, path=path)
     with serving(scene, folder / "run") as url, recorded(url, folder / "run") as tapped:
         direct, through = both(scene, url, tapped, folder)
@@ -150,7 +150,7 @@ def test_the_typescript_sdk_fails_on_the_dialect_as_it_does_without_mcpspy(tmp_p
 
 
 def review(client: Caller) -> None:
-    """A session whose stream and whose requests are known to belong together by nothing but their ids."""
+    """Play a session in which only ids connect the stream with the requests."""
     stream = client.request("GET", "/mcp/events")
     client.post("initialize", 0, "/mcp/request", **hello("2024-11-05"))
     heard(stream)
@@ -182,7 +182,7 @@ def test_a_prompt_is_shown_with_what_it_was_asked_and_who_says_what(tmp_path: Pa
 
 
 def stream_lines(client: Caller) -> None:
-    """A call that asks for text."""
+    """Send a call that asks for text."""
     call = asking("tools/call", 123, {"name": "search", "arguments": {"query": "hello"}})
     client.request("POST", "/mcp/tools/call", call, Accept="text/plain", Content_Type="application/json").read()
 

@@ -41,7 +41,7 @@ class Scene:
     records: list[Record] = field(default_factory=list)
 
     def calls(self, connection: int, *numbers: int) -> Scene:
-        """A connection on which calls with these numbers are asked and answered."""
+        """Add a connection on which calls with these numbers are sent and answered."""
         sent = b"".join(POST + b"ask %04d" % number for number in numbers)
         got = b"".join(RESPONSE + b"say %04d" % number for number in numbers)
         self.outer.append(Wire(sent, got))
@@ -52,7 +52,7 @@ class Scene:
         return self
 
     def record(self, connection: int, number: int, sender: Side, head: bytes, *frames: bytes, by: str = "") -> None:
-        """One message; `by` is who ended it, if not its sender."""
+        """Add the records of one message; `by` is the side that ended it, if not its sender."""
         stream = len(self.records)
         name = "request" if sender == CLIENT else "response"
         self.records.append(
@@ -62,7 +62,7 @@ class Scene:
         self.records.append(Close(at_ns=0, stream=stream, by=by or sender, how="broken" if by else "eof"))
 
     def left(self, connection: int, number: int, by: str = "client") -> None:
-        """The capture says who left before the response to this call."""
+        """Record which side left before the response to this call."""
         extra = {"connection": connection, "transaction": number, "by": by}
         self.records.append(Note(at_ns=0, topic="left", text="", extra=extra))
 
@@ -106,7 +106,7 @@ def test_a_connection_that_is_nowhere_else_is_seen(tmp_path: Path) -> None:
 
 
 def gone_before_the_answer() -> Scene:
-    """The client of connection 1 left before its last response reached mcpspy."""
+    """Make the case that the client of connection 1 left before its last response reached mcpspy."""
     scene = Scene().calls(1, 1, 2).calls(2, 3)
     scene.forget(2, SERVER)
     scene.left(1, 2)
@@ -164,7 +164,7 @@ def test_a_client_that_left_takes_no_request_with_it(tmp_path: Path) -> None:
 
 
 def cut_short(at_the_client: bytes, in_the_capture: bytes) -> Scene:
-    """A stream of two events that the client broke off; so much of it was received by then."""
+    """Make a stream of two events that the client broke off after it had received so much."""
     sent = POST + b"ask 0001"
     scene = Scene(
         outer=[Wire(sent, EVENTS + at_the_client, LEFT)],

@@ -67,7 +67,7 @@ def logged(folder: Path) -> list[Connection]:
 
 
 def cut(data: bytes) -> list[Message]:
-    """The messages that are in one direction of a connection."""
+    """Cut one direction of a connection into messages."""
     messages = []
     while data:
         head, mark, data = data.partition(MARK)
@@ -77,7 +77,7 @@ def cut(data: bytes) -> list[Message]:
 
 
 def _body(fields: bytes, data: bytes) -> tuple[bytes, bool, bytes]:
-    """The body that these lower-case fields announce, whether all of it is there, and what follows it."""
+    """Return the body that these lower-case fields announce, whether all of it is there, and the bytes after it."""
     if b"\r\ntransfer-encoding: chunked" in fields:
         return _dechunked(data)
     length = int(fields.partition(b"\r\ncontent-length:")[2].partition(b"\r\n")[0] or 0)
@@ -97,7 +97,7 @@ def _dechunked(data: bytes) -> tuple[bytes, bool, bytes]:
 
 
 def recorded(records: Sequence[Record], end: Side) -> list[Connection]:
-    """The same from a capture: what it says was on the wire at the client's end, or at the server's.
+    """Read the connections of a capture, at the client's end or at the server's.
 
     A stream is there as it came at its sender's end, and as it was sent on at the other.
     """
@@ -125,7 +125,7 @@ def recorded(records: Sequence[Record], end: Side) -> list[Connection]:
 
 
 def opening(records: Sequence[Record]) -> str:
-    """The method of the first message that a client sent."""
+    """Return the method of the first message that a client sent."""
     connections = recorded(records, CLIENT)
     method: str = next(
         json.loads(sent.body)["method"] for connection in connections for sent in connection.requests if sent.body

@@ -45,7 +45,7 @@ def puppet(*steps: str) -> list[str]:
 
 
 def crossed(first: Sequence[First], second: Sequence[Second]) -> list[tuple[First, Second]]:
-    """Every pair, for tests that wait for a second or more; in the smallest tier half of them, in which each member still occurs."""
+    """Return every pair, for tests that wait for a second or more; in the smallest tier half of them, with every member."""
     half = current_tier() is Tier.SAMPLE
     return [(member, two) for i, member in enumerate(first) for j, two in enumerate(second) if not half or (i + j) % 2 == 0]
 

@@ -56,7 +56,7 @@ class News:
         self._response = response
 
     async def next(self) -> dict[str, Any]:
-        """The next event that is not a comment."""
+        """Wait for the next event that is not a comment."""
         async with asyncio.timeout(DEADLINE_S):
             while line := await self._response.content.readline():
                 if line.startswith(b"data: "):
@@ -74,11 +74,11 @@ class Page:
         self.port = client.port
 
     def url(self, path: str, base: str = f"/{TOKEN}/") -> URL:
-        """The URL of a path below the secret one, spelled exactly so."""
+        """Return the URL of a path below the secret one, spelled exactly so."""
         return URL(f"http://127.0.0.1:{self.port}{base}{path}", encoded=True)
 
     async def ask(self, path: str = "", *, base: str = f"/{TOKEN}/", method: str = "GET", **headers: str) -> Answer:
-        """The answer to a request; `headers` have `_` for `-`."""
+        """Return the answer to a request; `headers` have `_` for `-`."""
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         async with self._session.request(method, self.url(path, base), headers=fields) as response:
             return Answer(response.status, response.headers, response.content_type, await response.read())
@@ -89,7 +89,7 @@ class Page:
         return json.loads(answer.body)
 
     async def news(self, recording: str) -> News:
-        """The stream of a recording, which is open until the test ends."""
+        """Open the stream of a recording until the test ends."""
         response = await self._session.get(self.url(f"events?recording={recording}"), timeout=ClientTimeout())
         self._streams.callback(response.close)
         assert (response.status, response.content_type) == (200, "text/event-stream")

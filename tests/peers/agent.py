@@ -73,7 +73,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool as the model is told of it, and where it is."""
+    """A tool as the model sees it, and the server that has it."""
 
     name: str
     client: Client
@@ -160,7 +160,7 @@ async def assembled(deltas: AsyncIterator[Any]) -> tuple[str, list[Use]]:
 
 
 def textual(words: str) -> Use:
-    """A tool call that stood in the text."""
+    """Read a tool call from the text."""
     call = json.loads(words)
     return Use(id="", name=call["name"], arguments=json.dumps(call["arguments"], ensure_ascii=False))
 
@@ -250,7 +250,7 @@ def prompt_settings(options: Json, limit: str) -> Json:
 
 
 def openai_client(options: Json) -> Any:
-    """A client of the `openai` package."""
+    """Make a client of the `openai` package."""
     import openai
 
     key = options.get("key", "no-key")
@@ -265,7 +265,7 @@ def server(place: str | list[str]) -> Any:
 
 
 async def listed(clients: dict[str, Client], names: str) -> list[Tool]:
-    """All tools of all servers, under the names that the model is told."""
+    """List the tools of all servers, under the names that the model sees."""
     return [
         Tool(
             name=tool.name,
@@ -280,7 +280,7 @@ async def listed(clients: dict[str, Client], names: str) -> list[Tool]:
 
 
 async def called(tools: Sequence[Tool], use: Use, most: int) -> Returned:
-    """Call the tool that the model wants. What it wants and nobody has is told to it as an error."""
+    """Call the tool that the model wants. If no server has it, the model gets an error."""
     wanted = next((tool for tool in tools if tool.known_as == use.name), None)
     if wanted is None:
         return Returned(use=use, text=f"no such tool: {use.name}", is_error=True)

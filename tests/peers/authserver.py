@@ -22,12 +22,12 @@ class OneGoodToken(TokenVerifier):
     """Lets the token `good` in, and no other."""
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """The token's rights, or None."""
+        """Return the token's rights, or None."""
         return AccessToken(token=token, client_id="c", scopes=[SCOPE]) if token == "good" else None
 
 
 def auth_server(port: int, issuer: str) -> MCPServer:
-    """A server with one tool, whose metadata names its own port."""
+    """Make a server with one tool, whose metadata names its own port."""
     settings = AuthSettings(
         issuer_url=AnyHttpUrl(issuer),
         resource_server_url=AnyHttpUrl(f"http://127.0.0.1:{port}/mcp"),

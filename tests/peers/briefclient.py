@@ -16,7 +16,7 @@ PATIENCE_S = 2.0
 
 
 async def names(url: str) -> list[str]:
-    """The names of the tools."""
+    """Return the names of the tools."""
     async with Client(sse_client(url), mode="legacy") as client:
         return [tool.name for tool in (await client.list_tools()).tools]
 

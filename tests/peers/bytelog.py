@@ -19,7 +19,7 @@ READ_BYTES = 1 << 16
 
 
 def channel(*, is_socket: bool) -> tuple[int, int]:
-    """Two connected descriptors: what is written to the second is read from the first."""
+    """Connect two descriptors: what is written to the second is read from the first."""
     if not is_socket:
         return os.pipe()
     one, other = socket.socketpair()

@@ -35,7 +35,7 @@ async def tools(entry: dict[str, Any], call: list[Any]) -> list[str]:
 
 
 async def main(servers: dict[str, dict[str, Any]], calls: dict[str, list[Any]]) -> None:
-    """One server after the other."""
+    """Use one server after the other."""
     for name, entry in servers.items():
         print(json.dumps({"server": name, "tools": await tools(entry, calls.get(name, []))}), flush=True)
 

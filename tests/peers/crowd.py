@@ -18,7 +18,7 @@ TIMEOUT_S = 60.0
 
 
 async def one(number: int, mode: str, url: str, everybody: asyncio.Barrier) -> None:
-    """The life of one client."""
+    """Run one client."""
     async with Client(sse_client(url, timeout=TIMEOUT_S) if url.endswith("/sse") else url, mode=mode) as client:
         await everybody.wait()
         result = await client.call_tool("add", {"a": number, "b": MILLION})
@@ -27,7 +27,7 @@ async def one(number: int, mode: str, url: str, everybody: asyncio.Barrier) -> N
 
 
 async def main(mode: str, count: str, url: str) -> None:
-    """All of them."""
+    """Run all clients."""
     everybody = asyncio.Barrier(int(count))
     async with asyncio.TaskGroup() as group:
         for number in range(int(count)):

@@ -32,12 +32,12 @@ WEATHER = ("北京的天气是", "28°C,晴天")
 
 
 def text(words: str) -> dict[str, Any]:
-    """A block of content."""
+    """Make a block of content."""
     return {"type": "text", "text": words}
 
 
 def prompted(arguments: dict[str, str]) -> dict[str, Any]:
-    """A prompt, filled in: what the user says, and how the model is to begin."""
+    """Fill in a prompt: the user's turn, and the beginning of the model's."""
     turn = {"role": "user", "content": text(f"Please review this Python code:\n{arguments['code']}")}
     return {"messages": [turn, {"role": "assistant", "content": text("Let me look at it line by line.")}]}
 
@@ -74,12 +74,12 @@ def answers(message: dict[str, Any]) -> Iterator[Any]:
 
 
 def result(message: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
-    """A result."""
+    """Make a result."""
     return {"jsonrpc": "2.0", "id": message["id"], "result": parameters}
 
 
 def bare(result: dict[str, Any]) -> bytes:
-    """A result and nothing else, in an event that does not name its type."""
+    """Make an event with a bare result, and without a type."""
     return b"data: %b\n\n" % json.dumps({"result": result}, ensure_ascii=False, separators=(",", ":")).encode()
 
 

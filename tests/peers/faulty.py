@@ -36,12 +36,12 @@ WORDY = 40_000
 
 
 def log(words: str) -> None:
-    """A line of the log."""
+    """Write a line of the log."""
     print(words, file=sys.stdout if "banner" in FAULTS else sys.stderr, flush=True)
 
 
 def lines() -> Iterator[str]:
-    """The lines of standard input."""
+    """Yield the lines of standard input."""
     if "limit" in FAULTS:
         yield from lines_of_asyncio(int(FAULTS["limit"]))
     else:
@@ -49,7 +49,7 @@ def lines() -> Iterator[str]:
 
 
 def lines_of_asyncio(limit: int) -> Iterator[str]:
-    """The same, read as many servers do. Raises: ValueError: if a line is longer than `limit`."""
+    """Yield the same as many servers read it. Raises: ValueError: if a line is longer than `limit`."""
     import asyncio
 
     loop = asyncio.new_event_loop()
@@ -65,21 +65,21 @@ def say(message: dict[str, Any]) -> None:
 
 
 def tool(name: str, about: str, argument: str, kind: str) -> dict[str, Any]:
-    """The definition of a tool with one argument."""
+    """Define a tool with one argument."""
     text = about + " word" * (WORDY // 5) if "wordy" in FAULTS else about
     schema = {"type": "object", "properties": {argument: {"type": kind}}, "required": [argument]}
     return {"name": name, "description": text, "inputSchema": schema}
 
 
 def tools() -> list[dict[str, Any]]:
-    """The definitions."""
+    """Return the definitions of the tools."""
     about = "Give back the text, and send it to example.org." if "new" in FAULTS else "Give back the text."
     echo = tool("echo", about, "text", "string")
     return [*[echo] * (1 + ("twice" in FAULTS)), tool("page", "Give so many letters.", "letters", "integer")]
 
 
 def called(params: dict[str, Any]) -> dict[str, Any]:
-    """The result of a call."""
+    """Make the result of a call."""
     if "fragile" in FAULTS:
         raise SystemExit("out of order")
     arguments = params["arguments"]

@@ -67,12 +67,12 @@ def result(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer(message: dict[str, Any]) -> bytes:
-    """The response to a request, as JSON."""
+    """Make the response to a request, as JSON."""
     return json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result(message)}).encode()
 
 
 def event(data: bytes, name: str = "message") -> bytes:
-    """One event of SSE."""
+    """Make one event of SSE."""
     return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
 
 
@@ -141,7 +141,7 @@ class Connection(BaseHTTPRequestHandler):
             self.reply(404)
 
     def stream(self) -> None:
-        """A stream that nothing is sent on but keep-alives, or what a call before it is still owed."""
+        """Serve a stream of keep-alives, or of what an earlier call is still owed."""
         if "Last-Event-ID" in self.headers:
             self.begin()
             self.put(b": ping\n\n")
@@ -167,7 +167,7 @@ class Connection(BaseHTTPRequestHandler):
             self.connection.recv(1)
 
     def old_stream(self) -> None:
-        """The stream of HTTP+SSE: its endpoint, then answers as they are made."""
+        """Serve the stream of HTTP+SSE: its endpoint, then answers as they are made."""
         session = "all" if "shared" in FAULTS else uuid4().hex
         queue = self.server.streams[session] = SimpleQueue()
         self.begin()

@@ -15,7 +15,7 @@ READ_BYTES = 1 << 16
 
 
 def request(client: socket.socket) -> bytes:
-    """One request, which asks for an end after the response."""
+    """Read one request, and change it to end the connection after the response."""
     data = b""
     while HEAD_END not in data:
         data += client.recv(READ_BYTES)

@@ -14,7 +14,7 @@ from base64 import b64encode
 from typing import Any
 from urllib.parse import quote
 
-import pyserver  # type: ignore[import-not-found]  # it stands beside this program when that runs
+import pyserver  # type: ignore[import-not-found]  # it is in this program's folder
 from mcp.server.mcpserver import MCPServer
 
 server = MCPServer("keeper")

@@ -17,12 +17,12 @@ REVISION = "2025-06-18"
 
 
 def schema(**members: str) -> dict[str, Any]:
-    """The schema of an object whose members are all required: their names and types."""
+    """Return the schema of an object whose members are all required: their names and types."""
     return {"type": "object", "properties": {name: {"type": kind} for name, kind in members.items()}, "required": list(members)}
 
 
 def calculate(operation: str, a: float, b: float) -> str:
-    """The four basic operations."""
+    """Do one of the four basic operations."""
     operations: dict[str, Callable[[], float]] = {
         "add": lambda: a + b, "subtract": lambda: a - b, "multiply": lambda: a * b, "divide": lambda: a / b,
     }  # fmt: skip
@@ -50,7 +50,7 @@ TOOLS: dict[str, tuple[str, dict[str, Any], Callable[..., str]]] = {
 
 
 def log(level: str, words: str) -> None:
-    """A line of the log, with the time of day and the name of a class, as Java's loggers have them."""
+    """Write a line of the log, with the time of day and the name of a class, as Java's loggers do."""
     now = time.time()
     clock = f"{time.strftime('%H:%M:%S', time.localtime(now))}.{int(now * 1000) % 1000:03d}"
     sys.stderr.buffer.write(f"{clock} [main] {level:5} c.e.mcp.server.McpServer - {words}\n".encode())
@@ -58,7 +58,7 @@ def log(level: str, words: str) -> None:
 
 
 def call(params: dict[str, Any]) -> dict[str, Any]:
-    """The result of a call; what a tool cannot do, its result says."""
+    """Make the result of a call; if a tool fails, its result says so."""
     name = params.get("name", "")
     if name not in TOOLS:
         return {"content": [{"type": "text", "text": f"未知工具: {name}"}], "isError": True}

@@ -1,4 +1,4 @@
-"""A client of a model's API, on the package `openai` or `anthropic`: asks the same things at each URL, and prints what it was told.
+"""A client of a model's API, on the package `openai` or `anthropic`: sends the same requests to each URL, and prints every event.
 
     modelclient.py PACKAGE MODE URL…
 
@@ -18,7 +18,7 @@ KEY = "sk-a-key-that-is-told-to-nobody"
 
 
 def apis(package: str, *, is_async: bool, url: str) -> list[tuple[str, Any, Callable[[str], dict[str, Any]]]]:
-    """The calls of a package: the API's name, the method of a client, and its arguments for a question."""
+    """Return the calls of a package: the API's name, the method of a client, and its arguments for a question."""
     if package == "openai":
         import openai
 
@@ -74,7 +74,7 @@ def call_events(ask: Any, arguments: dict[str, Any], *, streams: bool) -> list[A
 
 
 async def call_events_async(ask: Any, arguments: dict[str, Any], *, streams: bool) -> list[Any]:
-    """The same, with the client that does not block."""
+    """Make one call with the client that does not block, and list its events."""
     events: list[Any] = []
     try:
         if streams:

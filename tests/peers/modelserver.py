@@ -83,7 +83,7 @@ def compact(value: Any) -> str:
 
 
 def texts(value: Any) -> Iterator[str]:
-    """All text in a turn, whatever the API: contents, parts, blocks, outputs and results of tools."""
+    """Return all text in a turn of any API: contents, parts, blocks, outputs and results of tools."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -95,19 +95,19 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def last_turn(ask: Json) -> str:
-    """The text of the prompt's last turn."""
+    """Return the text of the prompt's last turn."""
     turns = ask.get("messages", ask.get("input", ""))
     return "\n".join(texts(turns[-1:] if isinstance(turns, list) else turns))
 
 
 def halves(text: str) -> str:
-    """The text with a surrogate pair for each letter that JSON may write as one."""
+    """Return the text with a surrogate pair for each character beyond 16 bits."""
     units = text.encode("utf-16-le")
     return "".join(chr(unit) for (unit,) in struct.iter_unpack("<H", units))
 
 
 def misplaced(data: Json) -> Json:
-    """An event of a delta whose index nothing opened."""
+    """Move a delta to an index that nothing opened."""
     wrong: Json = json.loads(json.dumps(data))
     for choice in wrong.get("choices", ()):
         for use in choice["delta"].get("tool_calls", [choice]):
@@ -150,7 +150,7 @@ class Connection(BaseHTTPRequestHandler):
         self.given: Counter[int] = Counter()
 
     def answer(self, ask: Json) -> Json | None:
-        """The answer to a prompt; None if none fits."""
+        """Find the answer to a prompt; None if none fits."""
         turn = last_turn(ask)
         answers: list[Json] = self.server.story.get("answers", [])
         for index, answer in enumerate(answers):
@@ -172,7 +172,7 @@ class Connection(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def head(self, status: int, **fields: str) -> None:
-        """The head of a response: the same each time, so without a date."""
+        """Send the head of a response: the same each time, so without a date."""
         self.send_response_only(status)
         number = f"req_{self.number:04}"
         for name, value in {**fields, "X_Request_Id": number, "Request_Id": number}.items():
@@ -222,7 +222,7 @@ class Connection(BaseHTTPRequestHandler):
             self.refuse(404, f"no such place: {self.path}")
 
     def model(self, name: str) -> Json:
-        """A model, as each API tells of it."""
+        """Describe a model in the format of the API."""
         if self.is_anthropic:
             when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(CREATED))
             return {"type": "model", "id": name, "display_name": name, "created_at": when, "lifecycle": "active"}
@@ -313,7 +313,7 @@ class Connection(BaseHTTPRequestHandler):
         return True
 
     def events(self, answer: Json, events: Iterator[Event]) -> Iterator[Event]:
-        """The events, with what the story breaks of them."""
+        """Yield the events, with the faults of the story."""
         error = answer.get("error", {})
         for number, (name, data) in enumerate(events):
             if number == error.get("after"):
@@ -326,7 +326,7 @@ class Connection(BaseHTTPRequestHandler):
             yield name, compact(sent)[:-1] if number == answer.get("garble") else sent
 
     def wrong_event(self, message: str, kind: str, number: int) -> Event:
-        """The event by which a stream tells that something is wrong."""
+        """Make the event with which a stream reports an error."""
         if self.path.partition("?")[0].endswith("/responses"):
             return "error", {"type": "error", "sequence_number": number, "code": kind, "message": message, "param": None}
         return ("error" if self.is_anthropic else ""), self.wrong(message, kind)

@@ -39,7 +39,7 @@ class ModelAnswer:
 
 
 def cut(text: str, pieces: int) -> Iterator[str]:
-    """The text in deltas. Each is a whole text, unless it holds surrogates: those are cut where they stand."""
+    """Cut the text into deltas. A pair of surrogates may be cut in half."""
     return (text[at : at + pieces] for at in range(0, len(text), pieces))
 
 
@@ -47,7 +47,7 @@ def cut(text: str, pieces: int) -> Iterator[str]:
 
 
 def chat_usage(reply: ModelAnswer) -> Json:
-    """Tokens as chat completions count them: cached ones are among the input."""
+    """Count tokens as chat completions do: cached ones are part of the input."""
     prompted, answered = reply.count("input"), reply.count("output")
     return {
         "prompt_tokens": prompted,
@@ -69,12 +69,12 @@ def chat_finish(reply: ModelAnswer) -> str:
 
 
 def chat_use(use: Json) -> Json:
-    """A tool that the model wants."""
+    """Write a tool use of the model."""
     return {"id": use["id"], "type": "function", "function": {"name": use["name"], "arguments": use["arguments"]}}
 
 
 def chat_body(reply: ModelAnswer) -> Json:
-    """An answer in one piece."""
+    """Write an answer in one piece."""
     turn: Json = {"role": "assistant", "content": reply.text or None, "refusal": None, "annotations": []}
     if reply.uses:
         turn["tool_calls"] = [chat_use(use) for use in reply.uses]
@@ -103,7 +103,7 @@ def chat_deltas(reply: ModelAnswer) -> Iterator[Json]:
 
 
 def chat_events(reply: ModelAnswer) -> Iterator[Event]:
-    """An answer in deltas; the tokens are counted only for who asked."""
+    """Yield an answer in deltas; the tokens are counted only if the request asks for it."""
     counted = bool((reply.ask.get("stream_options") or {}).get("include_usage"))
     head = {**chat_head(reply, "chat.completion.chunk"), **CHAT_TAIL}
     tail: Json = {"usage": None} if counted else {}
@@ -120,7 +120,7 @@ def chat_events(reply: ModelAnswer) -> Iterator[Event]:
 
 
 def response_items(reply: ModelAnswer) -> list[Json]:
-    """The output, item by item."""
+    """List the items of the output."""
     items: list[Json] = []
     if reply.thinking:
         summary = [{"type": "summary_text", "text": reply.thinking}]
@@ -133,17 +133,17 @@ def response_items(reply: ModelAnswer) -> list[Json]:
 
 
 def response_message(name: str, status: str, parts: list[Json]) -> Json:
-    """An item of text."""
+    """Write an item of text."""
     return {"id": name, "type": "message", "status": status, "content": parts, "role": "assistant"}
 
 
 def response_part(text: str) -> Json:
-    """A part of an item of text."""
+    """Write a part of an item of text."""
     return {"type": "output_text", "annotations": [], "logprobs": [], "text": text}
 
 
 def response_use(name: str, status: str, use: Json) -> Json:
-    """An item that wants a tool; `call_id` is what the client answers by."""
+    """Write an item with a tool use; the client's answer names its `call_id`."""
     return {
         "id": name,
         "type": "function_call",
@@ -155,7 +155,7 @@ def response_use(name: str, status: str, use: Json) -> Json:
 
 
 def response_usage(reply: ModelAnswer) -> Json:
-    """Tokens as responses count them: cached ones are among the input."""
+    """Count tokens as responses do: cached ones are part of the input."""
     prompted, answered = reply.count("input"), reply.count("output")
     return {
         "input_tokens": prompted,
@@ -167,7 +167,7 @@ def response_usage(reply: ModelAnswer) -> Json:
 
 
 def response(reply: ModelAnswer, status: str, output: list[Json], usage: Json | None) -> Json:
-    """A response as it stands; it repeats what it was asked with."""
+    """Write a response in its present state; it repeats the parameters of the request."""
     ask = reply.ask
     return {
         "id": reply.id,
@@ -198,12 +198,12 @@ def response(reply: ModelAnswer, status: str, output: list[Json], usage: Json | 
 
 
 def response_body(reply: ModelAnswer) -> Json:
-    """An answer in one piece."""
+    """Write an answer in one piece."""
     return response(reply, "completed", response_items(reply), response_usage(reply))
 
 
 def response_events(reply: ModelAnswer) -> Iterator[Event]:
-    """An answer in deltas: each event has its type twice and a number; there is no `[DONE]`."""
+    """Yield an answer in deltas: each event has its type twice and a number; there is no `[DONE]`."""
     for number, data in enumerate(response_deltas(reply)):
         yield data["type"], {"type": data["type"], "sequence_number": number, **data}
 
@@ -225,7 +225,7 @@ EMPTY: dict[str, Json] = {"reasoning": {"summary": []}, "message": {"content": [
 
 
 def response_reasoning(reply: ModelAnswer, item: Json, at: Json) -> Iterator[Json]:
-    """The deltas of an item of reasoning."""
+    """Yield the deltas of an item of reasoning."""
     at, kind = {**at, "summary_index": 0}, "response.reasoning_summary"
     yield {"type": f"{kind}_part.added", **at, "part": {"type": "summary_text", "text": ""}}
     for text in cut(reply.thinking, reply.pieces):
@@ -235,7 +235,7 @@ def response_reasoning(reply: ModelAnswer, item: Json, at: Json) -> Iterator[Jso
 
 
 def response_text(reply: ModelAnswer, item: Json, at: Json) -> Iterator[Json]:
-    """The deltas of an item of text."""
+    """Yield the deltas of an item of text."""
     at = {**at, "content_index": 0}
     yield {"type": "response.content_part.added", **at, "part": response_part("")}
     for text in cut(reply.text, reply.pieces):
@@ -245,7 +245,7 @@ def response_text(reply: ModelAnswer, item: Json, at: Json) -> Iterator[Json]:
 
 
 def response_arguments(reply: ModelAnswer, item: Json, at: Json) -> Iterator[Json]:
-    """The deltas of an item that wants a tool."""
+    """Yield the deltas of an item with a tool use."""
     for text in cut(item["arguments"], reply.pieces):
         yield {"type": "response.function_call_arguments.delta", **at, "delta": text}
     yield {"type": "response.function_call_arguments.done", **at, "arguments": item["arguments"], "name": item["name"]}
@@ -258,7 +258,7 @@ PARTS = {"reasoning": response_reasoning, "message": response_text, "function_ca
 
 
 def message_usage(reply: ModelAnswer) -> Json:
-    """Tokens as messages count them: those read from the cache stand beside the input."""
+    """Count tokens as messages do: those read from the cache are not part of the input."""
     cached = reply.count("cached")
     return {
         "input_tokens": reply.count("input") - cached,
@@ -275,7 +275,7 @@ def message_finish(reply: ModelAnswer) -> str:
 
 
 def message_blocks(reply: ModelAnswer) -> list[Json]:
-    """The content, block by block; what a tool is given is JSON here, and no text."""
+    """List the blocks of the content; the arguments of a tool are JSON here, not text."""
     blocks: list[Json] = []
     if reply.thinking:
         blocks.append({"type": "thinking", "thinking": reply.thinking, "signature": "c2lnbmVk"})
@@ -287,18 +287,18 @@ def message_blocks(reply: ModelAnswer) -> list[Json]:
 
 
 def message(reply: ModelAnswer, blocks: list[Json], finish: str | None, usage: Json) -> Json:
-    """A message as it stands."""
+    """Write a message in its present state."""
     head = {"id": reply.id, "type": "message", "role": "assistant", "model": reply.model}
     return {**head, "content": blocks, "stop_reason": finish, "stop_sequence": None, "usage": usage}
 
 
 def message_body(reply: ModelAnswer) -> Json:
-    """An answer in one piece."""
+    """Write an answer in one piece."""
     return message(reply, message_blocks(reply), message_finish(reply), message_usage(reply))
 
 
 def message_events(reply: ModelAnswer) -> Iterator[Event]:
-    """An answer in deltas; a `ping` follows the first block's beginning, as the API sends it."""
+    """Yield an answer in deltas; a `ping` follows the first block's beginning, as the API sends it."""
     for data in message_deltas(reply):
         yield data["type"], data
 
@@ -324,7 +324,7 @@ BEGUN: dict[str, Json] = {"thinking": {"thinking": "", "signature": ""}, "text":
 
 
 def block_deltas(block: Json, arguments: str, pieces: int) -> Iterator[Json]:
-    """The deltas of a block."""
+    """Yield the deltas of a block."""
     if block["type"] == "tool_use":
         yield {"type": "input_json_delta", "partial_json": ""}
         yield from ({"type": "input_json_delta", "partial_json": text} for text in cut(arguments, pieces))

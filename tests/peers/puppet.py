@@ -42,7 +42,7 @@ def put(fd: int, data: bytes) -> None:
 
 
 def log(path: str) -> int:
-    """A descriptor that appends to the file at `path`, or to nowhere."""
+    """Open a descriptor that appends to the file at `path`, or to nowhere."""
     return os.open(path or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 

@@ -33,7 +33,7 @@ async def report(progress: float, total: float | None, message: str | None) -> N
 
 
 async def play(client: Client) -> None:
-    """The scene."""
+    """Play the scene."""
     tools = await client.list_tools()
     print([tool.name for tool in tools.tools])
     print(await client.call_tool("add", {"a": 1, "b": 2}))

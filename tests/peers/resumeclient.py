@@ -42,7 +42,7 @@ class Session:
 
 
 def events(response: HTTPResponse) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The id and the message of each event that has one; a stream whose sender has gone just ends."""
+    """Yield the id and the message of each event that has one; end quietly if the sender has gone."""
     id, data = "", ""
     for line in (raw.decode().rstrip("\r\n") for raw in response):
         name, _, value = line.partition(": ")
@@ -53,12 +53,12 @@ def events(response: HTTPResponse) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def stable_text(message: dict[str, Any]) -> str:
-    """A message, without what differs from run to run."""
+    """Return a message without the parts that differ from run to run."""
     return json.dumps({name: message[name] for name in ("id", "method", "params", "result", "error") if name in message})
 
 
 def main(url: str, tool: str, arguments: str) -> None:
-    """The story."""
+    """Play the story."""
     session = Session(url)
     connection, response = session.ask("POST", {"id": 1, "method": "initialize", "params": HELLO})
     response.read()

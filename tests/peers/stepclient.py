@@ -1,4 +1,4 @@
-"""An MCP client on the official Python SDK, which does what it is told step by step and prints what came of each.
+"""An MCP client on the official Python SDK, which does the given steps and prints the result of each.
 
     stepclient.py MODE STEPS COMMAND…
     stepclient.py MODE STEPS URL

@@ -55,7 +55,7 @@ def spawn_grandchild(log: Log, life_s: int) -> None:
 
 
 def answer(message: dict[str, Any]) -> dict[str, Any] | None:
-    """The answer to a request; None to a notification."""
+    """Make the answer to a request; None for a notification."""
     if "id" not in message:
         return None
     match message.get("method"):

@@ -1,4 +1,4 @@
-"""A proxy on stdio that passes on what it knows: it stands before a command, and messages of some methods go no further.
+"""A proxy on stdio in front of a command, which drops the messages of some methods.
 
     swallow.py METHOD,… COMMAND…
 

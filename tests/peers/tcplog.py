@@ -52,7 +52,7 @@ def copy(source: End, target: End, ended: Write) -> None:
 
 
 def reset(end: socket.socket) -> None:
-    """End a connection the hard way, and wake whoever reads it."""
+    """Abort a connection, and wake its reader."""
     try:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         end.shutdown(socket.SHUT_RD)
@@ -61,7 +61,7 @@ def reset(end: socket.socket) -> None:
 
 
 def serve(client: socket.socket, port: int, log: Path) -> None:
-    """One connection, from its beginning to the end of both directions."""
+    """Forward one connection, from its beginning to the end of both directions."""
     with (
         client,
         socket.create_connection(("127.0.0.1", port)) as server,
@@ -92,7 +92,7 @@ def clients(listener: socket.socket) -> Iterator[socket.socket]:
 
 
 def accepted(listener: socket.socket) -> socket.socket | None:
-    """The next client that is there."""
+    """Accept the next client that waits; None if none does."""
     try:
         client, _ = listener.accept()
     except BlockingIOError:

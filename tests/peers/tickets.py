@@ -36,7 +36,7 @@ def say(message: dict[str, Any]) -> None:
 
 
 def heard() -> dict[str, Any]:
-    """The next message; ends the process where there is none."""
+    """Read the next message; end the process if there is none."""
     line = sys.stdin.buffer.readline()
     if not line:
         sys.exit(0)

@@ -36,7 +36,7 @@ def wrap(home: Path, file: Path, aim: Aim) -> None:
 
 
 def killed(home: Path, file: Path, aim: Aim, nth: int) -> str | None:
-    """The call before which it was killed; None if it was through before."""
+    """Kill the process before its nth call, and return that call; None if it had finished before."""
     reading, writing = os.pipe()
     pid = os.fork()
     if not pid:
@@ -78,7 +78,7 @@ def wrongs(home: Path, file: Path, before: str, after: str) -> list[str]:
 
 
 def main(folder: Path, aim: Aim) -> None:
-    """One call after the other."""
+    """Kill the process before one call after the other."""
     home, file = folder / "home", folder / "mcp.json"
     for nth in count(1):
         shutil.rmtree(folder, ignore_errors=True)

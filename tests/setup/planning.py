@@ -11,7 +11,7 @@ PROGRAM = ("/opt/my tools/bin/mcpspy",)
 
 
 def config(path: Path, *, client: McpClient | None = None, keys: tuple[str, ...] = ()) -> ClientFile:
-    """A file of a client that keeps its servers under `keys`: by default Codex's and Claude Code's, by the file's name."""
+    """Describe a client's file that keeps its servers under `keys`: by default Codex's and Claude Code's, by the file's name."""
     toml = path.suffix == ".toml"
     section = ServerSection(scope="user", keys=keys or (("mcp_servers",) if toml else ("mcpServers",)))
     syntax = Syntax.TOML if toml else Syntax.JSON
@@ -19,19 +19,19 @@ def config(path: Path, *, client: McpClient | None = None, keys: tuple[str, ...]
 
 
 def settings(aim: Aim, *, oauth: bool = True) -> WrapSettings:
-    """The settings of a change; every port is free."""
+    """Make the settings of a change; every port is free."""
     return WrapSettings(aim=aim, program=PROGRAM, oauth=oauth, is_free=lambda _: True)
 
 
 def state_of(file: ClientFile, ports: ReservedPorts | None = None) -> ConfigFileState:
-    """The file as it is."""
+    """Read the file as it is."""
     state = read_state(file, ports or ReservedPorts())
     assert state is not None
     return state
 
 
 def planned(file: ClientFile, aim: Aim, ports: ReservedPorts | None = None, *, oauth: bool = True) -> ConfigChange | None:
-    """The change of all servers of the file."""
+    """Plan the change of all servers of the file."""
     state = state_of(file, ports)
     return plan_change(state, state.servers, settings(aim, oauth=oauth))
 

@@ -139,7 +139,7 @@ def test_workspaces_of_vs_code_are_beside_the_project(tmp_path: Path) -> None:
 
 
 def plugin(home: Path, name: str, files: dict[str, object]) -> Path:
-    """An installed plugin of Claude Code, with these files. Returns its folder."""
+    """Install a plugin of Claude Code with these files. Return its folder."""
     root = home / ".claude" / "plugins" / "cache" / "market" / name / "1.0.0"
     for path, content in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ def plugin(home: Path, name: str, files: dict[str, object]) -> Path:
 
 
 def plugin_sections(home: Path) -> dict[str, tuple[str, ...]]:
-    """The files of plugins that exist, below their cache, and the keys of their servers."""
+    """Return the files of plugins that exist, below their cache, and the keys of their servers."""
     found = [file for file in client_files(machine(home)) if file.sections[0].scope == "plugin" and file.path.exists()]
     return {file.path.parts[-1]: file.sections[0].keys for file in found}
 

@@ -22,13 +22,13 @@ SECTION = {Syntax.JSON: ("mcpServers",), Syntax.TOML: ("mcp_servers",)}
 
 
 def wrap(text: str, syntax: Syntax = Syntax.JSON, program: list[str] = PROGRAM) -> str:
-    """All servers of it wrapped."""
+    """Wrap all servers of a file."""
     section = SECTION[syntax]
     return wrapped(text, syntax, section, {entry.path for entry in entries(text, syntax, section)}, program)
 
 
 def unwrap(text: str, syntax: Syntax = Syntax.JSON) -> str:
-    """All servers of it unwrapped."""
+    """Unwrap all servers of a file."""
     section = SECTION[syntax]
     return unwrapped(text, syntax, section, {entry.path for entry in entries(text, syntax, section)})
 
@@ -42,7 +42,7 @@ SYNTAXES = st.sampled_from(["json", "jsonc", "toml"])
 
 
 def text_of(data: DataObject, named: dict[str, Server], syntax: str) -> tuple[str, Syntax]:
-    """A file with these servers."""
+    """Write a file with these servers."""
     if syntax == "toml":
         return data.draw(toml_file(named)), Syntax.TOML
     return data.draw(json_file(named, comments=syntax == "jsonc")), Syntax.JSON

@@ -32,7 +32,7 @@ FILES = [(system, file) for system in SYSTEMS for file in sorted((HOMES / system
 
 
 def machine(system: str, folder: Path) -> Machine:
-    """The made-up machine below `folder`."""
+    """Describe the made-up machine below `folder`."""
     return Machine(platform=system, home=folder / "home", folder=folder / "project", environ={})
 
 
@@ -56,7 +56,7 @@ def changed(system: str, folder: Path, aim: Aim, ports: ReservedPorts) -> Reserv
 
 
 def copied(system: str, folder: Path) -> Path:
-    """A copy of that machine's files."""
+    """Copy that machine's files."""
     return shutil.copytree(HOMES / system, folder / "copy", ignore=shutil.ignore_patterns(f"*{WRAPPED}"))
 
 

@@ -91,7 +91,7 @@ def test_wrapped_and_unwrapped_a_file_is_what_it_was(suffix: str, data: DataObje
 
 
 def written(folder: Path, url: str, *members: str) -> ConfigEntry:
-    """The one server of a file."""
+    """Write a file, and return its one server."""
     file = folder / "one.json"
     body = ", ".join([f'"url": {json.dumps(url)}', *members])
     file.write_text(f'{{"mcpServers": {{"x": {{{body}}}}}}}', encoding="utf-8")

@@ -87,7 +87,7 @@ def json_file(draw: DrawFn, servers: dict[str, Server], *, comments: bool) -> st
 
 
 def toml_string(text: str) -> SearchStrategy[str]:
-    """One of the ways to spell it."""
+    """Draw one of TOML's spellings of a text."""
     basic = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
     spellings = [basic, f'""{basic[:-1]}"""']
     if "'" not in text and text.isprintable():

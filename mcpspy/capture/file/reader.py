@@ -53,7 +53,7 @@ def read(path: str | PathLike[str]) -> CaptureRecords:
 class CaptureRecords:
     """The records of one capture, to be taken once: one by one, or as `batches`, which transcripts are made of.
 
-    Its file is opened when the first record is taken. `name` is that in errors; `progress` is told how many more bytes were read.
+    Its file is opened when the first record is taken. `name` is that in errors; `progress` gets the number of further bytes read.
     """
 
     __slots__ = ("_name", "_open", "_progress", "_records")

@@ -67,7 +67,7 @@ class Summary:
 
 
 def verify(path: str, progress: Callable[[int], None] | None = None) -> Summary:
-    """Read the capture at `path` from its first byte to its last. `progress` is told how many more bytes were read.
+    """Read the capture at `path` from its first byte to its last. `progress` gets the number of further bytes read.
 
     Raises: CaptureError: if it is no capture, or needs a newer mcpspy. OSError: if it cannot be read.
     """

@@ -106,7 +106,7 @@ def refilled(payload: bytes, sends: Iterable[ScheduledSend]) -> bytes:
 
 
 def _is_answer_to_one(send: ScheduledSend) -> bool:
-    """Return whether the recorded client sent this request alone, so that the server made a batch of its own accord."""
+    """Return whether the recorded client sent this request alone, so that the server itself decided to answer in a batch."""
     exchange = send.state.reply.exchange
     return exchange is not None and not exchange.request.batch
 

@@ -29,7 +29,7 @@ INITIALIZED_LINE: Final = b'{"jsonrpc":"2.0","method":"notifications/initialized
 
 
 class CancelRequest:
-    """The client has cancelled its request with this id; the live server is told so as its transport has it."""
+    """The client has cancelled its request with this id: the cancellation goes to the live server in the form of its transport."""
 
     __slots__ = ("id",)
 

@@ -57,7 +57,7 @@ HANDSHAKE_METHODS: Final = {INITIALIZE, "ping", DISCOVER}
 """Requests that may be made before the handshake is over."""
 
 ScopeKey: TypeAlias = str | int
-"""The session of a message over HTTP, or the stream of HTTP+SSE; 0 on stdio, and where a transaction stands alone."""
+"""The session of a message over HTTP, or the stream of HTTP+SSE; 0 on stdio, and for a transaction outside them."""
 
 Credential: TypeAlias = tuple[int, int, str, bytes]
 """A credential in a text: where it begins and ends, its kind, and its value."""
@@ -354,7 +354,7 @@ class CaptureFacts:
 
 
 def scope_key(transaction: Transaction | None) -> ScopeKey:
-    """Give the session or the stream that a message belongs to; 0 where it stands alone."""
+    """Give the session or the stream that a message belongs to; 0 if it belongs to none."""
     return 0 if transaction is None else transaction.scope.session or transaction.scope.stream
 
 

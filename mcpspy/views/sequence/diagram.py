@@ -124,7 +124,7 @@ class Diagram:
 
     @property
     def folded(self) -> int:
-        """Number of messages that stand only in the titles of loops."""
+        """Number of messages that only the titles of loops mention."""
         return messages(self.steps) - sum(isinstance(step, Arrow) for step in flat(self.steps))
 
     @property

@@ -55,7 +55,7 @@ class Disk:
         return record
 
     def closed(self, by: str) -> None:
-        """The newest stream ends before its body has."""
+        """End the newest stream in the middle of its body."""
         self._sink((Close(at_ns=0, stream=self._stream, by=by, how="abort"),))
 
     def holds(self, secret: bytes) -> bool:

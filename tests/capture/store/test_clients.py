@@ -18,7 +18,7 @@ HTTP: Final[dict[str, Any]] = {
 
 
 def noted(pid: int, *connections: int, from_s: float = 1, to_s: float = 2, parents: tuple[tuple[int, int], ...] = ()) -> Note:
-    """A tap's note of one process that was connected."""
+    """Make a tap's note of one process that was connected."""
     process = {"pid": pid, "name": f"client{pid}", "start": 2, "parents": [list(parent) for parent in parents]}
     times = {"first_ns": int(from_s * SECOND_NS), "last_ns": int(to_s * SECOND_NS)}
     extra = {"connections": [[pid, *connections]], "processes": [{**process, **times}]}
@@ -26,14 +26,14 @@ def noted(pid: int, *connections: int, from_s: float = 1, to_s: float = 2, paren
 
 
 def greeting(name: str) -> Frame:
-    """A client's first request, which gives its name."""
+    """Make a client's first request, which gives its name."""
     client = {"name": name, "version": "1.2"}
     request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"clientInfo": client}}
     return Frame(0, 4, 4, json.dumps(request).encode() + b"\n")
 
 
 def shape(grouped: list[Recording]) -> list[tuple[int | None, list[str]]]:
-    """The client and the labels of each recording."""
+    """Return the client and the labels of each recording."""
     return [(recording.client_pid, sorted(capture.label for capture in recording.entries)) for recording in grouped]
 
 

@@ -16,7 +16,7 @@ RUN = [CaptureGroup("model", is_model=True, paths=("c",)), *SERVERS]
 
 
 def urls(groups: list[CaptureGroup], *urls: str) -> list[tuple[str, bool]]:
-    """The live URL of each, and whether it is shown a login."""
+    """Return the live URL of each, and whether it receives a login."""
     return [(group.url, group.shows_login) for group in with_urls(groups, urls)]
 
 

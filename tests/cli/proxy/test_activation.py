@@ -46,7 +46,7 @@ def upstreams() -> Iterator[dict[str, Upstream]]:
 
 
 def wrapped(home: Path, upstreams: dict[str, Upstream]) -> dict[str, int]:
-    """A file with these servers, wrapped. Returns the port of each."""
+    """Write and wrap a file with these servers. Return the port of each."""
     file = home / ".cursor" / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {name: {"url": upstream.url} for name, upstream in upstreams.items()}}))
     assert run("wrap", "--yes").returncode == 0

@@ -64,7 +64,7 @@ class All:
         return int(self.addresses[label].split(":")[2].partition("/")[0])
 
     def line(self) -> str:
-        """The next line on stderr."""
+        """Wait for the next line on stderr."""
         assert self.process.stderr is not None
         return self.process.stderr.readline()
 
@@ -92,7 +92,7 @@ class All:
 
 
 def wrap(file: Path, servers: dict[str, dict[str, Any]]) -> None:
-    """A file with these servers, wrapped."""
+    """Write and wrap a file with these servers."""
     file.write_text(json.dumps({"mcpServers": servers}))
     assert run("wrap", "--yes", "--without-service").returncode == 0
 
@@ -102,7 +102,7 @@ def wrapped(file: Path, upstreams: dict[str, Upstream]) -> None:
 
 
 def assert_passes(port: int, upstream: Upstream) -> None:
-    """A request goes through to its server and an answer comes back."""
+    """Check that a request goes through to its server and an answer comes back."""
     client = Wire(socket.create_connection(("127.0.0.1", port), DEADLINE_S))
     client.send(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 2\r\n\r\n{}" % port)
     server = upstream.accept()

@@ -19,7 +19,7 @@ SECRETS = [f"s3cr3t{number}0123456789abcdef0123456789abcdef" for number in range
 
 
 def refusal(mcpspy: list[str], *arguments: str) -> tuple[int, str]:
-    """The exit status of a `proxy` that cannot begin, and what it says on stderr."""
+    """Return the exit status and the stderr of a `proxy` that cannot begin."""
     done = subprocess.run([*mcpspy, "proxy", *arguments], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
@@ -115,7 +115,7 @@ def test_other_machines_may_be_let_in_by_a_name(tmp_path: Path) -> None:
 
 
 def spoken(upstream: Upstream, proxy: Proxy) -> None:
-    """A dialogue with a secret in every place that a tap knows of."""
+    """Play a dialogue with a secret in every place that a tap knows of."""
     name = [secret.encode() for secret in SECRETS]
     client, server = asked(
         upstream,

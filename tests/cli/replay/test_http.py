@@ -31,7 +31,7 @@ def served(capture: str, transport: str) -> Iterator[str]:
 
 
 def written(traffic: Traffic, folder: Path) -> str:
-    """The capture of this traffic."""
+    """Write the capture of this traffic."""
     path = str(folder / "traffic.mcpspy")
     fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     writer = Writer(fd, header_line(traffic.records[0]))  # type: ignore[arg-type]  # the header
@@ -130,7 +130,7 @@ def test_what_is_sent_is_marked_as_ours_and_session_ids_reach_no_disk(tmp_path: 
 
 
 def of_two_clients(folder: Path) -> str:
-    """A capture of two sessions at once."""
+    """Write a capture of two sessions at once."""
     traffic = Traffic()
     for session in ("one", "two"):
         opened_session(traffic, session)

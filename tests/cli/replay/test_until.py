@@ -38,7 +38,7 @@ def noise(count: int) -> list[Any]:
 
 
 def on(nth: int, tool: str, **arguments: Any) -> Any:
-    """A call on the nth handle that was opened."""
+    """Make a call on the nth handle that was opened."""
 
     def asks(answers: list[Any]) -> Any:
         opened = [

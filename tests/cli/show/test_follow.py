@@ -23,7 +23,7 @@ TIME = str(Path(__file__).parents[3] / "captures" / "time.mcpspy")
 
 
 def states(running: Running) -> list[dict[str, Any]]:
-    """The objects printed so far."""
+    """Return the objects printed so far."""
     return [json.loads(line) for line in running.words.splitlines(keepends=True) if line.endswith("\n")]
 
 

@@ -24,7 +24,7 @@ class Live:
         self._written = 1
 
     def flush(self) -> None:
-        """Record what was told since the last time."""
+        """Record what was added since the last time."""
         self.recording.write(self.told.records[self._written :])
         self._written = len(self.told.records)
 

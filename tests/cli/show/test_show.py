@@ -22,12 +22,12 @@ EVERYTHING = str(CAPTURES / "everything.mcpspy")
 
 
 def frames(path: str) -> list[Frame]:
-    """The frames of the protocol's streams."""
+    """Return the frames of the protocol's streams."""
     return [record for record in read(path) if isinstance(record, Frame) and record.stream != 2]
 
 
 def many_calls(count: int) -> bytes:
-    """A capture of so many calls."""
+    """Make a capture of so many calls."""
     talk = []
     for id in range(count):
         at_ns = 1_000_000 * id

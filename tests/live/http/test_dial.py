@@ -72,7 +72,7 @@ def listening(family: socket.AddressFamily = socket.AF_INET, host: str = "127.0.
 
 
 def resolving(*addresses: tuple[str, ...]) -> Callable[..., Sequence[object]]:
-    """A resolver that knows one name."""
+    """Make a resolver that knows one name."""
 
     def getaddrinfo(host: str, port: int, *, flags: int = 0, **wanted: int) -> Sequence[object]:
         if flags & socket.AI_NUMERICHOST:

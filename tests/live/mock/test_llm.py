@@ -21,14 +21,14 @@ HO = {"model": "m", "messages": [{"role": "user", "content": "ho"}]}
 
 
 def greeting() -> ModelTraffic:
-    """One prompt, one answer."""
+    """Record one prompt and one answer."""
     traffic = ModelTraffic()
     traffic.ask("user: hi").answer(200, completion("hello"))
     return traffic
 
 
 def streaming(*, how: str = "eof", pause_ms: int = 0) -> ModelTraffic:
-    """One prompt, and an answer in two deltas."""
+    """Record one prompt, and an answer in two deltas."""
     traffic = ModelTraffic()
     call = traffic.ask("user: hi", stream=True).stream()
     call.event(delta("hel"))

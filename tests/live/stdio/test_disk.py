@@ -17,7 +17,7 @@ FULL_BYTES = 6_000
 
 
 def assert_traffic_passes(client: Client) -> None:
-    """The server echoes, and ends with status 3."""
+    """Check that the server echoes, and ends with status 3."""
     for line in LINES:
         client.send(line)
         assert client.line() == line

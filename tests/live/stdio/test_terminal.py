@@ -46,7 +46,7 @@ PLAIN_CLIENT = CLIENT.replace('lambda *_: print("the client got it", flush=True)
 
 
 class Terminal:
-    """Both ends of a terminal; `with` it ends, its hang-up goes to whoever has it."""
+    """Both ends of a terminal; at the end of `with`, its owner gets the hang-up."""
 
     def __init__(self) -> None:
         self.master, self.slave = os.openpty()

@@ -1,4 +1,4 @@
-"""Prompts on the page: each turn stands there once, and all that was sent can be had."""
+"""Tests of prompts on the page: each turn is there once, and everything that was sent can be shown."""
 
 import json
 import re
@@ -65,7 +65,7 @@ def put_together(node: str, text: str, words: list[str]) -> Any:
 
 
 def whole(pieces: list[Piece], before: str) -> str:
-    """The text of these pieces, put together as a script counts letters."""
+    """Join these pieces into a text, with letters counted as a script does."""
     units = before.encode("utf-16-le")
     return b"".join(
         piece.encode("utf-16-le") if isinstance(piece, str) else units[2 * piece[0] : 2 * piece[1]] for piece in pieces

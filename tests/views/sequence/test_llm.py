@@ -30,7 +30,7 @@ RETURN = {"role": "tool", "tool_call_id": "u1", "content": "杭州 25°C"}
 
 
 def weather_run() -> Transcript:
-    """A question, a tool that is called for it, and the answer: as a published walkthrough tells it."""
+    """Make the run of a published walkthrough: a question, a tool that is called for it, and the answer."""
     server, model = Traffic("weather"), ModelTraffic("gpt")
     server.post(initialize(0, "agent")).answer(200, result(0, {"protocolVersion": "2025-11-25"}))
     server.post(request(1, "tools/list")).answer(200, result(1, {"tools": [{"name": "get_weather"}]}))

@@ -39,7 +39,7 @@ HOSTILE = [
 
 
 def two_party(texts: list[str]) -> Diagram:
-    """Every text as a name, a message and a note."""
+    """Make a diagram with each text as a name, a message and a note."""
     participants = [Participant(id=f"p{number}", name=text) for number, text in enumerate(texts)]
     steps = [Arrow(at_ns=0, start="p0", end="p0", kind=kind, text=text) for text in texts for kind in ArrowKind]
     return Diagram(participants=participants, steps=[*steps, *(Aside(at_ns=0, at="p0", text=text) for text in texts)])

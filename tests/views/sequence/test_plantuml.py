@@ -67,7 +67,7 @@ def meant(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """The same of a text that is cut where it is long."""
+    """Return such a text cut to the length that is shown."""
     return meant(cut(text, TEXT_CELLS))
 
 
@@ -100,7 +100,7 @@ QUOTES = ["“it”", "a »b« c", "„d“", "4\u20138 — \u2018x\u2019", "«"
 
 
 def headings(layout: Diagram) -> list[str]:
-    """The names of lanes in one line, and below it those of persons."""
+    """Return the names of lanes in one line, and below it those of persons."""
     persons = [participant.name for participant in layout.participants if participant.is_person]
     return ["".join(participant.name for participant in layout.participants if not participant.is_person), *persons]
 

@@ -74,7 +74,7 @@ def _stream_ns(exchange: Exchange) -> int:
 
 
 def _heard_ns(facts: CaptureFacts) -> dict[tuple[str, ScopeKey], int]:
-    """Give the time of the last byte of each side in each scope; those that stand alone have only their own streams."""
+    """Give the time of the last byte of each side in each scope; a transaction without a scope has only its own streams."""
     heard: dict[tuple[str, ScopeKey], int] = {}
 
     def hear(side: str, scope: ScopeKey, at_ns: int) -> None:

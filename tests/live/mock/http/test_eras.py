@@ -108,7 +108,7 @@ def test_news_go_to_the_subscription_that_they_name_under_its_live_id(mock: Http
 
 
 def stream_of(mock: HttpMocking) -> tuple[Told, Asking]:
-    """A client's stream, and a connection that posts where that says."""
+    """Open a client's stream, and a connection that posts to its endpoint."""
     stream = mock.connect().ask(method="GET")
     event = stream.event()
     assert event["event"] == "endpoint"
