@@ -78,7 +78,8 @@ ROOMS = {
     "replay": room("errors records wire transcript", never=THE_WORLD, pure=True),
     # of capture only what names and heads say about secrets: tests/sharing holds it to that
     "sharing": room("errors records wire capture transcript", never=THE_WORLD, pure=True),
-    "views": room("records wire transcript replay", others={"rich"}, never=THE_WORLD | TERMINAL, pure=True),
+    # msgspec to write the blocks of the page, which take a sixth of the time with it
+    "views": room("records wire transcript replay", others={"rich"} | JSON, never=THE_WORLD | TERMINAL, pure=True),
     "live": room("records wire transcript replay errors compiled", others={"aiohttp", "httptools"}),
     "setup": room("errors"),
     "demo": room(),
