@@ -56,7 +56,7 @@ def room(
 ROOMS = {
     "errors": room(never=THE_WORLD, pure=True),
     "records": room(never=THE_WORLD, pure=True),
-    "frame_line": room("records", others=JSON, never=THE_WORLD, pure=True),
+    "usual_lines": room("records", others=JSON, never=THE_WORLD, pure=True),
     "compiled": room("__init__"),  # which has speedups.c beside it
     # what decodes br and zstd, where it is installed
     "wire": room(
@@ -66,10 +66,10 @@ ROOMS = {
         never=THE_WORLD,
         pure=True,
     ),
-    "capture": room("errors records compiled frame_line", others=JSON, never=NETWORK),
+    "capture": room("errors records compiled usual_lines", others=JSON, never=NETWORK),
     # msgspec for its structs, which the garbage collector does not visit; JSON is read in wire
     "transcript": room(
-        "errors records frame_line wire",
+        "errors records usual_lines wire",
         others=JSON,
         others_inside_functions={"jsonschema", "mcp_types", "referencing"},
         never=THE_WORLD,

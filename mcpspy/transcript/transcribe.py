@@ -14,7 +14,6 @@ from heapq import merge
 from itertools import chain, count
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from ..frame_line import FrameLine
 from ..records import (
     CLIENT,
     CLIENT_PROCESSES,
@@ -32,6 +31,7 @@ from ..records import (
     connection_ports,
     connection_processes,
 )
+from ..usual_lines import FrameLine
 from .correlator import Correlator
 from .decoder import Decoded, Decoder
 from .hops import forwarded_calls
@@ -253,7 +253,7 @@ class _CaptureReader:
                     info.messages += 1
                     add(message)
                     continue
-                record = record.frame()  # noqa: PLW2901 - the same record
+                record = record.record()  # noqa: PLW2901 - the same record
             feed(record)
             senders = self._senders()
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.capture.file.reader import CaptureRecords, Reader
-from mcpspy.frame_line import FrameLine
 from mcpspy.records import CLIENT, Damage, Frame, Header, Record
 from mcpspy.transcript.mcp.usual import usual_message
 from mcpspy.transcript.model import Kind
 from mcpspy.transcript.transcribe import transcribe
+from mcpspy.usual_lines import FrameLine
 from tests.transcript.dialogue import Dialogue, make_header, spelled
 from tests.transcript.test_properties import CAPTURES, LINES, numbered
 
@@ -110,7 +110,7 @@ def test_damaged_captures_become_the_same_either_way(records: list[Record], flip
 
 
 def line(text: str, **facts: Any) -> FrameLine:
-    return FrameLine(**{"number": 7, "at_ns": 2_000, "kind": "frame", "stream": 0, "crc": "", "text": text, **facts})
+    return FrameLine(**{"number": 7, "at_ns": 2_000, "stream": 0, "crc": "", "text": text, **facts})
 
 
 def test_a_usual_message_has_its_facts_without_a_second_look() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from binascii import crc32
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike, fspath
 from typing import Any, BinaryIO, Final
@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from ...errors import CaptureError
-from ...frame_line import FrameLine
 from ...records import Damage, Frame, Gap, Open, Record
+from ...usual_lines import FrameLine, decode_line, decode_lines
 from .format import FORMAT
 from .parse import header_from, record_from
 
@@ -35,8 +35,6 @@ _CRC_BYTES = len(',"crc":"01234567"}')
 
 UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
-_decode_frame = msgspec.json.Decoder(FrameLine).decode
-_decode_frames = msgspec.json.Decoder(FrameLine).decode_lines
 _decode_any = msgspec.json.Decoder().decode
 
 
@@ -82,7 +80,7 @@ class CaptureRecords:
     def __iter__(self) -> Iterator[Record]:
         if self._records is None:
             self._records = (
-                record.frame() if isinstance(record, FrameLine) else record for batch in self.batches() for record in batch
+                record.record() if isinstance(record, FrameLine) else record for batch in self.batches() for record in batch
             )
         return self._records
 
@@ -135,7 +133,7 @@ class Reader:
 
     def feed(self, data: bytes) -> list[Record]:
         """Return the records that `data`, the next bytes of the file, completes."""
-        return [record.frame() if isinstance(record, FrameLine) else record for record in self.feed_lines(data)]
+        return [record.record() if isinstance(record, FrameLine) else record for record in self.feed_lines(data)]
 
     def feed_lines(self, data: bytes) -> list[Record | FrameLine]:
         """Do the same, with the lines of plain frames in place of their records."""
@@ -145,50 +143,52 @@ class Reader:
             block = b"".join((*self._held, head)) if self._held else head
             self._held, self._held_bytes = [], 0
             lines = block.split(b"\n")
-            if (frames := self._plain_frames(block, lines)) is not None:
-                records += frames
+            if (usual := self._usual_records(block, lines)) is not None:
+                records += usual
             else:
                 self._read_lines(lines, records)
         if rest:
             records += self._hold(rest)
         return records
 
-    def _plain_frames(self, block: bytes, lines: list[bytes]) -> list[FrameLine] | None:
-        """Return the frames of a block in which all lines are plain frames with the numbers that are due; None for others."""
+    def _usual_records(self, block: bytes, lines: list[bytes]) -> Sequence[Record | FrameLine] | None:
+        """Return the records of a block in which all lines are usual and have the numbers that are due; None for others."""
         if not self._started or self._skipping:
             return None
         try:
-            frames = _decode_frames(block)
+            usual = decode_lines(block)
         except UNREADABLE:
             return None
         due = self._next + len(lines)
-        if [frame.number for frame in frames] != list(range(self._next, due)) or not all(map(_is_sealed, lines)):
+        if [line.number for line in usual] != list(range(self._next, due)) or not all(map(_is_sealed, lines)):
             return None
         self._line += len(lines)
         self._offset += len(block) + 1
-        self._next, self._at_ns, self._unread = due, frames[-1].at_ns, 0
-        return frames
+        self._next, self._at_ns, self._unread = due, usual[-1].at_ns, 0
+        return [line if isinstance(line, FrameLine) else line.record() for line in usual]
 
     def _read_lines(self, lines: list[bytes], records: list[Record | FrameLine]) -> None:
-        """Read lines of which some are no plain frames, or are damaged: plain frames here, the others in `_read_line`."""
+        """Read lines of which some are not usual, or are damaged: usual ones here, the others in `_read_line`."""
         for line in lines:
             self._line += 1
-            frame = self._plain_frame(line)
-            if frame is None:
+            record = self._usual_record(line)
+            if record is None:
                 records += self._read_line(line)
             else:
-                records.append(frame)
-                self._next, self._at_ns, self._unread = frame.number + 1, frame.at_ns, 0
+                records.append(record)
+                self._next, self._at_ns, self._unread = record.number + 1, record.at_ns, 0
             self._offset += len(line) + 1
 
-    def _plain_frame(self, line: bytes) -> FrameLine | None:
+    def _usual_record(self, line: bytes) -> Record | FrameLine | None:
         if not self._started or self._skipping or not _is_sealed(line):
             return None
         try:
-            frame = _decode_frame(line)
+            usual = decode_line(line)
         except UNREADABLE:
             return None
-        return frame if frame.number == self._next else None
+        if usual.number != self._next:
+            return None
+        return usual if isinstance(usual, FrameLine) else usual.record()
 
     def close(self) -> list[Record]:
         """Return the records of the end of the file: a last line without its end, a header that never came."""

@@ -5,6 +5,7 @@ head is forwarded. Source: RFC 9112, sections 2 to 5.
 """
 
 from base64 import b64decode
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -22,7 +23,11 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
     def get(self, name: str) -> str:
         """Return the value of the first field with this name, in lower case; empty if there is none."""
-        return next((value for field, value in self.fields if field.lower() == name), "")
+        length = len(name)
+        for field, value in self.fields:
+            if len(field) == length and field.lower() == name:
+                return value
+        return ""
 
     @property
     def method(self) -> str:
@@ -63,6 +68,13 @@ def decoded_value(value: str) -> str:
 
 def read_head(raw: bytes) -> Head:
     r"""Read a head. Bytes that are not UTF-8 are spelled out, as `\xff`; a folded line belongs to the line before it."""
+    return _known_head(raw) if len(raw) <= _SHORT_BYTES else _head(raw)
+
+
+_SHORT_BYTES: Final = 4096
+
+
+def _head(raw: bytes) -> Head:
     first, *lines = raw.decode("utf-8", "backslashreplace").replace("\r\n", "\n").split("\n")
     fields: list[tuple[str, str]] = []
     for line in lines:
@@ -73,3 +85,7 @@ def read_head(raw: bytes) -> Head:
             name, _, value = line.partition(":")
             fields.append((name.strip(), value.strip(" \t")))
     return Head(first, tuple(fields))
+
+
+_known_head: Final = lru_cache(maxsize=1024)(_head)
+"""A session has few heads: most differ in the length of a body alone."""

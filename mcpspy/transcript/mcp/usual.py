@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from ...frame_line import FrameLine
 from ...records import Side
+from ...usual_lines import FrameLine
 from ...wire.json_spans import UNREADABLE, id_key
 from ..message import NOTIFICATION, REQUEST, RESULT, Message
 from .codes import PROGRESS_TOKEN, PROTOCOL_VERSION
@@ -61,7 +61,7 @@ _UNUSUAL: Final = OPENINGS | {"completion/complete"} | {
 def usual_message(line: FrameLine, capture: int, sender: Side, shift_ns: int) -> Message | None:
     """Return the message on a line of stdin or stdout; None if it is not usual."""
     text = line.text
-    if line.part or text[-2:] != "}\n":
+    if line.part or line.chunks or text[-2:] != "}\n":
         return None
     try:
         fields = _decode(text)

@@ -1,0 +1,105 @@
+"""The usual lines of a capture, decoded straight into fields, for readers that make thousands of them a second.
+
+A line that has other members than these, or members of other types, is read by `capture.file.parse`, which knows them all. Only taps
+do without this module: they wait for no JSON library.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from .records import Close, Frame, Open
+
+_SHORT_LETTERS: Final = 4096
+
+
+class FrameLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="frame"):
+    """A frame record whose bytes are UTF-8: 0.4 µs, where a dict and a record take 2.4 (CPython 3.11)."""
+
+    number: int = msgspec.field(name="n")
+    at_ns: int
+    stream: int
+    crc: str
+    text: str
+    first_ns: int | None = None
+    part: bool = False
+    chunks: tuple[int, ...] | None = None
+
+    def record(self) -> Frame:
+        """Return the record."""
+        first_ns = self.at_ns if self.first_ns is None else self.first_ns
+        data = self.text.encode()
+        if self.chunks:
+            return Frame(self.stream, self.at_ns, first_ns, data, self.part, self.number, chunks=self.chunks)
+        return Frame(self.stream, self.at_ns, first_ns, data, self.part, self.number)
+
+
+class OpenLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="open"):
+    """An open record whose heads are UTF-8."""
+
+    number: int = msgspec.field(name="n")
+    at_ns: int
+    stream: int
+    sender: Literal["client", "server"]
+    name: str
+    framing: str
+    crc: str
+    connection: int | None = None
+    transaction: int | None = None
+    head: str = ""
+    forwarded: str | msgspec.UnsetType = msgspec.UNSET
+    redacted: tuple[tuple[int, int, str], ...] | None = None
+    injected: bool | None = None
+
+    def record(self) -> Open:
+        """Return the record."""
+        return Open(
+            at_ns=self.at_ns,
+            name=self.name,
+            sender=self.sender,
+            stream=self.stream,
+            connection=self.connection or 0,
+            injected=self.injected or False,
+            forwarded=None if self.forwarded is msgspec.UNSET else _encoded(self.forwarded),
+            framing=self.framing,
+            head=_encoded(self.head),
+            number=self.number,
+            redacted=self.redacted or (),
+            transaction=self.transaction or 0,
+        )
+
+
+class CloseLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="close"):
+    """A close record."""
+
+    number: int = msgspec.field(name="n")
+    at_ns: int
+    stream: int
+    by: str
+    how: str
+    crc: str
+
+    def record(self) -> Close:
+        """Return the record."""
+        return Close(at_ns=self.at_ns, by=self.by, how=self.how, stream=self.stream, number=self.number)
+
+
+UsualLine: TypeAlias = FrameLine | OpenLine | CloseLine
+
+_decoder: Final = msgspec.json.Decoder(UsualLine)
+
+decode_line: Final[Callable[[bytes], UsualLine]] = _decoder.decode
+"""Decode a line. Raises: msgspec.MsgspecError, ValueError, RecursionError: if it is not usual."""
+
+decode_lines: Final[Callable[[bytes], list[UsualLine]]] = _decoder.decode_lines
+"""Decode lines. Raises what `decode_line` raises, if one of them is not usual."""
+
+
+def _encoded(head: str) -> bytes:
+    """Encode a head. A session has few, so that equal ones are the same bytes."""
+    return _known_head(head) if len(head) <= _SHORT_LETTERS else head.encode()
+
+
+_known_head: Final = lru_cache(maxsize=1024)(str.encode)
