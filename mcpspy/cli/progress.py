@@ -24,22 +24,27 @@ PATIENCE_S: Final = 1.0
 class ReadingProgress:
     """Progress of reading `total_bytes`. `add` says that more were read; it costs next to nothing until a bar is due."""
 
-    __slots__ = ("_bar", "_begun_s", "_done_bytes", "_is_shown", "_total_bytes")
+    __slots__ = ("_bar", "_begun_s", "_is_shown", "done_bytes", "total_bytes")
 
     def __init__(self, total_bytes: int, *, is_shown: bool) -> None:
-        self._total_bytes = total_bytes
-        self._done_bytes = 0
+        self.total_bytes = total_bytes
+        self.done_bytes = 0
         self._is_shown = is_shown
         self._begun_s = time.monotonic()
         self._bar: Progress | None = None
 
+    @property
+    def share(self) -> float:
+        """The share that was read so far, of something."""
+        return self.done_bytes / self.total_bytes
+
     def add(self, count: int) -> None:
         """Take note of so many bytes."""
-        self._done_bytes += count
+        self.done_bytes += count
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=self._done_bytes)
+            self._bar.update(self._bar.task_ids[0], completed=self.done_bytes)
         elif self._is_shown and time.monotonic() - self._begun_s > PATIENCE_S:
-            self._bar = _bar(self._total_bytes, self._done_bytes)
+            self._bar = _bar(self.total_bytes, self.done_bytes)
             self._bar.start()  # now that an interrupt would end it
 
     def end(self) -> None:

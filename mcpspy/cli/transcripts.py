@@ -28,6 +28,9 @@ from .progress import ReadingProgress, reading
 
 DEFAULT_WHAT = "@"
 
+LARGE_BYTES = 20_000_000
+"""A capture of this size is read in about half a second."""
+
 
 class WhatCommand(click.Command):
     """A command that takes WHATs. `-:7` is row 7 of standard input, not an option."""
@@ -81,6 +84,14 @@ def select_captures(whats: tuple[str, ...]) -> CaptureSelection:
     whole = {path for address in addresses for path in address.captures if path not in address.clients}
     clients = {path: key for address in addresses for path, key in address.clients.items() if path not in whole}
     return CaptureSelection(paths=announced(paths), rows=rows or addresses[-1].rows, what=" ".join(whats), clients=clients)
+
+
+def is_large(selection: CaptureSelection) -> bool:
+    """Return whether a selection is one whole capture which is large, and not recorded any more."""
+    if len(selection.paths) != 1 or selection.rows is not None or selection.clients:
+        return False
+    (path,) = selection.paths
+    return path != STDIN and os.path.isfile(path) and os.path.getsize(path) >= LARGE_BYTES and not is_live(path)
 
 
 def without_rows(what: str) -> str:

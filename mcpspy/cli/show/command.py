@@ -21,7 +21,7 @@ from ...views.timeline.timeline import timeline
 from ..filter_option import combined_filter, filter_option, filter_rows, report_no_match
 from ..screen import Screen, say
 from ..since import Since, select_captures_since, since_option, transcript_since
-from ..transcripts import CaptureSelection, WhatCommand, row_of, select_captures, transcript_of
+from ..transcripts import CaptureSelection, WhatCommand, is_large, row_of, select_captures, transcript_of
 
 if TYPE_CHECKING:
     from ...transcript.filter.grammar import Filter
@@ -76,6 +76,9 @@ def command(**values: Any) -> None:
         _follow(screen, condition, options)
         return
     selection, shown_whats = (select_captures(what), what) if since is None else select_captures_since(what, since)
+    if condition is None and options.is_plain and screen.terminal and is_large(selection):
+        _streamed(screen, selection, options)
+        return
     is_whole = options.http or options.raw or selection.is_one_row
     transcript, live = transcript_of(selection, keeps_frames=is_whole)
     if since is not None:
@@ -116,6 +119,11 @@ class _ShowOptions(NamedTuple):
     no_stderr: bool
     filters: tuple[str, ...]
     since: Since | None
+
+    @property
+    def is_plain(self) -> bool:
+        """True for the timeline of everything, by time."""
+        return not (self.as_json or self.http or self.stats or self.raw or self.sort or self.since)
 
     @property
     def row_detail(self) -> Detail | None:
@@ -207,6 +215,15 @@ def _timeline(
     for line in next_commands(
         shown, options.what, live=live, width=width, filters=options.filters, since=since_text, shown_whats=shown_whats
     ):
+        screen.advise(line)
+
+
+def _streamed(screen: Screen, selection: CaptureSelection, options: _ShowOptions) -> None:
+    """Print the timeline of a large capture as it is read, and what to do next."""
+    from .streamed import show_streamed
+
+    transcript = show_streamed(selection.paths[0], screen, stderr=not options.no_stderr, detail=options.row_detail)
+    for line in next_commands(transcript, options.what, live=False, width=screen.width):
         screen.advise(line)
 
 

@@ -20,7 +20,7 @@ from ...views.text.line import PALETTE, Line, fitted, joined, line_cells
 from ...views.text.units import counted
 from ...views.timeline.details import Detail, has_room, row_detail
 from ...views.timeline.summary import capture_line, outcome_counts, summary
-from ...views.timeline.timeline import Timeline
+from ...views.timeline.timeline import EXPECTED_WORDS_CELLS, Timeline
 from ..screen import Screen
 from ..since import Since, recent_rows
 from ..transcripts import now_ns
@@ -43,7 +43,6 @@ MAX_UNJOINED = 200
 EXPECTED_ROWS = 999
 EXPECTED_NS = 9_999 * 1_000_000_000
 EXPECTED_ID_CELLS = 4
-EXPECTED_WORDS_CELLS = 36
 EXPECTED_PARAMS_CELLS = 72
 """The values for which columns are made, as later rows are not known."""
 

@@ -60,6 +60,9 @@ DETAIL_LINES = 3
 MEASURED_ROWS = 2_000
 """Of how many rows, evenly distributed, params are measured for the width of their column: of a long session not of all."""
 
+EXPECTED_WORDS_CELLS = 36
+"""The least room for calls of which some are not known yet."""
+
 MIN_PARAMS_CELLS = 8
 """Cells in the column of calls below which params are left out."""
 
@@ -486,8 +489,10 @@ def rows_between(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:
     return [row for row in between if not isinstance(row, Numbered) or first <= row.row <= last]
 
 
-def timeline_columns(rows: list[Row], lanes: Lanes, width: int | None, detail: Detail = Detail.NAMES) -> Columns:
-    """Return columns as wide as these rows need."""
+def timeline_columns(
+    rows: list[Row], lanes: Lanes, width: int | None, detail: Detail = Detail.NAMES, *, share: float = 1.0
+) -> Columns:
+    """Return columns as wide as these rows need, which are this share of all rows: the numbers of the others will be larger."""
     with_params = detail is not Detail.NAMES and has_room(width)
     widest = widest_words(width)
     last_row = last_ns = longest_id = longest_words = 0
@@ -510,10 +515,13 @@ def timeline_columns(rows: list[Row], lanes: Lanes, width: int | None, detail: D
         elif isinstance(row, Transaction | ModelCall):
             last_row = max(last_row, row.row)
             longest_words = max(longest_words, cells(one_line(f"{row.method} {row.target}")))
+    if share < 1:
+        longest_id = max(longest_id, len(str(int(last_row / share))))
+        longest_words = max(longest_words, EXPECTED_WORDS_CELLS)
     return columns(
         width=width,
-        last_row=last_row,
-        last_ns=last_ns,
+        last_row=int(last_row / share),
+        last_ns=int(last_ns / share),
         longest_id=longest_id,
         lanes=lanes.names,
         lane_role=lanes.role,
