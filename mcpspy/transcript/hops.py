@@ -223,9 +223,11 @@ def _server_info(row: Exchange) -> object:
 
 
 def _are_tries(inners: list[Exchange], clients: dict[int, str]) -> bool:
-    """Tell whether one client made these calls one after the other."""
+    """Tell whether one client made these calls one after the other, or sent one request several times."""
     if len({clients[row.row] for row in inners}) > 1:
         return False
+    if len({row.request.raw for row in inners}) == 1:
+        return True
     return all(_end_ns(sooner) <= later.at_ns for sooner, later in pairwise(inners))
 
 

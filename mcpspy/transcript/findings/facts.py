@@ -156,6 +156,8 @@ class CaptureFacts:
     last_hole_ns: int | None = None
     explained: set[int] | None = None
     """Rows of requests whose silence another finding explains; None until `deliveries` needs it."""
+    copied: dict[int, Exchange] | None = None
+    """Requests by the rows of those that a gateway made of them again; None until `copies` needs it."""
     _misdelivered: Misdeliveries | None = None
 
     def exchange(self, row: Exchange) -> None:

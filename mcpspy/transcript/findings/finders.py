@@ -34,7 +34,7 @@ CAPTURE_FINDERS: Final = (
     "transport.lines", "protocol.encoding", "protocol.json_traps", "transport.stalls", "transport.server_exits",
     "transport.waiting", "protocol.timeouts", "transport.statuses", "transport.redirects", "transport.placeholders",
     "transport.refusals", "transport.bodies", "transport.browsers", "transport.deliveries", "transport.disconnects",
-    "transport.sessions", "transport.streams", "transport.bursts", "transport.limits",
+    "transport.sessions", "transport.streams", "transport.bursts", "transport.limits", "transport.copies",
     "protocol.answers", "protocol.method_support", "protocol.handshake", "protocol.unserved", "protocol.progress",
     "protocol.rounds", "protocol.state", "protocol.swaps",
     "protocol.tasks", "protocol.modern", "protocol.errors", "transport.headers",
@@ -49,7 +49,7 @@ CAPTURE_FINDERS: Final = (
 TRANSCRIPT_FINDERS: Final = ("protocol.schemas", "protocol.types", "cost", "trust", "credentials")
 """Modules that read all captures together, as `TranscriptFacts`."""
 
-HOP_FINDERS: Final = ("gateway_changes",)
+HOP_FINDERS: Final = ("gateway_changes", "transport.gateway_calls")
 """Modules that read all captures together, and are asked only where a gateway was tapped on both sides."""
 
 MODEL_FINDERS: Final = ("llm.offers", "llm.tool_uses", "llm.results", "llm.model_answers", "llm.arguments", "llm.costs")
@@ -72,6 +72,7 @@ LEFT_TO_CHECK: Final = (
 _HTTP_ONLY: Final = frozenset({
     "transport.statuses", "transport.redirects", "transport.refusals", "transport.bodies", "transport.browsers",
     "transport.disconnects", "transport.sessions", "transport.streams", "transport.responses", "transport.resumption",
+    "transport.copies",
 })  # fmt: skip
 """Modules that find nothing in a capture without HTTP transactions."""
 

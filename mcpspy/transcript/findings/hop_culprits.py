@@ -35,6 +35,9 @@ _CLIENTS: Final = {CLIENT, AGENT}
 """Culprits whose faults a gateway can only pass on: a client, and the model behind it."""
 _ADVICE: Final = "Look at the settings and the log of the gateway; mcpspy diff of the two captures shows what it changes."
 _OF_SILENCE: Final = ("timed-out", "given-up", "unanswered-request")
+_REPEATED: Final = "repeated-by-gateway"
+_OF_COPIES: Final = frozenset({"id-in-use", "id-reused", "repeated-call", "resent-call", _REPEATED})
+"""Rules that find, behind a gateway, the copy of a request that the gateway repeated."""
 _SEVEREST: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 _FAILED: Final = (Outcome.PENDING, Outcome.CANCELLED, Outcome.UNANSWERED, Outcome.ERROR, Outcome.HTTP_ERROR, Outcome.REDIRECTED)
 
@@ -71,14 +74,20 @@ class _Hops:
         for place in self._places:
             self._by_fault.setdefault(self._key(place.hit, place.row), []).append(place)
         self._withheld = self._withheld_questions()
+        self._copies = {place.hit.finding.row: place.hit for place in self._places if place.hit.finding.rule == _REPEATED}
         self._merged: set[int] = set()
         """The identities of hits that another one speaks for."""
 
     def settled(self) -> Iterator[tuple[int, Hit]]:
         """Yield the hits that remain."""
         for place in self._places:
-            if id(place.hit) not in self._merged and not self._waited_for_withheld(place):
+            if id(place.hit) not in self._merged and not self._waited_for_withheld(place) and not self._is_of_copy(place.hit):
                 yield place.counted, self._judged(place)
+
+    def _is_of_copy(self, hit: Hit) -> bool:
+        """Tell whether a hit is about a request that the gateway repeated; the last hit that says so speaks for all."""
+        finding = hit.finding
+        return finding.rule in _OF_COPIES and finding.row in self._copies and self._copies[finding.row] is not hit
 
     def _waited_for_withheld(self, place: _Place) -> bool:
         """Tell whether a hit is about a call that waited for a request of the server which the gateway did not pass on.

@@ -153,9 +153,18 @@ def _flawed(facts: CaptureFacts, row: int, message: Message) -> Iterator[Hit]:
             continue
         if name in _IN_USE and facts.is_shared(facts.capture.transaction_of(message.stream)):  # by another client
             continue
+        if name == "id-in-use" and facts.http and _is_copy(facts, row):
+            continue
         article = "An" if message.kind is Kind.ERROR else "A"
         what = f"{article} {message.kind} has a flaw: {_WORDS[name]}."
         yield hit_in(rule, message, row, what, group=name)
+
+
+def _is_copy(facts: CaptureFacts, row: int) -> bool:
+    """Tell whether a gateway made a request again; `copies` says so."""
+    from ..transport.copies import copies  # hardly any capture has requests to look for
+
+    return row in copies(facts)
 
 
 def _is_half_line(facts: CaptureFacts, message: Message) -> bool:

@@ -106,13 +106,22 @@ def _reused_ids(facts: CaptureFacts) -> Iterator[Hit]:
             used.pop((SERVER, scope), None)
         ids = used.setdefault((exchange.sender, scope), {})
         before = ids.setdefault(exchange.request.id, exchange)
-        if before is not exchange and _is_reuse(before, exchange) and not facts.is_shared(transaction):
+        if before is not exchange and _is_reuse(before, exchange) and not _is_explained(facts, exchange):
             ids[exchange.request.id] = exchange
             what = (
                 f"The {exchange.sender} sent {call_name(exchange)} with the id {exchange.request.id}, which {call_name(before)} "
                 f"(row {before.row}) had before it in the same session."
             )
             yield hit_in(ID_REUSED, exchange.request, exchange.row, what, group=str(scope))
+
+
+def _is_explained(facts: CaptureFacts, exchange: Exchange) -> bool:
+    """Return whether another client may have given out the id, or a gateway copied the request."""
+    if exchange.transaction is None:
+        return False
+    from ..transport.copies import copies  # hardly any capture has requests to look for
+
+    return facts.is_shared(exchange.transaction) or exchange.row in copies(facts)
 
 
 def _count_up(exchanges: list[Exchange]) -> bool:
