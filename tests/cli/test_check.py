@@ -217,7 +217,14 @@ def test_the_rules_are_listed_with_their_severities() -> None:
 
 def test_the_selected_rules_are_listed() -> None:
     shown = run("check", "--rules", "--select", "cost").stdout.splitlines()
-    assert [line.split()[0] for line in shown] == ["cost", "costly-tools", "unused-tools", "large-result", "unused-offers"]
+    assert [line.split()[0] for line in shown] == [
+        "cost",
+        "listed-again",
+        "costly-tools",
+        "unused-tools",
+        "large-result",
+        "unused-offers",
+    ]
 
 
 @pytest.mark.parametrize("words", [("check", "--explain", "stdout-noise"), ("help", "stdout-noise")])
@@ -229,7 +236,13 @@ def test_a_rule_is_explained(words: tuple[str, ...]) -> None:
 
 def test_rules_are_data_too() -> None:
     made = json.loads(run("check", "--rules", "--select", "cost", "--json").stdout)
-    assert [rule["name"] for rule in made["rules"]] == ["costly-tools", "unused-tools", "large-result", "unused-offers"]
+    assert [rule["name"] for rule in made["rules"]] == [
+        "listed-again",
+        "costly-tools",
+        "unused-tools",
+        "large-result",
+        "unused-offers",
+    ]
     (rule,) = json.loads(run("check", "--explain", "stdout-noise", "--json").stdout)["rules"]
     assert (rule["severity"], rule["family"], rule["advice"]) == ("warning", "transport", RULES["stdout-noise"].advice)
 

@@ -40,7 +40,9 @@ CAPTURE_FINDERS: Final = (
     "protocol.tasks", "protocol.modern", "protocol.errors", "transport.headers",
     "transport.responses", "transport.resumption", "protocol.contents", "protocol.forms", "protocol.session_rules",
     "protocol.texts", "protocol.placeholder_arguments", "protocol.secret_forms",
-    "protocol.behaviour", "protocol.repeats",
+    "sequences.contradictions", "sequences.resources",
+    "protocol.behaviour", "protocol.repeats", "sequences.loops", "sequences.invented_ids", "sequences.blocking",
+    "sequences.relisting",
     "invisible_text",
     "capture",
 )  # fmt: skip
@@ -57,12 +59,14 @@ MODEL_FINDERS: Final = ("llm.offers", "llm.tool_uses", "llm.results", "llm.model
 
 _OPTIONAL: Final = frozenset({
     "protocol.contents", "protocol.forms", "protocol.schemas", "protocol.types", "cost", "trust", "credentials",
-    "llm.arguments", "llm.costs",
+    "sequences.contradictions", "sequences.resources", "sequences.loops", "sequences.invented_ids", "sequences.blocking",
+    "sequences.relisting", "llm.arguments", "llm.costs",
 })  # fmt: skip
 """Modules that only `mcpspy check` and the like ask."""
 
 LEFT_TO_CHECK: Final = (
-    "content-mislabelled", "form-answer-invalid", "arguments-invalid", "structured-content-invalid", "tool-schema-invalid",
+    "content-mislabelled", "form-answer-invalid", "text-contradicts", "other-resource", "update-missing", "calls-in-circles",
+    "invented-id", "blocked-by-call", "listed-again", "arguments-invalid", "structured-content-invalid", "tool-schema-invalid",
     "unknown-tool", "stale-tool-list", "not-as-specified", "costly-tools", "unused-tools", "large-result", "tool-added",
     "tool-changed", "tool-removed", "offer-changed", "not-accepted", "not-compared", "tool-redefined", "offer-redefined",
     "shared-tool-name", "credential-shown", "use-invalid", "unused-offers",

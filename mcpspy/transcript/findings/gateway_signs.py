@@ -6,7 +6,7 @@ stream, may then be the gateway's. A fault in a message of the server is not tou
     Via, a Server field of nginx, Cloudflare or the like    a gateway is there: unclear
     cut after 60 s of silence, or another usual limit       a gateway may be there: unclear
     an HTML page, a Location on another host                what servers of MCP do not send: unclear
-    a Location of a login page on another host              the gateway
+    a Location of a login page, or that led to a page       the gateway
 """
 
 from __future__ import annotations
@@ -35,6 +35,14 @@ PRODUCTS: Final = (
 
 is_product = re.compile(PRODUCTS, re.IGNORECASE).search
 _is_login = re.compile(r"log-?in|sign-?in|oauth|saml|sso|authorize|/auth\b|^auth\.|accounts?\.", re.IGNORECASE).search
+
+_is_login_path = re.compile(
+    r"(?:^|/)[\w.-]*(?:log-?in|sign-?in|oauth2?|saml2?|sso|authori[sz]e|authenticate|auth|adfs|idp)(?:[/?.;]|$)", re.IGNORECASE
+).search
+_ADVICE: Final = (
+    "Answer requests without a valid token with 401 and the field WWW-Authenticate, which clients follow to a login; a page for "
+    "people belongs to other paths."
+)
 
 _FIELDS: Final = frozenset(
     {"via", "cf-ray", "x-amz-cf-id", "x-cache", "x-served-by", "x-varnish", "x-envoy-upstream-service-time", "x-vercel-id"}
@@ -82,26 +90,56 @@ class GatewaySigns:
     def _anywhere(self) -> str:
         """The first field of any response that shows a gateway."""
         responses = (transaction.response for transaction in self._facts.capture.transactions.values())
-        return next((sign for response in responses if (sign := _field(response))), "")
+        return next((sign for response in responses if (sign := gateway_field(response))), "")
 
     def _doubted(self, finding: Finding, transaction: Transaction) -> Finding:
-        sign = _own_page(transaction)
+        sign = self._login_page(transaction)
         if sign:
-            return replace(finding, culprit="gateway", blame=f"A gateway in front of the server: {sign}.")
+            return replace(finding, culprit="gateway", blame=f"A gateway in front of the server: {sign}.", advice=_ADVICE)
         if transaction.status == _SERVER_ERROR and not _strange_answer(transaction):
             return finding  # gateways pass it on; their own are 502, 503 and 504
-        presence = self._anywhere if transaction.response is None else _field(transaction.response)
+        presence = self._anywhere if transaction.response is None else gateway_field(transaction.response)
         sign = presence or _strange_answer(transaction) or _limit(transaction)
         blame = f"Unclear: the server, or a gateway in front of it: {sign}."
         return replace(finding, culprit="unclear", blame=blame) if sign else finding
 
+    def _login_page(self, transaction: Transaction) -> str:
+        """Say that a message was redirected to a login page, or to what turned out to be a page for people."""
+        location = _location(transaction)
+        place = quoted((_other_host(transaction) or location).encode("utf-8", "replace"))
+        if wants_login(transaction):
+            return f"it wants a login at {place}, where a server of MCP answers 401 with WWW-Authenticate"
+        if not HTTP_REDIRECTS <= transaction.status < HTTP_ERRORS or not transaction.request_messages:
+            return ""
+        pages = (
+            later
+            for later in self._facts.capture.transactions.values()
+            if later.at_ns > transaction.at_ns
+            and later.response is not None
+            and later.target == location
+            and later.method == "GET"
+        )
+        page = next(pages, None)
+        if page is None or page.response is None or page.response.head.media_type != "text/html":
+            return ""
+        return f"it sent the message to {place}, which is a page for people, where a server of MCP answers 401 with WWW-Authenticate"
 
-def _own_page(transaction: Transaction) -> str:
-    """Say that a request was redirected to a login page on another host."""
-    host = _other_host(transaction)
-    if not host or not _is_login(f"{host}{_location(transaction)}"):
+
+def wants_login(transaction: Transaction) -> bool:
+    """Tell whether a response redirects to a login page, by its host or its path."""
+    if not HTTP_REDIRECTS <= transaction.status < HTTP_ERRORS:
+        return False
+    host, location = _other_host(transaction), _location(transaction)
+    return bool(host and _is_login(f"{host}{location}")) or bool(_is_login_path(_path(location)))
+
+
+def _path(location: str) -> str:
+    from urllib.parse import urlsplit  # slow to import
+
+    try:
+        return urlsplit(location).path
+    except ValueError:
         return ""
-    return f"it wants a login at {quoted(host.encode())}, where a server of MCP answers 401"
 
 
 def _strange_answer(transaction: Transaction) -> str:
@@ -113,7 +151,7 @@ def _strange_answer(transaction: Transaction) -> str:
     return "an HTML page came instead of a message" if is_page else ""
 
 
-def _field(response: Stream | None) -> str:
+def gateway_field(response: Stream | None) -> str:
     """Quote the field of a response that shows a gateway; empty if none does."""
     for name, value in () if response is None or response.injected else response.head.fields:
         lower = name.lower()

@@ -16,7 +16,7 @@ from ..facts import CaptureFacts
 from ..protocol.progress import progress_value
 from ..rule import Hit, hit_in, transport_rule
 from ..words import call_name, seconds
-from .streams import came_at_once
+from .streams import came_at_once, held_back
 
 _COUNT: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count","_meta":{"progressToken":"t"}}\n'
 _STEPS: Final = [f'← notifications/progress {{"progressToken":"t","progress":{at}}}\n' for at in (1, 2, 3)]
@@ -77,9 +77,10 @@ def _progress(facts: CaptureFacts, exchange: Exchange) -> Iterator[Hit]:
     culprit: str = OTHER_SIDE[exchange.sender]
     blame = ""
     if transaction is not None:
-        culprit = "unclear"
-        blame = "Unclear: the server wrote them late, or a proxy between mcpspy and the server collected them."
         response = transaction.response
+        culprit, blame = held_back(
+            response, "the server wrote them late, or a proxy between mcpspy and the server collected them"
+        )
         if response is not None and response.comments:
             came += f", though the stream brought {response.comments} keep-alives"
     yield hit_in(

@@ -5,13 +5,13 @@ from typing import Final
 
 from ....records import CLIENT, SERVER
 from ...http.transaction import ScopeKind, Stream, Transaction
-from ...model import Exchange
+from ...model import HTTP_ERRORS, Exchange
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, hit_in, transport_rule
 from ..words import call_name, seconds
 from .bodies import OTHER_EVENT
 from .deliveries import explained_rows
-from .server_exits import PATIENCE_NS, left_early, needs_answer, never_answered
+from .server_exits import PATIENCE_NS, UNANSWERED_REQUEST, left_early, needs_answer, never_answered
 
 ACCEPTED_REQUEST: Final = transport_rule(
     name="accepted-request",
@@ -54,7 +54,10 @@ def _unanswered_by_server(facts: CaptureFacts, exchange: Exchange, transaction: 
     answering = _answering(facts, transaction)
     if answering is None or answering.ended_ns is None or _has_unheard_message(answering):
         return
-    if answering.ended_by == CLIENT:
+    deleted = _deletion(facts, exchange, transaction, answering.ended_ns)
+    if deleted is not None:
+        yield _ended_by_client(facts, exchange, deleted)
+    elif answering.ended_by == CLIENT:
         yield _closed_by_sender(facts, exchange, answering.ended_ns)
     elif answering.ended_by != SERVER:
         return
@@ -81,11 +84,37 @@ def _unanswered_by_client(facts: CaptureFacts, exchange: Exchange, transaction: 
 
 
 def _closed_by_sender(facts: CaptureFacts, exchange: Exchange, closed_ns: int) -> Hit:
-    """Blame the server if the client closed the stream after a long wait; nobody waited for long otherwise."""
+    """Blame the server if it was silent for long when the client closed the stream."""
     waited_ns = closed_ns - exchange.at_ns
-    if waited_ns < PATIENCE_NS:
+    heard_ns = max((message.at_ns for message in exchange.notifications if message.sender == SERVER), default=exchange.at_ns)
+    if min(waited_ns, closed_ns - heard_ns) < PATIENCE_NS:
         return left_early(exchange, closed_ns, how="closed the stream")
     return never_answered(facts, exchange, f"the client left first, after {seconds(waited_ns)}", closed_ns)
+
+
+def _deletion(facts: CaptureFacts, exchange: Exchange, transaction: Transaction, until_ns: int) -> Transaction | None:
+    """Return the DELETE by which the client ended the session of its request before the response ended."""
+    session = transaction.scope.session
+    for other in facts.capture.transactions.values() if session else ():
+        is_end = other.method == "DELETE" and other.scope.session == session and other.status < HTTP_ERRORS
+        if is_end and exchange.at_ns <= other.at_ns <= until_ns:
+            return other
+    return None
+
+
+def _ended_by_client(facts: CaptureFacts, exchange: Exchange, deleted: Transaction) -> Hit:
+    row = facts.row_of(deleted)
+    where = "" if row is None else f" (row {row})"
+    what = (
+        f"The client ended its session with DELETE{where} {seconds(deleted.at_ns - exchange.at_ns)} after it sent "
+        f"{call_name(exchange)}, which the server had not answered yet."
+    )
+    blame = "The client: it ended the session in which its own request was running."
+    advice = "Wait for the answers to your requests, or cancel them, before you end the session."
+    return hit_in(
+        UNANSWERED_REQUEST, exchange.request, exchange.row, what, culprit=CLIENT, blame=blame, advice=advice,
+        severity=Severity.WARNING,
+    )  # fmt: skip
 
 
 def _answering(facts: CaptureFacts, transaction: Transaction) -> Transaction | None:

@@ -7,6 +7,7 @@ from urllib.parse import urljoin, urlsplit
 from ....records import SERVER
 from ...http.transaction import Transaction
 from ..facts import CaptureFacts
+from ..gateway_signs import wants_login
 from ..hits import hit_on_stream
 from ..rule import Hit, Severity, transport_rule
 from ..words import quoted
@@ -17,7 +18,7 @@ REDIRECT_LOSES_BODY: Final = transport_rule(
     name="redirect-loses-body",
     title="Redirect that loses the message",
     severity=Severity.ERROR,
-    what="A POST with a message was answered with 301, 302 or 303.",
+    what="A POST with a message was answered with 301, 302 or 303, or redirected to a login page.",
     why="Clients follow with GET and without the body, so the message never arrives (RFC 9110, section 15.4).",
     blame="The server, or a proxy before it: only 307 and 308 keep the method and the body.",
     example=f"{_POSTED}← 301 Moved Permanently\n  Location: /mcp/\n→ GET /mcp/\n← 405 Method Not Allowed",
@@ -31,6 +32,8 @@ REDIRECT_LOSES_BODY: Final = transport_rule(
 RULES: Final = (REDIRECT_LOSES_BODY,)
 
 _TO_GET: Final = (301, 302, 303)
+_KEEPING: Final = (307, 308)
+"""They keep the method and the body, but a login page can do nothing with them."""
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
@@ -53,11 +56,15 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def lossy_redirects(facts: CaptureFacts) -> list[tuple[Transaction, str]]:
-    """Return the POSTs of messages that were redirected so that their method changes, each with the path that Location names."""
+    """Return the POSTs that a redirect changes the method of, or sends to a login page, and the path that Location names."""
     found = []
     for transaction in facts.capture.transactions.values():
         response = transaction.response
-        if transaction.status not in _TO_GET or transaction.method != "POST" or not transaction.request_messages:
+        if (
+            not (transaction.status in _TO_GET or (transaction.status in _KEEPING and wants_login(transaction)))
+            or transaction.method != "POST"
+            or not transaction.request_messages
+        ):
             continue
         if response is not None and not response.injected:
             found.append((transaction, _path(urljoin(transaction.target, response.head.get("location")))))

@@ -11,6 +11,7 @@ from ...http.head import EVENT_STREAM
 from ...http.transaction import Stream, Transaction
 from ...model import HTTP_ERRORS
 from ..facts import CaptureFacts
+from ..gateway_signs import gateway_field
 from ..hits import hit_on_stream
 from ..rule import Hit, Rule, Severity, transport_rule
 from ..words import seconds
@@ -126,6 +127,7 @@ _LIMITS_S: Final = (30, 60, 90, 100, 120, 180, 240, 300, 350, 600, 900, 3600)
 _ROUND_NS: Final = 1_500_000_000
 _INTERVALS: Final = 2.5
 _FEW_EVENTS: Final = 3
+_FEW_COMMENTS: Final = 2
 _NAGLE_NS: Final = range(37_000_000, 60_000_000)
 _SMALL_BYTES: Final = 1460
 """The size of one segment of TCP."""
@@ -158,8 +160,22 @@ def _beginning(facts: CaptureFacts, transaction: Transaction, response: Stream) 
         return
     if came_at_once(transaction, response):
         silent = seconds(first_ns - transaction.at_ns)
-        what = f"{response.events} events and {response.comments} keep-alives came at one instant, after {silent}."
-        yield _hit(EVENTS_IN_BURST, facts, transaction, response, what, "unclear")
+        keep_alives = f" and {response.comments} keep-alives" if response.comments else ""
+        what = f"{response.events} events{keep_alives} came at one instant, after {silent}."
+        culprit, blame = held_back(
+            response, "a proxy between mcpspy and the server collects the response, or the server does not flush"
+        )
+        yield hit_on_stream(
+            EVENTS_IN_BURST,
+            facts,
+            transaction,
+            response,
+            what,
+            culprit,
+            at_ns=response.closed_ns or response.at_ns,
+            blame=blame,
+            group=transaction.target,
+        )
     head_ns = response.at_ns - transaction.at_ns
     if transaction.method == "GET" and head_ns >= _SILENCE_NS and first_ns - response.at_ns <= _BURST_NS:
         what = f"The response head of GET {transaction.target} came after {seconds(head_ns)}, together with its first event."
@@ -169,9 +185,21 @@ def _beginning(facts: CaptureFacts, transaction: Transaction, response: Stream) 
 def came_at_once(transaction: Transaction, response: Stream) -> bool:
     """Tell whether all events of a stream came at one instant after a silence, keep-alives included."""
     first_ns, last_ns = response.first_ns, response.last_ns
-    if first_ns is None or last_ns is None or last_ns - first_ns > _BURST_NS or response.comments < 2:
+    if first_ns is None or last_ns is None or last_ns - first_ns > _BURST_NS or first_ns - transaction.at_ns < _SILENCE_NS:
         return False
-    return response.comments + response.events >= _FEW_EVENTS and first_ns - transaction.at_ns >= _SILENCE_NS
+    if response.comments >= _FEW_COMMENTS and response.comments + response.events >= _FEW_EVENTS:
+        return True
+    return response.events > 1 and bool(response.head.get("content-length"))
+
+
+def held_back(response: Stream | None, made_late: str) -> tuple[str, str]:
+    """Return the culprit and the reason where events came at once; `made_late` says what else may have done it."""
+    sign = gateway_field(response)
+    if sign:
+        return "gateway", f"The gateway, which collects the response: {sign}."
+    if response is not None and response.head.get("content-length"):
+        made_late += "; its Content-Length shows that all of it was there before the first byte left"
+    return "unclear", f"Unclear: {made_late}."
 
 
 def _unopened(facts: CaptureFacts) -> Iterator[Hit]:

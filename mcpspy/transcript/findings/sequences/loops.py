@@ -1,0 +1,124 @@
+"""Findings about agents that go in circles: the same calls in the same order, again and again.
+
+    edit a → test → edit b → test → edit a → test → edit b → test → edit a → test → edit b → test      a cycle of 4 calls, 3 times
+
+A single call that repeats itself is another rule's (`repeated-call`).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from ....records import CLIENT
+from ...model import Exchange
+from ..facts import CaptureFacts, scope_key
+from ..protocol.repeats import arguments, hints, may_be_repeated
+from ..rule import AGENT, Hit, Severity, behaviour_rule, hit_in
+from ..words import call_name, listed, seconds
+
+
+def _calls(times: int) -> str:
+    names = ("lock", "unlock") * times
+    return "".join(f'→ tools/call {at} {{"name":"{name}"}}\n← result {at}\n' for at, name in enumerate(names, 1))
+
+
+CALLS_IN_CIRCLES: Final = behaviour_rule(
+    name="calls-in-circles",
+    title="Calls that go in circles",
+    what="The same two calls or more, with the same arguments and in the same order, were made three times or more in a row.",
+    why="An agent that does and undoes the same makes no progress, and pays for each turn.",
+    blame="The agent: the model behind the client began again where it had been before.",
+    example=_calls(3),
+    clean=_calls(2),
+    advice="Let the agent stop after a few equal turns, and say in results what has changed, so that it notices.",
+)
+
+RULES: Final = (CALLS_IN_CIRCLES,)
+
+MAX_CALLS: Final = 3_000
+"""So many calls of a capture are compared."""
+MAX_PERIOD: Final = 8
+TURNS: Final = 3
+
+_MOST_NAMED: Final = 4
+_names_reading = re.compile(
+    r"(?:^|[_./-])(?:get|list|read|search|find|status|check|wait|poll|fetch|query|describe|show|view|sleep|stat|ls|cat)(?:$|[_./A-Z-])"
+).search
+_POLLING_NS: Final = 10_000_000_000
+"""Turns that begin further apart and only read are polling."""
+
+
+class _Cycle(NamedTuple):
+    """A cycle: where it begins, how many calls it has, and how many turns."""
+
+    at: int
+    period: int
+    turns: int
+
+
+def find(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find cycles in the calls of each client."""
+    by_client: dict[object, list[Exchange]] = {}
+    for call in facts.calls[:MAX_CALLS]:
+        if call.sender == CLIENT and (call.transaction is None or scope_key(call.transaction)):
+            by_client.setdefault(scope_key(call.transaction), []).append(call)
+    for calls in by_client.values():
+        if len(calls) < 2 * TURNS:
+            continue
+        numbers: dict[tuple[str | None, bytes], int] = {}
+        keys = [numbers.setdefault((call.target, arguments(call.request.raw)), len(numbers)) for call in calls]
+        if len(numbers) < len(keys):
+            for cycle in cycles(keys):
+                yield from _hit(facts, calls, cycle)
+
+
+def cycles(keys: Sequence[int]) -> Iterator[_Cycle]:
+    """Yield the cycles of a sequence: at least two different keys, three times in a row; the shortest period first."""
+    at = 0
+    while at < len(keys):
+        cycle = next((cycle for period in range(2, MAX_PERIOD + 1) if (cycle := _cycle(keys, at, period))), None)
+        if cycle is None:
+            at += 1
+        else:
+            yield cycle
+            at += cycle.period * cycle.turns
+
+
+def _cycle(keys: Sequence[int], at: int, period: int) -> _Cycle | None:
+    if at + TURNS * period > len(keys) or keys[at] != keys[at + period]:
+        return None
+    end = at + period
+    while end < len(keys) and keys[end] == keys[end - period]:
+        end += 1
+    turns = (end - at) // period
+    return _Cycle(at, period, turns) if turns >= TURNS and len(set(keys[at : at + period])) > 1 else None
+
+
+def _only_reads(facts: CaptureFacts, tool: str | None) -> bool:
+    """Tell whether a tool only looks: by its annotations, or where it has none by its name."""
+    return may_be_repeated(facts, tool) or (hints(facts, tool) is None and bool(_names_reading(tool or "")))
+
+
+def _hit(facts: CaptureFacts, calls: Sequence[Exchange], cycle: _Cycle) -> Iterator[Hit]:
+    first = calls[cycle.at : cycle.at + cycle.period]
+    last = calls[cycle.at + cycle.period * cycle.turns - 1]
+    begins = [calls[cycle.at + turn * cycle.period].at_ns for turn in range(cycle.turns)]
+    writes = any(not _only_reads(facts, call.target) for call in first)
+    if not writes and min(after - before for before, after in pairwise(begins)) >= _POLLING_NS:
+        return
+    names = listed((call_name(call) for call in first), _MOST_NAMED, "calls")
+    what = (
+        f"The same {cycle.period} calls, {names}, were made {cycle.turns} times in a row with the same arguments, "
+        f"in {seconds(last.at_ns - first[0].at_ns)}."
+    )
+    severity = None if writes else Severity.NOTE
+    yield hit_in(
+        CALLS_IN_CIRCLES,
+        calls[cycle.at + cycle.period].request,
+        first[0].row,
+        what,
+        culprit=AGENT,
+        severity=severity,
+        group=names,
+    )

@@ -1,0 +1,76 @@
+"""Clients that end the session of their own call, and gateways that want a login; and what looks like it."""
+
+import pytest
+
+from tests.findings.test_silences import findings_of
+
+BEGIN = "· HTTP\n· handshake 2025-11-25, server: tools\n"
+CALL = (
+    '→ POST /mcp\n  tools/call 1 {"name":"report","_meta":{"progressToken":"t"}}\n← 200 OK\n  Content-Type: text/event-stream\n'
+)
+DELETE = "→ DELETE /mcp\n← 200 OK\n"
+CLOSED = "· the server closes the stream of #3\n"
+LEAVES = "· the client closes the stream of #3\n"
+PROGRESS = '· 4.0 s later\n← #3 data: notifications/progress {"progressToken":"t","progress":1}\n'
+OLD = "→ GET /sse\n  Accept: text/event-stream\n← 200 OK\n  event: endpoint\n  data: /m?s=1\n→ POST /m?s=1\n"
+OLD += '  tools/call 1 {"name":"report"}\n← 202 Accepted\n'
+
+ENDED = {
+    "a session that the client ends": (f"{BEGIN}{CALL}· 7.0 s later\n{DELETE}{CLOSED}", "client", "warning"),
+    "a session that the client ends at once": (f"{BEGIN}{CALL}{DELETE}{CLOSED}", "client", "warning"),
+    "a session that the client ends, and the stream with it": (
+        f"{BEGIN}{CALL}· 7.0 s later\n{DELETE}{LEAVES}",
+        "client",
+        "warning",
+    ),
+    "a session that the client ends after the server broke off": (
+        f"{BEGIN}{CALL}· 7.0 s later\n{CLOSED}{DELETE}",
+        "server",
+        "error",
+    ),
+    "a session that the server does not end": (
+        f"{BEGIN}{CALL}· 7.0 s later\n→ DELETE /mcp\n← 405 Method Not Allowed\n{CLOSED}",
+        "server",
+        "error",
+    ),
+    "a stream that the client closes while progress comes": (f"{BEGIN}{CALL}{PROGRESS}{PROGRESS}{LEAVES}", "client", "note"),
+    "a stream that the client closes after a silence": (f"{BEGIN}{CALL}{PROGRESS}· 9.0 s later\n{LEAVES}", "server", "error"),
+    "the only stream, which the client closes": (f"{OLD}· 1.0 s later\n· the client closes the stream\n", "client", "note"),
+}
+
+
+@pytest.mark.parametrize(("account", "culprit", "severity"), ENDED.values(), ids=list(ENDED))
+def test_a_request_without_an_answer_is_blamed_on_the_side_that_ended_it(account: str, culprit: str, severity: str) -> None:
+    found = [finding for finding in findings_of(account) if finding.rule == "unanswered-request"]
+    assert [(finding.culprit, finding.severity) for finding in found] == [(culprit, severity)]
+
+
+POST = "→ POST /mcp\n  tools/list 5\n"
+PAGE = "→ GET {}\n← 200 OK\n  Content-Type: text/html\n  <html>\n"
+
+LOGINS = {
+    "a path": f"{POST}← 302 Found\n  Location: /login?next=%2Fmcp\n",
+    "a path of a proxy": f"{POST}← 302 Found\n  Location: /oauth2/sign_in?rd=%2Fmcp\n",
+    "a redirect that keeps the body": f"{POST}← 307 Temporary Redirect\n  Location: /auth/start\n",
+    "another host": f"{POST}← 302 Found\n  Location: https://login.example.com/x\n",
+    "a page at a path that says nothing": f"{POST}← 302 Found\n  Location: /hello\n{PAGE.format('/hello')}",
+}
+
+
+@pytest.mark.parametrize("account", LOGINS.values(), ids=list(LOGINS))
+def test_a_redirect_to_a_login_page_is_a_gateways(account: str) -> None:
+    (finding,) = [finding for finding in findings_of(f"{BEGIN}{account}") if finding.rule == "redirect-loses-body"]
+    assert finding.culprit == "gateway"
+    assert "401 with WWW-Authenticate" in finding.blame
+
+
+NO_LOGINS = {
+    "a slash": f"{POST}← 301 Moved Permanently\n  Location: /mcp/\n",
+    "a path with a word that only begins so": f"{POST}← 302 Found\n  Location: /authors/mcp\n",
+}
+
+
+@pytest.mark.parametrize("account", NO_LOGINS.values(), ids=list(NO_LOGINS))
+def test_another_redirect_is_the_servers(account: str) -> None:
+    (finding,) = [finding for finding in findings_of(f"{BEGIN}{account}") if finding.rule == "redirect-loses-body"]
+    assert finding.culprit == "server"
