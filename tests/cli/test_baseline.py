@@ -11,6 +11,8 @@ from mcpspy.records import Frame
 from tests.capture.making import header, lines, opens
 from tests.cli.terminal import run
 from tests.conftest import Peer
+from tests.live.mock.mocking import written
+from tests.transcript.dialogue import Dialogue, request, result
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 GIT = str(CAPTURES / "git.mcpspy")
@@ -76,6 +78,14 @@ def test_a_capture_without_a_list_fails_the_check(folder: Path, tmp_path: Path, 
     run("check", GIT, "--baseline", str(folder), "--accept")
     path = tmp_path / "x.mcpspy"
     path.write_bytes(lines(opens(), of=header(label=label)))
+    assert check(str(path), folder, "--select", "tool-changed") == [("not-compared", "error")]
+
+
+def test_a_list_of_nothing_is_no_list_of_tools(folder: Path, tmp_path: Path) -> None:
+    run("check", GIT, "--baseline", str(folder), "--accept")
+    made = Dialogue(label="other")
+    made.client(request(1, "prompts/list")).server(result(1, {"prompts": []}))
+    path = written(tmp_path / "x.mcpspy", made.closes().records)
     assert check(str(path), folder, "--select", "tool-changed") == [("not-compared", "error")]
 
 

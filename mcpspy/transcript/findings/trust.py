@@ -1,7 +1,7 @@
 """Findings about changes in a server's offer: since its baseline was accepted, during a session, and between servers."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from typing import Any, Final
 
@@ -160,7 +160,7 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
     if facts.baselines is not None:
         for offer in all_offers:
             yield from _compared(offer, facts.baselines.get(offer.capture_info.baseline))
-        yield from _uncompared(all_offers, facts.baselines)
+        yield from _uncompared(facts.transcript.captures, all_offers, facts.baselines)
     yield from _shared(facts.transcript, all_offers)
 
 
@@ -178,7 +178,7 @@ def _compared(offer: Offer, accepted: Baseline | None) -> Iterator[Hit]:
         yield _changed(offer, change)
 
 
-def _uncompared(all_offers: list[Offer], baselines: Mapping[str, Baseline]) -> Iterator[Hit]:
+def _uncompared(captures: Sequence[CaptureInfo], all_offers: list[Offer], baselines: Mapping[str, Baseline]) -> Iterator[Hit]:
     """Find servers of which nothing was compared, in any of their captures. If no server was compared, one of them stands for all."""
     by_label: dict[str, list[Offer]] = {}
     for offer in all_offers:
@@ -191,16 +191,21 @@ def _uncompared(all_offers: list[Offer], baselines: Mapping[str, Baseline]) -> I
         if DefinitionKind.TOOL in missing or (missing and missing == expected):
             kinds = listed((f"{kind}s" for kind in ACCEPTED if kind in missing), LISTED)
             what = f"The baseline of {quoted(label.encode())} has definitions, but the capture has no list of {kinds}."
-            yield _on_capture(NOT_COMPARED, some[0], what, "unclear")
-    if all_offers and not any(label in baselines or kinds for label, kinds in listed_by_label.items()):
-        label = all_offers[0].capture_info.baseline
+            yield _on_capture(NOT_COMPARED, some[0].capture_info, what, "unclear")
+    servers = [capture for capture in captures if not capture.is_model]
+    offering = {label for label, some in by_label.items() for offer in some if any(map(offer.definitions, DefinitionKind))}
+    if servers and not any(
+        label in baselines or label in offering or DefinitionKind.TOOL in kinds for label, kinds in listed_by_label.items()
+    ):
+        label = servers[0].baseline
         what = f"The server {quoted(label.encode())} has no baseline, and the capture has no list of what it offers."
-        yield _on_capture(NOT_COMPARED, all_offers[0], what, "unclear")
+        if label in baselines:
+            what = f"The capture has no list of what the server {quoted(label.encode())} offers."
+        yield _on_capture(NOT_COMPARED, servers[0], what, "unclear")
 
 
-def _on_capture(rule: Rule, offer: Offer, what: str, culprit: str) -> Hit:
+def _on_capture(rule: Rule, capture: CaptureInfo, what: str, culprit: str) -> Hit:
     """Make a hit about what is not in a capture, so that there is no message to point at."""
-    capture = offer.capture_info
     at_ns = capture.last_ns + capture.shift_ns
     return hit(rule, at_ns=at_ns, capture=capture.index, number=-1, row=None, what=what, culprit=culprit)
 
@@ -219,7 +224,7 @@ def _changed(offer: Offer, change: OfferChange) -> Hit:
     definition = change.definition or next(iter(offer.definitions(change.kind)), None)
     if definition is not None:
         return hit_in(rule, definition.message, definition.row, what)
-    return _on_capture(rule, offer, what, "server")
+    return _on_capture(rule, offer.capture_info, what, "server")
 
 
 def _redefined(transcript: Transcript, offer: Offer) -> Iterator[Hit]:
