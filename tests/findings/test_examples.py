@@ -36,6 +36,7 @@ from tests.findings.make import FOLDER, PARTS, captures, files
 ALSO: dict[str, set[str]] = {
     "ambiguous-pairing": {"fractional-id"},
     "unasked-log": {"deprecated-method"},
+    "cancellation-ignored": {"given-up"},
 }
 """Other rules that the example of a rule breaks, because one fault brings another."""
 

@@ -113,9 +113,27 @@ LATE_CANCELLATION: Final = protocol_rule(
     advice="Check that the client accepted the response, whose id has to equal that of the request, type included.",
 )
 
+_CRAWL: Final = (
+    "· handshake 2025-11-25, server: tools\n"
+    '→ tools/call 1 {"name":"crawl","_meta":{"progressToken":1}}\n← notifications/progress {"progressToken":1,"progress":1}\n'
+    '→ notifications/cancelled {"requestId":1,"reason":"the user changed the question"}\n'
+)
+
+CANCELLATION_IGNORED: Final = protocol_rule(
+    name="cancellation-ignored",
+    title="Work went on after the cancellation",
+    what="More than a second after a request was cancelled, the other side still reported progress on it.",
+    why="Nobody needs the result any more, and the work delays what is asked next.",
+    blame="The side that was asked: it should stop and not answer (basic/utilities/cancellation).",
+    example=_CRAWL + '· 2.0 s later\n← notifications/progress {"progressToken":1,"progress":5}\n← result 1 {"content":[]}',
+    clean=_CRAWL.partition("→ notifications/cancelled")[0]
+    + '· 2.0 s later\n← notifications/progress {"progressToken":1,"progress":5}\n← result 1 {"content":[]}',
+    advice="Check for cancellation between two steps of the work, and pass it on to what runs them.",
+)
+
 RULES: Final = (
     PROGRESS_AFTER_END, PROGRESS_NOT_INCREASING, UNKNOWN_PROGRESS_TOKEN, CANCELLED_INITIALIZE, CANCELLED_UNKNOWN_REQUEST,
-    LATE_CANCELLATION,
+    LATE_CANCELLATION, CANCELLATION_IGNORED,
 )  # fmt: skip
 
 _MAX_NUMBER_BYTES: Final = 30
@@ -199,6 +217,19 @@ def _cancelled(facts: CaptureFacts, exchange: Exchange, message: Message) -> Ite
         yield _cancelled_initialize(facts, exchange, message)
     if response is not None and message.at_ns - response.at_ns > _RACE_NS:
         yield _late_cancellation(facts, exchange, message, response)
+    if message.sender == exchange.sender:
+        yield from _ignored(exchange, message)
+
+
+def _ignored(exchange: Exchange, message: Message) -> Iterator[Hit]:
+    """Find progress that was reported so long after the cancellation that it did not cross it."""
+    since_ns = message.at_ns + _RACE_NS
+    late = [report for report in exchange.notifications if report.method == PROGRESS and report.at_ns > since_ns]
+    if late:
+        reports = f"{len(late)} more report{'s' if len(late) > 1 else ''} of progress"
+        last = seconds(late[-1].at_ns - message.at_ns)
+        what = f"{call_name(exchange)} was cancelled, and {reports} followed, the last {last} later."
+        yield hit_in(CANCELLATION_IGNORED, late[0], exchange.row, what, group=exchange.method)
 
 
 def _late_cancellation(facts: CaptureFacts, exchange: Exchange, message: Message, response: Message) -> Hit:

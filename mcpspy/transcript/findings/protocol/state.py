@@ -3,7 +3,7 @@
 Equal secrets have equal pseudonyms, so a redacted cursor can be compared. Source: MCP specification, server/utilities/pagination.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ....records import CLIENT
@@ -27,15 +27,29 @@ CHANGED_CURSOR: Final = protocol_rule(
     advice="Send nextCursor back as it came, and do not decode, trim or keep it for another session.",
 )
 
-RULES: Final = (CHANGED_CURSOR,)
+PAGES_UNREAD: Final = protocol_rule(
+    name="pages-unread",
+    title="Only the first pages of a list were read",
+    what="The result of tools/list had a nextCursor, and the client went on to call tools without asking for the next page.",
+    why="The model is never offered the tools on the other pages.",
+    blame="The client: the list is complete only where a page has no nextCursor (server/utilities/pagination).",
+    example=f'{_PAGE}→ tools/call 2 {{"name":"search"}}\n← result 2 {{"content":[]}}',
+    clean=f'{_PAGE}→ tools/list 2 {{"cursor":"cGFnZTI="}}\n← result 2 {{"tools":[]}}\n→ tools/call 3 {{"name":"search"}}\n'
+    '← result 3 {"content":[]}',
+    advice="Ask for pages until one has no nextCursor.",
+)
+
+RULES: Final = (CHANGED_CURSOR, PAGES_UNREAD)
 
 _CURSOR: Final = b'"cursor"'
+_TOOLS_LIST: Final = "tools/list"
 _LIST_METHODS: Final = LISTINGS | {"tasks/list", "skills/list"}
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find cursors that nobody gave out, where the list was seen from its first page on."""
     given: dict[tuple[str, ScopeKey], set[str]] = {}
+    unread: dict[ScopeKey, Exchange] = {}
     asked = [*facts.listings, *(exchange for exchange in facts.errors if exchange.method in _LIST_METHODS)]
     for exchange in sorted(asked, key=lambda exchange: exchange.at_ns):
         if exchange.sender != CLIENT or exchange.method not in _LIST_METHODS or facts.is_unseen(exchange.at_ns):
@@ -46,7 +60,30 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield _changed(exchange, cursor, given[key])
         response = exchange.response
         if response is not None and response.kind is Kind.RESULT:
-            given.setdefault(key, set()).add(_text(response.raw, "result", "nextCursor"))
+            next_cursor = _text(response.raw, "result", "nextCursor")
+            given.setdefault(key, set()).add(next_cursor)
+            if exchange.method != _TOOLS_LIST:
+                continue
+            if next_cursor:
+                unread[key[1]] = exchange
+            else:
+                unread.pop(key[1], None)
+    yield from _unread(facts, unread)
+
+
+def _unread(facts: CaptureFacts, lists: Mapping[ScopeKey, Exchange]) -> Iterator[Hit]:
+    """Find tools that were called after these lists, whose next page nobody asked for."""
+    for scope, exchange in lists.items():
+        end = exchange.response
+        others = (*facts.errors, *facts.unanswered, *facts.waiting)
+        asked = any(other.method == _TOOLS_LIST and other.at_ns > exchange.at_ns and _scope(other) == scope for other in others)
+        calls = [call for call in facts.calls if end is not None and call.at_ns > end.at_ns and _scope(call) == scope]
+        if end is not None and calls and not asked:
+            what = (
+                f"{exchange.method} was answered with a nextCursor, and the client made "
+                f"{len(calls)} call{'s' if len(calls) > 1 else ''} without asking for the next page."
+            )
+            yield hit_in(PAGES_UNREAD, end, exchange.row, what, culprit=CLIENT)
 
 
 def _changed(exchange: Exchange, cursor: str, given: set[str]) -> Hit:

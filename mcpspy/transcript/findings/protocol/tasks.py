@@ -80,7 +80,7 @@ UNMARKED_TASK_RESULT: Final = protocol_rule(
 TASK_LOST: Final = protocol_rule(
     name="task-lost",
     title="Task lost before its time to live was over",
-    what="A task that had not ended was answered with an error, although its ttl was not over.",
+    what="A request about a task, or for its result, was answered with an error, although its ttl was not over.",
     why="The result of the call is lost, and the client cannot know whether the work was done.",
     blame="The answering side: it granted the ttl, and has to know the task for that long.",
     example=f'{_BEGUN}· 2.0 s later\n→ tasks/get 2 {{"taskId":"t1"}}\n← error 2 -32602 Task not found',
@@ -102,7 +102,8 @@ TASK_EXPIRED: Final = protocol_rule(
 RULES: Final = (TASK_NOT_OFFERED, TASK_GOES_ON, OTHER_TASK, UNMARKED_TASK_RESULT, TASK_LOST, TASK_EXPIRED)
 
 _UNKNOWN_TASK: Final = -32602
-_ENDINGS: Final = frozenset({"completed", "failed", "cancelled"})
+_COMPLETED: Final = "completed"
+_ENDINGS: Final = frozenset({_COMPLETED, "failed", "cancelled"})
 _REVISION: Final = "2025-11-25"
 _INTERVALS: Final = 2
 _NAMING: Final = (CallPart.POLL, CallPart.CANCEL)
@@ -171,17 +172,19 @@ def _statuses(call: Call, task: str) -> Iterator[Hit]:
 
 
 def _lost(call: Call) -> Iterator[Hit]:
-    """Find the first poll that a task is unknown to, though it had not ended and its time to live was not over."""
+    """Find the first request about a task that is unknown, though its time to live was not over and its result not fetched yet."""
     made = call.first.response
     ttl_ms = getattr(task_facts(made) if made is not None else None, "ttl_ms", None)
     if made is None or ttl_ms is None:
         return
     for exchange in call.exchanges:
         response = exchange.response
-        if response is None or call.part(exchange) is not CallPart.POLL:
+        part = call.part(exchange)
+        if response is None or part not in (CallPart.POLL, CallPart.RESULT):
             continue
-        reported = task_facts(response) if response.kind is Kind.RESULT else None
-        if reported is not None and reported.status in _ENDINGS:
+        reported = task_facts(response) if response.kind is Kind.RESULT and part is CallPart.POLL else None
+        has_result = part is CallPart.RESULT and response.kind is Kind.RESULT
+        if has_result or (reported is not None and reported.status in _ENDINGS and reported.status != _COMPLETED):
             return
         age_ns = exchange.at_ns - made.at_ns
         if response.kind is Kind.ERROR and member(response.error, "code") == _UNKNOWN_TASK and age_ns < ttl_ms * 1_000_000:

@@ -47,7 +47,10 @@ EVENTS_IN_BURST: Final = transport_rule(
 LATE_HEAD: Final = transport_rule(
     name="late-head",
     title="Response head comes late",
-    what="The head of a stream of events came long after the request, with its first event, or not at all while POSTs were answered.",
+    what=(
+        "The head of a stream of events came long after the request, with its first event, or not at all, though other requests "
+        "were answered."
+    ),
     why="Without the head the client does not know that the stream is open, and waits or times out.",
     blame="The server, or a proxy before it: it held the head back until there was a body.",
     example=(f"{_LISTENING}· 15.0 s later\n← 200 OK\n  : ping\n· the client closes the stream"),
@@ -211,19 +214,21 @@ def _unopened(facts: CaptureFacts) -> Iterator[Hit]:
         waited_ns = until_ns - transaction.at_ns
         if waited_ns < _SILENCE_NS or transaction.left_by == SERVER or facts.last_hole_ns is not None:
             continue
-        answered = _answered_posts(facts, transaction.at_ns, until_ns)
+        is_given_up = transaction.left_by == CLIENT
+        answered = _answered(facts, transaction.at_ns, until_ns + (_SILENCE_NS if is_given_up else 0))
         if answered:
-            posts = f"{answered} POST{'s were' if answered > 1 else ' was'}"
-            what = f"The response head of GET {transaction.target} did not come within {seconds(waited_ns)}, while {posts} answered."
+            requests = f"{answered} other request{'s were' if answered > 1 else ' was'} answered"
+            when = "meanwhile or soon after" if is_given_up else "meanwhile"
+            what = f"The response head of GET {transaction.target} did not come within {seconds(waited_ns)}; {requests} {when}."
             yield hit_on_stream(
                 LATE_HEAD, facts, transaction, transaction.request, what, SERVER, at_ns=until_ns, group=transaction.target
             )
 
 
-def _answered_posts(facts: CaptureFacts, since_ns: int, until_ns: int) -> int:
+def _answered(facts: CaptureFacts, since_ns: int, until_ns: int) -> int:
+    """Count the requests that were answered with a head in this time."""
     return sum(
-        transaction.method == "POST"
-        and transaction.response is not None
+        transaction.response is not None
         and not transaction.response.injected
         and since_ns < transaction.response.at_ns < until_ns
         for transaction in facts.capture.transactions.values()
