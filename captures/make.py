@@ -204,6 +204,18 @@ STORIES = {
         prepare=peer("logserver.py"),
     ),
     "sse": Story(command=["python", "pageserver.py", "PORT"], path="/sse", steps=[TOOLS, PAGE], prepare=peer("pageserver.py")),
+    "channels": Story(
+        command=["python", "dialects.py", "PORT"],
+        path="/sse",
+        client=["walkclient.py", "channels", "URL"],
+        prepare=peer("dialects.py"),
+    ),
+    "prompts": Story(
+        command=["python", "dialects.py", "PORT", "0.12"],
+        path="/mcp",
+        client=["walkclient.py", "prompts", "URL"],
+        prepare=peer("dialects.py"),
+    ),
     "streamable": Story(
         command=["mcp-server-everything", "streamableHttp"],
         path="/mcp",

@@ -17,6 +17,7 @@ from mcpspy.cli.export.formats import page_files
 from mcpspy.views.page.page import page
 from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.svg import svg
+from mcpspy.views.timeline.details import Detail
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -31,6 +32,23 @@ CALM = [
 """Options of Chromium: run in a container too, and fetch nothing by itself."""
 
 DIAGRAMS = {
+    "walkthrough-agent": (
+        ["agent-model", "agent-weather"],
+        Drawing(title="A user, a client, a model and a server over HTTP+SSE", with_http=True),
+    ),
+    "walkthrough-tags": (
+        ["tags-model", "tags-example-server"],
+        Drawing(title="A model that asks for tools in tags", with_http=True),
+    ),
+    "walkthrough-prompts": (
+        ["prompts"],
+        Drawing(title="Prompts, on a stream that announces no endpoint", with_http=True, detail=Detail.PARAMS),
+    ),
+    "walkthrough-logs": (["logs"], Drawing(title="A server on stdio that writes a log", detail=Detail.PARAMS)),
+    "walkthrough-channels": (
+        ["channels"],
+        Drawing(title="Two channels, an answer in parts, and a heartbeat", with_http=True, detail=Detail.PARAMS),
+    ),
     "agent": (["agent-model", "agent-weather"], Drawing(title="What does the user wait for? An agent, its model and a server")),
     "question": (["question"], Drawing(title="The user is asked in the middle of a call (2026-07-28)")),
     "sse": (["sse"], Drawing(title="HTTP+SSE: one long stream, many short POSTs", with_http=True)),

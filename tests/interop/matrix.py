@@ -28,8 +28,13 @@ ISSUER = "http://127.0.0.1:9000"
 TRANSPORTS = {"stdio": "stdio", "streamable": "Streamable HTTP", "sse": "HTTP+SSE"}
 PATHS = {"streamable": "/mcp", "sse": "/sse"}
 
-LEFT_OUT = {"refused": "its server does not start: there are no answers to serve, and there is no server to replay to"}
-"""Captures of no session that ended well."""
+DIALECT = "its server speaks a dialect that no specification has, and official clients do not"
+LEFT_OUT = {
+    "refused": "its server does not start: there are no answers to serve, and there is no server to replay to",
+    "channels": DIALECT,
+    "prompts": DIALECT,
+}
+"""Captures of no session that ended well, or of none that official clients can have."""
 
 OWN_STEPS: dict[str, tuple[str, list[Step]]] = {
     "oauth": ("legacy", [known("whoami"), call("whoami"), {"list": "tools"}]),

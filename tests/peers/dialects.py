@@ -1,6 +1,6 @@
 """An HTTP server that speaks as walkthroughs of MCP have it that are read a lot, and no specification has it.
 
-    dialects.py PORT
+    dialects.py PORT [KEEP_ALIVE_S]
 
 GET /sse announces its endpoint as JSON. What is POSTed to /messages is answered on that stream: with revisions that have dots, with
 calls answered in parts, an end mark of another protocol, results without an id, and `ping` and `pong` as notifications.
@@ -9,6 +9,8 @@ GET /mcp/events announces nothing; what is POSTed to /mcp/request is answered on
 
 POST /mcp/tools/call is answered with text/plain, in lines of JSON that come one by one.
 
+A stream that was silent for KEEP_ALIVE_S carries a comment, so that it stays open.
+
 Any other path is answered with 404. On PORT 0 a free port is taken; either way it is the first line on standard output.
 """
 
@@ -16,7 +18,7 @@ import json
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 SESSION = "szN2CtIyxmYqjDAAAAAF"
@@ -93,8 +95,9 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, keep_alive_s: float | None) -> None:
         super().__init__(("127.0.0.1", port), Connection)
+        self.keep_alive_s = keep_alive_s
         self.streams: dict[str, SimpleQueue[Any]] = {}
 
 
@@ -141,7 +144,10 @@ class Connection(BaseHTTPRequestHandler):
             endpoint = {"uri": f"/messages?sessionId={SESSION}", "protocol": "ssE"}
             self.put(b"event: endpoint\ndata: %b\n\n" % data(endpoint))
         while True:
-            answer = queue.get()
+            try:
+                answer = queue.get(timeout=self.server.keep_alive_s)
+            except Empty:
+                answer = b": keep-alive\n\n"
             self.put(answer if isinstance(answer, bytes) else b"event: message\ndata: %b\n\n" % data(answer))
 
     def do_POST(self) -> None:
@@ -163,7 +169,7 @@ class Connection(BaseHTTPRequestHandler):
 
 def main() -> None:
     """Serve on the loopback, and print the port first."""
-    server = Server(int(sys.argv[1]))
+    server = Server(int(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else None)
     print(server.server_address[1], flush=True)
     server.serve_forever()
 

@@ -13,8 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from ...records import SERVER, Frame
 from ...transcript.decoder import message_of
-from ...transcript.http.assemble import DONE_EVENT, OTHER_EVENT
-from ...transcript.http.transaction import ScopeKind
+from ...transcript.http.transaction import DONE_EVENT, OTHER_EVENT, ScopeKind
 from ...transcript.mcp.methods import CANCELLED, PROGRESS
 from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, Kind, Transcript, UnpairedMessage
 from ...wire.jsonrpc import malformed

@@ -18,15 +18,23 @@ from .correlate import HttpCorrelator, OpenTransaction
 from .decode import MESSAGE, BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit, readable
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
 from .payloads import DONE, RecordedChunks, add_note, measure
-from .scopes import ScopeState, SentEvent, endpoint, origin
-from .transaction import MAX_INJECTED_BYTES, MAX_REFUSAL_BYTES, Anomaly, ScopeKind, Stream, Transaction
+from .scopes import ScopeState, SentEvent, endpoint, origin, path_and_query
+from .transaction import (
+    DONE_EVENT,
+    MAX_INJECTED_BYTES,
+    MAX_REFUSAL_BYTES,
+    OTHER_EVENT,
+    AnnouncedEndpoint,
+    Anomaly,
+    KeepAlives,
+    ScopeKind,
+    Stream,
+    Transaction,
+)
 
 ENDPOINT: Final = "endpoint"
 KEEP_ALIVE: Final = "ping"
 """The type of events that some servers send in place of comments."""
-DONE_EVENT: Final = "done-event"
-OTHER_EVENT: Final = "other-event"
-"""Names of anomalies: events without a message, which are the end mark of chat completions, or of another type."""
 RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
 """The path at which a server publishes the name of the resource that it is (RFC 9728)."""
 _HTTP_OK: Final = 200
@@ -249,7 +257,8 @@ class TransactionAssembler:
     def _came_before(self, open_stream: _OpenStream, event: SseEvent, unit: Unit) -> bool:
         """Take in an event. Return whether it came before in this session, and is sent again because a client resumed the stream."""
         stream, opened = open_stream.stream, open_stream.opened
-        stream.comments += len(event.comments)
+        if event.comments or event.type == KEEP_ALIVE:
+            self._add_keep_alives(stream, unit, event)
         if event.id is not None:
             stream.last_event_id = event.id
         if not event.data:
@@ -268,6 +277,18 @@ class TransactionAssembler:
         elif event.id and unit.pieces:
             return self._is_redelivered(opened, unit, event.id, event.data)
         return False
+
+    def _add_keep_alives(self, stream: Stream, unit: Unit, event: SseEvent) -> None:
+        """Count the comments of an event, and the event itself if it only keeps the stream open. Those in a row are kept as one."""
+        stream.comments += len(event.comments)
+        is_beat = event.type == KEEP_ALIVE and bool(event.data)
+        number, at_ns = unit.frame.number, unit.frame.at_ns + self._capture_info.shift_ns
+        if not stream.keep_alives or stream.keep_alives[-1].events != stream.events:
+            stream.keep_alives = appended(stream.keep_alives, KeepAlives(number, at_ns, at_ns, 0, 0))
+        row = stream.keep_alives[-1]
+        row.number, row.last_ns = number, at_ns
+        row.count += len(event.comments) + is_beat
+        row.events = stream.events + is_beat
 
     def _add_other_event(self, opened: OpenTransaction, unit: Unit, words: bytes) -> None:
         """Note an event of another type, unless the last one was equal: a heartbeat would fill the memory."""
@@ -315,6 +336,10 @@ class TransactionAssembler:
         forwarded, transaction = unit.frame.forwarded, opened.transaction
         announced = endpoint(event.data or b"")
         uris = [announced.uri] if forwarded is None else [announced.uri, endpoint(parse(forwarded).data or b"").uri]
+        target = path_and_query(self._scopes.resolve(transaction, announced.uri)) if announced.uri else ""
+        if target and transaction.response is not None and transaction.response.endpoint is None:
+            at_ns = unit.frame.at_ns + self._capture_info.shift_ns
+            transaction.response.endpoint = AnnouncedEndpoint(unit.frame.number, at_ns, target)
         if not announced.is_plain:
             self._add_anomaly(opened, unit, "endpoint-dialect", event.data or b"")
         if announced.uri and origin(self._scopes.resolve(transaction, announced.uri)) != origin(self._scopes.url):

@@ -35,7 +35,7 @@ from ..model import CaptureInfo, Row
 from ..outcome import HTTP_ERRORS, HTTP_REDIRECTS
 from .head import SESSION, Head
 from .scopes import Scopes, ScopeState, named_request, path_and_query
-from .transaction import Anomaly, ScopeKind, Transaction
+from .transaction import NO_ENDPOINT, Anomaly, ScopeKind, Transaction
 
 HTTP_NOT_FOUND: Final = 404
 _METHOD_NOT_FOUND: Final = b"-32601"
@@ -263,7 +263,7 @@ class HttpCorrelator:
         stream, posted = answering.transaction.response, requesting.transaction
         is_alone = scope.kind is not ScopeKind.STREAM and len(self._unannounced) == 1
         if is_alone and stream is not None and posted.target != answering.transaction.target:
-            anomaly = Anomaly(stream.opened.number, stream.at_ns, "no-endpoint", posted.target.encode("utf-8", "replace"))
+            anomaly = Anomaly(stream.opened.number, stream.at_ns, NO_ENDPOINT, posted.target.encode("utf-8", "replace"))
             answering.transaction.anomalies = appended(answering.transaction.anomalies, anomaly)
         scope.kind, scope.stream = ScopeKind.STREAM, answering.transaction.number
         scope.client = scope.client or requesting.state.scope.client

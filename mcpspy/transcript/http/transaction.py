@@ -20,6 +20,12 @@ MAX_INJECTED_BYTES: Final = 500
 MAX_REFUSAL_BYTES: Final = 320
 """So many bytes are kept of the body of a response with an error status."""
 
+DONE_EVENT: Final = "done-event"
+OTHER_EVENT: Final = "other-event"
+"""Names of anomalies: events without a message, which are the end mark of chat completions, or of another type."""
+NO_ENDPOINT: Final = "no-endpoint"
+"""The name of an anomaly: a stream that did not announce where to POST, and answers what is posted there."""
+
 
 class ScopeKind(StrEnum):
     """The reach of a request id (MCP specification, basic/transports of each revision)."""
@@ -62,6 +68,25 @@ class Anomaly(msgspec.Struct, frozen=True, gc=False):
     data: bytes = b""
 
 
+class KeepAlives(msgspec.Struct, eq=False, gc=False):
+    """Signs of life in a row on one stream, comments or events of type `ping`: the record and time of the last, and how many."""
+
+    number: int
+    first_ns: int
+    last_ns: int
+    count: int
+    events: int
+    """The number of events on the stream until then: another one ends the row."""
+
+
+class AnnouncedEndpoint(msgspec.Struct, frozen=True, gc=False):
+    """The endpoint that a stream of HTTP+SSE announced: path and query, as the server named them."""
+
+    number: int
+    at_ns: int
+    target: str
+
+
 class Stream(msgspec.Struct, eq=False, gc=False):
     """One stream of a transaction: the records that opened and closed it, its size and its times.
 
@@ -80,6 +105,9 @@ class Stream(msgspec.Struct, eq=False, gc=False):
     """The number of SSE events with data."""
     comments: int = 0
     """The number of SSE comments, which keep a connection alive."""
+    keep_alives: Sequence[KeepAlives] = ()
+    """Its comments and the like, in rows between its events."""
+    endpoint: AnnouncedEndpoint | None = None
     chunks: int = 0
     """The number of HTTP/1.1 chunks of its body."""
     last_event_id: str = ""

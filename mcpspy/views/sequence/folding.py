@@ -66,8 +66,10 @@ class _Unit:
     name: str = ""
     shape: tuple[object, ...] = ()
     style: str = ""
+    at_ns: int = 0
     took_ns: int | None = None
     is_passing: bool = False
+    is_heartbeat: bool = False
     is_slow: bool = False
 
 
@@ -86,15 +88,19 @@ class _Segment:
 
 
 class Folder:
-    """Folder of the steps of a transcript. `is_timeless` leaves out what differs between two recordings of one session."""
+    """Folder of the steps of a transcript. `is_timeless` leaves out what differs between two recordings of one session.
 
-    __slots__ = ("_flagged", "_is_timeless", "_rows")
+    Without `folds_calls` only heartbeats fold.
+    """
 
-    def __init__(self, transcript: Transcript, *, is_timeless: bool) -> None:
+    __slots__ = ("_flagged", "_folds_calls", "_is_timeless", "_rows")
+
+    def __init__(self, transcript: Transcript, *, is_timeless: bool, folds_calls: bool = True) -> None:
         self._rows: Mapping[int, Numbered] = {row.row: row for row in transcript.rows if isinstance(row, Numbered)}
         findings = [finding for finding in transcript.findings if finding.severity is not Severity.NOTE]
         self._flagged = {row for finding in findings for row in finding.rows}
         self._is_timeless = is_timeless
+        self._folds_calls = folds_calls
 
     def folded(self, steps: Sequence[Step]) -> list[Step]:
         """Fold the runs among `steps`, and among those of the phases and agent runs in them."""
@@ -139,14 +145,19 @@ class Folder:
         words = _words(row)
         if not words or not isinstance(first, Arrow) or not _is_whole(parts):
             return
+        if not self._folds_calls and words[0] not in _HEARTBEATS:
+            return
+        unit.at_ns = first.at_ns
         has_rounds = isinstance(steps[0], Fragment)
         unit.key = (first.start, first.end, *words, *(["rounds"] if has_rounds else []))
         unit.name = one_line(words[-1] if words[0] == "tools/call" else " ".join(words))
         unit.style = next((step.style for step in parts if step.style in ("bad", "warn")), "")
         kinds = tuple(_shape(step) for step in parts if step.style or not _is_notification(step))
         said = _digits.sub("", last.text) if unit.style == "bad" else ""
-        unit.shape = (kinds, said, unit.row is not None and unit.row.row in self._flagged)
-        unit.is_passing = words[0] in _HEARTBEATS or (words[0] in _LOGS and not unit.style)
+        unit.is_heartbeat = words[0] in _HEARTBEATS
+        is_flagged = not unit.is_heartbeat and unit.row is not None and unit.row.row in self._flagged
+        unit.shape = (kinds, said, is_flagged)
+        unit.is_passing = unit.is_heartbeat or (words[0] in _LOGS and not unit.style)
         unit.took_ns = last.at_ns - first.at_ns if has_rounds else _took_ns(row)
 
     def _loop(self, steps: Sequence[Step], segments: Sequence[_Segment]) -> Fragment:
@@ -188,6 +199,8 @@ class Folder:
         medians = [median_ns for median_ns in map(_median_ns, main[:MAX_NAMES]) if median_ns is not None]
         if medians and not self._is_timeless:
             yield f"p50 {', '.join(map(duration, medians))}"
+        if main[0][0].is_heartbeat and times > 1 and not self._is_timeless:
+            yield f"every {duration((main[0][-1].at_ns - main[0][0].at_ns) // (len(main[0]) - 1))}"
         outcomes = _outcomes([unit for units in runs for unit in units])
         yield f"{outcomes} ({drawn:,} drawn)" if drawn < odd else outcomes
         yield ", ".join(_passed(units) for units in runs if units not in main)
@@ -307,11 +320,16 @@ def _repeated(keys: Sequence[tuple[tuple[str, ...], ...] | None], at: int) -> in
 
 
 def _passing(segments: Sequence[_Segment]) -> Iterator[Sequence[_Segment]]:
-    """Find the runs of like passing units, such as heartbeats while nothing is called."""
-    for key, some in groupby(segments, key=lambda segment: _keys(segment) if segment.key == () else None):
+    """Find the runs of like passing units, such as heartbeats while nothing is called, which both sides may send."""
+    for key, some in groupby(segments, key=lambda segment: _beats(segment) if segment.key == () else None):
         run = list(some)
-        if key is not None and sum(len(segment.units) for segment in run) >= MIN_REPEATS:
+        if key is not None and max(Counter(unit.key for segment in run for unit in segment.units).values()) >= MIN_REPEATS:
             yield run
+
+
+def _beats(segment: _Segment) -> frozenset[tuple[str, ...]]:
+    """Return one key for all kinds of heartbeats, and the keys of other units."""
+    return frozenset(("heartbeat",) if unit.is_heartbeat else unit.key for unit in segment.units)
 
 
 def _keys(segment: _Segment) -> frozenset[tuple[str, ...]]:

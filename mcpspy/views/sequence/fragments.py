@@ -132,13 +132,13 @@ class _Phases:
 
     def _begun_by(self, step: Flat) -> PhaseName | None:
         """Return the phase that a step begins; None if it begins none."""
-        for phase in (PhaseName.SHUTDOWN, PhaseName.HEARTBEAT):
-            if phase in self._begins_ns and step.at_ns >= self._begins_ns[phase]:
-                return phase
         row = self._rows.get(_row(step))
+        if self._has_begun(PhaseName.SHUTDOWN, step) or self._is_end(step, row):
+            return PhaseName.SHUTDOWN
+        if self._has_begun(PhaseName.HEARTBEAT, step):
+            return PhaseName.HEARTBEAT
         if not isinstance(step, Arrow) or step.kind is not ArrowKind.REQUEST:
-            is_end = isinstance(row, Transaction) and step.at_ns > self._last_message_ns and self._now is not PhaseName.START
-            return PhaseName.START if self._now is None else PhaseName.SHUTDOWN if is_end else None
+            return PhaseName.START if self._now is None else None
         if isinstance(row, ModelCall):
             return PhaseName.CALLS
         if isinstance(row, Transaction):
@@ -152,6 +152,16 @@ class _Phases:
             if row.method in DISCOVERY
             else PhaseName.CALLS
         )
+
+    def _has_begun(self, phase: PhaseName, step: Flat) -> bool:
+        return phase in self._begins_ns and step.at_ns >= self._begins_ns[phase]
+
+    def _is_end(self, step: Flat, row: Exchange | Transaction | ModelCall | None) -> bool:
+        """Return whether the step is the end of a stream after the last message."""
+        if not isinstance(row, Transaction) or self._now in (None, PhaseName.START):
+            return False
+        is_event = isinstance(step, Arrow) and step.kind in (ArrowKind.REQUEST, ArrowKind.NOTIFICATION)
+        return not is_event and step.at_ns > self._last_message_ns
 
 
 def _with_rounds(steps: Sequence[Flat], transcript: Transcript) -> list[Step]:

@@ -24,7 +24,8 @@ class Drawing:
 
     `names` are replacements for lane names. `max_messages` bounds the arrows; None means no bound. `with_proxy` draws mcpspy as a
     lane. `with_http` draws the HTTP requests, statuses and streams that carried the messages. `with_fragments` draws phases, agent
-    runs and rounds as fragments. `folds` draws runs of like calls as loops; None does so above `MAX_UNFOLDED` messages.
+    runs and rounds as fragments. `folds` draws runs of like calls as loops; None does so above `MAX_UNFOLDED` messages, and with
+    heartbeats always.
     `with_particulars` draws what belongs to this recording alone: row numbers, times, process ids, ports, folders.
     """
 
@@ -45,11 +46,12 @@ PLAIN = Drawing()
 def diagram(transcript: Transcript, rows: Sequence[Row], drawing: Drawing = PLAIN) -> Diagram:
     """Lay out the diagram of `rows`. Participants without a step are left out."""
     lanes = DiagramLanes(transcript, drawing.names, splits=drawing.with_http)
-    steps = Steps(transcript, lanes, drawing.detail, with_http=drawing.with_http)
+    steps = Steps(transcript, lanes, drawing.detail, with_http=drawing.with_http, with_keep_alives=drawing.with_particulars)
     drawn = _in_order(transcript, rows, steps)
     shown: Sequence[Step] = grouped(drawn, transcript, rows, steps.runs) if drawing.with_fragments else drawn
-    if drawing.folds or (drawing.folds is None and messages(drawn) > MAX_UNFOLDED):
-        shown = Folder(transcript, is_timeless=not drawing.with_particulars).folded(shown)
+    if drawing.folds is not False:
+        folds_calls = drawing.folds or messages(drawn) > MAX_UNFOLDED
+        shown = Folder(transcript, is_timeless=not drawing.with_particulars, folds_calls=folds_calls).folded(shown)
     if drawing.max_messages is not None:
         shown = first_messages(shown, drawing.max_messages)
     if drawing.with_proxy:

@@ -10,7 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, Close, Exit
-from ...transcript.http.transaction import ScopeKind, Stream, Transaction
+from ...transcript.http.transaction import (
+    DONE_EVENT,
+    NO_ENDPOINT,
+    OTHER_EVENT,
+    KeepAlives,
+    ScopeKind,
+    Stream,
+    Transaction,
+)
 from ...transcript.mcp.methods import INITIALIZE
 from ...transcript.model import (
     CaptureInfo,
@@ -37,6 +45,7 @@ from ..timeline.phrases import (
     log_text,
     notification_phrase,
     outcome_phrase,
+    raw_phrase,
     status_words,
     unpaired_phrase,
 )
@@ -62,15 +71,23 @@ Numbered = tuple[int, Drawn]
 
 
 class Steps:
-    """Converter of rows to steps. `with_http` adds the HTTP requests and statuses that carried the messages."""
+    """Converter of rows to steps. `with_http` adds the HTTP requests and statuses that carried the messages.
 
-    __slots__ = ("_detail", "_is_http_told", "_lanes", "_last_words", "_models", "_captures")
+    `with_keep_alives` adds to these what came on their streams only to keep them open, which differs from recording to recording.
+    """
 
-    def __init__(self, transcript: Transcript, lanes: DiagramLanes, detail: Detail, *, with_http: bool) -> None:
+    __slots__ = ("_captures", "_detail", "_has_keep_alives", "_is_http_told", "_lanes", "_last_words", "_models", "_streams")
+
+    def __init__(
+        self, transcript: Transcript, lanes: DiagramLanes, detail: Detail, *, with_http: bool, with_keep_alives: bool = True
+    ) -> None:
         self._captures = transcript.captures
         self._lanes = lanes
         self._detail = detail
         self._is_http_told = with_http
+        self._has_keep_alives = with_http and with_keep_alives
+        self._streams: set[tuple[int, int]] = set()
+        """The transactions, by capture and number, whose streams are drawn."""
         self._models: ModelSteps | None = None
         if any(capture.is_model for capture in transcript.captures):
             from .model_calls import ModelSteps  # and all that understands models, which other pictures do not wait for
@@ -131,9 +148,12 @@ class Steps:
         yield request.number, self._request(row, one_line(f"{row.row} {row.method} {row.target or ''}"))
         if row.sender == CLIENT:
             yield from self._carried(request, row)
+            if row.transaction is not None:
+                yield from self._beside(row.transaction, row)
         yield from self._notifications(row)
-        for message in row.partials:
-            yield message.number, self._arrow(message, ArrowKind.RESPONSE, f"{row.row} partial result", row.row, "warn")
+        if row.partials:
+            last, times = row.partials[-1], f" ×{len(row.partials)}" if len(row.partials) > 1 else ""
+            yield last.number, self._arrow(last, ArrowKind.RESPONSE, f"{row.row} partial result{times}", row.row, "warn")
         phrase = self._phrase(row)
         if response is not None:
             took = "" if row.duration_ns is None else f" · {duration(row.duration_ns)}"
@@ -274,16 +294,43 @@ class Steps:
             text = f"session {one_line(scope.session)} opened"
             yield response.number, Aside(at_ns=response.at_ns, at=self._lanes.server(row), text=text, style="dim", row=row.row)
 
-    def _endpoint(self, row: Transaction) -> Iterator[Numbered]:
-        """Yield a note about the endpoint that an HTTP+SSE stream announced."""
-        transactions = self._captures[row.capture].transactions.values()
-        target = next((post.target for post in transactions if post.scope is row.scope and post.method == "POST"), "")
-        if row.scope.kind is ScopeKind.STREAM and target and row.response is not None:
-            at = self._lanes.stream(row) or self._lanes.server(row)
-            yield (
-                row.response.opened.number,
-                Aside(at_ns=row.response.at_ns, at=at, text=f"endpoint {one_line(target)}", style="dim"),
-            )
+    def _endpoint(self, row: Transaction, stream: Stream, server: str, client: str) -> Iterator[Numbered]:
+        """Yield the event that says where to POST on HTTP+SSE, or a note that there was none."""
+        if stream.endpoint is not None:
+            event = stream.endpoint
+            yield event.number, self._news_on(row, event.at_ns, f"endpoint {one_line(event.target)}", server, client, "dim")
+        for anomaly in row.anomalies:
+            if anomaly.name == NO_ENDPOINT:
+                text = f"{row.row} no endpoint announced, POSTs go to {raw_phrase(anomaly.data)}"
+                yield anomaly.number, Aside(at_ns=anomaly.at_ns, at=server, text=text, style="warn", row=row.row)
+
+    def _beside(self, carrier: Transaction, row: Exchange | Transaction) -> Iterator[Numbered]:
+        """Yield what a stream carried beside messages, once: keep-alives, end marks, events of other types."""
+        response = carrier.response
+        key = carrier.capture, carrier.number
+        if response is None or not self._is_http_told or key in self._streams:
+            return
+        self._streams.add(key)
+        client, server = self._ends(row, CLIENT)
+        server = self._lanes.stream(carrier) or server
+        for run in response.keep_alives if self._has_keep_alives else ():
+            yield run.number, self._news_on(row, run.last_ns, _keep_alive_words(run), server, client, "dim")
+        for anomaly in carrier.anomalies:
+            if anomaly.name in (DONE_EVENT, OTHER_EVENT):
+                words = f"event {raw_phrase(anomaly.data)}"
+                style = "warn" if anomaly.name == DONE_EVENT else "dim"
+                yield anomaly.number, self._news_on(row, anomaly.at_ns, words, server, client, style)
+
+    def _news_on(self, row: Exchange | Transaction, at_ns: int, words: str, server: str, client: str, style: str) -> Arrow:
+        return Arrow(
+            at_ns=at_ns,
+            start=server,
+            end=client,
+            kind=ArrowKind.NOTIFICATION,
+            text=f"{row.row} {words}",
+            style=style,
+            row=row.row,
+        )
 
     def _carried(self, message: Message, row: Exchange | UnpairedMessage) -> Iterator[Numbered]:
         """Yield the `202` to a POST whose message is answered elsewhere or needs no answer."""
@@ -347,7 +394,8 @@ class Steps:
                 at_ns=response.at_ns, start=server, end=client, kind=ArrowKind.RESPONSE, text=text, style=phrase.style,
                 row=row.row, injected=response.injected,
             )  # fmt: skip
-            yield from self._endpoint(row)
+            yield from self._endpoint(row, response, server, client)
+            yield from self._beside(row, row)
             if is_long and response.close is not None:
                 yield response.close.number, self._disconnected(row, response, response.close, client, server)
         elif row.ended_ns is None:
@@ -386,6 +434,13 @@ class Steps:
     def _last_ns(self, row: Exchange | Transaction) -> int:
         source: CaptureInfo = self._captures[row.capture]
         return max(row.at_ns, source.last_ns + source.shift_ns)
+
+
+def _keep_alive_words(run: KeepAlives) -> str:
+    """Count keep-alives, and say how far they were apart."""
+    if run.count == 1:
+        return "keep-alive"
+    return f"keep-alive ×{run.count}, every {duration((run.last_ns - run.first_ns) // (run.count - 1))}"
 
 
 def _stops(transaction: Transaction | None) -> bool:

@@ -1,7 +1,6 @@
 """Long sessions: runs of like calls become loops, the odd ones out are drawn, and the same loops are in all formats."""
 
 from collections.abc import Callable, Iterable
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -15,10 +14,10 @@ from mcpspy.views.sequence.svg import svg
 from mcpspy.views.text.line import plain
 from tests.transcript.dialogue import Dialogue, notification, request, result
 from tests.views.golden import same_as_golden
+from tests.views.overlaps import assert_no_overlap
 from tests.views.scenes import call, failed, given_up, opened, ticket_session
 
 SIZES = [20, 200, 2_000]
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def drawn(scene: Dialogue, *, folds: bool | None = True, fragments: bool = False) -> Diagram:
@@ -64,19 +63,7 @@ def test_sessions_of_any_size_look_as_they_did(size: int, name: str, view: Calla
 
 @pytest.mark.parametrize("size", SIZES)
 def test_no_text_overlaps_another_and_none_is_outside_the_picture(size: int) -> None:
-    root = ET.fromstring("\n".join(svg(drawn(ticket_session(size), folds=None, fragments=True))))
-    boxes = sorted(map(box, root.iter(f"{SVG}text")))
-    for number, (_, bottom, left, right, text) in enumerate(boxes):
-        assert 0 <= left <= right <= float(root.get("width", "0")), text
-        for other_top, _, other_left, other_right, other in boxes[number + 1 :]:
-            assert other_top >= bottom or other_left >= right or left >= other_right, (text, other)
-
-
-def box(element: ET.Element) -> tuple[float, float, float, float, str]:
-    """Measure a text of 12 px: top, bottom, left and right."""
-    x, y, width = (float(element.get(name, "0")) for name in ("x", "y", "textLength"))
-    left = x - {"middle": width / 2, "end": width}.get(element.get("text-anchor", ""), 0)
-    return y - 9, y + 3, left, left + width, element.text or ""
+    assert_no_overlap("\n".join(svg(drawn(ticket_session(size), folds=None, fragments=True))))
 
 
 def test_like_calls_are_one_loop_with_the_first_of_them() -> None:
@@ -159,7 +146,7 @@ def test_heartbeats_alone_fold_too() -> None:
     scene = opened("tickets")
     for id in range(40):
         scene.client(request(id, "ping")).server(result(id))
-    assert loops(drawn(scene).steps) == ["×40 ping · p50 1.00 ms · all ok"]
+    assert loops(drawn(scene).steps) == ["×40 ping · p50 1.00 ms · every 2.00 ms · all ok"]
 
 
 def test_a_call_that_stays_open_is_drawn_and_prevents_no_loop() -> None:

@@ -214,7 +214,7 @@ def test_folded_the_same_is_a_request_and_its_answer() -> None:
 
 
 def test_the_endpoint_and_the_session_are_noted() -> None:
-    assert any(text.startswith("endpoint /messages/?session_id=redacted-") for text in texts(recorded("sse")))
+    assert any(text.startswith("1 endpoint /messages/?session_id=redacted-") for text in texts(recorded("sse")))
     assert any(text.startswith("session redacted-") for text in texts(recorded("streamable")))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Aside, flat
+from mcpspy.views.sequence.diagram import Arrow, ArrowKind, Aside, Fragment, flat
 from mcpspy.views.sequence.layout import Drawing, diagram
 from tests.transcript.dialogue import MS, notification, request, result
 from tests.transcript.traffic import Traffic, initialize, modern
@@ -139,7 +139,91 @@ def test_a_long_stream_ends_when_it_ended_and_by_whom(by: str, how: str, end: tu
     stream.close(by, how)
     drawn_arrows = arrows(traffic.ends())
     assert drawn_arrows[1] == ("server1", "client1", ArrowKind.RESPONSE, "1 200: connected")
-    assert drawn_arrows[3] == end
+    assert drawn_arrows[2] == ("server1", "client1", ArrowKind.NOTIFICATION, "1 endpoint /messages")
+    assert drawn_arrows[4] == end
+
+
+def channels(*, beats: int = 5) -> Traffic:
+    """Make HTTP+SSE as walkthroughs have it: an end mark, keep-alives, and heartbeats that are notifications."""
+    traffic = Traffic()
+    stream = traffic.get("/sse").stream().event("/messages", kind="endpoint")
+    traffic.post(initialize(), "/messages").answer(202)
+    stream.event(result(0), kind="message").event("[DONE]", kind="message")
+    stream.raw(b": hello\n\n").raw(b": hello\n\n").event("{}", kind="ping").event("news", kind="other")
+    for _ in range(beats):
+        traffic.post({"jsonrpc": "2.0", "method": "ping"}, "/messages").answer(202)
+        stream.event({"jsonrpc": "2.0", "method": "pong"}, kind="message")
+    stream.raw(b": hello\n\n").close("client", "broken")
+    return traffic.ends()
+
+
+def http_texts(traffic: Traffic, *, with_particulars: bool = True) -> list[str]:
+    transcript = traffic.transcript
+    steps = flat(diagram(transcript, transcript.rows, Drawing(with_http=True, with_particulars=with_particulars)).steps)
+    return [step.text for step in steps if isinstance(step, Arrow | Aside)]
+
+
+def test_what_a_stream_carries_beside_messages_is_drawn_with_http() -> None:
+    texts = http_texts(channels(beats=1))
+    beside = [text for text in texts if text.startswith(("1 keep", "1 event"))]
+    assert beside == ["1 event [DONE]", "1 keep-alive ×3, every 1.00 ms", "1 event other: news", "1 keep-alive"]
+    assert not any("keep-alive" in text or "[DONE]" in text for *_, text in arrows(channels()))
+
+
+def test_keep_alives_are_left_out_where_two_recordings_have_to_be_equal() -> None:
+    assert not any("keep-alive" in text for text in http_texts(channels(), with_particulars=False))
+
+
+def test_keep_alives_of_a_long_call_are_drawn_on_its_own_stream() -> None:
+    traffic = Traffic()
+    call = traffic.post(modern(1)).stream().raw(b": a\n\n").raw(b": b\n\n").raw(b": c\n\n")
+    call.event(result(1)).close("server")
+    assert "1 keep-alive ×3, every 1.00 ms" in http_texts(traffic.ends())
+
+
+def test_a_stream_that_announced_no_endpoint_says_so() -> None:
+    traffic = Traffic()
+    stream = traffic.get("/events").stream()
+    traffic.post(initialize(), "/request").answer(202)
+    stream.event(result(0), kind="message").close("client", "broken")
+    assert asides(traffic.ends()) == ["1 no endpoint announced, POSTs go to /request"]
+
+
+def test_heartbeats_of_both_sides_fold_in_a_short_session_too() -> None:
+    transcript = channels().transcript
+    layout = diagram(transcript, transcript.rows, Drawing(with_http=True))
+    loops = [
+        step for phase in layout.steps if isinstance(phase, Fragment) for step in phase.steps if isinstance(step, Fragment)
+    ]
+    assert [loop.title for loop in loops] == ["×5 ping, pong · every 6.00 ms · rows 3–12"]
+    assert [step.text for step in flat(loops) if isinstance(step, Arrow)] == [
+        "3 ping: with row 4",
+        "3 202 Accepted",
+        "4 pong: with row 3",
+    ]
+    unfolded = [
+        step.text for step in flat(diagram(transcript, transcript.rows, Drawing(folds=False)).steps) if hasattr(step, "text")
+    ]
+    assert sum("pong" in text for text in unfolded) == 5
+
+
+def test_the_end_of_a_stream_after_heartbeats_is_shutdown() -> None:
+    transcript = channels().transcript
+    *_, last = diagram(transcript, transcript.rows, Drawing(with_http=True)).steps
+    assert isinstance(last, Fragment)
+    assert (last.title.split(" · ")[0], [step.text for step in flat(last.steps) if isinstance(step, Arrow)]) == (
+        "shutdown",
+        ["1 disconnected by client after 10 events"],
+    )
+
+
+def test_parts_of_a_result_are_drawn_as_one() -> None:
+    traffic = Traffic()
+    call = traffic.post(modern(1)).stream()
+    for text in "abc":
+        call.event({"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": text}], "isComplete": False}})
+    call.event({"jsonrpc": "2.0", "id": 1, "result": {"content": [], "isComplete": True}}).close("server")
+    assert [text for *_, text in arrows(traffic.ends())][1] == "1 partial result ×3"
 
 
 def test_a_stream_that_is_a_lane_of_its_own_is_busy_from_its_request_to_its_end() -> None:
