@@ -169,7 +169,7 @@ def test_a_timeline_of_stdio_waits_for_no_rules_about_http_models_or_payloads() 
     [
         (["list"], 45),
         (["show", str(CAPTURES / "filesystem.mcpspy")], 165),
-        (["show", str(CAPTURES / "streamable.mcpspy")], 175),
+        (["show", str(CAPTURES / "streamable.mcpspy")], 177),
     ],
     ids=["list", "show of stdio", "show of HTTP"],
 )

@@ -187,14 +187,21 @@ def test_record_by_record_gives_what_all_at_once_gives(records: list[Record]) ->
     assert spelled(transcriber.transcript) == spelled(transcribe(records))
 
 
+def without_scope(value: Any) -> Any:
+    """Leave scopes out of what `spelled` returned: many rows share one, and what is learned of it later changes no row."""
+    if isinstance(value, tuple | list):
+        return [] if value[:1] == ("Scope",) else [without_scope(item) for item in value]
+    return value
+
+
 @given(CAPTURES)
 def test_the_changed_rows_are_the_whole_transcript(records: list[Record]) -> None:
     transcriber = Transcriber()
     known: dict[int, Any] = {}
     for record in records:
-        known.update((id(row), spelled(row)) for row in transcriber.feed(record))
-    known.update((id(row), spelled(row)) for row in transcriber.close())
-    assert known == {id(row): spelled(row) for row in transcriber.transcript.rows}
+        known.update((id(row), without_scope(spelled(row))) for row in transcriber.feed(record))
+    known.update((id(row), without_scope(spelled(row))) for row in transcriber.close())
+    assert known == {id(row): without_scope(spelled(row)) for row in transcriber.transcript.rows}
 
 
 @given(CAPTURES)

@@ -86,7 +86,7 @@ def frame_line(number: int, frame: Frame) -> bytes:
                 return _frame_lines(number, frame.stream, frame.at_ns, [data])
             if len(data) < LARGE_BYTES and len(rare) == 1 and (chunks := rare.get("chunks")):
                 return _event_line(number, frame.stream, frame.at_ns, data, chunks)
-        except UnicodeDecodeError:
+        except (UnicodeDecodeError, OverflowError):  # the latter for a number that no tap writes, as one below 0
             pass
     head = f'{{"n":{number},"at_ns":{frame.at_ns},"kind":"frame","stream":{frame.stream}'
     if frame.first_ns != frame.at_ns:
