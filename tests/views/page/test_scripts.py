@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcpspy import read, transcribe
 from mcpspy.cli.export.formats import page_files
 from mcpspy.views.page.page import diagram_data, script
-from mcpspy.views.sequence.layout import diagram
+from mcpspy.views.sequence.layout import Drawing, diagram
 from mcpspy.views.sequence.svg import svg
 from mcpspy.views.text.units import at_least, duration, seconds, size
 from tests.conftest import NPM_MODULES, NPM_SCRIPTS, ROOT, DebianProgram, NpmProgram
@@ -170,7 +170,7 @@ def test_the_diagram_has_the_bars_and_the_frames_of_the_svg(debian_program: Debi
     }
     results = computed(debian_program("node"), "02-words.js 09-layout.js", PLACE, page_data)["sheets"]
     for sheet, transcript in zip(results, transcripts, strict=True):
-        text = "\n".join(svg(diagram(transcript, transcript.rows)))
+        text = "\n".join(svg(diagram(transcript, transcript.rows, Drawing(folds=False))))
         frames = [frame["kind"] for frame in sheet["frames"]]
         meant = [text.count(f'<rect class="{name}"') for name in ("bar", "band", "loop")]
         assert [len(sheet["bars"]), frames.count("phase") + frames.count("run"), frames.count("loop")] == meant
