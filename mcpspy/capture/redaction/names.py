@@ -208,7 +208,8 @@ def is_oauth_member(name: str) -> bool:
 
 def is_oauth_path(path: str) -> bool:
     """Return whether an authorization server's endpoint may have this path, by the words of its segments: `/api/oauth.v2.access`."""
-    return any(word in _PATH_WORDS or word.endswith(_PATH_ENDS) for word in map(_bare, _words(path)))
+    words = _words(path)
+    return any(word in _PATH_WORDS or word.endswith(_PATH_ENDS) for word in (*words, *map(_bare, words)))
 
 
 def is_identifier(segment: bytes) -> bool:

@@ -60,7 +60,7 @@ TOKEN_PATHS = words("""
     /realms/x/protocol/openid-connect/token /realms/x/clients-registrations/openid-connect/7 /connect/token
     /connect/deviceauthorization /oauth2/v1/clients /-/oauth_token /oauth2/get_token /services/oauth2/token
     /v1/oauth/token/ /oidc/register /client/register /oauth/introspect /%74oken http://h/token
-    /api/authenticate /api/v1/sessions /jwt/create /api/v1/authn /mfa/verify
+    /api/authenticate /api/v1/sessions /jwt/create /api/v1/authn /mfa/verify /sts
 """)
 
 PUBLIC_PATHS = ["/mcp", "/sse", "/messages/", "/v1/chat/completions", "/v1/messages/count", "/", "*", "/parse", "/authors"]
