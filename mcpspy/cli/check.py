@@ -16,6 +16,7 @@ from ..errors import CaptureError
 from ..records import Header
 from ..sharing.credentials import shown_credentials
 from ..sharing.patterns import SecretSpan
+from ..transcript.filter.grammar import Filter
 from ..transcript.filter.result import findings_about
 from ..transcript.findings.registry import rule_named, selected_rules
 from ..transcript.findings.rule import Finding, Rule, Severity, Unchecked
@@ -115,17 +116,8 @@ def command(
         accepted = _accept(baseline, transcript, accepted, screen)
     limits: dict[Unchecked, None] = {}
     transcript = _with_findings(transcript, accepted, rules, selection, since, limits)
-    uncompared = [finding for finding in transcript.findings if finding.rule in UNCOMPARED]
-    selected = [finding for finding in transcript.findings if finding.rule not in UNCOMPARED]
-    if selection.rows is not None:
-        numbers = {row.row for row in selection.rows_in(transcript) if isinstance(row, Numbered)}
-        selected = [finding for finding in selected if not numbers.isdisjoint(finding.rows)]
-    if wanted is not None:
-        count = len(selected)
-        selected = findings_about(filter_rows(wanted, transcript, transcript.rows), selected)
-        if len(selected) < count:
-            say(f"mcpspy: {counted(count - len(selected), 'finding')} left out by the filter")
-    check = _result(transcript, [*uncompared, *selected], rules, Severity(fail_on), selection, what, since, limits)
+    found = _selected_findings(transcript, selection, wanted)
+    check = _result(transcript, found, rules, Severity(fail_on), selection, what, since, limits)
     _print(check, "json" if as_json else format, screen)
     return FAILED if check.failed else 0
 
@@ -150,6 +142,21 @@ def _with_findings(
         transcript, accepted, rules, lambda finding: finding.rule in UNCOMPARED or kept.is_about(finding), credentials, limits
     )
     return Transcript(transcript.captures, kept.rows, credentials.masked(recent))
+
+
+def _selected_findings(transcript: Transcript, selection: CaptureSelection, wanted: Filter | None) -> list[Finding]:
+    """Keep the findings about the rows that were asked for, and say how many a filter leaves out."""
+    uncompared = [finding for finding in transcript.findings if finding.rule in UNCOMPARED]
+    selected = [finding for finding in transcript.findings if finding.rule not in UNCOMPARED]
+    if selection.rows is not None:
+        numbers = {row.row for row in selection.rows_in(transcript) if isinstance(row, Numbered)}
+        selected = [finding for finding in selected if not numbers.isdisjoint(finding.rows)]
+    if wanted is not None:
+        count = len(selected)
+        selected = findings_about(filter_rows(wanted, transcript, transcript.rows), selected)
+        if len(selected) < count:
+            say(f"mcpspy: {counted(count - len(selected), 'finding')} left out by the filter")
+    return [*uncompared, *selected]
 
 
 class _Credentials:

@@ -12,7 +12,7 @@ import click
 from ..capture.store.address import STDIN
 from ..records import Header
 from ..replay.client.correlate.restore import restore_correlated
-from ..replay.compare.compare import ComparedSide, Limit, compare
+from ..replay.compare.compare import ComparedSide, Comparison, Limit, compare
 from ..replay.compare.gateway import GatewayComparison, compared_gateway
 from ..replay.compare.ignore import Ignore
 from ..transcript.findings.run import all_findings
@@ -85,11 +85,7 @@ def command(
         return _compare_clients(whats, as_json=as_json, markdown=markdown)
     if markdown:
         raise click.UsageError("--markdown needs --clients.")
-    if len(whats) != 2:
-        raise click.UsageError("Name two captures or recordings, A and B; with --clients, two or more.")
-    before, after = whats
-    if before.startswith(STDIN) and after.startswith(STDIN):
-        raise click.UsageError("Only one of A and B can be standard input; write the other to a file.")
+    before, after = _two_sides(whats)
     Ignore.of(ignore)
     condition = combined_filter(filters)
     limit = Limit() if slower is None else Limit(factor=slower, counts=True)
@@ -105,11 +101,26 @@ def command(
     if as_json:
         sys.stdout.write(comparison_json(comparison))
     else:
-        screen = Screen()
-        screen.lines(comparison_lines(comparison, width=screen.width))
-        for line in next_lines(comparison, _quoted_name(before), _quoted_name(after), screen.width):
-            screen.advise(line)
+        _print(comparison, before, after)
     return DIFFERENT if comparison.different else 0
+
+
+def _two_sides(whats: tuple[str, ...]) -> tuple[str, str]:
+    """Take A and B. Raises: UsageError: if they are not two, or both are standard input."""
+    if len(whats) != 2:
+        raise click.UsageError("Name two captures or recordings, A and B; with --clients, two or more.")
+    before, after = whats
+    if before.startswith(STDIN) and after.startswith(STDIN):
+        raise click.UsageError("Only one of A and B can be standard input; write the other to a file.")
+    return before, after
+
+
+def _print(comparison: Comparison, before: str, after: str) -> None:
+    """Print the comparison as text, and the commands that show more of it."""
+    screen = Screen()
+    screen.lines(comparison_lines(comparison, width=screen.width))
+    for line in next_lines(comparison, _quoted_name(before), _quoted_name(after), screen.width):
+        screen.advise(line)
 
 
 def _hops(before: str, after: str) -> GatewayComparison | None:

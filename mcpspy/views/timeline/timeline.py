@@ -433,23 +433,17 @@ def timeline(
         chosen = in_order(chosen, transcript.captures, order)
     if not chosen:
         return
-    lanes = Lanes(transcript.captures)
-    shown_detail = row_detail(width, detail)
-    shape = replace(timeline_columns(chosen, lanes, width, shown_detail), counts_tokens=order is Order.TOKENS)
-    flagged = frozenset(row for finding in transcript.findings for row in finding.rows)
-    machine = Timeline(
-        shape,
-        lanes,
-        detail=shown_detail,
+    machine = _timeline_of(
+        transcript,
+        chosen,
+        width,
+        row_detail(width, detail),
+        order,
         stderr=stderr,
-        fold=rows is None and filtered is None and order is None,
-        flagged=flagged,
-        log_matches=log_matches(transcript.rows) if stderr else {},
-        start_ups=_start_ups(transcript),
-        hops=_shown_hops(transcript, chosen),
+        fold=rows is None and filtered is None,
     )
     yield []
-    yield fitted(shape.header(), width)
+    yield fitted(machine.columns.header(), width)
     for row in chosen:
         yield from machine.feed(row)
     yield from machine.close()
@@ -461,6 +455,25 @@ def timeline(
     if rows is None and shown.findings:
         yield []
         yield from (fitted(line, width) for line in finding_lines(shown, width=width))
+
+
+def _timeline_of(
+    transcript: Transcript, rows: list[Row], width: int | None, detail: Detail, order: Order | None, *, stderr: bool, fold: bool
+) -> Timeline:
+    """Make the machine that draws these rows, which are some or all of the transcript's."""
+    lanes = Lanes(transcript.captures)
+    shape = timeline_columns(rows, lanes, width, detail)
+    return Timeline(
+        replace(shape, counts_tokens=order is Order.TOKENS),
+        lanes,
+        detail=detail,
+        stderr=stderr,
+        fold=fold and order is None,
+        flagged=frozenset(row for finding in transcript.findings for row in finding.rows),
+        log_matches=log_matches(transcript.rows) if stderr else {},
+        start_ups=_start_ups(transcript),
+        hops=_shown_hops(transcript, rows),
+    )
 
 
 def _shown_hops(transcript: Transcript, rows: Sequence[Row]) -> dict[int, ForwardedCall]:
