@@ -168,11 +168,14 @@ def test_a_timeline_of_stdio_waits_for_no_rules_about_http_models_or_payloads() 
     ("arguments", "most"),
     [
         (["list"], 45),
-        (["show", str(CAPTURES / "filesystem.mcpspy")], 165),
-        (["show", str(CAPTURES / "streamable.mcpspy")], 177),
+        (["show", str(CAPTURES / "filesystem.mcpspy")], 170),
+        (["show", str(CAPTURES / "streamable.mcpspy")], 182),
     ],
     ids=["list", "show of stdio", "show of HTTP"],
 )
 def test_a_look_loads_few_modules(arguments: list[str], most: int) -> None:
     """A module takes 0.3 ms to load, so these limits hold a look to a tenth of a second (docs/performance.md)."""
-    assert len([name for name in loaded_by(*arguments) if name.startswith("mcpspy")]) <= most
+    count = len([name for name in loaded_by(*arguments) if name.startswith("mcpspy")])
+    assert count <= most, (
+        f"{count} modules instead of {most}: make the new one optional (findings/finders.py), or raise the limit"
+    )
