@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import click
 
-from ..views.text.line import Line, coloured, plain
+from ..views.text.line import Line, broken, coloured, plain
 
 LINES_PER_WRITE = 500
 
@@ -62,6 +62,10 @@ class Screen:
                 self.texts(batch)
                 batch = []
         self.texts(batch)
+
+    def broken(self, lines: Iterable[Line]) -> None:
+        """Print lines, those that are too long for the terminal on several."""
+        self.lines(part for line in lines for part in broken(line, self.width))
 
     def texts(self, texts: Iterable[str]) -> None:
         """Print texts, each on its own line."""

@@ -91,9 +91,8 @@ def change_files(aim: Aim, options: WrapOptions) -> int:
         more = {**(status_object() if options.status else {"captures": captures_object()}), "service": service_object()}
         click.echo(document(servers, applied, problems, settings=settings, dry_run=options.only_shows, more=more))
     elif options.status:
-        screen = Screen()
-        screen.lines(server_lines(servers))
-        screen.lines([[], *service_lines(), *status_lines()])
+        sections = [server_lines(servers), service_lines(), status_lines()]
+        Screen().broken([line for section in sections if section for line in ([], *section)][1:])
     elif not options.only_shows:
         say_next_steps(aim, applied, quota_changed=options.quota_bytes is not None, by_service=settings.by_service)
     for problem in dict.fromkeys(map(str, problems)):
@@ -157,7 +156,7 @@ def _change(
     reserved = files[0].ports if files else ReservedPorts()
     is_service_needed = needs_service(settings, ports_after(planned, reserved))
     if is_service_needed and not options.as_json:
-        Screen().lines(service_change_lines())
+        Screen().broken(service_change_lines())
     is_wanted = bool(planned) or is_service_needed
     if options.only_shows:
         applied += [AppliedChange(change=change) for change in planned]
@@ -232,7 +231,7 @@ def _plan(
             problems.append(error)
             continue
         if not options.as_json and here:
-            screen.lines(change_lines(file, here, change, settings, redactor))
+            screen.broken(change_lines(file, here, change, settings, redactor))
         if settings.aim is Aim.UNWRAP:
             problems += [_cannot_unwrap(server) for server in here if server.entry.has_unknown_original]
         planned += [change] if change else []

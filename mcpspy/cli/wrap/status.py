@@ -61,7 +61,7 @@ def store_usage() -> str:
 def status_lines() -> list[Line]:
     """Show what is being recorded, where captures are and how large they are, and the last errors."""
     live = [capture for capture in stored() if capture.live]
-    lines: list[Line] = [[], [("recording now", "strong"), ("" if live else "  nothing", "dim")]]
+    lines: list[Line] = [[("recording now", "strong"), ("" if live else "  nothing", "dim")]]
     for capture in live:
         listen = str(capture.header.tapped.get("listen", "")) if capture.header else ""
         client = f"  for {safe_text(capture.client)}" if capture.client and not listen else ""

@@ -200,7 +200,7 @@ def _messages(capture: CaptureLine) -> str:
     if capture.is_model:
         return "model API"
     if capture.is_part:
-        return f"of {counted(capture.messages, 'message')}"
+        return f"up to {counted(capture.messages, 'message')}"
     return ("" if capture.counted else "at least ") + counted(capture.messages, "message")
 
 

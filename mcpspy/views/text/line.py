@@ -3,11 +3,14 @@
 A pipe gets the `plain` text, a terminal the same text in the colours of the palette. The texts in a line are safe already.
 """
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from typing import TypeAlias
 
 from .cells import ELLIPSIS, are_narrow, cells, cut
+
+_words = re.compile(r" *[^ ]+| +").findall
 
 Piece: TypeAlias = tuple[str, str]
 """Text, and the name of its style in PALETTE; an empty name is plain text."""
@@ -100,6 +103,25 @@ def fitted(line: Line, limit: int | None) -> Line:
         fit.append((text, style))
         left -= taken
     return fit
+
+
+def broken(line: Line, limit: int | None) -> list[Line]:
+    """Break `line` at spaces into lines of at most `limit` cells, indented by two more; a longer word stays whole.
+
+    None means no limit.
+    """
+    if limit is None or line_cells(line) <= limit:
+        return [line]
+    whole = plain(line)
+    indent = " " * (len(whole) - len(whole.lstrip(" ")) + 2)
+    lines: list[Line] = [[]]
+    for word, style in [(word, style) for text, style in line for word in _words(text)]:
+        taken = line_cells(lines[-1])
+        is_full = taken + cells(word) > limit and taken > len(indent)
+        if is_full:
+            lines.append([])
+        lines[-1].append((indent + word.lstrip(" ") if is_full else word, style))
+    return lines
 
 
 def joined(parts: Iterable[Line], between: Piece) -> Line:

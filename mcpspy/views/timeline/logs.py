@@ -20,6 +20,9 @@ MAX_MEANWHILE = 200
 MIN_WORDS_CELLS = 8
 """The cells that the words before a quoted message get at least."""
 
+MAX_INDENT = 2
+"""The cells that the indent of a line takes at most if the line is too long."""
+
 _LETTERS_PER_CELL = 4
 
 _LEVELS = "TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL|SEVERE"
@@ -32,11 +35,12 @@ _prefix = re.compile(
 
 
 def log_line(raw: bytes, room: int | None) -> Line:
-    """Return a line of the log in `room` cells. If it is too long, the logger's prefix is reduced to the level."""
-    text = log_text(raw, room)
+    """Return a line of the log in `room` cells. If it is too long, its indent or the logger's prefix is shortened."""
+    text = log_text(raw, room).rstrip(" ")
     if room is None or cells(text) <= room:
         return [(text, "")]
-    return [(cut(_with_short_prefix(text), room), "")]
+    indent = text[: min(len(text) - len(text.lstrip(" ")), MAX_INDENT)]
+    return [(cut(_with_short_prefix(indent + text.lstrip(" ")), room), "")]
 
 
 def _with_short_prefix(text: str) -> str:

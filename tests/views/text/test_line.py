@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.views.text.escape import safe_text
-from mcpspy.views.text.line import PALETTE, Line, coloured, fitted, joined, lane_style, line_cells, plain
+from mcpspy.views.text.line import PALETTE, Line, broken, coloured, fitted, joined, lane_style, line_cells, plain
 
 lines = st.lists(st.tuples(st.text(max_size=12).map(safe_text), st.sampled_from(sorted(PALETTE))), max_size=6)
 
@@ -36,6 +36,19 @@ def test_a_line_without_a_limit_is_not_cut(line: Line) -> None:
 
 def test_a_cut_line_ends_in_an_ellipsis() -> None:
     assert plain(fitted([("12345", ""), ("678", "dim")], 5)) == "1234…"
+
+
+@given(lines, st.integers(4, 40))
+def test_a_broken_line_loses_blanks_alone_and_no_part_that_has_one_exceeds_the_limit(line: Line, limit: int) -> None:
+    parts = broken(line, limit)
+    texts = ["".join(text for text, _ in line).replace(" ", "") for line in (*parts, line)]
+    assert "".join(texts[:-1]) == texts[-1]
+    assert all(line_cells(part) <= limit or len(part) <= 2 for part in parts)
+
+
+def test_a_broken_line_is_indented() -> None:
+    parts = broken([("  name", "key"), ("  is wrapped, at a port", "dim")], 14)
+    assert [plain(part) for part in parts] == ["  name  is", "    wrapped,", "    at a port"]
 
 
 def test_lines_are_joined_with_a_separator() -> None:
