@@ -19,6 +19,11 @@ and formats them in `__str__`, as one sentence on what is wrong and one on what 
 """
 
 
+def sentence(text: str) -> str:
+    """Return `text` with a full stop, unless it ends with a mark of its own."""
+    return text if text.endswith((".", "?", "…")) else f"{text}."
+
+
 class McpspyError(Exception):
     """A failure of mcpspy, in a sentence for a person; `exit_status` is that of the command line."""
 
@@ -91,8 +96,7 @@ class AddressError(_AboutError):
 
     def __str__(self) -> str:
         where = f" Looked in {self.searched_folder}." if self.searched_folder else ""
-        stop = "" if self.reason.endswith((".", "?")) else "."
-        return f"{self.what}: {self.reason}{stop}{where}"
+        return f"{self.what}: {sentence(self.reason)}{where}"
 
 
 class ReplayError(_AboutError):

@@ -86,7 +86,7 @@ def parse(
             raise UsageError(f"there is no option {name}; {advice}")
         if option.is_switch:
             if equals:
-                raise UsageError(f"{name} takes no value")
+                raise UsageError(f"{name} takes no value; leave out ={value}")
         elif not equals:
             if not rest or rest[0] == "--":
                 raise UsageError(f"{name} needs a value")

@@ -13,7 +13,7 @@ import click
 
 from .. import __version__
 from ..compiled import VERSION_SUFFIX
-from ..errors import FilterError, McpspyError
+from ..errors import FilterError, McpspyError, sentence
 from ..live.stdio.descriptors import ensure_standard_streams
 from .verbs import COMPLETES, VERBS, verb_command
 
@@ -94,10 +94,7 @@ def main() -> int:
     except click.exceptions.Exit as exit:
         return exit.exit_code
     except click.ClickException as error:
-        from ..views.text.escape import without_logins
-
-        error.message = without_logins(error.message)  # type: ignore[misc]  # final for subclasses only
-        error.show()
+        _explain(error)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130
@@ -116,7 +113,7 @@ def main() -> int:
             raise
         from ..views.text.escape import safe_text, without_logins  # labels in it come from captures
 
-        click.echo(f"mcpspy: {safe_text(without_logins(str(error)))}", err=True)
+        click.echo(f"mcpspy: {sentence(safe_text(without_logins(str(error))))}", err=True)
         return error.exit_status
     except OSError as error:
         if debug:
@@ -124,10 +121,23 @@ def main() -> int:
         from ..views.text.escape import without_logins
 
         name = f"{without_logins(str(error.filename))}: " if error.filename else ""
-        click.echo(f"mcpspy: {name}{error.strerror or error}{_remedy(error)}", err=True)
+        click.echo(f"mcpspy: {name}{sentence(f'{error.strerror or error}{_remedy(error)}')}", err=True)
         _flush_or_drop()
         return 2
     return status if isinstance(status, int) else 0
+
+
+def _explain(error: click.ClickException) -> None:
+    """Say what is wrong with a command line as all other errors are said, and where its options are explained."""
+    from ..views.text.escape import without_logins
+
+    text = without_logins(error.format_message())
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    verb = context.command_path if context else "mcpspy"
+    begin = text[:1] if text[1:2].isupper() else text[:1].lower()
+    click.echo(f"{verb}: {sentence(begin + text[1:])}", err=True)
+    if context:
+        click.echo(f"{verb} --help {'explains the options' if context.parent else 'lists all commands'}.", err=True)
 
 
 def _remedy(error: OSError) -> str:
@@ -137,11 +147,11 @@ def _remedy(error: OSError) -> str:
     if error.errno == ENOENT and folder and not os.path.isdir(folder):
         from shlex import quote
 
-        return f"; there is no folder {folder}. Make it with `mkdir -p {quote(folder)}`, or name a file elsewhere."
+        return f"; there is no folder {folder}. Make it with `mkdir -p {quote(folder)}`, or name a file elsewhere"
     if error.errno in (EACCES, EROFS) and path:
-        return "; name a file that you may use, or change its permissions."
+        return "; name a file that you may use, or change its permissions"
     if error.errno == ENOSPC:
-        return "; make room on the disk, or name a file on another one."
+        return "; make room on the disk, or name a file on another one"
     return ""
 
 

@@ -49,7 +49,7 @@ def open_writer(start: CaptureStart, tapped: dict[str, Any]) -> tuple[Writer | N
     """
     try:
         if start.file and _is_a_stream_of_ours(start.file):
-            raise OSError(EINVAL, "the protocol goes there", start.file)
+            raise OSError(EINVAL, "the protocol goes there; name a file", start.file)
         fd, path = create(start.file, start.label, wall_ns=start.wall_ns, complain=report)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

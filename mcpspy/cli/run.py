@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
         return click_main()
     except UsageError as error:
-        _report(f"mcpspy run: {_without_logins(str(error))}\n{USAGE}")
+        _report(f"mcpspy run: {_without_logins(str(error))}.\n{USAGE}")
         return 2
     try:
         signals_fd = listen()
@@ -100,7 +100,7 @@ def _not_started(command: str, failure: OSError, child: ServerProcess, writer: W
 
     os.waitpid(child.pid, 0)
     reason = "command not found" if isinstance(failure, FileNotFoundError) else failure.strerror or str(failure)
-    _report(f"mcpspy: {_without_logins(command)}: {reason}; {_advice(command, failure)}")
+    _report(f"mcpspy: {_without_logins(command)}: {reason}; {_advice(command, failure)}.")
     if writer is not None:
         now_ns = monotonic_ns() - begin_ns
         writer((Exit(at_ns=now_ns, pid=child.pid, error=reason),))

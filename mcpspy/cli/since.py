@@ -94,7 +94,7 @@ def moment_ns(text: str, *, now_ns: int) -> int:
     except (ValueError, OverflowError, OSError) as error:
         raise UsageError(_WRONG.format(safe_text(text))) from error
     if time_ns > now_ns:
-        raise UsageError(f"{safe_text(text)} is in the future")
+        raise UsageError(f"{safe_text(text)} is in the future; name a time that has passed")
     return max(0, time_ns)
 
 

@@ -35,7 +35,7 @@ def apply_change(planned: ConfigChange, settings: WrapSettings, folder: Path) ->
         ports = read_reserved_ports(folder)
         state = read_state(planned.state.file, ports, folder / BACKUPS)
         if state is None:
-            raise SetupError(str(planned.state.file.path), "was not changed: it is gone")
+            raise SetupError(str(planned.state.file.path), "was not changed: it is gone; try again, to see what there is now")
         now = plan_change(state, _same_servers(planned, state.servers), settings)
         if now is None:
             return None
@@ -59,7 +59,9 @@ def setup_lock(folder: Path) -> Iterator[None]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise SetupError(str(folder), f"nothing was changed: no backup can be kept there ({error.strerror})") from error
+        raise SetupError(
+            str(folder), f"nothing was changed: no backup can be kept there ({error.strerror}); make it writable"
+        ) from error
     try:
         _lock(fd)
         yield

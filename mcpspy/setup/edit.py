@@ -73,7 +73,7 @@ def _wrapping_edits(text: str, entry: ConfigEntry, program: Sequence[str], new_p
 def _checked(before: str, after: str, syntax: Syntax, section: Path, ports: PortsByNumber | None) -> str:
     """Return `after` if it can be read and names the same servers. No known edit breaks that, but a file deserves a check."""
     if _servers(entries(before, syntax, section, ports)) != _servers(entries(after, syntax, section, ports)):
-        raise Unreadable("the change would have altered other parts of the file; nothing was changed")
+        raise Unreadable("nothing was changed, because other parts of the file would have changed too; change it by hand")
     return after
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..errors import SetupError
 
+NO_FILE = "is not a regular file; move it away"
 MAX_FILE_BYTES = 64_000_000
 
 ANY_WRITER = 0o222
@@ -44,14 +45,18 @@ def read(file: Path) -> Snapshot | None:
         with open(target, "rb", opener=_without_waiting) as opened:
             status = os.fstat(opened.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise SetupError(str(file), "is not a regular file; move it away")
+                raise SetupError(str(file), NO_FILE)
             data = opened.read(MAX_FILE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except IsADirectoryError as error:
+        raise SetupError(str(file), NO_FILE) from error
     except OSError as error:
-        raise SetupError(str(file), f"cannot be read: {error.strerror}") from error
+        raise SetupError(
+            str(file), f"cannot be read: {error.strerror}; make it readable, or choose other clients with --client"
+        ) from error
     if len(data) > MAX_FILE_BYTES:
-        raise SetupError(str(file), f"has more than {MAX_FILE_BYTES} bytes")
+        raise SetupError(str(file), f"has more than {MAX_FILE_BYTES} bytes; change it by hand")
     return Snapshot(file=file, target=target, data=data, status=status)
 
 
@@ -69,7 +74,8 @@ def keep(snapshot: Snapshot, folder: Path) -> Path:
         if not (kept.exists() and kept.read_bytes() == snapshot.data):
             write_through(kept, snapshot.data, 0o600)
     except OSError as error:
-        raise SetupError(str(snapshot.file), f"was not changed: no backup could be made ({error.strerror})") from error
+        reason = f"was not changed: no backup could be made ({error.strerror}); make {folder} writable"
+        raise SetupError(str(snapshot.file), reason) from error
     return kept
 
 
@@ -93,13 +99,14 @@ def replace(snapshot: Snapshot, text: str) -> None:
         )
     if not os.access(snapshot.target.parent, os.W_OK | os.X_OK):
         folder = snapshot.target.parent
-        raise SetupError(
-            file, f"was not changed: its folder, {folder}, is not writable, and the new file is written there first"
+        reason = (
+            f"was not changed: the new file is written into {folder} first; make that folder writable, or change it by hand"
         )
+        raise SetupError(file, reason)
     try:
         write_through(snapshot.target, text.encode("utf-8"), mode, over=snapshot)
     except OSError as error:
-        raise SetupError(file, f"was not changed: {error.strerror}") from error
+        raise SetupError(file, f"was not changed: {error.strerror}; try again, or change it by hand") from error
 
 
 def _kept_name(target: Path) -> str:
@@ -111,7 +118,7 @@ def write_own(file: Path, data: bytes) -> None:
     try:
         write_through(file, data, 0o600)
     except OSError as error:
-        raise SetupError(str(file), f"cannot be written: {error.strerror}") from error
+        raise SetupError(str(file), f"cannot be written: {error.strerror}; make its folder writable") from error
 
 
 def write_through(target: Path, data: bytes, mode: int, *, over: Snapshot | None = None) -> None:

@@ -214,7 +214,7 @@ def _servers(file: ClientFile, text: str, ports: Mapping[int, ReservedPort]) -> 
             for entry in entries(text, file.syntax, section.keys, ports)
         ]
     except Unreadable as error:
-        raise SetupError(str(file.path), f"cannot be read: {error}") from error
+        raise SetupError(str(file.path), f"cannot be read: {error}; correct it first") from error
 
 
 def _server(file: ClientFile, section: ServerSection, entry: ConfigEntry) -> ConfiguredServer:

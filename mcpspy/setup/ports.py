@@ -59,7 +59,7 @@ class ReservedPorts:
         for port in PORTS:
             if port not in self.by_port and is_free(port):
                 return port
-        raise SetupError(file, f"was not changed: all ports from {PORTS[0]} to {PORTS[-1]} are taken")
+        raise SetupError(file, f"was not changed: all ports from {PORTS[0]} to {PORTS[-1]} are taken; unwrap servers first")
 
     def of(self, file: str) -> dict[int, ReservedPort]:
         """Select the ports of one file: an entry of another one, as in a cloned project, gets nothing by naming such a port."""
@@ -100,7 +100,7 @@ def read_reserved_ports(folder: Path) -> ReservedPorts:
         except FileNotFoundError:
             continue
         except (OSError, UnicodeDecodeError) as error:
-            raise SetupError(str(file), f"cannot be read: {error}") from error
+            raise SetupError(str(file), f"cannot be read: {error}; move it away, and mcpspy wrap writes a new one") from error
         return _parsed(file, text, member)
     return ReservedPorts()
 

@@ -158,7 +158,9 @@ def set_up(wanted: UserService) -> None:
     try:
         wanted.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise SetupError(str(wanted.folder), f"cannot be made: {error.strerror}") from error
+        raise SetupError(
+            str(wanted.folder), f"cannot be made: {error.strerror}; make it by hand, or use mcpspy wrap --without-service"
+        ) from error
     _store(wanted)
     try:
         _do("daemon-reload")
@@ -231,7 +233,7 @@ def _text(file: Path) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
-        raise SetupError(str(file), f"cannot be read: {error.strerror}") from error
+        raise SetupError(str(file), f"cannot be read: {error.strerror}; change its permissions") from error
 
 
 def _store(units: UserService) -> None:
@@ -248,7 +250,7 @@ def _remove(file: Path) -> None:
     try:
         file.unlink(missing_ok=True)
     except OSError as error:
-        raise SetupError(str(file), f"cannot be removed: {error.strerror}") from error
+        raise SetupError(str(file), f"cannot be removed: {error.strerror}; remove it by hand") from error
 
 
 def _do(*words: str) -> None:

@@ -46,7 +46,7 @@ def test_a_server_that_nobody_accepted_fails_the_check(folder: Path) -> None:
 def test_a_folder_that_is_not_there_is_a_mistake(folder: Path) -> None:
     done = run("check", GIT, "--baseline", str(folder))
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"There is no folder {folder}. Add --accept to write a baseline there." in done.stderr
+    assert f"there is no folder {folder}. Add --accept to write a baseline there." in done.stderr
 
 
 @pytest.mark.parametrize("words", [(), ("--fail-on", "error"), ("--select", "tool-changed,offer-changed")], ids=" ".join)

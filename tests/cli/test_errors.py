@@ -40,7 +40,7 @@ NEXT = {
     "export curl time.mcpspy": "mcpspy replay WHAT -- COMMAND",
     "export har time.mcpspy": "mcpspy export jsonl writes messages",
     "export pytest refused.mcpspy": "record a session with an answer",
-    "export share time.mcpspy": "Name the new capture with -o OUT",
+    "export share time.mcpspy": "name the new capture with -o OUT",
     "export mermaid time.mcpspy --lane x": "as in --lane weather='the server'",
     "mock": "mcpspy list shows the captures",
     "mock time.mcpspy:3": "leave out the rows",
@@ -69,6 +69,17 @@ NEXT = {
     "prune --older-than x": "like 30d or 1h30m",
     "completion tcsh": "'bash', 'zsh', 'fish'",
     "help filtr": "Choose one of run, proxy",
+    "list time.mcpspy": "mcpspy list --help explains the options.",
+    "show --gone time.mcpspy": "mcpspy show --help explains the options.",
+    "show --since 2999-01-01": "name a time that has passed",
+    "export svg time.mcpspy --lane gone=x": "the lanes are stepclient, time, mcpspy",
+    "mock time.mcpspy --stdio --listen 127.0.0.1:0": "leave one out",
+    "run --quiet=yes cat": "leave out =yes",
+    "replay oauth.mcpspy --url http://x --header 'A: redacted-000000000000'": "Write the value itself",
+    "replay time.mcpspy --speed nan -- cat": "as in --speed 1 --timeout 30",
+    "proxy --all --label x": "leave one out",
+    "proxy http://127.0.0.1:9 --header 'Content-Length: 1'": "Leave it out",
+    "diff time.mcpspy git.mcpspy --clients": "Name captures of one server",
 }
 
 
@@ -137,6 +148,9 @@ def test_an_error_says_what_to_do_next_and_prints_nothing_else(
     assert NEXT[command] in done.stderr
     assert done.returncode in (2, 127)
     assert (done.stdout, "Traceback" in done.stderr) == ("", False)
+    line = next(line for line in done.stderr.splitlines() if NEXT[command] in line)
+    assert done.stderr.startswith("mcpspy")
+    assert line.endswith((".", "?", "…")) or line.startswith("usage:")
 
 
 def test_a_capture_in_which_nothing_was_recorded_yet_is_named_so(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ ADVICE = {
 def test_a_command_that_cannot_be_run_is_127_and_one_clear_line(kind: str, unusable: dict[str, tuple[str, str]]) -> None:
     command, reason = unusable[kind]
     done = run("--", command)
-    assert (done.returncode, done.stdout, done.stderr) == (127, "", f"mcpspy: {command}: {reason}; {ADVICE[kind]}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (127, "", f"mcpspy: {command}: {reason}; {ADVICE[kind]}.\n")
 
 
 @pytest.mark.parametrize("is_searched", [False, True], ids=["by its path", "in PATH"])
@@ -356,7 +356,7 @@ def test_the_path_of_the_capture_is_not_printed_without_a_terminal() -> None:
 def test_a_capture_never_goes_where_the_protocol_goes(path: str) -> None:
     done = run("--capture", path, "--", "echo", "hi")
     assert done.stdout == "hi\n"
-    assert done.stderr == f"mcpspy: not recording: {path}: the protocol goes there; traffic goes on\n"
+    assert done.stderr == f"mcpspy: not recording: {path}: the protocol goes there; name a file; traffic goes on\n"
 
 
 @pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
@@ -364,7 +364,7 @@ def test_nor_to_a_neighbour_of_the_name_where_the_protocol_goes_to_a_file(path: 
     with open(tmp_path / "out", "wb") as out, Client(puppet("say=hi"), "--capture", path, stdout=out.fileno()) as client:
         stderr = client.rest(client.stderr).decode()
         client.wait()
-    assert stderr == f"mcpspy: not recording: {path}: the protocol goes there; traffic goes on\n"
+    assert stderr == f"mcpspy: not recording: {path}: the protocol goes there; name a file; traffic goes on\n"
     assert (tmp_path / "out").read_bytes() == b"hi\n"
 
 
@@ -375,5 +375,7 @@ def test_a_path_that_is_no_file_is_refused_by_its_name(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         done = run("--capture", path, "--", "echo", "hi")
-    assert done.stderr == f"mcpspy: not recording: {path}: this is no file, but a socket or a disk; traffic goes on\n"
+    assert (
+        done.stderr == f"mcpspy: not recording: {path}: this is no file, but a socket or a disk; name a file; traffic goes on\n"
+    )
     assert (done.stdout, os.listdir(folder)) == ("hi\n", ["x"])

@@ -185,7 +185,7 @@ def test_if_the_service_cannot_be_set_up_http_servers_stay_as_they_are(verb: str
     done = run("wrap", "--yes")
     assert (done.returncode, servers(home), list((home / UNIT_FOLDER).iterdir())) == (2, TWO, [])
     assert f"systemctl --user {verb}" in done.stderr
-    assert "it was asked to fail; systemctl --user status mcpspy.socket says more\n" in done.stderr
+    assert "it was asked to fail; systemctl --user status mcpspy.socket says more.\n" in done.stderr
 
 
 def test_without_a_manager_http_servers_are_left_alone_unless_that_is_meant(home: Path, systemctl: Systemctl) -> None:

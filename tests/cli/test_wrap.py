@@ -247,10 +247,10 @@ def a_fifo(file: Path) -> None:
 
 UNCHANGEABLE = [
     (read_only, "was not changed: it is read-only; make it writable first, or change it by hand"),
-    (broken, "cannot be read: a key or } is missing (line 1, column 17)"),
+    (broken, "cannot be read: a key or } is missing (line 1, column 17); correct it first"),
     (not_text, "is not UTF-8 (byte 0); save it as UTF-8"),
     (doubled, "was not changed: it has a second name (a hard link), which would keep the old content; change it by hand"),
-    (a_folder, "cannot be read: Is a directory"),
+    (a_folder, "is not a regular file; move it away"),
     (a_fifo, "is not a regular file; move it away"),
 ]
 
@@ -265,7 +265,7 @@ def test_a_file_that_cannot_be_changed_is_reported_and_the_others_are_changed(
     write(home, ".codex/config.toml", CODEX)
     done = run("wrap", "--yes")
     assert (done.returncode, odd.read_bytes() if odd.is_file() else b"") == (2, before)
-    assert done.stderr.endswith(f"mcpspy: {odd}: {words}\n")
+    assert done.stderr.endswith(f"mcpspy: {odd}: {words}.\n")
     assert states("--client", "codex") == {"git": "wrapped"}
 
 

@@ -103,5 +103,5 @@ def test_captures_of_different_servers_or_of_one_client_are_a_mistake() -> None:
     time, git = (str(ROOT / "captures" / f"{name}.mcpspy") for name in ("time", "git"))
     apart, alone = run("diff", "--clients", time, git), run("diff", "--clients", time)
     assert (apart.returncode, alone.returncode) == (2, 2)
-    assert "These captures are of different servers: mcp-time, mcp-git." in apart.stderr
+    assert "these captures are of different servers: mcp-time, mcp-git." in apart.stderr
     assert "two captures or more" in alone.stderr

@@ -123,7 +123,7 @@ def test_a_read_only_file_is_left_alone_by_root_too(file: Path) -> None:
 
 def test_a_folder_that_takes_no_file_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file.parent)
-    with pytest.raises(SetupError, match=f"its folder, {file.parent}, is not writable"):
+    with pytest.raises(SetupError, match=f"written into {file.parent} first; make that folder writable"):
         replace(snapshot(file), "new")
 
 

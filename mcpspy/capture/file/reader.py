@@ -287,7 +287,9 @@ class Reader:
         except (KeyError, TypeError, ValueError) as error:
             if sealed and not intact:
                 return [self._damage("crc", "the header is damaged", line)]
-            raise CaptureError(self._file, 1, f"the header lacks what a header needs ({error})") from error
+            raise CaptureError(
+                self._file, 1, f"the header lacks what a header needs ({error}); record the session again"
+            ) from error
         if not sealed:
             return [header, self._damage("edited", "the header has no CRC: it was edited by hand", b"")]
         if not intact:

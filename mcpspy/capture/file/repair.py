@@ -53,7 +53,7 @@ def repair(path: str, out: str) -> RepairResult:
         raise
     if not copy.lines:
         os.unlink(out)
-        raise RepairError(f"nothing in {path} is sound; nothing was written")
+        raise RepairError(f"nothing in {path} is sound, so nothing was written; record the session again")
     return RepairResult(path=out, lines=copy.lines, missing=copy.missing)
 
 

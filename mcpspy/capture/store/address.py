@@ -147,7 +147,7 @@ def _recording(what: str, back: int, known: list[CatalogEntry]) -> Recording:
         raise AddressError(what, _ONLY_PLAYED, searched_folder=captures_folder())
     if back >= len(candidates):
         there = "is only one recording" if len(candidates) == 1 else f"are only {len(candidates)} recordings"
-        raise AddressError(what, f"there {there}", searched_folder=captures_folder())
+        raise AddressError(what, f"there {there}; mcpspy list --all shows what there is", searched_folder=captures_folder())
     return candidates[back]
 
 

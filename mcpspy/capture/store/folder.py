@@ -169,7 +169,7 @@ def _check_owner(fd: int, path: str) -> None:
         if facts.st_mode & _OTHERS:
             os.fchmod(fd, 0o600)
     elif os.geteuid():
-        raise PermissionError(errno.EPERM, "the key belongs to another user", path)
+        raise PermissionError(errno.EPERM, "the key belongs to another user; set MCPSPY_HOME to a folder of your own", path)
 
 
 def _made_key(path: str) -> bytes:
@@ -186,7 +186,7 @@ def _made_key(path: str) -> bytes:
         new = os.urandom(KEY_BYTES)
         os.lseek(fd, 0, os.SEEK_SET)
         if os.write(fd, new) != KEY_BYTES:
-            raise OSError(f"{path}: the disk took only a part of the key")
+            raise OSError(f"{path}: the disk took only a part of the key; make room on it")
         return new
     finally:
         os.close(fd)
@@ -234,11 +234,11 @@ def _open_new(path: str) -> tuple[int, str]:
             if os.path.isdir(name):
                 raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file in it", name) from None
             if os.path.exists(name) and not os.path.isfile(name):
-                raise OSError(errno.EINVAL, "this is no file, but a socket or a disk", name) from None
+                raise OSError(errno.EINVAL, "this is no file, but a socket or a disk; name a file", name) from None
             continue
         _try_to_lock(fd)
         return fd, name
-    raise FileExistsError(errno.EEXIST, f"{MAX_NAMES - 1} captures of this name exist", path)
+    raise FileExistsError(errno.EEXIST, f"{MAX_NAMES - 1} captures of this name exist; choose another name", path)
 
 
 def _is_channel(path: str) -> bool:
@@ -258,7 +258,7 @@ def _open_channel(path: str) -> int:
         lock(fd)
     except BlockingIOError as error:
         os.close(fd)
-        raise BlockingIOError(error.errno, "another mcpspy records into it", path) from None
+        raise BlockingIOError(error.errno, "another mcpspy records into it; name another", path) from None
     return fd
 
 

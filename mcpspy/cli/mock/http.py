@@ -146,7 +146,7 @@ def check(groups: list[CaptureGroup], options: MockOptions, port: int) -> None:
         raise UsageError(f"{len(groups)} mocks need a port each, and the last port is {MAX_PORT}; port 0 picks free ones")
     if len(groups) > 1 and options.label:
         labels = ", ".join(group.label for group in groups)
-        raise UsageError(f"--label names one mock, and there are {len(groups)}: {labels}")
+        raise UsageError(f"--label names one mock, and there are {len(groups)}: {labels}; leave it out")
     if options.command and (len(groups) > 1 or groups[0].is_model):
         raise UsageError("a command after -- is for one server; name live servers with --url LABEL=URL")
 

@@ -114,7 +114,7 @@ def _check(values: Values, command: tuple[str, ...], *, has_command: bool) -> No
     if "capture" in values and not last(values, "capture"):
         raise UsageError(NO_FILE)
     if "listen" in values and "stdio" in values:
-        raise UsageError("--stdio cannot be combined with --listen")
+        raise UsageError("--stdio cannot be combined with --listen; leave one out")
     for name in () if "listen" in values else ("transport", "allow-remote", "allowed-host"):
         if name in values:
             raise UsageError(f"--{name} needs --listen")

@@ -152,13 +152,14 @@ def capture_ids(transcript: Transcript) -> list[str]:
 
 def refused(error: UsageError | McpspyError | OSError) -> int:
     """Report why nothing is served. Returns the exit status."""
+    from ...errors import sentence
     from ...views.text.escape import without_logins
 
     text = without_logins(f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error))
     if isinstance(error, UsageError):
-        say(f"mcpspy mock: {text}\n{USAGE}")
+        say(f"mcpspy mock: {sentence(text)}\n{USAGE}")
         return 2
-    say(f"mcpspy: {text}")
+    say(f"mcpspy: {sentence(text)}")
     return 2 if isinstance(error, OSError) else error.exit_status
 
 

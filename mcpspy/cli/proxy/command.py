@@ -220,7 +220,9 @@ def _refuse_beside_all(context: click.Context) -> None:
     for name in ("url", "is_model", "listen", "label", "capture", "headers", "endpoints", "allow_remote", "hosts"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params.get(name):
             option = next(option for option in context.command.params if option.name == name)
-            raise click.UsageError(f"{option.opts[0] if name != 'url' else 'A URL'} is for one server, and --all is for many.")
+            raise click.UsageError(
+                f"{option.opts[0] if name != 'url' else 'A URL'} is for one server, and --all is for many; leave one out."
+            )
 
 
 def _record_and_serve(tap: HttpTap, listener: socket.socket, start: CaptureStart, url: str, *, is_model: bool) -> None:

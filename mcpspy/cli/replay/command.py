@@ -245,7 +245,7 @@ def _play_all(selection: ReplaySelection, settings: PlaySettings) -> list[PlayRe
 
 def _check(speed: float, timeout: float, capture: str | None) -> None:
     if not isfinite(speed) or not isfinite(timeout):
-        raise click.UsageError("--speed and --timeout are finite numbers.")
+        raise click.UsageError("--speed and --timeout take finite numbers, as in --speed 1 --timeout 30.")
     if capture == "":
         raise click.UsageError(f"{NO_FILE}.")
 

@@ -59,7 +59,7 @@ def select_requests(what: str, only: tuple[str, ...], carried: tuple[str, ...]) 
     captures = select_captures((what,))
     if len(captures.paths) > 1:
         count, paths = len(captures.paths), ", ".join(captures.paths)
-        raise AddressError(what, f"a replay plays one capture, and these are {count}: {paths}")
+        raise AddressError(what, f"a replay plays one capture, and these are {count}: {paths}; name one of them")
     transcript, _ = transcript_of(captures)
     correlations = read_correlations(transcript, carried)
     all_plans = read_plans(transcript)

@@ -112,7 +112,7 @@ def target_of(
     words = tuple(map(str, argv))
     if any(map(_is_redacted, words)):
         raise click.UsageError(
-            f"The recorded command has redacted values. Name it again, as in mcpspy replay … -- {safe_text(join(words))}"
+            f"The recorded command has redacted values. Name it again, as in `mcpspy replay … -- {safe_text(join(words))}`."
         )
     cwd = capture.header.cwd if capture.header else ""
     return Target(
@@ -187,8 +187,8 @@ def confirm(target: Target, changing: list[str], *, yes: bool) -> None:
 
 def _why_not(target: Target) -> str:
     where = f" in {safe_text(target.cwd)}" if target.cwd else ""
-    do, name = ("call", "its URL with --url") if target.url else ("start", "a server after --")
-    refusal = f"mcpspy does not {do} the recorded server without your consent: {safe_text(str(target))}{where}"
+    done, do, name = ("called", "call", "its URL with --url") if target.url else ("started", "start", "a server after --")
+    refusal = f"The recorded server is not {done} without your consent: {safe_text(str(target))}{where}"
     return f"{refusal}\nAdd --yes to {do} it, or name {name}."
 
 
@@ -200,9 +200,9 @@ def _can_ask() -> bool:
 def _url(text: str, *, is_recorded: bool) -> str:
     if _is_redacted(text):
         raise click.UsageError(
-            f"The recorded URL has a redacted value. Give the URL with --url; it was {safe_text(text)}"
+            f"The recorded URL has a redacted value. Give the URL with --url; it was `{safe_text(text)}`."
             if is_recorded
-            else f"{safe_text(text)} has a pseudonym in place of the redacted value."
+            else f"{safe_text(text)} has a pseudonym in place of the redacted value. Write the value there."
         )
     try:
         parts = urlsplit(text)
@@ -233,7 +233,7 @@ def _fields(texts: tuple[str, ...], authorization: str | None) -> tuple[tuple[st
         if not colon or not is_name or any(sign in text for sign in "\r\n\0"):
             raise click.UsageError("--header takes 'Name: value', as in --header 'X-Api-Key: …'.")
         if _is_redacted(value):
-            raise click.UsageError(f"--header {name}: this is a pseudonym, not the redacted value.")
+            raise click.UsageError(f"--header {name}: this is a pseudonym, not the redacted value. Write the value itself.")
         fields.append((name, value.strip()))
     if authorization and not any(name.lower() == "authorization" for name, _ in fields):
         fields.append(("Authorization", authorization))

@@ -11,7 +11,7 @@ import click
 from ...capture.redaction.redactor import Redactor
 from ...capture.store.folder import home_folder, key
 from ...capture.store.quota import set_quota
-from ...errors import SetupError
+from ...errors import SetupError, sentence
 from ...setup.clients import CLIENTS, Machine, client_files
 from ...setup.commit import BACKUPS, AppliedChange, apply_change
 from ...setup.plan import (
@@ -96,7 +96,7 @@ def change_files(aim: Aim, options: WrapOptions) -> int:
     elif not options.only_shows:
         say_next_steps(aim, applied, quota_changed=options.quota_bytes is not None, by_service=settings.by_service)
     for problem in dict.fromkeys(map(str, problems)):
-        say(f"mcpspy: {safe_text(problem)}")
+        say(f"mcpspy: {sentence(safe_text(problem))}")
     if not servers:
         _say_no_server(options)
     is_refused = is_wanted and options.only_shows and not (options.dry_run or options.status)

@@ -197,7 +197,7 @@ def test_when_it_is_killed_no_tap_stays(file: Path, upstreams: dict[str, Upstrea
 
 def test_nothing_wrapped_is_nothing_to_serve() -> None:
     done = run("proxy", "--all")
-    assert (done.returncode, "No HTTP server is wrapped" in done.stderr) == (2, True)
+    assert (done.returncode, "no HTTP server is wrapped" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("option", [("--label", "x"), ("--listen", "127.0.0.1:0"), ("--header", "A: b"), ("http://h/",)])
