@@ -19,6 +19,12 @@ NEWS = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
 NOWHERE = "no-such-launcher"
 
 
+def turn_page(client: Talker) -> None:
+    """Ask for a page of a few letters."""
+    client.greet()
+    client.ask("tools/call", 1, name="page", arguments={"letters": 3})
+
+
 def talk(client: Talker) -> None:
     """Do a normal session, with letters that are not ASCII."""
     client.greet()
@@ -126,6 +132,20 @@ CASES = (
         culprit="server",
         faulty=on_stdio([FAULTY[0], *FAULTY[2:]], talk, PYTHONIOENCODING="gbk:replace"),
         sound=on_stdio([FAULTY[0], *FAULTY[2:]], talk, PYTHONIOENCODING="utf-8"),
+    ),
+    Case(
+        problem=14,
+        rule="misread-text",
+        culprit="server",
+        faulty=on_stdio([*FAULTY, "misread"], turn_page),
+        sound=on_stdio(FAULTY, turn_page),
+    ),
+    Case(
+        problem=14,
+        rule="escaped-twice",
+        culprit="server",
+        faulty=on_stdio([*FAULTY, "escaped"], turn_page),
+        sound=on_stdio(FAULTY, turn_page),
     ),
     Case(
         problem=15,

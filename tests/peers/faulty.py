@@ -18,6 +18,8 @@
     twice           it lists `echo` two times
     pairs=HOW       it keeps calls back until there are two; if they are `swapped`, each gets the answer of the other
     tasks           calls become tasks that live for three seconds, and are done when they are asked for
+    misread         what `page` gives was read with the wrong encoding
+    escaped         what `page` gives was encoded as JSON twice
     steps           a call reports its progress in three steps, all just before it is answered
 
 Its tools are `echo`, which gives back a text in the encoding of standard output, and `page`, which gives so many letters.
@@ -83,8 +85,15 @@ def called(params: dict[str, Any]) -> dict[str, Any]:
     if "fragile" in FAULTS:
         raise SystemExit("out of order")
     arguments = params["arguments"]
-    text = arguments["text"] if params["name"] == "echo" else "x" * arguments["letters"]
+    text = arguments["text"] if params["name"] == "echo" else page(arguments["letters"])
     return {"content": [{"type": "text", "text": text}]}
+
+
+def page(letters: int) -> str:
+    """Make a text of so many letters."""
+    if "misread" in FAULTS:
+        return ("é" * letters).encode().decode("cp1252")
+    return json.dumps(json.dumps(["x" * letters])) if "escaped" in FAULTS else "x" * letters
 
 
 def ask(method: str, incoming: Iterator[str]) -> None:

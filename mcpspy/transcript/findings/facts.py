@@ -19,10 +19,11 @@ from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Out
 from ..offers.definitions import LISTINGS
 from .answer_index import AnswerIndex
 from .misdeliveries import Misdeliveries, misdeliveries
+from .rule import Unchecked
 
 if TYPE_CHECKING:
     from ..offers.baseline import Baseline
-    from .rule import Unchecked
+    from .rule import Rule
 
 _MARKERS: Final = b" \t\r\n~^"
 """Lines of these characters alone only point at a place in the line above."""
@@ -156,6 +157,8 @@ class CaptureFacts:
     last_hole_ns: int | None = None
     explained: set[int] | None = None
     """Rows of requests whose silence another finding explains; None until `deliveries` needs it."""
+    limits: dict[Unchecked, None] = field(default_factory=dict)
+    """Limits that rules reached, which did not look at everything."""
     copied: dict[int, Exchange] | None = None
     """Requests by the rows of those that a gateway made of them again; None until `copies` needs it."""
     _misdelivered: Misdeliveries | None = None
@@ -299,6 +302,14 @@ class CaptureFacts:
         """Give the time of the client's first request that contains these bytes, in nanoseconds; infinity if there is none."""
         times = (row.at_ns for row in self.exchanges if row.sender == CLIENT and content in row.request.raw)
         return min(times, default=float("inf"))
+
+    def first(self, exchanges: list[Exchange], most: int, rules: tuple[Rule, ...], what: str = "calls") -> list[Exchange]:
+        """Give the first of some exchanges, and note where `rules` do not look at the others."""
+        if len(exchanges) <= most:
+            return exchanges
+        names = tuple(rule.name for rule in rules)
+        self.limits[Unchecked(rules=names, reason=f"only the first {most:,} {what} of a capture are looked at")] = None
+        return exchanges[:most]
 
     @property
     def misdelivered(self) -> Misdeliveries:

@@ -39,7 +39,7 @@ CAPTURE_FINDERS: Final = (
     "protocol.rounds", "protocol.state", "protocol.swaps",
     "protocol.tasks", "protocol.modern", "protocol.errors", "transport.headers",
     "transport.responses", "transport.resumption", "protocol.contents", "protocol.forms", "protocol.session_rules",
-    "protocol.texts", "protocol.placeholder_arguments", "protocol.secret_forms",
+    "payloads.texts", "payloads.placeholder_arguments", "protocol.secret_forms",
     "sequences.contradictions", "sequences.resources",
     "protocol.behaviour", "protocol.repeats", "sequences.loops", "sequences.invented_ids", "sequences.blocking",
     "sequences.relisting",

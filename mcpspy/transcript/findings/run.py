@@ -56,7 +56,16 @@ def all_findings(
         transcript=transcript, baselines=baselines, credentials=credentials, limits={} if limits is None else limits
     )
     both = [*transcript.findings, *_with_hops(transcript, _counted(_settled(transcript, _hits(facts, is_asked)), wanted))]
+    facts.limits.update(
+        (limit, None) for limit in reached_limits(transcript) if rules is None or any(name in rules for name in limit.rules)
+    )
     return sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
+
+
+def reached_limits(transcript: Transcript) -> dict[Unchecked, None]:
+    """Return the limits that rules about single captures have reached so far."""
+    limits: dict[Unchecked, None] = transcript.__dict__.setdefault("_limits", {})
+    return limits
 
 
 def _hits(facts: TranscriptFacts, is_asked: Callable[[str], bool]) -> Iterator[tuple[int, Hit]]:
@@ -72,6 +81,7 @@ def _hits(facts: TranscriptFacts, is_asked: Callable[[str], bool]) -> Iterator[t
                 hits = finder(name).find(capture)
                 for hit in hits if capture.capture.index in decided else signs.doubted(hits):
                     yield hit.finding.capture, hit
+        reached_limits(facts.transcript).update(capture.limits)
     of_several = HOP_FINDERS if facts.transcript.hops else ()
     for of_all in filter(is_asked, (*of_several, *TRANSCRIPT_FINDERS)):
         for hit in finder(of_all).find(facts):

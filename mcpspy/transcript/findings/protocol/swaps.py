@@ -18,7 +18,7 @@ from ....records import CLIENT
 from ....wire.json_spans import UNREADABLE, members
 from ...mcp.blocks import listed, member
 from ...model import Exchange, Kind
-from ..rule import Hit, Severity, hit_in, protocol_rule
+from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import call_name, quoted
 from ..words import listed as enumerated
 from .repeats import arguments
@@ -54,6 +54,9 @@ MAX_CALLS: Final = 5_000
 """So many calls that ran beside others are looked at."""
 MAX_BYTES: Final = 64 << 10
 """Larger arguments and answers are not looked at."""
+_LIMIT: Final = Unchecked(
+    rules=(SWAPPED_ANSWERS.name,), reason=f"only the first {MAX_CALLS:,} calls of a capture that ran beside others are compared"
+)
 
 _SHORTEST: Final = 3
 """Shorter values are found everywhere, and fewer words before a value do not make a place."""
@@ -78,6 +81,8 @@ class _Running(NamedTuple):
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find calls whose answers show each other's arguments."""
     beside = _beside(facts.calls)
+    if len(beside.exchanges) > MAX_CALLS:
+        facts.limits[_LIMIT] = None
     running = {row: call for row, exchange in beside.exchanges.items() if (call := _running(exchange)) is not None}
     done: set[int] = set()
     edges = {

@@ -43,7 +43,7 @@ MAX_BYTES: Final = 64 << 10
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find results that contradict themselves."""
-    for call in facts.calls[:MAX_CALLS]:
+    for call in facts.first(facts.calls, MAX_CALLS, RULES):
         response = call.response
         if response is None or b'"structuredContent"' not in response.raw:
             continue

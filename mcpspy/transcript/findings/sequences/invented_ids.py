@@ -76,7 +76,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     if facts.first_hole_ns is not None:
         return
     guesses: dict[tuple[ScopeKey, str | None, str], list[_Guess]] = {}
-    for call in facts.calls[:MAX_CALLS]:
+    for call in facts.first(facts.calls, MAX_CALLS, RULES):
         response = call.response
         if response is None or not (response.is_error or response.kind == "error") or call.sender != CLIENT:
             continue

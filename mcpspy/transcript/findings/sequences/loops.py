@@ -60,7 +60,7 @@ class _Cycle(NamedTuple):
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find cycles in the calls of each client."""
     by_client: dict[object, list[Exchange]] = {}
-    for call in facts.calls[:MAX_CALLS]:
+    for call in facts.first(facts.calls, MAX_CALLS, RULES):
         if call.sender == CLIENT and (call.transaction is None or scope_key(call.transaction)):
             by_client.setdefault(scope_key(call.transaction), []).append(call)
     for calls in by_client.values():

@@ -63,7 +63,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find contents of other resources, and changes that nobody reported."""
     if not any(key[0] == _READING for key in facts.requests):
         return
-    reads = [row for row in facts.exchanges if row.method == _READING and row.sender == CLIENT][:MAX_READS]
+    all_reads = [row for row in facts.exchanges if row.method == _READING and row.sender == CLIENT]
+    reads = facts.first(all_reads, MAX_READS, RULES, "reads")
     yield from _others(reads)
     if any(key[0] == "resources/subscribe" for key in facts.requests):
         yield from _unreported(facts, reads)

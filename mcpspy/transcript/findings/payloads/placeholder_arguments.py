@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from ....records import CLIENT
 from ....wire.json_spans import UNREADABLE
 from ...model import Exchange, Kind
+from ..protocol.repeats import arguments
 from ..rule import AGENT, Hit, behaviour_rule, hit_in
 from ..words import call_name, quoted
-from .repeats import arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +45,12 @@ _placeholder = re.compile(
 ).fullmatch
 
 
+_may_be_placeholder = re.compile(
+    rb"<[a-z0-9 _-]+>|\{\{|\$\{|[\"'\\/](?:your|insert|replace)[_-]|[/\\]path[/\\]|\\u", re.IGNORECASE
+).search
+"""A sign of any of these, anywhere in a message: most are not parsed."""
+
+
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find placeholders among the arguments of failed calls."""
     for call in facts.calls:
@@ -54,7 +60,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def _in_call(call: Exchange) -> Iterator[Hit]:
-    if len(call.request.raw) > MAX_BYTES:
+    raw = call.request.raw
+    if len(raw) > MAX_BYTES or not _may_be_placeholder(raw):
         return
     from ...offers.drift import strings  # with baselines, which few captures need
 

@@ -1,4 +1,4 @@
-"""Findings about texts: cut JSON, a tool's failure that is not marked, arguments that a server misread, and null for what is absent.
+"""Findings about texts: a tool's failure that is not marked, wrong letters, text that was cut or escaped twice, and null members.
 
 Source: MCP specification, server/tools (errors of tools have `isError: true`) and schema (optional members are left out).
 """
@@ -15,9 +15,8 @@ from ..facts import CaptureFacts
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted
 from ..words import listed as joined
+from .letter_rules import CALL, ESCAPED_TWICE, MISREAD_TEXT, TEXT
 
-_CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"open","arguments":{"path":"Résumé.txt"}}\n'
-_TEXT: Final = '← result 1 {{"content":[{{"type":"text","text":"{}"}}]{}}}'
 _STACK: Final = r"Traceback (most recent call last):\n  File \"a.py\", line 3, in open\nKeyError: 'x'"
 
 _LIST: Final = '→ tools/list 1\n← result 1 {"tools":[{"name":"now","inputSchema":{"type":"object"}'
@@ -29,20 +28,9 @@ UNMARKED_FAILURE: Final = protocol_rule(
     what="A result without isError is the text of an exception with its stack.",
     why="The client and the model take the call for a success.",
     blame="The server: it wrote the exception into a result. A tool that reads logs may do so on purpose.",
-    example=_CALL + _TEXT.format(_STACK, ""),
-    clean=_CALL + _TEXT.format(_STACK, ',"isError":true'),
+    example=CALL + TEXT.format(_STACK, ""),
+    clean=CALL + TEXT.format(_STACK, ',"isError":true'),
     advice="Return isError: true when a tool fails, with a text that tells the model what to do instead of a stack.",
-)
-
-MISREAD_TEXT: Final = protocol_rule(
-    name="misread-text",
-    title="Text decoded with the wrong encoding",
-    what="A response repeats an argument as it looks when its UTF-8 is decoded with another encoding (é becomes Ã©).",
-    why="Names with letters beyond ASCII are not found, or are stored wrongly.",
-    blame="The server: the request is valid UTF-8, and the wrong letters are in its response.",
-    example=_CALL + _TEXT.format("no such file: RÃ©sumÃ©.txt", ""),
-    clean=_CALL + _TEXT.format("no such file: Résumé.txt", ""),
-    advice="Read stdin as UTF-8 (in Python: PYTHONUTF8=1, or sys.stdin.reconfigure(encoding='utf-8')).",
 )
 
 NULL_MEMBER: Final = protocol_rule(
@@ -62,12 +50,12 @@ TEXT_CUT: Final = protocol_rule(
     what="The text of a result is JSON that stops in the middle, without a word about it.",
     why="The model takes a part for the whole, and a program that parses the text fails.",
     blame="The server: the message is whole, and the text in it is not.",
-    example=_CALL + _TEXT.format("[⟪1000,×300⟫1000", ""),
-    clean=_CALL + _TEXT.format("[⟪1000,×300⟫1000]", ""),
+    example=CALL + TEXT.format("[⟪1000,×300⟫1000", ""),
+    clean=CALL + TEXT.format("[⟪1000,×300⟫1000]", ""),
     advice="Return the rest in pages, or as a resource; if a text has to be cut, say so at its end.",
 )
 
-RULES: Final = (UNMARKED_FAILURE, MISREAD_TEXT, NULL_MEMBER, TEXT_CUT)
+RULES: Final = (UNMARKED_FAILURE, MISREAD_TEXT, NULL_MEMBER, TEXT_CUT, ESCAPED_TWICE)
 
 _starts_with_exception = re.compile(
     r"\s*(?:Error executing tool [^:]{1,80}: |Error: )?(?:Traceback \(most recent call last\):|[\w.$]*(?:Error|Exception)\b)"
@@ -83,6 +71,18 @@ _MAX_BYTES: Final = 100_000
 _MAX_LETTERS: Final = 200
 _ENCODINGS: Final = ("cp1252", "latin-1")
 
+_wrong_letters = re.compile(
+    rb"\xc3[\x82-\xb4](?:\xc2[\x80-\xbf]|\xe2[\x80\x82\x84]|[\xc5\xc6\xcb])|\xef\xbf\xbd"
+    rb"|\\u(?:00[c-f][0-9a-f]\\u(?:00[89ab]|20|21|01|02)|fffd)",
+    re.IGNORECASE,
+).search
+"""A letter from Â to ô before one that cp1252 or Latin-1 has for 80 to bf, or U+FFFD; as it is, or escaped."""
+_escaped_again = re.compile(rb'[\[{"]\s*\\\\\\"|\\"\{\\\\\\"|\\\\n|\\\\u[0-9a-fA-F]{4}').search
+
+MAX_SUSPECTS: Final = 2_000
+"""So many messages of a capture are searched for wrong letters."""
+_READING: Final = {"resources/read", "prompts/get"}
+
 _LISTS: Final = {
     "tools/list": "tools",
     "prompts/list": "prompts",
@@ -96,7 +96,8 @@ _MAX_NAMES: Final = 5
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """Find unmarked failures and misread arguments in calls, and null in lists."""
+    """Find unmarked failures, cut texts and wrong letters in calls, and null in lists."""
+    suspects = [exchange for exchange in _others(facts) if _is_suspect(exchange)]
     for call in facts.calls:
         response = call.response
         if response is None:
@@ -108,11 +109,37 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             continue
         if not response.is_error and _shows_stack(result) and response.kind is Kind.RESULT:
             yield from _unmarked(call)
+        is_repeated = False
         if not request.isascii() or b"\\u" in request:
-            yield from _misread(call)
+            hits = list(_misread(call))
+            yield from hits
+            is_repeated = bool(hits)
+        if not is_repeated and (b"\\" in result or not result.isascii() or b"\\" in request or not request.isascii()):
+            suspects += [call] if _is_suspect(call) else []
+    if suspects:
+        from .misread import misread_texts  # few captures need it
+
+        first = facts.first(suspects, MAX_SUSPECTS, (MISREAD_TEXT, ESCAPED_TWICE), "texts that seem wrong")
+        yield from misread_texts(sorted(first, key=lambda exchange: exchange.at_ns))
     for listing in facts.listings:
         if listing.method in _LISTS and listing.response is not None and b"null" in listing.response.raw:
             yield from _nulls(listing)
+
+
+def _others(facts: CaptureFacts) -> Iterator[Exchange]:
+    """Yield the other exchanges with texts: lists, the handshake, and where they are read, resources and prompts."""
+    yield from facts.listings
+    if any(key[0] in _READING for key in facts.requests):
+        yield from (exchange for exchange in facts.exchanges if exchange.method in _READING)
+
+
+def _is_suspect(exchange: Exchange) -> bool:
+    """Return whether the bytes of a request or its result may hold wrong letters, or text that was escaped twice."""
+    response = exchange.response
+    raws = [exchange.request.raw] if response is None else [exchange.request.raw, response.raw]
+    return any(
+        len(raw) <= _MAX_BYTES and (bool(_wrong_letters(raw)) or (b"\\\\" in raw and bool(_escaped_again(raw)))) for raw in raws
+    )
 
 
 def _shows_stack(result: bytes) -> bool:
