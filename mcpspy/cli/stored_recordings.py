@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
+from math import inf
 from operator import attrgetter
 from time import monotonic
 from typing import Any, Final
@@ -16,6 +17,7 @@ from ..capture.store.folder import EXTENSION, captures_folder
 from ..errors import FilterError
 from ..transcript.client_rows import ClientKey, ClientRows
 from ..transcript.filter.filter import FilterMatcher, filter_of
+from ..transcript.findings.rule import Finding
 from ..transcript.findings.run import findings
 from ..transcript.hops import forwarded_calls
 from ..transcript.llm.tool_trips import tool_trips
@@ -83,8 +85,10 @@ class GrowingRecording:
         """The index of each row, by the row's identity: rows live as long as the transcript."""
         self._pending: set[int] = set()
         """The calls without an answer, by identity."""
-        self._due_s = 0.0
+        self._due_s = inf
         """Time of the next heading: it says how long they have waited."""
+        self._findings: list[Finding] = []
+        """The findings when they were last asked for; the heading counts them."""
 
     def take(self) -> dict[str, Any] | None:
         """Read rows that are new or changed, each after its index, and the heading of the page; None if nothing happened."""
@@ -93,10 +97,10 @@ class GrowingRecording:
         changed: dict[int, Row] = {id(row): row for row in self._growing.take()}
         for at, row in changed.items():
             (self._pending.add if isinstance(row, Exchange) and not row.over else self._pending.discard)(at)
-        is_due = bool(self._pending) and monotonic() >= self._due_s
+        is_due = monotonic() >= self._due_s
         if not changed and was_live == self._growing.live and not is_due:
             return None
-        self._due_s = monotonic() + HEADING_S
+        self._due_s = monotonic() + HEADING_S if self._pending else inf
         transcript = self._growing.transcript
         lines = []
         for row in self._of_client(changed):
@@ -118,8 +122,10 @@ class GrowingRecording:
 
     @property
     def _transcript(self) -> Transcript:
-        """The transcript of the recording's client, without findings."""
-        return self._growing.transcript if (client := self._client) is None else client.transcript
+        """The transcript of the recording's client, with the findings of the last time."""
+        transcript = self._growing.transcript if (client := self._client) is None else client.transcript
+        transcript.findings = self._findings
+        return transcript
 
     def _of_client(self, changed: dict[int, Row]) -> Iterable[Row]:
         """Select the rows of the recording's client; those of a connection that was not known come when it is."""
@@ -185,10 +191,11 @@ class GrowingRecording:
         whole = self._growing.transcript
         if len(whole.captures) > 1:
             whole.hops = forwarded_calls(whole)
-        transcript = self._transcript
         if name != "diagram":
             client = self._client
-            transcript.findings = findings(whole, None if client is None else client.is_about)
+            before, self._findings = self._findings, findings(whole, None if client is None else client.is_about)
+            self._due_s = self._due_s if before == self._findings else 0.0
+        transcript = self._transcript
         return part(name, transcript, transcript.rows)
 
 

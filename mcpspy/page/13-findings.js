@@ -1,6 +1,7 @@
 // Findings and numbers, as text and elements.
 
 const MANY_BRIEF = 3;
+const narrow = matchMedia("(max-width: 760px)"); // there the rows need the room: one finding, and how many more there are
 
 const findings = (() => {
   function finding(one) {
@@ -38,9 +39,10 @@ const findings = (() => {
       if (one.severity !== "note") byRule.set(one.rule, same ? { ...same, count: same.count + one.count } : one);
     }
     const bad = [...byRule.values()];
-    const others = bad.length - MANY_BRIEF;
+    const many = narrow.matches ? 1 : MANY_BRIEF;
+    const others = bad.length - many;
     byId("worst").replaceChildren(
-      ...bad.slice(0, MANY_BRIEF).map(brief),
+      ...bad.slice(0, many).map(brief),
       ...(others > 0 ? [make("li", {}, make("a", { href: "#tab=findings" }, `${others} more`))] : []),
     );
   }
@@ -51,6 +53,8 @@ const findings = (() => {
     byId("finding-count").textContent = data.findings.length ? ` (${data.findings.length})` : "";
     byId("numbers").textContent = data.numbers;
   }
+
+  narrow.addEventListener("change", worst);
 
   return { render };
 })();

@@ -1,5 +1,6 @@
 """The layout of the page at two widths in two schemes: what stands where, in steps that another font does not change."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,13 @@ import pytest
 
 from tests.browser.conftest import Look
 from tests.browser.test_page import written
+from tests.browser.test_web import live
+from tests.conftest import ROOT
 from tests.views.golden import same_as_golden
 from tests.views.scenes import busy_scene, three_servers
 
 pytest.importorskip("playwright", reason="playwright is not installed")
+from playwright.sync_api import expect
 
 SEEN = """() => {
   const seen = (element) => element.checkVisibility() && element.getBoundingClientRect().width > 1;
@@ -20,6 +24,7 @@ SEEN = """() => {
   const line = document.querySelector(".line").getBoundingClientRect();
   return [
     `heading: ${all(".summary")[0].textContent}`,
+    ...all("#worst li").map((one) => one.textContent),
     `above: ${all("header > *:not(.summary), .overview, .tools").map((one) => one.id || one.className).join(", ")}`,
     `tabs: ${all("[role=tab]").map((one) => one.textContent.trim()).join(" | ")}`,
     `tools: ${all(".tools > *, .tools .box > input, .facets > *").map(name).filter((text) => text.length < 60).join(" | ")}`,
@@ -62,3 +67,21 @@ def test_the_page_looks_as_it_did(look: Look, tmp_path: Path, name: str, width: 
         assert looking.page.evaluate("document.documentElement.scrollWidth") <= width
     assert seen["light"] == seen["dark"]
     same_as_golden(f"page-{name}-{width}", [[(line, "")] for line in seen["light"]])
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_live_page_looks_as_it_did(look: Look, store: Path, width: int) -> None:
+    (store / "captures").mkdir(parents=True, mode=0o700)
+    for name in ("channels", "time", "agent-model", "agent-weather"):
+        shutil.copy(ROOT / "captures" / f"{name}.mcpspy", store / "captures")
+    seen: dict[str, Any] = {}
+    for scheme in ("light", "dark"):
+        with live(look, width=width, color_scheme=scheme) as looking:
+            expect(looking.page.locator("#summary")).to_contain_text("9 findings")
+            expect(looking.page.locator("#overview text")).not_to_have_count(0)
+            expect(looking.page.locator("#recordings a")).to_have_count(3)
+            seen[scheme] = looking.page.evaluate(SEEN)
+            assert looking.page.evaluate(CONTRAST) == []
+            assert looking.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert seen["light"] == seen["dark"]
+    same_as_golden(f"page-live-{width}", [[(line, "")] for line in seen["light"]])

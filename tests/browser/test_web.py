@@ -21,11 +21,11 @@ SOON_MS = DEADLINE_S * 1000
 
 
 @contextmanager
-def live(look: Look, query: str = "", *, width: int = 1280) -> Iterator[Looking]:
+def live(look: Look, query: str = "", **context: object) -> Iterator[Looking]:
     """The page of a `mcpspy web`, open."""
     with on_pipe("web", "--port", "0") as running:
         url = running.wait_for("Ctrl-C").splitlines()[0]
-        looking = look(width=width)
+        looking = look(**context)
         looking.page.set_default_timeout(SOON_MS)
         yield looking.at(url + query)
         assert all(request.startswith(url) for request in looking.requests)
