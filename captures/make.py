@@ -86,16 +86,16 @@ def files(folder: Path) -> None:
 
 def labserver(folder: Path) -> None:
     """FOLDER/labserver.py: the server of tests/peers on the official Python SDK."""
-    shutil.copy(PEERS / "pyserver.py", folder / "labserver.py")
+    (folder / "labserver.py").symlink_to(PEERS / "pyserver.py")
 
 
 def peer(program: str) -> Callable[[Path], None]:
     """FOLDER/program: a server of tests/peers."""
 
-    def copy(folder: Path) -> None:
-        shutil.copy(PEERS / program, folder / program)
+    def link(folder: Path) -> None:
+        (folder / program).symlink_to(PEERS / program)
 
-    return copy
+    return link
 
 
 def known(*names: str) -> Step:

@@ -1,6 +1,6 @@
 """Fixtures of all tests: a store of their own, the peers, the npm programs, the tier, and the rule about skips.
 
-It starts nothing and ends nothing: a test that starts a process ends it, by its id.
+It starts nothing but the process of tests/preparing.py: a test that starts a process ends it, by its id.
 """
 
 import gc
@@ -10,13 +10,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.deadlines import DEADLINE_S
+from tests.preparing import ready
 from tests.tiers import Tier, current_tier, load_hypothesis_profile
 
 ROOT = Path(__file__).parents[1]
@@ -57,6 +58,13 @@ def _plain_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take away what would make the screen differ from desk to desk; a test that wants a width or colours sets them."""
     for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _prepared() -> Iterator[None]:
+    """Save the peers the time that they would take to import the SDK."""
+    with ready():
+        yield
 
 
 @pytest.fixture
@@ -211,6 +219,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(DATA_PATH):
             item.add_marker("data_path")
+        if "current_tier" in vars(getattr(item, "module", item)):  # what its parameters depend on
+            item.add_marker("tiered")
         for fixture, mark in MARK_OF_FIXTURE.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)

@@ -18,6 +18,8 @@ JSON on standard output, and so is each answer; a question begins a conversation
      "extra": {…}}                     what else each prompt has
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import asyncio
 import json
 import os

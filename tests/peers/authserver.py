@@ -6,6 +6,8 @@ ISSUER is the URL of an authorization server, which need not exist. On PORT 0 a 
 first line on standard output.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import socket
 import sys
 

@@ -6,6 +6,8 @@ It prints the names of the tools, or what kind of error ended it. With a server 
 its own, the SDK waits for ever.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import asyncio
 import sys
 

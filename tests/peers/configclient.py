@@ -4,6 +4,8 @@ Usage: configclient.py FILE [CALLS]. CALLS is a JSON object: by server a tool an
 server a JSON line with its name and its tools.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import asyncio
 import json
 import sys

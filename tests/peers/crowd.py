@@ -6,6 +6,8 @@ MODE and URL are those of stepclient.py. Each client opens a session of its own,
 everybody is connected, each asks for the sum of its number and 1,000,000, and prints the answer it got: a line `NUMBER SUM`.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import asyncio
 import sys
 

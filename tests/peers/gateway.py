@@ -6,6 +6,8 @@
 It puts `demo_` before the names of tools, and passes no progress on.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import asyncio
 import os
 import sys

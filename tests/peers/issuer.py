@@ -7,6 +7,8 @@ On PORT 0 a free port is taken; either way it is the first line on standard outp
 `{"method", "path", "resource"}`, the last being what the client asks a token for.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import json
 import socket
 import sys

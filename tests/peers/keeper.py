@@ -7,6 +7,8 @@
 resource `vault://door?token=TOKEN` names one. What was given for a password is written to the file that KEEPER_LOG names.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import json
 import os
 import sys

@@ -7,6 +7,8 @@ one line of JSON: a list of what came of each, as the package has it, event for 
 a server has to say to it.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import asyncio
 import json
 import sys

@@ -6,6 +6,8 @@ It calls the tool `whoami` and prints what came of it. It keeps tokens in memory
 user by itself. MODE and URL are those of stepclient.py.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import asyncio
 import sys
 from urllib.parse import parse_qs, urlsplit

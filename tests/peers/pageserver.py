@@ -6,6 +6,8 @@ The page is made up, and as long for every address: nothing is fetched. LETTERS 
 free port is taken; either way it is the first line on standard output.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import socket
 import sys
 

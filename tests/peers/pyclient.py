@@ -8,6 +8,8 @@ MODE is the SDK's: `auto` finds the newest era that both speak, `legacy` opens w
 call, follow progress, answer a question, read a resource whose URI is not ASCII, and give a call up after TIMEOUT_S.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import asyncio
 import sys
 

@@ -9,6 +9,8 @@ elicitation, or by asking for more input where there are no server requests). On
 PORT 0 a free port is taken; either way it is the first line on standard output.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import socket
 import sys
 from typing import Annotated

@@ -17,6 +17,8 @@
 On PORT 0 a free port is taken; either way it is the first line on standard output.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import asyncio
 import json
 import sys

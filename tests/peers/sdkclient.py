@@ -6,6 +6,8 @@
 It connects as the package does by default, plays one scene with a server that has what sdkserver.py has, and prints what it saw.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import asyncio
 import importlib
 import os

@@ -6,6 +6,8 @@ Tools: `add` answers at once, `count` reports progress. There is one resource an
 the first line on standard output. It uses only what all these packages have, so that any interpreter that has one can run it.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import importlib
 import os
 import socket

@@ -19,6 +19,8 @@ Every step prints one JSON line, and so does every progress notification. What t
 the same answer each time. The server gets this program's whole environment.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import asyncio
 import json
 import os

@@ -5,6 +5,8 @@
 NOW is a time with its offset, as ISO 8601 spells it. The options are those of `mcp-server-time`.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import sys
 from datetime import datetime, tzinfo
 from typing import Self

@@ -5,6 +5,8 @@
 On PORT 0 a free port is taken; either way it is the first line on standard output.
 """
 
+import prepared  # noqa: F401 - saves the imports that follow
+
 import socket
 import sys
 

@@ -33,7 +33,7 @@ def record_scene(scene: str, capture: Path) -> None:
 
 def record_greeting(transport: str, mode: str, capture: Path) -> None:
     """Record a call of a tool that asks its user's name."""
-    shutil.copy(PEERS / "pyserver.py", FOLDER / "labserver.py")
+    (FOLDER / "labserver.py").symlink_to(PEERS / "pyserver.py")
     steps: list[Step] = [{"known": ["greet", "slow"]}, {"call": "greet", "arguments": {}}]
     if transport == "stdio":
         words = client(Played(command=(), steps=steps, mode=mode))

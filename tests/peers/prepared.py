@@ -1,0 +1,67 @@
+"""A peer goes on in a copy of a process that has imported the SDK: `import prepared` is the first line of its program.
+
+To import the SDK takes a second, and to copy a process that has done so 20 ms. The copy runs the peer's program from its
+start, with its arguments, environment, folder and streams. This process passes signals on to it, and ends as it ends. The
+tests have such a process ready (tests/preparing.py); where none of our ancestors has, the peer goes on here.
+"""
+
+import marshal
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from socket import AF_UNIX, send_fds, socket
+
+STREAMS = 3
+NOT_PASSED_ON = {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGPIPE}
+
+
+def address(owner: int) -> bytes:
+    """Return the socket of the process that this process of tests has ready, for the same Python only."""
+    return b"\0mcpspy-prepared-%d-" % owner + os.fsencode(sys.prefix)[-60:]
+
+
+def _ancestors() -> Iterator[int]:
+    pid = os.getppid()
+    while pid > 1:
+        yield pid
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                pid = int(file.read().rpartition(b")")[2].split()[1])
+        except OSError:  # it has ended
+            return
+
+
+def _connected() -> socket | None:
+    connection = socket(AF_UNIX)
+    for pid in _ancestors():
+        try:
+            connection.connect(address(pid))
+        except OSError:
+            continue
+        return connection
+    connection.close()
+    return None
+
+
+def _go_on_as_a_copy(connection: socket) -> None:
+    encodings = [(stream.encoding, stream.errors) for stream in (sys.stdin, sys.stdout, sys.stderr)]
+    request = marshal.dumps((sys.argv, sys.path, os.getcwd(), dict(os.environ), encodings))
+    for number in signal.valid_signals() - NOT_PASSED_ON:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda number, _: connection.sendall(bytes([number])))
+    send_fds(connection, [len(request).to_bytes(4, "big")], range(STREAMS))
+    connection.sendall(request)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for fd in range(STREAMS):
+        os.dup2(nowhere, fd)
+    status = int.from_bytes(connection.recv(4) or b"\1", "big", signed=True)
+    if status < 0:
+        if -status not in NOT_PASSED_ON:
+            signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    os._exit(status)
+
+
+if __name__ == "prepared" and (found := _connected()):  # not where tests import it
+    _go_on_as_a_copy(found)
