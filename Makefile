@@ -1,6 +1,7 @@
 # Every target sets up what it needs: a virtual environment in .venv, from Python (3.11 or later) and PyPI alone, without root.
 #   make demo        watch mcpspy record and show a small MCP server and client
-#   make test        the tests that need Python and PyPI alone, in four minutes
+#   make test        the tests that need Python and PyPI alone, in under five minutes
+#   make more        those of them that count or choose, with five times the counts and every choice
 #   make interop     the tests with programs of npm and Debian, after `make npm`
 #   make check       lint, types and tests: what a change has to pass
 #   make soak        the full counts: every bit flipped, hundreds of kills, a million messages; and the next four
@@ -20,7 +21,7 @@ PYTEST_ARGS ?=
 # Tests start mcpspy hundreds of times: without files of bytecode, which some images turn off, each start compiles it again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test interop check lint types soak calendar ways data-path asan npm bench-stdio format clean
+.PHONY: demo test more interop check lint types soak calendar ways data-path asan npm bench-stdio format clean
 .DEFAULT_GOAL := check
 
 demo: .venv/.installed
@@ -28,6 +29,10 @@ demo: .venv/.installed
 
 test: .venv/.tested
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not npm and not debian and not soak" $(PYTEST_ARGS)
+
+more: .venv/.tested
+	MCPSPY_TIER=more $(BIN)/pytest -n $(WORKERS) --dist worksteal \
+	  -m "(tiered or hypothesis) and not npm and not debian and not soak" $(PYTEST_ARGS)
 
 interop: .venv/.tested
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "(npm or debian) and not soak" $(PYTEST_ARGS)

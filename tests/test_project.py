@@ -91,9 +91,9 @@ def test_who_asks_for_an_npm_program_is_marked_npm(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("environment", "expected"),
-    [({}, Tier.SAMPLE), ({"CI": "true"}, Tier.MORE), ({"CI": "true", "MCPSPY_TIER": "full"}, Tier.FULL)],
+    [({}, Tier.SAMPLE), ({"CI": "true"}, Tier.SAMPLE), ({"CI": "true", "MCPSPY_TIER": "full"}, Tier.FULL)],
 )
-def test_the_tier_is_named_outright_or_follows_from_where_the_tests_run(environment: dict[str, str], expected: Tier) -> None:
+def test_the_tier_is_the_sample_unless_one_is_named(environment: dict[str, str], expected: Tier) -> None:
     assert current_tier(environment) is expected
 
 

@@ -1,6 +1,6 @@
-"""Three sizes of the same test: a sample in `make test`, more where CI runs it, the full count in `make soak`.
+"""Three sizes of the same test: a sample in `make test`, more in `make more`, which CI runs too, the full count in `make soak`.
 
-`MCPSPY_TIER` names the tier outright. A test asks for the fixture `tier` of tests/conftest.py; it never reads the environment.
+`MCPSPY_TIER` names the tier. A test asks for the fixture `tier` of tests/conftest.py; it never reads the environment.
 """
 
 import os
@@ -26,15 +26,12 @@ class Tier(StrEnum):
 
 
 def current_tier(environment: Mapping[str, str] = os.environ) -> Tier:
-    """Return the tier that the environment asks for; if it names none, CI gets more than a desk does.
+    """Return the tier that the environment asks for.
 
     Raises:
         ValueError: if `MCPSPY_TIER` names no tier.
     """
-    named = environment.get("MCPSPY_TIER")
-    if named:
-        return Tier(named)
-    return Tier.MORE if environment.get("CI") else Tier.SAMPLE
+    return Tier(environment.get("MCPSPY_TIER") or Tier.SAMPLE)
 
 
 def slow_examples(tier: Tier) -> int:

@@ -10,6 +10,7 @@ from tests.interop.serving import play_both, play_tapped
 from tests.interop.wires import disagreements, opening
 
 
+@pytest.mark.usefixtures("tier")
 @pytest.mark.parametrize("name", PLAYED)
 def test_mcpspy_changes_nothing_and_misses_nothing(name: str, tmp_path: Path, subtests: pytest.Subtests) -> None:
     run = play_both(PYTHON[name], tmp_path / "run")

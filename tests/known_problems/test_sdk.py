@@ -9,6 +9,8 @@ from tests.interop.scenes import PYSERVER, steps
 from tests.interop.serving import HttpScene, play_tapped
 from tests.known_problems.stage import Case, Play, assert_found, assert_silent
 
+pytestmark = pytest.mark.tiered
+
 LIMIT_S = 5
 """The shortest timeout that the rule knows."""
 STEPS = 20
