@@ -23,10 +23,10 @@ def _end_ns(exchange: Exchange, info: CaptureInfo) -> int:
     carried = exchange.transaction
     if carried is not None and carried.ended_ns is not None and not _may_come_elsewhere(carried):
         return carried.ended_ns
-    if info.now_ns is not None and not info.closed:
-        return info.now_ns
     left_ns = info.left_ns
     is_left = left_ns is not None and left_ns + info.shift_ns >= exchange.at_ns
+    if info.now_ns is not None and not info.closed and not (is_left and exchange.outcome is Outcome.UNANSWERED):
+        return info.now_ns
     return info.shift_ns + (left_ns if is_left and left_ns is not None else info.last_ns)
 
 

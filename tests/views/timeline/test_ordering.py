@@ -63,3 +63,10 @@ def test_nobody_waits_for_an_answer_when_the_client_has_left() -> None:
     transcript = opened("x").client(call(1, "silent")).wait(1_999).client_leaves().wait(5_000).exits().ends().transcript
     row = next(row for row in transcript.rows if isinstance(row, Exchange) and row.target == "silent")
     assert waited_ns(row, transcript.captures[0]) == 2 * SECOND_NS
+
+
+def test_what_was_not_answered_has_the_same_wait_before_its_capture_has_ended_and_after() -> None:
+    transcript = opened("x").client(call(1, "silent")).wait(1_999).client_leaves().wait(10).exits().ends().transcript
+    row, info = next(row for row in transcript.rows if isinstance(row, Exchange)), transcript.captures[0]
+    info.closed, info.now_ns = False, row.at_ns + SECOND_NS  # the clock was last looked at before the client left
+    assert waited_ns(row, info) == 2 * SECOND_NS
