@@ -51,9 +51,9 @@ class Shutdown:
             self._enter("term", now_ns + TERM_NS, name)
 
     def on_leftovers(self, now_ns: int) -> None:
-        """Take note that the server has ended and processes that it started have not: they may not know yet."""
-        if self.stage in ("calm", "grace"):
-            self._enter("grace", now_ns, "processes left behind")
+        """Take note that the server has ended and processes that it started have not: they may not know yet, or end by themselves."""
+        if self.stage == "calm":
+            self._enter("grace", now_ns + GRACE_NS, "processes left behind")
         elif self.stage == "term" and not self._sent_term:
             self._kill_ns = self.due_ns
             self._enter("orphaned", now_ns, self.why)

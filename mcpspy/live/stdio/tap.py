@@ -30,7 +30,10 @@ else:  # `signal` itself imports `enum`: 4 ms
     from _signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
 
 DRAIN_NS = 500_000_000
-"""Time for which pipes that others still hold are read after the server's exit. The server's own output is there at once."""
+"""Time after the server's exit for which pipes that others still hold are read, and for which processes that it left may end.
+
+The server's own output is there at once. After it, and at a signal to end, nobody waits for them any more.
+"""
 
 PUT_OFF_NS = 1_000_000_000
 """From the first byte that is not on disk to the sync: what a power cut may cost. The kernel has every byte at once."""
@@ -50,9 +53,9 @@ class StdioTap:
     """
 
     __slots__ = (
-        "_alarm_ns", "_begin_ns", "_changed", "_child", "_drain_ns", "_left", "_met", "_parent", "_parent_ns", "_pipes", "_pumps",
-        "_put_off", "_put_off_ns", "_ready", "_shutdown", "_signals_fd", "_sink", "_start", "_status", "_stderr", "_stdin",
-        "_stdout", "_streams",
+        "_alarm_ns", "_begin_ns", "_changed", "_child", "_drain_ns", "_is_signalled", "_left", "_met", "_parent", "_parent_ns",
+        "_pipes", "_pumps", "_put_off", "_put_off_ns", "_ready", "_shutdown", "_signals_fd", "_sink", "_start", "_status",
+        "_stderr", "_stdin", "_stdout", "_streams",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +77,7 @@ class StdioTap:
         self._alarm_ns = 0
         self._changed = False
         self._met: set[int] = set()
+        self._is_signalled = False
         self._left: list[ListedProcess] = []
         self._parent = os.getppid()
         self._pipes = {pipe_name(fd) for fd in (child.stdin, child.stdout, child.stderr)}
@@ -106,7 +110,8 @@ class StdioTap:
             self._stdin.on_reader_exit()
         for pump in self._pumps:
             pump.stop()
-        self._look_again()
+        if self._left and not self._left_running():
+            self._sink((descendants_ended(self.now_ns()),))
         return 128 + SIGKILL if self._status is None else self._status
 
     def _pump(self, stream: int, source: int, target: int) -> Pump:
@@ -163,6 +168,8 @@ class StdioTap:
             return True
         if self._status is None or not all(pump.over and pump.finished for pump in (self._stdout, self._stderr)):
             return False
+        if self._drain_ns and not self._is_signalled and self._left_running():
+            return False  # a signal of the system tells that one has ended, and the alarm that the time is over
         return not (self._wants_end() and self._leftovers())
 
     def _wants_end(self) -> bool:
@@ -215,10 +222,10 @@ class StdioTap:
         for pump in self._pumps:
             if pump.due_ns and now_ns >= pump.due_ns:
                 pump.on_time(now_ns)
+        if self._drain_ns and now_ns >= self._drain_ns:
+            self._drain()
         if self._shutdown.due_ns and now_ns >= self._shutdown.due_ns:
             self._escalate(now_ns)
-        if self._drain_ns and now_ns >= self._drain_ns:
-            self._drain(now_ns)
         if self._parent_ns and now_ns >= self._parent_ns:
             self._parent_ns = now_ns + PARENT_CHECK_NS if os.getppid() == self._parent and self._status is None else 0
             if os.getppid() != self._parent:
@@ -239,11 +246,14 @@ class StdioTap:
             listed = ", ".join(f"{target.name} ({target.pid})" for target in targets)
             self._sink((Note(at_ns=now_ns, topic="escalation", text=f"{name} to {listed}: {self._shutdown.why}"),))
 
-    def _drain(self, now_ns: int) -> None:
-        """Read what the server wrote before it ended, and close the pipes that others hold."""
+    def _drain(self) -> None:
+        """Read what the server wrote before it ended, close the pipes that others hold, and record whether these still run."""
         self._drain_ns = 0
         self._stdout.drain()
         self._stderr.drain()
+        if self._left_running():
+            self._sink((descendants_running(self.now_ns()),))
+            self._left = []
 
     # Signals
 
@@ -282,23 +292,19 @@ class StdioTap:
             self._status = os.WEXITSTATUS(status)
             self._sink((Exit(at_ns=now_ns, pid=self._child.pid, code=self._status, descendants=left),))
 
-    def _look_again(self) -> None:
-        """Record whether what the server left has ended too. It costs the client no time: pipes that are held are read for DRAIN_NS.
-
-        Where nothing holds them, the tap ends at once, and that a process still runs then says nothing about it.
-        """
-        if not self._left:
-            return
-        if not {process.pid for process in self._left} & {process.pid for process in self._descendants()}:
-            self._sink((descendants_ended(self.now_ns()),))
-        elif not self._drain_ns:
-            text = "processes that the server left still run"
-            self._sink((Note(at_ns=self.now_ns(), topic="descendants-running", text=text),))
+    def _left_running(self) -> bool:
+        """Return whether a process that the server left when it ended still runs."""
+        return bool(self._left) and not {left.pid for left in self._left}.isdisjoint(
+            running.pid for running in self._descendants()
+        )
 
     def _forward(self, number: int) -> None:
         """Forward a signal at once. One that ends a process comes from the client: the server gets the end of its input too."""
         now_ns = self.now_ns()
         name = signals.name(number)
+        if number in _ENDING:
+            self._is_signalled = True
+            self._on_change()
         shared = number in _FROM_KEYBOARD and _keys_reach_us()
         if shared and not os.isatty(0) and _is_in_our_group(self._parent):
             text = f"{name} from the keyboard, which client and server got as well"
@@ -311,12 +317,16 @@ class StdioTap:
             self._shutdown.on_signal(now_ns, name, again=number in self._met)
             self._met.add(number)
             self._stdin.stop()
-            self._on_change()
 
 
 def descendants_ended(at_ns: int) -> Note:
     """Return the note that what the server left has ended."""
     return Note(at_ns=at_ns, topic="descendants-ended", text="the processes that the server left have ended")
+
+
+def descendants_running(at_ns: int) -> Note:
+    """Return the note that what the server left ran on, to be made half a second after its end."""
+    return Note(at_ns=at_ns, topic="descendants-running", text="processes that the server left still run")
 
 
 def streams(framing: type[StdioFraming] = Lines) -> tuple[tuple[int, Side, str, type[StdioFraming]], ...]:

@@ -21,7 +21,7 @@ from ...wire.lines import Lines
 from ..http.recorder import StreamRecorder
 from ..stdio import signals
 from ..stdio.process import in_session, process, restore_locale
-from ..stdio.tap import descendants_ended, streams
+from ..stdio.tap import descendants_ended, descendants_running, streams
 from .partials import Partials
 from .protocol import MAX_MESSAGE_BYTES, Failure, ServerListener, cancellation
 
@@ -296,6 +296,8 @@ class StdioClient:
             if self._has_left:
                 self._sink((descendants_ended(self._now_ns()),))
         else:
+            if self._has_left:
+                self._sink((descendants_running(self._now_ns()),))
             self._escalate(signal.SIGTERM, "the server has left processes behind")
             if not await self._session_ends(KILL_AFTER_S):
                 self._escalate(signal.SIGKILL, "processes left behind")

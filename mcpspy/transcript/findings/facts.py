@@ -150,8 +150,8 @@ class CaptureFacts:
     """Time of the first signal that told the server to end."""
     was_killed: bool = False
     """True if mcpspy had to send SIGKILL."""
-    left_running: bool | None = None
-    """True if the processes that the server left still ran half a second later; None if they were seen only once."""
+    left_running: bool = False
+    """True if processes that the server left still ran half a second later."""
     gone_ns: int | None = None
     first_hole_ns: int | None = None
     last_hole_ns: int | None = None
@@ -270,8 +270,8 @@ class CaptureFacts:
                 self.left_ns = at_ns if self.left_ns is None else self.left_ns
                 self.signalled_ns = at_ns if self.signalled_ns is None else self.signalled_ns
                 self.was_killed |= record.topic == "escalation" and record.text.startswith("SIGKILL")
-            case Note(topic="descendants-ended" | "descendants-running") as record:
-                self.left_running = record.topic == "descendants-running"
+            case Note(topic="descendants-running"):
+                self.left_running = True
             case Exit() as record:
                 self.exit = at_ns, record
                 self.gone_ns = at_ns if self.gone_ns is None else self.gone_ns

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.live.stdio.shutdown import GRACE_NS
-from mcpspy.records import Exit, Note, Stall
+from mcpspy.records import Exit, Note, Record, Stall
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.transcribe import transcribe
 from tests.conftest import Peer
@@ -202,34 +202,92 @@ def test_a_grandchild_that_the_server_leaves_behind_goes_with_it() -> None:
         assert client.running() == []
 
 
-HOLDS_PIPES = "sleep 20 & echo $!"
-LEFT_BEHIND = [
-    (HOLDS_PIPES, True, []),
-    (HOLDS_PIPES, False, [("warning", False)]),
-    (
-        "setsid sleep 20 <&- >/dev/null 2>&1 & echo $!",
-        False,
-        [("note", True)],
-    ),  # mcpspy has nothing to wait for, and ends at once
-]
+HOLDS_PIPES = "sleep {} & echo $!"
+HOLDS_NONE = "setsid sleep {} <&- >/dev/null 2>&1 & echo $!"
+LEAVES = [HOLDS_PIPES, HOLDS_NONE]
 
 
-@pytest.mark.parametrize(("script", "ends", "expected"), LEFT_BEHIND)
-def test_a_process_was_left_behind_if_it_still_runs_half_a_second_later(
-    script: str, expected: list[tuple[str, bool]], *, ends: bool
-) -> None:
-    with Client(["sh", "-c", script]) as client:
-        started = int(client.line())
-        client.recorded(Exit)
-        if ends:
-            os.kill(started, signal.SIGKILL)
+@pytest.mark.parametrize("script", LEAVES)
+def test_a_process_that_runs_half_a_second_after_the_server_was_left_behind(script: str) -> None:
+    with Client(["sh", "-c", script.format(20)]) as client:
+        left = int(client.line())
         assert client.wait() == 0
         records = client.records()
-        for pid in set(client.running()) & {started}:
-            os.kill(pid, signal.SIGKILL)
-    assert [left["pid"] for left in ending(records)[0].descendants] == [started]
-    findings = [finding for finding in all_findings(transcribe(records)) if finding.rule == "descendants-left"]
-    assert [(finding.severity, "seen only once" in finding.what) for finding in findings] == expected
+        os.kill(left, signal.SIGKILL)
+    assert [process["pid"] for process in ending(records)[0].descendants] == [left]
+    assert topics(records) == ["descendants-running"]
+    assert severities(records) == ["warning"]
+
+
+@pytest.mark.parametrize("script", LEAVES)
+def test_a_watchdog_that_ends_soon_after_the_server_was_not(script: str) -> None:
+    with Client(["sh", "-c", script.format(0.1)]) as client:
+        left = int(client.line())
+        assert client.wait() == 0
+        records = client.records()
+    assert [process["pid"] for process in ending(records)[0].descendants] == [left]
+    assert topics(records) == ["descendants-ended"]
+    assert severities(records) == []
+
+
+@pytest.mark.parametrize("session", ["", "setsid "])
+def test_a_watchdog_may_end_by_itself_after_a_client_that_closes_stdin(session: str) -> None:
+    script = f"{session}sh -c 'trap \"\" TERM; sleep 0.2' <&- >/dev/null 2>&1 & cat; exit 3"
+    with Client(["sh", "-c", script]) as client:
+        client.send(b"up\n")
+        client.line()
+        client.close(client.stdin)
+        assert client.wait() == 3
+        records = client.records()
+    assert topics(records) in ([], ["descendants-ended"])  # the first if it ended before the server
+    assert severities(records) == []
+
+
+def test_what_mcpspy_has_to_end_after_half_a_second_was_left_behind() -> None:
+    with Client(["sh", "-c", "sleep 20 <&- >/dev/null 2>&1 & cat"]) as client:
+        client.send(b"up\n")
+        client.line()
+        client.close(client.stdin)
+        assert client.wait() == 0
+        assert client.running() == []
+        records = client.records()
+    assert topics(records) == ["descendants-running", "escalation"]
+    assert severities(records) == ["warning"]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_the_wait_for_what_the_server_left(number: signal.Signals) -> None:
+    with Client(["sh", "-c", f"{HOLDS_NONE.format(20)}; exit 4"]) as client:
+        left = int(client.line())
+        client.recorded(Exit)
+        client.signal(number)
+        assert client.wait() == 4
+        records = client.records()
+        os.kill(left, signal.SIGKILL)
+    assert topics(records) in (["signal"], ["descendants-running", "signal"])  # the second on a slow machine
+    assert severities(records) in ([], ["warning"])
+
+
+def test_a_second_signal_ends_a_tap_at_once_whatever_the_server_left() -> None:
+    with Client(["sh", "-c", f"{HOLDS_NONE.format(20)}; cat"]) as client:
+        left = int(client.line())
+        client.signal(signal.SIGINT)
+        client.signal(signal.SIGINT)
+        assert client.wait() == 128 + signal.SIGINT
+        records = client.records()
+        os.kill(left, signal.SIGKILL)
+    assert "descendants-running" not in topics(records), "nobody waited for half a second"
+    assert severities(records) == []
+
+
+def topics(records: list[Record]) -> list[str]:
+    """Return the topics of the notes."""
+    return [record.topic for record in records if isinstance(record, Note)]
+
+
+def severities(records: list[Record]) -> list[str]:
+    """Return the severity of each finding of processes that were left behind."""
+    return [finding.severity for finding in all_findings(transcribe(records)) if finding.rule == "descendants-left"]
 
 
 def test_a_daemon_with_a_session_and_files_of_its_own_is_spared() -> None:

@@ -213,14 +213,12 @@ def _process(facts: CaptureFacts, at_ns: int, record: Exit) -> Iterator[Hit]:
     if record.error:
         what = f"The server could not be started: {_command(facts)}{record.error.rstrip('.')}."
         yield hit_on_record(SERVER_NOT_STARTED, facts, at_ns, record.number, what, CONFIGURATION)
-    if record.descendants and (facts.signalled_ns is not None or facts.left_running is not False):
+    if record.descendants and facts.left_running:
         names = ", ".join(str(process.get("name", "?")) for process in record.descendants[:LISTED_CALLS])
         what = f"The server ended and left {len(record.descendants)} of its processes running: {names}."
-        was_sudden = facts.signalled_ns is not None or record.signal is not None  # the processes may be about to end too
-        was_seen_once = facts.left_running is None
-        if was_seen_once:
-            what += " That was seen only once, when it ended."
-        severity = Severity.NOTE if was_sudden or was_seen_once else None
+        was_told = facts.signalled_ns is not None and facts.signalled_ns <= at_ns
+        was_sudden = was_told or record.signal is not None  # it may have had no time to end them
+        severity = Severity.NOTE if was_sudden else None
         yield hit_on_record(DESCENDANTS_LEFT, facts, at_ns, record.number, what, SERVER, severity=severity)
     yield from _ended_by_signal(facts, record)
     if facts.capture.messages == 0 and facts.starts_ns and not facts.is_unseen(at_ns):
