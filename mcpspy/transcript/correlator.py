@@ -12,6 +12,8 @@ they are its candidates. Progress in place of a result is a part, like `isComple
     ← {"result":{"progress":30,"status":"processing"}}          a part of 4
     ← {"result":{"progress":100,"status":"completed"}}          the answer to 4, by order
 
+A notification `pong` answers the oldest `ping` that waits, by order too.
+
 Source: JSON-RPC 2.0, sections 4 to 6; MCP specification, basic/utilities (cancellation, progress).
 """
 
@@ -34,7 +36,7 @@ from .message import ERROR, NOTIFICATION, REQUEST, RESULT, Message
 T = TypeVar("T")
 
 BY_ORDER: Final = "by-order"
-"""The flaw of a result without an id that was paired with the one request that waited."""
+"""The flaw of a result without an id that was paired with the one request that waited, and of a `pong` with its request."""
 
 PONG: Final = "pong"
 
@@ -261,6 +263,8 @@ class Correlator:
             owner = self._answered(message)
         elif kind is NOTIFICATION and message.correlation_key is not None:
             owner = self._notified(message, message.correlation_key)
+        elif kind is NOTIFICATION and message.method == PONG:
+            owner = self._pinged(message)
         if owner is not None:
             self._set_revision(owner, message)
             return owner
@@ -305,6 +309,15 @@ class Correlator:
         if message.id is None or (message.id == "null" and message.kind is ERROR):
             return None
         return self._requests[OTHER_SIDE[message.sender]].answer(message.id, message)
+
+    def _pinged(self, pong: Message) -> Exchange | None:
+        """Return the oldest request `ping` that waits, answered by a notification; None if a `ping` without an id waits for it."""
+        sender = OTHER_SIDE[pong.sender]
+        pings = (exchange for exchange in self._requests[sender].candidates() if exchange.method == PING)
+        exchange = None if self._pings.get(sender) else next(pings, None)
+        if exchange is not None:
+            self._requests[sender].take_by_order(exchange, pong)
+        return exchange
 
     def _beat(self, row: UnpairedMessage) -> None:
         """Pair a `pong` without an id with the oldest `ping` without one that waits for it."""

@@ -76,6 +76,32 @@ def test_a_ping_without_an_id_and_its_pong_name_each_other() -> None:
     assert [row.candidates for row in unpaired(transcript)] == [(2,), (1,), ()]
 
 
+PONG = {"jsonrpc": "2.0", "method": "pong"}
+
+
+def test_a_pong_answers_the_oldest_ping_that_waits() -> None:
+    recorded = Dialogue().client(tool_call(1)).client(request(2, "ping")).client(request(3, "ping")).server(PONG).server(PONG)
+    call, *pings = exchanges(recorded)
+    assert call.response is None
+    assert [(ping.outcome, ping.response is not None and ping.response.flaws) for ping in pings] == [
+        (Outcome.OK, ("by-order",)),
+        (Outcome.OK, ("by-order",)),
+    ]
+    assert {finding.rule for finding in transcribe(recorded.records).findings if finding.row in (2, 3)} == {"unpaired-response"}
+
+
+def test_a_pong_answers_the_ping_of_the_other_side_only() -> None:
+    transcript = transcribe(Dialogue().client(request(1, "ping")).client(PONG).records)
+    assert [exchange.response for exchange in transcript.exchanges] == [None]
+    assert [row.message.method for row in unpaired(transcript)] == ["pong"]
+
+
+def test_an_answer_with_the_id_makes_the_pong_before_it_a_part() -> None:
+    (ping,) = exchanges(Dialogue().client(request(1, "ping")).server(PONG).server(result(1)))
+    assert ping.response is not None
+    assert (ping.response.id, len(ping.partials), len(ping.more_responses)) == ("1", 1, 0)
+
+
 def test_all_results_without_an_id_are_one_finding() -> None:
     recorded = Dialogue().client(tool_call(1))
     for _ in range(6):

@@ -220,7 +220,8 @@ class Timeline:
         if row.partials:
             self._partials(row, back, lines)
         if row.response is not None and BY_ORDER in row.response.flaws:
-            lines.append(self._below(row.response.at_ns, [(f"{back}a result without an id, paired by order", "warn")]))
+            came = "a notification in place of a result" if row.response.method else "a result without an id"
+            lines.append(self._below(row.response.at_ns, [(f"{back}{came}, paired by order", "warn")]))
         if row.more_responses:
             text = f"{back}answered again ×{len(row.more_responses)}"
             lines.append(self._below(row.more_responses[-1].at_ns, [(text, "warn")]))

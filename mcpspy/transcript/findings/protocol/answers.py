@@ -170,6 +170,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         yield hit_in(UNPAIRED_RESPONSE, message, unpaired.row, what, group="no id" if message.id is None else "")
     for exchange, message in facts.by_order:
         what = f"A result has no id; only {call_name(exchange)} was waiting, so it is shown as its answer."
+        if message.kind is Kind.NOTIFICATION:
+            what = f"A notification {message.method} came in place of a result; it is shown as the answer to {call_name(exchange)}."
         yield hit_in(UNPAIRED_RESPONSE, message, exchange.row, what, group="no id")
 
 

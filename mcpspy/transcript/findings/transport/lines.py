@@ -86,11 +86,6 @@ def noise_source(line: bytes) -> str:
     return next((source for pattern, source in NOISE if pattern.match(line, 0, 300)), "a print to stdout")
 
 
-def is_noise(text: bytes) -> bool:
-    """Tell whether a line is not meant as a message: it does not begin like one, or is a log record."""
-    return not _LIKE_MESSAGE.match(text) or bool(json_logger(text))
-
-
 def streams_with_headers(facts: CaptureFacts) -> set[int]:
     """Return the streams of stdio on which a sender frames its messages with Content-Length."""
     return {
@@ -112,14 +107,19 @@ def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage, with_headers: set
     if message.reason in ("not recorded", "cut short") or message.reason.startswith(SEALED) or "damaged" in message.flaws:
         return
     text = message.raw.strip()
+    logger = json_logger(text) if message.sender == "server" and message.reason != "not JSON" else ""
     if message.stream in with_headers and (not text or _header(text[-_HEADERS_END:])):
         if text:
             what = f"The {message.sender} writes headers before messages, as the Language Server Protocol does: {quoted(text)}"
             yield hit_in(MALFORMED_MESSAGE, message, unpaired.row, what, advice=ONE_LINE_ADVICE, group="headers")
     elif not text:
         yield hit_in(BLANK_LINE, message, unpaired.row, "An empty line came between messages.", group="blank")
-    elif message.sender == "server" and facts.stream_name(message.stream) in ("stdout", "") and is_noise(text):
-        source = json_logger(text) or noise_source(text)
+    elif (
+        message.sender == "server"
+        and facts.stream_name(message.stream) in ("stdout", "")
+        and (logger or not _LIKE_MESSAGE.match(text))
+    ):
+        source = logger or noise_source(text)
         what = f"A line on stdout is not a message; it looks like {source}: {quoted(text)}"
         yield hit_in(STDOUT_NOISE, message, unpaired.row, what, group=source)
     else:
@@ -143,11 +143,13 @@ def _wrong_body(text: bytes) -> tuple[str, str] | None:
 def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Hit:
     if text in (b"{", b"["):
         advice = "Send each message in one frame, on stdio on one line: this looks like pretty-printed JSON."
-        return hit_in(MALFORMED_MESSAGE, message, row, f"A frame holds only {quoted(text)}.", advice=advice)
+        return hit_in(MALFORMED_MESSAGE, message, row, f"A frame holds only {quoted(text)}.", advice=advice, group="pretty")
     if is_http and (told := _wrong_body(text)):
         what, advice = told
-        return hit_in(MALFORMED_MESSAGE, message, row, f"A body cannot be read: {what}: {quoted(text)}", advice=advice)
+        return hit_in(
+            MALFORMED_MESSAGE, message, row, f"A body cannot be read: {what}: {quoted(text)}", advice=advice, group=what
+        )
     ending = ", and the stream ended within it" if "no-final-newline" in message.flaws else ""
     what = f"A message cannot be read ({message.reason}{ending}): {quoted(text)}"
     advice = "Send each message as one JSON object: as a body, or as the data of an event." if is_http else ""
-    return hit_in(MALFORMED_MESSAGE, message, row, what, advice=advice)
+    return hit_in(MALFORMED_MESSAGE, message, row, what, advice=advice, group=f"{message.reason}{ending}")
