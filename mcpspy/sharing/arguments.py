@@ -1,6 +1,8 @@
 """Passwords on command lines: arguments in; out comes where a secret begins, and whether the next argument is one.
 
 ["--password", "x"]        an option that announces the next argument
+["--key", "Zx81"]          an option that means a secret if its value looks like one
+["-u", "user:x"]           a user and a password, of a program that is not in the table
 mysql -pSECRET             an option of one letter, and its value without a blank
 curl -u user:SECRET        an option of one program, as in `capture.redaction.arguments`
 """
@@ -32,12 +34,35 @@ _shell_words = re.compile(r"[^ \t\r\n]+|\n").finditer
 _attached = re.compile(rb"(?<![^\s\"'`,\[(])-p([^\s\"'`,;|&\])]{3,})").finditer
 _is_word = re.compile(rb"[a-z][a-z_.-]*|[A-Za-z_.-]+[:=].*").fullmatch
 _is_number = re.compile(rb"[0-9][0-9.,:/a-z-]*").fullmatch
+_is_setting = re.compile(rb"[A-Za-z_.-]{1,20}|[0-9.,]+|.*[/\\].*|.*\.(?:crt|env|gpg|json|key|p12|pem|pub|txt|ya?ml)").fullmatch
+"""The name of a column, a number or a file, which `--key` and `--tokens` may have too."""
+
+_login = re.compile(rb"[^:/\\\s]+:(?![0-9]+$)(?!//)([^\s]+)").fullmatch
+_BY_LOOKS: Final = {b"--key", b"--keys", b"--tokens"}
+_LOGINS: Final = {b"-u", b"--user", b"--proxy-user", b"--login"}
+_OWNERS: Final = {b"chown", b"docker", b"install", b"nerdctl", b"podman", b"rsync", b"setpriv", b"sudo", b"systemd-run"}
+"""Programs to which `user:name` is a user and a group."""
+
 _is_mixed = re.compile(rb"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[^=:/\\(){}<>]{6,}").fullmatch
 
 
 def announces_secret(argument: bytes, is_secret: Callable[[bytes], bool]) -> bool:
     """Return whether the next argument is a secret: after an option without a value, whose name `is_secret`."""
     return argument.startswith(b"-") and b"=" not in argument and is_secret(argument)
+
+
+def value_start(option: bytes, value: bytes, program: bytes) -> int:
+    """Return where the secret begins in the value of an option that need not have one, by its looks; -1 if it has none.
+
+    >>> value_start(b"--user", b"admin:hunter2", b"serve")
+    6
+    """
+    if option in _BY_LOOKS:
+        return -1 if _is_setting(value) else 0
+    if option in _LOGINS and program.rpartition(b"/")[2] not in _OWNERS:
+        login = _login(value)
+        return -1 if login is None or value.startswith(login[1] + b":") else login.start(1)
+    return -1
 
 
 def secret_start(argument: bytes, before: bytes, is_secret: Callable[[bytes], bool]) -> int:

@@ -3,9 +3,10 @@
     data: {"delta":{"text":"my key is sk-"}}         →   data: {"delta":{"text":"my key is redacted-5f1d0c2a9b7e"}}
     data: {"delta":{"text":"0123456789abcdef"}}      →   data: {"delta":{"text":""}}
 
-A piece is any string below a member `delta`, or the text of a choice or a candidate: the shape tells, whatever the capture is of.
-The pieces of one text are joined, and edits of the text become edits of its pieces. Where events have ids, the pieces of each id are
-joined too: some servers give an id to each text, others to each event.
+A piece is any string below a member `delta`, the text of a choice, a candidate or a token, or the content or response beside `done`
+(Ollama, whose events are lines) or `stop` (llama.cpp): the shape tells, whatever the capture is of. The pieces of one text are
+joined, and edits of the text become edits of its pieces. Where events have ids, the pieces of each id are joined too: some servers
+give an id to each text, others to each event.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -17,7 +18,14 @@ from ..wire.jsonrpc import parse
 from .encodings import JSON
 
 _DELTA: Final = "delta"
-_SIGNS: Final = (b'"delta"', b'"choices"', b'"candidates"')
+_SIGNS: Final = (b'"delta"', b'"choices"', b'"candidates"', b'"token"', b'"done"', b'"stop"')
+_ENDS: Final = (b'"done"', b'"stop"')
+_FLAT: Final = {("message", "content"), ("message", "thinking"), ("response",), ("thinking",), ("content",)}
+"""Steps to a piece in an object that says whether it is the last, by one of `_ENDS`."""
+
+_OF_TOKEN: Final = ("token", "text")
+"""Steps to a piece of Text Generation Inference, whose events have the index and the id of each token."""
+
 _LISTS: Final = ("choices", "candidates")
 _TEXT: Final = "text"
 _IDS: Final = ("id", "item_id", "messageId", "toolCallId", "progressToken")
@@ -25,7 +33,9 @@ _INDEXES: Final = ("index", "output_index", "content_index", "summary_index")
 _JSON_NAMES: Final = {"arguments", "partial_json"}
 """Members whose joined pieces spell JSON."""
 
-_Find = Callable[[bytes], list[Edit]]
+_Find: TypeAlias = Callable[[bytes], list[Edit]]
+_Split: TypeAlias = Callable[[bytes, _Find, _Find], list[Edit]]
+"""`event_edits` or `line_edits`: edits of an event by its data and by its other lines."""
 
 
 class _Piece(NamedTuple):
@@ -54,16 +64,21 @@ def may_have_pieces(event: bytes) -> bool:
     return any(sign in event for sign in _SIGNS)
 
 
-def has_pieces(event: bytes) -> bool:
+def line_edits(line: bytes, in_data: _Find, _in_line: _Find) -> list[Edit]:
+    """Return the edits of an event that is one line of JSON, as `event_edits` does."""
+    return in_data(line.rstrip(b"\r\n"))
+
+
+def has_pieces(event: bytes, split: _Split = event_edits) -> bool:
     """Return whether an event, or a part of one, has a piece of a text."""
     if not may_have_pieces(event):
         return False
     joined: _Joined = {}
-    event_edits(event, lambda data: _collect(joined, 0, data), _no_edits)
+    split(event, lambda data: _collect(joined, 0, data), _no_edits)
     return bool(joined)
 
 
-def delta_edits(events: Sequence[bytes], payload: _Find, text: _Find) -> list[Edit]:
+def delta_edits(events: Sequence[bytes], payload: _Find, text: _Find, split: _Split = event_edits) -> list[Edit]:
     """Return edits of the joined events: those that `payload` makes of texts that spell JSON, and `text` of other texts.
 
     Edits of one event may overlap.
@@ -71,7 +86,7 @@ def delta_edits(events: Sequence[bytes], payload: _Find, text: _Find) -> list[Ed
     joined: _Joined = {}
     for number, event in enumerate(events):
         if may_have_pieces(event):
-            event_edits(event, lambda data, at=number: _collect(joined, at, data), _no_edits)  # type: ignore[misc]
+            split(event, lambda data, at=number: _collect(joined, at, data), _no_edits)  # type: ignore[misc]
     by_event: dict[int, list[Edit]] = {}
     for key, ids in joined.items():
         for pieces in _texts(ids):
@@ -82,7 +97,7 @@ def delta_edits(events: Sequence[bytes], payload: _Find, text: _Find) -> list[Ed
     begin = 0
     for number, event in enumerate(events):
         edits = sorted(by_event.get(number, ()))
-        moved = event_edits(event, lambda _, edits=edits: edits, _no_edits) if edits else ()  # type: ignore[misc]
+        moved = split(event, lambda _, edits=edits: edits, _no_edits) if edits else ()  # type: ignore[misc]
         stream_edits += shift(moved, begin)
         begin += len(event)
     return stream_edits
@@ -105,11 +120,12 @@ def _collect(joined: _Joined, number: int, data: bytes) -> list[Edit]:
     """Collect the pieces in an event's data; edit nothing."""
     message: Any = None
     walk = JsonWalk(data)
+    is_flat = any(end in data for end in _ENDS)
     for leaf in walk.leaves(bare=False):
         if leaf.is_name or not leaf.is_string:
             continue
         steps = walk.steps
-        if _is_piece(steps):
+        if _is_piece(steps) or (is_flat and tuple(steps) in _FLAT):
             message = parse(data) if message is None else message
             raw = data[leaf.start : leaf.end]
             by_ids = joined.setdefault(_key(steps, message), {})
@@ -118,7 +134,7 @@ def _collect(joined: _Joined, number: int, data: bytes) -> list[Edit]:
 
 
 def _is_piece(steps: Sequence[str | int]) -> bool:
-    return _DELTA in steps or (bool(steps) and steps[-1] == _TEXT and steps[0] in _LISTS)
+    return _DELTA in steps or (bool(steps) and steps[-1] == _TEXT and (steps[0] in _LISTS or tuple(steps) == _OF_TOKEN))
 
 
 def _ids(steps: Sequence[str | int], message: Any) -> Hashable:
@@ -136,6 +152,8 @@ def _ids(steps: Sequence[str | int], message: Any) -> Hashable:
 
 def _key(steps: Sequence[str | int], message: Any) -> _Key:
     """Return the key of the text that the piece at `steps` belongs to: objects that have an index are known by it."""
+    if tuple(steps) == _OF_TOKEN:
+        return _Key(is_json=False, kind="", path=_OF_TOKEN)
     path: list[Hashable] = []
     value = message
     kind = message.get("type") if isinstance(message, dict) else None

@@ -68,6 +68,9 @@ _NAMES: Final = {b"name", b"key", b"header", b"variable"}
 _VALUES: Final = {b"value", b"values"}
 """Members in lists of header fields and variables: `{"name": "API_KEY", "value": …}`."""
 
+_INNER: Final = {b"encoded", b"plaintext", b"raw", b"value"}
+"""Members that hold the secret itself, where the object that they are in is a secret by its name: `{"token":{"value":"…"}}`."""
+
 _PSEUDONYM_START: Final = PSEUDONYM_PREFIX.encode()
 
 _members_inside = re.compile(rb"\{\s*[\"{]|\[\s*[\"{]").search
@@ -213,6 +216,8 @@ class SecretFinder:
                 if leaf.name in _NAMES:
                     named = walk.depth, self._assigned_kind(data[leaf.start : leaf.end])
                 kind = named[1] if leaf.name in _VALUES and named[0] == walk.depth else None
+                if kind is None and leaf.name in _INNER and not leaf.is_name:
+                    kind = self._outer_kind(walk)
                 if announced and walk.steps == announced and not data.startswith(b"--", leaf.start):
                     kind = "key"
                 announced = self._announced(data, leaf, walk) if data.startswith(b"-", leaf.start) else []
@@ -221,6 +226,11 @@ class SecretFinder:
                 span = (leaf.start, leaf.end, kind, data[leaf.start : leaf.end])
                 edits += (edit._replace(new=b'"%b"' % edit.new) for edit in self._edits([span]))
         return edits
+
+    def _outer_kind(self, walk: JsonWalk) -> str | None:
+        """Return the kind of secret that the object around the latest member holds, by the name of its own member."""
+        outer = walk.steps[-2:-1]
+        return self._options.names.member(outer[0].encode()) if outer and isinstance(outer[0], str) else None
 
     def _announced(self, data: bytes, leaf: Leaf, walk: JsonWalk) -> list[str | int]:
         """Return the steps to the item after an option in a list, if the option says that this item is secret."""

@@ -12,13 +12,14 @@ from typing import Any, Final, NamedTuple, Protocol
 from ..capture.redaction.arguments import password_starts
 from ..capture.redaction.spans import endpoint_spans, head_spans
 from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Stall, Unknown
+from ..wire.body import body_framing
 from ..wire.edits import Edit, apply_edits, edited_parts, event_edits, shift, with_kinds
 from ..wire.encodings import decode_body
 from ..wire.framing import STDIO_FRAMINGS, StdioFraming
 from ..wire.lines import Lines
 from ..wire.sse import SseEvents
-from .arguments import LONGEST_COMMAND, announces_secret, secret_start
-from .deltas import delta_edits, has_pieces, may_have_pieces
+from .arguments import LONGEST_COMMAND, announces_secret, secret_start, value_start
+from .deltas import delta_edits, has_pieces, line_edits, may_have_pieces
 from .finder import Marked
 from .reassembly import FrameParts, Reassembly, empty
 
@@ -29,7 +30,7 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class _StreamFacts(NamedTuple):
-    """Facts of a stream: whether it is cut into events, and how its body is compressed.
+    """Facts of a stream: whether it is cut into events or into lines of JSON over HTTP, and how its body is compressed.
 
     `framing` is that of messages on stdio; it is `Lines`, with frames that are all payload, for everything else.
     """
@@ -37,6 +38,7 @@ class _StreamFacts(NamedTuple):
     is_events: bool
     coding: str
     framing: type[StdioFraming] = Lines
+    is_lines: bool = False
 
 
 _PLAIN: Final = _StreamFacts(is_events=False, coding="")
@@ -105,8 +107,9 @@ class Sharing:
             self._streams[record.stream] = _stream(record)
         elif isinstance(record, Frame):
             stream = self._streams.get(record.stream, _PLAIN)
-            is_apart = stream.is_events and not stream.coding and not self._reassembly.is_joined(record.stream)
-            if is_apart and has_pieces(record.data):
+            is_apart = not stream.coding and not self._reassembly.is_joined(record.stream)
+            has_events = stream.is_events or stream.is_lines
+            if is_apart and has_events and has_pieces(record.data, line_edits if stream.is_lines else event_edits):
                 self._reassembly.join(record.stream)
         return self._shared(self._reassembly.feed(record))
 
@@ -175,24 +178,24 @@ class Sharing:
         return self._finder.without_overlaps(data, [*edits, *_length_edits(data, edits, stream.framing)])
 
     def _payload(self, data: bytes, stream: _StreamFacts, *, is_cut: bool = False) -> list[Edit]:
-        if not stream.is_events:
+        if not stream.is_events and not stream.is_lines:
             at = data.rindex(stream.framing.payload_of(data))
             return [*self._finder.text_edits(data[:at]), *shift(self._finder.payload_edits(data[at:]), at)]
-        return self._events(data, is_cut=is_cut)
+        return self._events(data, is_lines=stream.is_lines, is_cut=is_cut)
 
-    def _events(self, data: bytes, *, is_cut: bool) -> list[Edit]:
+    def _events(self, data: bytes, *, is_lines: bool, is_cut: bool) -> list[Edit]:
         """Return edits of events: of each, and of the texts that they spell together."""
         pieces = SseEvents()
-        events = [*pieces.feed(data), *pieces.close()]
+        events = data.splitlines(keepends=True) if is_lines else [*pieces.feed(data), *pieces.close()]
+        split = line_edits if is_lines else event_edits
         finder = self._finder
-        edits = delta_edits(
-            events, self._ending(finder.payload_edits, is_cut=is_cut), self._ending(finder.text_edits, is_cut=is_cut)
-        )
+        payload, text = (self._ending(find, is_cut=is_cut) for find in (finder.payload_edits, finder.text_edits))
+        edits = delta_edits(events, payload, text, split)
         begin = 0
         for event in events:
             if b"endpoint" in event:
                 edits += shift(finder.span_edits(endpoint_spans(event)), begin)
-            edits += shift(event_edits(event, finder.payload_edits, finder.text_edits), begin)
+            edits += shift(split(event, finder.payload_edits, finder.text_edits), begin)
             begin += len(event)
         return finder.without_overlaps(data, edits)
 
@@ -253,7 +256,7 @@ class Sharing:
     def _argv(self, argv: list[Any]) -> list[Any]:
         """Remove secrets from the arguments of a command."""
         shared: list[Any] = []
-        before = b""
+        before = last = b""
         is_announced = False
         starts = password_starts([argument if isinstance(argument, str) else "" for argument in argv])
         for at, argument in enumerate(argv):
@@ -262,11 +265,22 @@ class Sharing:
                 continue
             data = argument.encode("utf-8", "surrogatepass")
             is_value = is_announced and not argument.startswith("--")
-            begin = 0 if is_value else starts.get(at, secret_start(data, before, self._finder.is_secret_option))
+            begin = 0 if is_value else starts.get(at, self._secret_start(data, before, last))
+            begin = len(data[:begin].decode("utf-8", "surrogatepass")) if begin > 0 else begin
             shared.append(argument[:begin] + self._whole_text(argument[begin:]) if begin >= 0 else self._text(argument))
             is_announced = begin < 0 and announces_secret(data, self._finder.is_secret_option)
-            before = before[-LONGEST_COMMAND:] + b" " + data
+            before, last = before[-LONGEST_COMMAND:] + b" " + data, data
         return shared
+
+    def _secret_start(self, argument: bytes, before: bytes, last: bytes) -> int:
+        """Return where the secret begins in an argument after `last`, by the option in it or by its looks; -1 if it has none."""
+        begin = secret_start(argument, before, self._finder.is_secret_option)
+        if begin < 0:
+            option, equals, value = argument.partition(b"=")
+            option, value = (option, value) if equals and option.startswith(b"-") else (last, argument)
+            begin = value_start(option, value, before[1:].partition(b" ")[0])
+            begin += len(argument) - len(value) if begin >= 0 else 0
+        return begin
 
     def _open(self, record: Open) -> None:
         if record.head:
@@ -285,7 +299,7 @@ class Sharing:
 
     def _partial(self, record: Partial) -> None:
         stream = self._streams.get(record.stream, _PLAIN)
-        if stream.coding or (stream.is_events and may_have_pieces(record.data)):
+        if stream.coding or ((stream.is_events or stream.is_lines) and may_have_pieces(record.data)):
             record.data = b""
         elif record.data:
             edits = self._finder.cut_off(record.data, self._payload(record.data, stream))
@@ -337,10 +351,10 @@ def _kinds(frames: list[Frame]) -> dict[tuple[int, int], str]:
 
 def _stream(record: Open) -> _StreamFacts:
     coding = _field(record.head, b"content-encoding")
-    is_sealed_stream = bool(coding) and _field(record.head, b"content-type").startswith("text/event-stream")
-    is_events = record.framing == "sse" or is_sealed_stream
+    framing = body_framing(_field(record.head, b"content-type").encode()) if coding else record.framing
     return _StreamFacts(
-        is_events=is_events,
+        is_events=framing == "sse",
+        is_lines=framing == "lines" and bool(record.head),
         coding="" if coding == "identity" else coding,
         framing=STDIO_FRAMINGS.get(record.framing, Lines),
     )

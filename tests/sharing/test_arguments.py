@@ -30,6 +30,15 @@ COMMANDS = [
     (["sshpass", "-p", "x", "ssh", "-p", "22", "h"], ["sshpass", "-p", "R", "ssh", "-p", "22", "h"]),
     (["curl", "-u", "user:x", "https://h"], ["curl", "-u", "user:R", "https://h"]),
     (["serve", "-port=80", "-profile", "-param:x=1"],) * 2,
+    (["serve", "--key", "Zx81pq", "--key=Zx82pq"], ["serve", "--key", "R", "--key=R"]),
+    (["serve", "--tokens", "a1b2", "--api-tokens", "abc"], ["serve", "--tokens", "R", "--api-tokens", "R"]),
+    (["serve", "-u", "admin:x", "--user=admin:x1:y"], ["serve", "-u", "admin:R", "--user=admin:R"]),
+    (["az", "login", "-u", "id", "-p", "x"], ["az", "login", "-u", "id", "-p", "R"]),
+    (["serve", "--key", "id", "--key", "user_id", "--key", "/etc/tls.key", "--key", "tls.pem", "--max-tokens", "5"],) * 2,
+    (["serve", "--tokens", "512", "--num-tokens=9k", "-u", "1000:1000", "-u", "app", "--user", "app:app", "-u", "http://h:1"],)
+    * 2,
+    (["docker", "run", "-u", "node:staff", "image"],) * 2,
+    (["sort", "-u", "a/b:c"],) * 2,
 ]
 TEXTS = [
     ("mysql -u root -psecret db", "mysql -u root -pR db"),

@@ -106,6 +106,8 @@ SHAPES: Final[dict[str, Callable[[str, int], Any]]] = {
     "completions": lambda piece, at: {"choices": [{"index": 0, "text": piece}]},
     "candidates": lambda piece, at: {"candidates": [{"content": {"parts": [{"text": piece}]}}]},
     "an id for each event": lambda piece, at: {"id": f"c{at}", "choices": [{"index": 0, "delta": {"content": piece}}]},
+    "tokens": lambda piece, at: {"index": at, "token": {"id": at, "text": piece, "special": False}, "generated_text": None},
+    "content": lambda piece, at: {"content": piece, "stop": False},
     "two texts": lambda piece, at: {"type": "text-delta", "id": "t", "delta": piece},
     "JSON-RPC": lambda piece, at: {"jsonrpc": "2.0", "method": "x/chunk", "params": {"progressToken": 1, "delta": piece}},
 }
@@ -126,6 +128,35 @@ def test_deltas_are_known_by_their_shape_whatever_the_capture_was_recorded_as(sh
     assert b"".join(frame.data for frame in made).count(pseudonym(TOKEN.encode())) == 1
 
 
+LINES: Final[dict[str, Callable[[str], Any]]] = {
+    "chat": lambda piece: {"model": "m", "message": {"role": "assistant", "content": piece}, "done": False},
+    "thinking": lambda piece: {"model": "m", "message": {"role": "assistant", "content": "", "thinking": piece}, "done": False},
+    "generate": lambda piece: {"model": "m", "response": piece, "done": False},
+}
+
+
+@pytest.mark.parametrize("shape", LINES)
+@pytest.mark.parametrize("coding", ["", "gzip"])
+def test_deltas_in_lines_of_json_are_joined_too(shape: str, coding: str) -> None:
+    lines_sent = [json.dumps(LINES[shape](TOKEN[at : at + 7])).encode() + b"\n" for at in range(0, len(TOKEN), 7)]
+    lines_sent.append(b'{"model":"m","done":true}\n')
+    traffic = ModelTraffic()
+    call = traffic.ask("user: hi", path="/api/chat")
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n"
+    if coding:
+        call.response = traffic.open(call, "response", head + b"Content-Encoding: gzip\r\n\r\n")
+        traffic.frame(call.response, gzip.compress(b"".join(lines_sent)))
+    else:
+        call.response = traffic.open(call, "response", head + b"\r\n", "lines")
+        for line in lines_sent:
+            traffic.frame(call.response, line)
+    call.close()
+    made = [record for record in shared(traffic.records) if isinstance(record, Frame) and record.stream == call.response]
+    assert len(made) == (1 if coding else len(lines_sent))
+    text = b"".join(gzip.decompress(frame.data) if coding else frame.data for frame in made)
+    assert (text.count(b"\n"), text.count(pseudonym(TOKEN.encode())), b"ghp_Ab1" in text) == (len(lines_sent), 1, False)
+
+
 def test_a_stream_without_deltas_does_not_wait_for_its_end() -> None:
     sharing = Sharing(finder(), pseudonym)
     passed = [sharing.feed(record) for record in of_pieces({"id": 1, "text": "ghp_"}, {"id": 1, "text": "x"})]
@@ -137,7 +168,24 @@ VALUES: Final = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["delta", "index", "arguments", "type", "content", "choices", "text", "id"]), inner, max_size=3
+            st.sampled_from(
+                [
+                    "delta",
+                    "index",
+                    "arguments",
+                    "type",
+                    "content",
+                    "choices",
+                    "text",
+                    "id",
+                    "token",
+                    "done",
+                    "message",
+                    "response",
+                ]
+            ),
+            inner,
+            max_size=3,
         )
     ),
     max_leaves=8,

@@ -37,6 +37,7 @@ def made(text: str | bytes, *known: bytes, **wanted: Any) -> str:
         ('{"cookie":"sid=abc; theme=dark"}', '{"cookie":"sid=R; theme=R"}'),
         ('{"password":"hun', '{"password":"R'),
         ('[{"name":"API_KEY","value":"x"},{"name":"a","value":"y"}]', '[{"name":"API_KEY","value":"R"},{"name":"a","value":"y"}]'),
+        ('{"token":{"value":"x","type":"y"},"a":{"value":"z"}}', '{"token":{"value":"R","type":"y"},"a":{"value":"z"}}'),
         # JSON in texts, and texts in JSON
         (r'{"text":"{\"password\":\"ab\\\"c\"}"}', r'{"text":"{\"password\":\"R\"}"}'),
         ('got {"password": "x"} from y', 'got {"password": "R"} from y'),

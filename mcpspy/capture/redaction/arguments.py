@@ -13,7 +13,9 @@ from __future__ import annotations
 _MYSQL = "mysql,mysql_upgrade,mysqladmin,mysqlbinlog,mysqlcheck,mysqldump,mysqlimport,mysqlpump,mysqlsh,mysqlshow"
 _MARIADB = "mariadb,mariadb-admin,mariadb-binlog,mariadb-check,mariadb-dump,mariadb-import,mariadb-show"
 _MONGO = "mongo,mongodump,mongoexport,mongoimport,mongorestore,mongosh"
-_LOGINS = "docker login,nerdctl login,podman login,registry login"
+_LOGINS = (
+    "az login,buildah login,cf login,docker login,nerdctl login,oc login,oras login,podman login,registry login,skopeo login"
+)
 _TABLE = (
     (f"{_MYSQL},{_MARIADB},7z,7za,7zr,7zz,rar,unrar", "-p", "", ""),
     (f"{_MONGO},{_LOGINS},cqlsh,cypher-shell,sshpass", "-p", "-p", ""),

@@ -77,7 +77,7 @@ _MEMBERS = {"codeverifier", "devicecode", "usercode"}
 
 _PUBLIC_FIELDS = {
     "accept-signature", "authentication-info", "last-event-id", "proxy-authenticate", "proxy-authentication-info",
-    "www-authenticate", "x-oauth-client-id",
+    "public-key-pins", "public-key-pins-report-only", "www-authenticate", "x-oauth-client-id",
 }  # fmt: skip
 _PUBLIC_BEGINNINGS = ("access-control-", "mcp-", "sec-")
 """Header fields that carry no secret. `Mcp-Param-…` repeats arguments, which are kept in bodies too."""
@@ -87,10 +87,23 @@ _FIELD_WORDS: dict[str, Kind] = {
     "authz": "authorization",
     "authorization": "authorization", "oauth": "authorization", "xauth": "authorization",
     "cookie": "cookie", "csrf": "key", "dpop": "dpop", "macaroon": "key", "session": "session", "sid": "session", "xsrf": "key",
-    "bearer": "key", "cred": "key", "hmac": "key", "key": "key", "otp": "key", "pass": "key", "passcode": "key", "pat": "key",
-    "pwd": "key", "sig": "key", "sign": "key", "totp": "key",
+    "2fa": "key", "bearer": "key", "cred": "key", "hmac": "key", "key": "key", "mfa": "key", "mnemonic": "key", "otp": "key",
+    "pass": "key", "passcode": "key", "passkey": "key", "pat": "key", "pin": "key", "pwd": "key", "sig": "key", "sign": "key",
+    "tfa": "key", "ticket": "key", "totp": "key",
 }  # fmt: skip
 """Words of a field's name that mean a secret, besides those that end in one of `_SECRET_ENDS`."""
+
+_SECRET_FIELDS = {"x-honeycomb-team", "x-vercel-protection-bypass"}
+"""Header fields that carry a key under a name that does not say so."""
+
+_CODE_WORDS = {
+    "access", "activation", "authenticator", "backup", "confirmation", "device", "login", "otc", "pairing", "recovery", "reset",
+    "security", "sms", "time", "unlock", "verification",
+}  # fmt: skip
+"""Words before `code` that make it one that lets in: `X-Verification-Code`, unlike `X-Error-Code`."""
+
+_DESKS = {"bug", "desk", "freshdesk", "helpdesk", "issue", "jira", "otrs", "rt", "service", "servicenow", "support", "zendesk"}
+"""Words before `ticket` that make it the number of a request for help."""
 
 _PUBLIC_KEYS = {
     "cache", "foreign", "group", "idempotency", "message", "object", "ordering", "partition", "primary", "public", "routing",
@@ -100,6 +113,9 @@ _PUBLIC_KEYS = {
 
 _COUNTS = {"count", "input", "limit", "max", "output", "prompt", "ratelimit", "remaining", "total", "usage", "used"}
 """Words beside `tokens` that make them those of a model."""
+
+_OWNED = (["access"], ["api"], ["auth"], ["bearer"], ["bot"], ["refresh"], ["secret"])
+"""Words before `tokens` that make them secrets."""
 
 _FACTS = _COUNTS | {
     "affinity", "age", "agent", "alg", "algorithm", "consent",
@@ -112,6 +128,13 @@ _FACTS = _COUNTS | {
 
 _DIGESTS = {"fingerprint", "id", "md", "sha", "thumbprint"}
 """Words after `key` that name a key without giving it away."""
+
+_OWN_FACTS = {
+    "key": _DIGESTS,
+    "mfa": {"authenticated", "device", "id", "needed", "present", "serial", "verified"},
+    "ticket": {"id", "no", "number", "priority", "subject", "title"},
+}
+"""Words that make the value a fact after one secret word only: the number of a PIN is the PIN."""
 
 _PATH_WORDS = {
     "apikey", "auth", "authenticate", "authn", "authorization", "authorize", "credential", "dcr", "device", "introspect",
@@ -153,14 +176,18 @@ def kind_of_field(name: str) -> Kind | None:
     words = _words(name)
     bare = [_bare(word) for word in words]
     kinds = [_kind_of_word(word) for word in bare]
+    if name.lower() in _SECRET_FIELDS or _is_code(words):
+        return "key"
     if not any(kinds):
         return kind_of(name)  # by its capitals: `X-MapKey`
     last = max(at for at, kind in enumerate(kinds) if kind is not None)
-    facts = _FACTS | _DIGESTS if bare[last] == "key" else _FACTS
+    word, before = bare[last], words[last - 1] if last else ""
+    facts = _FACTS | _OWN_FACTS.get(word, set())
     is_public = (
         not facts.isdisjoint((*words[last + 1 :], *bare[last + 1 :]))
         or (words[last] == "tokens" and not _COUNTS.isdisjoint(words))
-        or (bare[last] == "key" and last > 0 and words[last - 1] in _PUBLIC_KEYS)
+        or (word == "key" and before in _PUBLIC_KEYS)
+        or (word == "ticket" and before in _DESKS)
     )
     return None if is_public else kinds[last]
 
@@ -197,7 +224,8 @@ def kind_of_option(name: str) -> Kind | None:
         return "key"
     if name.lower().endswith(("_pass", "-pass", "_pwd", "-pwd")):
         return "key"
-    is_plural = name.endswith("s") and not name.endswith("tokens")  # `--max-tokens`, `--num-tokens`, …
+    is_count = name.endswith("tokens") and _words(name)[-2:-1][:1] not in _OWNED  # `--max-tokens`, `--num-tokens`, …
+    is_plural = name.endswith("s") and not is_count
     return kind_of(name[:-1] if is_plural else name) or kind_of(name)
 
 
@@ -238,6 +266,11 @@ def _bare(word: str) -> str:
     """Return a word without a number at its end, in the singular."""
     word = word.rstrip("0123456789")
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+def _is_code(words: list[str]) -> bool:
+    """Return whether a field's name ends in a code that lets in: `X-Verification-Code`, `X-2FA-Code`."""
+    return words[-1:] == ["code"] and not _CODE_WORDS.isdisjoint(words[:-1])
 
 
 def _kind_of_word(word: str) -> Kind | None:

@@ -7,6 +7,7 @@ Other bytes are passed on at once; a secret, and any text in JSON, is held until
 
 from __future__ import annotations
 
+import json
 import re
 from hashlib import blake2b
 
@@ -59,10 +60,11 @@ class _Output:
 class JsonBody:
     """A filter for a JSON object, whole or cut off: replaces the values of OAuth's secret members, at any depth, without parsing.
 
-    So are tokens of well-known services and codes under any name, and secrets in URLs (RFC 8628 `verification_uri_complete`).
+    So are tokens of well-known services and codes under any name, and secrets in URLs (RFC 8628 `verification_uri_complete`), and
+    the value in an object that a secret member holds: `{"token":{"value":"…","type":"Bearer"}}`.
     """
 
-    __slots__ = ("_is_escaped", "_is_secret", "_name", "_pseudonym", "_state", "_value")
+    __slots__ = ("_depth", "_is_escaped", "_is_secret", "_name", "_pseudonym", "_state", "_value")
 
     def __init__(self, pseudonym: Callable[[bytes], bytes]) -> None:
         self._pseudonym = pseudonym
@@ -70,6 +72,7 @@ class JsonBody:
         self._name = b""
         self._is_escaped = False  # the value's last byte was a backslash
         self._is_secret = False  # by its name
+        self._depth = 0  # of objects and arrays below a secret member
         self._value: bytearray | None = None  # None for a long text, which is passed on
 
     def feed(self, data: bytes) -> Redacted:
@@ -97,6 +100,8 @@ class JsonBody:
         quote = data.find(b'"', at)
         end = len(data) if quote < 0 else quote + 1
         out.put(data[at:end])
+        if self._depth:
+            self._depth = max(0, self._depth + _depth(data[at:end]))
         if quote >= 0:
             self._begin_name()
         return end
@@ -127,13 +132,22 @@ class JsonBody:
                 self._state, end = "before value", end + 1
             elif data[end] == _QUOTE and self._state == "before value":
                 self._state, end = "value", end + 1
-                self._value, self._is_secret = bytearray(), is_oauth_member(self._name.decode("latin-1"))
+                self._value, self._is_secret = bytearray(), self._holds_secret()
             elif self._state == "after name":
                 self._begin_name()  # with the quote that was to end one
             else:
+                if not self._depth and data[end] == _BRACE and self._state == "before value" and self._holds_secret():
+                    self._depth = 1
+                    out.put(data[at : end + 1])
+                    at = end = end + 1
                 self._state = "text"
         out.put(data[at:end])
         return end
+
+    def _holds_secret(self) -> bool:
+        """Return whether the member with the name that came last holds a secret."""
+        name = self._name.decode("latin-1")
+        return is_oauth_member(name) or (self._depth > 0 and name.lower() in _VALUES)
 
     def _in_value(self, data: bytes, at: int, out: _Output) -> int:
         if self._is_escaped:
@@ -260,16 +274,20 @@ class SealedBody:
 
 
 class TextBody:
-    """A filter for a body that may be OAuth's JSON, a form or, if it `may_be_rpc`, JSON-RPC, which its bytes have to show."""
+    """A filter for a body that may be OAuth's JSON, a form or, if it `may_be_rpc`, JSON-RPC, which its bytes have to show.
 
-    __slots__ = ("_filter", "_held", "_is_decided", "_may_be_rpc", "_pseudonym", "is_rpc")
+    `markup` is the filter for one that is HTML or XML; without it, such a body is read as JSON is.
+    """
 
-    def __init__(self, pseudonym: Callable[[bytes], bytes], *, may_be_rpc: bool) -> None:
+    __slots__ = ("_filter", "_held", "_is_decided", "_markup", "_may_be_rpc", "_pseudonym", "is_rpc")
+
+    def __init__(self, pseudonym: Callable[[bytes], bytes], *, may_be_rpc: bool, markup: SealedBody | None = None) -> None:
         self._pseudonym = pseudonym
         self._may_be_rpc = may_be_rpc
+        self._markup = markup
         self._held = b""
         self._is_decided = False
-        self._filter: JsonBody | FormBody | None = None
+        self._filter: JsonBody | FormBody | SealedBody | None = None
         self.is_rpc = False
         """True once it turned out to be JSON-RPC."""
 
@@ -297,23 +315,46 @@ class TextBody:
         self.is_rpc = self._may_be_rpc and _JSON_RPC(held, 0, MAX_UNDECIDED_BYTES) is not None
         if self.is_rpc:
             return held, ()
-        self._filter = (FormBody if _FORM(held) else JsonBody)(self._pseudonym)
+        if self._markup is not None and held.lstrip(_BEFORE_JSON)[:1] == b"<":
+            self._filter = self._markup
+        else:
+            self._filter = (FormBody if _FORM(held) else JsonBody)(self._pseudonym)
         return self._filter.feed(held)
 
 
-def filter_for(content_type: str, pseudonym: Callable[[bytes], bytes], *, may_be_rpc: bool) -> FormBody | TextBody:
+def filter_for(
+    content_type: str, pseudonym: Callable[[bytes], bytes], *, may_be_rpc: bool, markup: SealedBody | None
+) -> FormBody | TextBody:
     """Make the filter for a body of this type that is not compressed."""
     if content_type.startswith(FORM_TYPE):
         return FormBody(pseudonym)
-    return TextBody(pseudonym, may_be_rpc=may_be_rpc)
+    return TextBody(pseudonym, may_be_rpc=may_be_rpc, markup=markup)
+
+
+def is_grant(body: bytes) -> bool:
+    """Return whether a request's body is a JSON object that asks for tokens or logs in: short, and no JSON-RPC."""
+    if len(body) > MAX_SECRET_BYTES or b'"jsonrpc"' in body or not _GRANT(body):
+        return False
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return body.lstrip(_BEFORE_JSON)[:1] == b"{"
+    return isinstance(value, dict) and any(_GRANT(b'"%b":"' % name.encode("utf-8", "replace")) for name in value)
 
 
 _BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 _JSON_RPC = re.compile(rb'"jsonrpc"[ \t\r\n]*+:').search
+_GRANT = re.compile(
+    rb'"(?:access_?[tT]oken|api_?[kK]ey|client_?(?:[aA]ssertion|[sS]ecret)|code_?[vV]erifier|device_?[cC]ode|grant_?[tT]ype'
+    rb'|id_?[tT]oken|pass(?:code|phrase|word)|refresh_?[tT]oken|subject_?[tT]oken)"[ \t\r\n]*+:[ \t\r\n]*+"'
+).search
+"""A member of a request for a token (RFC 6749, 7523, 7636, 8628, 8693) or of a login."""
 _FORM = re.compile(rb"[\w.%-]{1,64}=").match
 _CODE = re.compile(rb"(?=.*[0-9])[\w./~+-]{16,}+\Z").match
 """An authorization code (RFC 6749 §4.1.3), unlike the code of an error."""
-_QUOTE, _COLON, _BACKSLASH, _EQUALS = b'":\\='
+_QUOTE, _COLON, _BACKSLASH, _EQUALS, _BRACE = b'":\\={'
+_VALUES = {"data", "encoded", "plain", "plaintext", "raw", "string", "text", "value"}
+"""Members of an object that hold the secret itself, where the name of the object's own member says that it is one."""
 _NAME = re.compile(rb"[\w.-]*+")
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
@@ -322,6 +363,11 @@ _PARAMETERS = {
     "value": re.compile(rb"[^&#;?]*+"),
     "secret": re.compile(rb"[^&#]*+"),
 }
+
+
+def _depth(data: bytes) -> int:
+    """Return how much deeper JSON is nested after bytes that are in none of its strings."""
+    return data.count(b"{") + data.count(b"[") - data.count(b"}") - data.count(b"]")
 
 
 def _end(pattern: re.Pattern[bytes], data: bytes, at: int) -> int:

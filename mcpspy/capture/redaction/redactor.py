@@ -105,13 +105,16 @@ class Redactor:
         rest, more = body_filter.close()
         return redacted + rest, (*ranges, *((len(redacted) + at, length, kind) for at, length, kind in more))
 
-    def body_filter(self, content_type: str, *, is_sealed: bool = False, may_be_rpc: bool = True) -> BodyFilter:
+    def body_filter(
+        self, content_type: str, *, is_sealed: bool = False, may_be_rpc: bool = True, seals_markup: bool = False
+    ) -> BodyFilter:
         """Make a filter for the pieces of an OAuth body. One that `is_sealed` cannot be searched; the type is in lower case."""
         from . import oauth_bodies as bodies
 
-        if is_sealed:
-            return bodies.SealedBody(self._key, _PREFIX, _DIGEST_BYTES)
-        return bodies.filter_for(content_type, self.pseudonym, may_be_rpc=may_be_rpc)
+        sealed = bodies.SealedBody(self._key, _PREFIX, _DIGEST_BYTES) if is_sealed or seals_markup else None
+        if sealed is not None and is_sealed:
+            return sealed
+        return bodies.filter_for(content_type, self.pseudonym, may_be_rpc=may_be_rpc, markup=sealed)
 
     def _argument(self, text: str, *, nested: bool = False) -> str:
         """Redact an argument that no earlier one announced as a secret; or, `nested`, what follows its `=`."""

@@ -1,6 +1,7 @@
 """A sink that takes secrets out of HTTP records on their way to the disk: out of heads, `endpoint` events and OAuth's bodies.
 
-JSON-RPC is not looked into. A body is searched if it is a form, answers a form, or has a path like an authorization server's.
+JSON-RPC is not looked into. A body is searched if it is a form or a JSON object that asks for tokens, answers one of these, or has
+a path like an authorization server's.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ...records import Close, Frame, Open, Partial, Record
+from ...records import CLIENT, Close, Frame, Open, Partial, Record
 from .names import FORM_TYPE, is_oauth_path
+from .oauth_bodies import is_grant
 from .redactor import Redactor
 from .spans import decode_percent
 
@@ -30,6 +32,8 @@ MAX_LINE_BYTES = 1 << 13
 
 _ENDS_HEAD = re.compile(rb"\n\r?\n").search
 
+_IS_ERROR = re.compile(rb"HTTP/1\.[01] [45]").match
+
 _IS_REDIRECT = re.compile(rb"HTTP/1\.[01] 3").match
 
 MAX_ENDPOINT_BYTES = 1 << 13
@@ -47,6 +51,7 @@ class RedactingSink:
         "_oauth",
         "_opaque",
         "_redactor",
+        "_requests",
         "_sink",
         "_sse",
         "_template",
@@ -69,6 +74,8 @@ class RedactingSink:
         self._opaque: dict[int, bytes] = {}
         # transactions at OAuth's paths, and those with a form, whose response is never JSON-RPC: whether it may be
         self._oauth: dict[int, bool] = {}
+        # bodies of other requests, which may ask for tokens all the same, and their transactions
+        self._requests: dict[int, int] = {}
 
     def __call__(self, records: Sequence[Record]) -> None:
         self._sink(self._redacted(records))
@@ -112,7 +119,11 @@ class RedactingSink:
         """Take `open`, frame and `close` of one stream, each if there is one; return False if they may have to be redacted."""
         if self._message is None or transaction in self._oauth or stream in self._bodies or (is_sse and b"endpoint" in data):
             return False
+        if by == CLIENT and is_grant(data):
+            return False
         is_taken = self._message(transaction, stream, at_ns, opening, data, by, is_sse)
+        if is_taken and opening and not by and not is_sse and '"name":"request"' in opening:
+            self._requests[stream] = transaction  # its body is yet to come
         if is_taken and is_sse:
             (self._sse.discard if by else self._sse.add)(stream)
         return is_taken
@@ -123,8 +134,17 @@ class RedactingSink:
             self._endpoint(record)
         elif stream in self._bodies:
             self._body(record, *self._bodies[stream])
+        elif stream in self._requests:
+            self._request(record, self._requests.pop(stream))
         elif stream in self._opaque:
             self._refused_head(record, self._opaque.pop(stream))
+
+    def _request(self, record: Frame, transaction: int) -> None:
+        """Redact a body, or its first part, that asks for tokens; the response to it then has some."""
+        if is_grant(record.data):
+            self._oauth[transaction] = False
+            self._bodies[record.stream] = self._redactor.body_filter("", may_be_rpc=False), transaction
+            self._body(record, *self._bodies[record.stream])
 
     def _refused_head(self, record: Frame, begun: bytes) -> None:
         """Redact what may be a piece of a refused head; `begun` is its last line so far, with the end of the line before that."""
@@ -148,7 +168,12 @@ class RedactingSink:
     def _partial(self, record: Partial) -> None:
         """Keep only the length of bytes that wait, as they may hold the beginning of a secret; MCP's own messages are kept."""
         stream = record.stream
-        if stream in self._bodies or stream in self._opaque or (stream in self._sse and b'"jsonrpc"' not in record.data):
+        is_rpc = b'"jsonrpc"' in record.data
+        if (
+            stream in self._bodies
+            or stream in self._opaque
+            or (not is_rpc and (stream in self._sse or stream in self._requests))
+        ):
             record.data = b""
 
     def _open(self, record: Open) -> None:
@@ -167,8 +192,14 @@ class RedactingSink:
             is_sealed = _value(record.head, b"content-encoding") not in ("", "identity") or content_type.startswith(
                 "multipart/"
             )
-            body = self._redactor.body_filter(content_type, is_sealed=is_sealed, may_be_rpc=may_be_rpc is not False)
+            # a page of HTML that says what went wrong is kept
+            seals_markup = may_be_rpc is False and not _IS_ERROR(record.head)
+            body = self._redactor.body_filter(
+                content_type, is_sealed=is_sealed, may_be_rpc=may_be_rpc is not False, seals_markup=seals_markup
+            )
             self._bodies[record.stream] = body, record.transaction
+        elif record.name == "request":
+            self._requests[record.stream] = record.transaction
         self._redact_heads(record)
         if record.redacted and _IS_REDIRECT(record.head):
             # its body repeats the location: `Found. Redirecting to http://localhost/callback?code=…`
@@ -193,6 +224,7 @@ class RedactingSink:
         """End a stream. Return the rest of a body that did not come to its end."""
         self._sse.discard(record.stream)
         self._opaque.pop(record.stream, None)
+        self._requests.pop(record.stream, None)
         body, _ = self._bodies.pop(record.stream, (None, 0))
         data, redacted = (b"", ()) if body is None else body.close()
         if trailers := record.extra.get("trailers"):

@@ -152,6 +152,8 @@ JWT = b"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
         (b'{"data":"ghp_0123456789abcdefghij"}', b"ghp_0123456789abcdefghij"),
         (b'{"grant_type":"authorization_code","code":"e202e8c9-0990-40af-855f-ff8f872b1ec6"}', b"e202e8c9-0990"),
         (b'{"verification_uri_complete":"https://h/device?user_code=WDJB-MJHT"}', b"WDJB-MJHT"),
+        (b'{"token":{"type":"x","value":"s3cret"}}', b"s3cret"),
+        (b'{"access_token" : {"meta":{"a":[{"b":1}]}, "raw":"s3cret"}}', b"s3cret"),
         (b'{"registration_client_uri":"https:\\/\\/h\\/register\\/7?token=s3cret"}', b"s3cret"),
     ],
 )
@@ -168,6 +170,8 @@ def test_a_secret_is_known_by_its_looks_or_in_a_url(body: bytes, secret: bytes, 
         b'{"code":"invalid_grant","scope":"openid profile"}',
         b'{"token_endpoint":"https://h/0b2c1d3e-0990-40af-855f-ff8f872b1ec6/token"}',
         b'{"a":"%b"}' % (b"x" * (MAX_SECRET_BYTES + 10)),
+        b'{"token":{"type":"Bearer","expires":"2026"},"value":"kept"}',
+        b'{"usage":{"value":"kept"},"tokens":3}',
         b'{"error_description":"see https:\\/\\/h\\/help?topic=1',
     ],
 )

@@ -183,7 +183,7 @@ def test_the_next_transaction_at_another_path_is_not_an_authorization_servers() 
     disk.opened(CLIENT, b"POST /token HTTP/1.1\r\n\r\n")
     disk.opened(SERVER, b"HTTP/1.1 200 OK\r\n\r\n")
     disk.opened(CLIENT, b"POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\n\r\n", transaction=2)
-    assert disk.framed(b'{"password":"%b"}' % SECRET).data == b'{"password":"%b"}' % SECRET
+    assert disk.framed(b'{"session_key":"%b"}' % SECRET).data == b'{"session_key":"%b"}' % SECRET
 
 
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])

@@ -36,6 +36,10 @@ SECRET_FIELDS = words("""
     Cf-Access-Jwt-Assertion CF-Access-Client-Secret X-JWT X-GitHub-OTP X-Hub-Signature-256 Stripe-Signature
     X-Slack-Signature X-Signature-Ed25519 X-Shopify-Hmac-Sha256 Signature CB-ACCESS-SIGN CB-ACCESS-PASSPHRASE
     X-Client-Credentials X-Passwd X-MapKey Cookie-Secret X-Bearer X-Authz X-Csrf Grpc-Metadata-Macaroon
+    X-Pin X-Pin-Code X-User-Pin X-Card-Pin-Number X-Ticket X-Auth-Ticket X-Alfresco-Ticket X-CAS-Ticket Ticket X-Otp
+    X-Otp-Code X-TOTP X-Mfa X-Mfa-Code X-MFA-Token x-amz-mfa X-2FA X-2FA-Code X-TFA-Code X-Verification-Code X-Access-Code
+    X-Security-Code X-SMS-Code X-One-Time-Code X-Recovery-Code X-Backup-Code X-Passkey X-Mnemonic X-Vercel-Protection-Bypass
+    X-Honeycomb-Team
 """)
 
 PUBLIC_FIELDS = words("""
@@ -51,6 +55,10 @@ PUBLIC_FIELDS = words("""
     X-Cache-Key X-Public-Key Public-Key-Pins X-Key-Id X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id
     X-Goog-Encryption-Key-Sha256 CF-Access-Client-Id Author X-Author X-Monkey X-Compass X-Bypass X-Signature-Timestamp
     X-Pass-Through Ping-From X-Session-Affinity Signature-Agent
+    Public-Key-Pins-Report-Only X-Pinned X-Pin-Length X-Pinterest-Rid X-Ping X-Shipping-Code X-Mfa-Required X-MFA-Method
+    X-Mfa-Enabled X-Mfa-Verified X-2FA-Status X-Ticket-Id X-Ticket-Number X-Ticket-Status X-Jira-Ticket X-RT-Ticket
+    X-Zendesk-Ticket X-Ticketmaster-Region X-Error-Code X-Status-Code X-Country-Code X-Response-Code X-Exit-Code X-Reason-Code
+    X-Currency-Code X-Region-Code X-Postal-Code X-Code X-Otp-Length X-Bypass-Cache X-Passkey-User X-Claude-Code-Version
 """)
 
 TOKEN_PATHS = words("""
@@ -238,6 +246,57 @@ def test_the_answer_to_a_form_is_searched_at_every_path(path: str, answer: bytes
 def test_other_json_at_other_paths_is_kept(path: str) -> None:
     request = b"POST %b HTTP/1.1\r\n%b\r\n" % (path.encode(), JSON_TYPE)
     assert Disk().recorded(request, b"{}", OK + b"\r\n", GRANT) == b"{}\n" + GRANT
+
+
+ASKING = [
+    b'{"grant_type":"refresh_token","refresh_token":"%b"}',
+    b'{"clientId":"x","clientSecret" : "%b"}',
+    b'{"username":"x","password":"%b"}',
+    b'{"apiKey":"%b"}',
+]
+KEPT = [
+    b'{"model":"m","input":[{"password":"%b"}],"messages":[{"content":"{\\"grant_type\\":\\"x\\"}"}]}',
+    b'{"tools":[{"password":"string"}],"note":"%b"}',
+    b'{"password":{"type":"string"},"note":"%b"}',
+    b'[{"password":"%b"}]',
+    b'{"id":1,"method":"login","params":{"password":"%b"},"jsonrpc":"2.0"}',
+]
+
+
+@pytest.mark.parametrize("path", PUBLIC_PATHS)
+@pytest.mark.parametrize("data", ASKING)
+def test_a_request_for_a_token_is_known_by_its_members_at_every_path(path: str, data: bytes) -> None:
+    request = b"POST %b HTTP/1.1\r\n%b\r\n" % (path.encode(), JSON_TYPE)
+    kept = Disk().recorded(request, data % SECRET.encode(), OK + b"\r\n", GRANT)
+    assert SECRET.encode() not in kept
+    assert kept.count(b"redacted-") == 3
+
+
+@pytest.mark.parametrize("path", PUBLIC_PATHS)
+@pytest.mark.parametrize("data", KEPT)
+def test_json_with_such_members_deeper_inside_is_kept(path: str, data: bytes) -> None:
+    request = b"POST %b HTTP/1.1\r\n%b\r\n" % (path.encode(), JSON_TYPE)
+    sent = data % SECRET.encode()
+    assert Disk().recorded(request, sent, OK + b"\r\n", GRANT) == sent + b"\n" + GRANT
+
+
+PAGES = [b'<html><input name="SAMLResponse" value="%b"></html>', b'\xef\xbb\xbf\n<?xml version="1.0"?><Token>%b</Token>']
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_html_and_xml_that_answer_a_form_are_one_pseudonym(page: bytes) -> None:
+    request = b"POST /x HTTP/1.1\r\n%b\r\n" % FORM_TYPE
+    _, _, kept = (
+        Disk().recorded(request, b"a=b", OK + b"Content-Type: text/html\r\n\r\n", page % SECRET.encode()).partition(b"\n")
+    )
+    assert (kept[:9], len(kept)) == (b"redacted-", 21)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_that_says_what_went_wrong_is_kept(page: bytes) -> None:
+    request, failed = b"POST /x HTTP/1.1\r\n%b\r\n" % FORM_TYPE, b"HTTP/1.1 502 Bad Gateway\r\n\r\n"
+    sent = page % b"why"
+    assert Disk().recorded(request, b"a=b", failed, sent) == b"a=b\n" + sent
 
 
 @pytest.mark.parametrize("path", [*TOKEN_PATHS, *PUBLIC_PATHS])
