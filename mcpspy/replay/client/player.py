@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from ...transcript.correlator import known_spelling
+from ...transcript.correlator import PONG, known_spelling
 from ...transcript.mcp.fields import PARTIAL, is_progress
-from ...transcript.mcp.methods import CANCELLED, INITIALIZE, PROGRESS
+from ...transcript.mcp.methods import CANCELLED, INITIALIZE, PING, PROGRESS
 from ...transcript.model import Kind, Message
 from ...wire.edits import ValueEdit
 from ..mock.miss import Miss
@@ -176,6 +176,8 @@ class PlanPlayer:
                 self._take_request(message, now_ns)
             case Kind.NOTIFICATION:
                 self._take_notification(message)
+                if message.method == PONG:
+                    self._take_pong()
         return self.due(now_ns)
 
     def end(self, id: str, why: str, now_ns: int) -> list[PlayedMessage]:
@@ -319,6 +321,12 @@ class PlanPlayer:
         if message.result_type != PARTIAL and not (message.id is None and is_progress(message)):
             del self._waiting[id]
             self._answered.add(row)
+
+    def _take_pong(self) -> None:
+        """Take a `pong` without an id as the answer to the oldest `ping` that waits, as the correlator does."""
+        id = next((id for id, row in self._waiting.items() if self._message_of(row).method == PING), None)
+        if id is not None:
+            self._answered.add(self._waiting.pop(id))
 
     def _take_notification(self, message: Message) -> None:
         row = self._tokens.get(message.correlation_key or "", 0) if message.method == PROGRESS else 0

@@ -297,6 +297,14 @@ def test_a_ping_is_answered_though_none_was_recorded() -> None:
     assert player.report.misses == []
 
 
+def test_a_pong_without_an_id_answers_the_ping_that_waits() -> None:
+    pong = {"jsonrpc": "2.0", "method": "pong"}
+    player = Player(Dialogue().client(request(1, "ping")).server(pong).client(tool_call(2)).server(result(2)))
+    player.due()
+    assert [message["method"] for message in player.hears(pong)] == ["tools/call"]
+    assert player.report.ended == {}
+
+
 def test_a_request_of_the_server_that_nobody_answered_is_not_answered() -> None:
     player = Player(Dialogue().client(tool_call(1)).server(ROOTS).server(result(1)))
     player.due()
