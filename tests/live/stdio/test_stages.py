@@ -50,10 +50,18 @@ def test_another_signal_gives_no_more_time() -> None:
     assert course(shutdown)[0] == (BEGIN_NS + TERM_NS, "SIGKILL")
 
 
-def test_what_a_server_leaves_behind_gets_term_at_once() -> None:
+def test_what_a_server_leaves_behind_has_half_a_second_to_end_by_itself() -> None:
     shutdown = Shutdown()
     shutdown.on_leftovers(BEGIN_NS)
-    assert course(shutdown)[0] == (BEGIN_NS, "SIGTERM")
+    shutdown.on_leftovers(BEGIN_NS + 5)
+    assert course(shutdown)[0] == (BEGIN_NS + GRACE_NS, "SIGTERM")
+
+
+def test_what_outlives_a_server_whose_client_is_gone_has_the_rest_of_its_time() -> None:
+    shutdown = Shutdown()
+    shutdown.on_client_gone(BEGIN_NS)
+    shutdown.on_leftovers(BEGIN_NS + 5)
+    assert course(shutdown)[0] == (BEGIN_NS + GRACE_NS, "SIGTERM")
 
 
 def test_what_outlives_a_server_that_was_signalled_gets_term_too_and_no_more_time() -> None:
