@@ -89,8 +89,8 @@ def _while_waiting(before: Transcript, rows: list[Row]) -> list[Row]:
     ends = list(accumulate((end for _, end in spans), max))
 
     def is_awaited(row: Row) -> bool:
-        if not isinstance(row, UnpairedMessage) or row.message.kind is not Kind.NOTIFICATION:
-            return True
+        if not isinstance(row, UnpairedMessage) or row.message.kind is not Kind.NOTIFICATION or row.candidates:
+            return True  # a `pong` with its `ping` is no notification that the server may send at any time
         at = bisect_right(begins, row.at_ns)
         return at > 0 and row.at_ns <= ends[at - 1]
 

@@ -46,6 +46,13 @@ def calls(*ids: int, answers: int = 9) -> Dialogue:
     return dialogue
 
 
+def test_pongs_long_after_the_last_call_are_compared_as_their_pings_are() -> None:
+    ping, pong = ({"jsonrpc": "2.0", "method": method} for method in ("ping", "pong"))
+    recorded = calls(1).wait(5000).client(ping).server(pong).closes()
+    assert not compared(recorded, calls(1).client(ping).server(pong).closes(), [1]).different
+    assert compared(recorded, calls(1).client(ping).closes(), [1]).different
+
+
 def test_what_was_not_sent_is_not_missing() -> None:
     comparison = compared(calls(1, 2, 3).closes(), calls(1).closes(), [1])
     assert not comparison.different
