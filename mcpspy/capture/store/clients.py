@@ -111,7 +111,12 @@ def _given_names(path: str, _size_bytes: int) -> dict[tuple[int, int] | int, str
                 processes.update(connection_processes(record))
             case Frame() if record.stream in connections and b"clientInfo" in record.data and (name := _name(record.data)):
                 names.setdefault(connections[record.stream], name)
-    return {processes.get(connection, connection): name for connection, name in names.items()}
+    owners = set(processes.values())
+    sole = owners.pop() if len(owners) == 1 else None  # then a connection that was over before it was noted is its, too
+    by_client: dict[tuple[int, int] | int, str] = {}
+    for connection in sorted(names, key=lambda connection: connection not in processes):
+        by_client.setdefault(processes.get(connection, sole or connection), names[connection])
+    return by_client
 
 
 def _beginning(path: str) -> Iterator[Record]:

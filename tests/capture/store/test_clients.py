@@ -92,6 +92,12 @@ def test_a_recording_has_the_name_that_its_client_gave() -> None:
     assert recordings(entries())[0].given_name == "claude 1.2"
 
 
+@pytest.mark.parametrize(("others", "name"), [((), "claude 1.2"), ((12,), "")])
+def test_a_connection_that_nobody_noted_is_of_the_only_client(others: tuple[int, ...], name: str) -> None:
+    path = stored("remote", more=[greeting("claude"), noted(11, 2), *(noted(pid, 3) for pid in others)], **HTTP)
+    assert given_name(path, (11, 2)) == name
+
+
 @given(
     st.recursive(
         st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
