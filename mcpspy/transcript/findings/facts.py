@@ -146,6 +146,8 @@ class CaptureFacts:
     left_ns: int | None = None
     stdin_closed_ns: int | None = None
     """Time at which the client closed the server's stdin."""
+    stopped_reading_ns: int | None = None
+    """Time at which the client closed its end of the server's stdout."""
     signalled_ns: int | None = None
     """Time of the first signal that told the server to end."""
     was_killed: bool = False
@@ -358,6 +360,8 @@ class CaptureFacts:
             self.left_ns = at_ns
         if record.by == "client" and name == "stdin" and self.stdin_closed_ns is None:
             self.stdin_closed_ns = at_ns
+        if record.by == "client" and name == "stdout" and self.stopped_reading_ns is None:
+            self.stopped_reading_ns = at_ns
         if record.by == "server" and name == "stdout" and self.gone_ns is None:
             self.gone_ns = at_ns
 

@@ -34,7 +34,7 @@ CAPTURE_FINDERS: Final = (
     "transport.lines", "protocol.encoding", "protocol.json_traps", "transport.stalls", "transport.server_exits",
     "transport.waiting", "protocol.timeouts", "transport.statuses", "transport.redirects", "transport.placeholders",
     "transport.refusals", "transport.bodies", "transport.browsers", "transport.deliveries", "transport.disconnects",
-    "transport.sessions", "transport.streams", "transport.bursts", "transport.limits", "transport.copies",
+    "transport.sessions", "transport.streams", "transport.bursts", "transport.limits", "transport.broken_off", "transport.copies",
     "protocol.answers", "protocol.method_support", "protocol.handshake", "protocol.unserved", "protocol.progress",
     "protocol.rounds", "protocol.state", "protocol.swaps",
     "protocol.tasks", "protocol.modern", "protocol.errors", "transport.headers",

@@ -4,18 +4,17 @@ Source: MCP specification, basic/lifecycle of each revision from 2024-11-05 to 2
 not in the capture, and nothing about messages of the modern era in the same capture.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from ....records import CLIENT, SERVER, Side
-from ...http.transaction import ScopeKind
 from ...mcp.blocks import member
 from ...mcp.methods import INITIALIZE, INITIALIZED, Method, method_row
 from ...mcp.revisions import WITH_BATCHES, Era, era, is_known, nearest
 from ...model import Exchange, Kind, UnpairedMessage
 from ...offers.definitions import LISTED_MEMBERS
 from ..facts import HANDSHAKE_METHODS, CaptureFacts, ScopeKey, scope_key
+from ..missing_handshakes import handshake_log, refused_for_handshake, without_handshake
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..transport.deliveries import explained_rows
 from ..words import call_name, quoted
@@ -86,7 +85,7 @@ MISSING_INITIALIZE: Final = protocol_rule(
     title="Session without initialize",
     what="A client sent requests of a session that it never began with initialize, under no revision that goes without.",
     why="Nothing is agreed on: SDK servers refuse such requests, and others answer without knowing the client.",
-    blame="The client: until 2025-11-25 a session begins with initialize, and the capture begins with the session.",
+    blame="The client: until 2025-11-25 a session begins with initialize, and the capture has the beginning of this one.",
     example="→ tools/list 1\n← error 1 -32602 Received request before initialization was complete",
     clean='· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[]}',
     advice="Send initialize first, and notifications/initialized after its answer; or name the revision 2026-07-28 in _meta.",
@@ -193,43 +192,41 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def _without_initialize(facts: CaptureFacts) -> Iterator[Hit]:
-    """Find a session without a handshake, if the capture has its beginning: that of a process, or of a stream of HTTP+SSE.
-
-    It shows in refusals, or in requests of several kinds; a capture with a few plain answers may be an extract. A client of
-    Streamable HTTP may have begun its session before the capture.
-    """
-    if facts.initializes or facts.first_hole_ns is not None or not facts.exchanges:
-        return
-    if any(revision is not None for _, _, revision, _ in facts.requests):
-        return
-    sent = [
-        use.first
-        for (method, sender, _, _), use in facts.requests.items()
-        if sender == CLIENT and method not in HANDSHAKE_METHODS and isinstance(use.first, Exchange)
-    ]
-    sent = [exchange for exchange in sent if _has_beginning(facts, exchange)]
-    refused = next((exchange for exchange in facts.errors if exchange.sender == CLIENT and _wants_initialize(exchange)), None)
-    if not sent or (refused is None and len(sent) < _SEVERAL):
-        return
-    first = refused or sent[0]
-    what = f"{call_name(first)} was sent in a session without initialize"
-    what += ", and refused." if refused is not None else f"; so were requests of {len(sent) - 1} other kinds."
-    yield hit_in(MISSING_INITIALIZE, first.request, first.row, what)
+    """Find sessions without a handshake. Where all is answered, requests of several kinds are a note: the server may need none."""
+    lacking = without_handshake(facts)
+    refused = refused_for_handshake(facts, lacking)
+    for scope, sent in lacking.items():
+        for exchange in refused.get(scope, ()):
+            yield _uninitialized(facts, exchange, scope)
+        if scope not in refused and not facts.initializes and len(sent) >= _SEVERAL:
+            first, kinds = sent[0], f"so were requests of {len(sent) - 1} other kinds"
+            what = f"{call_name(first)} was sent in a session without initialize; {kinds}."
+            yield hit_in(MISSING_INITIALIZE, first.request, first.row, what, severity=Severity.NOTE, advice=_ADVICE_IF_SERVED)
 
 
-def _has_beginning(facts: CaptureFacts, exchange: Exchange) -> bool:
+def _uninitialized(facts: CaptureFacts, exchange: Exchange, scope: ScopeKey) -> Hit:
+    """Blame a client that was refused; one whose earlier stream was initialized did not do so again."""
+    what = f"{call_name(exchange)} was sent in a session without initialize, and "
+    if exchange.response is None:
+        what += f"not answered; the server wrote to stderr: {quoted(handshake_log(facts))}."
+    else:
+        error = member(exchange.response.error, "message")
+        what += f"refused: {quoted(str(error).encode('utf-8', 'backslashreplace'))}."
     transaction = exchange.transaction
-    return bool(facts.starts_ns) if transaction is None else transaction.scope.kind is ScopeKind.STREAM
-
-
-def _wants_initialize(exchange: Exchange) -> bool:
-    """Return whether an error says that there was no handshake."""
-    return exchange.response is not None and _names_handshake(exchange.response.raw[:_MAX_ERROR_BYTES]) is not None
+    stream = None if transaction is None else facts.capture.transactions.get(transaction.scope.stream)
+    before = [
+        opening for opening in facts.initializes if opening.response is not None and opening.response.at_ns < exchange.at_ns
+    ]
+    if stream is None or not before:
+        return hit_in(MISSING_INITIALIZE, exchange.request, exchange.row, what, group=str(scope))
+    what += f" The handshake (row {before[-1].row}) belongs to another stream; the client opened this one in row {stream.row}."
+    blame = "The client: each stream of HTTP+SSE is a session of its own, which begins with initialize."
+    advice = "After opening a stream again, send initialize and notifications/initialized before anything else."
+    return hit_in(MISSING_INITIALIZE, exchange.request, exchange.row, what, blame=blame, advice=advice, group=str(scope))
 
 
 _SEVERAL: Final = 3
-_MAX_ERROR_BYTES: Final = 1_000
-_names_handshake = re.compile(rb"initiali[sz]", re.IGNORECASE).search
+_ADVICE_IF_SERVED: Final = "If the client should also work with servers that need a handshake, let it send initialize first."
 
 
 def _handshake(scope: ScopeKey, exchange: Exchange) -> Handshake:

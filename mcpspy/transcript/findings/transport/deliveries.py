@@ -17,9 +17,11 @@ from ...http.transaction import Stream, Transaction
 from ...model import Exchange, Kind, UnpairedMessage
 from ..facts import HANDSHAKE_METHODS, CaptureFacts, ScopeKey, scope_key
 from ..hits import hit_on_stream
+from ..missing_handshakes import refused_for_handshake, without_handshake
 from ..rule import Hit, Severity, hit_in, transport_rule
 from ..timeout_signs import is_timeout
 from ..words import call_name, quoted, seconds
+from .broken_off import broken_off
 
 _SESSION: Final = "· HTTP\n· handshake 2025-11-25, server: tools\n"
 _CALL: Final = '→ POST /mcp\n  tools/call 1 {"name":"report"}\n← 200 OK\n'
@@ -99,6 +101,9 @@ def explained_rows(facts: CaptureFacts) -> Container[int]:
         facts.explained = {discarded.exchange.row for discarded in _discarded(facts)}
         facts.explained |= {resumption.exchange.row for resumption in _in_vain(facts)}
         facts.explained |= set(_waiting_for_initialized(facts))
+        facts.explained |= {broken.exchange.row for broken in broken_off(facts)}
+        for refused in refused_for_handshake(facts, without_handshake(facts)).values():
+            facts.explained |= {exchange.row for exchange in refused}
     return facts.explained
 
 

@@ -10,6 +10,7 @@ from ...model import Message, UnpairedMessage
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, hit_in, transport_rule
 from ..words import quoted
+from .broken_off import broken_off
 
 STDOUT_NOISE: Final = transport_rule(
     name="stdout-noise",
@@ -98,7 +99,10 @@ def streams_with_headers(facts: CaptureFacts) -> set[int]:
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find lines, bodies and events that are not messages; those that the recording broke are nobody's fault."""
     with_headers = streams_with_headers(facts)
+    broken = {piece.arrived.number for piece in broken_off(facts)} if facts.malformed else set()
     for unpaired in facts.malformed:
+        if unpaired.message.number in broken:
+            continue  # the client left within it
         yield from _malformed(facts, unpaired, with_headers)
 
 

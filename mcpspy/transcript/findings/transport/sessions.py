@@ -13,8 +13,9 @@ from ...mcp.fields import revision
 from ...mcp.methods import DISCOVER, INITIALIZE
 from ...mcp.revisions import Era
 from ...message import Kind
-from ...model import Exchange
+from ...model import Exchange, UnpairedMessage
 from ..facts import CaptureFacts
+from ..gateway_signs import gateway_field
 from ..hits import hit_on_stream
 from ..rule import Hit, HitDetails, Rule, Severity, protocol_rule, transport_rule
 from ..words import seconds
@@ -137,13 +138,13 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if lacks_session(transaction, exchange, first_ns):
             if any(hides_session(opening.transaction) for opening in facts.initializes):
                 continue  # `browsers` says so
-            name = f"{transaction.method} {transaction.target}" if exchange is None else exchange.method
+            name = _sent_name(facts, transaction) if exchange is None else exchange.method
             what = f"{name} came without {SESSION.title()} and was refused, after the server had given out a session."
             yield _hit(SESSION_MISSING, facts, transaction, what, CLIENT, group=name)
             continue
         if not session:
             yield from _modern_session(facts, transaction)
-            if first_ns is None and exchange is not None and _asks_for_session(transaction, exchange):
+            if first_ns is None and _asks_for_session(transaction, exchange):
                 yield _lost_session(facts, transaction, exchange)
             continue
         if transaction.method == "DELETE":
@@ -208,23 +209,52 @@ def _sessions_given(facts: CaptureFacts) -> set[str]:
     return {stream.head.get(SESSION) for stream in responses if stream is not None} - {""}
 
 
-def _asks_for_session(transaction: Transaction, exchange: Exchange) -> bool:
-    """Tell whether a server refuses a request because it names no session."""
-    is_refused = transaction.status in (_BAD_REQUEST, _NOT_FOUND) and exchange.method not in (INITIALIZE, DISCOVER)
-    return is_refused and exchange.era is not Era.MODERN and b"session" in transaction.refusal.lower()
+def _asks_for_session(transaction: Transaction, exchange: Exchange | None) -> bool:
+    """Tell whether a server refuses a request or a notification because it names no session."""
+    if transaction.status not in (_BAD_REQUEST, _NOT_FOUND) or not transaction.request_messages:
+        return False
+    if exchange is not None and (exchange.method in (INITIALIZE, DISCOVER) or exchange.era is Era.MODERN):
+        return False
+    return b"session" in transaction.refusal.lower()
 
 
-def _lost_session(facts: CaptureFacts, transaction: Transaction, exchange: Exchange) -> Hit:
-    what = f"{exchange.method} was refused because it names no session, but no response gave one to the client."
-    blame = (
-        "Unclear: the server did not send Mcp-Session-Id with the result of initialize, or a proxy before it dropped the field."
-    )
-    advice = "Compare the head of the response to initialize on both sides of each proxy, and let Mcp-Session-Id pass."
-    if not any(row.at_ns < exchange.at_ns for row in facts.initializes):
+def _lost_session(facts: CaptureFacts, transaction: Transaction, exchange: Exchange | None) -> Hit:
+    """Blame a gateway that shows itself: a server that asks for a session gives one out, and clients on the SDKs send it back."""
+    name = _sent_name(facts, transaction) if exchange is None else exchange.method
+    what = f"{name} was refused because it names no session, but no response gave one to the client."
+    opening = next((row for row in facts.initializes if row.at_ns < transaction.at_ns), None)
+    if opening is None:
         blame = "The client: it sent no initialize before this request."
-        advice = SESSION_MISSING.advice
-    culprit = "unclear" if blame.startswith("Unclear") else CLIENT
-    return _hit(SESSION_MISSING, facts, transaction, what, culprit, blame=blame, advice=advice, group=exchange.method)
+        return _hit(
+            SESSION_MISSING, facts, transaction, what, CLIENT, blame=blame, advice=SESSION_MISSING.advice, group="no initialize"
+        )
+    field = gateway_field(None if opening.transaction is None else opening.transaction.response)
+    culprit, blame = (
+        "unclear",
+        (
+            "Unclear: the server did not send Mcp-Session-Id with the result of initialize, or a proxy before it dropped the field."
+        ),
+    )
+    if field:
+        culprit, blame = (
+            GATEWAY,
+            (
+                "The gateway in front of the server, it seems: the server asks for the session that the result of initialize should "
+                f"have brought, and {field}."
+            ),
+        )
+    if all(other.at_ns <= transaction.at_ns for other in facts.capture.transactions.values()):
+        what += " The client sent nothing after it."
+    advice = "Compare the head of the response to initialize on both sides of each proxy, and let Mcp-Session-Id pass."
+    return _hit(SESSION_MISSING, facts, transaction, what, culprit, blame=blame, advice=advice, group="not given")
+
+
+def _sent_name(facts: CaptureFacts, transaction: Transaction) -> str:
+    """Name what a POST brought that is no request: a notification, if it was one."""
+    for (method, _, _, _), use in facts.notifications.items():
+        if isinstance(use.first, UnpairedMessage) and facts.capture.transaction_of(use.first.message.stream) is transaction:
+            return method
+    return f"{transaction.method} {transaction.target}"
 
 
 def given_out_ns(facts: CaptureFacts) -> int | None:

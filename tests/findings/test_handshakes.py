@@ -1,0 +1,104 @@
+"""Sessions without a handshake or without their id, and what looks like them."""
+
+import pytest
+
+from tests.findings.test_near_misses import HELLO, INITIALIZE, NO_SESSION
+from tests.findings.test_silences import findings_of
+
+GENERIC = "-32602 Invalid request parameters"
+CALL = 'tools/call %d {"name":"list","arguments":{"folder":"/hr"}}'
+STREAM = "→ GET /sse\n  Accept: text/event-stream\n← 200 OK\n  event: endpoint\n  data: /m?s=%d\n"
+POST = "→ POST /m?s=%d\n  %s\n← 202 Accepted\n"
+OPENED = (
+    f"{STREAM % 1}{POST % (1, INITIALIZE[2:-1])}← #1 data: {HELLO[2:]}{POST % (1, 'notifications/initialized')}"
+    f'{POST % (1, CALL % 1)}← #1 data: result 1 {{"content":[]}}\n· the client closes the stream of #1\n'
+)
+AGAIN = f"{STREAM % 2}{POST % (2, CALL % 5)}"
+REFUSED_LATER = f"← #5 data: error 5 {GENERIC}\n"
+
+LACKING = {
+    "a client that never initializes": f"→ tools/list 1\n← error 1 {GENERIC}",
+    "a client that is told so on stderr": (
+        f"→ {CALL % 1}\n! WARNING  Failed to validate request: Received\n!    request before initialization was\n!    complete\n"
+        "← error 1 -32602 list: parameters"
+    ),
+    "a client that is answered only on stderr": (
+        "→ tools/list 1\n! RuntimeError: Received request before initialization was complete\n· 9.0 s later\n"
+        "· the client closes stdin"
+    ),
+    "a client that opens its stream again": f"{OPENED}{AGAIN}{REFUSED_LATER}",
+    "a client that never initializes over HTTP+SSE": f"{STREAM % 1}{POST % (1, 'tools/list 1')}← #1 data: error 1 {GENERIC}",
+    "a client outside of any session": (
+        "→ POST /mcp\n  tools/list 1\n← 400 Bad Request\n  error 1 -32000 Bad Request: Server not initialized"
+    ),
+}
+
+WELL = {
+    "a stateless server": f"→ tools/list 1\n← result 1\n→ {CALL % 2}\n← result 2",
+    "a stateless server that refuses a call": f"→ tools/list 1\n← result 1\n→ {CALL % 2}\n← error 2 {GENERIC}",
+    "a call that is refused for its arguments": f"→ {CALL % 1}\n← error 1 -32602 folder: no such place",
+    "a call of a tool that there is not": f"→ {CALL % 1}\n← error 1 -32602 Unknown tool: list",
+    "a server that fails for another reason": f"→ {CALL % 1}\n← error 1 -32603 Disk full",
+    "a revision that needs no handshake": f"· revision 2026-07-28\n→ tools/list 1\n← error 1 {GENERIC}",
+    "a client that asked with server/discover": (
+        '→ server/discover 1\n← result 1 {"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}\n'
+        f"→ {CALL % 2}\n← error 2 {GENERIC}"
+    ),
+    "a stream that is opened again and initialized": (
+        f"{OPENED}{STREAM % 2}{POST % (2, INITIALIZE[2:-1])}← #5 data: {HELLO[2:]}{POST % (2, 'notifications/initialized')}"
+        f"{POST % (2, CALL % 5)}{REFUSED_LATER}"
+    ),
+    "a stream whose server keeps the session": f"{OPENED}{AGAIN}← #5 data: result 5",
+    "a session that began before the capture": (
+        "→ POST /mcp\n  Mcp-Session-Id: 5f2c\n  tools/list 1\n← 200 OK\n  error 1 -32602 Invalid request parameters"
+    ),
+    "a call that is slow where nobody asks for a handshake": "→ tools/list 1\n! listening\n· 2.0 s later\n· the client closes stdin",
+}
+
+
+@pytest.mark.parametrize("account", LACKING.values(), ids=list(LACKING))
+def test_a_client_that_did_not_initialize_is_to_blame_for_the_refusal(account: str) -> None:
+    found = [(finding.rule, finding.culprit) for finding in findings_of(account) if finding.rule != "deprecated-transport"]
+    assert found == [("missing-initialize", "client")]
+
+
+@pytest.mark.parametrize("account", WELL.values(), ids=list(WELL))
+def test_nobody_is_blamed_for_a_handshake_that_nobody_asked_for(account: str) -> None:
+    assert "missing-initialize" not in {finding.rule for finding in findings_of(account)}
+
+
+def test_a_stream_that_was_opened_again_is_named_with_the_handshake_of_the_one_before() -> None:
+    finding = findings_of(LACKING["a client that opens its stream again"])[-1]
+    assert "The handshake (row 2) belongs to another stream" in finding.what
+
+
+def test_many_requests_without_a_handshake_that_are_all_served_are_a_note() -> None:
+    account = "".join(f"→ {method}/list {at}\n← result {at}\n" for at, method in enumerate(("tools", "prompts", "resources")))
+    assert [(finding.rule, finding.severity) for finding in findings_of(account)] == [("missing-initialize", "note")]
+
+
+OPENING = f"→ POST /mcp\n  {INITIALIZE[2:]}← 200 OK\n%s  {HELLO[2:]}"
+INITIALIZED = f"→ POST /mcp\n  notifications/initialized\n← 400 Bad Request\n  {NO_SESSION}\n"
+
+
+@pytest.mark.parametrize(("field", "culprit"), [("  Server: nginx/1.27.4\n", "gateway"), ("  Server: uvicorn\n", "unclear")])
+def test_a_notification_that_is_refused_for_want_of_a_session_shows_who_lost_it(field: str, culprit: str) -> None:
+    (finding,) = [found for found in findings_of(OPENING % field + INITIALIZED) if found.rule == "session-missing"]
+    assert finding.culprit == culprit
+    assert finding.what.startswith("notifications/initialized was refused")
+    assert "sent nothing after it" in finding.what
+
+
+def test_all_that_is_refused_for_want_of_one_session_is_one_finding() -> None:
+    requests = "".join(
+        f"→ POST /mcp\n  {method}/list {at}\n← 400 Bad Request\n  {NO_SESSION}\n"
+        for at, method in ((1, "tools"), (2, "prompts"))
+    )
+    found = [finding for finding in findings_of(OPENING % "" + INITIALIZED + requests) if finding.rule == "session-missing"]
+    assert [finding.count for finding in found] == [3]
+
+
+@pytest.mark.parametrize("status", ["202 Accepted", '400 Bad Request\n  {"error":"no JSON"}'])
+def test_a_notification_that_is_taken_or_refused_for_another_reason_lacks_no_session(status: str) -> None:
+    account = f"{OPENING % ''}→ POST /mcp\n  notifications/initialized\n← {status}\n"
+    assert "session-missing" not in {finding.rule for finding in findings_of(account)}
