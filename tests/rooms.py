@@ -107,6 +107,8 @@ MAX_PACKAGE_MODULES = 25
 MIN_PACKAGE_MODULES = 4
 MAX_FUNCTION_LINES = 60
 NOUN_CLAUSE = re.compile(r"(What|Whose|Where|Which|How|Whether|Who|When|Why)(ever)?\b")
+LOOP_OVER_ONE = re.compile(r"\bfor\b[^#\n]*\bone\b")
+TEXT_FROM_NOUN_CLAUSE = re.compile(rf"[\"']{NOUN_CLAUSE.pattern}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,11 +124,20 @@ class Import:
 
 @dataclass(frozen=True, kw_only=True)
 class Module:
-    """One parsed file of the package; `path` is relative to it, `mcpspy/wire/lines.py` being `wire/lines.py`."""
+    """One file of the package, parsed when it has to be; `path` is relative to it, `mcpspy/wire/lines.py` being `wire/lines.py`."""
 
     path: Path
     source: str
-    tree: ast.Module
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The syntax tree."""
+        return ast.parse(self.source, str(self.path))
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Every node of the tree."""
+        return list(ast.walk(self.tree))
 
     @property
     def name(self) -> str:
@@ -175,8 +186,8 @@ def _walk(node: ast.AST, *, inside: bool = False) -> Iterator[tuple[ast.AST, boo
 
 
 def parse(path: Path, source: str) -> Module:
-    """Parse a module as if it were at `path`, relative to the package."""
-    return Module(path=path, source=source, tree=ast.parse(source, str(path)))
+    """Take a module as if it were at `path`, relative to the package."""
+    return Module(path=path, source=source)
 
 
 def paths() -> list[Path]:
@@ -195,6 +206,7 @@ def modules() -> list[Module]:
     return [module_at(path) for path in paths()]
 
 
+@cache
 def programs() -> list[Module]:
     """Return every module outside the package: tests, benchmarks, and the programs that make captures and docs."""
     folders = ("tests", "benchmarks", "captures", "docs")
@@ -245,7 +257,7 @@ def impure_calls(module: Module) -> Iterator[str]:
     """In a pure room: calls that read a clock, a file or a terminal without an import that would show it."""
     if not ROOMS[module.room].pure:
         return
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         match node:
             case ast.Call(func=ast.Name(id="open" | "print" | "input" as name)):
                 yield f"{node.lineno}: {module.room} is pure and calls {name}()"
@@ -257,7 +269,7 @@ def imports_by_name(module: Module) -> Iterator[str]:
     """Imports that no reader of import statements sees."""
     if module.room in DYNAMIC_IMPORTS or module.name == DYNAMIC_TABLE:
         return
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         match node:
             case ast.Call(func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module")):
                 yield f"{node.lineno}: {module.room} imports by a name made at run time"
@@ -267,7 +279,7 @@ def stray_async(module: Module) -> Iterator[str]:
     """`async def` outside the rooms that await."""
     if module.room in ASYNC_ROOMS:
         return
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.AsyncFunctionDef):
             yield f"{node.lineno}: async def {node.name} belongs into live"
 
@@ -277,7 +289,7 @@ def too_long(module: Module) -> Iterator[str]:
     lines = module.source.count("\n")
     if lines > MAX_FILE_LINES:
         yield f"{lines}: more than {MAX_FILE_LINES} lines"
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > MAX_FUNCTION_LINES:
@@ -298,7 +310,7 @@ def furnished_init(module: Module) -> Iterator[str]:
 
 def nameless_loops(module: Module) -> Iterator[str]:
     """Find loops and comprehensions whose variable is called `one`, which does not say what it holds."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes if LOOP_OVER_ONE.search(module.source) else ():
         if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
             for name in ast.walk(node.target):
                 if isinstance(name, ast.Name) and name.id == "one":
@@ -307,7 +319,7 @@ def nameless_loops(module: Module) -> Iterator[str]:
 
 def noun_clauses(module: Module) -> Iterator[str]:
     """Find docstrings, those of constants too, that begin with a question word, as in "What of an exchange …"."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes if TEXT_FROM_NOUN_CLAUSE.search(module.source) else ():
         match node:
             case ast.Expr(value=ast.Constant(value=str(text)), lineno=line) if NOUN_CLAUSE.match(text):
                 yield f"{line}: a docstring begins with a noun phrase or an imperative: {text[:40]!r}"
@@ -318,7 +330,7 @@ def import_graph(modules: Iterable[Module]) -> dict[str, set[str]]:
     names = {module.name: module for module in modules if module.path.name != "__init__.py"}
     graph: dict[str, set[str]] = {}
     for name, module in names.items():
-        targets = {target for node in ast.walk(module.tree) for target in _targets(module, node)}
+        targets = {target for node in module.nodes for target in _targets(module, node)}
         graph[name] = {target for target in targets if target in names and target != name}
     return graph
 
@@ -353,7 +365,7 @@ def shared_class_names(modules: Iterable[Module]) -> dict[str, list[str]]:
     """Find the names that two or more classes have, and where."""
     places: dict[str, list[str]] = {}
     for module in modules:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(f"{module.path}:{node.lineno}")
     return {name: paths for name, paths in places.items() if len(paths) > 1}
