@@ -31,6 +31,7 @@ Request = tuple[list[str], list[str], str, dict[str, str], list[tuple[str, str]]
 
 IMPORT = re.compile(r"^ *(?:from|import) (?!prepared|tests)([\w.]+)", re.MULTILINE)
 IMPORTED_LATE = {
+    "mcpspy": ("tests.cli.forked", "mcp_types"),
     "mcp": ("anyio._backends._asyncio", "httpcore2._async", "httpcore2._backends.auto", "jsonschema", "rich.logging"),
     "uvicorn": ("uvicorn.lifespan.on", "uvicorn.loops.asyncio", "uvicorn.protocols.http.h11_impl"),
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.terminal import COPY
 from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
 
@@ -49,7 +50,7 @@ def printed(command: str) -> str:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "COLUMNS": COLUMNS, "PYTHONIOENCODING": "utf-8", "TZ": "UTC"}
     run = subprocess.run(
-        [sys.executable, "-m", "mcpspy", *arguments],
+        [*COPY, *arguments],
         cwd=ROOT,
         env=environment,
         input=(ROOT / file).read_bytes() if file else b"",

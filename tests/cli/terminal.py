@@ -16,9 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cli.forked import can_fork, forked
+from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S
 
 MCPSPY = [sys.executable, "-m", "mcpspy"]
+COPY = [sys.executable, str(PEERS / "spy.py")]
+"""The same, but for what its start takes."""
 PLAIN = {"PYTHONPATH": str(Path(__file__).parent / "plain")}
 """mcpspy as `pip install mcpspy` brings it, without the official types, an extra that the tests have: loading it takes 0.4 s."""
 ESCAPE = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
@@ -116,8 +119,9 @@ def on_terminal(*words: str, columns: int = 80, term: str = "xterm-256color") ->
 
 @contextmanager
 def _running(words: tuple[str, ...], reading: int, writing: int, stdin: int, environment: dict[str, str]) -> Iterator[Running]:
+    program = COPY if can_fork(environment) else MCPSPY
     process = subprocess.Popen(
-        [*MCPSPY, *words], stdin=stdin, stdout=writing, stderr=writing, env={**os.environ, "TZ": "UTC", **environment}
+        [*program, *words], stdin=stdin, stdout=writing, stderr=writing, env={**os.environ, "TZ": "UTC", **environment}
     )
     os.close(writing)
     try:

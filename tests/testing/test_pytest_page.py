@@ -2,11 +2,12 @@
 
 import inspect
 import re
+import sys
 
 import pytest
 
 from mcpspy.testing.servers import ServersUnderTest, ServerUnderTest
-from tests.conftest import ROOT
+from tests.conftest import PEERS, ROOT
 from tests.test_readme import dialogues, printed
 
 pytest_plugins = ["pytester"]
@@ -30,11 +31,12 @@ SILENT = """\
 def test_the_example_passes_with_and_without_the_server_and_fails_as_the_page_says(project: pytest.Pytester) -> None:
     (project.path / "captures" / "weather.mcpspy").unlink()
     project.makepyfile(test_forecast=EXAMPLE)
-    project.runpytest_subprocess().assert_outcomes(passed=1)
+    words = [sys.executable, str(PEERS / "sdktests.py"), "--basetemp", str(project.path / "temporary")]
+    project.run(*words).assert_outcomes(passed=1)
     (project.path / "server.py").unlink()
     assert HELD in EXAMPLE
     project.makepyfile(test_again=EXAMPLE, test_forecast=EXAMPLE.replace(HELD, SILENT))
-    ran = project.runpytest_subprocess()
+    ran = project.run(*words)
     ran.assert_outcomes(passed=1, failed=1)
     assert FAILURE in ran.stdout.str()
 

@@ -17,12 +17,13 @@ from tests.capture.making import lines
 from tests.cli.replays import call as ticket_call
 from tests.cli.replays import recorded
 from tests.cli.terminal import run
-from tests.conftest import ROOT
+from tests.conftest import PEERS, ROOT
 from tests.deadlines import SCENE_S
 from tests.transcript.dialogue import notification, request, result, tool_call
 from tests.transcript.traffic import Traffic, initialize
 
 CAPTURES = ROOT / "captures"
+PYTEST = [sys.executable, str(PEERS / "sdktests.py"), "-q", "-p", "no:cacheprovider"]
 UNPLAYABLE = {"refused", "channels", "prompts"}
 """The capture in which nothing was answered, and those of servers that no official client accepts."""
 
@@ -35,14 +36,11 @@ def test_every_test_that_is_written_of_a_capture_is_well(tmp_path: Path) -> None
                 == 0
             )
     command = [
-        sys.executable,
+        *PYTEST,
         "-W",
         "error",
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",  # anyio, which the SDK imports, has a plugin
         "--basetemp",
         str(tmp_path / "temporary"),
         "--mcpspy-record=none",
@@ -73,7 +71,7 @@ def test_each_of_several_clients_is_answered_as_it_was(tmp_path: Path) -> None:
         < text.index("async with Client(server.url", text.index('["the first"]'))
         < text.index('["the second"]')
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "temporary")]
+    command = [*PYTEST, "--basetemp", str(tmp_path / "temporary")]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SCENE_S, check=False)
     assert "1 passed" in ran.stdout, ran.stdout
 
@@ -126,7 +124,7 @@ def test_no_secret_gets_into_a_test_or_the_capture_beside_it(tmp_path: Path) -> 
     ]
     assert [text for text in texts if "hunter2" in text or TOKEN[:8] in text] == []
     assert "Berlin" in texts[0]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "temporary")]
+    command = [*PYTEST, "--basetemp", str(tmp_path / "temporary")]
     played = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SCENE_S, check=False)
     assert "1 passed" in played.stdout, played.stdout
 
@@ -175,7 +173,7 @@ def test_what_the_server_made_up_is_taken_from_its_answer(tmp_path: Path) -> Non
     assert 'ticket = re.search("Your ticket is (.+?)\\\\.", result.content[0].text)[1]' in text
     assert 'call(client, "redeem", {"ticket": ticket})' in text
     assert '[f"Your ticket is {ticket}."]' in text
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "temporary")]
+    command = [*PYTEST, "--basetemp", str(tmp_path / "temporary")]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=SCENE_S, check=False)
     assert "1 passed" in ran.stdout, ran.stdout
 
