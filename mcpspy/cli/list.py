@@ -7,6 +7,7 @@ import click
 
 from ..capture.store.address import addresses
 from ..capture.store.catalog import CatalogEntry, Count, Recording, count, entries, recordings
+from ..capture.store.clients import noted_clients
 from ..capture.store.folder import captures_folder
 from ..capture.store.pruning import empty_files, prune_totals
 from ..capture.store.quota import quota_bytes, store_size
@@ -166,4 +167,5 @@ def _capture(entry: CatalogEntry, counted: Count, now_ns: int) -> CaptureLine:
         state=state,
         is_model=entry.is_model,
         is_part=entry.process is not None,
+        is_shared=entry.process is not None and len(noted_clients(entry.path, entry.size_bytes)) > 1,
     )

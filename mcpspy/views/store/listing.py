@@ -56,7 +56,9 @@ class CaptureLine:
     is_model: bool = False
     """True for a capture of a model API, whose number of messages is not shown."""
     is_part: bool = False
-    """True for one client's part of a capture that may have others: `messages` counts those of all."""
+    """True for one client's part of a capture over HTTP: `messages` counts those of all its clients."""
+    is_shared: bool = False
+    """True if the capture has several clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +201,7 @@ def _state(capture: CaptureLine) -> str:
 def _messages(capture: CaptureLine) -> str:
     if capture.is_model:
         return "model API"
-    if capture.is_part:
+    if capture.is_shared:
         return f"up to {counted(capture.messages, 'message')}"
     return ("" if capture.counted else "at least ") + counted(capture.messages, "message")
 

@@ -116,6 +116,11 @@ def test_a_partly_counted_capture_says_at_least() -> None:
     assert "at least 124 messages" in text(80, [recording], [])[1]
 
 
+def test_a_capture_that_clients_share_says_up_to() -> None:
+    recording = RecordingLine(address="@", client="c", client_pid=1, captures=(capture(is_part=True, is_shared=True),))
+    assert "up to 124 messages" in text(80, [recording], [])[1]
+
+
 def test_a_capture_of_a_model_api_has_no_number_of_messages() -> None:
     recording = RecordingLine(address="@", client="c", client_pid=1, captures=(capture(is_model=True),))
     assert "model API" in text(80, [recording], [])[1]
