@@ -122,10 +122,12 @@ class RedactingSink:
         if by == CLIENT and is_grant(data):
             return False
         is_taken = self._message(transaction, stream, at_ns, opening, data, by, is_sse)
-        if is_taken and opening and not by and not is_sse and '"name":"request"' in opening:
-            self._requests[stream] = transaction  # its body is yet to come
         if is_taken and is_sse:
             (self._sse.discard if by else self._sse.add)(stream)
+        elif is_taken and by:
+            self._requests.pop(stream, None)
+        elif is_taken and '"name":"request"' in opening:
+            self._requests[stream] = transaction  # its body is yet to come
         return is_taken
 
     def _frame(self, record: Frame) -> None:

@@ -10,7 +10,7 @@ on the TypeScript SDK kill only us; so everything must be done in less (measured
 from __future__ import annotations
 
 GRACE_NS = 500_000_000
-"""From the client's end to SIGTERM: time for a server that ends by itself at the end of its input."""
+"""From the client's end to SIGTERM: time for a server that ends by itself at the end of its input, and for what it leaves behind."""
 
 TERM_NS = 1_000_000_000
 """From a signal, or from our SIGTERM, to SIGKILL: together with the grace less than a client's 2 s."""

@@ -66,6 +66,16 @@ def test_json_is_redacted_the_same_however_it_is_cut(data: bytes, sizes: list[in
     assert passed(reads(data, sizes), JSON) == passed([data], JSON)
 
 
+@given(
+    st.lists(st.sampled_from([b'"token":{', b'"value":"x"', b'"n":[', b'"a":', b'"', b"{", b"}", b"[", b"]", b",", b"1"])), CUTS
+)
+def test_values_inside_of_secret_members_are_redacted_the_same_however_they_are_cut(
+    words: list[bytes], sizes: list[int]
+) -> None:
+    data = b"{" + b"".join(words)
+    assert passed(list(reads(data, sizes)), JSON) == passed([data], JSON)
+
+
 @given(FORM_TEXT, CUTS)
 def test_a_form_is_redacted_the_same_however_it_is_cut(data: bytes, sizes: list[int]) -> None:
     assert passed(reads(data, sizes), FORM) == passed([data], FORM)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 
 import pytest
 
@@ -278,6 +279,29 @@ def test_json_with_such_members_deeper_inside_is_kept(path: str, data: bytes) ->
     request = b"POST %b HTTP/1.1\r\n%b\r\n" % (path.encode(), JSON_TYPE)
     sent = data % SECRET.encode()
     assert Disk().recorded(request, sent, OK + b"\r\n", GRANT) == sent + b"\n" + GRANT
+
+
+class QuickDisk(list[Record]):
+    """A disk that takes the usual messages without their records."""
+
+    def __call__(self, records: Sequence[Record]) -> None:
+        self.extend(records)
+
+    def message(self, *_: object) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("data", ASKING)
+def test_a_request_for_a_token_whose_head_came_before_is_known_too(data: bytes) -> None:
+    disk = QuickDisk()
+    sink = RedactingSink(disk, REDACTOR)
+    opening = '{"kind":"open","stream":0,"sender":"client","name":"request"}'
+    assert sink.message(1, 0, 0, opening, b"", "", False)
+    assert not sink.message(1, 0, 0, "", data % SECRET.encode(), CLIENT, False)
+    sink((Frame(0, 0, 0, data % SECRET.encode()),))
+    (frame,) = disk
+    assert isinstance(frame, Frame)
+    assert SECRET.encode() not in frame.data
 
 
 PAGES = [b'<html><input name="SAMLResponse" value="%b"></html>', b'\xef\xbb\xbf\n<?xml version="1.0"?><Token>%b</Token>']
