@@ -74,3 +74,22 @@ NO_LOGINS = {
 def test_another_redirect_is_the_servers(account: str) -> None:
     (finding,) = [finding for finding in findings_of(f"{BEGIN}{account}") if finding.rule == "redirect-loses-body"]
     assert finding.culprit == "server"
+
+
+LISTED = "→ POST /mcp\n  tools/list 0\n← 200 OK\n  result 0\n"
+LIST_TOOLS = "→ POST /mcp\n  tools/list 1\n"
+VAGUE = '← 400 Bad Request\n  {"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID provided"}}\n'
+
+
+@pytest.mark.parametrize(
+    ("account", "expected"),
+    [
+        (f"{BEGIN}{LISTED}{LIST_TOOLS}{VAGUE}", [("server", "error")]),
+        (f"{BEGIN}{LISTED}{LIST_TOOLS}{VAGUE}· session none\n· handshake 2025-11-25 again as 77aa, server: tools\n", []),
+        (f"{BEGIN}{LISTED}{LIST_TOOLS}{VAGUE}{LIST_TOOLS}← 200 OK\n  result 1\n", []),
+        (f"{BEGIN}{LISTED}{LIST_TOOLS}← 400 Bad Request\n  error 1 -32602 No such cursor\n", []),
+    ],
+)
+def test_a_session_that_is_refused_with_400_is_the_servers_fault(account: str, expected: list[tuple[str, str]]) -> None:
+    found = [finding for finding in findings_of(account) if finding.rule == "session-unknown"]
+    assert [(finding.culprit, finding.severity) for finding in found] == expected

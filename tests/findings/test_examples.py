@@ -114,7 +114,7 @@ def test_a_module_that_is_not_asked_about_a_capture_would_have_found_nothing() -
     for name in sorted({name.partition(".")[0] for name in captures()}):
         for facts in capture_facts(transcript_of(name)):
             if not facts.capture.is_model:
-                left_out = [name for name in CAPTURE_FINDERS if not concerns(name, facts.capture)]
+                left_out = [name for name in CAPTURE_FINDERS if not concerns(name, facts)]
                 assert [hit for module in left_out for hit in finder(module).find(facts)] == []
 
 

@@ -77,17 +77,17 @@ def ask_for_stream_and_list(client: Caller) -> None:
     client.post("tools/list", 1)
 
 
-def restarted(*, again: bool) -> Play:
+def restarted(*faults: str, again: bool) -> Play:
     """Restart the server in the middle of a session; the client begins a new one, or does not."""
 
     def play(folder: Path) -> Path:
         with ExitStack() as stack:
-            with serving(folder) as number:
+            with serving(folder, "0", *faults) as number:
                 tap = stack.enter_context(recorded(f"http://127.0.0.1:{number}/mcp", folder))
                 client = stack.enter_context(closing(Caller(tap)))
                 client.greet()
                 client.post("tools/list", 1)
-            with serving(folder, str(number)):
+            with serving(folder, str(number), *faults):
                 client.post("tools/list", 2)
                 if again:
                     client.greet()
@@ -186,6 +186,13 @@ CASES = (
         sound=slowed(over_http(listen_a_while), 100),
     ),
     Case(problem=7, rule="session-unknown", culprit="client", faulty=restarted(again=False), sound=restarted(again=True)),
+    Case(
+        problem=7,
+        rule="session-unknown",
+        culprit="server",
+        faulty=restarted("vague", again=False),
+        sound=restarted("vague", again=True),
+    ),
     Case(problem=7, rule="session-missing", culprit="client", faulty=over_http(forget_session), sound=over_http(list_tools)),
     Case(
         problem=8,

@@ -90,6 +90,20 @@ def talk(client: Talker) -> None:
     client.line()
 
 
+def ping(client: Talker) -> None:
+    """Call and ping, and wait for both answers."""
+    ping_and_leave(client)
+    client.line()
+    client.line()
+
+
+def ping_and_leave(client: Talker) -> None:
+    """Call, and ping while the call runs."""
+    client.greet()
+    client.say("tools/call", 1, name="echo", arguments={"text": "x"})
+    client.say("ping", 2)
+
+
 def call(client: Caller) -> None:
     """Do the same over HTTP."""
     client.greet()
@@ -140,6 +154,14 @@ def follow(client: Talker) -> None:
 FIRST_STEP = holds(b'"progress": 1', 1)
 
 CASES = (
+    Case(
+        problem=4,
+        rule="ping-unanswered",
+        culprit="server",
+        faulty=later(on_stdio([*FAULTY, "busy"], ping_and_leave), 3, leaves),
+        sound=on_stdio(FAULTY, ping),
+        with_it=frozenset({"unanswered-request"}),  # the call
+    ),
     Case(problem=3, rule="timed-out", culprit="server", faulty=at_cancellation(60), sound=at_cancellation(33.3)),
     Case(
         problem=3,

@@ -121,6 +121,20 @@ CASES = (
     ),
     Case(
         problem=13,
+        rule="server-died",
+        culprit="configuration",
+        faulty=on_stdio([sys.executable, "-I", "-m", "json.tool", "--stdio"], ask_nobody),
+        sound=on_stdio(FAULTY, talk),
+    ),
+    Case(
+        problem=13,
+        rule="server-died",
+        culprit="configuration",
+        faulty=on_stdio([sys.executable, "-I", "-c", "import acme_server"], ask_nobody),
+        sound=on_stdio(FAULTY, talk),
+    ),
+    Case(
+        problem=13,
         rule="server-not-started",
         culprit="configuration",
         faulty=on_stdio([NOWHERE, "-y", "some-server"], ask_nobody),

@@ -17,6 +17,7 @@
     lazy            it stays when its input has ended
     twice           it lists `echo` two times
     pairs=HOW       it keeps calls back until there are two; if they are `swapped`, each gets the answer of the other
+    busy            it answers a ping only after the call that runs
     tasks           calls become tasks that live for three seconds, and are done when they are asked for
     misread         what `page` gives was read with the wrong encoding
     escaped         what `page` gives was encoded as JSON twice
@@ -175,6 +176,10 @@ def main() -> None:
     for line in incoming:
         message = json.loads(line)
         if "id" not in message or "method" not in message or is_ignored(line, message):
+            continue
+        if "busy" in FAULTS and message["method"] == "tools/call":
+            ignored = [next(incoming), *incoming]  # until the end of its input
+            assert ignored
             continue
         if "pairs" in FAULTS and message["method"] == "tools/call":
             answer_two(message, incoming)

@@ -17,6 +17,7 @@
     plain           it says that results are compressed with gzip, and does not compress them
     bound           it refuses whatever proof of possession it is shown
     refuses=WHY     it refuses POSTs without the token `good`, for a reason of the table REFUSALS; `limit`: the first call alone
+    vague           it answers 400 to a session that it does not know
     swapped         what is POSTed to the endpoint of one stream of HTTP+SSE is answered on another
 
 POST /mcp is Streamable HTTP with sessions, which are in memory: they end with it. `count` answers with as many events as it is told,
@@ -213,7 +214,10 @@ class Connection(BaseHTTPRequestHandler):
             self.server.sessions.add(session)
             self.reply(200, answer(message), Content_Type="application/json", Mcp_Session_Id=session)
         elif session not in self.server.sessions:
-            self.reply(404 if session else 400)
+            if session and "vague" in FAULTS:
+                self.reply(400, b"Bad Request: No valid session ID provided")
+            else:
+                self.reply(404 if session else 400)
         elif "id" not in message or (message["method"] == "tools/call" and "accepted" in FAULTS):
             self.reply(202)
         elif message["method"] == "tools/call":

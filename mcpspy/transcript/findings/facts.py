@@ -110,6 +110,8 @@ class CaptureFacts:
     """Exchanges whose result is not complete: input is required, or a task was made."""
     errors: list[Exchange] = field(default_factory=list)
     """Exchanges that ended in a JSON-RPC error."""
+    tool_errors: list[Exchange] = field(default_factory=list)
+    """Exchanges whose result says that a tool failed."""
     cancelled: list[Exchange] = field(default_factory=list)
     """Exchanges that the requesting side gave up, by a notification or by closing the stream."""
     with_notifications: list[Exchange] = field(default_factory=list)
@@ -203,6 +205,8 @@ class CaptureFacts:
             self._keep(row, method)
         if response is not None and response.kind is ERROR:
             self.errors.append(row)
+        elif response is not None and response.is_error:
+            self.tool_errors.append(row)
         if row.cancelled is not None or row.left_ns is not None:
             self.cancelled.append(row)
         if request.flaws:
@@ -344,6 +348,10 @@ class CaptureFacts:
         """Return whether it was a POST to an endpoint that several streams announced: then nobody knows which client sent it."""
         stream = None if transaction is None else self.capture.transactions.get(transaction.scope.stream)
         return stream is not None and any(anomaly.name == "shared-endpoint" for anomaly in stream.anomalies)
+
+    def has_request(self, method: str) -> bool:
+        """Return whether either side made a request of this method."""
+        return any(key[0] == method for key in self.requests)
 
     def is_unseen(self, at_ns: int) -> bool:
         """Return whether records from before this time may be missing."""

@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from ..model import CaptureInfo
+    from .facts import CaptureFacts
     from .rule import Hit, Rule
 
 Facts = TypeVar("Facts", contravariant=True)  # noqa: PLC0105 - read as the type of `facts`
@@ -35,7 +35,8 @@ CAPTURE_FINDERS: Final = (
     "transport.waiting", "protocol.timeouts", "transport.statuses", "transport.redirects", "transport.placeholders",
     "transport.refusals", "transport.bodies", "transport.browsers", "transport.deliveries", "transport.disconnects",
     "transport.sessions", "transport.streams", "transport.bursts", "transport.limits", "transport.broken_off", "transport.copies",
-    "protocol.answers", "protocol.method_support", "protocol.handshake", "protocol.unserved", "protocol.progress",
+    "protocol.answers", "protocol.pings", "protocol.method_support", "protocol.handshake", "protocol.unserved",
+    "protocol.progress",
     "protocol.rounds", "protocol.state", "protocol.swaps",
     "protocol.tasks", "protocol.modern", "protocol.errors", "transport.headers",
     "transport.responses", "transport.resumption", "protocol.contents", "protocol.forms", "protocol.session_rules",
@@ -80,6 +81,14 @@ _HTTP_ONLY: Final = frozenset({
 })  # fmt: skip
 """Modules that find nothing in a capture without HTTP transactions."""
 
+_NEEDS: Final[dict[str, Callable[[CaptureFacts], object]]] = {
+    "protocol.pings": lambda facts: facts.has_request("ping"),
+    "protocol.secret_forms": lambda facts: facts.unfinished or facts.has_request("elicitation/create"),
+    "payloads.placeholder_arguments": lambda facts: facts.errors or facts.tool_errors,
+    "transport.waiting": lambda facts: facts.waiting,
+}
+"""Modules that find nothing in a capture without this."""
+
 _OF_MODEL_API: Final = frozenset({"transport.stalls", "transport.statuses", "capture"})
 """Modules that also read captures of a model API, which contain neither JSON-RPC nor MCP."""
 
@@ -89,8 +98,11 @@ def is_optional(name: str) -> bool:
     return name in _OPTIONAL
 
 
-def concerns(name: str, capture: CaptureInfo) -> bool:
-    """Return whether a module can find anything in a capture of this kind."""
+def concerns(name: str, facts: CaptureFacts) -> bool:
+    """Return whether a module can find anything in a capture with these facts."""
+    capture = facts.capture
+    if name in _NEEDS and not _NEEDS[name](facts):
+        return False
     return (not capture.is_model or name in _OF_MODEL_API) and (bool(capture.transactions) or name not in _HTTP_ONLY)
 
 

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from ...records import CLIENT, OTHER_SIDE, Side
-from ..model import Exchange
+from ...records import CLIENT, OTHER_SIDE, SERVER, Side
+from ..model import Exchange, Log, UnpairedMessage
 from .answer_index import AnswerIndex
 from .facts import AnswerKey, CaptureFacts, scope_key
-from .words import call_name
+from .words import call_name, quoted
 
 FOR_PEOPLE: Final = {"elicitation/create"}
 """Requests that a client shows to a person, who may take their time or leave."""
@@ -39,6 +39,19 @@ def awaited(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Exchange 
     if request.transaction is None or request.transaction is exchange.transaction:
         return request
     return None if request.transaction.method == "POST" else request
+
+
+def written_words(facts: CaptureFacts, until_ns: int) -> str:
+    """Quote the last line that the server had written by then, on stderr or in the place of a message."""
+    written = b""
+    for row in facts.rows:
+        if row.at_ns > until_ns:
+            break
+        if isinstance(row, Log) and row.capture == facts.capture.index and row.raw.strip():
+            written = row.raw
+        elif isinstance(row, UnpairedMessage) and row.capture == facts.capture.index and row.message.sender == SERVER:
+            written = row.message.raw
+    return f" The last line that it had written: {quoted(written)}" if written else " It had written nothing."
 
 
 def _index(facts: CaptureFacts, sender: Side, exchange: Exchange) -> AnswerIndex:

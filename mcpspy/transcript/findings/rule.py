@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 AGENT: Final = "agent"
 """The culprit of what a model decides: which tool is called, with which arguments, and how often."""
 
+CONFIGURATION: Final = "configuration"
+"""The culprit of what the client's entry for a server says: its command, its URL, its credentials and its environment."""
+
 _role = re.compile(r"^The (?:sender|receiver|reader|writer):")
 
 

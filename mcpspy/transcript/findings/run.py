@@ -77,7 +77,7 @@ def _hits(facts: TranscriptFacts, is_asked: Callable[[str], bool]) -> Iterator[t
     for capture in capture_facts(facts.transcript) if names else ():
         signs = GatewaySigns(capture)
         for name in names:
-            if concerns(name, capture.capture):
+            if concerns(name, capture):
                 hits = finder(name).find(capture)
                 for hit in hits if capture.capture.index in decided else signs.doubted(hits):
                     yield hit.finding.capture, hit

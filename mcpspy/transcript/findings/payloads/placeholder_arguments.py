@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ....records import CLIENT
 from ....wire.json_spans import UNREADABLE
-from ...model import Exchange, Kind
+from ...model import Exchange
 from ..protocol.repeats import arguments
 from ..rule import AGENT, Hit, behaviour_rule, hit_in
 from ..words import call_name, quoted
@@ -53,9 +53,8 @@ _may_be_placeholder = re.compile(
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find placeholders among the arguments of failed calls."""
-    for call in facts.calls:
-        response = call.response
-        if response is not None and (response.is_error or response.kind is Kind.ERROR) and call.sender == CLIENT:
+    for call in sorted((*facts.errors, *facts.tool_errors), key=lambda call: call.row):
+        if call.method == "tools/call" and call.sender == CLIENT:
             yield from _in_call(call)
 
 

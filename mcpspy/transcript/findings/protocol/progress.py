@@ -13,13 +13,14 @@ from ...http.transaction import ScopeKind
 from ...mcp.codes import TASK
 from ...mcp.methods import CANCELLED, INITIALIZE, PROGRESS
 from ...mcp.revisions import Era
-from ...model import Exchange, Log, Message, UnpairedMessage
+from ...model import Exchange, Message
 from ..facts import CaptureFacts
+from ..meanwhile import written_words
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..timeout_signs import is_timeout
 from ..transport.server_exits import PATIENCE_NS
 from ..transport.stalls import unread_ns
-from ..words import call_name, quoted, seconds
+from ..words import call_name, seconds
 
 _CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count","_meta":{"progressToken":"t"}}\n'
 _CLEAN: Final = (
@@ -258,7 +259,7 @@ def _cancelled_initialize(facts: CaptureFacts, exchange: Exchange, message: Mess
         return hit_in(CANCELLED_INITIALIZE, message, exchange.row, "The client cancelled initialize.", blame=blame)
     waited_ns = message.at_ns - exchange.at_ns
     waited = seconds(waited_ns)
-    written = _written(facts, message.at_ns) if exchange is facts.initializes[0] else ""
+    written = written_words(facts, message.at_ns) if exchange is facts.initializes[0] else ""
     late = "" if exchange.response is None else f"; it answered after {seconds(exchange.response.at_ns - exchange.at_ns)}"
     what = f"The server had not answered initialize for {waited} when the client cancelled it{late}.{written}"
     if waited_ns < PATIENCE_NS and not is_timeout(exchange, message.at_ns):
@@ -266,16 +267,3 @@ def _cancelled_initialize(facts: CaptureFacts, exchange: Exchange, message: Mess
     blame = f"The server: it left the first request of the session unanswered for {waited}."
     advice = "Run the server's command in a terminal, and see what it does before it answers."
     return hit_in(CANCELLED_INITIALIZE, message, exchange.row, what, culprit=SERVER, blame=blame, advice=advice)
-
-
-def _written(facts: CaptureFacts, until_ns: int) -> str:
-    """Quote the last line that the server had written by then, on stderr or in the place of a message."""
-    written = b""
-    for row in facts.rows:
-        if row.at_ns > until_ns:
-            break
-        if isinstance(row, Log) and row.capture == facts.capture.index and row.raw.strip():
-            written = row.raw
-        elif isinstance(row, UnpairedMessage) and row.capture == facts.capture.index and row.message.sender == SERVER:
-            written = row.message.raw
-    return f" The last line that it had written: {quoted(written)}" if written else " It had written nothing."

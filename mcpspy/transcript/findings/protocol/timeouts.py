@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, OTHER_SIDE, SERVER
-from ...mcp.methods import INITIALIZE, PROGRESS
+from ...mcp.methods import INITIALIZE, PING, PROGRESS
 from ...model import Exchange
 from ..facts import CaptureFacts
 from ..meanwhile import FOR_PEOPLE, awaited, meanwhile_words
@@ -69,8 +69,13 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     twice = {repetition.first.row for repetition in repetitions(facts)}
     for exchange in facts.cancelled:
         until_ns = exchange.given_up_ns
-        if until_ns is None or exchange.is_probe or (exchange.method == INITIALIZE and exchange.cancelled is not None):
-            continue  # `progress` has the rule about a cancelled initialize
+        if (
+            until_ns is None
+            or exchange.is_probe
+            or exchange.method == PING
+            or (exchange.method == INITIALIZE and exchange.cancelled is not None)
+        ):
+            continue  # `pings` has the rule about a ping, and `progress` that about a cancelled initialize
         if facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns:
             continue  # the answer may be missing
         if exchange.row in misdelivered or exchange.row in explained or exchange.row in twice:

@@ -7,6 +7,7 @@ from ....records import CLIENT, SERVER
 from ...http.transaction import ScopeKind, Stream, Transaction
 from ...model import HTTP_ERRORS, Exchange
 from ..facts import CaptureFacts
+from ..meanwhile import FOR_PEOPLE
 from ..rule import Hit, Severity, hit_in, transport_rule
 from ..words import call_name, seconds
 from .bodies import OTHER_EVENT
@@ -77,8 +78,13 @@ def _unanswered_by_client(facts: CaptureFacts, exchange: Exchange, transaction: 
     stream = transaction.response
     if stream is None or stream.close is None or stream.closed_ns is None:
         return
-    if stream.close.by == SERVER and stream.closed_ns - exchange.at_ns < PATIENCE_NS:
+    waited_ns = stream.closed_ns - exchange.at_ns
+    if stream.close.by == SERVER and waited_ns < PATIENCE_NS:
         yield left_early(exchange, stream.closed_ns, how="closed the stream")
+    elif stream.close.by == SERVER and exchange.method not in FOR_PEOPLE:
+        yield never_answered(
+            facts, exchange, f"the server closed the stream first, after {seconds(waited_ns)}", stream.closed_ns
+        )
     elif stream.close.by == CLIENT:
         yield never_answered(facts, exchange, "it closed the stream that the request came on", stream.closed_ns)
 

@@ -12,8 +12,7 @@ from ...http.transaction import Stream, Transaction
 from ...model import HTTP_ERRORS
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..hits import hit_on_record, hit_on_stream
-from ..rule import Hit, Severity, transport_rule
-from .server_exits import CONFIGURATION
+from ..rule import CONFIGURATION, Hit, Severity, transport_rule
 
 _ASK: Final = (
     "· HTTP\n→ POST /mcp\n  Authorization: Bearer %s\n"

@@ -16,12 +16,11 @@ from ...model import HTTP_ERRORS, HTTP_FAILURES, Exchange, Kind, Outcome
 from ..facts import CaptureFacts
 from ..gateway_signs import PRODUCTS, is_product
 from ..hits import hit_on_stream
-from ..rule import CLEAN_POST, Hit, HitDetails, Rule, Severity, transport_rule
+from ..rule import CLEAN_POST, CONFIGURATION, Hit, HitDetails, Rule, Severity, transport_rule
 from ..words import call_name, quoted, seconds
 from .placeholders import unfilled_field
 from .redirects import lossy_redirects
-from .server_exits import CONFIGURATION
-from .sessions import GATEWAY, asks_for_stream, given_out_ns, lacks_session
+from .sessions import GATEWAY, asks_for_stream, given_out_ns, lacks_session, refuses_session
 
 _INITIALIZE: Final = '→ POST /mcp\n  initialize 0 {"protocolVersion":"2025-11-25","capabilities":{}}\n'
 _LOGIN: Final = "→ POST /mcp\n  Authorization: Bearer redacted-%s\n  tools/list %d\n"
@@ -205,7 +204,7 @@ def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transacti
         return
     if lacks_session(transaction, exchange, requests.first_session_ns):
         return
-    if transaction.scope.kind is ScopeKind.SESSION and status == _NOT_FOUND:
+    if (transaction.scope.kind is ScopeKind.SESSION and status == _NOT_FOUND) or refuses_session(transaction):
         return
     if transaction.method == "GET" and status < HTTP_FAILURES and _path(transaction) in requests.posted:
         return  # it offers no such stream, or wants something first that the POSTs show

@@ -6,11 +6,12 @@ from typing import Final, Unpack
 
 from ....records import CLIENT, OTHER_SIDE, SERVER, Exit
 from ...log_lines import MAX_LETTERS, error_line
+from ...mcp.methods import INITIALIZE, PING
 from ...model import Exchange
 from ..facts import CaptureFacts
 from ..hits import hit_on_record
-from ..meanwhile import FOR_PEOPLE, meanwhile_words
-from ..rule import Hit, HitDetails, Severity, hit_in, transport_rule
+from ..meanwhile import FOR_PEOPLE, meanwhile_words, written_words
+from ..rule import CONFIGURATION, Hit, HitDetails, Severity, hit_in, transport_rule
 from ..words import QUOTED_LETTERS, call_name, listed, quoted, seconds
 from .deliveries import explained_rows
 
@@ -100,12 +101,13 @@ _TIME_TO_END_NS: Final = 1_900_000_000
 PATIENCE_NS: Final = 5_000_000_000
 """A side that leaves sooner than this after its request did not wait for the response; one that waited longer was kept waiting."""
 
-CONFIGURATION: Final = "configuration"
-
 _TAIL: Final = 3
 """So many of the last lines on stderr are quoted."""
 
 _ERROR_LETTERS: Final = 200
+
+SOON_NS: Final = 1_000_000_000
+"""A ping has to be answered within this time."""
 
 _FLAG_LETTERS: Final = 2
 """An argument this short, such as -m, names no program."""
@@ -119,15 +121,6 @@ _launcher_complains = re.compile(
     re.IGNORECASE,
 ).search
 """Python, Node, npx, uvx."""
-
-_names_setting = re.compile(
-    rb"(?i:environment variable|env var|api[ _-]?key|access[ _-]?token|credentials?|(?-i:\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b))"
-    rb".{0,80}(?i:\bnot set\b|missing|required|must be set|not provided|undefined|not found|is empty)"
-    rb"|(?i:missing|requires?|must set|please (?:set|provide)|no)\b.{0,60}"
-    rb"(?i:environment variable|env var|api[ _-]?key|(?-i:\b[A-Z][A-Z0-9]*_(?:KEY|TOKEN|SECRET|URL|ID)\b))"
-    rb"|KeyError: '[A-Z][A-Z0-9_]{2,}'"
-).search
-"""The words in which programs say that a variable or a key is missing."""
 
 EXIT_NS: Final = 1_000_000_000
 """A server that ends within this time after it closed its stdout closed it by ending."""
@@ -157,7 +150,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     last = max(of_server, key=lambda exchange: exchange.at_ns, default=None)
     explained = explained_rows(facts)
     for exchange in pending:
-        if exchange.is_probe or exchange.row in explained:
+        if exchange.is_probe or exchange.row in explained or abandoned_ns(facts, exchange) is not None:
             continue
         if last is not None and exchange.sender == CLIENT and last.at_ns > exchange.at_ns:
             question = f"{call_name(last)} (row {last.row})"
@@ -168,14 +161,30 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield _unanswered(facts, exchange)
 
 
+def abandoned_ns(facts: CaptureFacts, exchange: Exchange) -> int | None:
+    """Return when the sender of a ping gave up or left, a second or more later; None if it did neither, or was answered before."""
+    if exchange.method != PING:
+        return None
+    until_ns = exchange.given_up_ns
+    if until_ns is None and exchange.response is None and exchange.transaction is None:
+        client_first = facts.left_ns, facts.gone_ns
+        sender_ns, receiver_ns = client_first if exchange.sender == CLIENT else client_first[::-1]
+        until_ns = sender_ns if receiver_ns is None or (sender_ns or 0) <= receiver_ns else None
+    return None if until_ns is None or until_ns - exchange.at_ns < SOON_NS else until_ns
+
+
 def _failed(facts: CaptureFacts, at_ns: int, record: Exit, left_alone: list[Exchange]) -> Hit:
     """Say why a server ended: its command names what does not exist, or it died."""
     missing = _missing_program(facts, record)
     if not missing:
         what = _death(facts, record, left_alone)
-        if _lacks_setting(facts):
-            blame = "The configuration of the server: its environment or arguments lack a setting that the server asks for."
-            return hit_on_record(SERVER_DIED, facts, at_ns, record.number, what, CONFIGURATION, blame=blame)
+        from .exit_causes import exit_cause  # a server that dies is rare, and its patterns take time
+
+        cause = exit_cause(_argv(facts), facts)
+        if cause is not None:
+            return hit_on_record(
+                SERVER_DIED, facts, at_ns, record.number, what, cause.culprit, blame=cause.blame, advice=cause.advice
+            )
         return hit_on_record(SERVER_DIED, facts, at_ns, record.number, what, SERVER)
     what = f"The server could not be started: {_command(facts)}it ended with code {record.code} and wrote {missing}."
     return hit_on_record(SERVER_NOT_STARTED, facts, at_ns, record.number, what, CONFIGURATION)
@@ -189,7 +198,8 @@ def needs_answer(exchange: Exchange) -> bool:
 def never_answered(facts: CaptureFacts, exchange: Exchange, reason: str, until_ns: int, **details: Unpack[HitDetails]) -> Hit:
     """Make a finding that blames the side that was asked; `reason` says who left first, or how the response ended."""
     receiver = OTHER_SIDE[exchange.sender]
-    meanwhile = meanwhile_words(facts, exchange, until_ns)
+    is_first = exchange.method == INITIALIZE and exchange.transaction is None
+    meanwhile = written_words(facts, until_ns) if is_first else meanwhile_words(facts, exchange, until_ns)
     what = f"The {receiver} never answered {call_name(exchange)}: {reason}.{meanwhile}"
     return _unanswered_hit(exchange, what, receiver, **details)
 
@@ -274,13 +284,6 @@ def _missing_program(facts: CaptureFacts, record: Exit) -> str:
         _is_named(argument, line) for argument in _argv(facts) if len(argument) > _FLAG_LETTERS
     )
     return quoted(line, _ERROR_LETTERS) if is_shell or is_launcher else ""
-
-
-def _lacks_setting(facts: CaptureFacts) -> bool:
-    """Return whether a server that never answered wrote last that a setting is missing."""
-    if any(exchange.response is not None for exchange in facts.exchanges):
-        return False
-    return any(_names_setting(line) for line in [error_line(facts.last_lines), *list(facts.last_lines)[-_TAIL:]])
 
 
 def _is_named(argument: str, line: bytes) -> bool:

@@ -3,6 +3,7 @@
 Source: MCP specification, basic/transports of 2025-03-26 to 2025-11-25; 2026-07-28 has no sessions.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Final, Unpack
 
@@ -18,7 +19,7 @@ from ..facts import CaptureFacts
 from ..gateway_signs import gateway_field
 from ..hits import hit_on_stream
 from ..rule import Hit, HitDetails, Rule, Severity, protocol_rule, transport_rule
-from ..words import seconds
+from ..words import quoted, seconds
 from .browsers import hides_session
 from .server_exits import PATIENCE_NS
 
@@ -28,7 +29,7 @@ SESSION_UNKNOWN: Final = transport_rule(
     name="session-unknown",
     title="Client keeps using an unknown session",
     severity=Severity.ERROR,
-    what="The server answers 404 to a session, and the client does not initialize again.",
+    what="The server no longer knows a session: it answers 404 and the client goes on, or it answers 400, which tells no client.",
     why="The session is gone, as after a restart of the server, and every further request in it fails.",
     blame="The client: after 404 it has to begin a new session (2025-03-26 to 2025-11-25, basic/transports).",
     example=(
@@ -117,6 +118,11 @@ _SESSION_FIELD: Final = b"\nmcp-session-id:"
 _FRESH_NS: Final = 2_000_000_000
 """A session that is unknown so soon after it was given out was not forgotten: another instance was asked."""
 
+_is_unknown = re.compile(
+    rb"session.{0,40}(?:not found|unknown|invalid|expired|not exist)|(?:no valid|invalid|unknown|expired|no such).{0,20}session",
+    re.IGNORECASE,
+).search
+
 _ID_LETTERS: Final = 36
 """A UUID, or a pseudonym."""
 
@@ -132,6 +138,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     streams: dict[str, Transaction] = {}
     ended: set[str] = set()
     split: list[tuple[str, Transaction, Transaction]] = []
+    unclear: dict[str, Transaction] = {}  # refused with 400, which tells no client to begin another session
     for transaction in transactions.values():
         session = transaction.scope.session if transaction.scope.kind is ScopeKind.SESSION else ""
         exchange = facts.first_exchanges.get(transaction.number)
@@ -151,7 +158,10 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             ended.add(session)
         elif transaction.status == _NOT_FOUND and session not in ended:
             refused.setdefault(session, []).append(transaction)
+        elif transaction.status == _BAD_REQUEST and session not in ended and refuses_session(transaction):
+            unclear.setdefault(session, transaction)
         elif 0 < transaction.status < _BAD_REQUEST:
+            unclear.pop(session, None)
             split += [(session, request, transaction) for request in refused.pop(session, []) if _denies_session(request)][:1]
         if transaction.method == "GET":
             yield from _second_stream(facts, transaction, streams.get(session))
@@ -170,6 +180,21 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     for session, requests in {} if split or len(lost) > 1 else refused.items():
         if initialized_ns <= requests[0].at_ns:
             yield _unknown_session(facts, session, requests)
+    for session, transaction in unclear.items():
+        if first_ns is not None and first_ns < transaction.at_ns and initialized_ns <= transaction.at_ns:
+            yield _vague(facts, session, transaction)
+
+
+def refuses_session(transaction: Transaction) -> bool:
+    """Return whether the server says in a refusal that it does not know the session of a request."""
+    return transaction.scope.kind is ScopeKind.SESSION and bool(_is_unknown(transaction.refusal))
+
+
+def _vague(facts: CaptureFacts, session: str, transaction: Transaction) -> Hit:
+    what = f"The server refused its own session {_shown(session)} with 400, not 404: {quoted(transaction.refusal)}."
+    blame = "The server: only 404 tells a client that a session is gone, and that it has to begin another."
+    advice = "Answer requests of an unknown session with 404 Not Found; until then, restart the client after the server."
+    return _hit(SESSION_UNKNOWN, facts, transaction, what, SERVER, blame=blame, advice=advice)
 
 
 def _lost_at_once(facts: CaptureFacts, refused: dict[str, list[Transaction]]) -> list[Transaction]:

@@ -8,9 +8,8 @@ from ...http.transaction import Anomaly, ScopeKind, Transaction
 from ...model import HTTP_ERRORS, Exchange, Kind
 from ..facts import CaptureFacts
 from ..hits import hit_on_stream
-from ..rule import CLEAN_POST, Hit, HitDetails, Severity, hit, hit_in, transport_rule
+from ..rule import CLEAN_POST, CONFIGURATION, Hit, HitDetails, Severity, hit, hit_in, transport_rule
 from ..words import call_name, quoted, seconds
-from .server_exits import CONFIGURATION
 
 _CLEAN_STREAM: Final = "→ GET /sse\n← 200 OK\n  event: endpoint\n  data: /messages?session_id=5f2c"
 

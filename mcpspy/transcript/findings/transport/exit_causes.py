@@ -1,0 +1,167 @@
+"""Reasons outside of a server's code for which it ended before it answered anything: by its command line and its last lines.
+
+Such a server was started in the wrong way or in the wrong place: its culprit is the client's entry for it, and not its author.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ...log_lines import error_line
+from ..rule import CONFIGURATION
+
+if TYPE_CHECKING:
+    from ..facts import CaptureFacts
+
+UNCLEAR: Final = "unclear"
+
+_TAIL: Final = 3
+"""So many of the last lines on stderr are looked at, with the last that looks like an error."""
+_HEAD: Final = 12
+"""A launcher complains about its version in its first lines."""
+
+
+class ExitCause(NamedTuple):
+    """The culprit of an exit, the sentence that says why, and what to do; an empty advice is the rule's."""
+
+    culprit: str
+    blame: str
+    advice: str = ""
+
+
+_names_setting = re.compile(
+    rb"(?i:environment variable|env var|api[ _-]?key|access[ _-]?token|credentials?|(?-i:\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b))"
+    rb".{0,80}(?i:\bnot set\b|missing|required|must be set|not provided|undefined|not found|is empty)"
+    rb"|(?i:missing|requires?|must set|please (?:set|provide)|no)\b.{0,60}"
+    rb"(?i:environment variable|env var|api[ _-]?key|(?-i:\b[A-Z][A-Z0-9]*_(?:KEY|TOKEN|SECRET|URL|ID)\b))"
+    rb"|KeyError: '[A-Z][A-Z0-9_]{2,}'"
+)
+"""The words in which programs say that a variable or a key is missing."""
+
+_MODULE: Final = ExitCause(
+    CONFIGURATION,
+    "The configuration of the server: a module that it imports is not installed for the interpreter that the entry names.",
+    "Install the server's dependencies (and build it), and name its own interpreter, such as .venv/bin/python or uv run.",
+)
+_is_installed = re.compile(rb"[\\/](?:site-packages|node_modules)[\\/]").search
+
+_BY_WORDS: Final = (
+    (
+        _names_setting,
+        ExitCause(
+            CONFIGURATION,
+            "The configuration of the server: its environment or arguments lack a setting that the server asks for.",
+        ),
+    ),
+    (
+        re.compile(rb"cannot connect to the docker daemon|docker daemon is not running|docker desktop is not", re.IGNORECASE),
+        ExitCause(
+            CONFIGURATION,
+            "The configuration of the server: its command needs Docker, which does not run, or which this user may not use.",
+            "Start Docker, and try docker ps as the user who runs the client.",
+        ),
+    ),
+    (
+        re.compile(
+            rb"pull access denied|manifest (?:for \S+ )?(?:unknown|not found)|no such image|invalid reference format",
+            re.IGNORECASE,
+        ),
+        ExitCause(
+            CONFIGURATION,
+            "The configuration of the server: there is no container image of this name, or it may not be pulled.",
+        ),
+    ),
+    (
+        re.compile(
+            rb"unrecognized arguments?|unknown (?:option|argument|command)|unexpected argument|no such option|"
+            rb"arguments? (?:is|are) required|missing (?:required )?(?:argument|option|parameter)|required option|invalid option|"
+            rb"^usage:|bad option:",
+            re.IGNORECASE,
+        ),
+        ExitCause(
+            CONFIGURATION,
+            "The configuration of the server: its arguments are not those that the program takes.",
+            "Run the command in a terminal with --help, and compare its arguments with the entry's.",
+        ),
+    ),
+    (
+        re.compile(
+            rb"EBADENGINE|unsupported engine|requires? (?:at least )?node(?:\.?js)?\b"
+            rb"|node(?:\.?js)? (?:version )?(?:>=|v?\d+).{0,20}required"
+            rb"|no such built-in module: node:|\b(?:fetch|File|ReadableStream|crypto|structuredClone) is not defined"
+            rb"|requires a different python|requires-python|python (?:>=|3\.\d+).{0,20}(?:required|or (?:later|newer|higher))",
+            re.IGNORECASE,
+        ),
+        ExitCause(
+            CONFIGURATION,
+            "The configuration of the server: the client starts it with a version of Node.js or Python that it does not run on.",
+            "Put the full path of the right node, npx or python into the entry: a client that is no terminal has another PATH.",
+        ),
+    ),
+    (re.compile(rb"ModuleNotFoundError|no module named|ERR_MODULE_NOT_FOUND|cannot find (?:module|package)", re.IGNORECASE), _MODULE),
+    (
+        re.compile(
+            rb"\bE404\b|404 not found|no matching distribution|no solution found when resolving|was not found in the package",
+            re.IGNORECASE,
+        ),
+        ExitCause(CONFIGURATION, "The configuration of the server: the registry has no package of this name or version."),
+    ),
+    (
+        re.compile(
+            rb"\b(?:ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONNRESET)\b.{0,80}|failed to (?:fetch|lookup|download)|are you offline|"
+            rb"temporary failure in name resolution|could not resolve host|network is unreachable",
+            re.IGNORECASE,
+        ),
+        ExitCause(
+            UNCLEAR,
+            "Unclear: the program could not reach another host: the network, a proxy or that host may be to blame.",
+            "Run the command in a terminal; set HTTPS_PROXY in the entry if the network needs it.",
+        ),
+    ),
+    (
+        re.compile(rb"EADDRINUSE|address already in use", re.IGNORECASE),
+        ExitCause(
+            UNCLEAR,
+            "Unclear: another process has the port that the server wants, perhaps an earlier start of the same server.",
+            "End the other process, or give the server another port; look for the server in two of the client's configuration files.",
+        ),
+    ),
+    (
+        re.compile(rb"GLIBC_[\d.]+['\W]* not found|cannot execute binary file|exec format error|wrong architecture", re.IGNORECASE),
+        ExitCause(CONFIGURATION, "The configuration of the server: the program was built for another system than this one."),
+    ),
+)  # fmt: skip
+"""Patterns of the last lines with what they mean, the most telling first."""
+
+_NOT_INTERACTIVE: Final = ExitCause(
+    CONFIGURATION,
+    "The configuration of the server: docker run without -i gives the container no stdin, so that no message reaches it.",
+    "Add -i to the arguments of docker run.",
+)
+_CONTAINERS: Final = ("docker", "podman", "nerdctl")
+
+
+def exit_cause(argv: list[str], facts: CaptureFacts) -> ExitCause | None:
+    """Return why a server ended that never answered; None if nothing shows that its surroundings are to blame."""
+    if any(exchange.response is not None for exchange in facts.exchanges):
+        return None
+    if lacks_stdin(argv):
+        return _NOT_INTERACTIVE
+    lines = list(facts.last_lines)
+    for some in ([error_line(facts.last_lines), *lines[-_TAIL:]], lines[:_HEAD]):
+        for says, cause in _BY_WORDS:
+            if any(says.search(line) for line in some):
+                lacks_own = cause is _MODULE and any(map(_is_installed, lines))  # a package that does not name what it needs
+                return None if lacks_own else cause
+    return None
+
+
+def lacks_stdin(argv: list[str]) -> bool:
+    """Return whether a command is `docker run` without `-i`."""
+    if argv[1:2] != ["run"] or argv[0].rpartition("/")[2] not in _CONTAINERS:
+        return False
+    return not any(
+        word == "--interactive" or word.startswith("--interactive=true") or re.fullmatch(r"-[a-z]*i[a-z]*", word)
+        for word in argv
+    )

@@ -1,0 +1,71 @@
+"""Servers that end before they answer anything: the fault of how they were started, or their own."""
+
+import pytest
+
+from mcpspy.transcript.findings.transport.exit_causes import lacks_stdin
+from tests.findings.test_near_misses import HANDSHAKE, INITIALIZE
+from tests.findings.test_silences import findings_of
+
+CONFIGURATION = {
+    "Docker does not run": "docker: Cannot connect to the Docker daemon at unix:///run/docker.sock.",
+    "an image that there is not": "docker: Error response from daemon: pull access denied for acme/server",
+    "arguments that it does not take": "server.py: error: unrecognized arguments: --stdio",
+    "an argument that it lacks": "server.py: error: the following arguments are required: --root",
+    "an old Node.js": "ReferenceError: fetch is not defined",
+    "a module of another environment": "ModuleNotFoundError: No module named 'mcp'",
+    "a package that there is not": "npm error 404 Not Found - GET https://registry.example/acme-server",
+    "a variable": "Error: API_TOKEN is not set",
+    "another system": "bash: ./server: cannot execute binary file: Exec format error",
+}
+UNCLEAR = {
+    "no network": "npm error network request to https://registry.example failed, reason: getaddrinfo ENOTFOUND registry.example",
+    "a port that is taken": "Error: listen EADDRINUSE: address already in use :::3000",
+}
+SERVER = {
+    "its own exception": "KeyError: 'name'",
+    "a dependency that its package forgot": (
+        "File \"/x/lib/site-packages/acme/server.py\", line 1, in <module>\n! ModuleNotFoundError: No module named 'yaml'"
+    ),
+}
+
+
+def death(lines: str) -> str:
+    (finding,) = [found for found in findings_of(f"{INITIALIZE}! {lines}\n· the server exits 1") if found.rule == "server-died"]
+    return finding.culprit
+
+
+@pytest.mark.parametrize("line", CONFIGURATION.values(), ids=CONFIGURATION)
+def test_the_entry_is_to_blame_for_a_server_that_cannot_run_as_it_says(line: str) -> None:
+    assert death(line) == "configuration"
+
+
+@pytest.mark.parametrize("line", UNCLEAR.values(), ids=UNCLEAR)
+def test_nobody_is_blamed_for_the_network_and_for_other_processes(line: str) -> None:
+    assert death(line) == "unclear"
+
+
+@pytest.mark.parametrize("lines", SERVER.values(), ids=SERVER)
+def test_a_server_is_to_blame_for_its_own_code(lines: str) -> None:
+    assert death(lines) == "server"
+
+
+@pytest.mark.parametrize("line", CONFIGURATION.values(), ids=CONFIGURATION)
+def test_a_server_that_has_answered_was_started_well(line: str) -> None:
+    account = f'{HANDSHAKE}→ tools/call 1 {{"name":"a"}}\n! {line}\n· the server exits 1'
+    assert [found.culprit for found in findings_of(account) if found.rule == "server-died"] == ["server"]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("docker run --rm acme/server", True),
+        ("/usr/bin/podman run acme/server", True),
+        ("docker run -i --rm acme/server", False),
+        ("docker run --rm -it acme/server", False),
+        ("docker run --interactive acme/server", False),
+        ("docker exec acme server", False),
+        ("npx run", False),
+    ],
+)
+def test_a_container_without_stdin_is_known_by_its_command(command: str, *, expected: bool) -> None:
+    assert lacks_stdin(command.split()) is expected
