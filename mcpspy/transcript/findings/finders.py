@@ -40,8 +40,8 @@ CAPTURE_FINDERS: Final = (
     "protocol.rounds", "protocol.state", "protocol.swaps",
     "protocol.tasks", "protocol.modern", "protocol.errors", "transport.headers",
     "transport.responses", "transport.resumption", "protocol.contents", "protocol.forms", "protocol.session_rules",
-    "payloads.texts", "payloads.placeholder_arguments", "protocol.secret_forms",
-    "sequences.contradictions", "sequences.resources",
+    "payloads.texts", "payloads.placeholder_arguments", "payloads.tool_offers", "protocol.secret_forms",
+    "sequences.contradictions", "sequences.resources", "sequences.changes",
     "protocol.behaviour", "protocol.repeats", "sequences.loops", "sequences.invented_ids", "sequences.blocking",
     "sequences.relisting",
     "invisible_text",
@@ -59,14 +59,16 @@ MODEL_FINDERS: Final = ("llm.offers", "llm.tool_uses", "llm.results", "llm.model
 """Modules that read the model calls of all captures, as `ModelFacts`, and are asked only where there are any."""
 
 _OPTIONAL: Final = frozenset({
-    "protocol.contents", "protocol.forms", "protocol.schemas", "protocol.types", "cost", "trust", "credentials",
-    "sequences.contradictions", "sequences.resources", "sequences.loops", "sequences.invented_ids", "sequences.blocking",
-    "sequences.relisting", "llm.arguments", "llm.costs",
+    "protocol.contents", "protocol.forms", "payloads.tool_offers", "protocol.schemas", "protocol.types", "cost", "trust",
+    "credentials",
+    "sequences.contradictions", "sequences.resources", "sequences.changes", "sequences.loops", "sequences.invented_ids",
+    "sequences.blocking", "sequences.relisting", "llm.arguments", "llm.costs",
 })  # fmt: skip
 """Modules that only `mcpspy check` and the like ask."""
 
 LEFT_TO_CHECK: Final = (
-    "content-mislabelled", "form-answer-invalid", "text-contradicts", "other-resource", "update-missing", "calls-in-circles",
+    "content-mislabelled", "form-answer-invalid", "tool-name-refused", "schema-refused", "many-tools",
+    "text-contradicts", "other-resource", "update-missing", "change-storm", "unasked-update", "calls-in-circles",
     "invented-id", "blocked-by-call", "listed-again", "arguments-invalid", "structured-content-invalid", "tool-schema-invalid",
     "unknown-tool", "stale-tool-list", "not-as-specified", "costly-tools", "unused-tools", "large-result", "tool-added",
     "tool-changed", "tool-removed", "offer-changed", "not-accepted", "not-compared", "tool-redefined", "offer-redefined",

@@ -16,18 +16,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...records import SERVER
 from ...wire.json_spans import UNREADABLE, members
+from ..hops import hop_pairs
+from ..mcp.blocks import member
 from ..mcp.methods import OPENINGS, PROGRESS
-from ..model import Kind
+from ..model import Kind, UnpairedMessage
 from ..offers.drift import step
+from .facts import capture_facts
 from .rule import Hit, Severity, hit_in, transport_rule
-from .words import call_name
+from .words import call_name, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..exchange import ForwardedCall
     from ..model import Exchange, Message
-    from .facts import TranscriptFacts
+    from .facts import CaptureFacts, TranscriptFacts
 
 _TRACE: Final = '"_meta":{"progressToken":"t","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}'
 _CALL: Final = f'→ tools/call 1 {{"name":"add","arguments":{{"to":%s}},{_TRACE}}}\n'
@@ -58,8 +61,11 @@ CHANGED_BY_GATEWAY: Final = transport_rule(
 WITHHELD_BY_GATEWAY: Final = transport_rule(
     name="withheld-by-gateway",
     title="Notification withheld by a gateway",
-    what="A gateway that was tapped on both sides did not pass on what the server reported about a call.",
-    why="The client's user sees no progress, and the client may run into a time limit that progress would have extended.",
+    what=(
+        "A gateway that was tapped on both sides did not pass on what the server reported about a call, a change of a list, "
+        "or the client's cancellation."
+    ),
+    why="The user sees no progress and old lists, the client runs into its time limit, or the server works for nobody.",
     blame="The gateway: the server sent it, and the client asked for it.",
     example=_hops('"x"', '"x"', "done", ""),
     clean=_CLEAN,
@@ -76,6 +82,7 @@ MAX_READ_BYTES: Final = 4 << 20
 """A larger message is not compared member by member."""
 
 _LETTERS: Final = 50
+_WORKED_ON_NS: Final = 1_000_000_000
 _ABSENT: Final = object()
 _META: Final = "_meta"
 _TOKEN: Final = "progressToken"  # noqa: S105 - no password
@@ -114,6 +121,63 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
         yield from _of_params(call)
         yield from _of_answer(call)
         yield from _of_notifications(call)
+        yield from _of_cancellation(call)
+    yield from _of_changes(facts)
+
+
+def _of_cancellation(call: ForwardedCall) -> Iterator[Hit]:
+    """Find a cancellation of the client that did not get to the server, which worked on for a second or more."""
+    outer, inner = call.outer, call.last
+    if outer.cancelled is None or outer.given_up_ns is None or inner.given_up_ns is not None or inner.response is None:
+        return
+    worked_ns = inner.response.at_ns - outer.given_up_ns
+    if worked_ns >= _WORKED_ON_NS:
+        what = (
+            f"The client cancelled {call_name(outer)} (row {outer.row}), and the server, which was not told, "
+            f"worked on row {inner.row} for {seconds(worked_ns)} more."
+        )
+        blame = "The gateway: the client cancelled the call, and the server received no cancellation."
+        yield hit_in(
+            WITHHELD_BY_GATEWAY,
+            outer.cancelled,
+            outer.row,
+            what,
+            culprit="gateway",
+            blame=blame,
+            group=f"{outer.method} cancelled",
+        )
+
+
+def _of_changes(facts: TranscriptFacts) -> Iterator[Hit]:
+    """Find changes of lists that the server announced, and of which the client heard nothing, though it was to hear of them."""
+    every = {capture.capture.index: capture for capture in capture_facts(facts.transcript)}
+    for outer, inner in sorted(hop_pairs(facts.transcript)):
+        told = {key[0] for key in every[outer].notifications}
+        for (method, sender, *_), seen in every[inner].notifications.items():
+            subject = method.removeprefix("notifications/").removesuffix("/list_changed")
+            if sender != SERVER or not method.endswith("/list_changed") or method in told:
+                continue
+            if not isinstance(seen.first, UnpairedMessage):
+                continue
+            last_ns = facts.transcript.captures[outer].last_ns + facts.transcript.captures[outer].shift_ns
+            if not _announces(every[outer], subject, seen.first.at_ns) or last_ns - seen.first.at_ns < _WORKED_ON_NS:
+                continue
+            what = f"The server sent {method} (row {seen.first.row}), and the client heard of no change."
+            blame = "The gateway: it said in the handshake that it announces changes, and did not pass this one on."
+            yield hit_in(
+                WITHHELD_BY_GATEWAY, seen.first.message, seen.first.row, what, culprit="gateway", blame=blame, group=method
+            )
+
+
+def _announces(facts: CaptureFacts, subject: str, at_ns: int) -> bool:
+    """Tell whether a client was connected at a time, and the other side had declared that it announces such changes."""
+    return any(
+        exchange.response is not None
+        and exchange.response.at_ns <= at_ns
+        and (facts.left_ns is None or facts.left_ns > at_ns)
+        and member(exchange.response.result, "capabilities", subject, "listChanged") is True
+        for exchange in facts.initializes
+    )
 
 
 def _of_params(call: ForwardedCall) -> Iterator[Hit]:

@@ -105,13 +105,13 @@ class _Hops:
         )
 
     def _withheld_questions(self) -> list[Exchange]:
-        """Return the requests of servers that have a hit, behind a gateway that shows nothing of them on its other side."""
+        """Return the requests of servers that have a hit, behind a gateway whose other side shows none, or shows the answer."""
         behind = {inner for _, inner in self._pairs}
         return [
             place.row
             for place in self._places
             if isinstance(place.row, Exchange) and place.row.sender == SERVER and place.row.capture in behind
-            if not place.others and place.hit.finding.rule in _OF_SILENCE and place.hit.finding.culprit == CLIENT
+            if _is_answered(place.others) and place.hit.finding.rule in _OF_SILENCE and place.hit.finding.culprit == CLIENT
         ]
 
     def _place(self, counted: int, hit: Hit) -> _Place:
@@ -209,6 +209,11 @@ class _Hops:
 
 def _agree(culprit: str, other: str) -> bool:
     return culprit == other or _UNCLEAR in (culprit, other) or {culprit, other} == _CLIENTS
+
+
+def _is_answered(others: Iterable[Numbered]) -> bool:
+    """Tell whether a request was answered on the other side of the gateway, or was never made there."""
+    return all(isinstance(other, Exchange) and other.response is not None for other in others)
 
 
 def _failed_alike(row: Numbered | None, other: Numbered | None) -> bool:

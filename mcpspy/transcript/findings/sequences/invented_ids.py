@@ -11,7 +11,7 @@ from ....wire.json_spans import UNREADABLE
 from ...model import Exchange
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..protocol.repeats import arguments
-from ..rule import AGENT, Hit, behaviour_rule, hit_in
+from ..rule import AGENT, Hit, Severity, behaviour_rule, hit_in
 from ..words import listed, quoted
 
 _LIST: Final = (
@@ -60,6 +60,13 @@ _is_unknown = re.compile(
 _is_id_name = re.compile(
     r"(?:^|[_.-])(?:id|uuid|guid|key|sha|ref|number)s?$|[a-z](?:Id|Uuid|Key|Ref|Number|ID)s?$", re.IGNORECASE
 ).search
+_ids_in = re.compile(
+    r"(?<![\w.-])(?:[A-Z]{2,10}-\d{2,}|[a-z]{2,10}_[A-Za-z]*\d\w{3,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![\w-])"
+).findall
+"""Ids that show it by their form, in a text: ORD-1042, cus_9fKe21, a UUID."""
+_is_search = re.compile(r"^q$|query|search|filter|pattern|term|keyword", re.IGNORECASE).search
+"""A search is how one asks whether there is something."""
+_MAX_TEXT: Final = 2_000
 _shape = re.compile(r"[0-9]+|[A-Za-z]+")
 
 
@@ -99,8 +106,12 @@ def _ids(call: Exchange) -> Iterator[tuple[str, str]]:
     except UNREADABLE:
         return
     for name, value in given.items() if isinstance(given, dict) else ():
-        if isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) >= _SHORTEST and _is_id_name(name):
+        if not isinstance(value, str | int) or isinstance(value, bool) or len(str(value)) < _SHORTEST:
+            continue
+        if _is_id_name(name):
             yield name, str(value)
+        elif isinstance(value, str) and not _is_search(name):
+            yield from ((name, word) for word in _ids_in(value[:_MAX_TEXT])[:MAX_GUESSES])
 
 
 def _invented(facts: CaptureFacts, made: list[_Guess]) -> Iterator[Hit]:
@@ -114,13 +125,21 @@ def _invented(facts: CaptureFacts, made: list[_Guess]) -> Iterator[Hit]:
         return
     first = guesses[0]
     named = listed((quoted(value.encode("utf-8", "replace"), 40) for value in values), _MOST_NAMED)
+    is_text = not _is_id_name(first.name)
+    words = f"{named} in its {first.name[:40]}" if is_text else f"the {first.name[:40]} {named}"
     what = (
-        f"tools/call {first.call.target} was called with the {first.name[:40]} {named}, which no message before had, and the server "
+        f"tools/call {first.call.target} was called with {words}, which no message before had, and the server "
         "knew none of them; earlier results had other ids of that kind."
     )
     for guess in guesses:
         yield hit_in(
-            INVENTED_ID, guess.call.request, guess.call.row, what, culprit=AGENT, group=f"{first.call.target} {first.name}"
+            INVENTED_ID,
+            guess.call.request,
+            guess.call.row,
+            what,
+            culprit=AGENT,
+            severity=Severity.NOTE if is_text else None,
+            group=f"{first.call.target} {first.name}",
         )
 
 

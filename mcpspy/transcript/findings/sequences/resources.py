@@ -13,8 +13,8 @@ from ....wire.json_spans import members
 from ...mcp.blocks import listed
 from ...model import Exchange, Kind, UnpairedMessage
 from ..facts import CaptureFacts, ScopeKey, scope_key
-from ..rule import Hit, hit_in, protocol_rule
-from ..words import quoted
+from ..rule import Hit, Severity, hit_in, protocol_rule
+from ..words import call_name, quoted, seconds
 
 _BEGIN: Final = "· handshake 2025-11-25, server: resources.subscribe\n"
 _READ: Final = '→ resources/read %d {"uri":"memo:///%s"}\n← result %d {"contents":[{"uri":"memo:///%s","text":"%s"}]}\n'
@@ -35,7 +35,10 @@ OTHER_RESOURCE: Final = protocol_rule(
 UPDATE_MISSING: Final = protocol_rule(
     name="update-missing",
     title="Change without a notification",
-    what="A resource that the client had subscribed to changed between two reads, and no notifications/resources/updated came.",
+    what=(
+        "A resource that the client had subscribed to changed between two reads, or a tool wrote to it, and no "
+        "notifications/resources/updated came."
+    ),
     why="A client that trusts its subscription goes on with old contents.",
     blame="The server: it accepted the subscription, and reported no change.",
     example=_BEGIN + _SUBSCRIBE + _READ % (1, "a", 1, "a", "A") + _READ % (2, "a", 2, "a", "B"),
@@ -53,6 +56,11 @@ _UPDATE: Final = "notifications/resources/updated"
 _MAX_BYTES: Final = 1 << 20
 _SOON_NS: Final = 1_000_000_000
 """A notification may come so much later than the contents that it is about."""
+_LATER_NS: Final = 5_000_000_000
+_writes = re.compile(
+    r"(?:^|[_.-])(?:write|update|set|edit|append|save|put|patch|modify|overwrite|replace|delete|remove)(?:$|[_.-])",
+    re.IGNORECASE,
+).search
 _is_alias = re.compile(
     r"(?:^|[/:])(?:latest|current|me|self|default|head|root|index|home|today|now|main|active)/?$", re.IGNORECASE
 ).search
@@ -61,13 +69,13 @@ _numbers = re.compile(rb"\d+")
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find contents of other resources, and changes that nobody reported."""
-    if not any(key[0] == _READING for key in facts.requests):
-        return
     all_reads = [row for row in facts.exchanges if row.method == _READING and row.sender == CLIENT]
     reads = facts.first(all_reads, MAX_READS, RULES, "reads")
     yield from _others(reads)
-    if any(key[0] == "resources/subscribe" for key in facts.requests):
-        yield from _unreported(facts, reads)
+    if facts.has_request("resources/subscribe") and facts.first_hole_ns is None:
+        times = _Times(facts)
+        yield from _unreported(times, reads)
+        yield from _written(facts, times)
 
 
 def _others(reads: list[Exchange]) -> Iterator[Hit]:
@@ -105,30 +113,6 @@ def _cache_sign(read: Exchange) -> str:
     return ""
 
 
-def _unreported(facts: CaptureFacts, reads: list[Exchange]) -> Iterator[Hit]:
-    """Find reads of a subscribed resource with other contents than the read before it."""
-    if facts.first_hole_ns is not None:
-        return
-    times = _Times(facts)
-    before: dict[tuple[ScopeKey, str | None], Exchange] = {}
-    for read in reads:
-        response, key = read.response, (scope_key(read.transaction), read.target)
-        if response is None or response.kind is not Kind.RESULT or (read.transaction is not None and not key[0]):
-            continue
-        first = before.get(key)
-        before[key] = read
-        if first is None or first.response is None or not times.is_subscribed(key, first.response.at_ns, read.at_ns):
-            continue
-        if times.was_reported(key, first.at_ns, response.at_ns + _SOON_NS) or _is_same(first, read):
-            continue
-        uri = quoted((read.target or "").encode("utf-8", "replace"))
-        what = (
-            f"The contents of {uri} changed between row {first.row} and row {read.row}, while the client was subscribed to it, "
-            f"and no {_UPDATE} came."
-        )
-        yield hit_in(UPDATE_MISSING, response, read.row, what, culprit=SERVER, group=read.target or "")
-
-
 class _Times:
     """The times when each resource was subscribed to, and when changes of it were reported."""
 
@@ -149,6 +133,16 @@ class _Times:
                 scope = scope_key(facts.capture.transaction_of(row.message.stream))
                 self._reports.setdefault((scope, uri if isinstance(uri, str) else None), []).append(row.at_ns)
 
+    def keys_named(self, scope: ScopeKey, request: bytes) -> list[tuple[ScopeKey, str | None]]:
+        """Return the subscribed resources that a request names, by their URI or, for a file, by its path."""
+        named = []
+        for key in self._events:
+            uri = key[1] or ""
+            spellings = (uri, uri.removeprefix("file://")) if uri.startswith("file:///") else (uri,)
+            if key[0] == scope and any(f'"{text}"'.encode() in request for text in spellings):
+                named.append(key)
+        return named
+
     def is_subscribed(self, key: tuple[ScopeKey, str | None], since_ns: int, until_ns: int) -> bool:
         """Tell whether a subscription stood all the time."""
         stands = False
@@ -165,6 +159,50 @@ class _Times:
             if scope == key[0] and is_it and any(since_ns <= at_ns <= until_ns for at_ns in times):
                 return True
         return False
+
+
+def _unreported(times: _Times, reads: list[Exchange]) -> Iterator[Hit]:
+    """Find reads of a subscribed resource with other contents than the read before it."""
+    before: dict[tuple[ScopeKey, str | None], Exchange] = {}
+    for read in reads:
+        response, key = read.response, (scope_key(read.transaction), read.target)
+        if response is None or response.kind is not Kind.RESULT or (read.transaction is not None and not key[0]):
+            continue
+        first = before.get(key)
+        before[key] = read
+        if first is None or first.response is None or not times.is_subscribed(key, first.response.at_ns, read.at_ns):
+            continue
+        if times.was_reported(key, first.at_ns, response.at_ns + _SOON_NS) or _is_same(first, read):
+            continue
+        uri = quoted((read.target or "").encode("utf-8", "replace"))
+        what = (
+            f"The contents of {uri} changed between row {first.row} and row {read.row}, while the client was subscribed to it, "
+            f"and no {_UPDATE} came."
+        )
+        yield hit_in(UPDATE_MISSING, response, read.row, what, culprit=SERVER, group=read.target or "")
+
+
+def _written(facts: CaptureFacts, times: _Times) -> Iterator[Hit]:
+    """Find tools that wrote to a subscribed resource, by their names and arguments, after which no change was reported."""
+    last_ns = facts.capture.last_ns + facts.capture.shift_ns
+    for call in facts.first(facts.calls, MAX_READS, (UPDATE_MISSING,)):
+        response = call.response
+        if response is None or response.is_error or response.kind is not Kind.RESULT or not _writes(call.target or ""):
+            continue
+        for key in times.keys_named(scope_key(call.transaction), call.request.raw):
+            until_ns = response.at_ns + _LATER_NS
+            if until_ns > last_ns or not times.is_subscribed(key, call.at_ns, until_ns):
+                continue
+            if not times.was_reported(key, call.at_ns, until_ns):
+                uri = quoted((key[1] or "").encode("utf-8", "replace"))
+                what = (
+                    f"{call_name(call)} was called for {uri} while the client was subscribed to it, "
+                    f"and no {_UPDATE} came within {seconds(_LATER_NS)}."
+                )
+                blame = "The server: its own tool seems to have changed the resource, and it reported no change."
+                yield hit_in(
+                    UPDATE_MISSING, response, call.row, what, culprit=SERVER, severity=Severity.NOTE, blame=blame, group=key[1] or "",
+                )  # fmt: skip
 
 
 def _is_same(first: Exchange, second: Exchange) -> bool:

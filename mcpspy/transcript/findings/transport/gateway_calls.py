@@ -65,7 +65,7 @@ def _repeated(facts: TranscriptFacts, inner: int, sides: _Passage) -> Iterator[H
         late[other.method, other.target].append(other)
     for call in sides.calls:
         first = call.inner[0]
-        copies = [later for sooner, later in pairwise(call.inner) if not _has_failed(sooner) and _is_equal(sooner, later)]
+        copies = [later for sooner, later in pairwise(call.inner) if _ran_on(sooner, later) and _is_equal(sooner, later)]
         copies += [other for other in late[first.method, first.target] if _is_copy(call, first, other)]
         if not copies or any(_may_be(other, copy) for copy in copies for other in sides.only_outer):
             continue
@@ -75,7 +75,8 @@ def _repeated(facts: TranscriptFacts, inner: int, sides: _Passage) -> Iterator[H
             f"The client sent {call_name(call.outer)} once (row {call.outer.row}), and the gateway sent it "
             f"{len(copies) + 1} times to {server} within {span} (rows {rows})."
         )
-        severity = None if _has_effect(facts, first) else Severity.NOTE
+        was_cancelled = first.given_up_ns is not None and first.given_up_ns <= copies[0].at_ns
+        severity = Severity.NOTE if was_cancelled or not _has_effect(facts, first) else None
         group = f"{call.outer.method} {call.outer.target}"
         for copy in copies:
             yield hit_in(REPEATED_BY_GATEWAY, copy.request, copy.row, what, culprit="gateway", severity=severity, group=group)
@@ -87,6 +88,13 @@ def _is_copy(call: ForwardedCall, first: Exchange, other: Exchange) -> bool:
     return (
         first.at_ns <= other.at_ns <= until_ns and not (_has_failed(first) or other in call.inner) and _is_equal(first, other)
     )
+
+
+def _ran_on(sooner: Exchange, later: Exchange) -> bool:
+    """Tell whether the server may have carried a request out when the gateway made it again, perhaps after its own time limit."""
+    waited = sooner.response is None or sooner.response.at_ns > later.at_ns
+    status = 0 if sooner.transaction is None else sooner.transaction.status
+    return (waited and status < HTTP_ERRORS) or not _has_failed(sooner)
 
 
 def _has_failed(exchange: Exchange) -> bool:
