@@ -1,5 +1,6 @@
 """Problems of answers: lost at the end of a stream, given to the wrong call, changed on the way, or to a call that was repeated."""
 
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -93,15 +94,22 @@ def knock(token: str) -> Play:
     return over_http(talk, "refuses=token")
 
 
-def through(gateway: str) -> Play:
+def through(gateway: str, talk: Callable[[Caller], None] = count_far) -> Play:
     """Call a tool through a gateway that is tapped on both sides."""
 
     def play(folder: Path) -> Path:
         with hops(folder, gateway) as url, closing(Caller(url)) as client:
-            count_far(client)
+            talk(client)
         return folder / "a.mcpspy"
 
     return play
+
+
+def count_twice(client: Caller) -> None:
+    """Call a tool with two different arguments."""
+    client.greet()
+    for id in (2, 3):
+        client.post("tools/call", id, name="count", arguments={"n": 0, "seed": id}, _meta={"progressToken": id})
 
 
 def other_side(folder: Path) -> tuple[str, ...]:
@@ -150,6 +158,22 @@ CASES = (
         culprit="client",
         faulty=on_stdio([*FAULTY, "slow"], lambda client: repeat(client, "pay")),
         sound=on_stdio([*FAULTY, "slow"], lambda client: repeat(client, "other")),
+    ),
+    Case(
+        problem=29,
+        rule="repeated-by-gateway",
+        culprit="gateway",
+        faulty=through("doubles", count_twice),
+        sound=through("", count_twice),
+        options=other_side,
+    ),
+    Case(
+        problem=29,
+        rule="answered-by-gateway",
+        culprit="gateway",
+        faulty=through("caches", count_twice),
+        sound=through("", count_twice),
+        options=other_side,
     ),
     Case(
         problem=29,

@@ -11,6 +11,8 @@
     refuses=STATUS  it answers calls of tools with this status and a page of its own
     swallows        it passes calls of tools on, and leaves their answers out
     rounds          it reads numbers of requests as doubles, and writes them as integers again
+    doubles         it sends calls of tools twice, and passes the second answer on
+    caches          it answers calls of tools with the first answer that it got
     mutes           it leaves progress out
     merges          all its clients share one session of the server, and their ids are passed on as they are
 
@@ -47,6 +49,7 @@ class ReverseProxy:
     def __init__(self, session: ClientSession) -> None:
         self.upstream = session
         self.shared = ""
+        self.cached: tuple[bytes, bytes, dict[str, str]] | None = None
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Pass a request on, and its response back."""
@@ -60,6 +63,11 @@ class ReverseProxy:
             return web.Response(status=int(FAULTS["refuses"]), text="<html><h1>No</h1></html>", content_type="text/html")
         dropped = {*OF_ONE_HOP, FAULTS.get("drops", "").lower()}
         fields = {name: value for name, value in request.headers.items() if name.lower() not in dropped}
+        if is_call and "doubles" in FAULTS:
+            async with self.upstream.request(request.method, UPSTREAM, data=body, headers=fields) as first:
+                await first.read()
+        if is_call and "caches" in FAULTS:
+            return await self.from_cache(request, body, fields)
         if "merges" in FAULTS and self.shared and SESSION in fields:
             fields[SESSION] = self.shared
         try:
@@ -71,6 +79,16 @@ class ReverseProxy:
                 return await self.answer(request, answer, is_call=is_call)
         except ClientError:
             return web.Response(status=502, text="<html><h1>Bad Gateway</h1></html>", content_type="text/html")
+
+    async def from_cache(self, request: web.Request, body: bytes, fields: dict[str, str]) -> web.Response:
+        """Give the first answer that came, under the id of this request."""
+        id = b'"id": %d' % json.loads(body)["id"]
+        if self.cached is None:
+            async with self.upstream.request(request.method, UPSTREAM, data=body, headers=fields) as answer:
+                kept = {name: value for name, value in answer.headers.items() if name.lower() not in OF_ONE_HOP}
+                self.cached = id, await answer.read(), kept
+        old, text, kept = self.cached
+        return web.Response(headers=kept, body=text.replace(old, id))
 
     async def answer(self, request: web.Request, answer: ClientResponse, *, is_call: bool) -> web.StreamResponse:
         """Pass a response back, piece by piece."""
