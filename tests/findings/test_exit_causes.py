@@ -3,7 +3,7 @@
 import pytest
 
 from mcpspy.transcript.findings.transport.exit_causes import lacks_stdin
-from tests.findings.test_near_misses import HANDSHAKE, INITIALIZE
+from tests.findings.test_near_misses import HANDSHAKE, HELLO, INITIALIZE
 from tests.findings.test_silences import findings_of
 
 CONFIGURATION = {
@@ -69,3 +69,15 @@ def test_a_server_that_has_answered_was_started_well(line: str) -> None:
 )
 def test_a_container_without_stdin_is_known_by_its_command(command: str, *, expected: bool) -> None:
     assert lacks_stdin(command.split()) is expected
+
+
+def started(seconds: float) -> list[tuple[str, str]]:
+    account = f"{INITIALIZE}! npm warn deprecated glob@7\n· {seconds} s later\n{HELLO}"
+    return [(found.culprit, found.what) for found in findings_of(account) if found.rule == "slow-start"]
+
+
+def test_a_server_that_takes_long_to_start_is_a_note_with_what_it_wrote_meanwhile() -> None:
+    ((culprit, what),) = started(12.0)
+    assert culprit == "server"
+    assert "after 12.0 s. The last line that it had written: “npm warn deprecated glob@7”" in what
+    assert started(8.0) == []

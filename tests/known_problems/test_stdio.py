@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.records import Close, Note, Record, Stall
-from tests.known_problems.stage import Case, Talker, assert_found, assert_silent, checked, later, on_stdio, python
+from tests.known_problems.stage import Case, Talker, assert_found, assert_silent, checked, holds, later, on_stdio, python
 from tests.live.client import puppet
 
 FAULTY = python("faulty.py")
@@ -131,6 +131,13 @@ CASES = (
         rule="server-died",
         culprit="configuration",
         faulty=on_stdio([sys.executable, "-I", "-c", "import acme_server"], ask_nobody),
+        sound=on_stdio(FAULTY, talk),
+    ),
+    Case(
+        problem=13,
+        rule="slow-start",
+        culprit="server",
+        faulty=later(on_stdio(FAULTY, talk), 12, holds(b'"serverInfo"', 1)),
         sound=on_stdio(FAULTY, talk),
     ),
     Case(

@@ -11,7 +11,8 @@ from ...message import RESULT
 from ...model import Exchange, Kind, Message, Outcome
 from ...outcome import HTTP_REDIRECTS
 from ..facts import CaptureFacts, ScopeKey, scope_key
-from ..rule import AGENT, Family, Hit, Rule, Severity, behaviour_rule, hit_in
+from ..meanwhile import written_words
+from ..rule import AGENT, CONFIGURATION, Family, Hit, Rule, Severity, behaviour_rule, hit_in
 from ..transport.stalls import unread_ns
 from ..words import call_name, seconds
 from .repeats import arguments, may_be_repeated
@@ -34,6 +35,22 @@ SLOW_CALL: Final = behaviour_rule(
     example=f'{_SEARCHES}\n→ tools/call 9 {{"name":"search","arguments":{{"q":9}}}}\n· 4.0 s later\n← result 9',
     clean=f'{_SEARCHES}\n→ tools/call 9 {{"name":"search","arguments":{{"q":9}}}}\n← result 9',
     advice="Compare its arguments with those of other calls, and read what the server logged meanwhile.",
+)
+
+SLOW_START: Final = behaviour_rule(
+    name="slow-start",
+    title="Slow start",
+    severity=Severity.NOTE,
+    what="The server answered initialize after ten seconds or more.",
+    why="Clients wait for 10 to 60 seconds, and then show the server as failed; the next start may be quick, or take too long.",
+    blame="The server: this is the time until it answered its first request.",
+    example=(
+        '→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client","version":"1"}}\n'
+        "! loading the index\n· 12.0 s later\n"
+        '← result 0 {"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"server","version":"1"}}'
+    ),
+    clean="· handshake 2025-11-25",
+    advice="Answer initialize first and load the rest later; install the server instead of having npx or uvx fetch it at each start.",
 )
 
 REPEATED_CALL: Final = behaviour_rule(
@@ -86,8 +103,10 @@ POLLING_STORM: Final = Rule(
     advice="Wait pollInterval milliseconds between two polls, or call tasks/result, which waits for the result.",
 )  # fmt: skip
 
-RULES: Final = (SLOW_CALL, REPEATED_CALL, POLLING_STORM, RESENT_CALL)
+RULES: Final = (SLOW_CALL, SLOW_START, REPEATED_CALL, POLLING_STORM, RESENT_CALL)
 
+_LONG_START_NS: Final = 10_000_000_000
+_LAUNCHERS: Final = ("npx", "uvx", "bunx", "pipx", "docker", "podman", "npm", "pnpm", "yarn")
 _SAMPLES: Final = 5
 _TIMES_SLOWER: Final = 10
 _SLOW_NS: Final = 1_000_000_000
@@ -98,10 +117,34 @@ _POLLS: Final = 10
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find slow calls, runs of equal calls, and tasks that are polled too often."""
     yield from _slow(facts)
+    yield from _slow_start(facts)
     yield from _repeated(facts.calls)
     yield from _resent(facts)
     for call in facts.joined_calls:
         yield from _polled(call)
+
+
+def _slow_start(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find a first initialize on stdio that was answered late."""
+    for exchange in facts.initializes[:1]:
+        response = exchange.response
+        if response is None or exchange.transaction is not None or exchange.given_up_ns is not None:
+            continue
+        took_ns = response.at_ns - exchange.at_ns
+        if took_ns < _LONG_START_NS or unread_ns(facts, exchange, response.at_ns) > _SLOW_NS:
+            continue
+        launcher = _launcher(facts)
+        what = f"The server answered initialize after {seconds(took_ns)}.{written_words(facts, response.at_ns - 1)}"
+        blame = f"The configuration of the server: {launcher} fetches the program before it starts it." if launcher else ""
+        yield hit_in(SLOW_START, response, exchange.row, what, culprit=CONFIGURATION if launcher else "server", blame=blame)
+
+
+def _launcher(facts: CaptureFacts) -> str:
+    """Name the program of the server's command if it fetches servers; empty if it does not."""
+    header = facts.capture.header
+    argv = header.tapped.get("argv") if header is not None else None
+    name = str(argv[0]).rpartition("/")[2] if isinstance(argv, list) and argv else ""
+    return name if name in _LAUNCHERS else ""
 
 
 def _slow(facts: CaptureFacts) -> Iterator[Hit]:
