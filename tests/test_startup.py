@@ -168,8 +168,8 @@ def test_a_timeline_of_stdio_waits_for_no_rules_about_http_models_or_payloads() 
     ("arguments", "most"),
     [
         (["list"], 45),
-        (["show", str(CAPTURES / "filesystem.mcpspy")], 170),
-        (["show", str(CAPTURES / "streamable.mcpspy")], 182),
+        (["show", str(CAPTURES / "filesystem.mcpspy")], 171),
+        (["show", str(CAPTURES / "streamable.mcpspy")], 183),
     ],
     ids=["list", "show of stdio", "show of HTTP"],
 )

@@ -7,7 +7,16 @@ from typing import Any
 import click
 
 from ..capture.store.catalog import Recording, entries, recordings
-from ..capture.store.pruning import Bounds, empty_files, last_ns, prune, recordings_beyond, remove_empty_files, size_bytes
+from ..capture.store.pruning import (
+    Bounds,
+    empty_files,
+    last_ns,
+    prune,
+    recordings_beyond,
+    remove_empty_files,
+    remove_indexes,
+    size_bytes,
+)
 from ..capture.store.quota import quota_bytes, set_quota, store_size
 from ..views.store.usage import keeping_line
 from ..views.text.escape import safe_text
@@ -79,6 +88,7 @@ def command(
         if not dry_run:
             prune(old, wall_ns=now_ns)
             empty = remove_empty_files(wall_ns=now_ns)
+            remove_indexes(of_gone_captures=True)
             _set_quota(quota)
         click.echo(_document(old, stored, empty, dry_run=dry_run))
         return 0
@@ -101,6 +111,7 @@ def _prune(old: list[Recording], stored: list[Recording], now_ns: int, quota: in
         return 0
     deleted = prune(old, wall_ns=now_ns)
     empty = remove_empty_files(wall_ns=now_ns)
+    remove_indexes(of_gone_captures=True)
     if empty:
         say(f"mcpspy: {counted(empty, 'empty file')} deleted, left by mcpspy processes that were killed at once")
     left = counted(len(stored) - deleted.recordings, "recording")

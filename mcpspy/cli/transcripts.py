@@ -3,6 +3,8 @@
 The transcript of a capture that is still being recorded stays open: a request without an answer is pending in it.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import time
@@ -10,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from select import select
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,6 +28,9 @@ from ..transcript.model import CaptureInfo, Numbered, Row, Transcript
 from ..transcript.transcribe import Transcriber, transcribe
 from .fifo import announced
 from .progress import ReadingProgress, reading
+
+if TYPE_CHECKING:
+    from .indexes import CaptureIndex
 
 DEFAULT_WHAT = "@"
 
@@ -87,11 +93,21 @@ def select_captures(whats: tuple[str, ...]) -> CaptureSelection:
 
 
 def is_large(selection: CaptureSelection) -> bool:
-    """Return whether a selection is one whole capture which is large, and not recorded any more."""
-    if len(selection.paths) != 1 or selection.rows is not None or selection.clients:
+    """Return whether a selection is of one capture, which is large and not recorded any more."""
+    if len(selection.paths) != 1 or selection.clients:
         return False
     (path,) = selection.paths
     return path != STDIN and os.path.isfile(path) and os.path.getsize(path) >= LARGE_BYTES and not is_live(path)
+
+
+def index_of(selection: CaptureSelection) -> CaptureIndex | None:
+    """Return the index that a selection's capture has or may get: if it is large, and in the store. None for others."""
+    if not is_large(selection):
+        return None
+    from .indexes import CaptureIndex, can_have_index
+
+    (path,) = selection.paths
+    return CaptureIndex(path) if can_have_index(path) else None
 
 
 def without_rows(what: str) -> str:

@@ -23,6 +23,7 @@ from .http.transaction import Transaction
 from .llm.model_call import ModelCall
 from .message import Kind, Message
 from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
+from .stored_rows import StoredRows
 
 if TYPE_CHECKING:  # dataclasses, which a mock does not wait for
     from .calls.call import Call
@@ -182,6 +183,7 @@ class Transcript(msgspec.Struct, eq=False, dict=True):
 
     captures: list[CaptureInfo] = []
     rows: list[Row] = []
+    """`StoredRows` where an index has them."""
     findings: list[Finding] = []
     hops: dict[int, ForwardedCall] = {}
     """The calls that passed a gateway between two of its captures, by the numbers of all their rows."""
@@ -242,6 +244,8 @@ class Transcript(msgspec.Struct, eq=False, dict=True):
 
     def row(self, number: int) -> Numbered | None:
         """Return the row with this number, or None."""
+        if isinstance(self.rows, StoredRows):
+            return self.rows.row(number)
         for row in self.rows:
             if isinstance(row, Exchange | UnpairedMessage | Transaction | ModelCall) and row.row == number:
                 return row

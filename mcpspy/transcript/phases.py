@@ -4,6 +4,7 @@ The phases follow one another; a phase that did not happen is left out. An HTTP 
 knows when it began and ended, and no phases at all with several clients.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -11,6 +12,7 @@ from typing import Final
 from ..records import CLIENT, Close, Exit, Note, Record, Spawn
 from .mcp.methods import INITIALIZED
 from .model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Row, Transcript, UnpairedMessage
+from .stored_rows import StoredRows
 
 HANDSHAKE: Final = {"initialize", "server/discover"}
 DISCOVERY: Final = {"tools/list", "prompts/list", "resources/list", "resources/templates/list"}
@@ -98,6 +100,15 @@ class Lifecycle:
         self._ping_end_ns: int | None = None
         self._left_ns: int | None = None
         self._exit_ns: int | None = None
+
+    def state(self) -> dict[str, int | None]:
+        """Return the times and counts so far."""
+        return {name: getattr(self, name) for name in _KEPT}
+
+    def restore(self, state: Mapping[str, int | None]) -> None:
+        """Go on with the times and counts of another one."""
+        for name in _KEPT:
+            setattr(self, name, state[name])
 
     @property
     def start_up(self) -> StartUp | None:
@@ -205,9 +216,15 @@ class Lifecycle:
             self._left_ns = at_ns
 
 
+_KEPT: Final = tuple(name for name in Lifecycle.__slots__ if name not in ("_info", "_names"))
+
+
 def lifecycles(transcript: Transcript) -> list[Lifecycle]:
     """Return the lifecycle of each capture of `transcript`, in its order."""
     lifecycles = [Lifecycle(info) for info in transcript.captures]
+    if isinstance(transcript.rows, StoredRows):
+        lifecycles[0].restore(transcript.rows.figures.lifecycle)
+        return lifecycles
     for row in transcript.rows:
         lifecycles[row.capture].feed(row)
     return lifecycles

@@ -17,9 +17,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["EXTENSION", "boot_id", "captures_folder", "create", "default_label", "home_folder", "is_live", "key", "lock"]
+__all__ = [
+    "EXTENSION",
+    "INDEX_EXTENSION",
+    "boot_id",
+    "captures_folder",
+    "create",
+    "default_label",
+    "home_folder",
+    "is_live",
+    "key",
+    "lock",
+]
 
 EXTENSION = ".mcpspy"
+
+INDEX_EXTENSION = ".idx"
+"""Follows the name of a capture in that of its index. It is known here because it takes room in the store."""
 
 KEY_BYTES = 32
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .catalog import CatalogEntry, Recording, entry, recordings
-from .folder import EXTENSION, captures_folder, home_folder, is_live
+from .folder import EXTENSION, INDEX_EXTENSION, captures_folder, home_folder, is_live
 
 LEDGER = "pruned.json"
 
@@ -68,6 +68,7 @@ def make_room(max_bytes: int, *, wall_ns: int, pause: Callable[[], None] = lambd
     `pause` is called before each file is looked at, so that other work can have its turn. Raises: OSError.
     """
     remove_empty_files(wall_ns=wall_ns)
+    remove_indexes()
     known = [capture for path in _paths() if (capture := _entry_after_pause(path, pause)) is not None]
     excess = sum(capture.size_bytes for capture in known) - max_bytes
     for recording in _oldest_first(recordings(known, each_once=True)):
@@ -107,6 +108,16 @@ def empty_files(*, wall_ns: int) -> list[str]:
 def remove_empty_files(*, wall_ns: int) -> int:
     """Remove these files. Return how many there were. Raises: OSError."""
     return sum(map(_unlinked, empty_files(wall_ns=wall_ns)))
+
+
+def remove_indexes(*, of_gone_captures: bool = False) -> None:
+    """Remove the indexes of all captures, which only costs readers time; or only those of captures that are gone. Raises: OSError."""
+    folder = captures_folder()
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    for name in names:
+        capture, found, _ = name.partition(EXTENSION + INDEX_EXTENSION)
+        if found and not (of_gone_captures and os.path.exists(os.path.join(folder, capture + EXTENSION))):
+            _unlinked(os.path.join(folder, name))
 
 
 def prune_totals(*, by_quota: bool = False) -> PruneTotals:
@@ -155,7 +166,10 @@ def _remove(capture: CatalogEntry) -> bool:
     except FileNotFoundError:
         return False
     try:
-        return not _may_be_live(fd, capture) and _unlinked(capture.path)
+        if _may_be_live(fd, capture) or not _unlinked(capture.path):
+            return False
+        _unlinked(capture.path + INDEX_EXTENSION)
+        return True
     finally:
         os.close(fd)
 

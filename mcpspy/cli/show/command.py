@@ -21,10 +21,11 @@ from ...views.timeline.timeline import timeline
 from ..filter_option import combined_filter, filter_option, filter_rows, report_no_match
 from ..screen import Screen, say
 from ..since import Since, select_captures_since, since_option, transcript_since
-from ..transcripts import CaptureSelection, WhatCommand, is_large, row_of, select_captures, transcript_of
+from ..transcripts import CaptureSelection, WhatCommand, index_of, is_large, row_of, select_captures, transcript_of
 
 if TYPE_CHECKING:
     from ...transcript.filter.grammar import Filter
+    from ..indexes import CaptureIndex
     from .follow import Output
 
 
@@ -76,14 +77,23 @@ def command(**values: Any) -> None:
         _follow(screen, condition, options)
         return
     selection, shown_whats = (select_captures(what), what) if since is None else select_captures_since(what, since)
-    if condition is None and options.is_plain and screen.terminal and is_large(selection):
-        _streamed(screen, selection, options)
-        return
     is_whole = options.http or options.raw or selection.is_one_row
-    transcript, live = transcript_of(selection, keeps_frames=is_whole)
+    index = index_of(selection) if options.may_be_indexed else None
+    indexed = None if index is None else index.transcript()
+    if indexed is not None:
+        transcript, live = indexed, False
+    elif condition is None and options.is_plain and screen.terminal and selection.rows is None and is_large(selection):
+        _streamed(screen, selection, options, index)
+        return
+    else:
+        transcript, live = transcript_of(selection, keeps_frames=is_whole)
+        if index is not None:
+            index.write_later(transcript)
     if since is not None:
         transcript = transcript_since(transcript, selection.paths, since)
-    rows = [row for row in selection.rows_in(transcript) if not (options.no_stderr and isinstance(row, Log))]
+    rows = selection.rows_in(transcript)
+    if options.no_stderr:
+        rows = [row for row in rows if not isinstance(row, Log)]
     result = None if condition is None else filter_rows(condition, transcript, rows)
     if result is not None:
         rows = result.rows
@@ -124,6 +134,11 @@ class _ShowOptions(NamedTuple):
     def is_plain(self) -> bool:
         """True for the timeline of everything, by time."""
         return not (self.as_json or self.http or self.stats or self.raw or self.sort or self.since)
+
+    @property
+    def may_be_indexed(self) -> bool:
+        """True unless it takes all rows to show some, or bytes around messages."""
+        return not (self.http or self.stats or self.sort or self.since)
 
     @property
     def row_detail(self) -> Detail | None:
@@ -218,11 +233,13 @@ def _timeline(
         screen.advise(line)
 
 
-def _streamed(screen: Screen, selection: CaptureSelection, options: _ShowOptions) -> None:
+def _streamed(screen: Screen, selection: CaptureSelection, options: _ShowOptions, index: CaptureIndex | None) -> None:
     """Print the timeline of a large capture as it is read, and what to do next."""
     from .streamed import show_streamed
 
     transcript = show_streamed(selection.paths[0], screen, stderr=not options.no_stderr, detail=options.row_detail)
+    if index is not None:
+        index.write_later(transcript)
     for line in next_commands(transcript, options.what, live=False, width=screen.width):
         screen.advise(line)
 

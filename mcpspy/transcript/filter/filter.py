@@ -13,6 +13,7 @@ from typing import Final
 
 from ..message import Message
 from ..model import Exchange, Numbered, Row, Transcript, UnpairedMessage
+from ..stored_rows import StoredRows
 from . import facts
 from .facts import Subject
 from .grammar import AllOf, AnyOf, Filter, Node, Not, Term, Text, parse, terms
@@ -87,7 +88,8 @@ def filter_rows(chosen: Filter, transcript: Transcript, rows: Sequence[Row], zon
     """Return the rows of `transcript` among `rows` that a filter lets through. `zone` is as in `FilterMatcher`."""
     matches = FilterMatcher(chosen, transcript, zone).matches
     passing = [row for row in rows if matches(row)]
-    matching, total = (sum(1 for row in some if isinstance(row, Numbered)) for some in (passing, rows))
+    matching = sum(1 for row in passing if isinstance(row, Numbered))
+    total = rows.figures.numbered if isinstance(rows, StoredRows) else sum(1 for row in rows if isinstance(row, Numbered))
     return FilterResult(filter=chosen, rows=passing, matching=matching, total=total)
 
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 from ..calls.call import Call, CallPart
 from ..mcp.methods import LISTEN
 from ..model import CaptureInfo, Exchange, Outcome, Row, Transcript
+from ..stored_rows import StoredRows
 
 RowT = TypeVar("RowT", bound=Row)
 
@@ -32,6 +33,8 @@ def measured_call(call: Call | None, row: Exchange) -> Call | None:
 
 def outcomes(transcript: Transcript) -> Counter[Outcome]:
     """Return the number of calls in `transcript`, by outcome. A call that a gateway forwarded counts once, as its client saw it."""
+    if isinstance(transcript.rows, StoredRows):
+        return Counter({Outcome(name): count for name, count in transcript.rows.figures.outcomes.items()})
     return outcomes_of(once(transcript.exchanges, transcript), transcript.captures)
 
 

@@ -14,7 +14,7 @@ from ...transcript.filter.result import FilterResult, findings_about
 from ...transcript.findings.finders import LEFT_TO_CHECK
 from ...transcript.findings.rule import Finding
 from ...transcript.http.transaction import Transaction
-from ...transcript.log_matches import LogMatch, log_matches
+from ...transcript.log_matches import LogMatch, matches_in
 from ...transcript.mcp.content import content_facts
 from ...transcript.model import (
     CaptureInfo,
@@ -65,7 +65,7 @@ def transcript_json(
         capture_object(capture) | lifecycle_object(lifecycle)
         for capture, lifecycle in zip(transcript.captures, lifecycles(transcript), strict=True)
     ]
-    matches = log_matches(transcript.rows)
+    matches = matches_in(transcript)
     head = {"schema": SCHEMA, "captures": captures, "summary": summary_object(transcript, live=live)}
     if since_wall_ns is not None:
         head["since_wall_ns"] = since_wall_ns

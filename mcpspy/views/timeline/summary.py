@@ -12,6 +12,7 @@ from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript
 from ...transcript.phases import Lifecycle, Phase, StartUp, lifecycles
 from ...transcript.stats.outcomes import outcomes
 from ...transcript.stats.troubles import Troubles, troubles
+from ...transcript.stored_rows import StoredRows
 from ...transcript.waiting import waited_ns
 from ..check.model import is_at_least
 from ..text.cells import cells
@@ -79,6 +80,9 @@ def _longest_wait(transcripts: tuple[Transcript, ...]) -> list[Line]:
 
 def _waits(transcript: Transcript) -> Iterator[tuple[int, int]]:
     """Yield the time of each pending call, and how long it has waited."""
+    if isinstance(transcript.rows, StoredRows):
+        yield from transcript.rows.figures.waits
+        return
     for row in transcript.rows:
         if isinstance(row, Exchange) and not row.over:
             yield row.at_ns, waited_ns(row, transcript.captures[row.capture]) or 0

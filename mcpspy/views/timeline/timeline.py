@@ -15,7 +15,7 @@ from ...transcript.correlator import BY_ORDER
 from ...transcript.exchange import ForwardedCall
 from ...transcript.filter.result import FilterResult, findings_about
 from ...transcript.http.transaction import Transaction
-from ...transcript.log_matches import LineKey, LogMatch, log_matches
+from ...transcript.log_matches import LineKey, LogMatch, matches_in
 from ...transcript.mcp.methods import INITIALIZE
 from ...transcript.model import (
     HTTP_ERRORS,
@@ -31,6 +31,7 @@ from ...transcript.model import (
     UnpairedMessage,
 )
 from ...transcript.phases import StartUp, lifecycles
+from ...transcript.stored_rows import StoredRows
 from ...transcript.waiting import waited_ns
 from ..text.cells import cells, cut, wrapped
 from ..text.columns import GAP, Columns, columns, widest_words
@@ -471,7 +472,7 @@ def _timeline_of(
         stderr=stderr,
         fold=fold and order is None,
         flagged=frozenset(row for finding in transcript.findings for row in finding.rows),
-        log_matches=log_matches(transcript.rows) if stderr else {},
+        log_matches=matches_in(transcript) if stderr else {},
         start_ups=_start_ups(transcript),
         hops=_shown_hops(transcript, rows),
     )
@@ -496,6 +497,8 @@ def rows_between(rows: list[Row], chosen: tuple[int, int] | None) -> list[Row]:
     if chosen is None:
         return rows
     first, last = chosen
+    if isinstance(rows, StoredRows):
+        return rows.between(first, last)
     inside = [at for at, row in enumerate(rows) if isinstance(row, Numbered) and first <= row.row <= last]
     if not inside:
         return []
@@ -508,7 +511,27 @@ def timeline_columns(
 ) -> Columns:
     """Return columns as wide as these rows need, which are this share of all rows: the numbers of the others will be larger."""
     with_params = detail is not Detail.NAMES and has_room(width)
-    widest = widest_words(width)
+    last_row, last_ns, longest_id, longest_words = row_widths(rows, widest_words(width), with_params=with_params)
+    if share < 1:
+        longest_id = max(longest_id, len(str(int(last_row / share))))
+        longest_words = max(longest_words, EXPECTED_WORDS_CELLS)
+    return columns(
+        width=width,
+        last_row=int(last_row / share),
+        last_ns=int(last_ns / share),
+        longest_id=longest_id,
+        lanes=lanes.names,
+        lane_role=lanes.role,
+        longest_words=longest_words,
+        with_params=with_params,
+    )
+
+
+def row_widths(rows: Sequence[Row], widest: int, *, with_params: bool) -> tuple[int, int, int, int]:
+    """Return the last row, the last time, the length of the longest id, and the cells of the longest call, up to `widest`."""
+    if isinstance(rows, StoredRows):
+        *known, plain, with_their_params = rows.figures.widths
+        return known[0], known[1], known[2], with_their_params if with_params else plain
     last_row = last_ns = longest_id = longest_words = 0
     step = 1 + len(rows) // MEASURED_ROWS
     for at, row in enumerate(rows):
@@ -529,16 +552,4 @@ def timeline_columns(
         elif isinstance(row, Transaction | ModelCall):
             last_row = max(last_row, row.row)
             longest_words = max(longest_words, cells(one_line(f"{row.method} {row.target}")))
-    if share < 1:
-        longest_id = max(longest_id, len(str(int(last_row / share))))
-        longest_words = max(longest_words, EXPECTED_WORDS_CELLS)
-    return columns(
-        width=width,
-        last_row=int(last_row / share),
-        last_ns=int(last_ns / share),
-        longest_id=longest_id,
-        lanes=lanes.names,
-        lane_role=lanes.role,
-        longest_words=longest_words,
-        with_params=with_params,
-    )
+    return last_row, last_ns, longest_id, longest_words

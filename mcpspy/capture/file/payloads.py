@@ -1,0 +1,53 @@
+"""Records and payloads of a capture at known offsets, read when somebody asks for them.
+
+Each line is checked as the reader checks it, so that an offset into a file that was changed yields an error and no wrong bytes.
+"""
+
+import os
+from typing import Final
+
+from ...errors import CaptureError
+from ...records import Frame, Record
+from .reader import MAX_LINE_BYTES, sound_record
+
+_WINDOW_BYTES: Final = 1 << 18
+"""So many bytes are read at once: rows that are next to each other are shown one after the other."""
+
+
+class Payloads:
+    """The lines of the capture that is open at `fd`, which is closed with it. `name` is that in errors."""
+
+    __slots__ = ("_begin", "_fd", "_name", "_window")
+
+    def __init__(self, fd: int, name: str) -> None:
+        self._fd = fd
+        self._name = name
+        self._begin = 0
+        self._window = b""
+
+    def __del__(self) -> None:
+        os.close(self._fd)
+
+    def record(self, offset: int, number: int) -> Record:
+        """Return the record `number`, whose line begins at `offset`. Raises: CaptureError: if it does not any more; OSError."""
+        record = sound_record(self.line(offset))
+        if record is None or record.number != number:
+            raise CaptureError(self._name, number + 1, "the file was changed while it was read")
+        return record
+
+    def data(self, offset: int, number: int) -> bytes:
+        """Return the bytes of the frame that is this record. Raises: what `record` raises."""
+        record = self.record(offset, number)
+        return record.data if isinstance(record, Frame) else b""
+
+    def line(self, offset: int) -> bytes:
+        """Return the line at `offset`, without its end. Raises: OSError."""
+        at = offset - self._begin
+        end = self._window.find(b"\n", at) if 0 <= at < len(self._window) else -1
+        if end < 0:
+            self._begin, at, wanted = offset, 0, _WINDOW_BYTES
+            self._window = os.pread(self._fd, wanted, offset)
+            while (end := self._window.find(b"\n")) < 0 and len(self._window) == wanted <= MAX_LINE_BYTES:
+                wanted *= 4
+                self._window = os.pread(self._fd, wanted, offset)
+        return self._window[at : end if end >= 0 else None]

@@ -1,0 +1,185 @@
+"""The file of an index: sections of bytes, and a last line of JSON that says where they are and which capture they are of.
+
+Whatever is wrong with it, there is no index: nothing here raises for the content of a file. docs/index-file.md describes it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from binascii import crc32
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..capture.store.folder import INDEX_EXTENSION
+
+FORMAT: Final = 1
+FIRST_LINE: Final = b"mcpspy index\n"
+
+_END_BYTES: Final = 4096
+"""Of so many bytes at both ends of a capture the identity has a CRC; the last line of an index is no longer."""
+
+_CRC_BYTES: Final = len(',"crc":"01234567"}')
+_OTHERS: Final = 0o077
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Facts by which a capture is known to be the one that was indexed, and unchanged."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    head: int
+    tail: int
+
+
+def identity(path: str) -> Identity | None:
+    """Return the identity of the capture at `path`; None if it cannot be read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        return identity_of(fd)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def identity_of(fd: int) -> Identity:
+    """Return the identity of the capture that is open at `fd`. Raises: OSError."""
+    facts = os.fstat(fd)
+    return Identity(
+        size=facts.st_size,
+        mtime_ns=facts.st_mtime_ns,
+        ctime_ns=facts.st_ctime_ns,
+        inode=facts.st_ino,
+        head=crc32(os.pread(fd, _END_BYTES, 0)),
+        tail=crc32(os.pread(fd, _END_BYTES, max(0, facts.st_size - _END_BYTES))),
+    )
+
+
+class IndexWriter:
+    """Writer of a new index beside a capture: `section` appends, `finish` puts it in the place of an older one, `discard` removes it.
+
+    Raises: OSError: if the folder takes no file.
+    """
+
+    __slots__ = ("_fd", "_offset", "_path", "_sections", "_temporary")
+
+    def __init__(self, capture: str) -> None:
+        self._path = capture + INDEX_EXTENSION
+        self._temporary = f"{self._path}.{os.getpid()}"
+        try:
+            os.unlink(self._temporary)  # of a process that had our number
+        except FileNotFoundError:
+            pass
+        self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        self._offset = 0
+        self._sections: dict[str, tuple[int, int, int]] = {}
+        self.append(FIRST_LINE)
+
+    @property
+    def offset(self) -> int:
+        """The number of bytes written."""
+        return self._offset
+
+    def append(self, data: bytes) -> None:
+        """Append bytes that are no section of their own. Raises: OSError."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
+        self._offset += len(data)
+
+    def section(self, name: str, data: bytes) -> None:
+        """Append a section. Raises: OSError."""
+        self._sections[name] = (self._offset, len(data), crc32(data))
+        self.append(data)
+
+    def finish(self, of: Identity, version: str) -> None:
+        """Write the last line, and take the place of an older index. Raises: OSError."""
+        line = _last_line(of, version, self._sections)
+        self.append(line)
+        os.replace(self._temporary, self._path)
+        os.close(self._fd)
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        os.close(self._fd)
+        os.unlink(self._temporary)
+
+
+def _last_line(of: Identity, version: str, sections: dict[str, tuple[int, int, int]]) -> bytes:
+    capture = {name: getattr(of, name) for name in Identity.__slots__}
+    text = json.dumps({"mcpspy_index": FORMAT, "version": version, "capture": capture, "sections": sections})
+    line = b"\n" + text[:-1].encode()
+    return line + b',"crc":"%08x"}\n' % crc32(line[1:])
+
+
+class IndexFile:
+    """The index that is open at `fd`, which is closed with it. `section` reads a section."""
+
+    __slots__ = ("_fd", "_sections")
+
+    def __init__(self, fd: int, sections: dict[str, Any]) -> None:
+        self._fd = fd
+        self._sections = sections
+
+    def __del__(self) -> None:
+        os.close(self._fd)
+
+    def section(self, name: str) -> bytes:
+        """Read a section. Raises: ValueError: if it is missing or damaged."""
+        try:
+            offset, length, crc = self._sections[name]
+            data = os.pread(self._fd, length, offset)
+        except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
+            raise ValueError(f"section {name} cannot be read") from error
+        if len(data) != length or crc32(data) != crc:
+            raise ValueError(f"section {name} is damaged")
+        return data
+
+    def piece(self, begin: int, end: int, crc: int) -> bytes:
+        """Read bytes that are no section. Raises: ValueError: if they are damaged."""
+        try:
+            data = os.pread(self._fd, max(0, end - begin), begin)
+        except (OSError, OverflowError) as error:
+            raise ValueError("a block cannot be read") from error
+        if len(data) != end - begin or crc32(data) != crc:
+            raise ValueError("a block is damaged")
+        return data
+
+
+def open_index(capture: str, of: Identity, version: str) -> IndexFile | None:
+    """Open the index of the capture at this path; None if there is none of this identity, made by this version, and ours alone."""
+    try:
+        fd = os.open(capture + INDEX_EXTENSION, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        sections = _sections(fd, of, version)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        sections = None
+    if sections is None:
+        os.close(fd)
+        return None
+    return IndexFile(fd, sections)
+
+
+def _sections(fd: int, of: Identity, version: str) -> dict[str, Any] | None:
+    """Return the sections that the last line lists; None if it is not of this capture. Raises: what a hostile file makes it."""
+    facts = os.fstat(fd)
+    if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & _OTHERS:
+        return None
+    end = os.pread(fd, _END_BYTES, max(0, facts.st_size - _END_BYTES))
+    line = end[end.rfind(b"\n", 0, -1) + 1 : -1]
+    if line[-10:-2] != b"%08x" % crc32(line[:-_CRC_BYTES]):
+        return None
+    about = json.loads(line)
+    is_ours = about["mcpspy_index"] == FORMAT and about["version"] == version and Identity(**about["capture"]) == of
+    sections = about["sections"] if is_ours else None
+    return sections if isinstance(sections, dict) else None

@@ -1,0 +1,141 @@
+"""The rows of a large capture, made in blocks when somebody takes them, and the figures that no view has to count again.
+
+Knows neither files nor classes of rows: whoever makes it gives the function that reads a block.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar, overload
+
+import msgspec
+
+RowT = TypeVar("RowT")
+
+BLOCK_ROWS: Final = 256
+"""So many rows are read at once."""
+
+_RECENT: Final = 8
+"""So many blocks are kept."""
+
+
+class RowFigures(msgspec.Struct, kw_only=True):
+    """Figures about all rows of a capture. Times are on the transcript's clock."""
+
+    outcomes: dict[str, int]
+    """The number of calls, by outcome."""
+    waits: list[tuple[int, int]]
+    """The time of each request that waits for its answer, and how long it has waited."""
+    lifecycle: dict[str, int | None]
+    """The times and counts of the server's phases."""
+    notable: list[int]
+    """The rows of the first call with each outcome, and of the slowest call."""
+    log_matches: list[tuple[int, int, int, int, int, int]]
+    """Lines of the log that quote a message: the line's record, row and record of the message, gap, begin, end."""
+    widths: tuple[int, int, int, int, int]
+    """For columns: the last row, the last time, the longest id, the longest call without and with its params."""
+    numbered: int
+    """The number of rows that have a number."""
+
+
+class StoredRows(Sequence[RowT]):
+    """Rows that are read when they are taken. Two takings may return different objects for one row, unless it was pinned.
+
+    `firsts` has for each block the number of its first row with a number, or of the next one; `others` the positions of rows
+    without a number. `read` returns the rows of a block; if it raises ValueError, `whole` reads all rows in another way.
+    """
+
+    __slots__ = ("_all", "_count", "_firsts", "_others", "_pinned", "_read", "_recent", "_whole", "figures")
+
+    def __init__(
+        self,
+        count: int,
+        firsts: Sequence[int],
+        others: Sequence[int],
+        figures: RowFigures,
+        *,
+        read: Callable[[int], list[RowT]],
+        whole: Callable[[], Sequence[RowT]],
+    ) -> None:
+        self._count = count
+        self._firsts = firsts
+        self._others = others
+        self.figures = figures
+        self._read = read
+        self._whole = whole
+        self._all: Sequence[RowT] | None = None
+        self._recent: dict[int, Sequence[RowT]] = {}
+        self._pinned: dict[int, RowT] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[RowT]:
+        for number in range((self._count + BLOCK_ROWS - 1) // BLOCK_ROWS):
+            yield from self._block(number)
+
+    @overload
+    def __getitem__(self, at: int) -> RowT: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[RowT]: ...
+    def __getitem__(self, at: int | slice) -> RowT | list[RowT]:
+        if isinstance(at, slice):
+            return [self[position] for position in range(*at.indices(self._count))]
+        position = at + self._count if at < 0 else at
+        if not 0 <= position < self._count:
+            raise IndexError(at)
+        return self._block(position // BLOCK_ROWS)[position % BLOCK_ROWS]
+
+    def row(self, number: int) -> RowT | None:
+        """Return the row with this number; None if there is none."""
+        return next((row for row in self.between(number, number) if _number(row) == number), None)
+
+    def between(self, first: int, last: int) -> list[RowT]:
+        """Return the rows whose numbers are within these, and what came between them."""
+        rows: list[RowT] = []
+        inside = 0
+        for block in range(max(bisect_right(self._firsts, first) - 1, 0), len(self._firsts)):
+            if self._firsts[block] > last:
+                break
+            for row in self._block(block):
+                number = _number(row)
+                if number is None:
+                    rows += [row] if inside else []
+                elif first <= number <= last:
+                    rows.append(row)
+                    inside = len(rows)
+        return rows[:inside]
+
+    def others(self) -> Iterator[RowT]:
+        """Yield the rows without a number: lines of the log, and events."""
+        return map(self.__getitem__, self._others)
+
+    def pin(self, number: int) -> RowT | None:
+        """Return the row with this number, and return the same object from now on."""
+        row = self.row(number)
+        if row is not None:
+            self._pinned[number] = row
+            self._recent.clear()
+        return row
+
+    def _block(self, number: int) -> Sequence[RowT]:
+        block = self._recent.get(number)
+        if block is None:
+            block = self._read_block(number)
+            if self._pinned:
+                block = [self._pinned.get(_number(row) or 0, row) for row in block]
+            if len(self._recent) == _RECENT:
+                del self._recent[next(iter(self._recent))]
+            self._recent[number] = block
+        return block
+
+    def _read_block(self, number: int) -> Sequence[RowT]:
+        if self._all is None:
+            try:
+                return self._read(number)
+            except ValueError:
+                self._all = self._whole()
+        return self._all[number * BLOCK_ROWS : (number + 1) * BLOCK_ROWS]
+
+
+def _number(row: object) -> int | None:
+    return getattr(row, "row", None)

@@ -1,0 +1,107 @@
+"""`mcpspy show` of a large capture in the store, for the first time and again; and the store with an index in it."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from mcpspy.capture.file.format import header_line, record_line
+from mcpspy.records import Frame
+from tests.capture.making import closes, header, opens
+from tests.cli.terminal import on_terminal, run
+
+TEXT_BYTES = 2_100_000
+CALLS = 10
+NAME = "large.mcpspy"
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store with a capture of 10 calls with large results, of which the records have parts."""
+    monkeypatch.setenv("MCPSPY_HOME", str(tmp_path))
+    frames = []
+    for id in range(CALLS):
+        asked = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": f"read_{id}"}}
+        answer = {"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "x" * TEXT_BYTES}]}}
+        at_ns = id * 2_000_000
+        frames.append(Frame(0, at_ns, at_ns, json.dumps(asked).encode() + b"\n"))
+        data = json.dumps(answer).encode() + b"\n"
+        pieces = [data[begin : begin + (1 << 20)] for begin in range(0, len(data), 1 << 20)]
+        frames += [Frame(1, at_ns, at_ns, piece, piece is not pieces[-1]) for piece in pieces]
+    folder = tmp_path / "captures"
+    folder.mkdir(mode=0o700)
+    numbered = enumerate([*opens(), *frames, *closes(10**9)], 1)
+    lines = [header_line(header()), *(record_line(number, record) for number, record in numbered)]
+    (folder / NAME).write_bytes(b"".join(lines))
+    return folder
+
+
+def index_of(store: Path) -> Path:
+    return store / f"{NAME}.idx"
+
+
+def test_a_large_capture_is_shown_the_same_with_its_index(store: Path) -> None:
+    for words in ((":3",), (":2..4",), ("",), ("", "-F", "tool:read_7"), (":3", "--raw"), ("", "--json", "-F", "tool:read_7")):
+        shown = []
+        for has_index in (False, True):
+            assert index_of(store).exists() is has_index
+            done = run("show", f"large{words[0]}", *words[1:])
+            assert done.returncode == 0
+            shown.append(done.stdout)
+        assert shown[0] == shown[1]
+        assert index_of(store).stat().st_mode & 0o777 == 0o600
+        index_of(store).unlink()
+
+
+def test_a_terminal_shows_the_summary_first_where_there_is_an_index(store: Path) -> None:
+    with on_terminal("show", "large", columns=100) as shown:
+        assert shown.rest() == 0
+    assert index_of(store).exists()
+    with on_terminal("show", "large", columns=100) as shown:
+        assert shown.rest() == 0
+        assert shown.words.index("10 calls in") < shown.words.index("read_0")
+
+
+def test_a_small_capture_and_one_elsewhere_get_no_index(store: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.mcpspy"
+    os.link(store / NAME, elsewhere)
+    assert run("show", f"{elsewhere}:3").returncode == 0
+    (store / "small.mcpspy").write_bytes(b"".join([header_line(header()), record_line(1, opens()[0])]))
+    run("show", "small")
+    assert not list(tmp_path.rglob("*.idx"))
+
+
+def test_pruning_deletes_an_index_with_its_capture_or_after_it(store: Path) -> None:
+    run("show", "large:1")
+    assert index_of(store).exists()
+    left = store / "20261123T080000Z-gone-1.mcpspy.idx"
+    left.write_bytes(b"")
+    assert run("prune", "--keep", "0", "--yes").returncode == 0
+    assert list(store.iterdir()) == []
+
+
+def test_the_list_counts_an_index_and_does_not_show_it(store: Path) -> None:
+    before = run("list").stderr
+    run("show", "large:1")
+    with index_of(store).open("r+b") as file:
+        file.truncate(5_000_000)
+    after = run("list")
+    assert ".idx" not in after.stdout
+    assert (before.split(";")[0], after.stderr.split(";")[0]) == ("1 capture, 21 MB", "1 capture, 26 MB")
+
+
+def test_no_index_is_kept_above_the_quota(store: Path) -> None:
+    assert run("prune", "--quota", "21mb").returncode == 0
+    with (store / "small.mcpspy").open("wb") as file:
+        file.truncate(300_000)
+    run("show", "large:1")
+    assert not index_of(store).exists()
+
+
+def test_a_shared_copy_of_an_indexed_capture_has_no_index(store: Path, tmp_path: Path) -> None:
+    run("show", "large:1")
+    out = tmp_path / "shared"
+    out.mkdir()
+    assert run("export", "share", "large", "-o", str(out / "copy.mcpspy")).returncode == 0
+    assert [file.suffix for file in out.iterdir()] == [".mcpspy"]

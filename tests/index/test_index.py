@@ -1,0 +1,234 @@
+"""A transcript from an index shows what the reader of the whole capture shows, whatever happens to either of them."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpspy.capture.file.reader import read
+from mcpspy.capture.store.folder import INDEX_EXTENSION
+from mcpspy.index import build, load
+from mcpspy.index.build import write_index
+from mcpspy.index.file import identity
+from mcpspy.index.load import indexed_transcript
+from mcpspy.records import Frame, Record
+from mcpspy.transcript import stored_rows
+from mcpspy.transcript.filter.filter import filter_of, filter_rows
+from mcpspy.transcript.model import Numbered, Transcript
+from mcpspy.transcript.stored_rows import StoredRows
+from mcpspy.transcript.transcribe import transcribe
+from mcpspy.views.json.rows import transcript_json
+from mcpspy.views.text.hint import next_commands
+from mcpspy.views.timeline.details import Detail
+from mcpspy.views.timeline.exchange import row_lines
+from mcpspy.views.timeline.timeline import row_widths, timeline
+from tests.conftest import ROOT
+from tests.transcript.dialogue import Dialogue
+from tests.transcript.test_properties import CAPTURES, numbered
+from tests.transcript.test_usual import DIALOGUES, capture
+from tests.views.scenes import busy_scene, hostile_scene
+
+VERSION = "1"
+SMALL_BLOCK = 3
+FILTERS = ("method:tools/call dur>0s", "status:error or kind:notification", '"x"')
+STDIO = sorted(path for path in (ROOT / "captures").glob("*.mcpspy") if b'"transport":"stdio"' in path.read_bytes())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_blocks() -> Iterator[None]:
+    """Put few rows into a block, so that small captures have several."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (stored_rows, build, load):
+            patch.setattr(module, "BLOCK_ROWS", SMALL_BLOCK)
+        yield
+
+
+def index(path: Path) -> bool:
+    """Write the index of a capture, as a command does that has read it."""
+    before = identity(str(path))
+    transcript = transcribe(read(path))
+    *known, plain = row_widths(transcript.rows, 1 << 20, with_params=False)
+    assert before is not None
+    widest = row_widths(transcript.rows, 1 << 20, with_params=True)[-1]
+    return write_index(str(path), transcript, before, VERSION, (known[0], known[1], known[2], plain, widest))
+
+
+def from_index(path: Path) -> Transcript | None:
+    return indexed_transcript(str(path), VERSION, lambda: transcribe(read(path)).rows)
+
+
+def shown(transcript: Transcript) -> Iterator[object]:
+    """Yield everything that `show` can show of a transcript."""
+    for width, detail in ((80, None), (200, Detail.PARAMS), (None, Detail.FULL)):
+        yield list(timeline(transcript, width=width, detail=detail))
+    yield list(next_commands(transcript, ["@"], live=False))
+    yield list(transcript_json(transcript, transcript.rows, live=False))
+    numbers = [row.row for row in transcript.rows if isinstance(row, Numbered)]
+    for number in [*numbers, 0, len(numbers) + 1]:
+        row = transcript.row(number)
+        yield None if row is None else list(row_lines(transcript, row, width=100))
+    yield list(timeline(transcript, rows=(2, 4)))
+    for expression in FILTERS:
+        chosen = filter_of([expression])
+        assert chosen is not None
+        yield list(timeline(transcript, filtered=filter_rows(chosen, transcript, transcript.rows)))
+
+
+def assert_shows_the_same(path: Path) -> None:
+    transcript = from_index(path)
+    assert transcript is not None
+    assert isinstance(transcript.rows, StoredRows)
+    assert list(shown(transcript)) == list(shown(transcribe(read(path))))
+
+
+@pytest.mark.parametrize("path", STDIO, ids=lambda path: path.stem)
+def test_recorded_sessions_are_shown_the_same(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / path.name
+    copy.write_bytes(path.read_bytes())
+    assert index(copy)
+    assert_shows_the_same(copy)
+
+
+@pytest.mark.parametrize("text", ["weather", "\x1b[2J\u202e\x07\r\n", "</script>"])
+def test_scenes_are_shown_the_same(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "scene.mcpspy"
+    path.write_bytes(capture(hostile_scene(text).records))
+    assert index(path)
+    assert_shows_the_same(path)
+
+
+@given(DIALOGUES)
+def test_dialogues_are_shown_the_same(lines: list[tuple[int, bytes, bool]]) -> None:
+    frames: list[Record] = [Frame(stream, 0, 0, data, part) for stream, data, part in lines]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.mcpspy"
+        path.write_bytes(capture(numbered([*Dialogue().records, *frames])))
+        assert index(path)
+        assert_shows_the_same(path)
+
+
+@given(CAPTURES, st.integers(0, 40))
+def test_whatever_can_be_indexed_is_shown_the_same(records: list[Record], cut: int) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.mcpspy"
+        data = capture(records)
+        path.write_bytes(data[: len(data) - cut])
+        if index(path):
+            assert_shows_the_same(path)
+
+
+@given(DIALOGUES, st.lists(st.tuples(st.integers(0), st.integers(0, 255)), min_size=1, max_size=3), st.integers(0, 200))
+def test_a_damaged_index_changes_nothing(lines: list[tuple[int, bytes, bool]], flips: list[tuple[int, int]], cut: int) -> None:
+    frames: list[Record] = [Frame(stream, 0, 0, data, part) for stream, data, part in lines]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.mcpspy"
+        path.write_bytes(capture(numbered([*Dialogue().records, *frames])))
+        assert index(path)
+        beside = Path(f"{path}{INDEX_EXTENSION}")
+        data = bytearray(beside.read_bytes())
+        for place, byte in flips:
+            data[place % len(data)] = byte
+        beside.write_bytes(data[: len(data) - cut % 3 * cut])
+        transcript = from_index(path)
+        if transcript is not None:
+            assert list(shown(transcript)) == list(shown(transcribe(read(path))))
+
+
+def a_capture(folder: Path, name: str = "x", lines: int = 9) -> Path:
+    path = folder / f"{name}.mcpspy"
+    scene = busy_scene()
+    for number in range(lines):
+        scene.client({"jsonrpc": "2.0", "id": 100 + number, "method": "ping"})
+    path.write_bytes(capture(numbered(scene.records)))
+    return path
+
+
+def test_a_capture_that_grew_or_changed_has_no_index_until_it_is_written_again(tmp_path: Path) -> None:
+    path = a_capture(tmp_path)
+    assert index(path)
+    whole = path.read_bytes()
+    for changed in (whole + b"{", whole[:-9], whole.replace(b"ping", b"pong", 1)):
+        path.write_bytes(changed)
+        assert from_index(path) is None
+        assert index(path)
+        assert_shows_the_same(path)
+
+
+def test_the_index_of_another_capture_is_ignored(tmp_path: Path) -> None:
+    path, other = a_capture(tmp_path), a_capture(tmp_path, "other", 10)
+    assert index(path)
+    assert index(other)
+    os.replace(f"{other}{INDEX_EXTENSION}", f"{path}{INDEX_EXTENSION}")
+    assert from_index(path) is None
+
+
+def test_an_index_of_another_version_is_ignored(tmp_path: Path) -> None:
+    path = a_capture(tmp_path)
+    assert index(path)
+    assert indexed_transcript(str(path), "2", list) is None
+
+
+def test_an_index_that_others_can_read_or_that_is_a_link_is_ignored(tmp_path: Path) -> None:
+    path = a_capture(tmp_path)
+    assert index(path)
+    beside = Path(f"{path}{INDEX_EXTENSION}")
+    assert beside.stat().st_mode & 0o777 == 0o600
+    beside.chmod(0o644)
+    assert from_index(path) is None
+    beside.chmod(0o600)
+    moved = beside.rename(tmp_path / "elsewhere")
+    beside.symlink_to(moved)
+    assert from_index(path) is None
+
+
+def test_a_capture_that_changes_while_it_is_indexed_gets_no_index(tmp_path: Path) -> None:
+    path = a_capture(tmp_path)
+    before, transcript = identity(str(path)), transcribe(read(path))
+    with path.open("ab") as file:
+        file.write(b"{")
+    assert before is not None
+    assert not write_index(str(path), transcript, before, VERSION, (0, 0, 0, 0, 0))
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_readers_that_write_an_index_at_once_leave_a_whole_one(tmp_path: Path) -> None:
+    path = a_capture(tmp_path, lines=300)
+    children = [fork_and_index(path) for _ in range(4)]
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
+    assert_shows_the_same(path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == [path.name, path.name + INDEX_EXTENSION]
+
+
+def fork_and_index(path: Path) -> int:
+    """Write an index in another process, and read it at once."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if index(path) and from_index(path) is not None else 1)
+        finally:
+            os._exit(2)
+    return child
+
+
+def test_a_message_in_parts_is_read_from_all_of_them(tmp_path: Path) -> None:
+    text = "x" * (3 << 20)
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"text": text}}).encode() + b"\n"
+    scene = Dialogue().client({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    scene.parts(1, line[: 1 << 20], line[1 << 20 : 2 << 20], line[2 << 20 :])
+    path = tmp_path / "x.mcpspy"
+    path.write_bytes(capture(numbered(scene.records)))
+    assert index(path)
+    assert os.path.getsize(f"{path}{INDEX_EXTENSION}") < 10_000
+    assert_shows_the_same(path)
+
+
+def test_no_index_is_written_where_the_folder_takes_no_file(tmp_path: Path) -> None:
+    path = a_capture(tmp_path)
+    os.mkdir(f"{path}{INDEX_EXTENSION}")
+    assert not index(path)
+    assert from_index(path) is None
