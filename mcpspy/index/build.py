@@ -18,7 +18,7 @@ from ..errors import CaptureError
 from ..records import Damage, Frame
 from ..transcript.log_matches import log_matches
 from ..transcript.message import Message
-from ..transcript.model import ChannelEvent, Exchange, Log, Numbered, Outcome, Row, Transcript, UnpairedMessage
+from ..transcript.model import CaptureInfo, ChannelEvent, Exchange, Log, Numbered, Outcome, Row, Transcript, UnpairedMessage
 from ..transcript.phases import Lifecycle
 from ..transcript.stats.outcomes import outcomes
 from ..transcript.stored_rows import BLOCK_ROWS, RowFigures
@@ -71,21 +71,29 @@ def write_index(path: str, transcript: Transcript, of: Identity, version: str, w
 
 def _write(writer: IndexWriter, path: str, transcript: Transcript, widths: tuple[int, int, int, int, int]) -> None:
     places = _Places(path)
-    begins, crcs, firsts, others = array("Q", [writer.offset]), array("I"), array("I"), array("I")
+    begins, crcs, longest = array("Q", [writer.offset]), array("I"), array("Q")
+    firsts, others = array("I"), array("I")
     rows, next_row = transcript.rows, 1
     for begin in range(0, len(rows), BLOCK_ROWS):
         block = rows[begin : begin + BLOCK_ROWS]
         numbers = [row.row for row in block if isinstance(row, Numbered)]
         firsts.append(numbers[0] if numbers else next_row)
         next_row = numbers[-1] + 1 if numbers else next_row
+        longest.append(max((_took_ns(row, transcript.captures[0]) for row in block), default=0))
         others.extend(begin + at for at, row in enumerate(block) if not isinstance(row, Numbered))
         data = encode([_entry(row, places) for row in block])
         crcs.append(crc32(data))
         writer.append(data)
         begins.append(writer.offset)
-    for name, numbers_of in (("begins", begins), ("crcs", crcs), ("firsts", firsts), ("others", others)):
-        writer.section(name, numbers_of.tobytes())
+    sections = {"begins": begins, "crcs": crcs, "firsts": firsts, "others": others, "longest": longest}
+    for name, column in sections.items():
+        writer.section(name, column.tobytes())
     writer.section("facts", encode(_facts(transcript, places, widths)))
+
+
+def _took_ns(row: Row, info: CaptureInfo) -> int:
+    """Return the time that an exchange took, or waited."""
+    return max(0, row.duration_ns or waited_ns(row, info) or 0) if isinstance(row, Exchange) else 0
 
 
 def _facts(transcript: Transcript, places: _Places, widths: tuple[int, int, int, int, int]) -> Facts:

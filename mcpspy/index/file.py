@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..capture.store.folder import INDEX_EXTENSION
 
 FORMAT: Final = 1
-FIRST_LINE: Final = b"mcpspy index\n"
+FIRST_LINE: Final = b"mcpspy-index\n"
 
 _END_BYTES: Final = 4096
 """Of so many bytes at both ends of a capture the identity has a CRC; the last line of an index is no longer."""

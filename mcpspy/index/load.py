@@ -37,14 +37,15 @@ def _transcript(index: IndexFile, source: Payloads, whole: Callable[[], Sequence
     facts = facts_from(index.section("facts"))
     begins, crcs = _numbers("Q", index.section("begins")), _numbers("I", index.section("crcs"))
     firsts, others = _numbers("I", index.section("firsts")), _numbers("I", index.section("others"))
+    longest = _numbers("Q", index.section("longest"))
     blocks = (facts.rows + BLOCK_ROWS - 1) // BLOCK_ROWS
-    if not (len(crcs) == len(firsts) == blocks == len(begins) - 1):
+    if not (len(crcs) == len(firsts) == len(longest) == blocks == len(begins) - 1):
         raise ValueError("the sections do not fit each other")
 
     def read(block: int) -> list[Row]:
         return rows_from(index.piece(begins[block], begins[block + 1], crcs[block]), source)
 
-    rows: StoredRows[Row] = StoredRows(facts.rows, firsts, others, facts.figures, read=read, whole=whole)
+    rows: StoredRows[Row] = StoredRows(facts.rows, firsts, others, longest, facts.figures, read=read, whole=whole)
     info = info_from(facts, source)
     join_calls(facts.calls, info, rows)
     return Transcript([info], cast("list[Row]", rows), facts.findings)

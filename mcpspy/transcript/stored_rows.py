@@ -11,10 +11,10 @@ import msgspec
 
 RowT = TypeVar("RowT")
 
-BLOCK_ROWS: Final = 256
+BLOCK_ROWS: Final = 64
 """So many rows are read at once."""
 
-_RECENT: Final = 8
+_RECENT: Final = 32
 """So many blocks are kept."""
 
 
@@ -40,17 +40,19 @@ class RowFigures(msgspec.Struct, kw_only=True):
 class StoredRows(Sequence[RowT]):
     """Rows that are read when they are taken. Two takings may return different objects for one row, unless it was pinned.
 
-    `firsts` has for each block the number of its first row with a number, or of the next one; `others` the positions of rows
-    without a number. `read` returns the rows of a block; if it raises ValueError, `whole` reads all rows in another way.
+    `firsts` has for each block the number of its first row with a number, or of the next one; `longest` the nanoseconds that its
+    slowest row took or waited. `others` has the positions of rows without a number. `read` returns the rows of a block; if it
+    raises ValueError, `whole` reads all rows in another way.
     """
 
-    __slots__ = ("_all", "_count", "_firsts", "_others", "_pinned", "_read", "_recent", "_whole", "figures")
+    __slots__ = ("_all", "_count", "_firsts", "_longest", "_others", "_pinned", "_read", "_recent", "_whole", "figures")
 
     def __init__(
         self,
         count: int,
         firsts: Sequence[int],
         others: Sequence[int],
+        longest: Sequence[int],
         figures: RowFigures,
         *,
         read: Callable[[int], list[RowT]],
@@ -58,6 +60,7 @@ class StoredRows(Sequence[RowT]):
     ) -> None:
         self._count = count
         self._firsts = firsts
+        self._longest = longest
         self._others = others
         self.figures = figures
         self._read = read
@@ -104,6 +107,12 @@ class StoredRows(Sequence[RowT]):
                     rows.append(row)
                     inside = len(rows)
         return rows[:inside]
+
+    def slow(self, at_least_ns: int) -> Iterator[RowT]:
+        """Yield at least the rows that took or waited so long, and others with them."""
+        for number, longest_ns in enumerate(self._longest):
+            if longest_ns >= at_least_ns:
+                yield from self._block(number)
 
     def others(self) -> Iterator[RowT]:
         """Yield the rows without a number: lines of the log, and events."""

@@ -35,7 +35,14 @@ from tests.views.scenes import busy_scene, hostile_scene
 
 VERSION = "1"
 SMALL_BLOCK = 3
-FILTERS = ("method:tools/call dur>0s", "status:error or kind:notification", '"x"')
+FILTERS = (
+    "method:tools/call dur>0s",
+    "dur>=1ms",
+    "not dur>5ms",
+    "dur>4us or tool:x",
+    "status:error or kind:notification",
+    '"x"',
+)
 STDIO = sorted(path for path in (ROOT / "captures").glob("*.mcpspy") if b'"transport":"stdio"' in path.read_bytes())
 
 

@@ -19,6 +19,7 @@ from .facts import Subject
 from .grammar import AllOf, AnyOf, Filter, Node, Not, Term, Text, parse, terms
 from .keys import HINTS, KEYS, Test, checked
 from .result import FilterResult
+from .values import DURATIONS_NS, amount
 
 _CHECKS: Final = dict.fromkeys(KEYS, checked)
 
@@ -87,10 +88,18 @@ class FilterMatcher:
 def filter_rows(chosen: Filter, transcript: Transcript, rows: Sequence[Row], zone: tzinfo | None = None) -> FilterResult:
     """Return the rows of `transcript` among `rows` that a filter lets through. `zone` is as in `FilterMatcher`."""
     matches = FilterMatcher(chosen, transcript, zone).matches
-    passing = [row for row in rows if matches(row)]
+    possible = rows.slow(_least_ns(chosen.node)) if isinstance(rows, StoredRows) else rows
+    passing = [row for row in possible if matches(row)]
     matching = sum(1 for row in passing if isinstance(row, Numbered))
     total = rows.figures.numbered if isinstance(rows, StoredRows) else sum(1 for row in rows if isinstance(row, Numbered))
     return FilterResult(filter=chosen, rows=passing, matching=matching, total=total)
+
+
+def _least_ns(node: Node) -> int:
+    """Return the least time that a row has to take to match: of `tool:x dur>2s` two seconds; 0 where any may match."""
+    parts = node.parts if isinstance(node, AllOf) else (node,)
+    bounds = (part for part in parts if isinstance(part, Term) and part.key == "dur" and part.operator in (">", ">="))
+    return max((amount(part.value, DURATIONS_NS) for part in bounds), default=0)
 
 
 def rules_by_row(transcript: Transcript) -> dict[int, set[str]]:

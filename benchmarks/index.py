@@ -1,0 +1,91 @@
+"""The time to look at a capture of 1 GB that has an index: its first screen, one row, the rows of a filter.
+
+    python -m benchmarks.index
+    python -m benchmarks.index --messages 100000 --rounds 5
+
+The capture is the one of `benchmarks.reader`, in a store of its own: 310 bytes a message. Each command is a process; the figures are
+the least of the rounds, in seconds by the clock and of the processor. The first screen is 24 lines on a terminal.
+"""
+
+import argparse
+import os
+import pty
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.reader import frames, write
+
+MCPSPY = (sys.executable, "-m", "mcpspy")
+SCREEN_LINES = 24
+NAME = "bench"
+
+TARGETS_S = {"first screen": 0.3, "one row": 0.3, "filter": 2.0}
+"""Targets by the clock, on a machine that is otherwise idle."""
+
+COMMANDS = {
+    "one row": ("show", f"{NAME}:7"),
+    "filter": ("show", NAME, "-F", "method:tools/call dur>2s"),
+    "filter for a text": ("show", NAME, "-F", "tool:nothing"),
+    "list": ("list",),
+}
+
+
+def timed(words: Sequence[str]) -> tuple[float, float]:
+    """Run a command to its end. Return its seconds by the clock and of the processor."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.perf_counter()
+    subprocess.run([*MCPSPY, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    took = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def first_screen() -> tuple[float, float]:
+    """Show the capture on a terminal until a screen is full, and end it. Return the same, of which the second includes the end."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    parent, child = pty.openpty()
+    start = time.perf_counter()
+    process = subprocess.Popen([*MCPSPY, "show", NAME], stdin=child, stdout=child, stderr=child)
+    os.close(child)
+    lines = 0
+    while lines < SCREEN_LINES:
+        lines += os.read(parent, 1 << 16).count(b"\n")
+    took = time.perf_counter() - start
+    process.kill()
+    process.wait()
+    os.close(parent)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Make the capture and its index, measure, and print a line for each figure. Return 1 where a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=3_230_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    chosen = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["MCPSPY_HOME"] = home
+        path = Path(home) / "captures" / f"{NAME}.mcpspy"
+        path.parent.mkdir(mode=0o700)
+        write(path, frames(chosen.messages), messages=chosen.messages)
+        without = timed(COMMANDS["one row"])
+        index = path.with_name(f"{path.name}.idx")
+        size_mb = index.stat().st_size / 1e6 if index.exists() else 0
+        print(f"{chosen.messages:,} messages, {path.stat().st_size / 1e6:,.0f} MB; index {size_mb:,.0f} MB")
+        print(f"{'one row, without an index':26} {without[0]:6.2f} s, processor {without[1]:6.2f} s, with writing it")
+        taken = {name: min(timed(words) for _ in range(chosen.rounds)) for name, words in COMMANDS.items()}
+        taken["first screen"] = min(first_screen() for _ in range(chosen.rounds))
+    for name, (clock_s, processor_s) in taken.items():
+        target = f" (target: at most {TARGETS_S[name]} s)" if name in TARGETS_S else ""
+        print(f"{name:26} {clock_s:6.2f} s, processor {processor_s:6.2f} s{target}")
+    return int(any(taken[name][0] > target_s for name, target_s in TARGETS_S.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
