@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +41,20 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
+@pytest.fixture(scope="session")
+def _stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Paths for stores. No folder is made for them, for few tests need one: making and removing it takes longer than most tests."""
+    folder = tmp_path_factory.mktemp("stores")
+    return (folder / f"store{number}" for number in count())
+
+
 @pytest.fixture(autouse=True)
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def store(_stores: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that `MCPSPY_HOME` names for this test: its own, not yet made.
 
     No test ever sees the user's store, nor their systemd.
     """
-    folder = tmp_path / "store"
+    folder = next(_stores)
     for name in ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MCPSPY_HOME", str(folder))

@@ -110,11 +110,11 @@ def test_in_a_folder_that_is_gone_the_files_of_the_user_are_changed(home: Path) 
     assert states() == {"git": "plain"}
 
 
-def test_a_dry_run_changes_nothing_and_says_what_would_change(home: Path) -> None:
+def test_a_dry_run_changes_nothing_and_says_what_would_change(home: Path, store: Path) -> None:
     files = {write(home, ".codex/config.toml", CODEX): CODEX, write(home, ".cursor/mcp.json", CURSOR): CURSOR}
     done = run("wrap", "--dry-run", "--quota", "2gb")
     assert [file.read_text() for file in files] == list(files.values())
-    assert not any((home.parent / "store").glob("*.json"))
+    assert not any(store.glob("*.json"))
     assert "    - uvx mcp-server-git\n" in done.stdout
     assert "mcpspy run --label git -- uvx mcp-server-git\n" in done.stdout
     assert "    - http://localhost:3001/mcp\n    + http://127.0.0.1:28" in done.stdout
