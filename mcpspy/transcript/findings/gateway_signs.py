@@ -5,6 +5,7 @@ stream, may then be the gateway's. A fault in a message of the server is not tou
 
     Via, a Server field of nginx, Cloudflare or the like    a gateway is there: unclear
     cut after 60 s of silence, or another usual limit       a gateway may be there: unclear
+    three streams cut after equal silences                  a time limit: the gateway's that shows itself, else unclear
     an HTML page, a Location on another host                what servers of MCP do not send: unclear
     a Location of a login page, or that led to a page       the gateway
 """
@@ -53,6 +54,11 @@ _FIELDS: Final = frozenset(
 _LIMITS_S: Final = (15, 30, 60, 90, 100, 120, 180, 240, 300, 350, 600, 900, 3600)
 """Usual time limits of gateways for a silent connection."""
 _ROUND_NS: Final = 500_000_000
+
+_SEVERAL: Final = 3
+_SHORTEST_NS: Final = 1_000_000_000
+_NEAR: Final = 0.1
+"""Silences that differ by less than this share are equal."""
 _SERVER_ERROR: Final = 500
 
 
@@ -92,10 +98,29 @@ class GatewaySigns:
         responses = (transaction.response for transaction in self._facts.capture.transactions.values())
         return next((sign for response in responses if (sign := gateway_field(response))), "")
 
+    @cached_property
+    def _silences(self) -> list[tuple[int, int]]:
+        """The time of each cut of a stream by the server's side, and how long the stream had been silent."""
+        cuts = ((transaction.ended_ns, _silent_ns(transaction)) for transaction in self._facts.capture.transactions.values())
+        return [(at_ns, silent_ns) for at_ns, silent_ns in cuts if at_ns is not None and silent_ns is not None]
+
+    def _time_limit(self, transaction: Transaction) -> tuple[int, str]:
+        """Return the silence after which streams are cut, and words for it; 0 if too few show it, or all were cut at one instant."""
+        silent_ns = _silent_ns(transaction)
+        if silent_ns is None or silent_ns < _SHORTEST_NS:
+            return 0, ""
+        equal = [at_ns for at_ns, other_ns in self._silences if abs(other_ns - silent_ns) <= _NEAR * silent_ns]
+        if len(equal) < _SEVERAL or max(equal) - min(equal) < _SHORTEST_NS:
+            return 0, ""
+        return silent_ns, f"{len(equal)} streams were cut {seconds(silent_ns)} after they fell silent, which is a time limit"
+
     def _doubted(self, finding: Finding, transaction: Transaction) -> Finding:
         sign = self._login_page(transaction)
         if sign:
             return replace(finding, culprit="gateway", blame=f"A gateway in front of the server: {sign}.", advice=_ADVICE)
+        silent_ns, limit = self._time_limit(transaction)
+        if limit:
+            return _with_limit(finding, seconds(silent_ns), limit, gateway_field(transaction.response) or self._anywhere)
         if transaction.status == _SERVER_ERROR and not _strange_answer(transaction):
             return finding  # gateways pass it on; their own are 502, 503 and 504
         presence = self._anywhere if transaction.response is None else gateway_field(transaction.response)
@@ -123,6 +148,25 @@ class GatewaySigns:
         if page is None or page.response is None or page.response.head.media_type != "text/html":
             return ""
         return f"it sent the message to {place}, which is a page for people, where a server of MCP answers 401 with WWW-Authenticate"
+
+
+def _silent_ns(transaction: Transaction) -> int | None:
+    """Return how long a stream of events had been silent when the server's side broke it off; None if it did not."""
+    response, ended_ns = transaction.response, transaction.ended_ns
+    if response is None or response.close is None or ended_ns is None or response.opened.framing != "sse":
+        return None
+    return ended_ns - _last_ns(transaction, response) if response.close.by == SERVER and response.close.how != "eof" else None
+
+
+def _with_limit(finding: Finding, silent: str, limit: str, presence: str) -> Finding:
+    blame = f"The gateway in front of the server: {limit}; {presence}."
+    if not presence:
+        blame = f"Unclear: the server, or a gateway in front of it that does not show itself: {limit}."
+    advice = (
+        f"Raise the limit for silent streams above the time that the call takes (nginx: proxy_read_timeout), or let the server send "
+        f"a comment or progress more often than every {silent}."
+    )
+    return replace(finding, culprit="gateway" if presence else "unclear", blame=blame, advice=advice)
 
 
 def wants_login(transaction: Transaction) -> bool:

@@ -6,10 +6,14 @@ from ...records import CLIENT, OTHER_SIDE, SERVER, Side
 from ..model import Exchange, Log, UnpairedMessage
 from .answer_index import AnswerIndex
 from .facts import AnswerKey, CaptureFacts, scope_key
+from .timeout_signs import is_timeout
 from .words import call_name, quoted
 
 FOR_PEOPLE: Final = {"elicitation/create"}
 """Requests that a client shows to a person, who may take their time or leave."""
+
+_AFTER_NS: Final = 500_000_000
+_HELD_UP_NS: Final = 1_000_000_000
 
 
 def meanwhile_words(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> str:
@@ -52,6 +56,29 @@ def written_words(facts: CaptureFacts, until_ns: int) -> str:
         elif isinstance(row, UnpairedMessage) and row.capture == facts.capture.index and row.message.sender == SERVER:
             written = row.message.raw
     return f" The last line that it had written: {quoted(written)}" if written else " It had written nothing."
+
+
+def next_answered(facts: CaptureFacts, exchange: Exchange, since_ns: int) -> Exchange | None:
+    """Return the request after this time that the side that was asked answered first; None if it answered none."""
+    index = _index(facts, exchange.sender, exchange)
+    later = index.later(since_ns, facts.capture.last_ns + facts.capture.shift_ns)
+    return None if later is None or later.response is None else later
+
+
+def held_up(facts: CaptureFacts, exchange: Exchange) -> Exchange | None:
+    """Return the request that waited a second or more for a cancelled one to be over; None if none did.
+
+    It was sent after the cancellation, and answered just after the answer that nobody wanted any more; nothing was before it. Of a
+    request that timed out it is known already that it was slow.
+    """
+    cancelled, late = exchange.cancelled, exchange.response
+    if cancelled is None or late is None or cancelled.sender != exchange.sender or is_timeout(exchange, cancelled.at_ns):
+        return None
+    later = next_answered(facts, exchange, cancelled.at_ns)
+    if later is None or later.response is None or scope_key(later.transaction) != scope_key(exchange.transaction):
+        return None
+    is_after = 0 <= later.response.at_ns - late.at_ns <= _AFTER_NS
+    return later if is_after and late.at_ns - later.at_ns >= _HELD_UP_NS else None
 
 
 def _index(facts: CaptureFacts, sender: Side, exchange: Exchange) -> AnswerIndex:

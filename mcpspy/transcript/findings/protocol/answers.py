@@ -9,7 +9,8 @@ from ...model import HTTP_ERRORS, Exchange, Kind, Message
 from ..facts import CaptureFacts
 from ..misdeliveries import Misdelivery
 from ..rule import Hit, Severity, hit_in, protocol_rule, trust_rule
-from ..words import call_name
+from ..transport.server_exits import PATIENCE_NS
+from ..words import call_name, seconds
 
 UNPAIRED_RESPONSE: Final = protocol_rule(
     name="unpaired-response",
@@ -125,7 +126,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     for exchange in facts.respelled_ids:
         response = exchange.response
         assert response is not None
-        what = f"A response has the id {response.id}, and its request the id {exchange.request.id}."
+        stuck = _stuck(facts, exchange, response) if len(facts.respelled_ids) == 1 else ""
+        what = f"A response has the id {response.id}, and its request the id {exchange.request.id}.{stuck}"
         yield hit_in(ID_TYPE_MISMATCH, response, exchange.row, what, group="spelling")
     for exchange in facts.cancelled:
         cancelled = exchange.cancelled
@@ -173,6 +175,16 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if message.kind is Kind.NOTIFICATION:
             what = f"A notification {message.method} came in place of a result; it is shown as the answer to {call_name(exchange)}."
         yield hit_in(UNPAIRED_RESPONSE, message, exchange.row, what, group="no id")
+
+
+def _stuck(facts: CaptureFacts, exchange: Exchange, response: Message) -> str:
+    """Say that the side that asked sent nothing after a response that it may not have recognised; empty if it did, or left soon."""
+    sent = [row.at_ns for row in facts.exchanges if row.sender == exchange.sender]
+    sent += [use.first.at_ns for (_, sender, _, _), use in facts.notifications.items() if sender == exchange.sender]
+    end_ns = facts.capture.last_ns + facts.capture.shift_ns if facts.left_ns is None else facts.left_ns
+    if max(sent) > response.at_ns or end_ns - response.at_ns < PATIENCE_NS:
+        return ""
+    return f" The {exchange.sender} did nothing after it for {seconds(end_ns - response.at_ns)}, as if it still waited."
 
 
 def _respelled_cancellation(exchange: Exchange, cancelled: Message) -> Hit:

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from ....records import SERVER
 from ...model import Kind, Message
 from ..facts import CaptureFacts
 from ..rule import Hit, Rule, Severity, hit_in, protocol_rule, transport_rule
+from ..words import quoted, seconds
 
 _CLEAN: Final = '→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
 _protocol_flaw = partial(protocol_rule, blame="The sender: mcpspy forwards bytes unchanged.", clean=_CLEAN)
@@ -157,7 +159,24 @@ def _flawed(facts: CaptureFacts, row: int, message: Message) -> Iterator[Hit]:
             continue
         article = "An" if message.kind is Kind.ERROR else "A"
         what = f"{article} {message.kind} has a flaw: {_WORDS[name]}."
+        if name == "invalid-utf-8":
+            what = f"{article} {message.kind} is not valid UTF-8{_wrong_bytes(facts, message)}"
         yield hit_in(rule, message, row, what, group=name)
+
+
+def _wrong_bytes(facts: CaptureFacts, message: Message) -> str:
+    """Quote the text around the first byte that is not UTF-8, as Windows reads it, and say that the client left soon after."""
+    try:
+        message.raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        at, text = error.start, message.raw[max(error.start - _AROUND, 0) : error.start + _AROUND].decode("cp1252", "replace")
+        words = f": it has the byte 0x{message.raw[at]:02X} in {quoted(text.encode())} (read as Windows-1252)."
+    else:
+        return "."
+    left_ns = facts.left_ns
+    if message.sender != SERVER or left_ns is None or not 0 <= left_ns - message.at_ns < _SOON_NS:
+        return words
+    return f"{words} The client left {seconds(max(left_ns - message.at_ns, 1_000_000))} later."
 
 
 def _is_copy(facts: CaptureFacts, row: int) -> bool:
@@ -175,6 +194,8 @@ def _is_half_line(facts: CaptureFacts, message: Message) -> bool:
     )
 
 
+_AROUND: Final = 20
+_SOON_NS: Final = 1_000_000_000
 _IN_USE: Final = {"id-in-use", "token-in-use"}
 
 _WORDS: Final = {

@@ -15,7 +15,7 @@ from ...mcp.methods import CANCELLED, INITIALIZE, PROGRESS
 from ...mcp.revisions import Era
 from ...model import Exchange, Message
 from ..facts import CaptureFacts
-from ..meanwhile import written_words
+from ..meanwhile import held_up, written_words
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..timeout_signs import is_timeout
 from ..transport.server_exits import PATIENCE_NS
@@ -123,7 +123,10 @@ _CRAWL: Final = (
 CANCELLATION_IGNORED: Final = protocol_rule(
     name="cancellation-ignored",
     title="Work went on after the cancellation",
-    what="More than a second after a request was cancelled, the other side still reported progress on it.",
+    what=(
+        "More than a second after a request was cancelled, the other side still reported progress on it, or kept a later request "
+        "waiting until it had answered the cancelled one."
+    ),
     why="Nobody needs the result any more, and the work delays what is asked next.",
     blame="The side that was asked: it should stop and not answer (basic/utilities/cancellation).",
     example=_CRAWL + '· 2.0 s later\n← notifications/progress {"progressToken":1,"progress":5}\n← result 1 {"content":[]}',
@@ -138,6 +141,13 @@ RULES: Final = (
 )  # fmt: skip
 
 _MAX_NUMBER_BYTES: Final = 30
+
+_HELD_UP_BLAME: Final = (
+    "The {}: it should stop at a cancellation, and it served nothing else until the cancelled call was done."
+)
+_HELD_UP_ADVICE: Final = (
+    "Run the work of a tool in a task, a thread or a process, so that cancellations are read meanwhile, and end it then."
+)
 
 _RACE_NS: Final = 1_000_000_000
 """Time in which a cancellation may cross the response without a fault (basic/utilities/cancellation, timing considerations)."""
@@ -219,11 +229,23 @@ def _cancelled(facts: CaptureFacts, exchange: Exchange, message: Message) -> Ite
     if response is not None and message.at_ns - response.at_ns > _RACE_NS:
         yield _late_cancellation(facts, exchange, message, response)
     if message.sender == exchange.sender:
-        yield from _ignored(exchange, message)
+        yield from _ignored(facts, exchange, message)
 
 
-def _ignored(exchange: Exchange, message: Message) -> Iterator[Hit]:
-    """Find progress that was reported so long after the cancellation that it did not cross it."""
+def _ignored(facts: CaptureFacts, exchange: Exchange, message: Message) -> Iterator[Hit]:
+    """Find progress reported so long after the cancellation that it did not cross it, and requests that waited for the end."""
+    waited = held_up(facts, exchange)
+    if waited is not None and exchange.response is not None and message is exchange.cancelled:
+        what = (
+            f"{call_name(exchange)} was cancelled after {seconds(message.at_ns - exchange.at_ns)}, and the "
+            f"{exchange.response.sender} went on with it until it answered {seconds(exchange.response.at_ns - message.at_ns)} later. "
+            f"{call_name(waited)} (row {waited.row}) waited {seconds(waited.duration_ns or 0)} for that."
+        )
+        yield hit_in(
+            CANCELLATION_IGNORED, exchange.response, exchange.row, what, blame=_HELD_UP_BLAME.format(exchange.response.sender),
+            advice=_HELD_UP_ADVICE, group=exchange.method,
+        )  # fmt: skip
+        return
     since_ns = message.at_ns + _RACE_NS
     late = [report for report in exchange.notifications if report.method == PROGRESS and report.at_ns > since_ns]
     if late:

@@ -105,6 +105,7 @@ _says_unknown = re.compile(
 ).search
 _refused_sign = re.compile(r"[^A-Za-z0-9_]")
 _SHORT: Final = 2
+_MOST_COMPARED: Final = 1_000
 _VALIDATING: Final = (ARGUMENTS_INVALID.name, STRUCTURED_CONTENT_INVALID.name)
 _OUT_OF_STEPS: Final = Unchecked(rules=_VALIDATING, reason=f"the schemas took more than {MAX_STEPS:,} steps")
 _MANY_CALLS: Final = Unchecked(rules=_VALIDATING, reason=f"only the first {MAX_EACH} calls of each tool are validated")
@@ -207,9 +208,20 @@ def _unknown(server: _ListedTools, row: Exchange, name: str) -> Hit:
     scope = scope_key(row.transaction)
     listed_as = next((tool for at, tool in server.tools if at == scope and _is_renamed(name, tool)), None)
     if listed_as is None:
+        nearest = _nearest(name, [tool for at, tool in server.tools if at == scope])
+        what = f"{what[:-1]}; the nearest name that it lists is {nearest[:80]}." if nearest else what
         return hit_in(UNKNOWN_TOOL, row.request, row.row, what, culprit=AGENT, group=name)
     blame = f"The client: it gave its model {listed_as[:80]} under this name, and did not turn it back."
     return hit_in(UNKNOWN_TOOL, row.request, row.row, what, culprit=CLIENT, blame=blame, group=name)
+
+
+def _nearest(name: str, tools: list[str]) -> str:
+    """Return the listed name that is most like another one: of the same words, or with most of its letters; empty if none is."""
+    from difflib import get_close_matches  # few captures have an unknown tool
+
+    words = sorted(_refused_sign.sub("_", name).lower().split("_"))
+    same = next((tool for tool in tools if sorted(_refused_sign.sub("_", tool).lower().split("_")) == words), "")
+    return same or next(iter(get_close_matches(name[:80], tools[:_MOST_COMPARED], 1)), "")
 
 
 def _is_renamed(name: str, tool: str) -> bool:

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, OTHER_SIDE, SERVER
+from ...mcp.blocks import member
 from ...mcp.methods import INITIALIZE, PING, PROGRESS
-from ...model import Exchange
+from ...model import Exchange, Kind
 from ..facts import CaptureFacts
-from ..meanwhile import FOR_PEOPLE, awaited, meanwhile_words
+from ..meanwhile import FOR_PEOPLE, awaited, held_up, meanwhile_words, next_answered
 from ..rule import Hit, Severity, hit_in, transport_rule
 from ..timeout_signs import is_timeout
 from ..transport.deliveries import explained_rows
 from ..transport.stalls import unread_ns
-from ..words import call_name, seconds
+from ..words import call_name, quoted, seconds
 from .repeats import repetitions
 
 _CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"report"}\n'
@@ -56,6 +57,8 @@ _SILENT_ADVICE: Final = (
 )
 _ENDED_ADVICE: Final = "Send the answer before the stream ends, or on the stream with which the client resumes it."
 
+_SOON_NS: Final = 1_000_000_000
+
 _PATIENT_NS: Final = 60_000_000_000
 """A client that waits so long may end even a call that reports progress (basic/lifecycle, timeouts)."""
 
@@ -80,21 +83,25 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             continue  # the answer may be missing
         if exchange.row in misdelivered or exchange.row in explained or exchange.row in twice:
             continue  # it was answered, to somebody else, or another finding says why not
+        if held_up(facts, exchange) is not None:
+            continue  # `progress` says that the cancellation was ignored
         yield _given_up(facts, exchange, until_ns)
 
 
 def _given_up(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Hit:
     requester, responder = exchange.sender, OTHER_SIDE[exchange.sender]
-    late, waited = exchange.response, seconds(until_ns - exchange.at_ns)
-    reply = "never answered" if late is None else f"answered after {seconds(late.at_ns - exchange.at_ns)}"
-    question = awaited(facts, exchange, until_ns)
+    waited, question = seconds(until_ns - exchange.at_ns), awaited(facts, exchange, until_ns)
     if question is None:
         rest = meanwhile_words(facts, exchange, until_ns)
     else:
         rest = f" Meanwhile the {responder} waited for the {requester} to answer {call_name(question)} (row {question.row})."
-    what = f"The {requester} gave up on {call_name(exchange)} after {waited}; the {responder} {reply}.{rest}"
     message, group = exchange.cancelled or exchange.request, call_name(exchange)
+    what = (
+        f"The {requester} gave up on {call_name(exchange)} after {waited}; the {responder} {_reply(exchange, until_ns)}.{rest}"
+    )
     if not is_timeout(exchange, until_ns):
+        if question is None and exchange.cancelled is not None and exchange.response is None:
+            what = f"The {requester} cancelled {call_name(exchange)} after {waited}{_as_it_should(facts, exchange, until_ns)}."
         return hit_in(GIVEN_UP, message, exchange.row, what, culprit="unclear", group=group)
     culprit, blame, advice = _reason(facts, exchange, question, until_ns)
     is_impatient = question is None and culprit == requester and _last_progress_ns(exchange, until_ns) is not None
@@ -102,6 +109,26 @@ def _given_up(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Hit:
     return hit_in(
         TIMED_OUT, message, exchange.row, what, culprit=culprit, severity=severity, blame=blame, advice=advice, group=group
     )
+
+
+def _reply(exchange: Exchange, until_ns: int) -> str:
+    """Say how a request was answered that was given up; an error soon after may only say that it was cancelled."""
+    late = exchange.response
+    if late is None:
+        return "never answered"
+    if late.kind is Kind.ERROR and exchange.cancelled is not None and late.at_ns - until_ns < _SOON_NS:
+        words = quoted(str(member(late.error, "message")).encode("utf-8", "backslashreplace"))
+        return f"had not answered by then, and answered the cancellation with the error {words}"
+    return f"answered after {seconds(late.at_ns - exchange.at_ns)}"
+
+
+def _as_it_should(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> str:
+    """Say that no answer followed a cancellation, and what the other side answered after it."""
+    later = next_answered(facts, exchange, until_ns)
+    if later is None:
+        return ", and no answer followed, as is right after a cancellation"
+    after = seconds(max(later.duration_ns or 0, 1_000_000))
+    return f", and no answer followed, as is right; the later {call_name(later)} (row {later.row}) was answered after {after}"
 
 
 def _reason(facts: CaptureFacts, exchange: Exchange, question: Exchange | None, until_ns: int) -> tuple[str, str, str]:

@@ -108,10 +108,18 @@ def _mistake(check: Callable[..., Any], method: str, revision: str, content: Any
         errors = getattr(error, "errors", None)
         if errors is None:
             return ""
-        first = errors(include_url=False, include_context=False, include_input=False)[0]
+        found = errors(include_url=False, include_context=False, include_input=False)
+        first = next((mistake for mistake in found if not _is_of_schema(mistake["loc"])), None)
+        if first is None:
+            return ""
         where = ".".join(str(part) for part in first["loc"])[:80]
         return f"{where}: {first['msg'][:80]}"
     return ""
+
+
+def _is_of_schema(place: tuple[str | int, ...]) -> bool:
+    """Return whether a mistake is that of a tool whose inputSchema is missing or of no type; `schemas` says so."""
+    return place[:1] == ("tools",) and place[2:] in (("inputSchema",), ("inputSchema", "type"))
 
 
 _MAIN_MEMBERS: Final[dict[str, dict[str, type]]] = {

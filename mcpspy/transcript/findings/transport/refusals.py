@@ -52,7 +52,7 @@ HOST_REFUSED: Final = transport_rule(
 
 WRONG_ENDPOINT: Final = transport_rule(
     name="wrong-endpoint",
-    title="No MCP at this URL",
+    title="Wrong URL or transport",
     severity=Severity.ERROR,
     what="The first request to a URL, or a POST to an announced endpoint, is answered with 404 or 405.",
     why="The path is wrong, or the client speaks another transport than the server offers there.",
@@ -118,13 +118,30 @@ _TOO_MANY: Final = 429
 _NO_SUCH_PLACE: Final = (404, 405)
 _DATE_NS: Final = 1_000_000_000
 """The precision of dates in HTTP."""
-_BY_GATEWAYS: Final = (502, 504)
+_OTHER_NAME: Final = ", or use a name that it allows, such as 127.0.0.1 or localhost with its port"
+_TOO_LARGE: Final = 413
+_UNAVAILABLE: Final = 503
+_GATEWAY_TIMEOUT: Final = 504
+_BY_GATEWAYS: Final = (502, _GATEWAY_TIMEOUT)
 """Statuses that only a gateway sends, by their meaning."""
+
+_GATEWAY_ADVICE: Final = {
+    502: "Check that the server behind the gateway runs, and that the gateway has its right address.",
+    _UNAVAILABLE: "Check that the server behind the gateway runs and takes more connections; the gateway has none to pass it on to.",
+    _GATEWAY_TIMEOUT: (
+        "Raise the time that the gateway waits for the server (nginx: proxy_read_timeout) above what the call takes, "
+        "or make the call faster, a stream of events, or a task."
+    ),
+    _TOO_LARGE: "Raise the limit for the bodies of requests (nginx: client_max_body_size), or send less in one call.",
+}
+"""What to do about an error of a gateway, by its status."""
 
 _lacks_scope = re.compile(r"\berror\s*=\s*\"?insufficient_scope\b", re.IGNORECASE).search
 _scope_in = re.compile(r"\bscope\s*=\s*(?:\"([^\"]*)\"|([^\s,\"]+))", re.IGNORECASE).search
+_description_in = re.compile(r"\berror_description\s*=\s*\"([^\"]+)\"", re.IGNORECASE).search
 _names_host = re.compile(rb"\b(?:hosts?|origins?)\b", re.IGNORECASE).search
 _gateway_page = re.compile(rf"<center>\s*(?:{PRODUCTS})|cloudflare|cloudfront|varnish".encode(), re.IGNORECASE).search
+_is_key_field = re.compile(r"(?!mcp-|x-csrf|x-xsrf)[\w-]*(?:api-?key|token|secret)", re.IGNORECASE).fullmatch
 _html = re.compile(rb"\s*<(?:!doctype html|html)", re.IGNORECASE).match
 
 
@@ -233,7 +250,9 @@ def _http_error(facts: CaptureFacts, transaction: Transaction, response: Stream,
         if status in _BY_GATEWAYS and not is_product(server) and not _html(transaction.refusal):
             sign = f"only gateways answer {status}"
         details["blame"] = f"A gateway in front of the server, such as a reverse proxy: {sign}."
-        details["advice"] = "Check that the server behind the gateway runs, and read the gateway's log and limits."
+        details["advice"] = _GATEWAY_ADVICE.get(
+            status, "Read the gateway's log and limits, and check that the server behind it runs."
+        )
     elif status >= HTTP_FAILURES:
         culprit = SERVER
         details["blame"] = f"The server: {status} says that it failed, and its text is no page of a gateway."
@@ -245,7 +264,19 @@ def _http_error(facts: CaptureFacts, transaction: Transaction, response: Stream,
         )
     if not transaction.request_messages or transaction.number not in facts.first_exchanges:
         details["severity"] = Severity.WARNING
-    return _hit(HTTP_ERROR, facts, transaction, f"{_answered(facts, transaction)}.", culprit, **details)
+    if status == _TOO_LARGE:
+        details["advice"] = _GATEWAY_ADVICE[_TOO_LARGE]
+    what = f"{_answered(facts, transaction)}{_circumstance(transaction, response)}."
+    return _hit(HTTP_ERROR, facts, transaction, what, culprit, **details)
+
+
+def _circumstance(transaction: Transaction, response: Stream) -> str:
+    """Say what a limit of time or of size met: how long the request waited, or how large it was."""
+    if transaction.status == _GATEWAY_TIMEOUT:
+        return f", after {seconds(response.at_ns - transaction.at_ns)}"
+    if transaction.status == _TOO_LARGE and transaction.request is not None and transaction.request.body_bytes:
+        return f"; the body of the request has {transaction.request.body_bytes:,} bytes"
+    return ""
 
 
 def _is_page_of_gateway(transaction: Transaction, response: Stream) -> bool:
@@ -273,11 +304,14 @@ def _host(facts: CaptureFacts, transaction: Transaction) -> Hit:
     elif b"origin" not in transaction.refusal.lower():
         names = names[:1]
     named = " and ".join(names)
-    advice = (
-        f"Add {named} to what the server allows, or use a name that it allows, such as 127.0.0.1 or localhost with its port."
-    )
+    advice = f"Add {named} to what the server allows{'' if _is_loopback(named) else _OTHER_NAME}."
     what = f"{_answered(facts, transaction)}; the request named {named}."
     return _hit(HOST_REFUSED, facts, transaction, what, SERVER, group=named, advice=advice)
+
+
+def _is_loopback(named: str) -> bool:
+    """Return whether a refused name is that of this machine: then no other name is more likely to be allowed."""
+    return any(name in named for name in ("localhost", "127.0.0.1", "[::1]"))
 
 
 def _wrong_place(
@@ -346,18 +380,48 @@ def _unauthorized(facts: CaptureFacts, requests: _ServedPaths, transaction: Tran
     is_again = (path, token) in requests.refused_tokens
     requests.refused_tokens.add((path, token))
     if token and is_again:
-        what = f"{_answered(facts, transaction)}, with a token that was refused before."
+        challenge = "" if transaction.response is None else transaction.response.head.get("www-authenticate")
+        what = f"{_answered(facts, transaction)}, with a token that was refused before{_described(challenge)}."
         yield _hit(TOKEN_REFUSED, facts, transaction, what, CLIENT, group=path)
     elif not is_again and max(requests.served_ns.get(path, -1), requests.with_token_ns.get(path, -1)) <= transaction.at_ns:
-        credentials = "a token" if token else "no token"
-        what = f"{_answered(facts, transaction)}: it had {credentials}, and the client came with no other."
-        blame = "The client: it did not log in, or it was given no token." if not token else TOKEN_REFUSED.blame
-        advice = "Log in with the client, or put a token into its configuration." if not token else TOKEN_REFUSED.advice
-        is_under_way = any(
-            other.at_ns > transaction.at_ns and "/.well-known/" in other.target for other in facts.capture.transactions.values()
+        yield _without_login(facts, transaction, token, has_token=bool(requests.with_token_ns))
+
+
+def _without_login(facts: CaptureFacts, transaction: Transaction, token: str, *, has_token: bool) -> Hit:
+    """Make a finding about a 401 after which the client came with no other token; one that no login can follow needs a setting."""
+    looked = [
+        other
+        for other in facts.capture.transactions.values()
+        if other.at_ns > transaction.at_ns and "/.well-known/" in other.target
+    ]
+    challenge = "" if transaction.response is None else transaction.response.head.get("www-authenticate")
+    told = f"{_answered(facts, transaction)}{_described(challenge)}: the request had {'a token' if token else 'no token'}"
+    what = f"{told}, and the client sent no other."
+    can_log_in = "resource_metadata" in challenge.lower() or any(0 < other.status < HTTP_ERRORS for other in looked)
+    culprit, blame, advice = CLIENT, TOKEN_REFUSED.blame, TOKEN_REFUSED.advice
+    if not token and has_token:
+        what = f"{told}, and others of the client have one."
+        blame, advice = "The client: it left out the token that it has.", "Send the token with every request to the server."
+    elif not token and not can_log_in:
+        lacks = "does not say where to log in (resource_metadata)" if challenge else "has no field WWW-Authenticate"
+        culprit = CONFIGURATION
+        blame = f"The configuration of the client: it has no token or key, and the answer {lacks}, so that no login can begin."
+        advice = (
+            "Put the token or key that the server wants into the client's entry; a server with a login answers with the field."
         )
-        severity = Severity.NOTE if is_under_way else Severity.WARNING
-        yield _hit(HTTP_ERROR, facts, transaction, what, CLIENT, group=path, blame=blame, advice=advice, severity=severity)
+    elif not token:
+        blame = "The client: it did not log in, or it was given no token."
+        advice = "Log in with the client, or put a token into its configuration."
+    return _hit(
+        HTTP_ERROR, facts, transaction, what, culprit, group=_path(transaction), blame=blame, advice=advice,
+        severity=Severity.NOTE if looked else Severity.WARNING,
+    )  # fmt: skip
+
+
+def _described(challenge: str) -> str:
+    """Quote the reason that a challenge gives (RFC 6750, section 3)."""
+    match = _description_in(challenge)
+    return "" if match is None else f"; its WWW-Authenticate says {quoted(match[1].encode('utf-8', 'replace'))}"
 
 
 def _without_scope(facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction, challenge: str) -> Iterator[Hit]:
@@ -449,7 +513,10 @@ def _path(transaction: Transaction) -> str:
 
 def _token(transaction: Transaction) -> str:
     """Return the credentials of a request; those that were redacted are pseudonyms, which are equal where the secrets are."""
-    return "" if transaction.request is None else transaction.request.head.get("authorization")
+    if transaction.request is None:
+        return ""
+    head = transaction.request.head
+    return head.get("authorization") or next((value for name, value in head.fields if _is_key_field(name)), "")
 
 
 def _hit(

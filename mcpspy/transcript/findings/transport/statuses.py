@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, SERVER
-from ...http.transaction import Anomaly, ScopeKind, Transaction
+from ...http.transaction import Anomaly, ScopeKind, Stream, Transaction
 from ...model import HTTP_ERRORS, Exchange, Kind
 from ..facts import CaptureFacts
+from ..gateway_signs import gateway_field
 from ..hits import hit_on_stream
 from ..rule import CLEAN_POST, CONFIGURATION, Hit, HitDetails, Severity, hit, hit_in, transport_rule
 from ..words import call_name, quoted, seconds
@@ -240,16 +241,21 @@ def _without_endpoint(facts: CaptureFacts) -> Iterator[Hit]:
         ended_ns = facts.capture.last_ns + facts.capture.shift_ns if get.ended_ns is None else get.ended_ns
         response, waited_ns = get.response, ended_ns - get.at_ns
         if response is not None and waited_ns >= _WAITED_NS and not response.events and get.ended_by != SERVER:
-            what = f"The stream of {get.target} announced no endpoint, and the client waited {seconds(waited_ns)}."
-            culprit, details = _without_endpoint_by(get, response.comments)
+            nothing = "" if response.body_bytes else "; not one byte of its body came"
+            what = f"The stream of {get.target} announced no endpoint, and the client waited {seconds(waited_ns)}{nothing}."
+            culprit, details = _without_endpoint_by(get, response)
             yield hit_on_stream(MISSING_ENDPOINT, facts, get, response, what, culprit, **details)
 
 
-def _without_endpoint_by(get: Transaction, comments: int) -> tuple[str, HitDetails]:
-    """Tell a server of HTTP+SSE that announces nothing from a stream of Streamable HTTP, which never announces anything."""
-    path = get.target.partition("?")[0].lower()
+def _without_endpoint_by(get: Transaction, response: Stream) -> tuple[str, HitDetails]:
+    """Tell a server of HTTP+SSE that announces nothing from a stream of Streamable HTTP, which never announces anything.
+
+    A gateway that collects the response before it passes it on looks like the first; then its head comes, and nothing else.
+    """
+    path, comments = get.target.partition("?")[0].lower(), response.comments
     if "sse" in path:
-        return SERVER, {"group": get.target}
+        field = "" if response.body_bytes else gateway_field(response) or _web_server(response)
+        return ("unclear", _held_endpoint(get, field)) if field else (SERVER, {"group": get.target})
     advice = f"Set the transport of the client to Streamable HTTP (type http) with the same URL, {get.target}."
     if comments or path.rstrip("/").endswith("/mcp"):
         blame = (
@@ -265,6 +271,28 @@ def _without_endpoint_by(get: Transaction, comments: int) -> tuple[str, HitDetai
         "blame": blame,
         "advice": f"{advice} Else let the server send an endpoint event first.",
     }
+
+
+def _held_endpoint(get: Transaction, field: str) -> HitDetails:
+    blame = (
+        f"Unclear: a gateway that collects the response before it passes it on ({field}), or the server, which has to begin with an "
+        "endpoint event."
+    )
+    advice = (
+        "Let the gateway pass events on at once (nginx: proxy_buffering off, or X-Accel-Buffering: no from the server; Apache: "
+        "flushpackets=on); or ask the server without the gateway: if the endpoint event comes, the gateway holds it back."
+    )
+    return {"group": get.target, "blame": blame, "advice": advice}
+
+
+def _web_server(response: Stream) -> str:
+    """Quote a Server field of Apache, which serves programs itself or passes requests on to them."""
+    server = response.head.get("server")
+    return (
+        f"its field {quoted(f'Server: {server}'.encode('utf-8', 'replace'))} shows one"
+        if server[:6].lower() == "apache"
+        else ""
+    )
 
 
 def _contradiction(facts: CaptureFacts, exchange: Exchange) -> Iterator[Hit]:

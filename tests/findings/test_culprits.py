@@ -1,0 +1,210 @@
+"""Faults whose culprit shows only beside other evidence: gateways, settings, cancellations; each with a twin."""
+
+import pytest
+
+from mcpspy.transcript.findings.run import all_findings
+from mcpspy.transcript.transcribe import transcribe
+from tests.findings.account import records
+from tests.findings.test_near_misses import GET, HANDSHAKE, HELLO, INITIALIZE, SESSION, SSE
+from tests.findings.test_silences import findings_of
+
+OLD = "→ GET /sse\n  Accept: text/event-stream\n← 200 OK\n  Content-Type: text/event-stream\n"
+WAITS = "· 9.0 s later\n· the client closes the stream"
+
+
+@pytest.mark.parametrize(
+    ("field", "sent", "culprit"),
+    [
+        ("  Server: Apache/2.4.62\n", "", "unclear"),
+        ("  Via: 1.1 proxy\n", "", "unclear"),
+        ("  Server: uvicorn\n  X-Accel-Buffering: no\n", "", "server"),
+        ("  Server: Apache/2.4.62\n", "← : ping\n", "server"),
+    ],
+)
+def test_an_endpoint_that_never_comes_may_be_held_back_by_a_gateway_that_shows_itself(
+    field: str, sent: str, culprit: str
+) -> None:
+    (finding,) = findings_of(f"{OLD}{field}{sent}{WAITS}")
+    assert (finding.rule, finding.culprit) == ("missing-endpoint", culprit)
+    assert ("proxy_buffering" in finding.advice) is (culprit == "unclear")
+
+
+def cut(field: str, silences: tuple[float, ...], *, together: bool = False) -> str:
+    """Tell of a call whose stream broke off after the last silence, and of server streams that broke off after the others."""
+    head, text = SSE.replace("← 200 OK\n", f"← 200 OK\n{field}"), SESSION
+    opened = "".join(f"{GET}{head}" for _ in silences[:-1]) if together else ""
+    for silent in () if together else silences[:-1]:
+        text += f"{GET}{head}· {silent} s later\n· the server breaks off the stream, broken\n"
+    text += f'{opened}→ POST /mcp\n  tools/call 1 {{"name":"report"}}\n{head}· {silences[-1]} s later\n'
+    return text + "· the server breaks off the stream, broken\n" * (len(silences) if together else 1)
+
+
+NGINX = "  Server: nginx/1.27.4\n"
+
+
+@pytest.mark.parametrize(
+    ("account", "culprit", "is_limit"),
+    [
+        (cut(NGINX, (4.0, 4.1, 4.0)), "gateway", True),
+        (cut("", (4.0, 4.1, 4.0)), "unclear", True),
+        (cut("", (4.0, 9.0, 2.0)), "server", False),
+        (cut(NGINX, (4.0, 9.0, 2.0)), "unclear", False),
+        (cut("", (4.0, 4.0)), "server", False),
+        (cut("", (4.0, 4.0, 4.0), together=True), "server", False),
+    ],
+)
+def test_streams_that_are_cut_after_equal_silences_meet_a_time_limit(account: str, culprit: str, *, is_limit: bool) -> None:
+    (finding,) = [found for found in findings_of(account) if found.rule == "unanswered-request"]
+    assert (finding.culprit, "is a time limit" in finding.blame) == (culprit, is_limit)
+
+
+REFUSED = '→ POST /mcp\n%s  tools/list 1\n← 401 Unauthorized\n%s  {"error":"no key"}\n'
+METADATA = '  WWW-Authenticate: Bearer resource_metadata="http://127.0.0.1:7777/.well-known/oauth-protected-resource"\n'
+LOOKED = '→ GET /.well-known/oauth-protected-resource\n← 200 OK\n  {"resource":"http://127.0.0.1:7777/mcp"}\n'
+
+
+@pytest.mark.parametrize(
+    ("account", "culprit"),
+    [
+        (REFUSED % ("", ""), "configuration"),
+        (REFUSED % ("", '  WWW-Authenticate: Bearer realm="mcp"\n'), "configuration"),
+        (REFUSED % ("", METADATA), "client"),
+        (REFUSED % ("", "") + LOOKED, "client"),
+        (REFUSED % ("  Authorization: Bearer redacted-aa\n", ""), "client"),
+        (REFUSED % ("  X-API-Key: redacted-aa\n", ""), "client"),
+    ],
+)
+def test_a_client_without_a_token_needs_a_setting_where_no_login_can_begin(account: str, culprit: str) -> None:
+    found = [finding for finding in findings_of(account) if finding.rule == "http-error"]
+    assert [finding.culprit for finding in found] == [culprit]
+
+
+def test_a_client_that_has_a_token_and_leaves_it_out_needs_no_setting() -> None:
+    request = "→ GET /sse\n  Accept: text/event-stream\n  Authorization: Bearer redacted-aa\n"
+    stream = f"{request}← 200 OK\n  event: endpoint\n  data: /m?s=1\n"
+    (finding,) = findings_of(f"{stream}→ POST /m?s=1\n  tools/list 1\n← 401 Unauthorized\n  {{}}\n")
+    assert (finding.culprit, "left out the token" in finding.blame) == ("client", True)
+
+
+def test_a_refused_token_is_quoted_with_the_reason_of_the_challenge() -> None:
+    request = "→ POST /mcp\n  Authorization: Bearer redacted-aa\n  tools/list 1\n← 401 Unauthorized\n"
+    challenge = '  WWW-Authenticate: Bearer error="invalid_token", error_description="The access token expired"\n'
+    (finding,) = [found for found in findings_of((request + challenge) * 2) if found.rule == "token-refused"]
+    assert "“The access token expired”" in finding.what
+
+
+CRAWL = f'{HANDSHAKE}→ tools/call 1 {{"name":"crawl"}}\n· 1.5 s later\n→ notifications/cancelled {{"requestId":1}}\n'
+NEXT = '· 0.3 s later\n→ tools/call 2 {"name":"find"}\n'
+ANSWERED = "· 6.0 s later\n← result 1\n← result 2\n"
+
+
+def test_a_server_that_keeps_the_next_call_waiting_for_a_cancelled_one_ignores_the_cancellation() -> None:
+    (finding,) = findings_of(f"{CRAWL}{NEXT}{ANSWERED}")
+    assert (finding.rule, finding.culprit, finding.severity) == ("cancellation-ignored", "server", "warning")
+    assert "tools/call find (row 4) waited 6.0 s" in finding.what
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        f"{CRAWL}{NEXT}← result 2\n· 6.0 s later\n← result 1\n",
+        f"{CRAWL}{NEXT}· 6.0 s later\n← result 1\n· 3.0 s later\n← result 2\n",
+        f"{CRAWL}· 6.0 s later\n{NEXT}← result 1\n← result 2\n",
+        f"{CRAWL}{NEXT}← result 2\n",
+        CRAWL,
+    ],
+)
+def test_a_cancellation_that_held_nothing_up_is_nobodys_fault(account: str) -> None:
+    assert [(finding.rule, finding.culprit, finding.severity) for finding in findings_of(account)] == [
+        ("given-up", "unclear", "note")
+    ]
+
+
+def test_a_cancellation_that_nothing_followed_reads_like_no_fault() -> None:
+    (finding,) = findings_of(f"{CRAWL}{NEXT}← result 2\n")
+    assert finding.what == (
+        "The client cancelled tools/call crawl after 1.5 s, and no answer followed, as is right; the later tools/call find (row 4) "
+        "was answered after 1 ms."
+    )
+
+
+def test_an_error_that_only_answers_the_cancellation_is_not_the_answer() -> None:
+    account = f'{HANDSHAKE}→ tools/call 1 {{"name":"crawl"}}\n· 6.0 s later\n'
+    account += '→ notifications/cancelled {"requestId":1,"reason":"Request timed out"}\n← error 1 0 Request cancelled\n'
+    (finding,) = findings_of(account)
+    assert "answered the cancellation with the error “Request cancelled”" in finding.what
+    assert "answered after" not in finding.what
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "advice"),
+    [
+        ("504 Gateway Timeout", ", after ", "proxy_read_timeout"),
+        ("502 Bad Gateway", "502 Bad Gateway", "right address"),
+        ("413 Content Too Large", "the body of the request has ", "client_max_body_size"),
+    ],
+)
+def test_each_error_of_a_gateway_has_its_own_advice(status: str, words: str, advice: str) -> None:
+    account = (
+        f"{SESSION}→ POST /mcp\n  tools/list 1\n← {status}\n  Server: nginx\n  Content-Type: text/html\n  <html>nginx</html>\n"
+    )
+    (finding,) = findings_of(account)
+    assert words in finding.what
+    assert advice in finding.advice
+
+
+@pytest.mark.parametrize(("host", "is_offered"), [("127.0.0.1:7777", False), ("mcp.example", True)])
+def test_a_name_of_this_machine_is_not_offered_in_the_place_of_itself(host: str, *, is_offered: bool) -> None:
+    refusal = "← 421 Misdirected Request\n  Content-Type: text/plain\n  Invalid Host header\n"
+    account = f"→ POST /mcp\n  Host: {host}\n  {INITIALIZE[2:]}{refusal}"
+    (finding,) = findings_of(account)
+    assert ("such as 127.0.0.1" in finding.advice) is is_offered
+
+
+def test_letters_that_are_not_utf_8_are_quoted_as_windows_reads_them_and_the_client_that_left() -> None:
+    line = '← {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"J\\xfcrgen"}]}}\n'
+    account = f'{HANDSHAKE}→ tools/call 1 {{"name":"find"}}\n{line}'
+    left, stayed = (
+        findings_of(f"{account}· the client closes stdin\n"),
+        findings_of(f"{account}→ ping 2\n← result 2\n· 3.0 s later\n"),
+    )
+    assert "0xFC" in left[0].what
+    assert "Jürgen" in left[0].what
+    assert ["The client left" in found[0].what for found in (left, stayed)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("after", "is_stuck"), [("· 6.0 s later\n", True), ("→ notifications/initialized\n· 6.0 s later\n", False)]
+)
+def test_a_client_that_does_nothing_after_a_respelled_id_may_still_wait(after: str, *, is_stuck: bool) -> None:
+    hello = INITIALIZE.replace("initialize 0", "initialize 1")
+    result = HELLO.replace("result 0", 'result "1"')
+    (finding,) = [
+        found for found in findings_of(f"{hello}{result}{after}· the client closes stdin") if found.rule == "id-type-mismatch"
+    ]
+    assert ("did nothing after it for 6.0 s" in finding.what) is is_stuck
+
+
+LISTED = '→ tools/list 1\n← result 1 {"tools":[{"name":"search_code","inputSchema":{"type":"object"}}]}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"), [("github_search_code", "search_code"), ("code_search", "search_code"), ("send_mail", "")]
+)
+def test_an_unknown_tool_is_named_with_the_nearest_that_is_listed(name: str, nearest: str) -> None:
+    account = f'{HANDSHAKE}{LISTED}→ tools/call 2 {{"name":"{name}"}}\n← error 2 -32602 Unknown tool\n'
+    (finding,) = all_findings(transcribe(records(account)))
+    assert (f"the nearest name that it lists is {nearest}." in finding.what) is bool(nearest)
+
+
+@pytest.mark.parametrize(
+    ("schema", "more", "rules"),
+    [
+        ("{}", "", ["tool-schema-invalid"]),
+        ("{}", ',"description":1', ["tool-schema-invalid", "not-as-specified"]),
+        ('{"type":"object"}', ',"description":1', ["not-as-specified"]),
+    ],
+)
+def test_a_schema_without_a_type_is_one_fault_and_hides_no_other(schema: str, more: str, rules: list[str]) -> None:
+    account = f'{HANDSHAKE}→ tools/list 1\n← result 1 {{"tools":[{{"name":"a","inputSchema":{schema}{more}}}]}}'
+    assert [finding.rule for finding in all_findings(transcribe(records(account)))] == rules
