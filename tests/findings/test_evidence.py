@@ -30,9 +30,9 @@ def test_a_server_that_died_is_quoted_with_the_error_above_its_stack() -> None:
         ("FileNotFoundError: No such file or directory: 'config.json'", 1, "server-died"),
     ],
 )
-def test_a_command_that_does_not_exist_is_a_fault_of_the_configuration(line: str, code: int, rule: str) -> None:
+def test_a_command_or_a_file_that_does_not_exist_is_a_fault_of_the_configuration(line: str, code: int, rule: str) -> None:
     (finding,) = found(f"→ tools/list 1\n! {line}\n· the server exits {code}")
-    assert (finding.rule, finding.culprit) == (rule, "configuration" if rule == "server-not-started" else "server")
+    assert (finding.rule, finding.culprit) == (rule, "configuration")
 
 
 def test_a_server_that_answered_and_then_missed_a_program_died() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mcpspy.transcript.findings.rule import Finding
 from mcpspy.transcript.findings.transport.exit_causes import lacks_stdin
 from tests.findings.test_near_misses import HANDSHAKE, HELLO, INITIALIZE
 from tests.findings.test_silences import findings_of
@@ -14,6 +15,8 @@ CONFIGURATION = {
     "an old Node.js": "ReferenceError: fetch is not defined",
     "a module of another environment": "ModuleNotFoundError: No module named 'mcp'",
     "a package that there is not": "npm error 404 Not Found - GET https://registry.example/acme-server",
+    "a file that is not there": "FileNotFoundError: [Errno 2] No such file or directory: '/data/notes.json'",
+    "a program that is not there": "Error: spawn git ENOENT",
     "a variable": "Error: API_TOKEN is not set",
     "another system": "bash: ./server: cannot execute binary file: Exec format error",
 }
@@ -29,9 +32,13 @@ SERVER = {
 }
 
 
+def found(lines: str) -> Finding:
+    (finding,) = [death for death in findings_of(f"{INITIALIZE}! {lines}\n· the server exits 1") if death.rule == "server-died"]
+    return finding
+
+
 def death(lines: str) -> str:
-    (finding,) = [found for found in findings_of(f"{INITIALIZE}! {lines}\n· the server exits 1") if found.rule == "server-died"]
-    return finding.culprit
+    return found(lines).culprit
 
 
 @pytest.mark.parametrize("line", CONFIGURATION.values(), ids=CONFIGURATION)
@@ -53,6 +60,29 @@ def test_a_server_is_to_blame_for_its_own_code(lines: str) -> None:
 def test_a_server_that_has_answered_was_started_well(line: str) -> None:
     account = f'{HANDSHAKE}→ tools/call 1 {{"name":"a"}}\n! {line}\n· the server exits 1'
     assert [found.culprit for found in findings_of(account) if found.rule == "server-died"] == ["server"]
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        (
+            "Error: LINEAR_API_KEY environment variable is required",
+            "Set LINEAR_API_KEY in the environment of the server's entry",
+        ),
+        ("KeyError: 'TOKEN'", "Set TOKEN in the environment"),
+        ("ModuleNotFoundError: No module named 'yaml'", "Install the package of yaml where “server” finds it"),
+        ("Error: Cannot find module 'left-pad'", "Install the package of left-pad where “server” finds it"),
+    ],
+)
+def test_the_advice_names_what_is_missing(line: str, advice: str) -> None:
+    assert found(line).advice.startswith(advice)
+
+
+def test_a_server_that_dies_in_a_call_is_to_be_called_again_and_one_that_dies_before_is_to_be_run() -> None:
+    call = f'{HANDSHAKE}→ tools/call 1 {{"name":"get"}}\n! TypeError: x is undefined\n· the server exits 1'
+    (in_call,) = [death for death in findings_of(call) if death.rule == "server-died"]
+    assert in_call.advice.startswith("Repeat tools/call get with the arguments of row 3")
+    assert found("KeyError: 'name'").advice.startswith("Run its command in a terminal")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...log_lines import error_line
 from ..rule import CONFIGURATION
+from ..words import quoted
 
 if TYPE_CHECKING:
     from ..facts import CaptureFacts
@@ -46,14 +47,19 @@ _MODULE: Final = ExitCause(
 )
 _is_installed = re.compile(rb"[\\/](?:site-packages|node_modules)[\\/]").search
 
+_SETTING: Final = ExitCause(
+    CONFIGURATION,
+    "The configuration of the server: its environment or arguments lack a setting that the server asks for.",
+    "Set what the server asks for in its entry (env, or args): a client does not read the profile of a shell.",
+)
+_FILE: Final = ExitCause(
+    CONFIGURATION,
+    "The configuration of the server: a file or a program that it needs is not there, as its entry starts it.",
+    "Compare the path with the entry's arguments and environment; a relative path begins in the folder where the client starts it.",
+)
+
 _BY_WORDS: Final = (
-    (
-        _names_setting,
-        ExitCause(
-            CONFIGURATION,
-            "The configuration of the server: its environment or arguments lack a setting that the server asks for.",
-        ),
-    ),
+    (_names_setting, _SETTING),
     (
         re.compile(rb"cannot connect to the docker daemon|docker daemon is not running|docker desktop is not", re.IGNORECASE),
         ExitCause(
@@ -100,6 +106,7 @@ _BY_WORDS: Final = (
         ),
     ),
     (re.compile(rb"ModuleNotFoundError|no module named|ERR_MODULE_NOT_FOUND|cannot find (?:module|package)", re.IGNORECASE), _MODULE),
+    (re.compile(rb"FileNotFoundError|\bENOENT\b|no such file or directory", re.IGNORECASE), _FILE),
     (
         re.compile(
             rb"\bE404\b|404 not found|no matching distribution|no solution found when resolving|was not found in the package",
@@ -153,8 +160,28 @@ def exit_cause(argv: list[str], facts: CaptureFacts) -> ExitCause | None:
         for says, cause in _BY_WORDS:
             if any(says.search(line) for line in some):
                 lacks_own = cause is _MODULE and any(map(_is_installed, lines))  # a package that does not name what it needs
-                return None if lacks_own else cause
+                return None if lacks_own else _named(cause, b"\n".join(some), argv)
     return None
+
+
+_variable_in = re.compile(rb"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b|KeyError: '([A-Z][A-Z0-9_]+)'").search
+_module_in = re.compile(rb"(?:no module named|cannot find (?:module|package)) ['\"]?([\w@./-]{1,80})", re.IGNORECASE).search
+
+
+def _named(cause: ExitCause, text: bytes, argv: list[str]) -> ExitCause:
+    """Name in the advice the variable or the module that is missing, if the last lines do."""
+    if cause is _SETTING and (match := _variable_in(text)):
+        variable = (match[1] or match[2]).decode()
+        return cause._replace(
+            advice=f"Set {variable} in the environment of the server's entry (env): a client does not read the profile of a shell."
+        )
+    if cause is _MODULE and argv and (match := _module_in(text)):
+        module, interpreter = match[1].decode("utf-8", "replace"), quoted(argv[0].encode())
+        return cause._replace(
+            advice=f"Install the package of {module} where {interpreter} finds it, or name an interpreter in the entry that has it, "
+            "such as .venv/bin/python or uv run."
+        )
+    return cause
 
 
 def lacks_stdin(argv: list[str]) -> bool:

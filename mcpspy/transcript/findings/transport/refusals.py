@@ -134,7 +134,7 @@ _GATEWAY_ADVICE: Final = {
     ),
     _TOO_LARGE: "Raise the limit for the bodies of requests (nginx: client_max_body_size), or send less in one call.",
 }
-"""What to do about an error of a gateway, by its status."""
+"""Advice about an error of a gateway, by its status."""
 
 _lacks_scope = re.compile(r"\berror\s*=\s*\"?insufficient_scope\b", re.IGNORECASE).search
 _scope_in = re.compile(r"\bscope\s*=\s*(?:\"([^\"]*)\"|([^\s,\"]+))", re.IGNORECASE).search
@@ -398,7 +398,8 @@ def _without_login(facts: CaptureFacts, transaction: Transaction, token: str, *,
     told = f"{_answered(facts, transaction)}{_described(challenge)}: the request had {'a token' if token else 'no token'}"
     what = f"{told}, and the client sent no other."
     can_log_in = "resource_metadata" in challenge.lower() or any(0 < other.status < HTTP_ERRORS for other in looked)
-    culprit, blame, advice = CLIENT, TOKEN_REFUSED.blame, TOKEN_REFUSED.advice
+    culprit: str = CLIENT
+    blame, advice = TOKEN_REFUSED.blame, TOKEN_REFUSED.advice
     if not token and has_token:
         what = f"{told}, and others of the client have one."
         blame, advice = "The client: it left out the token that it has.", "Send the token with every request to the server."

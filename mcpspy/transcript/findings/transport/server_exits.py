@@ -8,7 +8,7 @@ from ....records import CLIENT, OTHER_SIDE, SERVER, Exit
 from ...log_lines import MAX_LETTERS, error_line
 from ...mcp.methods import INITIALIZE, PING
 from ...model import Exchange
-from ..facts import CaptureFacts
+from ..facts import HANDSHAKE_METHODS, CaptureFacts
 from ..hits import hit_on_record
 from ..meanwhile import FOR_PEOPLE, meanwhile_words, written_words
 from ..rule import CONFIGURATION, Hit, HitDetails, Severity, hit_in, transport_rule
@@ -185,9 +185,19 @@ def _failed(facts: CaptureFacts, at_ns: int, record: Exit, left_alone: list[Exch
             return hit_on_record(
                 SERVER_DIED, facts, at_ns, record.number, what, cause.culprit, blame=cause.blame, advice=cause.advice
             )
-        return hit_on_record(SERVER_DIED, facts, at_ns, record.number, what, SERVER)
+        advice = "" if record.signal else _repeating(left_alone)
+        return hit_on_record(SERVER_DIED, facts, at_ns, record.number, what, SERVER, advice=advice)
     what = f"The server could not be started: {_command(facts)}it ended with code {record.code} and wrote {missing}."
     return hit_on_record(SERVER_NOT_STARTED, facts, at_ns, record.number, what, CONFIGURATION)
+
+
+def _repeating(left_alone: list[Exchange]) -> str:
+    """Say how to see the end again of a server that died in a call; empty where it was in none."""
+    called = [exchange for exchange in left_alone if exchange.method not in HANDSHAKE_METHODS]
+    if not called:
+        return ""
+    call = f"{call_name(called[-1])} with the arguments of row {called[-1].row}"
+    return f"Repeat {call}, and mend what stderr names: a call that fails is answered with an error, and the server goes on."
 
 
 def needs_answer(exchange: Exchange) -> bool:
