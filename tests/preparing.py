@@ -29,7 +29,7 @@ from tests.peers.prepared import STREAMS, address
 Request = tuple[list[str], list[str], str, dict[str, str], list[tuple[str, str]]]
 """Arguments, import path, folder, environment, and the encodings of the streams."""
 
-IMPORT = re.compile(r"^ *(?:from|import) (?!prepared|tests)([\w.]+)", re.MULTILINE)
+IMPORT = re.compile(r"^(?:from|import) (?!prepared|tests)([\w.]+)", re.MULTILINE)
 IMPORTED_LATE = {
     "mcpspy": ("tests.cli.forked", "mcp_types"),
     "mcp": ("anyio._backends._asyncio", "httpcore2._async", "httpcore2._backends.auto", "jsonschema", "rich.logging"),
