@@ -94,6 +94,13 @@ def test_wrong_letters_that_a_server_gave_out_are_its_fault_when_they_come_back(
     assert [finding.culprit for finding in found] == ["server"]
 
 
+def test_letters_that_a_client_lost_are_not_also_the_servers_that_repeats_them() -> None:
+    found = [
+        finding for finding in findings_of(called("menu/caf�.txt", "no such file: menu/caf�.txt")) if "U+FFFD" in finding.what
+    ]
+    assert [(finding.culprit, finding.severity) for finding in found] == [("client", "note")]
+
+
 def test_an_argument_that_a_model_escaped_twice_is_the_agents() -> None:
     (finding,) = [found for found in findings_of(called(r"a\nb\nc\nd", "done")) if found.rule == "escaped-twice"]
     assert finding.culprit == "agent"

@@ -71,10 +71,14 @@ def _reread(run: str) -> str:
         return ""
 
 
+_lost_word = re.compile(rf"\w*{LOST}[\w{LOST}]*").search
+
+
 class Loss(NamedTuple):
-    """Letters that a decoder replaced by U+FFFD: the words around the first, their number, and whether the text seems binary."""
+    """Letters that a decoder replaced by U+FFFD: the first with the text around it, and whether all of it seems to be binary."""
 
     around: str
+    word: str
     times: int
     is_binary: bool
 
@@ -86,7 +90,8 @@ def loss(text: str) -> Loss | None:
     if found is None or (count < _FEW and _about_encodings(text)):
         return None
     around = text[max(0, found.start() - _WORD) : found.end() + _WORD].strip()
-    return Loss(around, count, _has_controls(text) is not None)
+    word = _lost_word(around)
+    return Loss(around, around if word is None else word[0], count, _has_controls(text) is not None)
 
 
 _begins_escaped_json = re.compile(r'\s*[\[{]\s*(?:\{\s*)?\\"').match

@@ -50,10 +50,11 @@ def _in_message(exchange: Exchange, message: Message, texts: Iterable[tuple[str,
             yield _hit(exchange, message, what, wrong.times)
             return
         lost = loss(text) if LOST in text else None
-        if lost is not None and lost.around not in known:
-            known.add(lost.around)
+        if lost is not None and lost.word not in known:
+            known.add(lost.word)
             what = (
-                f"{_place(exchange, message, path)} has lost {lost.times:,} letters to U+FFFD: {quoted(lost.around.encode())}"
+                f"{_place(exchange, message, path)} has U+FFFD in the place of {lost.times:,} "
+                f"letter{'s' * (lost.times > 1)}: {quoted(lost.around.encode())}"
                 f"{'; it seems to be binary data' if lost.is_binary else ''}."
             )
             yield _hit(exchange, message, what, lost.times)

@@ -20,7 +20,7 @@ _TOOL: Final = '{"tools":[{"name":"%s","inputSchema":{"type":"object","propertie
 TOOL_NAME_REFUSED: Final = protocol_rule(
     name="tool-name-refused",
     title="Name of a tool that models refuse",
-    what="A tool's name is not of 1 to 64 letters of A-Z, a-z, 0-9, _ and -; a note where only dots or its length are the reason.",
+    what="A tool's name is not of 1 to 64 letters of A-Z, a-z, 0-9, _, - and dots; a note where it has up to 128.",
     why="APIs of models refuse such names, often with all other tools; clients that rename tools may not find the way back.",
     blame="The server: it names the tool.",
     example=_LIST + _TOOL % ("find files!", "string"),
@@ -63,9 +63,9 @@ MOST_TOOLS: Final = 128
 _MOST_NAMED: Final = 5
 _MAX_NODES: Final = 2_000
 _MAX_LETTERS: Final = 128
-"""The most that MCP recommends; the APIs of models take 64."""
+"""The most that MCP recommends; the APIs of models take 64. They take no dots either, which clients replace by now."""
 
-_is_taken = re.compile(r"[A-Za-z0-9_-]{1,64}").fullmatch
+_is_taken = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
 _is_tolerable = re.compile(rf"[A-Za-z0-9_.-]{{1,{_MAX_LETTERS}}}").fullmatch
 _is_property = re.compile(r"[A-Za-z0-9_.$-]{1,64}").fullmatch
 _TYPES: Final = {"string", "number", "integer", "boolean", "object", "array", "null"}
