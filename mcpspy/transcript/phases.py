@@ -5,9 +5,10 @@ knows when it began and ended, and no phases at all with several clients.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from ..records import CLIENT, Close, Exit, Note, Record, Spawn
 from .mcp.methods import INITIALIZED
@@ -41,8 +42,7 @@ class PhaseName(StrEnum):
     """From the time at which the client leaves to the end of the process."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
+class Phase(msgspec.Struct, frozen=True, kw_only=True):
     """One phase, on the transcript's clock. `end_ns` is None while it goes on; `exchanges` is the number of the client's requests."""
 
     name: PhaseName
@@ -56,8 +56,7 @@ class Phase:
         return None if self.end_ns is None else max(0, self.end_ns - self.begin_ns)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartUp:
+class StartUp(msgspec.Struct, frozen=True, kw_only=True):
     """The start of a server, on the transcript's clock. A time is None if it did not come, or has not come yet."""
 
     spawned_ns: int

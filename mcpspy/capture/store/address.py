@@ -7,7 +7,8 @@ than the catalog does, and rows are only numbers here.
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ...errors import AddressError, CaptureError
 from ...records import SERVER, Frame, Open
@@ -30,8 +31,7 @@ _ID = re.compile(rf"@[0-9a-f]{{{ID_DIGITS},8}}")
 _ONLY_PLAYED = "the store has captures of mocks and replays only; name one of them as mcpspy list does"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class Address(msgspec.Struct, frozen=True, kw_only=True):
     """The target of a WHAT: paths of captures (`-` is standard input), and the first and last row, counted from 1.
 
     `clients` has pid and start of the client's process for captures that other clients share: only its rows are meant.
@@ -39,7 +39,7 @@ class Address:
 
     captures: tuple[str, ...]
     rows: tuple[int, int] | None = None
-    clients: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    clients: Mapping[str, tuple[int, int]] = {}
 
 
 def resolve(what: str = "@") -> Address:

@@ -12,8 +12,10 @@ The facts of a capture come from its first line and its last ones, however large
 import os
 import stat
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from zlib import crc32
+
+import msgspec
+from msgspec.structs import replace
 
 from ...errors import CaptureError
 from ...records import End, Frame, Header, Open
@@ -34,8 +36,7 @@ PROBE_NS = 2_000_000_000
 """Longest time from the end of a probe to the beginning of its session."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogEntry:
+class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One capture of the store. `header` is None if it has none that can be used; then `error` says why.
 
     `begin_ns` is Unix time; `last_ns` is the time of its last record since it began, as far as is known without reading all.
@@ -117,8 +118,7 @@ class CatalogEntry:
         return (self.header.boot_id, self.client_pid, str(start))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
+class Count(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of a capture: complete frames of the protocol's streams, and how often recording failed.
 
     `whole` is False if the capture is larger than what is read for counting: it holds at least so much.
@@ -129,8 +129,7 @@ class Count:
     whole: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recording:
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
     """One client with all its servers: captures with one parent process that overlap in time, the oldest first.
 
     Captures of a model API that overlap with these belong to it too, whatever process started their taps.

@@ -8,10 +8,11 @@ import mmap
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
+
+import msgspec
 
 from ...errors import CaptureError
 from ...records import CLIENT_PROCESSES, Frame, Note, Open, Record, connection_processes, noted_processes
@@ -25,8 +26,7 @@ GREETING_RECORDS: Final = 1000
 _MODERN: Final = "io.modelcontextprotocol/clientInfo"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientProcess:
+class ClientProcess(msgspec.Struct, frozen=True, kw_only=True):
     """A process that was connected from `first_ns` to `last_ns` of its capture's clock. `start` is in the system's own unit.
 
     `parents` has pid and start of the process that started it, and of the one that started that.

@@ -6,9 +6,10 @@ client/elicitation; SEP-2663 for tasks from 2026-07-28 on.
 """
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from ...records import Side
 from ..exchange import Exchange, UnpairedMessage
@@ -51,8 +52,7 @@ _ENDINGS: Final = {"completed": Outcome.OK, "failed": Outcome.ERROR, "cancelled"
 """The outcomes of a task, by its final statuses."""
 
 
-@dataclass(slots=True, eq=False)
-class Task:
+class Task(msgspec.Struct, eq=False):
     """The task that runs a call. `status` is the last one reported, at `at_ns`; `changes` counts how often it changed.
 
     `ttl_ms` and `poll_interval_ms` are the values last reported; None where none was.
@@ -80,8 +80,7 @@ def note_status(task: Task, status: str, at_ns: int) -> None:
         task.status, task.at_ns = status, at_ns
 
 
-@dataclass(slots=True, eq=False)
-class Call:
+class Call(msgspec.Struct, eq=False):
     """Several exchanges with one purpose. `exchanges` are all of them, in the order in which they began; at least one.
 
     `notifications` are those about it: the status of its task, updates of a subscription, the end of an elicitation.
@@ -89,11 +88,11 @@ class Call:
     """
 
     exchanges: list[Exchange]
-    rounds: list[Exchange] = field(default_factory=list)
+    rounds: list[Exchange] = []
     """The exchanges that make the call. Empty if it was made before the capture began."""
-    polls: list[Exchange] = field(default_factory=list)
+    polls: list[Exchange] = []
     """The exchanges that ask for the status of its task."""
-    notifications: list[UnpairedMessage] = field(default_factory=list)
+    notifications: list[UnpairedMessage] = []
     task: Task | None = None
     wire_ns: int = 0
     needed_input: Exchange | None = None

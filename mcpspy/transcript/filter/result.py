@@ -6,8 +6,9 @@ A module of its own, because every verb that shows rows needs it, and to import 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ..findings.rule import Finding
 from ..model import ChannelEvent, Log, Numbered, Row
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from .grammar import Filter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterResult:
+class FilterResult(msgspec.Struct, frozen=True, kw_only=True):
     """The rows that a filter lets through, in their order. `matching` and `total` count rows with numbers: these, and all."""
 
     filter: Filter

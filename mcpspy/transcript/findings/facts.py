@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
 
 from ...records import CLIENT, SERVER, Close, Damage, End, Exit, Gap, Note, Partial, Side, Spawn, Stall
 from ..calls.call import Call
@@ -70,16 +71,14 @@ MessageKey: TypeAlias = tuple[str, str, str | None, ScopeKey]
 """Method, sender, revision and scope."""
 
 
-@dataclass(slots=True)
-class Occurrences:
+class Occurrences(msgspec.Struct):
     """Messages with one key: the row of the first, and their number."""
 
     first: Exchange | UnpairedMessage
     count: int = 1
 
 
-@dataclass(slots=True, eq=False)
-class CaptureFacts:
+class CaptureFacts(msgspec.Struct, eq=False):
     """Facts of one capture. A time is None if that did not happen.
 
     `left_ns` is when the client closed a stream or asked for the end, `gone_ns` when the server closed its stdout or ended. Between
@@ -88,60 +87,60 @@ class CaptureFacts:
 
     capture: CaptureInfo
     rows: Sequence[Row]
-    exchanges: list[Exchange] = field(default_factory=list)
-    answers: dict[AnswerKey, AnswerIndex] = field(default_factory=dict)
+    exchanges: list[Exchange] = []
+    answers: dict[AnswerKey, AnswerIndex] = {}
     """Index of the answers by time; empty until `meanwhile` needs it."""
-    unanswered: list[Exchange] = field(default_factory=list)
-    waiting: list[Exchange] = field(default_factory=list)
+    unanswered: list[Exchange] = []
+    waiting: list[Exchange] = []
     """Exchanges that may still be answered, in a capture that is still being recorded."""
-    http: list[Exchange] = field(default_factory=list)
+    http: list[Exchange] = []
     """Exchanges whose requests came by HTTP."""
-    first_exchanges: dict[int, Exchange] = field(default_factory=dict)
+    first_exchanges: dict[int, Exchange] = {}
     """By the number of a transaction the first exchange that it carried a request of the client for."""
-    requests: dict[MessageKey, Occurrences] = field(default_factory=dict)
-    notifications: dict[MessageKey, Occurrences] = field(default_factory=dict)
+    requests: dict[MessageKey, Occurrences] = {}
+    notifications: dict[MessageKey, Occurrences] = {}
     """Notifications that belong to no exchange."""
-    initializes: list[Exchange] = field(default_factory=list)
-    listings: list[Exchange] = field(default_factory=list)
+    initializes: list[Exchange] = []
+    listings: list[Exchange] = []
     """Answered requests whose results define what the server offers: lists and `initialize`."""
-    calls: list[Exchange] = field(default_factory=list)
+    calls: list[Exchange] = []
     """Every `tools/call`."""
-    unfinished: list[Exchange] = field(default_factory=list)
+    unfinished: list[Exchange] = []
     """Exchanges whose result is not complete: input is required, or a task was made."""
-    errors: list[Exchange] = field(default_factory=list)
+    errors: list[Exchange] = []
     """Exchanges that ended in a JSON-RPC error."""
-    tool_errors: list[Exchange] = field(default_factory=list)
+    tool_errors: list[Exchange] = []
     """Exchanges whose result says that a tool failed."""
-    cancelled: list[Exchange] = field(default_factory=list)
+    cancelled: list[Exchange] = []
     """Exchanges that the requesting side gave up, by a notification or by closing the stream."""
-    with_notifications: list[Exchange] = field(default_factory=list)
+    with_notifications: list[Exchange] = []
     """Exchanges with notifications that refer to them: progress, cancellations."""
-    unmatched_notifications: list[UnpairedMessage] = field(default_factory=list)
+    unmatched_notifications: list[UnpairedMessage] = []
     """Progress and cancellations that refer to no known request."""
-    opt_in_notifications: list[UnpairedMessage] = field(default_factory=list)
+    opt_in_notifications: list[UnpairedMessage] = []
     """Log messages and changes that a server of the modern era sent; it may do so only if asked."""
-    sample: list[tuple[int, Message]] = field(default_factory=list)
+    sample: list[tuple[int, Message]] = []
     """The first messages, each after the number of its row."""
-    batches: list[Exchange | UnpairedMessage] = field(default_factory=list)
+    batches: list[Exchange | UnpairedMessage] = []
     """Rows that began in a batch."""
-    repeated_answers: list[Exchange] = field(default_factory=list)
-    partial_answers: list[Exchange] = field(default_factory=list)
+    repeated_answers: list[Exchange] = []
+    partial_answers: list[Exchange] = []
     """Exchanges with results that say they are parts."""
-    respelled_ids: list[Exchange] = field(default_factory=list)
+    respelled_ids: list[Exchange] = []
     """Exchanges whose response spells the request's id in another way."""
-    flawed: list[tuple[int, Message]] = field(default_factory=list)
+    flawed: list[tuple[int, Message]] = []
     """Messages with flaws, each after the number of its row."""
-    malformed: list[UnpairedMessage] = field(default_factory=list)
-    by_order: list[tuple[Exchange, Message]] = field(default_factory=list)
+    malformed: list[UnpairedMessage] = []
+    by_order: list[tuple[Exchange, Message]] = []
     """Results without an id, with the exchanges that they were paired with."""
-    unmatched_responses: list[UnpairedMessage] = field(default_factory=list)
-    starts_ns: list[int] = field(default_factory=list)
+    unmatched_responses: list[UnpairedMessage] = []
+    starts_ns: list[int] = []
     """Times at which the server's process was started."""
-    stalls: list[tuple[int, Stall]] = field(default_factory=list)
-    partials: list[tuple[int, Partial]] = field(default_factory=list)
-    gaps: list[tuple[int, Gap]] = field(default_factory=list)
-    damages: list[tuple[int, Damage]] = field(default_factory=list)
-    last_lines: deque[bytes] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
+    stalls: list[tuple[int, Stall]] = []
+    partials: list[tuple[int, Partial]] = []
+    gaps: list[tuple[int, Gap]] = []
+    damages: list[tuple[int, Damage]] = []
+    last_lines: deque[bytes] = msgspec.field(default_factory=lambda: deque(maxlen=LAST_LINES))
     """The last lines on stderr."""
     exit: tuple[int, Exit] | None = None
     end: tuple[int, End] | None = None
@@ -161,7 +160,7 @@ class CaptureFacts:
     last_hole_ns: int | None = None
     explained: set[int] | None = None
     """Rows of requests whose silence another finding explains; None until `deliveries` needs it."""
-    limits: dict[Unchecked, None] = field(default_factory=dict)
+    limits: dict[Unchecked, None] = {}
     """Limits that rules reached, which did not look at everything."""
     copied: dict[int, Exchange] | None = None
     """Requests by the rows of those that a gateway made of them again; None until `copies` needs it."""
@@ -400,8 +399,7 @@ def _is_spelled_otherwise(request: Message, response: Message) -> bool:
     return response.id is not None and response.id in spellings(request.id or "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranscriptFacts:
+class TranscriptFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts of all captures together. `baselines` are accepted definitions, by the server's label; None: nothing is compared.
 
     `credentials` finds credentials in a text; None: none are sought. `limits` is filled by rules that do not look at everything.
@@ -410,7 +408,7 @@ class TranscriptFacts:
     transcript: Transcript
     baselines: Mapping[str, Baseline] | None = None
     credentials: Callable[[bytes], Iterable[Credential]] | None = None
-    limits: dict[Unchecked, None] = field(default_factory=dict)
+    limits: dict[Unchecked, None] = {}
 
 
 def capture_facts(transcript: Transcript) -> list[CaptureFacts]:

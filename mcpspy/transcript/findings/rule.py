@@ -8,6 +8,8 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, Unpack
 
+import msgspec
+
 if TYPE_CHECKING:
     from ..message import Message
 
@@ -47,8 +49,7 @@ class Family(StrEnum):
     """Records that a capture lacks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of finding. Its name is stable: people silence rules by name.
 
     `severity` is the usual one; a finding may be milder where it does no harm. `blame` says whose fault it is and how that is known.
@@ -121,8 +122,7 @@ class Finding:
     """The hop that it was found on, as in `claude ↔ gateway`; empty without a gateway."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unchecked:
+class Unchecked(msgspec.Struct, frozen=True, kw_only=True):
     """Rules that did not look at everything, by their names, and the `reason`. No names: all rules about messages.
 
     `did_run` tells rules that looked at a part from those that did not run at all.

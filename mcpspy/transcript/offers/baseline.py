@@ -7,8 +7,9 @@ necessary ones, in UTF-8. The caller reads and writes the file, and judges chang
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from ...wire.jsonrpc import parse
 from .definitions import DefinitionKind, Offer
@@ -54,12 +55,11 @@ def _inside(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-@dataclass(slots=True, eq=False)
-class Baseline:
+class Baseline(msgspec.Struct, eq=False):
     """The accepted definitions of one server: their values by kind and name. A kind that is absent was never accepted."""
 
     server: str
-    by_kind: dict[DefinitionKind, dict[str, Any]] = field(default_factory=dict)
+    by_kind: dict[DefinitionKind, dict[str, Any]] = {}
 
     def updated(self, offer: Offer) -> Baseline:
         """Return this baseline with the definitions of `offer`; kinds whose lists were not recorded whole stay as they are."""

@@ -5,9 +5,10 @@ bytes of its JSON, as they were on the wire.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+import msgspec
 
 from ...wire.json_spans import UNREADABLE, Slice, items, members, string
 from ..model import CaptureInfo, Exchange, Kind, Message, Transcript
@@ -40,8 +41,7 @@ LISTINGS: Final = frozenset((*_LISTS, *_GREETINGS))
 """The methods whose results have definitions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
     """One definition: `raw` is its JSON; `name` is empty if it has none; `message` of `row` brought it."""
 
     kind: DefinitionKind
@@ -51,15 +51,14 @@ class Definition:
     message: Message
 
 
-@dataclass(slots=True, eq=False)
-class Offer:
+class Offer(msgspec.Struct, eq=False):
     """The offer of one capture's server. `complete` has the kinds of which a whole list was recorded."""
 
     capture_info: CaptureInfo
-    current: dict[DefinitionKind, dict[str, Definition]] = field(default_factory=dict)
+    current: dict[DefinitionKind, dict[str, Definition]] = {}
     """The offer at the end: by kind and name, in the server's order."""
-    complete: set[DefinitionKind] = field(default_factory=set)
-    ever: dict[tuple[DefinitionKind, bytes], Definition] = field(default_factory=dict)
+    complete: set[DefinitionKind] = msgspec.field(default_factory=set)
+    ever: dict[tuple[DefinitionKind, bytes], Definition] = {}
     """Every definition that was ever offered, by its bytes; each as it came first."""
 
     def definitions(self, kind: DefinitionKind) -> list[Definition]:
@@ -84,12 +83,11 @@ def offer(info: CaptureInfo, listings: Iterable[Exchange]) -> Offer:
     return reader.offer
 
 
-@dataclass(slots=True, eq=False)
-class _Listing:
+class _Listing(msgspec.Struct, eq=False):
     """The pages of one list so far. `whole` says that its first page was recorded."""
 
     whole: bool
-    definitions: dict[str, Definition] = field(default_factory=dict)
+    definitions: dict[str, Definition] = {}
 
 
 class _OfferReader:

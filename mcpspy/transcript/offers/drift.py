@@ -6,8 +6,9 @@ Paths are spelled as JSONPath (RFC 9535): `$.inputSchema.properties.path`. Wheth
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+import msgspec
 
 from .baseline import ACCEPTED, Baseline, canonical, value_of
 from .definitions import Definition, DefinitionKind, Offer
@@ -18,8 +19,7 @@ MAX_PATHS: Final = 50
 _is_name = re.compile(r"[A-Za-z_]\w*", re.ASCII).fullmatch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferChange:
+class OfferChange(msgspec.Struct, frozen=True, kw_only=True):
     """One changed definition. `paths` are the JSON paths where it changed; empty if it was added or removed.
 
     `definition` is the one that is offered now; None if it was removed.

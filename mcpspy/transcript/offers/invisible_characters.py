@@ -6,8 +6,9 @@ to left, flags made of tags. Source of the names: the Unicode Character Database
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 _CONTROLS: Final = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 _FORMATS: Final = (
@@ -27,8 +28,7 @@ _SELECTORS: Final = range(0xE0100, 0xE01F0)
 _CONTROL_NAMES: Final = {0x00: "NULL", 0x08: "BACKSPACE", 0x1B: "ESCAPE", 0x7F: "DELETE", 0x9B: "CONTROL SEQUENCE INTRODUCER"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HiddenCharacter:
+class HiddenCharacter(msgspec.Struct, frozen=True, kw_only=True):
     """One invisible character: how often the text has it, and the position of the first one, from 1."""
 
     character: str

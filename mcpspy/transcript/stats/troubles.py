@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ..http.transaction import Transaction
 from ..model import HTTP_ERRORS, CaptureInfo, Exchange, Outcome, Transcript, UnpairedMessage
@@ -12,8 +12,7 @@ _NOT_OFFERED = (_LOGIN, 404, 405)
 """Refusals of a GET or DELETE that do no harm: the server wants a login first, or has no such stream or document."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Troubles:
+class Troubles(msgspec.Struct, kw_only=True):
     """The numbers of refused requests with and without a call, of processes that were ended by force, and of cut streams."""
 
     refused_calls: int = 0

@@ -4,8 +4,9 @@ docs/json.md describes every field. Payloads are included only for rows that wer
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from ...records import Record
 from ...replay.compare.hops import hop_changes

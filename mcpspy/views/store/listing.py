@@ -4,10 +4,11 @@ Takes facts that were gathered already. Does not look at a store, a clock or a t
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from ..text.cells import cells, cut, padded, padded_left
 from ..text.escape import one_line, safe_text
@@ -37,8 +38,7 @@ class CaptureState(StrEnum):
 _STYLES = {CaptureState.LIVE: "good", CaptureState.COMPLETE: "dim", CaptureState.INCOMPLETE: "warn"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureLine:
+class CaptureLine(msgspec.Struct, frozen=True, kw_only=True):
     """One capture. `begin` is in the reader's time zone; unless `counted`, there are at least as many `messages`."""
 
     path: str
@@ -61,8 +61,7 @@ class CaptureLine:
     """True if the capture has several clients."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordingLine:
+class RecordingLine(msgspec.Struct, frozen=True, kw_only=True):
     """One client and its captures, the oldest first. `address` is its WHAT; empty where `@` does not count it, `id` names it always.
 
     `client` is the name and version that the client gave, else that of its process, which is `client_process`.
@@ -76,8 +75,7 @@ class RecordingLine:
     client_process: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadableFile:
+class UnreadableFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file of the store that cannot be read as a capture."""
 
     path: str
@@ -85,8 +83,7 @@ class UnreadableFile:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreUsage:
+class StoreUsage(msgspec.Struct, frozen=True, kw_only=True):
     """The size of the whole store, its quota (None: no quota), and what was removed from it so far."""
 
     captures: int

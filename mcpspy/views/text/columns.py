@@ -3,7 +3,8 @@
 Numbers are on the left, in columns. Words follow them, and the last words may be of any length. Does not know what a row is.
 """
 
-from dataclasses import dataclass, replace
+import msgspec
+from msgspec.structs import replace
 
 from .cells import cells, cut, padded, padded_left
 from .line import Line
@@ -44,8 +45,7 @@ MAX_PARAMS_CELLS = 72
 """The widest column of calls with params; on a pipe longer ones stick out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class Columns(msgspec.Struct, frozen=True, kw_only=True):
     """Widths of the columns in cells; 0 for a column that is left out.
 
     `width` is that of the whole line, None where it is unbounded. `words` is the column of method and target; the outcomes

@@ -5,9 +5,10 @@ releases the lines that were withheld for folding, `close` ends it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import tzinfo
 from functools import lru_cache
+
+from msgspec.structs import replace
 
 from ...records import Spawn
 from ...transcript.calls.call import CallPart
