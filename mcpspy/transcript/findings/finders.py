@@ -87,7 +87,16 @@ _NEEDS: Final[dict[str, Callable[[CaptureFacts], object]]] = {
     "protocol.pings": lambda facts: facts.has_request("ping"),
     "protocol.secret_forms": lambda facts: facts.unfinished or facts.has_request("elicitation/create"),
     "payloads.placeholder_arguments": lambda facts: facts.errors or facts.tool_errors,
+    "transport.lines": lambda facts: facts.malformed,
+    "transport.stalls": lambda facts: facts.stalls or facts.partials,
     "transport.waiting": lambda facts: facts.waiting,
+    "protocol.encoding": lambda facts: facts.flawed,
+    "protocol.errors": lambda facts: facts.errors,
+    "protocol.progress": lambda facts: facts.with_notifications or facts.unmatched_notifications,
+    "protocol.repeats": lambda facts: facts.cancelled,
+    "protocol.rounds": lambda facts: facts.unfinished or facts.joined_calls,
+    "protocol.timeouts": lambda facts: facts.cancelled,
+    "invisible_text": lambda facts: facts.listings,
 }
 """Modules that find nothing in a capture without this."""
 
