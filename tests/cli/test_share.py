@@ -231,13 +231,13 @@ def test_whatever_a_file_holds_it_is_shared_or_refused_and_what_is_shared_is_sou
 @pytest.mark.parametrize(
     ("words", "status", "sentence"),
     [
-        (("a.mcpspy",), 2, "Name the new capture with -o OUT, or search for secrets with --verify."),
+        (("a.mcpspy",), 2, "name the new capture with -o OUT, or search for secrets with --verify."),
         (("a.mcpspy", "-o", "a.mcpspy"), 2, "a.mcpspy exists; name a file that does not"),
         (("a.mcpspy:99", "-o", "b"), 2, "there is no row 99; the last one is 3"),
         (("-:1", "-o", "b"), 2, "rows of standard input cannot be copied, as it can be read only once. Write it to a file first"),
         (("a.mcpspy", "-o", "b", "--path", "arguments"), 2, "a path begins with $"),
         (("a.mcpspy", "-o", "b", "--value", "("), 2, "'(' is not a regular expression"),
-        (("a.mcpspy", "-o", "b", "--env", "NO_SUCH_VARIABLE"), 2, "There is no environment variable NO_SUCH_VARIABLE"),
+        (("a.mcpspy", "-o", "b", "--env", "NO_SUCH_VARIABLE"), 2, "there is no environment variable NO_SUCH_VARIABLE"),
         (("a.mcpspy", "-o", "-", "--verify"), 2, "--verify needs a file; name one with -o."),
         (("a.mcpspy", "-o", "b", "--json"), 2, "--json is for --verify; add that."),
         (("a.mcpspy:2", "a.mcpspy", "-o", "b"), 2, "name them once, after the last capture"),
