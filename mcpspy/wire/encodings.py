@@ -13,8 +13,8 @@ MAX_DECODED_BYTES: Final = 1 << 26
 EVERYDAY_RATIO: Final = 20
 """Ratio of decoded to encoded length that a stream may keep up: JSON rarely shrinks so far."""
 
-EXTRA: Final = "mcpspy[encodings]"
-"""The extra that has to be installed for br and zstd."""
+PACKAGES: Final = {"br": "brotli", "zstd": "backports.zstd"}
+"""The package that has to be installed for a coding."""
 
 _MAX_CODINGS: Final = 3
 _INPUT_BYTES: Final = 1 << 14
@@ -27,7 +27,7 @@ Decode: TypeAlias = Callable[[bytes, int], bytes]
 
 
 class MissingDecoderError(ValueError):
-    """A coding whose library is not installed: `EXTRA` brings it."""
+    """A coding whose library is not installed: `PACKAGES` has its name."""
 
     def __init__(self, coding: str) -> None:
         super().__init__(f"no decoder for the content coding {coding}")

@@ -13,7 +13,7 @@ import pytest
 import mcpspy
 from mcpspy.records import SERVER, Frame, Open
 from mcpspy.transcript.model import Outcome
-from mcpspy.wire.encodings import decode_body
+from mcpspy.wire.encodings import PACKAGES, decode_body
 from tests.cli.terminal import run
 from tests.deadlines import DEADLINE_S
 from tests.interop.scenes import PYSERVER
@@ -74,6 +74,6 @@ def test_without_the_library_it_is_said_what_to_install(coding: str, url: str, t
         assert done.returncode == 0, done.stderr
         shown.append(done.stdout)
     timeline, wire = shown
-    assert f"compressed with {coding}: pip install 'mcpspy[encodings]'" in timeline
+    assert f"compressed with {coding}: pip install {PACKAGES[coding]}" in timeline
     assert "\n⚑" not in timeline
-    assert f"of {coding}: pip install 'mcpspy[encodings]'" in wire
+    assert f"of {coding}: pip install {PACKAGES[coding]}" in wire

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from ...wire.encodings import PACKAGES
 from ..http.decode import SEALED
 from ..model import Exchange, Kind, UnpairedMessage
 from .facts import SAMPLED
@@ -47,4 +48,5 @@ def _sealed(transcript: Transcript) -> Iterator[Unchecked]:
             codings[row.message.reason] = codings.get(row.message.reason, 0) + 1
     for reason, count in codings.items():
         bodies = f"{count:,} {'body is' if count == 1 else 'bodies are'}"
-        yield Unchecked(rules=(), reason=f"{bodies} {reason}, which needs pip install 'mcpspy[encodings]'")
+        package = PACKAGES.get(reason.removeprefix(SEALED).strip(), "a decoder")
+        yield Unchecked(rules=(), reason=f"{bodies} {reason}, which needs pip install {package}")

@@ -26,7 +26,7 @@ from ...transcript.log_lines import json_logger
 from ...transcript.mcp.content import content_facts
 from ...transcript.mcp.methods import OPENINGS
 from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
-from ...wire.encodings import EXTRA
+from ...wire.encodings import PACKAGES
 from ...wire.framing import FRAMINGS
 from ...wire.lines import Lines
 from ..text.escape import PHRASE_LETTERS, decoded, one_line, safe_text
@@ -215,7 +215,8 @@ def unpaired_phrase(unpaired: UnpairedMessage, capture: CaptureInfo) -> Phrase:
         case Kind.REQUEST:
             return Phrase(one_line(message.method or "request"), "", one_line(message.target or ""))
         case Kind.MALFORMED if message.reason.startswith(SEALED):
-            return Phrase(one_line(message.reason), "warn", f"pip install '{EXTRA}' to read it")
+            package = PACKAGES.get(message.reason.removeprefix(SEALED).strip(), "a decoder")
+            return Phrase(one_line(message.reason), "warn", f"pip install {package} to read it")
         case Kind.MALFORMED:
             return Phrase(f"{_malformed(message)} on {stream_name(capture, message.stream)}", "warn", raw_phrase(message.raw))
 

@@ -12,7 +12,7 @@ from ...transcript.http.head import decoded_value
 from ...transcript.http.payloads import RecordedChunks
 from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.model import CaptureInfo
-from ...wire.encodings import EXTRA, MissingDecoderError
+from ...wire.encodings import PACKAGES, MissingDecoderError
 from ...wire.encodings import decode_body as decompressed
 from ..text.cells import cells, chopped
 from ..text.escape import decoded, one_line, safe_text
@@ -167,7 +167,7 @@ class _StreamEntries:
         try:
             text = decompressed(data, self._encoding.encode("utf-8", "replace"))
         except MissingDecoderError as error:
-            words = f"{size(len(data))} of {one_line(error.coding)}: pip install '{EXTRA}' to read them"
+            words = f"{size(len(data))} of {one_line(error.coding)}: pip install {PACKAGES[error.coding]} to read them"
             return _wrapped(words, "warn", self._layout.room)
         except ValueError:
             return self._texts(data)

@@ -60,7 +60,7 @@ def test_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     all_findings(opened().ends().transcript, limits=limits)
     (unchecked,) = limits
     assert (unchecked.rules, unchecked.did_run) == ((NOT_AS_SPECIFIED.name,), True)
-    assert "pip install 'mcpspy[check]'" in unchecked.reason
+    assert "pip install mcp-types" in unchecked.reason
 
 
 def test_a_limit_that_was_reached_is_reported() -> None:

@@ -1,6 +1,6 @@
 """Findings about messages that do not validate against the official types of MCP. They are optional.
 
-Without the package `mcp-types` (`pip install 'mcpspy[check]'`), only the main members of results are looked at. It has the wire types
+Without the package `mcp-types` (`pip install mcp-types`), only the main members of results are looked at. It has the wire types
 of 2025-11-25, which are used for all revisions until then, and of 2026-07-28. Only the first messages of each kind are validated,
 MAX_EACH, and as many later results that lack a main member.
 """
@@ -45,7 +45,7 @@ _LIMIT: Final = Unchecked(
 )
 _MISSING: Final = Unchecked(
     rules=(NOT_AS_SPECIFIED.name,),
-    reason="only the main members of results are looked at without the package mcp-types; pip install 'mcpspy[check]'",
+    reason="only the main members of results are looked at without the package mcp-types; pip install mcp-types",
 )
 _FIRST_KNOWN: Final = "2024-11-05"
 _MEMBER: Final = {Kind.REQUEST: "params", Kind.NOTIFICATION: "params", Kind.RESULT: "result"}
