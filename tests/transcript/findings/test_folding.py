@@ -98,7 +98,7 @@ def test_a_tool_name_is_shared_by_two_servers_at_one_time(label: str, argv: str,
 def test_show_and_check_begin_with_the_same_sign() -> None:
     for dialogue, sign in (
         (opened(), "✓"),
-        (opened().client(request(1, "ping")).server(error(1)), "⚑"),
+        (opened().client(request(1, "vendor/unknown")).server(error(1)), "⚑"),
         (opened().server(b"noise\n"), "✗"),
     ):
         check = checked(dialogue.ends())
