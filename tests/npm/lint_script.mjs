@@ -8,7 +8,7 @@ const { Linter } = require("eslint");
 const js = require("@eslint/js");
 
 const BROWSER = [
-  "AbortController", "addEventListener", "atob", "Blob", "clearTimeout", "document", "EventSource", "fetch", "history", "location", "MutationObserver", "navigator", "performance",
+  "AbortController", "addEventListener", "atob", "Blob", "clearTimeout", "document", "EventSource", "fetch", "history", "location", "matchMedia", "MutationObserver", "navigator", "performance",
   "ResizeObserver", "setInterval", "setTimeout", "TextEncoder", "URL", "URLSearchParams",
 ];
 
