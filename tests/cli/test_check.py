@@ -219,6 +219,7 @@ def test_the_selected_rules_are_listed() -> None:
     shown = run("check", "--rules", "--select", "cost").stdout.splitlines()
     assert [line.split()[0] for line in shown] == [
         "cost",
+        "many-tools",
         "listed-again",
         "costly-tools",
         "unused-tools",
@@ -237,6 +238,7 @@ def test_a_rule_is_explained(words: tuple[str, ...]) -> None:
 def test_rules_are_data_too() -> None:
     made = json.loads(run("check", "--rules", "--select", "cost", "--json").stdout)
     assert [rule["name"] for rule in made["rules"]] == [
+        "many-tools",
         "listed-again",
         "costly-tools",
         "unused-tools",

@@ -68,7 +68,9 @@ def _hit(exchange: Exchange, message: Message, what: str, count: int) -> Hit:
         if is_sent
         else "The server: the letters are wrong in its response, and no message before had them. Its source may have them so."
     )
-    advice = "Decode what the model and the user write as UTF-8." if is_sent else ""
+    advice = (
+        f"Decode as UTF-8 {'what the model and the user write' if is_sent else 'files, databases and what other servers send'}."
+    )
     severity = Severity.NOTE if is_sent or count == 1 else None
     group = f"{call_name(exchange)} {message.sender}"
     return hit_in(MISREAD_TEXT, message, exchange.row, what, blame=blame, advice=advice, severity=severity, group=group)
