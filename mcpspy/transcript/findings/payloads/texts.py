@@ -107,15 +107,15 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield from _cut(call)
         if len(result) > _MAX_BYTES or len(request) > _MAX_BYTES:
             continue
+        is_plain = b"\\" not in request and request.isascii()
+        if is_plain and b"\\" not in result and result.isascii():
+            continue  # as most are: such a text has neither lines nor letters that could be wrong
         if not response.is_error and _shows_stack(result) and response.kind is Kind.RESULT:
             yield from _unmarked(call)
-        is_repeated = False
-        if not request.isascii() or b"\\u" in request:
-            hits = list(_misread(call))
-            yield from hits
-            is_repeated = bool(hits)
-        if not is_repeated and (b"\\" in result or not result.isascii() or b"\\" in request or not request.isascii()):
-            suspects += [call] if _is_suspect(call) else []
+        hits = [] if is_plain else list(_misread(call))
+        yield from hits
+        if not hits and _is_suspect(call):
+            suspects.append(call)
     if suspects:
         from .misread import misread_texts  # few captures need it
 

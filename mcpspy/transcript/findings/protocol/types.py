@@ -60,13 +60,13 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
         if not isinstance(row, Exchange | UnpairedMessage):
             continue
         first = row.request if isinstance(row, Exchange) else row.message
+        method = first.method or ""
         messages = (first, row.response) if isinstance(row, Exchange) else (first,)
         if isinstance(row, Exchange) and row.notifications:
             messages = (*messages, *row.notifications)
         for message in messages:
             if message is None or message.revision is None:
                 continue
-            method = message.method or first.method or ""
             key = (message.capture, method, message.sender, message.kind)
             count = seen[key] = seen.get(key, 0) + 1
             if count > MAX_EACH and message.kind is RESULT and _lacks_members(method, message.raw):
@@ -80,7 +80,7 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
                 checks = _checks()  # importing them takes 0.4 s
                 if f"{CLIENT} request" not in checks:
                     facts.limits[_MISSING] = None
-            yield from _validate(checks, method, row.row, message)
+            yield from _validate(checks, message.method or method, row.row, message)
 
 
 def _validate(checks: Checks, method: str, row: int, message: Message) -> Iterator[Hit]:

@@ -69,7 +69,8 @@ _numbers = re.compile(rb"\d+")
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find contents of other resources, and changes that nobody reported."""
-    all_reads = [row for row in facts.exchanges if row.method == _READING and row.sender == CLIENT]
+    is_read = facts.has_request(_READING)
+    all_reads = [row for row in facts.exchanges if row.method == _READING and row.sender == CLIENT] if is_read else []
     reads = facts.first(all_reads, MAX_READS, RULES, "reads")
     yield from _others(reads)
     if facts.has_request("resources/subscribe") and facts.first_hole_ns is None:
