@@ -58,6 +58,38 @@ def test_streams_that_are_cut_after_equal_silences_meet_a_time_limit(account: st
     assert (finding.culprit, "is a time limit" in finding.blame) == (culprit, is_limit)
 
 
+@pytest.mark.parametrize(("silences", "culprit"), [((4.0, 4.1, 4.0), "gateway"), ((4.0, 9.0, 2.0), "unclear")])
+def test_a_call_that_timed_out_after_its_stream_was_cut_is_blamed_like_the_cut(
+    silences: tuple[float, ...], culprit: str
+) -> None:
+    cancelled = '  notifications/cancelled {"requestId":1,"reason":"Request timed out"}\n← 202 Accepted\n'
+    (finding,) = [
+        found
+        for found in findings_of(f"{cut(NGINX, silences)}· 9.0 s later\n→ POST /mcp\n{cancelled}")
+        if found.rule == "timed-out"
+    ]
+    assert finding.culprit == culprit
+
+
+PREFIXED = "← 200 OK\n  event: endpoint\n  data: /messages?s=1\n→ POST /messages?s=1\n"
+PAGE = "  Content-Type: text/html\n  Server: nginx/1.27.4\n  <html><center>nginx</center></html>"
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "expected"),
+    [
+        ("/weather/sse", "404 Not Found", ("wrong-endpoint", "configuration")),
+        ("/sse", "404 Not Found", ("http-error", "gateway")),
+        ("/weather/sse", "502 Bad Gateway", ("http-error", "gateway")),
+    ],
+)
+def test_an_endpoint_without_the_beginning_of_the_path_is_said_also_where_a_gateway_refuses_it(
+    path: str, status: str, expected: tuple[str, str]
+) -> None:
+    account = f"→ GET {path}\n  Accept: text/event-stream\n{PREFIXED}  tools/list 1\n← {status}\n{PAGE}"
+    assert expected in [(finding.rule, finding.culprit) for finding in findings_of(account)]
+
+
 REFUSED = '→ POST /mcp\n%s  tools/list 1\n← 401 Unauthorized\n%s  {"error":"no key"}\n'
 METADATA = '  WWW-Authenticate: Bearer resource_metadata="http://127.0.0.1:7777/.well-known/oauth-protected-resource"\n'
 LOOKED = '→ GET /.well-known/oauth-protected-resource\n← 200 OK\n  {"resource":"http://127.0.0.1:7777/mcp"}\n'
@@ -107,9 +139,8 @@ def test_a_server_that_keeps_the_next_call_waiting_for_a_cancelled_one_ignores_t
 @pytest.mark.parametrize(
     "account",
     [
-        f"{CRAWL}{NEXT}← result 2\n· 6.0 s later\n← result 1\n",
-        f"{CRAWL}{NEXT}· 6.0 s later\n← result 1\n· 3.0 s later\n← result 2\n",
-        f"{CRAWL}· 6.0 s later\n{NEXT}← result 1\n← result 2\n",
+        f"{CRAWL}← result 1\n{NEXT}← result 2\n",
+        f"{CRAWL}{NEXT}← result 2\n· 6.0 s later\n← error 1 0 Request cancelled\n",
         f"{CRAWL}{NEXT}← result 2\n",
         CRAWL,
     ],
@@ -118,6 +149,20 @@ def test_a_cancellation_that_held_nothing_up_is_nobodys_fault(account: str) -> N
     assert [(finding.rule, finding.culprit, finding.severity) for finding in findings_of(account)] == [
         ("given-up", "unclear", "note")
     ]
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        f"{CRAWL}{NEXT}← result 2\n· 6.0 s later\n← result 1\n",
+        f"{CRAWL}{NEXT}· 6.0 s later\n← result 1\n· 3.0 s later\n← result 2\n",
+        f"{CRAWL}· 6.0 s later\n{NEXT}← result 1\n← result 2\n",
+    ],
+)
+def test_a_server_that_sends_a_result_long_after_the_cancellation_worked_on(account: str) -> None:
+    (finding,) = findings_of(account)
+    assert (finding.rule, finding.culprit, finding.severity) == ("given-up", "server", "note")
+    assert "worked on for 6." in finding.blame
 
 
 def test_a_cancellation_that_nothing_followed_reads_like_no_fault() -> None:

@@ -37,8 +37,19 @@ def listed(*pages: tuple[str, str]) -> Dialogue:
         ((("", "p2"), ("p2", ""), ("", "")), 1, False),
         ((("", "p2"),), 0, False),
         ((("", ""),), 2, False),
+        ((("", "p2"), ("p2", "p2")), 2, False),
+        ((("", "p2"), ("p2", "p3"), ("p3", "p2")), 2, False),
     ],
-    ids=["no second page", "no third page", "all pages", "all pages and again", "nothing called", "one page"],
+    ids=[
+        "no second page",
+        "no third page",
+        "all pages",
+        "all pages and again",
+        "nothing called",
+        "one page",
+        "one page again and again",
+        "pages in a circle",
+    ],
 )
 def test_pages_that_nobody_asks_for_are_found_once_tools_are_called(
     pages: tuple[tuple[str, str], ...], calls: int, *, is_found: bool

@@ -86,6 +86,13 @@ class GatewaySigns:
             for exchange in self._facts.http
             if exchange.transaction is not None
         }
+        by_record |= {
+            exchange.cancelled.number: exchange.transaction
+            for exchange in self._facts.cancelled
+            if exchange.cancelled is not None
+            and exchange.transaction is not None
+            and _silent_ns(exchange.transaction) is not None
+        }
         for transaction in transactions.values():
             for stream in (transaction.request, transaction.response):
                 if stream is not None:

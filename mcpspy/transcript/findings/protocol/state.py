@@ -61,10 +61,11 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         response = exchange.response
         if response is not None and response.kind is Kind.RESULT:
             next_cursor = _text(response.raw, "result", "nextCursor")
-            given.setdefault(key, set()).add(next_cursor)
+            is_new = next_cursor not in given.setdefault(key, set())
+            given[key].add(next_cursor)
             if exchange.method != _TOOLS_LIST:
                 continue
-            if next_cursor:
+            if next_cursor and (is_new or not cursor):  # else the pages do not end, which is not the client's fault
                 unread[key[1]] = exchange
             else:
                 unread.pop(key[1], None)

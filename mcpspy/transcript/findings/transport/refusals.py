@@ -225,7 +225,7 @@ def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transacti
         return
     if transaction.method == "GET" and status < HTTP_FAILURES and _path(transaction) in requests.posted:
         return  # it offers no such stream, or wants something first that the POSTs show
-    if status in _NO_SUCH_PLACE and not is_page and not _is_known_method(exchange):
+    if status in _NO_SUCH_PLACE and not _is_known_method(exchange) and (not is_page or _prefix_of(facts, transaction)):
         place = _wrong_place(facts, requests, transaction, exchange)
         if place is not None:
             yield place
@@ -350,7 +350,7 @@ def _announced(facts: CaptureFacts, transaction: Transaction) -> Hit:
             WRONG_ENDPOINT, facts, transaction, f"{what}; the stream had ended {waited} before.", CLIENT, group="ended",
             blame=blame, advice=advice,
         )  # fmt: skip
-    prefix = "" if stream is None or transaction.status != _NOT_FOUND else _lost_prefix(_path(stream), _path(transaction))
+    prefix = _prefix_of(facts, transaction)
     if stream is not None and prefix:
         what += f"; its path lacks {quoted(prefix.encode('utf-8', 'replace'))}, the beginning of {_path(stream)}."
         blame = (
@@ -364,6 +364,14 @@ def _announced(facts: CaptureFacts, transaction: Transaction) -> Hit:
         "Check the path under which the server is mounted; with several processes, GET and POST have to reach the same one."
     )
     return _hit(WRONG_ENDPOINT, facts, transaction, f"{what}.", SERVER, group="announced", blame=blame, advice=advice)
+
+
+def _prefix_of(facts: CaptureFacts, transaction: Transaction) -> str:
+    """Return the beginning of the path that an announced endpoint lacks, where nothing was found at it; else empty."""
+    if transaction.scope.kind is not ScopeKind.STREAM or transaction.method != "POST" or transaction.status != _NOT_FOUND:
+        return ""
+    stream = facts.capture.transactions.get(transaction.scope.stream)
+    return "" if stream is None else _lost_prefix(_path(stream), _path(transaction))
 
 
 def _lost_prefix(stream: str, endpoint: str) -> str:
