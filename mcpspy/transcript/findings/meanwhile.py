@@ -1,9 +1,10 @@
 """Words about the time while a request waited: what else the other side answered, and whether it waited for an answer itself."""
 
+import re
 from typing import Final
 
 from ...records import CLIENT, OTHER_SIDE, SERVER, Side
-from ..model import Exchange, Log, UnpairedMessage
+from ..model import Exchange, Kind, Log, UnpairedMessage
 from .answer_index import AnswerIndex
 from .facts import AnswerKey, CaptureFacts, scope_key
 from .timeout_signs import is_timeout
@@ -12,6 +13,9 @@ from .words import call_name, quoted
 FOR_PEOPLE: Final = {"elicitation/create"}
 """Requests that a client shows to a person, who may take their time or leave."""
 
+_is_busy = re.compile(
+    rb"still running|already (?:running|in progress|being)|in progress|\bbusy\b|\blocked\b|not finished", re.IGNORECASE
+).search
 _AFTER_NS: Final = 500_000_000
 _HELD_UP_NS: Final = 1_000_000_000
 
@@ -66,10 +70,10 @@ def next_answered(facts: CaptureFacts, exchange: Exchange, since_ns: int) -> Exc
 
 
 def held_up(facts: CaptureFacts, exchange: Exchange) -> Exchange | None:
-    """Return the request that waited a second or more for a cancelled one to be over; None if none did.
+    """Return the request that waited a second or more for a cancelled one to be over, or was refused meanwhile; None if none did.
 
-    It was sent after the cancellation, and answered just after the answer that nobody wanted any more; nothing was before it. Of a
-    request that timed out it is known already that it was slow.
+    It was sent after the cancellation, and answered just after the answer that nobody wanted any more; nothing was before it. Or it
+    failed before that answer, and says that something still runs. Of a request that timed out it is known already that it was slow.
     """
     cancelled, late = exchange.cancelled, exchange.response
     if cancelled is None or late is None or cancelled.sender != exchange.sender or is_timeout(exchange, cancelled.at_ns):
@@ -77,6 +81,9 @@ def held_up(facts: CaptureFacts, exchange: Exchange) -> Exchange | None:
     later = next_answered(facts, exchange, cancelled.at_ns)
     if later is None or later.response is None or scope_key(later.transaction) != scope_key(exchange.transaction):
         return None
+    if later.response.at_ns < late.at_ns:
+        is_refused = b"rror" in later.response.raw and _is_busy(later.response.raw)
+        return later if is_refused and late.kind is Kind.RESULT and late.at_ns - cancelled.at_ns >= _HELD_UP_NS else None
     is_after = 0 <= later.response.at_ns - late.at_ns <= _AFTER_NS
     return later if is_after and late.at_ns - later.at_ns >= _HELD_UP_NS else None
 

@@ -125,7 +125,7 @@ CANCELLATION_IGNORED: Final = protocol_rule(
     title="Work went on after the cancellation",
     what=(
         "More than a second after a request was cancelled, the other side still reported progress on it, or kept a later request "
-        "waiting until it had answered the cancelled one."
+        "waiting until it had answered the cancelled one, or refused it because something still ran."
     ),
     why="Nobody needs the result any more, and the work delays what is asked next.",
     blame="The side that was asked: it should stop and not answer (basic/utilities/cancellation).",
@@ -142,9 +142,7 @@ RULES: Final = (
 
 _MAX_NUMBER_BYTES: Final = 30
 
-_HELD_UP_BLAME: Final = (
-    "The {}: it should stop at a cancellation, and it served nothing else until the cancelled call was done."
-)
+_HELD_UP_BLAME: Final = "The {}: it should stop at a cancellation, and it could not serve another call until it was done."
 _HELD_UP_ADVICE: Final = (
     "Run the work of a tool in a task, a thread or a process, so that cancellations are read meanwhile, and end it then."
 )
@@ -239,7 +237,7 @@ def _ignored(facts: CaptureFacts, exchange: Exchange, message: Message) -> Itera
         what = (
             f"{call_name(exchange)} was cancelled after {seconds(message.at_ns - exchange.at_ns)}, and the "
             f"{exchange.response.sender} went on with it until it answered {seconds(exchange.response.at_ns - message.at_ns)} later. "
-            f"{call_name(waited)} (row {waited.row}) waited {seconds(waited.duration_ns or 0)} for that."
+            f"{call_name(waited)} (row {waited.row}) {_suffered(waited, exchange.response)}."
         )
         yield hit_in(
             CANCELLATION_IGNORED, exchange.response, exchange.row, what, blame=_HELD_UP_BLAME.format(exchange.response.sender),
@@ -253,6 +251,14 @@ def _ignored(facts: CaptureFacts, exchange: Exchange, message: Message) -> Itera
         last = seconds(late[-1].at_ns - message.at_ns)
         what = f"{call_name(exchange)} was cancelled, and {reports} followed, the last {last} later."
         yield hit_in(CANCELLATION_IGNORED, late[0], exchange.row, what, group=exchange.method)
+
+
+def _suffered(later: Exchange, late: Message) -> str:
+    """Say what became of a request because a cancelled one ran on until its late response."""
+    refusal = later.response
+    if refusal is None or refusal.at_ns >= late.at_ns:
+        return f"waited {seconds(later.duration_ns or 0)} for that"
+    return "failed meanwhile, because something still ran"
 
 
 def _late_cancellation(facts: CaptureFacts, exchange: Exchange, message: Message, response: Message) -> Hit:

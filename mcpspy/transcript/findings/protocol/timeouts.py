@@ -102,12 +102,7 @@ def _given_up(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Hit:
     if not is_timeout(exchange, until_ns):
         if question is None and exchange.cancelled is not None and exchange.response is None:
             what = f"The {requester} cancelled {call_name(exchange)} after {waited}{_as_it_should(facts, exchange, until_ns)}."
-        late = exchange.response
-        if exchange.cancelled is None or late is None or late.kind is Kind.ERROR or late.at_ns - until_ns < _SOON_NS:
-            return hit_in(GIVEN_UP, message, exchange.row, what, culprit="unclear", group=group)
-        blame = f"The {responder}: it worked on for {seconds(late.at_ns - until_ns)} after the cancellation, and sent a result."
-        advice = "On notifications/cancelled stop the work, and send no answer."
-        return hit_in(GIVEN_UP, message, exchange.row, what, culprit=responder, group=group, blame=blame, advice=advice)
+        return hit_in(GIVEN_UP, message, exchange.row, what, culprit="unclear", group=group)
     culprit, blame, advice = _reason(facts, exchange, question, until_ns)
     is_impatient = question is None and culprit == requester and _last_progress_ns(exchange, until_ns) is not None
     severity = None if culprit == responder or is_impatient else Severity.NOTE
