@@ -117,7 +117,7 @@ def broken(line: Line, limit: int | None) -> list[Line]:
     lines: list[Line] = [[]]
     for word, style in [(word, style) for text, style in line for word in _words(text)]:
         taken = line_cells(lines[-1])
-        is_full = taken + cells(word) > limit and taken > len(indent)
+        is_full = taken + cells(word) > limit and plain(lines[-1]).strip() != ""
         if is_full:
             lines.append([])
         lines[-1].append((indent + word.lstrip(" ") if is_full else word, style))
