@@ -46,6 +46,14 @@ def test_the_entry_is_to_blame_for_a_server_that_cannot_run_as_it_says(line: str
     assert death(line) == "configuration"
 
 
+def test_usage_that_a_server_prints_to_stdout_is_quoted_and_tells_why_it_ended() -> None:
+    usage = "← usage: charts [-h] {server,cli} ...\n← {server,cli} Mode to run in"
+    by_rule = {finding.rule: finding for finding in findings_of(f"{INITIALIZE}{usage}\n· the server exits 1")}
+    assert by_rule["server-died"].culprit == "configuration"
+    assert "“usage: charts [-h] {server,cli} ...” to stdout" in by_rule["server-died"].what
+    assert "malformed-message" not in by_rule
+
+
 @pytest.mark.parametrize("line", UNCLEAR.values(), ids=UNCLEAR)
 def test_nobody_is_blamed_for_the_network_and_for_other_processes(line: str) -> None:
     assert death(line) == "unclear"

@@ -152,6 +152,13 @@ def test_arguments_are_held_against_the_schema() -> None:
     assert rules(with_schema({"type": "object", "required": ["city"]}, {})) == ["arguments-invalid"]
 
 
+@pytest.mark.parametrize(("values", "culprit"), [([], "server"), (["Oslo"], "agent")])
+def test_arguments_that_no_schema_could_take_are_the_servers_fault(values: list[str], culprit: str) -> None:
+    schema = {"type": "object", "properties": {"city": {"enum": values}}}
+    (finding,) = findings_of(schemas, with_schema(schema, {"city": "Bergen"}).transcript)
+    assert (finding.rule, finding.culprit) == ("arguments-invalid", culprit)
+
+
 def test_a_schema_that_doubles_its_work_at_each_step_has_an_end() -> None:
     definitions = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}, {"$ref": f"#/$defs/d{at + 1}"}]} for at in range(64)}
     schema = {"type": "object", "$ref": "#/$defs/d0", "$defs": {**definitions, "d64": {"required": ["never"]}}}

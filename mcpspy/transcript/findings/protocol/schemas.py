@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ....records import CLIENT
+from ....records import CLIENT, SERVER
 from ...mcp.blocks import member
 from ...message import ERROR, RESULT
 from ...model import Exchange, Message, UnpairedMessage
@@ -124,6 +124,10 @@ class _ListedTools:
         self.validators = Validators()
 
 
+_NO_VALUE: Final = "is not one of []"
+_NO_VALUE_BLAME: Final = "The server: its schema has an empty enum there, which no value fits."
+
+
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Find invalid schemas, unknown tools, and arguments and results that do not match. Rows are in the order in which they began."""
     servers = [_ListedTools() for _ in facts.transcript.captures]
@@ -197,7 +201,10 @@ def _called(server: _ListedTools, row: Exchange, response: Message) -> Iterator[
         wrong = server.validators.mistake(tool.get("inputSchema"), params.get("arguments", {}))
         if wrong:
             what = f"The arguments of {call_name(row)} do not match its inputSchema: {wrong}"
-            yield hit_in(ARGUMENTS_INVALID, request, row.row, what, culprit=AGENT, group=name)
+            if _NO_VALUE in wrong:
+                yield hit_in(ARGUMENTS_INVALID, request, row.row, what, culprit=SERVER, blame=_NO_VALUE_BLAME, group=name)
+            else:
+                yield hit_in(ARGUMENTS_INVALID, request, row.row, what, culprit=AGENT, group=name)
     if tool.get("outputSchema") is not None and not failed and response.result_type is None:
         yield from _answered(server, tool, row, name)
 

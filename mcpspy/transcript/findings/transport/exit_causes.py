@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ....records import SERVER
 from ...log_lines import error_line
 from ..rule import CONFIGURATION
 from ..words import quoted
@@ -155,13 +156,22 @@ def exit_cause(argv: list[str], facts: CaptureFacts) -> ExitCause | None:
         return None
     if lacks_stdin(argv):
         return _NOT_INTERACTIVE
-    lines = list(facts.last_lines)
-    for some in ([error_line(facts.last_lines), *lines[-_TAIL:]], lines[:_HEAD]):
+    lines = list(facts.last_lines) or noise(facts)
+    for some in ([error_line(lines), *lines[-_TAIL:]], lines[:_HEAD]):
         for says, cause in _BY_WORDS:
             if any(says.search(line) for line in some):
                 lacks_own = cause is _MODULE and any(map(_is_installed, lines))  # a package that does not name what it needs
                 return None if lacks_own else _named(cause, b"\n".join(some), argv)
     return None
+
+
+def noise(facts: CaptureFacts) -> list[bytes]:
+    """Return what the server wrote to stdout in the place of messages, such as its usage."""
+    return [
+        unpaired.message.raw
+        for unpaired in facts.malformed
+        if unpaired.message.sender == SERVER and unpaired.message.raw.strip()
+    ]
 
 
 _variable_in = re.compile(rb"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b|KeyError: '([A-Z][A-Z0-9_]+)'").search

@@ -66,8 +66,9 @@ NOISE: Final = (
 """Beginnings of lines that are not messages, and the usual source of such lines. The first that fits counts."""
 
 
-_LIKE_MESSAGE: Final = re.compile(rb"\{|\[\s*(?:[\[{\]]|$)")
-"""Beginnings of messages and batches. A bracket before anything else is a logger's: `[2026-11-20 12:00:00]`, `[dotenv@17.2.0]`."""
+_LIKE_MESSAGE: Final = re.compile(rb"\{(?![\w.-]+[,|}])|\[\s*(?:[\[{\]]|$)")
+"""Beginnings of messages and batches. A bracket before anything else is a logger's: `[2026-11-20 12:00:00]`, `[dotenv@17.2.0]`.
+Words between braces are a program's usage: `{server,cli} Mode to run in`."""
 
 
 _HEADERS_END: Final = 120

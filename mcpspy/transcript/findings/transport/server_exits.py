@@ -315,7 +315,12 @@ def _log(facts: CaptureFacts) -> str:
     lines = " ".join(quoted(line, _ERROR_LETTERS if line.rstrip() == error else QUOTED_LETTERS) for line in tail)
     if error and not any(line.rstrip()[:MAX_LETTERS] == error for line in tail):
         return f"; its last error on stderr: {quoted(error, _ERROR_LETTERS)}, and its last lines: {lines}"
-    return f"; its last lines on stderr: {lines}" if lines else ""
+    if lines:
+        return f"; its last lines on stderr: {lines}"
+    from .exit_causes import noise  # as above
+
+    written = noise(facts)
+    return f"; it wrote nothing to stderr, and {quoted(written[0])} to stdout." if written else ""
 
 
 def _unanswered(facts: CaptureFacts, exchange: Exchange) -> Hit:
