@@ -10,6 +10,7 @@ from .. import __version__
 from ..capture.file.reader import read
 from ..capture.store.folder import INDEX_EXTENSION, captures_folder
 from ..capture.store.quota import quota_bytes, store_size
+from ..index.code import code_word
 from ..index.file import identity
 from ..index.load import indexed_transcript
 from ..transcript.model import Transcript
@@ -26,15 +27,16 @@ def can_have_index(path: str) -> bool:
 class CaptureIndex:
     """The index of a capture, which may not exist yet. Made before the capture is read, so that changes meanwhile are noticed."""
 
-    __slots__ = ("_identity", "_path")
+    __slots__ = ("_identity", "_path", "_version")
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._version = f"{__version__} {code_word()}"
         self._identity = identity(path)
 
     def transcript(self) -> Transcript | None:
         """Return the transcript of the capture from its index; None if it has none that can be used."""
-        return indexed_transcript(self._path, __version__, lambda: transcribe(read(self._path)).rows)
+        return indexed_transcript(self._path, self._version, lambda: transcribe(read(self._path)).rows)
 
     def write_later(self, transcript: Transcript) -> None:
         """Write the index from the transcript of the whole capture, when the command is over."""
@@ -49,7 +51,7 @@ class CaptureIndex:
         last_row, last_ns, longest_id, plain = row_widths(transcript.rows, _ANY_CELLS, with_params=False)
         *_, with_params = row_widths(transcript.rows, _ANY_CELLS, with_params=True)
         widths = last_row, last_ns, longest_id, plain, with_params
-        is_written = write_index(self._path, transcript, self._identity, __version__, widths)
+        is_written = write_index(self._path, transcript, self._identity, self._version, widths)
         max_bytes = quota_bytes()
         if is_written and max_bytes is not None and store_size()[1] > max_bytes:
             os.unlink(self._path + INDEX_EXTENSION)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mcpspy.capture.file.reader import read
 from mcpspy.capture.store.folder import INDEX_EXTENSION
-from mcpspy.index import build, load
+from mcpspy.index import build, code, load
 from mcpspy.index.build import write_index
 from mcpspy.index.file import identity
 from mcpspy.index.load import indexed_transcript
@@ -178,6 +178,23 @@ def test_an_index_of_another_version_is_ignored(tmp_path: Path) -> None:
     path = a_capture(tmp_path)
     assert index(path)
     assert indexed_transcript(str(path), "2", list) is None
+
+
+def test_the_word_for_the_code_changes_with_each_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for room in code._ROOMS:
+        (tmp_path / room).mkdir(parents=True, exist_ok=True)
+    rule = tmp_path / "transcript" / "findings" / "rule.py"
+    rule.parent.mkdir()
+    rule.write_text("MOST = 1")
+    monkeypatch.setattr(code, "_PACKAGE", str(tmp_path))
+    before = code.code_word()
+    assert code.code_word() == before
+    status = rule.stat()
+    other = tmp_path / "other.py"
+    other.write_text("MOST = 2")
+    os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))
+    other.replace(rule)
+    assert code.code_word() != before
 
 
 def test_an_index_that_others_can_read_or_that_is_a_link_is_ignored(tmp_path: Path) -> None:
