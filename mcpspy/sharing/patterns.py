@@ -208,7 +208,8 @@ def looks_random(value: bytes) -> bool:
 
 # --- URLs ---
 
-_parameters = re.compile(rb"(?:[?&]|(?<=\A))([\w.%\[\]-]{1,128})=([^&#\s\"'<>\\`{}]+)")
+_parameter = re.compile(rb"(?:[?&]|(?<=\A))([\w.%\[\]-]{1,128})=").search
+_parameter_value = re.compile(rb"[^&#\s\"'<>\\`{}]*+").match
 _users = re.compile(rb"://(?:[^/\s\"'<>@:]*:)?([^/\s\"'<>@]+)@(?=[^\s@])")
 _forms = re.compile(rb"[\w.%\[\]-]+=[^\s&=]*(?:&[\w.%\[\]-]+=[^\s&]*)*\s*").fullmatch
 
@@ -216,10 +217,13 @@ _forms = re.compile(rb"[\w.%\[\]-]+=[^\s&=]*(?:&[\w.%\[\]-]+=[^\s&]*)*\s*").full
 def url_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
     """Yield values of secret parameters of URLs and forms, and passwords before a host; the values without percent signs."""
     if b"=" in data and (b"?" in data or _forms(data)):
-        for match in _parameters.finditer(data):
-            kind = names.parameter(match[1])
-            if kind is not None:
-                yield SecretSpan(match.start(2), match.end(2), kind, PERCENT.read(match[2].replace(b"+", b" ")))
+        at = 0
+        while parameter := _parameter(data, at):
+            at = parameter.end()
+            kind = names.parameter(parameter[1])
+            if kind is not None and (value := _parameter_value(data, at)) and value[0]:
+                at = value.end()
+                yield SecretSpan(*value.span(), kind, PERCENT.read(value[0].replace(b"+", b" ")))
     if b"://" in data and b"@" in data:
         for match in _users.finditer(data):
             yield SecretSpan(match.start(1), match.end(1), "userinfo", PERCENT.read(match[1]))

@@ -37,6 +37,7 @@ COMMANDS = [
     (["serve", "--key", "id", "--key", "user_id", "--key", "/etc/tls.key", "--key", "tls.pem", "--max-tokens", "5"],) * 2,
     (["serve", "--tokens", "512", "--num-tokens=9k", "-u", "1000:1000", "-u", "app", "--user", "app:app", "-u", "http://h:1"],)
     * 2,
+    (["serve", "--url=https://h/x?access_token=a1b2"], ["serve", "--url=https://h/x?access_token=R"]),
     (["docker", "run", "-u", "node:staff", "image"],) * 2,
     (["sort", "-u", "a/b:c"],) * 2,
 ]
@@ -46,6 +47,9 @@ TEXTS = [
     ("ran ['serve', '--password', 'x y']", "ran ['serve', '--password', 'R']"),
     ("serve -pTr0ub4dor now", "serve -pR now"),
     ("curl -sS \\\n  -u 'user:pass' https://h", "curl -sS \\\n  -u 'user:R' https://h"),
+    ("url=https://h/x?token=a1b2&x=1", "url=https://h/x?token=R&x=1"),
+    ("https://h/x?next=https://h/y?code=a1b2#z", "https://h/x?next=https://h/y?code=R#z"),
+    ("next=/y?x=1&password=a?b", "next=/y?x=1&password=R"),
     ("(redis-cli -a correct)", "(redis-cli -a R)"),
     ("sort -u file:pass and curl https://h -o user:pass\nid -u user:pass", None),
     ("left-pad and docker run -p 8080:80 -python3.11 -print(x1) -pS/path1", None),

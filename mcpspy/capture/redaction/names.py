@@ -60,7 +60,7 @@ _SECRET_ENDS = (
     "accesskey", "apikey", "assertion", "authkey", "clientsecret", "credential", "credentials", "jwt", "passphrase", "passwd",
     "password", "privatekey", "secret", "secretkey", "signature", "subscriptionkey", "token",
 )  # fmt: skip
-_SESSION_ENDS = ("sessionid", "sessionkey")
+_SESSION_ENDS = ("sessid", "sessionid", "sessionkey")
 _NO_SECRETS = {
     "cachekey", "foreignkey", "idempotencykey", "partitionkey", "primarykey", "progresstoken", "publickey", "secwebsocketkey",
     "sortkey", "surrogatekey",
@@ -93,7 +93,7 @@ _FIELD_WORDS: dict[str, Kind] = {
 }  # fmt: skip
 """Words of a field's name that mean a secret, besides those that end in one of `_SECRET_ENDS`."""
 
-_SECRET_FIELDS = {"x-honeycomb-team", "x-vercel-protection-bypass"}
+_SECRET_FIELDS = {"x-honeycomb-team", "x-jfrog-art-api", "x-vercel-protection-bypass"}
 """Header fields that carry a key under a name that does not say so."""
 
 _CODE_WORDS = {
@@ -111,7 +111,10 @@ _PUBLIC_KEYS = {
 }  # fmt: skip
 """Words before `key` that make it no secret."""
 
-_COUNTS = {"count", "input", "limit", "max", "output", "prompt", "ratelimit", "remaining", "total", "usage", "used"}
+_COUNTS = {
+    "budget", "cached", "completion", "count", "input", "limit", "max", "output", "prompt", "ratelimit", "reasoning", "remaining",
+    "thinking", "total", "usage", "used",
+}  # fmt: skip
 """Words beside `tokens` that make them those of a model."""
 
 _OWNED = (["access"], ["api"], ["auth"], ["bearer"], ["bot"], ["refresh"], ["secret"])
@@ -220,9 +223,9 @@ def kind_of_option(name: str) -> Kind | None:
     """Return the same for an option on a command line; `--no-token` and `--token-file` carry none."""
     if name.startswith(("no-", "no_", "disable-", "without-")):
         return None
-    if name.lower() in ("auth", "basic-auth", "bearer", "otp", "pass", "pat", "pwd"):
+    if name.lower() in ("auth", "basic-auth", "bearer", "keypass", "otp", "pass", "pat", "pwd", "storepass"):
         return "key"
-    if name.lower().endswith(("_pass", "-pass", "_pwd", "-pwd")):
+    if name.lower().endswith(("_pass", "-pass", "-bearer", "_pat", "-pat", "_pwd", "-pwd")):
         return "key"
     is_count = name.endswith("tokens") and _words(name)[-2:-1][:1] not in _OWNED  # `--max-tokens`, `--num-tokens`, …
     is_plural = name.endswith("s") and not is_count

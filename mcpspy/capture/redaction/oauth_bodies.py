@@ -146,7 +146,7 @@ class JsonBody:
 
     def _holds_secret(self) -> bool:
         """Return whether the member with the name that came last holds a secret."""
-        name = self._name.decode("latin-1")
+        name = unescape(self._name).decode("latin-1")
         return is_oauth_member(name) or (self._depth > 0 and name.lower() in _VALUES)
 
     def _in_value(self, data: bytes, at: int, out: _Output) -> int:
@@ -276,15 +276,24 @@ class SealedBody:
 class TextBody:
     """A filter for a body that may be OAuth's JSON, a form or, if it `may_be_rpc`, JSON-RPC, which its bytes have to show.
 
-    `markup` is the filter for one that is HTML or XML; without it, such a body is read as JSON is.
+    `sealed` is the filter for a token without JSON around it (RFC 9701 §5), and for HTML or XML if it `seals_markup`; without it,
+    such a body is read as JSON is.
     """
 
-    __slots__ = ("_filter", "_held", "_is_decided", "_markup", "_may_be_rpc", "_pseudonym", "is_rpc")
+    __slots__ = ("_filter", "_held", "_is_decided", "_may_be_rpc", "_pseudonym", "_sealed", "_seals_markup", "is_rpc")
 
-    def __init__(self, pseudonym: Callable[[bytes], bytes], *, may_be_rpc: bool, markup: SealedBody | None = None) -> None:
+    def __init__(
+        self,
+        pseudonym: Callable[[bytes], bytes],
+        *,
+        may_be_rpc: bool,
+        sealed: SealedBody | None = None,
+        seals_markup: bool = False,
+    ) -> None:
         self._pseudonym = pseudonym
         self._may_be_rpc = may_be_rpc
-        self._markup = markup
+        self._sealed = sealed
+        self._seals_markup = seals_markup
         self._held = b""
         self._is_decided = False
         self._filter: JsonBody | FormBody | SealedBody | None = None
@@ -315,20 +324,21 @@ class TextBody:
         self.is_rpc = self._may_be_rpc and _JSON_RPC(held, 0, MAX_UNDECIDED_BYTES) is not None
         if self.is_rpc:
             return held, ()
-        if self._markup is not None and held.lstrip(_BEFORE_JSON)[:1] == b"<":
-            self._filter = self._markup
+        is_markup = self._seals_markup and held.lstrip(_BEFORE_JSON)[:1] == b"<"
+        if self._sealed is not None and (is_markup or _BARE_TOKEN(held[:_MAX_NAME_BYTES])):
+            self._filter = self._sealed
         else:
             self._filter = (FormBody if _FORM(held) else JsonBody)(self._pseudonym)
         return self._filter.feed(held)
 
 
 def filter_for(
-    content_type: str, pseudonym: Callable[[bytes], bytes], *, may_be_rpc: bool, markup: SealedBody | None
+    content_type: str, pseudonym: Callable[[bytes], bytes], *, may_be_rpc: bool, sealed: SealedBody, seals_markup: bool
 ) -> FormBody | TextBody:
     """Make the filter for a body of this type that is not compressed."""
     if content_type.startswith(FORM_TYPE):
         return FormBody(pseudonym)
-    return TextBody(pseudonym, may_be_rpc=may_be_rpc, markup=markup)
+    return TextBody(pseudonym, may_be_rpc=may_be_rpc, sealed=sealed, seals_markup=seals_markup)
 
 
 def is_grant(body: bytes) -> bool:
@@ -352,10 +362,12 @@ _GRANT = re.compile(
 _FORM = re.compile(rb"[\w.%-]{1,64}=").match
 _CODE = re.compile(rb"(?=.*[0-9])[\w./~+-]{16,}+\Z").match
 """An authorization code (RFC 6749 §4.1.3), unlike the code of an error."""
+_BARE_TOKEN = re.compile(rb'\s*+"?(?=.*[0-9])[\w./~+-]{20,}+=*+"?\s*+\Z').match
+"""A token alone in a body, or its beginning: a JWT (RFC 9701 §5, OpenID Connect Core §5.3.2), a metadata service's token."""
 _QUOTE, _COLON, _BACKSLASH, _EQUALS, _BRACE = b'":\\={'
 _VALUES = {"data", "encoded", "plain", "plaintext", "raw", "string", "text", "value"}
 """Members of an object that hold the secret itself, where the name of the object's own member says that it is one."""
-_NAME = re.compile(rb"[\w.-]*+")
+_NAME = re.compile(rb"[\w.\\-]*+")
 _BLANKS = re.compile(rb"[ \t\r\n]*+")
 _STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _PARAMETERS = {

@@ -111,10 +111,10 @@ class Redactor:
         """Make a filter for the pieces of an OAuth body. One that `is_sealed` cannot be searched; the type is in lower case."""
         from . import oauth_bodies as bodies
 
-        sealed = bodies.SealedBody(self._key, _PREFIX, _DIGEST_BYTES) if is_sealed or seals_markup else None
-        if sealed is not None and is_sealed:
+        sealed = bodies.SealedBody(self._key, _PREFIX, _DIGEST_BYTES)
+        if is_sealed:
             return sealed
-        return bodies.filter_for(content_type, self.pseudonym, may_be_rpc=may_be_rpc, markup=sealed)
+        return bodies.filter_for(content_type, self.pseudonym, may_be_rpc=may_be_rpc, sealed=sealed, seals_markup=seals_markup)
 
     def _argument(self, text: str, *, nested: bool = False) -> str:
         """Redact an argument that no earlier one announced as a secret; or, `nested`, what follows its `=`."""
@@ -141,11 +141,9 @@ class Redactor:
             return f"{name}={self._argument(value, nested=True)}"
         if " " in text.strip():
             return " ".join(self.argv(text.replace("\n", " \n ").split(" "))).replace(" \n ", "\n")
-        if "?" in text or "://" in text:
-            return self.url(text)
-        if ";" in text and equals and not nested:  # a connection string
-            return ";".join(self._argument(part, nested=True) for part in text.split(";"))
-        return text
+        if ";" in text and not nested and all(_is_name(part.partition("=")[0]) for part in text.split(";") if part):
+            return ";".join(self._argument(part, nested=True) for part in text.split(";"))  # a connection string
+        return self.url(text) if "?" in text or "://" in text else text
 
     def _value(self, text: str) -> str:
         """Return the pseudonym of `text`, whose quotes (in the text of a shell) are no part of the secret."""

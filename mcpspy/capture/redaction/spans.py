@@ -84,9 +84,9 @@ def _line_spans(line: bytes) -> tuple[Span, ...]:
         return tuple(_credential_spans(line, start, end, kind))
     if is_credential(line[start:end].decode("latin-1")) and not is_public_field(name.decode("latin-1")):
         return tuple(_credential_spans(line, start, end, "authorization"))
-    if b"?" in value or b"://" in value:
-        return tuple((url_spans if field in _URL_FIELDS else text_spans)(line, start, end))
-    return ()
+    if field in _URL_FIELDS:
+        return tuple(url_spans(line, start, end))
+    return tuple(text_spans(line, start, end)) if b"?" in value or b"://" in value else ()
 
 
 _remembered_line_spans = lru_cache(1_000)(_line_spans)

@@ -40,7 +40,7 @@ SECRET_FIELDS = words("""
     X-Pin X-Pin-Code X-User-Pin X-Card-Pin-Number X-Ticket X-Auth-Ticket X-Alfresco-Ticket X-CAS-Ticket Ticket X-Otp
     X-Otp-Code X-TOTP X-Mfa X-Mfa-Code X-MFA-Token x-amz-mfa X-2FA X-2FA-Code X-TFA-Code X-Verification-Code X-Access-Code
     X-Security-Code X-SMS-Code X-One-Time-Code X-Recovery-Code X-Backup-Code X-Passkey X-Mnemonic X-Vercel-Protection-Bypass
-    X-Honeycomb-Team
+    X-Honeycomb-Team X-JFrog-Art-Api X-PHP-SessId
 """)
 
 PUBLIC_FIELDS = words("""
@@ -60,6 +60,7 @@ PUBLIC_FIELDS = words("""
     X-Mfa-Enabled X-Mfa-Verified X-2FA-Status X-Ticket-Id X-Ticket-Number X-Ticket-Status X-Jira-Ticket X-RT-Ticket
     X-Zendesk-Ticket X-Ticketmaster-Region X-Error-Code X-Status-Code X-Country-Code X-Response-Code X-Exit-Code X-Reason-Code
     X-Currency-Code X-Region-Code X-Postal-Code X-Code X-Otp-Length X-Bypass-Cache X-Passkey-User X-Claude-Code-Version
+    X-Completion-Tokens X-Reasoning-Tokens X-Cached-Tokens X-Thinking-Tokens X-Token-Budget
 """)
 
 TOKEN_PATHS = words("""
@@ -340,6 +341,36 @@ def test_the_body_of_a_redirect_with_a_secret_is_one_pseudonym(path: str) -> Non
     assert SECRET.encode() not in kept
     plain = b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /mcp/\r\n\r\n"
     assert Disk().recorded(request, b"", plain, b"Go to /mcp/") == b"\nGo to /mcp/"
+
+
+@pytest.mark.parametrize("value", ["/cb#access_token=%b", "http://localhost/cb#access_token=%b", "/cb?x=1#id_token=%b"])
+def test_a_token_in_the_fragment_of_a_redirect_is_redacted(value: str) -> None:
+    raw = head("Location", value.replace("%b", SECRET))
+    assert SECRET.encode() not in REDACTOR.head(raw)[0]
+
+
+BARE = ["eyJhbGciOiJSUzI1NiJ9.%s.c2lnbmF0dXJl" % ("x" * 300), '"AQAEAJ0aYbqPxEvQ2m4s"', "AQAEAJ0aYbqPxEvQ2m4sFw==\n"]
+
+
+@pytest.mark.parametrize("answer", BARE)
+@pytest.mark.parametrize("path", ["/oauth/introspect", "/userinfo", "/latest/api/token"])
+def test_a_token_without_json_around_it_is_a_pseudonym(answer: str, path: str) -> None:
+    for field in (JSON_TYPE, FORM_TYPE):
+        request = b"POST %b HTTP/1.1\r\n%b\r\n" % (path.encode(), field)
+        kept = Disk().recorded(request, b"", OK + b"Content-Type: text/plain\r\n\r\n", answer.encode())
+        assert (kept[1:10], len(kept)) == (b"redacted-", 22)
+
+
+@pytest.mark.parametrize("answer", [b"method_not_allowed_by_server", b"Not found: token-endpoint-1 does not exist here", b"ok"])
+def test_words_at_a_token_endpoint_are_kept(answer: bytes) -> None:
+    request = b"POST /oauth/token HTTP/1.1\r\n%b\r\n" % FORM_TYPE
+    assert Disk().recorded(request, b"", OK + b"\r\n", answer) == b"\n" + answer
+
+
+def test_a_member_is_known_by_its_name_however_json_spells_it() -> None:
+    request = b"POST /x HTTP/1.1\r\n%b\r\n" % FORM_TYPE
+    sent = b'{"access_\\u0074oken":"%b"}' % SECRET.encode()
+    assert SECRET.encode() not in Disk().recorded(request, b"", OK + b"\r\n", sent)
 
 
 def test_a_multipart_form_at_a_token_endpoint_is_one_pseudonym() -> None:
