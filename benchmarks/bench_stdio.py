@@ -99,7 +99,7 @@ def count_by_command(command: str) -> Count:
 
 def built_in_peers() -> dict[str, Peer]:
     """Return the peers that need no `--add`."""
-    mcpspy = [MCPSPY, "run", "--quiet", "--redact", "none", "--capture", "{cap}", "--", "{srv}"]
+    mcpspy = [MCPSPY, "run", "--quiet", "--capture", "{cap}", "--", "{srv}"]
     store = {"MCPSPY_HOME": str(OUT / "store")}
     peers = {
         "direct": Peer(argv=["{srv}"]),

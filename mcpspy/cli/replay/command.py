@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from math import isfinite
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -144,29 +144,7 @@ class ReplayCommand(WhatCommand):
 @click.option("--capture", metavar="FILE", help="Where to record. The default is a new file in the store.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md).")
 @click.pass_context
-def command(
-    ctx: click.Context,
-    what: str,
-    url: str | None,
-    transport: str | None,
-    headers: tuple[str, ...],
-    insecure: bool,
-    ca: str | None,
-    only: tuple[str, ...],
-    overrides: tuple[str, ...],
-    carried: tuple[str, ...],
-    until: str | None,
-    max_runs: int | None,
-    dry_run: bool,
-    speed: float,
-    timeout: float,
-    match: str,
-    ignore: tuple[str, ...],
-    yes: bool,
-    label: str | None,
-    capture: str | None,
-    as_json: bool,
-) -> int:
+def command(ctx: click.Context, /, **values: Any) -> int:
     """Send the messages of a recorded client to a live server, and compare its answers with the capture.
 
     WHAT is as in `mcpspy show`, but @ skips replays. Name the server by its command after --, or by --url. Messages are sent as
@@ -181,54 +159,79 @@ def command(
       git bisect run mcpspy replay good.mcpspy -- ./server
       mcpspy replay bug.mcpspy --until crash -- ./server
     """
-    Ignore.of(ignore)
-    _check(speed, timeout, capture)
-    condition = _condition(until, max_runs)
-    parsed_overrides = [override_of(text) for text in overrides]
-    selection = select_requests(what, only, carried)
-    target = target_of(selection.capture, ctx.meta[__name__], url, transport, headers, tls(insecure=insecure, ca=ca))
+    return _replay(_ReplayOptions(**values), ctx.meta[__name__])
+
+
+class _ReplayOptions(NamedTuple):
+    """The command line without the server's command."""
+
+    what: str
+    url: str | None
+    transport: str | None
+    headers: tuple[str, ...]
+    insecure: bool
+    ca: str | None
+    only: tuple[str, ...]
+    overrides: tuple[str, ...]
+    carried: tuple[str, ...]
+    until: str | None
+    max_runs: int | None
+    dry_run: bool
+    speed: float
+    timeout: float
+    match: str
+    ignore: tuple[str, ...]
+    yes: bool
+    label: str | None
+    capture: str | None
+    as_json: bool
+
+
+def _replay(options: _ReplayOptions, server: tuple[str, ...]) -> int:
+    """Send what the options choose to the server that they name, and return the exit status."""
+    Ignore.of(options.ignore)
+    _check(options.speed, options.timeout, options.capture)
+    condition = _condition(options.until, options.max_runs)
+    overrides = [override_of(text) for text in options.overrides]
+    selection = select_requests(options.what, options.only, options.carried)
+    security = tls(insecure=options.insecure, ca=options.ca)
+    target = target_of(selection.capture, server, options.url, options.transport, options.headers, security)
     effects = Effects(selection.transcript)
-    edits = override_edits(parsed_overrides, selection.requests, selection.selected_requests)
-    if dry_run:
-        return _rehearse(selection, target, effects, edits, as_json=as_json)
-    runs = (max_runs or MAX_RUNS) if condition else 0
-    _announce(what, selection, target, effects, runs)
-    confirm(target, changing_calls(selection.plans, effects), yes=yes)
-    exchanges = selection.transcript.exchanges
-    answers = RequestMatcher(exchanges, side=SERVER, strictness=Strictness(match), ignore=(*VOLATILE, *ignore))
-    settings = _settings(selection, target, answers, edits, speed=speed, timeout=timeout, label=label, capture=capture)
+    edits = override_edits(overrides, selection.requests, selection.selected_requests)
+    if options.dry_run:
+        return _rehearse(selection, target, effects, edits, as_json=options.as_json)
+    runs = (options.max_runs or MAX_RUNS) if condition else 0
+    _announce(options.what, selection, target, effects, runs)
+    confirm(target, changing_calls(selection.plans, effects), yes=options.yes)
+    settings = _settings(options, selection, target, edits)
     if condition is not None:
         from .until import find_smallest
 
-        transcript, plans = selection.transcript, selection.plans
-        return find_smallest(condition, transcript, plans, settings, carried=carried, max_runs=runs, as_json=as_json)
-    rules, results = (*ignore, *(override.path for override in parsed_overrides)), _play_all(selection, settings)
-    return print_outcome(selection, results, rules, as_json=as_json, target=target)
+        transcript, plans, carried = selection.transcript, selection.plans, options.carried
+        return find_smallest(condition, transcript, plans, settings, carried=carried, max_runs=runs, as_json=options.as_json)
+    rules, results = (*options.ignore, *(override.path for override in overrides)), _play_all(selection, settings)
+    return print_outcome(selection, results, rules, as_json=options.as_json, target=target)
 
 
 def _settings(
-    selection: ReplaySelection,
-    target: Target,
-    answers: RequestMatcher,
-    edits: dict[int, list[ValueEdit]],
-    *,
-    speed: float,
-    timeout: float,
-    label: str | None,
-    capture: str | None,
+    options: _ReplayOptions, selection: ReplaySelection, target: Target, edits: dict[int, list[ValueEdit]]
 ) -> PlaySettings:
+    ignored = (*VOLATILE, *options.ignore)
+    answers = RequestMatcher(selection.transcript.exchanges, side=SERVER, strictness=Strictness(options.match), ignore=ignored)
     replayed_label = selection.label.removesuffix(SUFFIX)
     return PlaySettings(
         target=target,
         answers=answers,
         correlations=selection.correlations,
         edits=edits,
-        speed=speed,
-        timeout_ns=int(timeout * NS),
-        label=label or f"{replayed_label or 'server'}{SUFFIX}",
+        speed=options.speed,
+        timeout_ns=int(options.timeout * NS),
+        label=options.label or f"{replayed_label or 'server'}{SUFFIX}",
         replayed_label=replayed_label,
         redact="none" if selection.is_verbatim else "credentials",
-        capture=os.path.abspath(capture) if capture else None,  # whatever folder a recorded server is started in
+        capture=os.path.abspath(options.capture)
+        if options.capture
+        else None,  # whatever folder a recorded server is started in
         ids=selection.ids,
     )
 

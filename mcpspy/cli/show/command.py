@@ -89,6 +89,21 @@ def command(**values: Any) -> None:
         transcript, live = transcript_of(selection, keeps_frames=is_whole)
         if index is not None:
             index.write_later(transcript)
+    _show(transcript, selection, shown_whats, options, screen, condition, live=live)
+
+
+def _show(
+    transcript: Transcript,
+    selection: CaptureSelection,
+    shown_whats: tuple[str, ...],
+    options: _ShowOptions,
+    screen: Screen,
+    condition: Filter | None,
+    *,
+    live: bool,
+) -> None:
+    """Print the rows that the options choose, or say why there are none. `shown_whats` are WHATs for the captures that were read."""
+    since = options.since
     if since is not None:
         transcript = transcript_since(transcript, selection.paths, since)
     rows = selection.rows_in(transcript)
@@ -97,7 +112,7 @@ def command(**values: Any) -> None:
     result = None if condition is None else filter_rows(condition, transcript, rows)
     if result is not None:
         rows = result.rows
-        if not rows and is_whole:
+        if not rows and (options.http or options.raw or selection.is_one_row):
             report_no_match(result)
             return
     if (

@@ -436,28 +436,24 @@ def timeline(
         chosen = in_order(chosen, transcript.captures, order)
     if not chosen:
         return
-    machine = _timeline_of(
-        transcript,
-        chosen,
-        width,
-        row_detail(width, detail),
-        order,
-        stderr=stderr,
-        fold=rows is None and filtered is None,
-    )
+    detail, fold = row_detail(width, detail), rows is None and filtered is None
+    machine = _timeline_of(transcript, chosen, width, detail, order, stderr=stderr, fold=fold)
     yield []
     yield fitted(machine.columns.header(), width)
     for row in chosen:
         yield from machine.feed(row)
     yield from machine.close()
-    shown = (
-        transcript
-        if filtered is None
-        else Transcript(transcript.captures, transcript.rows, findings_about(filtered, transcript.findings))
-    )
-    if rows is None and shown.findings:
+    if rows is None:
+        yield from _findings(transcript, filtered, width)
+
+
+def _findings(transcript: Transcript, filtered: FilterResult | None, width: int | None) -> Iterator[Line]:
+    """Yield the findings about the rows that are shown, after an empty line."""
+    if filtered is not None:
+        transcript = Transcript(transcript.captures, transcript.rows, findings_about(filtered, transcript.findings))
+    if transcript.findings:
         yield []
-        yield from (fitted(line, width) for line in finding_lines(shown, width=width))
+        yield from (fitted(line, width) for line in finding_lines(transcript, width=width))
 
 
 def _timeline_of(

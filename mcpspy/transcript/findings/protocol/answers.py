@@ -151,6 +151,17 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         for flaw in message.flaws:
             if flaw in _AMBIGUOUS:
                 yield hit_in(AMBIGUOUS_PAIRING, message, row, f"{_AMBIGUOUS[flaw]}.", culprit="unclear", group=flaw)
+    yield from _unpaired(facts)
+    for exchange, message in facts.by_order:
+        what = f"A result has no id; only {call_name(exchange)} was waiting, so it is shown as its answer."
+        if message.kind is Kind.NOTIFICATION:
+            what = f"A notification {message.method} came in place of a result; it is shown as the answer to {call_name(exchange)}."
+        yield hit_in(UNPAIRED_RESPONSE, message, exchange.row, what, group="no id")
+
+
+def _unpaired(facts: CaptureFacts) -> Iterator[Hit]:
+    """Find responses that belong to no request, except those that something unseen may explain."""
+    misdelivered = facts.misdelivered.rows
     for unpaired in facts.unmatched_responses:
         message = unpaired.message
         unseen = facts.first_hole_ns is not None and facts.first_hole_ns <= unpaired.at_ns
@@ -170,11 +181,6 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             rows = ", ".join(map(str, unpaired.candidates[:MAX_CANDIDATES]))
             what = f"A result has no id, and {len(unpaired.candidates)} requests waited: rows {rows}."
         yield hit_in(UNPAIRED_RESPONSE, message, unpaired.row, what, group="no id" if message.id is None else "")
-    for exchange, message in facts.by_order:
-        what = f"A result has no id; only {call_name(exchange)} was waiting, so it is shown as its answer."
-        if message.kind is Kind.NOTIFICATION:
-            what = f"A notification {message.method} came in place of a result; it is shown as the answer to {call_name(exchange)}."
-        yield hit_in(UNPAIRED_RESPONSE, message, exchange.row, what, group="no id")
 
 
 def _stuck(facts: CaptureFacts, exchange: Exchange, response: Message) -> str:

@@ -167,6 +167,20 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield from _second_stream(facts, transaction, streams.get(session))
             if transaction.is_stream:
                 streams[session] = transaction
+    split_hits = list(_split(facts, split, refused))
+    yield from split_hits
+    for session, requests in {} if split_hits else refused.items():
+        if initialized_ns <= requests[0].at_ns:
+            yield _unknown_session(facts, session, requests)
+    for session, transaction in unclear.items():
+        if first_ns is not None and first_ns < transaction.at_ns and initialized_ns <= transaction.at_ns:
+            yield _vague(facts, session, transaction)
+
+
+def _split(
+    facts: CaptureFacts, split: list[tuple[str, Transaction, Transaction]], refused: dict[str, list[Transaction]]
+) -> Iterator[Hit]:
+    """Find sessions that some instances behind a gateway know and others do not."""
     for session, unknown, known in split:
         after = seconds(known.at_ns - unknown.at_ns)
         what = f"The session {_shown(session)} was answered with 404, and served again {after} later."
@@ -177,12 +191,6 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             f"{len(lost)} sessions were answered with 404 less than {seconds(_FRESH_NS)} after the server had given them out."
         )
         yield _hit(SPLIT_SESSION, facts, lost[0], what, GATEWAY, group="fresh")
-    for session, requests in {} if split or len(lost) > 1 else refused.items():
-        if initialized_ns <= requests[0].at_ns:
-            yield _unknown_session(facts, session, requests)
-    for session, transaction in unclear.items():
-        if first_ns is not None and first_ns < transaction.at_ns and initialized_ns <= transaction.at_ns:
-            yield _vague(facts, session, transaction)
 
 
 def refuses_session(transaction: Transaction) -> bool:
