@@ -30,13 +30,28 @@ _COMPLAINT: Final = re.compile(
 def error_line(lines: Sequence[bytes]) -> bytes:
     """Return the last line that an exception or a panic writes; without one, the last that complains; empty if none does.
 
-    Rust writes the text of a panic on the line below.
+    Rust writes the text of a panic on the line below; in a box it is below the title.
     """
-    cut = [line[:MAX_LETTERS].rstrip() for line in lines]
+    cut = [plain_line(line) for line in lines]
     for line, below in reversed([*pairwise(cut), *((line, b"") for line in cut[-1:])]):
         if _EXCEPTION.match(line):
-            return b"%b %b" % (line, below.strip()) if b"panicked at" in line and line.endswith(b":") else line
+            is_title = line.endswith(b":") and (b"panicked at" in line or line[:-1].isalpha())
+            return b"%b %b" % (line, below.strip()) if is_title else line
     return next((line for line in reversed(cut) if _COMPLAINT.search(line)), b"")
+
+
+_FRAME: Final = re.compile(rb"(?:\xe2[\x94\x95][\x80-\xbf])+")
+_has_word: Final = re.compile(rb"[\w\x80-\xff]").search
+
+
+def plain_line(line: bytes) -> bytes:
+    """Return the beginning of a line, without the box that Python's rich draws around it; empty if it is only part of a box."""
+    line = line[:MAX_LETTERS].rstrip()
+    if b"\xe2\x94" not in line and b"\xe2\x95" not in line:
+        return line
+    text = _FRAME.sub(b"", line).strip()
+    is_title = line.startswith((b"\xe2\x95\xad", b"\xe2\x94\x8c"))
+    return (text + b":" if is_title else text) if _has_word(text) else b""
 
 
 _TEXTUAL: Final = "slog or logrus"

@@ -91,3 +91,24 @@ def test_a_client_that_stops_reading_within_a_line_broke_it_off(read_bytes: int,
         client.wait(DEADLINE_S)
     found = transcribe(read(capture)).findings
     assert ("answer-broken-off" in {finding.rule for finding in found}) is expected
+
+
+@pytest.mark.parametrize(("stops_reading", "expected"), [(True, ["line-over-limit"]), (False, [])])
+def test_a_client_that_stops_reading_at_once_after_a_long_line_may_have_failed(
+    stops_reading: bool,  # noqa: FBT001 - a parameter of the test
+    expected: list[str],
+    tmp_path: Path,
+) -> None:
+    capture = tmp_path / "long.mcpspy"
+    command = [sys.executable, "-m", "mcpspy", "run", "--quiet", "--capture", str(capture), "--", sys.executable, "-c", SERVER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+        assert client.stdin is not None
+        assert client.stdout is not None
+        client.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"export"}}\n')
+        client.stdin.flush()
+        client.stdout.readline()
+        if stops_reading:
+            client.stdout.close()
+        client.stdin.close()
+        client.wait(DEADLINE_S)
+    assert [finding.rule for finding in transcribe(read(capture)).findings if finding.rule == "line-over-limit"] == expected

@@ -89,3 +89,28 @@ def test_a_client_that_gives_up_while_it_does_not_read_is_to_blame_itself() -> N
         ("reader-stalled", "client"),
         ("timed-out", "client"),
     }
+
+
+RETRIES = "! Call failed and is tried again in 2 s\n! Connect call failed ('127.0.0.1', 7687)\n"
+LEAVES = "· 9.0 s later\n· the client closes stdin\n· the server exits 0"
+CANCELS = '· 60.0 s later\n→ notifications/cancelled {"requestId":1,"reason":"Request timed out"}\n'
+
+
+@pytest.mark.parametrize("end", [LEAVES, CANCELS])
+def test_a_call_without_an_answer_quotes_what_the_server_wrote_meanwhile(end: str) -> None:
+    (finding,) = found(f"{CALL}{RETRIES}{end}")
+    assert "It wrote to stderr meanwhile: “Connect call failed ('127.0.0.1', 7687)”" in finding.what
+    assert finding.culprit == "server"
+    assert "tries to reach" in finding.advice
+
+
+@pytest.mark.parametrize("end", [LEAVES, CANCELS])
+def test_what_the_server_wrote_before_or_after_a_call_is_not_quoted(end: str) -> None:
+    before = CALL.replace("→ tools/call 1", f"{RETRIES}· 1.0 s later\n→ tools/call 1")
+    (finding,) = found(before + end.replace("· the server exits 0", f"· 0.1 s later\n{RETRIES}· the server exits 0"))
+    assert "stderr" not in finding.what
+    assert "tries to reach" not in finding.advice
+
+
+def test_a_call_that_is_answered_while_the_server_retries_is_no_finding() -> None:
+    assert not found(f"{CALL}{RETRIES}· 9.0 s later\n← result 1")

@@ -18,6 +18,7 @@ CONFIGURATION = {
     "a file that is not there": "FileNotFoundError: [Errno 2] No such file or directory: '/data/notes.json'",
     "a program that is not there": "Error: spawn git ENOENT",
     "a variable": "Error: API_TOKEN is not set",
+    "a value": "ValueError: Unsupported model: gpt-9",
     "another system": "bash: ./server: cannot execute binary file: Exec format error",
 }
 UNCLEAR = {
@@ -51,7 +52,12 @@ def test_usage_that_a_server_prints_to_stdout_is_quoted_and_tells_why_it_ended()
     by_rule = {finding.rule: finding for finding in findings_of(f"{INITIALIZE}{usage}\n· the server exits 1")}
     assert by_rule["server-died"].culprit == "configuration"
     assert "“usage: charts [-h] {server,cli} ...” to stdout" in by_rule["server-died"].what
-    assert "malformed-message" not in by_rule
+    assert set(by_rule) == {"server-died"}
+
+
+def test_text_on_stdout_is_noise_if_stderr_says_why_the_server_ended() -> None:
+    account = f"{INITIALIZE}← usage: charts [-h] {{server,cli}} ...\n! KeyError: 'name'\n· the server exits 1"
+    assert {finding.rule for finding in findings_of(account)} == {"server-died", "stdout-noise"}
 
 
 @pytest.mark.parametrize("line", UNCLEAR.values(), ids=UNCLEAR)
@@ -119,3 +125,74 @@ def test_a_server_that_takes_long_to_start_is_a_note_with_what_it_wrote_meanwhil
     assert culprit == "server"
     assert "after 12.0 s. The last line that it had written: “npm warn deprecated glob@7”" in what
     assert started(8.0) == []
+
+
+SITE = "/x/lib/python3.12/site-packages"
+FRAME = f'  File "{SITE}/%s/server.py", line 9, in %s'
+OTHER_VERSIONS = {
+    "a name that its library no longer has": (
+        f"ImportError: cannot import name 'FastMCP' from 'mcp.server' ({SITE}/mcp/server/__init__.py)",
+        "configuration",
+        "of mcp ",
+    ),
+    "a name that the library of a library no longer has": (
+        f"{FRAME % ('fastmcp', '<module>')}\n! ImportError: cannot import name 'x' from 'pydantic.types' ({SITE}/pydantic/types.py)",
+        "server",
+        "of pydantic ",
+    ),
+    "a module that its library no longer has": (
+        "ModuleNotFoundError: No module named 'mcp.server.fastmcp'",
+        "configuration",
+        "of mcp ",
+    ),
+    "a method that its library no longer has": (
+        f"{FRAME % ('notes', '<module>')}\n!     @server.list_tools()\n! AttributeError: 'Server' object has no attribute 'x'",
+        "server",
+        "of a library ",
+    ),
+    "an export that its library no longer has": (
+        "SyntaxError: The requested module '@acme/sdk/types.js' does not provide an export named 'Tool'",
+        "configuration",
+        "of @acme/sdk ",
+    ),
+}
+NO_VERSIONS = {
+    "a method of its own, while it runs": (
+        f"{FRAME % ('notes', 'main')}\n! AttributeError: 'Notes' object has no attribute 'path'"
+    ),
+    "a method of its own file": "  File \"/app/server.py\", line 9, in <module>\n! AttributeError: 'Note' object has no attribute",
+    "something that is missing": f"{FRAME % ('notes', '<module>')}\n! AttributeError: 'NoneType' object has no attribute 'x'",
+}
+
+
+@pytest.mark.parametrize(("lines", "culprit", "library"), OTHER_VERSIONS.values(), ids=OTHER_VERSIONS)
+def test_a_library_of_another_version_is_named(lines: str, culprit: str, library: str) -> None:
+    finding = found(f"Traceback (most recent call last):\n! {lines}")
+    assert finding.culprit == culprit
+    assert f"another version {library}than" in finding.blame
+    assert "perhaps an older one" in finding.advice
+
+
+@pytest.mark.parametrize("lines", NO_VERSIONS.values(), ids=NO_VERSIONS)
+def test_an_error_in_its_own_code_is_no_sign_of_another_version(lines: str) -> None:
+    finding = found(f"Traceback (most recent call last):\n! {lines}")
+    assert finding.culprit == "server"
+    assert "version" not in finding.blame + finding.advice
+
+
+def test_the_program_that_a_server_cannot_start_is_named() -> None:
+    finding = found(
+        "    raise child_exception_type(errno_num)\n! FileNotFoundError: [Errno 2] No such file or directory: 'deno'"
+    )
+    assert finding.culprit == "configuration"
+    assert finding.advice.startswith("Install “deno”, or add its folder to PATH")
+
+
+def test_an_error_is_quoted_in_full_before_the_lines_above_it() -> None:
+    finding = found(f"  File \"/{'x' * 90}\"\n!     import a\n! ModuleNotFoundError: No module named '{'m' * 100}'")
+    assert f"; its last error on stderr: “ModuleNotFoundError: No module named '{'m' * 100}'”, after “File" in finding.what
+
+
+def test_a_box_around_an_error_is_not_quoted() -> None:
+    finding = found("╭─ Error ─────────╮\n! │ Missing command. │\n! ╰─────────────────╯")
+    assert finding.what.endswith("its last error on stderr: “Error: Missing command.”")

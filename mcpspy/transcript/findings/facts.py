@@ -90,6 +90,8 @@ class CaptureFacts(msgspec.Struct, eq=False):
     exchanges: list[Exchange] = []
     answers: dict[AnswerKey, AnswerIndex] = {}
     """Index of the answers by time; empty until `meanwhile` needs it."""
+    logs: list[Log] | None = None
+    """All lines on stderr; None until `meanwhile` needs them."""
     unanswered: list[Exchange] = []
     waiting: list[Exchange] = []
     """Exchanges that may still be answered, in a capture that is still being recorded."""
@@ -315,6 +317,13 @@ class CaptureFacts(msgspec.Struct, eq=False):
         names = tuple(rule.name for rule in rules)
         self.limits[Unchecked(rules=names, reason=f"only the first {most:,} {what} of a capture are looked at")] = None
         return exchanges[:most]
+
+    @property
+    def argv(self) -> list[str]:
+        """The server's command; empty where it is not known."""
+        header = self.capture.header
+        argv = header.tapped.get("argv") if header is not None else None
+        return [str(argument) for argument in argv] if isinstance(argv, list) else []
 
     @property
     def misdelivered(self) -> Misdeliveries:

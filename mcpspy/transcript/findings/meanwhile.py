@@ -1,9 +1,12 @@
 """Words about the time while a request waited: what else the other side answered, and whether it waited for an answer itself."""
 
 import re
+from bisect import bisect_left, bisect_right
+from operator import attrgetter
 from typing import Final
 
 from ...records import CLIENT, OTHER_SIDE, SERVER, Side
+from ..log_lines import error_line
 from ..model import Exchange, Kind, Log, UnpairedMessage
 from .answer_index import AnswerIndex
 from .facts import AnswerKey, CaptureFacts, scope_key
@@ -18,6 +21,14 @@ _is_busy = re.compile(
 ).search
 _AFTER_NS: Final = 500_000_000
 _HELD_UP_NS: Final = 1_000_000_000
+_LOOKED_AT: Final = 20
+"""So many of the last lines on stderr are searched for a complaint."""
+_LINE_LETTERS: Final = 200
+_is_out_of_reach = re.compile(
+    rb"ECONNREFUSED|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|connection refused|connect call failed|name resolution|"
+    rb"unreachable|(?:could ?n[o']t|cannot|can't|failed to|unable to) (?:\w+ ){0,2}connect|max retries exceeded",
+    re.IGNORECASE,
+).search
 
 
 def meanwhile_words(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> str:
@@ -60,6 +71,33 @@ def written_words(facts: CaptureFacts, until_ns: int) -> str:
         elif isinstance(row, UnpairedMessage) and row.capture == facts.capture.index and row.message.sender == SERVER:
             written = row.message.raw
     return f" The last line that it had written: {quoted(written)}" if written else " It had written nothing."
+
+
+def logged_while(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> bytes:
+    """Return the line that tells most of those that the server wrote to stderr while a request waited for it; empty if none did.
+
+    That is the last exception or complaint, or else the last line.
+    """
+    if exchange.transaction is not None or exchange.sender != CLIENT:
+        return b""
+    if facts.logs is None:
+        facts.logs = [row for row in facts.rows if isinstance(row, Log) and row.capture == facts.capture.index]
+    logs, at = facts.logs, attrgetter("at_ns")
+    first, last = bisect_left(logs, exchange.at_ns, key=at), bisect_right(logs, until_ns, key=at)
+    lines = [row.raw for row in logs[max(first, last - _LOOKED_AT) : last] if row.raw.strip()]
+    return error_line(lines) or (lines[-1] if lines else b"")
+
+
+def log_words(line: bytes) -> str:
+    """Quote a line of stderr as a sentence after another one; empty if there is none."""
+    return f" It wrote to stderr meanwhile: {quoted(line, _LINE_LETTERS)}" if line else ""
+
+
+def log_advice(line: bytes) -> str:
+    """Say what to do if a line complains that something cannot be reached; empty if it does not."""
+    if not _is_out_of_reach(line):
+        return ""
+    return "Make what the server tries to reach available to it; and let a call that fails or takes long be answered with an error."
 
 
 def next_answered(facts: CaptureFacts, exchange: Exchange, since_ns: int) -> Exchange | None:

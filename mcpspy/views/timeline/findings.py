@@ -15,6 +15,8 @@ STYLES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "dim"}
 INDENT = "    "
 MAX_LINES = 4
 """The most lines that a sentence takes on a screen."""
+SENTENCE_LETTERS = 600
+"""The most letters of a sentence, which may quote a line of a log in full."""
 
 MAX_ROWS = 5
 """The most rows of one finding that are named; more are counted."""
@@ -71,6 +73,6 @@ def titled(head: Line, facts: Sequence[str], width: int | None) -> Iterator[Line
 def sentence_lines(sentences: Iterable[Piece], width: int | None, max_lines: int) -> Iterator[Line]:
     """Yield captured sentences indented, each in its style, on at most `max_lines` lines."""
     for sentence, style in sentences:
-        for part in wrapped(one_line(sentence), None if width is None else width - len(INDENT), max_lines):
+        for part in wrapped(one_line(sentence, SENTENCE_LETTERS), None if width is None else width - len(INDENT), max_lines):
             if part:
                 yield [(INDENT, ""), (part, style)]

@@ -126,6 +126,7 @@ class _ListedTools:
 
 _NO_VALUE: Final = "is not one of []"
 _NO_VALUE_BLAME: Final = "The server: its schema has an empty enum there, which no value fits."
+_NO_VALUE_ADVICE: Final = "List the values, or leave enum out; if the values are loaded at the start, look for why none were."
 
 
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
@@ -202,7 +203,16 @@ def _called(server: _ListedTools, row: Exchange, response: Message) -> Iterator[
         if wrong:
             what = f"The arguments of {call_name(row)} do not match its inputSchema: {wrong}"
             if _NO_VALUE in wrong:
-                yield hit_in(ARGUMENTS_INVALID, request, row.row, what, culprit=SERVER, blame=_NO_VALUE_BLAME, group=name)
+                yield hit_in(
+                    ARGUMENTS_INVALID,
+                    request,
+                    row.row,
+                    what,
+                    culprit=SERVER,
+                    blame=_NO_VALUE_BLAME,
+                    advice=_NO_VALUE_ADVICE,
+                    group=name,
+                )
             else:
                 yield hit_in(ARGUMENTS_INVALID, request, row.row, what, culprit=AGENT, group=name)
     if tool.get("outputSchema") is not None and not failed and response.result_type is None:

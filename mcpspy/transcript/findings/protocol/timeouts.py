@@ -8,7 +8,7 @@ from ...mcp.blocks import member
 from ...mcp.methods import INITIALIZE, PING, PROGRESS
 from ...model import Exchange, Kind
 from ..facts import CaptureFacts
-from ..meanwhile import FOR_PEOPLE, awaited, held_up, meanwhile_words, next_answered
+from ..meanwhile import FOR_PEOPLE, awaited, held_up, log_advice, log_words, logged_while, meanwhile_words, next_answered
 from ..rule import Hit, Severity, hit_in, transport_rule
 from ..timeout_signs import is_timeout
 from ..transport.deliveries import explained_rows
@@ -91,8 +91,9 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 def _given_up(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Hit:
     requester, responder = exchange.sender, OTHER_SIDE[exchange.sender]
     waited, question = seconds(until_ns - exchange.at_ns), awaited(facts, exchange, until_ns)
+    line = b"" if question is not None else logged_while(facts, exchange, until_ns)
     if question is None:
-        rest = meanwhile_words(facts, exchange, until_ns)
+        rest = meanwhile_words(facts, exchange, until_ns) + log_words(line)
     else:
         rest = f" Meanwhile the {responder} waited for the {requester} to answer {call_name(question)} (row {question.row})."
     message, group = exchange.cancelled or exchange.request, call_name(exchange)
@@ -101,9 +102,14 @@ def _given_up(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Hit:
     )
     if not is_timeout(exchange, until_ns):
         if question is None and exchange.cancelled is not None and exchange.response is None:
-            what = f"The {requester} cancelled {call_name(exchange)} after {waited}{_as_it_should(facts, exchange, until_ns)}."
+            what = (
+                f"The {requester} cancelled {call_name(exchange)} after {waited}"
+                f"{_as_it_should(facts, exchange, until_ns)}.{log_words(line)}"
+            )
         return hit_in(GIVEN_UP, message, exchange.row, what, culprit="unclear", group=group)
     culprit, blame, advice = _reason(facts, exchange, question, until_ns)
+    if culprit == SERVER and exchange.response is None:
+        advice = log_advice(line) or advice
     is_impatient = question is None and culprit == requester and _last_progress_ns(exchange, until_ns) is not None
     severity = None if culprit == responder or is_impatient else Severity.NOTE
     return hit_in(

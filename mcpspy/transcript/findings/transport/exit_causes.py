@@ -59,8 +59,22 @@ _FILE: Final = ExitCause(
     "Compare the path with the entry's arguments and environment; a relative path begins in the folder where the client starts it.",
 )
 
+_VALUE: Final = ExitCause(
+    CONFIGURATION,
+    "The configuration of the server: it refuses a value of its environment or arguments, which it names.",
+    "Correct this value in the entry (env, or args), or leave it out.",
+)
+
 _BY_WORDS: Final = (
     (_names_setting, _SETTING),
+    (
+        re.compile(
+            rb"(?:unsupported|invalid|unknown|unrecognized|illegal|not a valid) "
+            rb"(?:value|model|provider|backend|transport|(?:log )?level|mode|region|environment|url|uri|api key|port)\b",
+            re.IGNORECASE,
+        ),
+        _VALUE,
+    ),
     (
         re.compile(rb"cannot connect to the docker daemon|docker daemon is not running|docker desktop is not", re.IGNORECASE),
         ExitCause(
@@ -150,19 +164,30 @@ _NOT_INTERACTIVE: Final = ExitCause(
 _CONTAINERS: Final = ("docker", "podman", "nerdctl")
 
 
-def exit_cause(argv: list[str], facts: CaptureFacts) -> ExitCause | None:
+def exit_cause(facts: CaptureFacts) -> ExitCause | None:
     """Return why a server ended that never answered; None if nothing shows that its surroundings are to blame."""
+    argv = facts.argv
     if any(exchange.response is not None for exchange in facts.exchanges):
         return None
     if lacks_stdin(argv):
         return _NOT_INTERACTIVE
     lines = list(facts.last_lines) or noise(facts)
+    if (cause := _other_version(lines, argv)) is not None:
+        return cause
     for some in ([error_line(lines), *lines[-_TAIL:]], lines[:_HEAD]):
         for says, cause in _BY_WORDS:
             if any(says.search(line) for line in some):
                 lacks_own = cause is _MODULE and any(map(_is_installed, lines))  # a package that does not name what it needs
                 return None if lacks_own else _named(cause, b"\n".join(some), argv)
     return None
+
+
+def is_usage(facts: CaptureFacts) -> bool:
+    """Return whether what the server wrote to stdout says why it ended: it was not started as a server of MCP."""
+    if facts.exit is None or not facts.exit[1].code or facts.last_lines:
+        return False
+    cause = exit_cause(facts)
+    return cause is not None and cause.culprit == CONFIGURATION
 
 
 def noise(facts: CaptureFacts) -> list[bytes]:
@@ -174,7 +199,47 @@ def noise(facts: CaptureFacts) -> list[bytes]:
     ]
 
 
+_lacks_name = re.compile(
+    rb"ImportError: cannot import name '\w+' from '(\w+)[\w.]*' \(.*site-packages|ModuleNotFoundError: No module named '(\w+)\.\w"
+    rb"|SyntaxError: The requested module '((?:@[\w.-]+/)?[\w-][\w.-]*)[^']*' does not provide an export named"
+    rb"|AttributeError: (?:module '(\w+)|'(?!NoneType|dict|list|str|int|tuple)\w+' object has no attribute)"
+    rb"|TypeError: .*\bunexpected keyword argument"
+).match
+"""Python names the parent module only if it is there: `mcp.server.fastmcp` is missing in a package `mcp` of another version."""
+_at_import = re.compile(rb'\s*File ".*[\\/]site-packages[\\/].*", line \d+, in (?:<module>|[A-Z]\w*)\s*$').match
+
+
+def _other_version(lines: list[bytes], argv: list[str]) -> ExitCause | None:
+    """Say that a library is there in another version than its user was written for; None if the error shows nothing like it."""
+    error = error_line(lines)
+    match = _lacks_name(error)
+    if match is None:
+        return None
+    if error.startswith((b"AttributeError", b"TypeError")):
+        frame = next((line for line in reversed(lines) if line.lstrip().startswith(b'File "')), b"")
+        if not _at_import(frame):
+            return None  # its own code, while it runs
+    library = (match[1] or match[2] or match[3] or match[4] or b"").decode("utf-8", "replace")
+    program = argv[0].rpartition("/")[2].replace("-", "_") if argv else ""
+    if library and library == program:
+        return None  # a part of the server itself
+    named = library if library not in ("", "lib") else ""
+    name = f"of {named or 'a library'} "
+    advice = (
+        f"Install the version of {named or 'this library'} that it was written for, perhaps an older one, "
+        "or another release of the server."
+    )
+    if any(map(_is_installed, lines)) and not (match[1] and not any(map(_is_installed, lines[:-1]))):
+        blame = f"The server's package: it runs with another version {name}than it, or one of its libraries, was written for."
+        return ExitCause(SERVER, blame, advice)
+    blame = f"The configuration of the server: the interpreter that the entry names has another version {name}than it needs."
+    return ExitCause(CONFIGURATION, blame, advice)
+
+
 _variable_in = re.compile(rb"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b|KeyError: '([A-Z][A-Z0-9_]+)'").search
+_program_in = re.compile(
+    rb"spawn ([\w.+-]{1,80}) ENOENT|(?:_execute_child|child_exception_type)(?s:.*)No such file or directory: '([\w.+-]{1,80})'"
+).search
 _module_in = re.compile(rb"(?:no module named|cannot find (?:module|package)) ['\"]?([\w@./-]{1,80})", re.IGNORECASE).search
 
 
@@ -184,6 +249,12 @@ def _named(cause: ExitCause, text: bytes, argv: list[str]) -> ExitCause:
         variable = (match[1] or match[2]).decode()
         return cause._replace(
             advice=f"Set {variable} in the environment of the server's entry (env): a client does not read the profile of a shell."
+        )
+    if cause is _FILE and (match := _program_in(text)):
+        program = quoted(match[1] or match[2])
+        return cause._replace(
+            blame=f"The configuration of the server: the server starts {program}, and there is no such program where it looks.",
+            advice=f"Install {program}, or add its folder to PATH in the entry (env): clients start servers with another PATH.",
         )
     if cause is _MODULE and argv and (match := _module_in(text)):
         module, interpreter = match[1].decode("utf-8", "replace"), quoted(argv[0].encode())

@@ -41,7 +41,10 @@ _SOON_NS: Final = 1_000_000_000
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
-    """Find a long line as the last that a client on stdio took. It is a note where nothing else shows that the client failed."""
+    """Find a long line as the last that a client on stdio took.
+
+    Without pending requests it is a note, and only if the client stopped reading at once, as a program that fails does.
+    """
     left_ns = facts.left_ns
     if left_ns is None or facts.capture.transactions or facts.first_hole_ns is not None:
         return
@@ -64,6 +67,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     if pending is not None:
         what = f"{what}; {call_name(pending)} (row {pending.row}) was pending."
         yield hit_in(LINE_OVER_LIMIT, line, exchange.row, what, culprit=CLIENT)
+        return
+    if facts.stopped_reading_ns is None or facts.stopped_reading_ns - line.at_ns > _SOON_NS or facts.signalled_ns is not None:
         return
     blame = "The client, if it failed; it may also have had what it wanted."
     advice = f"If it did not mean to leave, look for LimitOverrunError or the like in its log. {LINE_OVER_LIMIT.advice}"

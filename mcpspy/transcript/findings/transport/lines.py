@@ -99,12 +99,23 @@ def streams_with_headers(facts: CaptureFacts) -> set[int]:
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find lines, bodies and events that are not messages; those that the recording broke are nobody's fault."""
+    if _is_explained(facts):
+        return
     with_headers = streams_with_headers(facts)
     broken = {piece.arrived.number for piece in broken_off(facts)} if facts.malformed else set()
     for unpaired in facts.malformed:
         if unpaired.message.number in broken:
             continue  # the client left within it
         yield from _malformed(facts, unpaired, with_headers)
+
+
+def _is_explained(facts: CaptureFacts) -> bool:
+    """Return whether `server_exits` quotes the lines as the reason of the server's end."""
+    if facts.exit is None or facts.last_lines:
+        return False
+    from .exit_causes import is_usage  # its patterns take time
+
+    return is_usage(facts)
 
 
 def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage, with_headers: set[int]) -> Iterator[Hit]:

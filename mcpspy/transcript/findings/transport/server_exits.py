@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from typing import Final, Unpack
 
 from ....records import CLIENT, OTHER_SIDE, SERVER, Exit
-from ...log_lines import MAX_LETTERS, error_line
+from ...log_lines import error_line, plain_line
 from ...mcp.methods import INITIALIZE, PING
 from ...model import Exchange
 from ..facts import HANDSHAKE_METHODS, CaptureFacts
 from ..hits import hit_on_record
-from ..meanwhile import FOR_PEOPLE, meanwhile_words, written_words
+from ..meanwhile import FOR_PEOPLE, log_advice, log_words, logged_while, meanwhile_words, written_words
 from ..rule import CONFIGURATION, Hit, HitDetails, Severity, hit_in, transport_rule
-from ..words import QUOTED_LETTERS, call_name, listed, quoted, seconds
+from ..words import call_name, listed, quoted, seconds
 from .deliveries import explained_rows
 
 UNANSWERED_REQUEST: Final = transport_rule(
@@ -104,7 +104,7 @@ PATIENCE_NS: Final = 5_000_000_000
 _TAIL: Final = 3
 """So many of the last lines on stderr are quoted."""
 
-_ERROR_LETTERS: Final = 200
+_ERROR_LETTERS: Final = 300
 
 SOON_NS: Final = 1_000_000_000
 """A ping has to be answered within this time."""
@@ -180,7 +180,7 @@ def _failed(facts: CaptureFacts, at_ns: int, record: Exit, left_alone: list[Exch
         what = _death(facts, record, left_alone)
         from .exit_causes import exit_cause  # a server that dies is rare, and its patterns take time
 
-        cause = exit_cause(_argv(facts), facts)
+        cause = exit_cause(facts)
         if cause is not None:
             return hit_on_record(
                 SERVER_DIED, facts, at_ns, record.number, what, cause.culprit, blame=cause.blame, advice=cause.advice
@@ -209,8 +209,11 @@ def never_answered(facts: CaptureFacts, exchange: Exchange, reason: str, until_n
     """Make a finding that blames the side that was asked; `reason` says who left first, or how the response ended."""
     receiver = OTHER_SIDE[exchange.sender]
     is_first = exchange.method == INITIALIZE and exchange.transaction is None
-    meanwhile = written_words(facts, until_ns) if is_first else meanwhile_words(facts, exchange, until_ns)
+    line = b"" if is_first else logged_while(facts, exchange, until_ns)
+    meanwhile = written_words(facts, until_ns) if is_first else meanwhile_words(facts, exchange, until_ns) + log_words(line)
     what = f"The {receiver} never answered {call_name(exchange)}: {reason}.{meanwhile}"
+    if advice := log_advice(line):
+        details.setdefault("advice", advice)
     return _unanswered_hit(exchange, what, receiver, **details)
 
 
@@ -272,15 +275,9 @@ def _died(facts: CaptureFacts, exit_ns: int) -> bool:
     return exit_ns - gone_ns < EXIT_NS and (facts.left_ns is None or gone_ns < facts.left_ns)
 
 
-def _argv(facts: CaptureFacts) -> list[str]:
-    header = facts.capture.header
-    argv = header.tapped.get("argv") if header is not None else None
-    return [str(argument) for argument in argv] if isinstance(argv, list) else []
-
-
 def _command(facts: CaptureFacts) -> str:
     """Name the program of the server's command, followed by a colon; empty where it is not known."""
-    argv = _argv(facts)
+    argv = facts.argv
     return f"{quoted(argv[0].encode())}: " if argv else ""
 
 
@@ -291,7 +288,7 @@ def _missing_program(facts: CaptureFacts, record: Exit) -> str:
         return ""
     is_shell = record.code in _SHELL_CODES and _shell_complains(line)
     is_launcher = _launcher_complains(line) and any(
-        _is_named(argument, line) for argument in _argv(facts) if len(argument) > _FLAG_LETTERS
+        _is_named(argument, line) for argument in facts.argv if len(argument) > _FLAG_LETTERS
     )
     return quoted(line, _ERROR_LETTERS) if is_shell or is_launcher else ""
 
@@ -310,17 +307,20 @@ def _death(facts: CaptureFacts, record: Exit, pending: list[Exchange]) -> str:
 
 def _log(facts: CaptureFacts) -> str:
     """Quote what stderr says about the end: the last error, and the last lines."""
-    tail = list(facts.last_lines)[-_TAIL:]
+    tail = [line for line in map(plain_line, list(facts.last_lines)[-_TAIL:]) if line]
     error = error_line(facts.last_lines)
-    lines = " ".join(quoted(line, _ERROR_LETTERS if line.rstrip() == error else QUOTED_LETTERS) for line in tail)
-    if error and not any(line.rstrip()[:MAX_LETTERS] == error for line in tail):
-        return f"; its last error on stderr: {quoted(error, _ERROR_LETTERS)}, and its last lines: {lines}"
-    if lines:
-        return f"; its last lines on stderr: {lines}"
+    others = " ".join(quoted(line) for line in tail if line not in error)
+    if error:
+        rest = f", {'after' if tail[-1:] == [error] else 'and its last lines:'} {others}" if others else ""
+        return f"; its last error on stderr: {quoted(error, _ERROR_LETTERS)}{rest}"
+    if others:
+        return f"; its last lines on stderr: {others}"
     from .exit_causes import noise  # as above
 
     written = noise(facts)
-    return f"; it wrote nothing to stderr, and {quoted(written[0])} to stdout." if written else ""
+    is_told = len(written) > 1 and not written[-1].startswith((b" ", b"-"))  # else it is an option in the usage
+    last = f", and at last {quoted(written[-1])}" if is_told else ""
+    return f"; it wrote nothing to stderr, and {quoted(written[0])} to stdout{last}." if written else ""
 
 
 def _unanswered(facts: CaptureFacts, exchange: Exchange) -> Hit:

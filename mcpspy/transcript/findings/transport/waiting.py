@@ -8,7 +8,7 @@ from ...http.transaction import Stream
 from ...mcp.methods import PROGRESS
 from ...model import ChannelEvent, Exchange, Log, UnpairedMessage
 from ..facts import CaptureFacts, ScopeKey, scope_key
-from ..meanwhile import FOR_PEOPLE, meanwhile_words
+from ..meanwhile import FOR_PEOPLE, log_words, logged_while, meanwhile_words
 from ..rule import Hit, Rule, Severity, hit_in
 from ..words import call_name, seconds
 from .server_exits import OPEN_ENDED, PATIENCE_NS, UNANSWERED_REQUEST
@@ -42,7 +42,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         what = f"The {receiver} has not answered {call_name(exchange)} for {seconds(waited_ns)}"
         silent_ns = now_ns - max(exchange.at_ns, heard_ns.get((receiver, scope), 0), _stream_ns(exchange))
         if silent_ns < SILENCE_NS:
-            what += f".{meanwhile_words(facts, exchange, now_ns)}"
+            what += f".{meanwhile_words(facts, exchange, now_ns)}{log_words(logged_while(facts, exchange, now_ns))}"
             blame = "Unclear: it may still be answered."
             advice = f"Wait, or look into the log of the {receiver} for what it does."
             yield hit_in(
