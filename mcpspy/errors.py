@@ -2,6 +2,7 @@
 
     McpspyError
     ├── CaptureError    a capture file that cannot be used at all
+    ├── ImportFileError a file that cannot be imported
     ├── RepairError     a capture that cannot be repaired, or not into that file
     ├── ShareError      a capture that cannot be shared, or not into that file
     ├── AddressError    a WHAT on the command line that names nothing
@@ -77,6 +78,12 @@ class CaptureError(McpspyError):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.reason}"
+
+
+class ImportFileError(_AboutError):
+    """A file that something else recorded and that cannot be imported. No capture was made."""
+
+    sentences = "{what}: {reason}"
 
 
 class RepairError(McpspyError):

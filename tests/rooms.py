@@ -75,6 +75,8 @@ ROOMS = {
         never=THE_WORLD,
         pure=True,
     ),
+    # of transcript only which side may send a method
+    "imports": room("errors records wire transcript", others=JSON, never=THE_WORLD, pure=True),
     "index": room("errors records capture transcript", others=JSON, never=NETWORK),
     "replay": room("errors records wire transcript", never=THE_WORLD, pure=True),
     # of capture only what names and heads say about secrets: tests/sharing holds it to that
@@ -85,7 +87,7 @@ ROOMS = {
     "setup": room("errors"),
     "demo": room(),
     "cli": room(
-        "__init__ compiled errors records wire capture transcript index replay sharing views live setup demo",
+        "__init__ compiled errors records wire capture transcript imports index replay sharing views live setup demo",
         others={"click", "rich"},
     ),
     "testing": room("errors records capture transcript replay views __main__", others_inside_functions={"mcp"}),

@@ -20,7 +20,7 @@ PAGES = [
     ROOT / "docs" / "start.md",
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("api", "check", "diff", "howto", "mock", "model", "numbers", "pictures", "replay", "share")
+        for name in ("api", "check", "diff", "howto", "import", "mock", "model", "numbers", "pictures", "replay", "share")
     ),
 ]
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)

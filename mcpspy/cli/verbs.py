@@ -30,6 +30,7 @@ VERBS: Final = {
     "web": Verb("web", "show recordings live in the browser"),
     "mock": Verb("mock.command", "serve a capture as a server"),
     "replay": Verb("replay.command", "send a capture's requests to a server, and compare the answers"),
+    "import": Verb("importing.command", "make captures of logs and files that others recorded"),
     "list": Verb("list", "list the newest recordings and their captures"),
     "verify": Verb("verify", "check that a capture is intact; repair it"),
     "prune": Verb("prune", "delete old captures"),

@@ -107,10 +107,13 @@ class Exchange(msgspec.Struct, eq=False, gc=False):
 
     @property
     def duration_ns(self) -> int | None:
-        """From the request's last byte to the answer's last byte, or to the cancellation; None while neither came."""
+        """From the request's last byte to the answer's last byte, or to the cancellation.
+
+        None while neither came, and where no clock told them apart: in a capture of a log without times.
+        """
         end = self.response or self.cancelled
         if end is not None:
-            return end.at_ns - self.request.at_ns
+            return (end.at_ns - self.request.at_ns) or None
         return None if self.left_ns is None else self.left_ns - self.request.at_ns
 
     @property

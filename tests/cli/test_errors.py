@@ -54,6 +54,8 @@ NEXT = {
     "replay oauth.mcpspy --url http://x --header x": "as in --header 'X-Api-Key: …'",
     "replay oauth.mcpspy --url ftp://x": "http:// or https://, then its host",
     "replay time.mcpspy --set x -- cat": "Write a path, = and JSON",
+    "import time.mcpspy": "look at it with mcpspy show",
+    "import --follow a.log b.log": "name one",
     "run": "usage: mcpspy run",
     "run --nope cat": "put -- before the server's command",
     "run -- no-such-command-anywhere": "use its absolute path",

@@ -60,6 +60,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).mkdir()
     for name in NAMED:
         shutil.copy(folder / "store" / "captures" / "weather.mcpspy", folder / name)
+    for name in ("mcp-server-weather.log", "server.log"):
+        shutil.copy(ROOT / "captures" / "mcp-server-weather.log", folder / name)
     return folder
 
 

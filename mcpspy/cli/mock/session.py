@@ -32,11 +32,12 @@ def paths_of(whats: Iterable[str]) -> list[str]:
 
 
 def _paths(what: str) -> tuple[str, ...]:
+    from ..fifo import announced
+
     if os.path.isfile(what):
-        return (what,)  # without the catalog of all captures, whose import a client would wait for
+        return announced((what,))  # without the catalog of all captures, whose import a client would wait for
     from ...capture.store.address import STDIN, resolve
     from ...errors import AddressError
-    from ..fifo import announced
 
     address = resolve(what)
     if STDIN in address.captures:

@@ -18,6 +18,7 @@ from ...views.text.hint import next_commands
 from ...views.timeline.details import Detail
 from ...views.timeline.ordering import Order
 from ...views.timeline.timeline import timeline
+from ..fifo import begins_as_capture
 from ..filter_option import combined_filter, filter_option, filter_rows, report_no_match
 from ..screen import Screen, say
 from ..since import Since, select_captures_since, since_option, transcript_since
@@ -276,7 +277,13 @@ def _follow(screen: Screen, condition: Filter | None, options: _ShowOptions) -> 
         )
     else:
         output = LineOutput(screen, screen.lines, stderr=not options.no_stderr, detail=options.row_detail)
-    follow(options.what, output, live_filter, keeps_frames=options.http, since=options.since)
+    if all(map(begins_as_capture, options.what)):
+        follow(options.what, output, live_filter, keeps_frames=options.http, since=options.since)
+        return
+    from ..importing.growing import followed_log
+
+    with followed_log(options.what) as whats:
+        follow(whats, output, live_filter, keeps_frames=options.http, since=options.since)
 
 
 def _http(transcript: Transcript, rows: list[Row], screen: Screen, options: _ShowOptions, *, whole: bool) -> None:

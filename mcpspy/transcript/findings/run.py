@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..absent_facts import Proof
 from ..hops import hop_name, hop_pairs, stream_pairs
 from .facts import TranscriptFacts, capture_facts
 from .finders import CAPTURE_FINDERS, HOP_FINDERS, MODEL_FINDERS, TRANSCRIPT_FINDERS, concerns, finder, is_optional
@@ -75,12 +76,13 @@ def _hits(facts: TranscriptFacts, is_asked: Callable[[str], bool]) -> Iterator[t
     # Where both sides of a gateway were tapped, its far side decides.
     decided = {outer for outer, _ in pairs | stream_pairs(facts.transcript, pairs)}
     for capture in capture_facts(facts.transcript) if names else ():
-        signs = GatewaySigns(capture)
+        signs, proof = GatewaySigns(capture), Proof(capture.capture, facts.transcript.rows)
         for name in names:
             if concerns(name, capture):
                 hits = finder(name).find(capture)
                 for hit in hits if capture.capture.index in decided else signs.doubted(hits):
-                    yield hit.finding.capture, hit
+                    if proof.holds(hit.finding):
+                        yield hit.finding.capture, hit
         reached_limits(facts.transcript).update(capture.limits)
     of_several = HOP_FINDERS if facts.transcript.hops else ()
     for of_all in filter(is_asked, (*of_several, *TRANSCRIPT_FINDERS)):

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ...wire.encodings import PACKAGES
+from ..absent_facts import unchecked_facts
 from ..http.decode import SEALED
 from ..model import Exchange, Kind, UnpairedMessage
 from .facts import SAMPLED
@@ -28,6 +29,7 @@ def unchecked_messages(transcript: Transcript, rules: Container[str]) -> Iterato
     unkept = sum(info.unkept for info in transcript.captures)
     if unkept:
         yield Unchecked(rules=(), reason=f"the payloads of {unkept:,} frame{'s' * (unkept > 1)} were not recorded")
+    yield from unchecked_facts(transcript.captures, rules)
     if any(info.transactions for info in transcript.captures):
         yield from _sealed(transcript)
 

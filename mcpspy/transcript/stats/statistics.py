@@ -43,8 +43,8 @@ class Latency:
 
 
 def latency(durations_ns: Iterable[int]) -> Latency | None:
-    """Return the distribution of durations; None if there are none."""
-    ordered = sorted(durations_ns)
+    """Return the distribution of durations; None if there are none, as in a capture of a log without times."""
+    ordered = sorted(filter(None, durations_ns))
     if not ordered:
         return None
     p50_ns, p90_ns, p99_ns = (nearest_rank(ordered, percent) for percent in (50, 90, 99))

@@ -62,7 +62,8 @@ def diagram(transcript: Transcript, rows: Sequence[Row], drawing: Drawing = PLAI
     participants = lanes.participants(used, with_proxy=drawing.with_proxy)
     if not drawing.with_particulars:
         shown, participants = list(general(shown)), list(map(general_name, participants))
-    return Diagram(participants=participants, steps=shown, title=drawing.title, has_times=drawing.with_particulars)
+    has_times = drawing.with_particulars and any(step.at_ns for step in flat(shown))  # an imported log may have none
+    return Diagram(participants=participants, steps=shown, title=drawing.title, has_times=has_times)
 
 
 def _in_order(transcript: Transcript, rows: Iterable[Row], steps: Steps) -> list[Drawn]:

@@ -140,7 +140,8 @@ def columns(
     """Choose columns that fit into `width` cells and are wide enough for the last row and the longest id.
 
     `lanes` are the safe names for the lane column, empty where one server and one client make it pointless. `lane_role` is
-    the column's title. `with_params` says that calls are shown with their params, which need more room.
+    the column's title. `with_params` says that calls are shown with their params, which need more room. Rows whose last time is 0 are
+    of a source without times, and get no columns for them.
     """
     room = WIDE_CELLS if width is None else width
     wide = room >= WIDE_CELLS
@@ -149,8 +150,8 @@ def columns(
         width=width,
         row=max(3, len(str(last_row))),
         id=max(2, min(longest_id, longest)) if room >= FULL_CELLS else 0,
-        at=max(7, len(seconds(last_ns))) if room >= TINY_CELLS else 0,
-        took=TOOK_CELLS if room >= SHORT_CELLS else 0,
+        at=max(7, len(seconds(last_ns))) if room >= TINY_CELLS and last_ns else 0,
+        took=TOOK_CELLS if room >= SHORT_CELLS and last_ns else 0,
         size=SIZE_CELLS if wide or (room >= FULL_CELLS and not lanes) else 0,
         lane=_lane_cells(lanes, room),
         words=0,

@@ -5,6 +5,7 @@ Payloads are laid out from the bytes as they came. Nothing is left out but the m
 
 from collections.abc import Iterable, Iterator
 
+from ...transcript.absent_facts import TIMES, lacks
 from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.mcp.content import content_facts
 from ...transcript.model import CaptureInfo, Exchange, Kind, Message, ModelCall, Numbered, Row, Transcript, UnpairedMessage
@@ -114,12 +115,12 @@ def _message_heading(row: Numbered, message: Message, capture: CaptureInfo, widt
     name = one_line(message.method or "") if message.kind is Kind.NOTIFICATION else message.kind.value
     if isinstance(row, Exchange) and any(message is partial for partial in row.partials):
         name = f"partial {name}"
-    times = f"at {microseconds(message.at_ns)} s"
+    times = "" if lacks(capture, TIMES) else f"at {microseconds(message.at_ns)} s"
     if message.first_ns < message.at_ns:
         times += f", first byte {duration(message.at_ns - message.first_ns)} earlier"
-    if isinstance(row, Exchange) and message is not row.request:
+    if times and isinstance(row, Exchange) and message is not row.request:
         times += f" (+{duration(message.at_ns - row.at_ns)})"
-    facts = [times, f"record {message.number}", size(message.size)]
+    facts = [*([times] if times else []), f"record {message.number}", size(message.size)]
     facts += [safe_text(flaw) for flaw in message.flaws]
     facts += ["in a batch"] if message.batch else []
     facts += _frame_facts(message, capture)

@@ -20,6 +20,7 @@ from ...records import (
     Stall,
     Unknown,
 )
+from ...transcript.absent_facts import imported_facts
 from ...transcript.http.decode import SEALED
 from ...transcript.http.transaction import Transaction
 from ...transcript.log_lines import json_logger
@@ -283,12 +284,22 @@ def exit_words(record: Exit) -> str:
 
 
 def command_words(capture: CaptureInfo) -> str:
-    """Return the command or the URL that a capture tapped, safe; empty where the header is missing."""
+    """Return the command or the URL that a capture tapped, or the file it was imported from, safe; empty without a header."""
     tapped = capture.header.tapped if capture.header else {}
+    if imported_facts(capture.header):
+        return imported_words(capture)
     argv = tapped.get("argv")
     if isinstance(argv, list):
         return one_line(" ".join(map(str, argv)))
     return one_line(str(tapped.get("url", "")))
+
+
+def imported_words(capture: CaptureInfo) -> str:
+    """Return the file that a capture was imported from, and what it does not have."""
+    imported = capture.header.tapped["imported"] if capture.header else {}
+    missing = [str(name) for name, state in imported_facts(capture.header).items() if state == "missing"]
+    without = f", without {', '.join(missing)}" if missing else ""
+    return one_line(f"imported from {imported.get('file', '?')} ({imported.get('format', '?')}){without}")
 
 
 def _malformed(message: Message) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from datetime import datetime, tzinfo
 
+from ...transcript.absent_facts import TIMES, lacks
 from ...transcript.findings.rule import Severity
 from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript
 from ...transcript.phases import Lifecycle, Phase, StartUp, lifecycles
@@ -55,7 +56,8 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
     severities = {finding.severity for finding in findings}
     calls: Counter[Outcome] = sum((outcomes(transcript) for transcript in transcripts), Counter())
     model_calls = Counter(call.outcome for transcript in transcripts for call in transcript.model_calls)
-    when = since or f"in {duration(_lasted_ns(transcripts))}"
+    lasted_ns = _lasted_ns(transcripts)
+    when = since or (f"in {duration(lasted_ns)}" if lasted_ns else "")
     trouble = troubles(*transcripts)
     sign = session_sign(calls, model_calls, trouble, severities)
     parts = [_calls(calls, when, is_ok=sign == WELL)] if calls or not model_calls else []
@@ -140,7 +142,7 @@ def _calls(counts: Counter[Outcome], when: str, *, is_ok: bool) -> Line:
     calls = counts.total()
     if not calls:
         return [(f"no calls {when}" if when.startswith("since") else "no calls", "strong")]
-    words = f"{counted(calls, 'call')} {when}"
+    words = f"{counted(calls, 'call')} {when}".rstrip()
     if is_ok and counts[Outcome.OK] + counts[Outcome.PROBE] == calls:
         words += ", all ok" if calls > 1 else ", ok"
     return [(words, "strong")]
@@ -254,6 +256,8 @@ def capture_line(capture: CaptureInfo, zone: tzinfo | None = None) -> Line:
     try:
         began = datetime.fromtimestamp(capture.header.wall_ns // 1_000_000_000, zone).strftime("%Y-%m-%d %H:%M:%S")
     except (ValueError, OverflowError, OSError):
+        began = "at an unknown time"
+    if lacks(capture, TIMES):
         began = "at an unknown time"
     clients = [safe_text(name) for name in capture.clients]
     more = [counted(len(clients) - MAX_CLIENTS, "more client")] if len(clients) > MAX_CLIENTS else []

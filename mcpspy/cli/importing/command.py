@@ -1,0 +1,86 @@
+"""`mcpspy import`: captures of files that something else recorded."""
+
+from __future__ import annotations
+
+import click
+
+from ...errors import ImportFileError
+from ...imports.formats import FORMATS
+from ...imports.source import FACTS
+from ...views.text.escape import safe_text
+from ...views.text.units import counted
+from ..screen import say
+from .convert import STDOUT, CaptureFiles, ImportedCapture, copy_all
+from .open_source import open_source
+
+
+@click.command("import")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.option(
+    "--as", "named", type=click.Choice([known.name for known in FORMATS]), help="The format, if it is not to be guessed."
+)
+@click.option(
+    "-o",
+    "--out",
+    metavar="OUT",
+    help="Write to this file, further sessions beside it; - is standard output. The default is the store.",
+)
+@click.option("--follow", is_flag=True, help="Go on importing what is added to the file. Ctrl-C ends it.")
+@click.option(
+    "--redact",
+    type=click.Choice(["credentials", "none"]),
+    default="credentials",
+    show_default=True,
+    help="What is replaced in heads of HTTP before anything is written.",
+)
+def command(*, files: tuple[str, ...], named: str | None, out: str | None, follow: bool, redact: str) -> int:
+    """Make captures of files that something else recorded, and print their paths.
+
+    FILE is - for standard input, or a log of a client or a server in which JSON-RPC messages stand in lines.
+    The format is told by its content. What FILE does not have, such as times, is missing in the capture too:
+    nothing is invented, and no finding is made of it. Other verbs take FILE in place of a capture.
+
+    \b
+    Examples:
+      mcpspy import ~/Library/Logs/Claude/mcp-server-weather.log
+      mcpspy show mcp-server-weather.log         import and show it, without a capture
+      mcpspy show -f mcp-server-weather.log      show what is added to it
+      ssh host cat server.log | mcpspy import - -o - | mcpspy show -
+    """
+    if follow and len(files) > 1:
+        raise click.UsageError("--follow imports one file; name one.")
+    made = 0
+    for file in files:
+        made += len(_import(file, named, out, redact, follow=follow))
+    return 0 if made else ImportFileError.exit_status
+
+
+def _import(path: str, named: str | None, out: str | None, redact: str, *, follow: bool) -> list[ImportedCapture]:
+    source = open_source(path, named, grows=follow)
+    files = CaptureFiles(out, redact=redact, complain=say)
+    with source.file:
+        if follow:
+            from .growing import CAUGHT_UP, import_growing
+
+            if out == STDOUT:
+                raise click.UsageError("--follow writes to a file; leave out -o -.")
+            import_growing(source, path, files, lambda: click.echo(CAUGHT_UP))
+        else:
+            copy_all(source.importer, source.chunks(), files)
+    if not files.captures and not follow:
+        raise ImportFileError(path, f"{source.format.title}, but no session is in it; mcpspy import --help says what is read")
+    for capture in files.captures:
+        if capture.path != STDOUT:
+            click.echo(capture.path)
+    if files.captures:
+        say(f"mcpspy: {safe_text(path)}: {counted(len(files.captures), 'session')}; {_lacks(files.captures[0])}")
+    return files.captures
+
+
+def _lacks(capture: ImportedCapture) -> str:
+    """Say what a capture does not have as it was on the wire."""
+    facts = capture.header.tapped["imported"]["facts"]
+    reconstructed = [name for name in FACTS if facts[name] == "reconstructed"]
+    missing = [name for name in FACTS if facts[name] == "missing"]
+    words = [f"missing: {', '.join(missing)}"] if missing else ["everything is there"]
+    return "; ".join([*words, *([f"reconstructed: {', '.join(reconstructed)}"] if reconstructed else [])])

@@ -1,0 +1,112 @@
+"""Captures from the records of an importer: one file for each session, in the store or where the user says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ... import __version__
+from ...capture.file.format import header_line
+from ...capture.file.writer import Writer
+from ...capture.redaction.redactor import Redactor
+from ...capture.redaction.sink import RedactingSink
+from ...capture.store.folder import create, key
+from ...errors import ImportFileError
+from ...records import End, Header, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...imports.formats import Importer
+    from ...imports.source import SessionRecord
+
+STDOUT: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedCapture:
+    """A capture that was made."""
+
+    path: str
+    header: Header
+
+
+class _Session:
+    """The capture of one session, while it is written."""
+
+    __slots__ = ("capture", "sink", "writer")
+
+    def __init__(self, capture: ImportedCapture, writer: Writer, sink: Callable[[Sequence[Record]], None]) -> None:
+        self.capture = capture
+        self.writer = writer
+        self.sink = sink
+
+
+class CaptureFiles:
+    """Captures of the sessions of one importer, in the store, or in the file `out` and beside it (`-` is standard output)."""
+
+    __slots__ = ("_complain", "_out", "_redact", "_redactor", "_sessions", "captures")
+
+    def __init__(
+        self, out: str | None, *, redact: str = "credentials", complain: Callable[[str], None] = lambda line: None
+    ) -> None:
+        self._out = out
+        self._redact = redact
+        self._redactor = Redactor(key()) if redact == "credentials" else None
+        self._complain = complain
+        self._sessions: dict[int, _Session] = {}
+        self.captures: list[ImportedCapture] = []
+
+    def take(self, records: Sequence[SessionRecord]) -> None:
+        """Write records. Raises: OSError; ImportFileError."""
+        batches: dict[int, list[Record]] = {}
+        for number, record in records:
+            if isinstance(record, Header):
+                self._begin(number, record)
+            elif isinstance(record, End):
+                self._write(number, batches.pop(number, []))
+                self._end(number, record)
+            else:
+                batches.setdefault(number, []).append(record)
+        for number, batch in batches.items():
+            self._write(number, batch)
+
+    def close(self) -> None:
+        """Close what has no end yet: an interrupted import leaves incomplete captures."""
+        self._sessions.clear()
+
+    def _begin(self, number: int, header: Header) -> None:
+        header.redaction, header.mcpspy_version = self._redact, __version__
+        if self._out == STDOUT:
+            if self.captures:
+                raise ImportFileError(
+                    "standard output", "there is more than one session, and a capture has one; name a file with -o"
+                )
+            fd, path = os.dup(1), STDOUT
+        else:
+            fd, path = create(self._out, header.label, wall_ns=header.wall_ns, complain=self._complain)
+        writer = Writer(fd, header_line(header), complain=self._complain)
+        writer(())  # the header, which readers wait for
+        sink = writer if self._redactor is None else RedactingSink(writer, self._redactor)
+        capture = ImportedCapture(path, header)
+        self.captures.append(capture)
+        self._sessions[number] = _Session(capture, writer, sink)
+
+    def _write(self, number: int, batch: list[Record]) -> None:
+        if batch:
+            self._sessions[number].sink(batch)
+
+    def _end(self, number: int, end: End) -> None:
+        session = self._sessions.pop(number)
+        session.writer.close(end.at_ns, end.why)
+        if session.writer.failed:
+            raise OSError(f"{session.capture.path}: the capture could not be written whole")
+
+
+def copy_all(importer: Importer, chunks: Callable[[], bytes], files: CaptureFiles) -> None:
+    """Import everything that `chunks` returns, up to an empty one. Raises: OSError; ImportFileError."""
+    while chunk := chunks():
+        files.take(importer.feed(chunk))
+    files.take(importer.close())

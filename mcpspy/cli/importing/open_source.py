@@ -1,0 +1,89 @@
+"""A file that is to be imported: opened, hashed, and its format told by its content."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import BinaryIO
+
+from ...capture.store.address import STDIN
+from ...errors import ImportFileError
+from ...imports.formats import FORMATS, HEAD_BYTES, Importer, ImportFormat, recognized
+from ...imports.source import Source
+
+CHUNK_BYTES = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSource:
+    """A file at its first byte, its format and its importer."""
+
+    file: BinaryIO
+    format: ImportFormat
+    importer: Importer
+
+    def chunks(self) -> Callable[[], bytes]:
+        """Return a function that reads the next bytes."""
+        return lambda: self.file.read(CHUNK_BYTES)
+
+
+def open_source(path: str, named: str | None = None, *, grows: bool = False) -> OpenedSource:
+    """Open a file, or standard input. `named` is the format that the user named. One that `grows` has no digest.
+
+    Raises: ImportFileError: if it is in no format that can be imported. OSError.
+    """
+    file: BinaryIO
+    if path == STDIN:
+        file, wall_ns, name = _spooled(sys.stdin.buffer), time.time_ns(), STDIN
+    else:
+        file = open(path, "rb")  # noqa: SIM115 - the caller reads it
+        wall_ns, name = os.fstat(file.fileno()).st_mtime_ns, path
+    head = file.read(HEAD_BYTES)
+    file.seek(0)
+    chosen = _format(name, head, named)
+    if grows and not chosen.grows:
+        raise ImportFileError(name, f"{chosen.title} is read whole; leave out --follow")
+    size_bytes, digest = (0, "") if grows else _digest(file)
+    source = Source(name=name, format=chosen.name, wall_ns=wall_ns, size_bytes=size_bytes, sha256=digest)
+    return OpenedSource(file, chosen, chosen.importer(source))
+
+
+def can_be_imported(path: str) -> bool:
+    """Return whether a file is in a format that can be imported. Raises: OSError."""
+    with open(path, "rb") as file:
+        return recognized(file.read(HEAD_BYTES)) is not None
+
+
+def _format(name: str, head: bytes, named: str | None) -> ImportFormat:
+    if named is not None:
+        return next(candidate for candidate in FORMATS if candidate.name == named)
+    if head.startswith(b'{"mcpspy"'):
+        raise ImportFileError(name, "this is a capture already; look at it with mcpspy show")
+    chosen = recognized(head)
+    if chosen is None:
+        what = "it is empty" if not head else f"nothing in its first {HEAD_BYTES >> 20} MiB is in a format that mcpspy reads"
+        raise ImportFileError(name, f"{what}; mcpspy import --help lists the formats, and --as names one")
+    return chosen
+
+
+def _digest(file: BinaryIO) -> tuple[int, str]:
+    digest, size_bytes = sha256(), 0
+    while chunk := file.read(1 << 20):
+        digest.update(chunk)
+        size_bytes += len(chunk)
+    file.seek(0)
+    return size_bytes, digest.hexdigest()
+
+
+def _spooled(file: BinaryIO) -> BinaryIO:
+    """Store a stream, which can be read only once, in a temporary file."""
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 - for as long as we run
+    while chunk := file.read(1 << 20):
+        copy.write(chunk)
+    copy.seek(0)
+    return copy

@@ -1,0 +1,63 @@
+"""Formats that can be imported: which one a file has, told by its first bytes, and what reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import msgspec
+
+from .log_messages import message_in
+from .logs import LogImporter
+from .source import SessionRecord, Source
+
+HEAD_BYTES: Final = 1 << 20
+"""A format is told by so many bytes at the beginning of a file."""
+
+
+class Importer(Protocol):
+    """A reader of one file: bytes in, records out, each after the number of its session."""
+
+    def feed(self, data: bytes) -> list[SessionRecord]: ...
+
+    def close(self) -> list[SessionRecord]: ...
+
+
+class ImportFormat(msgspec.Struct, frozen=True, kw_only=True):
+    """A format. `matches` says whether a file that begins with these bytes has it."""
+
+    name: str
+    title: str
+    matches: Callable[[bytes], bool]
+    importer: Callable[[Source], Importer]
+    grows: bool = False
+    """True if the file may be read while it is written."""
+
+
+def _is_log(head: bytes) -> bool:
+    if head.startswith(b'{"mcpspy"') or b"\0" in head[:4096]:
+        return False
+    if b"jsonrpc" not in head and b"JSONRPC" not in head and b'"method"' not in head:
+        return False
+    lines = head.split(b"\n")
+    if any(b'"min_reader"' in line[:4096] for line in lines[:1]):
+        return False
+    for line in lines:
+        if b"{" in line or b"JSONRPC" in line:
+            message = message_in(line.decode("utf-8", "replace"))
+            if message is not None and message.value is not None:
+                return True
+    return False
+
+
+FORMATS: Final = (
+    ImportFormat(
+        name="log", title="a log with JSON-RPC messages in its lines", matches=_is_log, importer=LogImporter, grows=True
+    ),
+)
+"""In the order in which they are tried."""
+
+
+def recognized(head: bytes) -> ImportFormat | None:
+    """Return the format of a file that begins with these bytes; None if it has none of these."""
+    return next((candidate for candidate in FORMATS if candidate.matches(head)), None)

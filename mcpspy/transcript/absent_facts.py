@@ -1,0 +1,126 @@
+"""Facts that an imported capture does not have, because its source had none of them; and the rules that need them.
+
+The header of such a capture says of each fact whether it is `exact`, `reconstructed` or `missing` (docs/capture.md). What is missing
+proves nothing: rules that need it find nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from .exchange import Exchange, UnpairedMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Sequence
+
+    from ..records import Header
+    from .findings.rule import Finding, Unchecked
+    from .model import CaptureInfo, Row
+
+TIMES: Final = "times"
+
+_WAITS: Final = (
+    "blocked-by-call", "cancellation-ignored", "carried-out-twice", "change-storm", "given-up", "late-answers", "late-cancellation",
+    "ping-unanswered", "polling-storm", "resent-call", "slow-call", "slow-start", "task-expired", "task-lost", "timed-out",
+    "unused-start",
+)  # fmt: skip
+_MOMENTS: Final = (
+    "body-waits", "events-in-burst", "half-line", "idle-stream-cut", "keep-alive-stopped", "late-head", "progress-in-burst",
+    "reader-stalled",
+)  # fmt: skip
+_BEFORE: Final = (
+    "cancelled-unknown-request", "changed-cursor", "early-request", "early-server-request", "missing-initialize",
+    "missing-initialized", "session-missing", "unasked-input", "unknown-progress-token", "unpaired-response", "wrong-endpoint",
+)  # fmt: skip
+
+NEEDED: Final[dict[str, tuple[str, ...]]] = {
+    TIMES: _WAITS,
+    "beginning": _BEFORE,
+    "ends": ("answer-broken-off", "end-of-input-ignored", "late-answers", "line-over-limit"),
+    "bytes": ("blank-line", "byte-order-mark", "crlf", "invalid-utf-8", "no-final-newline"),
+    "noise": ("stdout-noise",),
+    "heads": ("missing-header", "session-missing"),
+}
+"""Rules by a fact without which they find nothing."""
+
+NEEDED_EXACTLY: Final[dict[str, tuple[str, ...]]] = {TIMES: _MOMENTS, "bytes": NEEDED["bytes"], "senders": ("wrong-direction",)}
+"""Rules by a fact that has to be as it was on the wire."""
+
+UNANSWERED: Final = "unanswered-request"
+
+
+def imported_facts(header: Header | None) -> Mapping[str, Any]:
+    """Return the facts of an imported capture, by name; empty for a capture that a tap recorded."""
+    imported = header.tapped.get("imported") if header is not None else None
+    facts = imported.get("facts") if isinstance(imported, dict) else None
+    return facts if isinstance(facts, dict) else {}
+
+
+def lacks(info: CaptureInfo, fact: str) -> bool:
+    """Return whether an imported capture does not have this fact."""
+    return imported_facts(info.header).get(fact) == "missing"
+
+
+def unproven_rules(info: CaptureInfo) -> dict[str, str]:
+    """Return the rules that find nothing in a capture, each with the fact that it needs; none for a capture of a tap."""
+    facts = imported_facts(info.header)
+    if not facts:
+        return {}
+    lacking = {rule: fact for fact, rules in NEEDED.items() if facts.get(fact) == "missing" for rule in rules}
+    inexact = {rule: fact for fact, rules in NEEDED_EXACTLY.items() if facts.get(fact) != "exact" for rule in rules}
+    return lacking | inexact
+
+
+class Proof:
+    """Findings of one capture that its source bears out: in a capture of a tap all of them."""
+
+    __slots__ = ("_info", "_last", "_rows", "_unproven")
+
+    def __init__(self, info: CaptureInfo, rows: Sequence[Row]) -> None:
+        self._info = info
+        self._rows = rows
+        self._unproven = unproven_rules(info)
+        self._last: int | None = None
+
+    def holds(self, finding: Finding) -> bool:
+        """Return whether a finding counts. An answer that never came proves nothing if the source may just stop there."""
+        if finding.rule in self._unproven:
+            return False
+        return finding.rule != UNANSWERED or not lacks(self._info, "ends") or finding.number < self._last_number()
+
+    def _last_number(self) -> int:
+        """Return the number of the last record with a message."""
+        if self._last is None:
+            self._last = max((_number(row) for row in self._rows if row.capture == self._info.index), default=0)
+        return self._last
+
+
+def _number(row: Row) -> int:
+    if isinstance(row, Exchange):
+        return max(message.number for message in row.messages)
+    return row.message.number if isinstance(row, UnpairedMessage) else 0
+
+
+def unchecked_facts(captures: Sequence[CaptureInfo], asked: Container[str]) -> Iterator[Unchecked]:
+    """Yield the rules, of those that are `asked` for, that did not run on imported captures."""
+    from .findings.rule import Unchecked  # with dataclasses, for which views that show no findings need not wait
+
+    by_fact: dict[str, set[str]] = {}
+    for info in captures:
+        for rule, fact in unproven_rules(info).items():
+            if rule in asked:
+                by_fact.setdefault(fact, set()).add(rule)
+    for fact, rules in by_fact.items():
+        yield Unchecked(rules=tuple(sorted(rules)), reason=_REASONS[fact], did_run=False)
+
+
+_REASONS: Final = {
+    TIMES: "an imported file does not have the times of the wire",
+    "beginning": "an imported file does not begin with the session",
+    "ends": "an imported file does not tell when streams ended",
+    "bytes": "an imported file does not have the bytes of the wire",
+    "noise": "an imported file has nothing but messages",
+    "heads": "an imported file does not have the heads of HTTP",
+    "senders": "an imported file does not name the senders",
+}

@@ -1,0 +1,111 @@
+"""`mcpspy import`, and files that others recorded in place of captures, as a user has them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mcpspy import open as open_captures
+from tests.cli.terminal import on_pipe, run
+from tests.conftest import ROOT
+
+LOG = ROOT / "captures" / "mcp-server-weather.log"
+BARE = '{"jsonrpc":"2.0","id":0,"method":"initialize"}\n{"jsonrpc":"2.0","id":0,"result":{}}\n'
+
+
+def test_a_log_becomes_a_capture_whose_path_is_printed(tmp_path: Path) -> None:
+    done = run("import", str(LOG), "-o", str(tmp_path / "weather.mcpspy"))
+    path = Path(done.stdout.strip())
+    assert (done.returncode, path) == (0, tmp_path / "weather.mcpspy")
+    assert "1 session; missing: noise, process, heads; reconstructed: bytes, times, ends" in done.stderr
+    assert [exchange.method for exchange in open_captures(path).exchanges] == [
+        "initialize",
+        "tools/list",
+        "tools/call",
+        "tools/call",
+    ]
+    assert run("verify", str(path)).returncode == 0
+
+
+def test_a_capture_without_a_name_goes_to_the_store() -> None:
+    run("import", str(LOG))
+    assert "Request timed out" in run("check", "weather").stdout
+
+
+def test_a_log_is_shown_in_place_of_a_capture() -> None:
+    shown = run("show", str(LOG))
+    assert (shown.returncode, shown.stderr.splitlines()[:1]) == (0, [])
+    assert "imported from mcp-server-weather.log (log)" in shown.stdout
+    assert "cancelled after 60.0 s" in shown.stdout
+
+
+def test_a_row_of_a_log_is_shown() -> None:
+    assert "“Rain”" in run("show", f"{LOG}:4").stdout.replace('"Rain"', "“Rain”")
+
+
+@pytest.mark.parametrize(
+    "words", ["check {}", "diff {} {}", "export text {}", "export jsonl {}", "show --stats {}", "show --json {}", "verify {}"]
+)
+def test_every_verb_takes_a_log(words: str) -> None:
+    done = run(*words.replace("{}", str(LOG)).split())
+    assert (done.returncode in {0, 1}, "Traceback" in done.stderr) == (True, False), done.stderr
+    assert done.stdout
+
+
+def test_a_log_is_replayed() -> None:
+    assert "tools/call forecast" in run("replay", str(LOG), "--dry-run", "--", "cat").stdout
+
+
+def test_a_file_that_cannot_be_imported_says_so(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing\n")
+    done = run("import", str(tmp_path / "notes.txt"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nothing in its first 1 MiB is in a format that mcpspy reads; mcpspy import --help lists the formats" in done.stderr
+
+
+def test_a_log_without_times_is_shown_without_times(tmp_path: Path) -> None:
+    log = tmp_path / "bare.log"
+    log.write_text(BARE)
+    shown = run("show", str(log)).stdout
+    assert "at an unknown time" in shown
+    assert not [word for word in ("seconds", "took", "µs", "0.000") if word in shown]
+
+
+def test_a_log_is_served_by_a_mock() -> None:
+    asks = '{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"forecast","arguments":{"city":"Oslo"}}}\n'
+    with_handshake = (
+        BARE.splitlines()[0].replace("}", ',"params":{"protocolVersion":"2024-11-05","capabilities":{}}}') + "\n" + asks
+    )
+    served = run("mock", str(LOG), stdin=with_handshake.encode())
+    answers = [json.loads(line) for line in served.stdout.splitlines()]
+    assert answers[-1] == {"jsonrpc": "2.0", "id": 9, "result": {"content": [{"type": "text", "text": "Rain"}]}}
+
+
+def test_standard_input_becomes_a_capture_on_standard_output() -> None:
+    made = run("import", "-", "-o", "-", stdin=LOG.read_bytes())
+    shown = run("show", "-", stdin=made.stdout.encode())
+    assert "✗ 4 calls" in shown.stdout
+
+
+def test_what_is_added_to_a_log_is_shown(tmp_path: Path) -> None:
+    log = tmp_path / "mcp-server-weather.log"
+    lines = LOG.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[:6]))
+    with on_pipe("show", "-f", str(log)) as shown:
+        shown.wait_for("initialize")
+        with log.open("a") as file:
+            file.writelines(lines[6:8])
+        shown.wait_for("tools/list")
+        shown.end()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mcp-server-weather.log"]
+
+
+def test_findings_that_need_what_a_log_lacks_are_not_made_and_named(tmp_path: Path) -> None:
+    log = tmp_path / "late.log"
+    log.write_text(
+        '{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x"}}\n{"jsonrpc":"2.0","id":6,"result":{}}\n'
+    )
+    done = run("check", str(log), "--json")
+    report = json.loads(done.stdout)
+    assert not report["findings"]
+    assert "an imported file does not have the times of the wire" in done.stdout
