@@ -164,7 +164,7 @@ def _user_home() -> str:
 
 def _kept_key(path: str) -> bytes:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | _BINARY)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | _NONBLOCK | _BINARY)
     except FileNotFoundError:
         _make_private(os.path.dirname(path))
         return _made_key(path)
@@ -177,8 +177,13 @@ def _kept_key(path: str) -> bytes:
 
 
 def _check_owner(fd: int, path: str) -> None:
-    """Make the key private. Raises: PermissionError: if another user has made it, who could check guesses of secrets with it."""
+    """Make the key private.
+
+    Raises: PermissionError: if another user has made it, who could check guesses of secrets with it; or if it is a FIFO or the like.
+    """
     facts = os.fstat(fd)
+    if not stat.S_ISREG(facts.st_mode):
+        raise PermissionError(errno.EPERM, "the key is no file; remove it", path)
     if facts.st_uid == os.geteuid():
         if facts.st_mode & _OTHERS:
             os.fchmod(fd, 0o600)
@@ -190,7 +195,7 @@ def _made_key(path: str) -> bytes:
     """Read the key in the file at `path`, or write a new one: taps that start together take turns, and the first key counts."""
     from fcntl import LOCK_EX, flock
 
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | _BINARY, 0o600)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | _NONBLOCK | _BINARY, 0o600)
     try:
         _check_owner(fd, path)
         flock(fd, LOCK_EX)

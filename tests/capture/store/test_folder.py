@@ -201,6 +201,12 @@ def test_a_link_is_no_key(store: Path, tmp_path: Path, content: bytes) -> None:
     assert planted.read_bytes() == content
 
 
+def test_a_fifo_is_no_key_and_holds_nothing_up(store: Path) -> None:
+    store.mkdir()
+    os.mkfifo(store / "key")
+    assert len(stores.key()) == stores.KEY_BYTES
+
+
 def test_a_key_of_another_user_is_not_used(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = stores.key()
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
