@@ -77,7 +77,7 @@ ROOMS = {
     ),
     # of transcript only which side may send a method
     "imports": room("errors records wire transcript", others=JSON, never=THE_WORLD, pure=True),
-    "index": room("errors records capture transcript", others=JSON, never=NETWORK),
+    "index": room("errors records wire capture transcript", others=JSON, never=NETWORK),
     "replay": room("errors records wire transcript", never=THE_WORLD, pure=True),
     # of capture only what names and heads say about secrets: tests/sharing holds it to that
     "sharing": room("errors records wire capture transcript", never=THE_WORLD, pure=True),

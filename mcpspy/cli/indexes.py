@@ -34,9 +34,13 @@ class CaptureIndex:
         self._version = f"{__version__} {code_word()}"
         self._identity = identity(path)
 
-    def transcript(self) -> Transcript | None:
+    def transcript(self, *, keeps_frames: bool) -> Transcript | None:
         """Return the transcript of the capture from its index; None if it has none that can be used."""
-        return indexed_transcript(self._path, self._version, lambda: transcribe(read(self._path)).rows)
+
+        def whole() -> Transcript:
+            return transcribe(read(self._path), keep_frames=keeps_frames)
+
+        return indexed_transcript(self._path, self._version, whole, keeps_frames=keeps_frames)
 
     def write_later(self, transcript: Transcript) -> None:
         """Write the index from the transcript of the whole capture, when the command is over."""

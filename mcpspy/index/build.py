@@ -1,50 +1,64 @@
 """A transcript of a large capture to its index: rows in blocks, and what is known of all of them.
 
-Only captures of stdio whose records all have their places are indexed, with at most a torn end; for others there is no index.
+Only captures whose records all have their places are indexed, with at most a torn end; for others there is no index.
 """
 
 from __future__ import annotations
 
-import os
 from array import array
 from binascii import crc32
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, Final, TypeVar
 
-from msgspec.structs import astuple
+from msgspec.structs import asdict, astuple
 
-from ..capture.file.payloads import Payloads
 from ..errors import CaptureError
-from ..records import Damage, Frame
+from ..records import Damage
+from ..transcript.http.transaction import Scope, Stream, Transaction
 from ..transcript.log_matches import log_matches
 from ..transcript.message import Message
-from ..transcript.model import CaptureInfo, ChannelEvent, Exchange, Log, Numbered, Outcome, Row, Transcript, UnpairedMessage
+from ..transcript.model import (
+    CaptureInfo,
+    ChannelEvent,
+    Exchange,
+    Log,
+    ModelCall,
+    Numbered,
+    Outcome,
+    Row,
+    Transcript,
+    UnpairedMessage,
+)
 from ..transcript.phases import Lifecycle
 from ..transcript.stats.outcomes import outcomes
+from ..transcript.stats.troubles import troubles
 from ..transcript.stored_rows import BLOCK_ROWS, RowFigures
 from ..transcript.waiting import waited_ns
-from .entries import Reference
-from .facts import Facts, Place, call_entries, copied, encode
+from .entries import answer_entry
+from .facts import Facts, call_entries, copied, encode
 from .file import Identity, IndexWriter, identity
+from .places import NotIndexedError, Places
+from .transactions import ScopeEntry
+
+T = TypeVar("T")
 
 _RAW: Final = Message.__struct_fields__.index("raw")
-_CHUNK_BYTES: Final = 1 << 20
 
 MAX_CALLS: Final = 10_000
 """A capture with more calls of several rows has no index: their rows would all be held."""
 
 MAX_LOG_MATCHES: Final = 100_000
 
-
-class _NotIndexedError(Exception):
-    """Something in a capture for which an index has no words."""
+MAX_SCOPES: Final = 10_000
+"""The same holds for sessions."""
 
 
 def can_be_indexed(transcript: Transcript) -> bool:
-    """Return whether a transcript is of one capture of stdio, with few enough calls of several rows."""
+    """Return whether a transcript is of one capture, with few enough calls of several rows."""
     info = transcript.captures[0]
-    is_plain = len(transcript.captures) == 1 and not info.transactions and not info.is_model and info.header is not None
-    return is_plain and info.shift_ns == 0 and len(info.calls) <= MAX_CALLS and info.closed
+    is_whole = len(transcript.captures) == 1 and info.header is not None and info.shift_ns == 0 and info.closed
+    return is_whole and len(info.calls) <= MAX_CALLS
 
 
 def write_index(path: str, transcript: Transcript, of: Identity, version: str, widths: tuple[int, int, int, int, int]) -> bool:
@@ -61,48 +75,95 @@ def write_index(path: str, transcript: Transcript, of: Identity, version: str, w
     try:
         _write(writer, path, transcript, widths)
         if identity(path) != of:
-            raise _NotIndexedError
+            raise NotIndexedError
         writer.finish(of, version)
-    except (_NotIndexedError, CaptureError, OSError):
+    except (NotIndexedError, CaptureError, OSError, ValueError, OverflowError, RecursionError):  # no text, too large, too deep
         writer.discard()
         return False
     return True
 
 
 def _write(writer: IndexWriter, path: str, transcript: Transcript, widths: tuple[int, int, int, int, int]) -> None:
-    places = _Places(path)
-    begins, crcs, longest = array("Q", [writer.offset]), array("I"), array("Q")
-    firsts, others = array("I"), array("I")
-    rows, next_row = transcript.rows, 1
+    rows, info = transcript.rows, transcript.captures[0]
+    transactions = list(info.transactions.values())
+    places = Places(path, has_frames=bool(transactions), is_damaged=info.damages > 0)
+    scopes = _Scopes(transactions)
+    columns = _row_columns(rows, info) | _transaction_columns(info)
+    columns |= _blocks(writer, "", rows, lambda row: _entry(row, places, info))
+    columns |= _blocks(writer, "transaction_", transactions, lambda transaction: _transaction(transaction, places, scopes))
+    for name, column in columns.items():
+        writer.section(name, column.tobytes())
+    writer.section("facts", encode(_facts(transcript, places, widths, scopes)))
+
+
+def _blocks(
+    writer: IndexWriter, prefix: str, items: Sequence[T], entry: Callable[[T], tuple[Any, ...]]
+) -> dict[str, array[int]]:
+    """Append the blocks of these items. Return the columns that list them."""
+    begins, crcs = array("Q", [writer.offset]), array("I")
+    for begin in range(0, len(items), BLOCK_ROWS):
+        data = encode([entry(item) for item in items[begin : begin + BLOCK_ROWS]])
+        crcs.append(crc32(data))
+        writer.append(data)
+        begins.append(writer.offset)
+    return {prefix + "begins": begins, prefix + "crcs": crcs}
+
+
+def _row_columns(rows: Sequence[Row], info: CaptureInfo) -> dict[str, array[int]]:
+    longest, firsts, others, next_row = array("Q"), array("I"), array("I"), 1
     for begin in range(0, len(rows), BLOCK_ROWS):
         block = rows[begin : begin + BLOCK_ROWS]
         numbers = [row.row for row in block if isinstance(row, Numbered)]
         firsts.append(numbers[0] if numbers else next_row)
         next_row = numbers[-1] + 1 if numbers else next_row
-        longest.append(max((_took_ns(row, transcript.captures[0]) for row in block), default=0))
+        longest.append(max((_took_ns(row, info) for row in block), default=0))
         others.extend(begin + at for at, row in enumerate(block) if not isinstance(row, Numbered))
-        data = encode([_entry(row, places) for row in block])
-        crcs.append(crc32(data))
-        writer.append(data)
-        begins.append(writer.offset)
-    sections = {"begins": begins, "crcs": crcs, "firsts": firsts, "others": others, "longest": longest}
-    for name, column in sections.items():
-        writer.section(name, column.tobytes())
-    writer.section("facts", encode(_facts(transcript, places, widths)))
+    return {"firsts": firsts, "others": others, "longest": longest}
+
+
+def _transaction_columns(info: CaptureInfo) -> dict[str, array[int]]:
+    """Return the numbers of transactions and of their streams. Raises: NotIndexedError: if a number was given twice."""
+    numbers = array("I", info.transactions)
+    carried = sorted((stream, opened.transaction) for stream, opened in info.streams.items() if opened.transaction)
+    for stream, number in carried:
+        transaction = info.transactions.get(number)
+        if transaction is None or not any(known.opened is info.streams[stream] for known in _streams(transaction)):
+            raise NotIndexedError(stream)
+    if len(carried) != sum(len(_streams(transaction)) for transaction in info.transactions.values()):
+        raise NotIndexedError(carried)
+    if any(number >= later for number, later in pairwise(numbers)):
+        raise NotIndexedError(numbers)
+    return {
+        "transactions": numbers,
+        "streams": array("I", [stream for stream, _ in carried]),
+        "carriers": array("I", [number for _, number in carried]),
+    }
+
+
+def _streams(transaction: Transaction) -> list[Stream]:
+    both = (transaction.request, transaction.response, *transaction.interim)
+    return [stream for stream in both if stream is not None]
 
 
 def _took_ns(row: Row, info: CaptureInfo) -> int:
-    """Return the time that an exchange took, or waited."""
-    return max(0, row.duration_ns or waited_ns(row, info) or 0) if isinstance(row, Exchange) else 0
+    """Return the time that a row took, or waited."""
+    if isinstance(row, Exchange):
+        return max(0, row.duration_ns or waited_ns(row, info) or 0)
+    return max(0, row.duration_ns or 0) if isinstance(row, Transaction | ModelCall) else 0
 
 
-def _facts(transcript: Transcript, places: _Places, widths: tuple[int, int, int, int, int]) -> Facts:
+def _facts(transcript: Transcript, places: Places, widths: tuple[int, int, int, int, int], scopes: _Scopes) -> Facts:
     info = transcript.captures[0]
     return Facts(
         rows=len(transcript.rows),
         info=copied(info),
         exit=None if info.exit is None else places.place(info.exit.number),
-        streams=[places.place(opened.number) for opened in info.streams.values()],
+        client_names=list(info.client_names),
+        client_processes=info.client_processes,
+        client_ports=info.client_ports,
+        streams=[places.place(opened.number) for opened in info.streams.values() if not opened.transaction],
+        scopes=scopes.entries,
+        clients=info.clients,
         findings=transcript.findings,
         calls=call_entries(info),
         figures=_figures(transcript, widths),
@@ -125,9 +186,10 @@ def _figures(transcript: Transcript, widths: tuple[int, int, int, int, int]) -> 
                 slowest, slowest_ns = row.row, row.duration_ns or 0
     matches = log_matches(transcript.rows)
     if len(matches) > MAX_LOG_MATCHES:
-        raise _NotIndexedError
+        raise NotIndexedError
     return RowFigures(
         outcomes={outcome.value: count for outcome, count in outcomes(transcript).items()},
+        troubles=asdict(troubles(transcript)),
         waits=waits,
         lifecycle=lifecycle.state(),
         notable=sorted({*firsts.values(), slowest} - {0}),
@@ -140,7 +202,7 @@ def _figures(transcript: Transcript, widths: tuple[int, int, int, int, int]) -> 
     )
 
 
-def _entry(row: Row, places: _Places) -> tuple[Any, ...]:
+def _entry(row: Row, places: Places, info: CaptureInfo) -> tuple[Any, ...]:
     """Return what MessagePack has for a row, as the classes of `entries` declare it."""
     if isinstance(row, Exchange):
         response, cancelled = row.response, row.cancelled
@@ -154,7 +216,7 @@ def _entry(row: Row, places: _Places) -> tuple[Any, ...]:
             [_message(message, places) for message in row.more_responses],
             [_message(message, places) for message in row.partials],
             row.over,
-            None,
+            None if row.transaction is None else _number(row.transaction, info),
             row.left_ns,
             row.is_probe,
         )
@@ -165,66 +227,100 @@ def _entry(row: Row, places: _Places) -> tuple[Any, ...]:
     if isinstance(row, ChannelEvent):
         record = row.record
         if isinstance(record, Damage):
+            if record.reason == "edited":
+                raise NotIndexedError  # what the line has cannot be read by itself, for nothing tells whether it was changed since
             return "event", row.capture, row.at_ns, {name: getattr(record, name) for name in Damage.__annotations__}
         return "event", row.capture, row.at_ns, places.place(record.number)
-    raise _NotIndexedError
+    if isinstance(row, Transaction):
+        return "transaction", _number(row, info)
+    answer = row.answer
+    return (
+        "model",
+        row.row,
+        row.api,
+        _number(row.transaction, info),
+        places.body(row.transaction.request, row.payload),
+        row.model,
+        row.first_ns,
+        row.added,
+        row.before,
+        None if answer is None else answer_entry(answer),
+    )
 
 
-def _message(message: Message, places: _Places) -> list[Any]:
+def _number(transaction: Transaction, info: CaptureInfo) -> int:
+    """Return the number of a transaction. Raises: NotIndexedError: if another one has it too."""
+    if info.transactions.get(transaction.number) is not transaction:
+        raise NotIndexedError(transaction.number)
+    return transaction.number
+
+
+def _message(message: Message, places: Places) -> list[Any]:
     fields = list(astuple(message))
     raw = message.raw
     fields[_RAW] = raw if message.batch or message.unkept_bytes else places.reference(message.number, raw)
+    fields.append(len(raw))
     return fields
 
 
-class _Places:
-    """The places of a capture's records. Raises: _NotIndexedError: if a record has none."""
+class _Scopes:
+    """The scopes of transactions: those that are more than the name of one transaction's client have entries."""
 
-    __slots__ = ("_begins", "_has_parts", "_source")
+    __slots__ = ("_positions", "entries")
 
-    def __init__(self, path: str) -> None:
-        self._source = Payloads(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), path)
-        self._begins = array("Q")
-        self._has_parts = False
-        begin = 0
-        with open(path, "rb") as file:
-            for number, line in enumerate(file):
-                if not line.endswith(b"\n"):
-                    break  # torn
-                if not line.startswith(b'{"n":%d,' % number if number else b'{"mcpspy"'):
-                    raise _NotIndexedError(number)
-                self._begins.append(begin)
-                self._has_parts |= b'"part"' in line  # with escaped quotes where it is text
-                begin += len(line)
-        self._begins.append(begin)
+    def __init__(self, transactions: Sequence[Transaction]) -> None:
+        self._positions: dict[int, int] = {}
+        self.entries: list[ScopeEntry] = []
+        for transaction in transactions:
+            if not _is_plain(transaction.scope):
+                self._add(transaction.scope)
 
-    def place(self, number: int) -> Place:
-        """Return the offset and the number of a record."""
-        if not 0 <= number < len(self._begins) - 1:
-            raise _NotIndexedError(number)
-        return self._begins[number], number
+    def of(self, scope: Scope) -> int | str:
+        """Return what the entry of a transaction has for its scope."""
+        return scope.client if _is_plain(scope) else self._positions[id(scope)]
 
-    def reference(self, number: int, raw: bytes) -> Reference:
-        """Return what an index has for the payload of a record, or of the record that has its last part."""
-        begin, _ = self.place(number)
-        if self._begins[number + 1] - begin > len(raw):  # escaping makes text longer, never shorter
-            if (raw[-2:] == b"}\n" and not self._has_parts) or self._source.data(begin, number) == raw:
-                return begin
-            return raw
-        if len(raw) < _CHUNK_BYTES:
-            return raw
-        return tuple(self._parts(number, len(raw)))[::-1]
+    def _add(self, scope: Scope) -> None:
+        chain: list[Scope] = []
+        known: Scope | None = scope
+        while known is not None and id(known) not in self._positions:
+            self._positions[id(known)] = -1
+            chain.append(known)
+            known = known.replaces
+        if len(self._positions) > MAX_SCOPES:
+            raise NotIndexedError
+        for new in reversed(chain):
+            self._positions[id(new)] = len(self.entries)
+            replaced = None if new.replaces is None else self._positions[id(new.replaces)]
+            self.entries.append(ScopeEntry(new.kind, new.session, new.stream, new.client, new.unknown_since, replaced))
 
-    def _parts(self, number: int, missing: int) -> Iterator[Place]:
-        """Yield the places of the parts of a payload, the last one first."""
-        stream: int | None = None
-        while missing > 0:
-            place = self.place(number)
-            record = self._source.record(*place)
-            if isinstance(record, Frame) and stream in (None, record.stream):
-                stream = record.stream
-                missing -= len(record.data)
-                yield place
-            number -= 1
-        if missing:
-            raise _NotIndexedError(number)
+
+def _is_plain(scope: Scope) -> bool:
+    return scope.is_one_transaction and not (scope.session or scope.stream or scope.unknown_since or scope.replaces)
+
+
+_SCOPE: Final = Transaction.__struct_fields__.index("scope")
+_REQUEST: Final = Transaction.__struct_fields__.index("request")
+_RESPONSE: Final = Transaction.__struct_fields__.index("response")
+_INTERIM: Final = Transaction.__struct_fields__.index("interim")
+_NOTES: Final = Transaction.__struct_fields__.index("notes")
+_OPENED: Final = Stream.__struct_fields__.index("opened")
+_CLOSE: Final = Stream.__struct_fields__.index("close")
+_KEPT: Final = Stream.__struct_fields__.index("kept")
+
+
+def _transaction(transaction: Transaction, places: Places, scopes: _Scopes) -> tuple[Any, ...]:
+    fields = list(astuple(transaction))
+    fields[_SCOPE] = scopes.of(transaction.scope)
+    fields[_REQUEST] = None if transaction.request is None else _stream(transaction.request, places)
+    fields[_RESPONSE] = None if transaction.response is None else _stream(transaction.response, places)
+    fields[_INTERIM] = [_stream(stream, places) for stream in transaction.interim]
+    fields[_NOTES] = [places.place(note.number) for note in transaction.notes]
+    return tuple(fields)
+
+
+def _stream(stream: Stream, places: Places) -> list[Any]:
+    fields = list(astuple(stream))
+    fields[_OPENED] = places.place(stream.opened.number)
+    fields[_CLOSE] = None if stream.close is None else places.place(stream.close.number)
+    fields[_KEPT] = places.frames(stream.opened, stream.close)
+    return fields

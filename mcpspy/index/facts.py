@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
@@ -12,12 +12,10 @@ from ..transcript.calls.call import Call, Task
 from ..transcript.findings.rule import Finding
 from ..transcript.model import CaptureInfo, Exchange, Row, UnpairedMessage
 from ..transcript.stored_rows import RowFigures, StoredRows
+from .transactions import Place, ScopeEntry
 
 if TYPE_CHECKING:
     from ..capture.file.payloads import Payloads
-
-Place: TypeAlias = tuple[int, int]
-"""Offset and number of a record."""
 
 _COPIED: Final = (
     "server",
@@ -55,7 +53,13 @@ class Facts(msgspec.Struct, kw_only=True):
     rows: int
     info: dict[str, Any]
     exit: Place | None
+    client_names: list[str]
+    client_processes: dict[int, tuple[int, int]]
+    client_ports: dict[int, int]
     streams: list[Place]
+    """Those of stdio. The others are known by their transactions."""
+    scopes: list[ScopeEntry]
+    clients: list[str]
     findings: list[Finding]
     calls: list[CallEntry]
     figures: RowFigures
@@ -84,6 +88,9 @@ def info_from(facts: Facts, source: Payloads) -> CaptureInfo:
     info = CaptureInfo(0, header, **{name: facts.info[name] for name in _COPIED if name in facts.info})
     if facts.exit is not None:
         info.exit = cast("Exit", source.record(*facts.exit))
+    info.client_names = dict.fromkeys(facts.client_names)
+    info.client_processes, info.client_ports = facts.client_processes, facts.client_ports
+    info.known_clients = facts.clients
     for place in facts.streams:
         opened = cast("Open", source.record(*place))
         info.streams[opened.stream] = opened

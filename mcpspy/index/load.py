@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Sequence
-from typing import cast
+from collections.abc import Callable
+from typing import Any, cast
 
 from ..capture.file.payloads import Payloads
 from ..errors import CaptureError
@@ -14,12 +14,15 @@ from ..transcript.stored_rows import BLOCK_ROWS, StoredRows
 from .entries import rows_from
 from .facts import facts_from, info_from, join_calls
 from .file import IndexFile, identity_of, open_index
+from .transactions import IndexedCapture, StoredStreams, StoredTransactions, scopes_from, transactions_from
 
 
-def indexed_transcript(path: str, version: str, whole: Callable[[], Sequence[Row]]) -> Transcript | None:
+def indexed_transcript(
+    path: str, version: str, whole: Callable[[], Transcript], *, keeps_frames: bool = False
+) -> Transcript | None:
     """Return the transcript of the capture at `path` from its index; None if it has none that can be used.
 
-    `whole` reads all rows, should a part of the index turn out to be damaged later.
+    `whole` reads the capture, should a part of the index turn out to be damaged later. With `keeps_frames` streams have their frames.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
@@ -28,27 +31,67 @@ def indexed_transcript(path: str, version: str, whole: Callable[[], Sequence[Row
     source = Payloads(fd, path)
     try:
         index = open_index(path, identity_of(fd), version)
-        return None if index is None else _transcript(index, source, whole)
+        return None if index is None else _transcript(index, IndexedCapture(source, keeps_frames=keeps_frames), whole)
     except (ValueError, CaptureError, OSError, TypeError, AttributeError):
         return None
 
 
-def _transcript(index: IndexFile, source: Payloads, whole: Callable[[], Sequence[Row]]) -> Transcript:
+def _transcript(index: IndexFile, source: IndexedCapture, whole: Callable[[], Transcript]) -> Transcript:
     facts = facts_from(index.section("facts"))
-    begins, crcs = _numbers("Q", index.section("begins")), _numbers("I", index.section("crcs"))
     firsts, others = _numbers("I", index.section("firsts")), _numbers("I", index.section("others"))
     longest = _numbers("Q", index.section("longest"))
-    blocks = (facts.rows + BLOCK_ROWS - 1) // BLOCK_ROWS
-    if not (len(crcs) == len(firsts) == len(longest) == blocks == len(begins) - 1):
+    rows_at = _Blocks(index, "", facts.rows)
+    if not (len(firsts) == len(longest) == len(rows_at)):
         raise ValueError("the sections do not fit each other")
+    known: list[Transcript] = []
+
+    def all_of_it() -> Transcript:
+        known[:] = known or [whole()]
+        return known[0]
 
     def read(block: int) -> list[Row]:
-        return rows_from(index.piece(begins[block], begins[block + 1], crcs[block]), source)
+        return rows_from(rows_at.block(block), source)
 
-    rows: StoredRows[Row] = StoredRows(facts.rows, firsts, others, longest, facts.figures, read=read, whole=whole)
-    info = info_from(facts, source)
+    rows: StoredRows[Row] = StoredRows(
+        facts.rows, firsts, others, longest, facts.figures, read=read, whole=lambda: all_of_it().rows
+    )
+    info = info_from(facts, source.payloads)
+    numbers = _numbers("I", index.section("transactions"))
+    if numbers:
+        carried_by, scopes = _Blocks(index, "transaction_", len(numbers)), scopes_from(facts.scopes)
+        transactions = StoredTransactions(
+            numbers,
+            read=lambda block: transactions_from(carried_by.block(block), source, scopes),
+            whole=lambda: all_of_it().captures[0].transactions,
+        )
+        source.transactions = transactions
+        info.transactions = cast("dict[int, Any]", transactions)
+        streams, carriers = _numbers("I", index.section("streams")), _numbers("I", index.section("carriers"))
+        info.streams = cast("dict[int, Any]", StoredStreams(streams, carriers, transactions, info.streams))
     join_calls(facts.calls, info, rows)
+    if info.is_model:  # few rows, which are compared by identity
+        return Transcript([info], list(rows), facts.findings)
     return Transcript([info], cast("list[Row]", rows), facts.findings)
+
+
+class _Blocks:
+    """The blocks of an index that the sections with this prefix list, of `count` rows in all. Raises: ValueError."""
+
+    __slots__ = ("_begins", "_crcs", "_index")
+
+    def __init__(self, index: IndexFile, prefix: str, count: int) -> None:
+        self._index = index
+        self._begins = _numbers("Q", index.section(prefix + "begins"))
+        self._crcs = _numbers("I", index.section(prefix + "crcs"))
+        if not len(self._crcs) == len(self._begins) - 1 == (count + BLOCK_ROWS - 1) // BLOCK_ROWS:
+            raise ValueError("the sections do not fit each other")
+
+    def __len__(self) -> int:
+        return len(self._crcs)
+
+    def block(self, number: int) -> bytes:
+        """Read a block. Raises: ValueError: if it is damaged."""
+        return self._index.piece(self._begins[number], self._begins[number + 1], self._crcs[number])
 
 
 def _numbers(code: str, data: bytes) -> array[int]:

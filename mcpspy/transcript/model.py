@@ -107,6 +107,8 @@ class CaptureInfo(msgspec.Struct, eq=False):
     """The record that opened each stream, by the stream's number."""
     transactions: dict[int, Transaction] = {}
     """Its HTTP transactions, by their numbers; empty on stdio."""
+    known_clients: list[str] = []
+    """The lanes of its clients, where an index has them."""
     client_names: dict[str, None] = {}
     """The names that HTTP clients gave themselves, each once."""
     client_processes: dict[int, tuple[int, int]] = {}
@@ -155,6 +157,8 @@ class CaptureInfo(msgspec.Struct, eq=False):
     @property
     def clients(self) -> list[str]:
         """The lanes of its clients, in the order in which they came; only HTTP has more than one."""
+        if self.known_clients:
+            return self.known_clients
         names = (transaction.scope.client or self.client for transaction in self.transactions.values())
         return list(dict.fromkeys(names)) or [self.client]
 

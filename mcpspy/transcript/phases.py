@@ -77,13 +77,12 @@ class Lifecycle:
 
     __slots__ = (
         "_alive_ns", "_call_end_ns", "_calls", "_exit_ns", "_first_answer_ns", "_first_call_ns", "_first_log_ns", "_first_request_ns",
-        "_handshakes", "_info", "_left_ns", "_list_end_ns", "_lists", "_names", "_ping_end_ns", "_ping_ns", "_pings", "_shaken_ns",
+        "_handshakes", "_info", "_left_ns", "_list_end_ns", "_lists", "_ping_end_ns", "_ping_ns", "_pings", "_shaken_ns",
         "_spawned_ns", "_first_list_ns",
     )  # fmt: skip
 
     def __init__(self, info: CaptureInfo) -> None:
         self._info = info
-        self._names = {stream: opened.name for stream, opened in info.streams.items()}
         self._handshakes = self._lists = self._calls = self._pings = 0
         self._spawned_ns: int | None = None
         self._alive_ns: int | None = None
@@ -205,17 +204,21 @@ class Lifecycle:
                 self._spawned_ns = at_ns
             case Exit() if self._exit_ns is None:
                 self._exit_ns = at_ns
-            case Close(by="client", stream=stream) if self._names.get(stream) in ("stdin", "stdout"):
+            case Close(by="client", stream=stream) if self._name(stream) in ("stdin", "stdout"):
                 self._leave(at_ns)
             case Note(topic="signal" | "escalation", text=text) if not text.startswith(FOR_THE_SERVER):
                 self._leave(at_ns)
+
+    def _name(self, stream: int) -> str:
+        opened = self._info.streams.get(stream)
+        return "" if opened is None else opened.name
 
     def _leave(self, at_ns: int) -> None:
         if self._left_ns is None and self._exit_ns is None:
             self._left_ns = at_ns
 
 
-_KEPT: Final = tuple(name for name in Lifecycle.__slots__ if name not in ("_info", "_names"))
+_KEPT: Final = tuple(name for name in Lifecycle.__slots__ if name != "_info")
 
 _KNOWN: Final = "_lifecycles"
 """The attribute of a transcript for its lifecycles and its number of rows: a page wants them four times, each time 2% of its cost."""

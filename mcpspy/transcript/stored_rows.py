@@ -23,6 +23,8 @@ class RowFigures(msgspec.Struct, kw_only=True):
 
     outcomes: dict[str, int]
     """The number of calls, by outcome."""
+    troubles: dict[str, int]
+    """The numbers of `Troubles`."""
     waits: list[tuple[int, int]]
     """The time of each request that waits for its answer, and how long it has waited."""
     lifecycle: dict[str, int | None]

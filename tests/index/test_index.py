@@ -12,88 +12,30 @@ from hypothesis import strategies as st
 
 from mcpspy.capture.file.reader import read
 from mcpspy.capture.store.folder import INDEX_EXTENSION
-from mcpspy.index import build, code, load
+from mcpspy.index import code
 from mcpspy.index.build import write_index
 from mcpspy.index.file import identity
 from mcpspy.index.load import indexed_transcript
 from mcpspy.records import Frame, Record
-from mcpspy.transcript import stored_rows
-from mcpspy.transcript.filter.filter import filter_of, filter_rows
-from mcpspy.transcript.model import Numbered, Transcript
-from mcpspy.transcript.stored_rows import StoredRows
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.views.json.rows import transcript_json
-from mcpspy.views.text.hint import next_commands
-from mcpspy.views.timeline.details import Detail
-from mcpspy.views.timeline.exchange import row_lines
-from mcpspy.views.timeline.timeline import row_widths, timeline
 from tests.conftest import ROOT
+from tests.index.showing import VERSION, assert_shows_the_same, from_index, index, make_blocks_small, shown, whole
 from tests.transcript.dialogue import Dialogue
 from tests.transcript.test_properties import CAPTURES, numbered
 from tests.transcript.test_usual import DIALOGUES, capture
 from tests.views.scenes import busy_scene, hostile_scene
 
-VERSION = "1"
-SMALL_BLOCK = 3
-FILTERS = (
-    "method:tools/call dur>0s",
-    "dur>=1ms",
-    "not dur>5ms",
-    "dur>4us or tool:x",
-    "status:error or kind:notification",
-    '"x"',
-)
-STDIO = sorted(path for path in (ROOT / "captures").glob("*.mcpspy") if b'"transport":"stdio"' in path.read_bytes())
+RECORDED = sorted((ROOT / "captures").glob("*.mcpspy"))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_blocks() -> Iterator[None]:
-    """Put few rows into a block, so that small captures have several."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (stored_rows, build, load):
-            patch.setattr(module, "BLOCK_ROWS", SMALL_BLOCK)
+        make_blocks_small(patch)
         yield
 
 
-def index(path: Path) -> bool:
-    """Write the index of a capture, as a command does that has read it."""
-    before = identity(str(path))
-    transcript = transcribe(read(path))
-    *known, plain = row_widths(transcript.rows, 1 << 20, with_params=False)
-    assert before is not None
-    widest = row_widths(transcript.rows, 1 << 20, with_params=True)[-1]
-    return write_index(str(path), transcript, before, VERSION, (known[0], known[1], known[2], plain, widest))
-
-
-def from_index(path: Path) -> Transcript | None:
-    return indexed_transcript(str(path), VERSION, lambda: transcribe(read(path)).rows)
-
-
-def shown(transcript: Transcript) -> Iterator[object]:
-    """Yield everything that `show` can show of a transcript."""
-    for width, detail in ((80, None), (200, Detail.PARAMS), (None, Detail.FULL)):
-        yield list(timeline(transcript, width=width, detail=detail))
-    yield list(next_commands(transcript, ["@"], live=False))
-    yield list(transcript_json(transcript, transcript.rows, live=False))
-    numbers = [row.row for row in transcript.rows if isinstance(row, Numbered)]
-    for number in [*numbers, 0, len(numbers) + 1]:
-        row = transcript.row(number)
-        yield None if row is None else list(row_lines(transcript, row, width=100))
-    yield list(timeline(transcript, rows=(2, 4)))
-    for expression in FILTERS:
-        chosen = filter_of([expression])
-        assert chosen is not None
-        yield list(timeline(transcript, filtered=filter_rows(chosen, transcript, transcript.rows)))
-
-
-def assert_shows_the_same(path: Path) -> None:
-    transcript = from_index(path)
-    assert transcript is not None
-    assert isinstance(transcript.rows, StoredRows)
-    assert list(shown(transcript)) == list(shown(transcribe(read(path))))
-
-
-@pytest.mark.parametrize("path", STDIO, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_recorded_sessions_are_shown_the_same(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / path.name
     copy.write_bytes(path.read_bytes())
@@ -143,7 +85,7 @@ def test_a_damaged_index_changes_nothing(lines: list[tuple[int, bytes, bool]], f
         beside.write_bytes(data[: len(data) - cut % 3 * cut])
         transcript = from_index(path)
         if transcript is not None:
-            assert list(shown(transcript)) == list(shown(transcribe(read(path))))
+            assert list(shown(transcript)) == list(shown(whole(path)))
 
 
 def a_capture(folder: Path, name: str = "x", lines: int = 9) -> Path:
@@ -158,8 +100,8 @@ def a_capture(folder: Path, name: str = "x", lines: int = 9) -> Path:
 def test_a_capture_that_grew_or_changed_has_no_index_until_it_is_written_again(tmp_path: Path) -> None:
     path = a_capture(tmp_path)
     assert index(path)
-    whole = path.read_bytes()
-    for changed in (whole + b"{", whole[:-9], whole.replace(b"ping", b"pong", 1)):
+    data = path.read_bytes()
+    for changed in (data + b"{", data[:-9], data.replace(b"ping", b"pong", 1)):
         path.write_bytes(changed)
         assert from_index(path) is None
         assert index(path)
@@ -177,7 +119,7 @@ def test_the_index_of_another_capture_is_ignored(tmp_path: Path) -> None:
 def test_an_index_of_another_version_is_ignored(tmp_path: Path) -> None:
     path = a_capture(tmp_path)
     assert index(path)
-    assert indexed_transcript(str(path), "2", list) is None
+    assert indexed_transcript(str(path), "2", lambda: whole(path)) is None
 
 
 def test_the_word_for_the_code_changes_with_each_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

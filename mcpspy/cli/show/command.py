@@ -80,7 +80,7 @@ def command(**values: Any) -> None:
     selection, shown_whats = (select_captures(what), what) if since is None else select_captures_since(what, since)
     is_whole = options.http or options.raw or selection.is_one_row
     index = index_of(selection) if options.may_be_indexed else None
-    indexed = None if index is None else index.transcript()
+    indexed = None if index is None else index.transcript(keeps_frames=is_whole)
     if indexed is not None:
         transcript, live = indexed, False
     elif condition is None and options.is_plain and screen.terminal and selection.rows is None and is_large(selection):
@@ -153,8 +153,8 @@ class _ShowOptions(NamedTuple):
 
     @property
     def may_be_indexed(self) -> bool:
-        """True unless it takes all rows to show some, or bytes around messages."""
-        return not (self.http or self.stats or self.sort or self.since)
+        """True unless it takes all rows to show some."""
+        return not (self.stats or self.sort or self.since)
 
     @property
     def row_detail(self) -> Detail | None:

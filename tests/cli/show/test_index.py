@@ -10,6 +10,9 @@ from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.records import Frame
 from tests.capture.making import closes, header, opens
 from tests.cli.terminal import on_terminal, run
+from tests.index.showing import written
+from tests.transcript.llm.traffic import ModelTraffic, completion
+from tests.transcript.traffic import Traffic, modern
 
 TEXT_BYTES = 2_100_000
 CALLS = 10
@@ -37,6 +40,26 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture(params=["mcp", "model"])
+def http_store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store with a capture of an HTTP server, or of a model API, with large answers."""
+    monkeypatch.setenv("MCPSPY_HOME", str(tmp_path))
+    text = "x" * TEXT_BYTES
+    if request.param == "mcp":
+        traffic = Traffic()
+        for id in range(CALLS):
+            call = traffic.post(modern(id, "tools/call", name="read", arguments={"page": id})).stream()
+            call.event({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": text}]}}).close()
+    else:
+        traffic = ModelTraffic()
+        for id in range(CALLS):
+            traffic.ask(f"user: {id} {text}").answer(200, completion("ok"))
+    folder = tmp_path / "captures"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    (folder / NAME).write_bytes(written(traffic.ends().records))
+    return folder
+
+
 def index_of(store: Path) -> Path:
     return store / f"{NAME}.idx"
 
@@ -52,6 +75,26 @@ def test_a_large_capture_is_shown_the_same_with_its_index(store: Path) -> None:
         assert shown[0] == shown[1]
         assert index_of(store).stat().st_mode & 0o777 == 0o600
         index_of(store).unlink()
+
+
+def test_a_large_capture_of_http_is_shown_the_same_with_its_index(http_store: Path) -> None:
+    for words in (
+        (":3",),
+        (":3", "--http"),
+        ("", "-F", "http:2xx row:2"),
+        ("", "--http", "-F", "row:2"),
+        ("",),
+        (":3", "--json"),
+    ):
+        shown = []
+        for has_index in (False, True):
+            assert index_of(http_store).exists() is has_index
+            done = run("show", f"large{words[0]}", *words[1:])
+            assert done.returncode == 0
+            shown.append(done.stdout)
+        assert shown[0] == shown[1]
+        assert index_of(http_store).stat().st_size < 50_000
+        index_of(http_store).unlink()
 
 
 def test_a_terminal_shows_the_summary_first_where_there_is_an_index(store: Path) -> None:

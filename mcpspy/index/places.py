@@ -1,0 +1,121 @@
+"""The places of a capture's records, found in one pass over its lines, and of the payloads in them."""
+
+from __future__ import annotations
+
+import os
+import re
+from array import array
+from collections.abc import Iterator
+from typing import Final
+
+from ..capture.file.payloads import Payloads
+from ..capture.file.reader import sound_record
+from ..records import Close, Frame, Open
+from ..transcript.http.transaction import Stream
+from .entries import Reference, event_data
+from .transactions import Place
+
+_CHUNK_BYTES: Final = 1 << 20
+_IS_FRAME: Final = b'"kind":"frame"'
+_IS_END: Final = b'"kind":"end"'
+_frame_of = re.compile(rb'\{"n":\d+,"at_ns":\d+,"kind":"frame","stream":(\d+),').match
+
+
+class NotIndexedError(Exception):
+    """Something in a capture for which an index has no words."""
+
+
+class Places:
+    """The places of a capture's records; with `has_frames` also those of the frames of each stream.
+
+    Raises: NotIndexedError: if a record has none.
+    """
+
+    __slots__ = ("_begins", "_before", "_has_parts", "_is_damaged", "_is_ended", "_last", "_source")
+
+    def __init__(self, path: str, *, has_frames: bool, is_damaged: bool) -> None:
+        self._source = Payloads(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), path)
+        self._begins = array("Q")
+        self._before = array("I")
+        """For each record the number of the frame before it on the same stream; 0 if there is none."""
+        self._last: dict[int, int] = {}
+        self._has_parts = has_frames
+        self._is_damaged = is_damaged
+        self._is_ended = False
+        begin = 0
+        with open(path, "rb") as file:
+            for number, line in enumerate(file):
+                if not line.endswith(b"\n") and sound_record(line) is None:
+                    break  # torn
+                if not line.startswith(b'{"n":%d,' % number if number else b'{"mcpspy"'):
+                    raise NotIndexedError(number)
+                self._begins.append(begin)
+                self._has_parts |= b'"part"' in line  # with escaped quotes where it is text
+                if has_frames:
+                    self._before.append(self._frame(line, number))
+                begin += len(line)
+        self._begins.append(begin)
+
+    def place(self, number: int) -> Place:
+        """Return the offset and the number of a record."""
+        if not 0 <= number < len(self._begins) - 1:
+            raise NotIndexedError(number)
+        return self._begins[number], number
+
+    def reference(self, number: int, raw: bytes) -> Reference:
+        """Return what an index has for the payload of a record, or of the record that has its last part."""
+        begin, _ = self.place(number)
+        if self._begins[number + 1] - begin > len(raw):  # escaping makes text longer, never shorter
+            if raw[-2:] == b"}\n" and not self._has_parts:
+                return begin
+            data = self._source.data(begin, number)
+            if data == raw:
+                return begin
+            return -begin if event_data(data) == raw else raw
+        if len(raw) < _CHUNK_BYTES:
+            return raw
+        return tuple(self._parts(number, len(raw)))[::-1]
+
+    def body(self, stream: Stream | None, payload: bytes) -> Reference:
+        """Return what an index has for the body of a stream: the places of its frames, unless it is compressed."""
+        parts = [] if stream is None else self.frames(stream.opened, stream.close)
+        return tuple(parts) if b"".join(self._source.data(*part) for part in parts) == payload else payload
+
+    def frames(self, opened: Open, close: Close | None = None) -> list[Place]:
+        """Return the places of the frames of a stream, in their order."""
+        places: list[Place] = []
+        number = self._last.get(opened.stream, 0)
+        while number > opened.number:
+            if close is None or number < close.number:
+                places.append(self.place(number))
+            number = self._before[number]
+        return places[::-1]
+
+    def _frame(self, line: bytes, number: int) -> int:
+        """Take in a line. Return the number of the frame before it on its stream."""
+        match = None if self._is_ended else _frame_of(line)
+        if match is None:
+            self._is_ended |= _IS_END in line  # nothing belongs to a stream any more
+            if _IS_FRAME in line and not self._is_ended:
+                raise NotIndexedError(number)
+            return 0
+        if self._is_damaged and sound_record(line.rstrip(b"\n")) is None:
+            return 0
+        stream = int(match[1])
+        before = self._last.get(stream, 0)
+        self._last[stream] = number
+        return before
+
+    def _parts(self, number: int, missing: int) -> Iterator[Place]:
+        """Yield the places of the parts of a payload, the last one first."""
+        stream: int | None = None
+        while missing > 0:
+            place = self.place(number)
+            record = self._source.record(*place)
+            if isinstance(record, Frame) and stream in (None, record.stream):
+                stream = record.stream
+                missing -= len(record.data)
+                yield place
+            number -= 1
+        if missing:
+            raise NotIndexedError(number)

@@ -1,0 +1,97 @@
+"""Everything that is shown of a capture, from its index and without it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mcpspy.capture.file.format import header_line, record_line
+from mcpspy.capture.file.reader import read
+from mcpspy.index import build, load, transactions
+from mcpspy.index.build import write_index
+from mcpspy.index.file import identity
+from mcpspy.index.load import indexed_transcript
+from mcpspy.records import Damage, Header, Record
+from mcpspy.transcript import stored_rows
+from mcpspy.transcript.filter.filter import filter_of, filter_rows
+from mcpspy.transcript.model import Numbered, Transcript
+from mcpspy.transcript.stored_rows import StoredRows
+from mcpspy.transcript.transcribe import transcribe
+from mcpspy.views.json.rows import transcript_json
+from mcpspy.views.json.transactions import http_lines
+from mcpspy.views.text.hint import next_commands
+from mcpspy.views.timeline.details import Detail
+from mcpspy.views.timeline.exchange import carrying_transactions, row_lines
+from mcpspy.views.timeline.http_wire import wire_lines
+from mcpspy.views.timeline.timeline import row_widths, timeline
+
+VERSION = "1"
+_SMALL_BLOCK = 3
+FILTERS = (
+    "method:tools/call dur>0s",
+    "dur>=1ms",
+    "not dur>5ms",
+    "dur>4us or tool:x",
+    "status:error or kind:notification",
+    '"x"',
+)
+
+
+def make_blocks_small(patch: pytest.MonkeyPatch) -> None:
+    """Put few rows into a block, so that small captures have several."""
+    for module in (stored_rows, build, load, transactions):
+        patch.setattr(module, "BLOCK_ROWS", _SMALL_BLOCK)
+
+
+def written(records: list[Record]) -> bytes:
+    """Write records that a tap could write, after their header."""
+    header, *others = records
+    assert isinstance(header, Header)
+    kept = [record for record in others if not isinstance(record, Damage | Header)]
+    return b"".join([header_line(header), *(record_line(number, record) for number, record in enumerate(kept, 1))])
+
+
+def index(path: Path) -> bool:
+    """Write the index of a capture, as a command does that has read it."""
+    before = identity(str(path))
+    transcript = transcribe(read(path))
+    *known, plain = row_widths(transcript.rows, 1 << 20, with_params=False)
+    assert before is not None
+    widest = row_widths(transcript.rows, 1 << 20, with_params=True)[-1]
+    return write_index(str(path), transcript, before, VERSION, (known[0], known[1], known[2], plain, widest))
+
+
+def whole(path: Path) -> Transcript:
+    return transcribe(read(path), keep_frames=True)
+
+
+def from_index(path: Path) -> Transcript | None:
+    return indexed_transcript(str(path), VERSION, lambda: whole(path), keeps_frames=True)
+
+
+def shown(transcript: Transcript) -> Iterator[object]:
+    """Yield everything that `show` can show of a transcript."""
+    for width, detail in ((80, None), (200, Detail.PARAMS), (None, Detail.FULL)):
+        yield list(timeline(transcript, width=width, detail=detail))
+    yield list(next_commands(transcript, ["@"], live=False))
+    yield list(transcript_json(transcript, transcript.rows, live=False))
+    numbers = [row.row for row in transcript.rows if isinstance(row, Numbered)]
+    for number in [*numbers, 0, len(numbers) + 1]:
+        row = transcript.row(number)
+        yield None if row is None else list(row_lines(transcript, row, width=100))
+    yield list(timeline(transcript, rows=(2, 4)))
+    for expression in FILTERS:
+        chosen = filter_of([expression])
+        assert chosen is not None
+        yield list(timeline(transcript, filtered=filter_rows(chosen, transcript, transcript.rows)))
+    transactions = carrying_transactions(transcript, transcript.rows)
+    yield list(http_lines(transcript, transactions))
+    yield list(wire_lines(transcript, transactions, width=100, whole=True, whats=["@"]))
+
+
+def assert_shows_the_same(path: Path) -> None:
+    transcript = from_index(path)
+    assert transcript is not None
+    assert isinstance(transcript.rows, StoredRows) or transcript.captures[0].is_model
+    for of_index, of_capture in zip(shown(transcript), shown(whole(path)), strict=True):
+        assert of_index == of_capture
