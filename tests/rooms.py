@@ -56,6 +56,7 @@ def room(
 ROOMS = {
     "errors": room(never=THE_WORLD, pure=True),
     "records": room(never=THE_WORLD, pure=True),
+    "lazy_pattern": room(never=THE_WORLD, pure=True),
     "usual_lines": room("records", others=JSON, never=THE_WORLD, pure=True),
     "compiled": room("__init__"),  # which has speedups.c beside it
     # what decodes br and zstd, where it is installed
@@ -66,10 +67,10 @@ ROOMS = {
         never=THE_WORLD,
         pure=True,
     ),
-    "capture": room("errors records compiled usual_lines", others=JSON, never=NETWORK),
+    "capture": room("errors records compiled usual_lines lazy_pattern", others=JSON, never=NETWORK),
     # msgspec for its structs, which the garbage collector does not visit; JSON is read in wire
     "transcript": room(
-        "errors records usual_lines wire",
+        "errors records usual_lines lazy_pattern wire",
         others=JSON,
         others_inside_functions={"jsonschema", "mcp_types", "referencing"},
         never=THE_WORLD,
@@ -78,16 +79,16 @@ ROOMS = {
     # of transcript only which side may send a method
     "imports": room("errors records wire transcript", others=JSON, never=THE_WORLD, pure=True),
     "index": room("errors records wire capture transcript", others=JSON, never=NETWORK),
-    "replay": room("errors records wire transcript", never=THE_WORLD, pure=True),
+    "replay": room("errors records lazy_pattern wire transcript", never=THE_WORLD, pure=True),
     # of capture only what names and heads say about secrets: tests/sharing holds it to that
-    "sharing": room("errors records wire capture transcript", never=THE_WORLD, pure=True),
+    "sharing": room("errors records lazy_pattern wire capture transcript", never=THE_WORLD, pure=True),
     # msgspec to write the blocks of the page, which take a sixth of the time with it
-    "views": room("records wire transcript replay", others={"rich"} | JSON, never=THE_WORLD | TERMINAL, pure=True),
+    "views": room("records lazy_pattern wire transcript replay", others={"rich"} | JSON, never=THE_WORLD | TERMINAL, pure=True),
     "live": room("records wire transcript replay errors compiled", others={"aiohttp", "httptools"}),
-    "setup": room("errors"),
+    "setup": room("errors lazy_pattern"),
     "demo": room(),
     "cli": room(
-        "__init__ compiled errors records wire capture transcript imports index replay sharing views live setup demo",
+        "__init__ compiled errors records lazy_pattern wire capture transcript imports index replay sharing views live setup demo",
         others={"click", "rich"},
     ),
     "testing": room("errors records capture transcript replay views __main__", others_inside_functions={"mcp"}),

@@ -2,12 +2,12 @@
 
 import json
 import os
-import re
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
 from ..errors import BaselineError
+from ..lazy_pattern import lazy_pattern
 from ..setup.files import write_through
 from ..transcript.model import Transcript
 from ..transcript.offers.baseline import Baseline, document, read_document
@@ -17,12 +17,12 @@ from ..views.text.escape import json_text
 MAX_BYTES = 1 << 26
 """No server offers more: a larger file is not a baseline."""
 
-_unsafe_in_name = re.compile(r"[^A-Za-z0-9._-]").sub
+_unsafe_in_name = lazy_pattern(r"[^A-Za-z0-9._-]")
 
 
 def file_name(server: str) -> str:
     """Name the file of a server: its label, and a digest of the label where it had to be changed."""
-    plain = _unsafe_in_name("-", server)[:80]
+    plain = _unsafe_in_name.sub("-", server)[:80]
     if plain and plain == server and not plain.startswith((".", "-")):
         return f"{plain}.json"
     return f"{plain.lstrip('.-') or 'server'}-{sha256(server.encode('utf-8', 'replace')).hexdigest()[:8]}.json"

@@ -1,7 +1,6 @@
 """`mcpspy check`: the findings in captures, as text or for other programs; exit status 1 if one is bad."""
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from ..capture.file.parse import lines_of
 from ..capture.file.reader import read
 from ..capture.store.address import STDIN
 from ..errors import CaptureError
+from ..lazy_pattern import lazy_pattern
 from ..records import Header
 from ..sharing.credentials import shown_credentials
 from ..sharing.patterns import SecretSpan
@@ -178,10 +178,10 @@ class _Credentials:
 
     def _without(self, text: str) -> str:
         self(text.encode("utf-8", "surrogatepass"))
-        return _words(lambda word: word[0][:_SHOWN] + "…" if word[0][:_TELLING] in self._beginnings else word[0], text)
+        return _words.sub(lambda word: word[0][:_SHOWN] + "…" if word[0][:_TELLING] in self._beginnings else word[0], text)
 
 
-_words = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9][\w.-]{7,}").sub
+_words = lazy_pattern(r"(?<![A-Za-z0-9])[A-Za-z0-9][\w.-]{7,}")
 _SHOWN = 3
 _TELLING = 8
 """So many letters of a credential are never shown."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
@@ -15,6 +14,7 @@ from typing import Any, Final
 from ..capture.store.catalog import CatalogEntry, Recording, entry, has_message, recordings
 from ..capture.store.folder import EXTENSION, captures_folder
 from ..errors import FilterError
+from ..lazy_pattern import lazy_pattern
 from ..transcript.client_rows import ClientKey, ClientRows
 from ..transcript.filter.filter import FilterMatcher, filter_of
 from ..transcript.findings.rule import Finding
@@ -38,7 +38,7 @@ MAX_RECORDINGS: Final = 40
 HEADING_S: Final = 1.0
 """Time between two headings while a call is pending."""
 
-_UNICODE_ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
+_UNICODE_ESCAPE: Final = lazy_pattern(r"\\u([0-9a-fA-F]{4})")
 _newest_first = attrgetter("begin_ns", "path")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from ..capture.store.quota import MIN_QUOTA_BYTES
+from ..lazy_pattern import lazy_pattern
 from .capture_options import UsageError, size_bytes
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ _UNITS_NS: Final = {
     "d": 86_400_000_000_000,
     "w": 604_800_000_000_000,
 }
-_ages = re.compile(r"(\d+(?:\.\d+)?)([smhdw])").findall
+_ages = lazy_pattern(r"(\d+(?:\.\d+)?)([smhdw])")
 _MAX_NS: Final = 1 << 62
 
 
 def age_ns(text: str) -> int:
     """Read `90s`, `15m`, `1h`, `30d`, `2w` or `1h30m` as nanoseconds. Raises: UsageError."""
-    parts = _ages(text)
+    parts = _ages.findall(text)
     total = sum(float(number) * _UNITS_NS[unit] for number, unit in parts)
     if not parts or "".join(number + unit for number, unit in parts) != text or not 0 < total < _MAX_NS:
         raise UsageError(f"an age is a number with s, m, h, d or w, like 30d or 1h30m; not {text}")

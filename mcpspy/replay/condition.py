@@ -9,11 +9,11 @@ status:500, status:5xx an HTTP response with this status
 EXPR                   any other filter: a row matches
 """
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from ..errors import FilterError, ReplayError, RuleError
+from ..lazy_pattern import lazy_pattern
 from ..records import CLIENT, SERVER, Close, Exit, Note
 from ..transcript.filter.filter import FilterMatcher, filter_of
 from ..transcript.filter.grammar import Filter, Text
@@ -29,9 +29,9 @@ TIMEOUT: Final = "timeout"
 WORDS: Final = 'error, error:CODE, crash, timeout, rule:NAME, status:5xx, "text", or a filter (mcpspy help filter)'
 """All conditions, for a message."""
 
-_error = re.compile(r"error(?::(-?\d{1,9}))?").fullmatch
-_status = re.compile(r"status:([1-5](?:\d\d|xx))").fullmatch
-_rule = re.compile(r"rule:([\w*?,-]+)").fullmatch
+_error = lazy_pattern(r"error(?::(-?\d{1,9}))?")
+_status = lazy_pattern(r"status:([1-5](?:\d\d|xx))")
+_rule = lazy_pattern(r"rule:([\w*?,-]+)")
 
 
 class Occurrence(NamedTuple):
@@ -66,11 +66,11 @@ def condition_of(written: str) -> Condition:
         return Condition(text, _crash)
     if text == TIMEOUT:
         return Condition(text, _late_request, is_timeout=True)
-    if error := _error(text):
+    if error := _error.fullmatch(text):
         return Condition(text, _error_test(None if error[1] is None else int(error[1])))
-    if status := _status(text):
+    if status := _status.fullmatch(text):
         return Condition(text, _filter_test(_filter(f"http:{status[1]}", text), text))
-    if rule := _rule(text):
+    if rule := _rule.fullmatch(text):
         return Condition(text, _rule_test(_rules(rule[1], text)))
     return Condition(text, _filter_test(_filter(text, text), text))
 

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 
+from ..lazy_pattern import lazy_pattern
 from .entry import ConfigEntry, EntryLayout, EntryState, Path, Syntax, entries
 from .ports import ReservedPort
 from .spans import ConfigEdit, Member, Unreadable, Value, edited, unreadable
@@ -23,13 +24,13 @@ from .wrapping import (
     server_command_at,
 )
 
-BLANK = re.compile(r"[ \t\r\n]*+")
-COMMA = re.compile(r"[ \t\r\n]*+,")
-BETWEEN = re.compile(r"[ \t\r\n]*+,[ \t\r\n]*+")
-LINE_REST = re.compile(r"[^\r\n]*+")
-NEWLINE = re.compile(r"\r?\n")
-SURROGATE = re.compile("[\ud800-\udfff]")
-LETTER = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u.{4}|\\U.{8}|\\x..|\\.|[^\\]", re.DOTALL)
+BLANK = lazy_pattern(r"[ \t\r\n]*+")
+COMMA = lazy_pattern(r"[ \t\r\n]*+,")
+BETWEEN = lazy_pattern(r"[ \t\r\n]*+,[ \t\r\n]*+")
+LINE_REST = lazy_pattern(r"[^\r\n]*+")
+NEWLINE = lazy_pattern(r"\r?\n")
+SURROGATE = lazy_pattern("[\ud800-\udfff]")
+LETTER = lazy_pattern(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u.{4}|\\U.{8}|\\x..|\\.|[^\\]", re.DOTALL)
 """The spelling of one character within quotes."""
 
 PortsByNumber = Mapping[int, ReservedPort]

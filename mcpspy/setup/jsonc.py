@@ -10,13 +10,14 @@ import json
 import re
 from functools import lru_cache
 
+from ..lazy_pattern import lazy_pattern
 from .spans import Member, Value, unreadable
 
-BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\r\n]*+|/\*.*?\*/)*+", re.DOTALL)
+BLANK = lazy_pattern(r"(?:[ \t\r\n]++|//[^\r\n]*+|/\*.*?\*/)*+", re.DOTALL)
 """White space and comments."""
 
-STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+"')
-OTHER = re.compile(r"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+|true|false|null)(?![\w.+-])")
+STRING = lazy_pattern(r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+"')
+OTHER = lazy_pattern(r"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+|true|false|null)(?![\w.+-])")
 
 MAX_DEPTH = 200
 """The deepest nesting of objects and arrays, far more than any configuration has, and far from the end of our stack."""

@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ..errors import SetupError
+from ..lazy_pattern import lazy_pattern
 from .files import write_own
 from .wrapping import HOST
 
@@ -27,11 +28,11 @@ SYSTEMCTL_S = 30
 MARK = (
     "# Written by `mcpspy wrap`; `mcpspy unwrap` removes it. To change it: systemctl --user edit {name}\n# sha256: {digest}\n"
 )
-WRITTEN = re.compile(r"# Written by `mcpspy wrap`.*\n# sha256: ([0-9a-f]{64})\n")
-LISTEN = re.compile(rf"(?m)^ListenStream={re.escape(HOST)}:(\d+)$")
-FIRST_WORD = re.compile(r'(?m)^ExecStart="((?:[^"\\]|\\.)*)"')
-UNSTARTABLE = re.compile(r"""["'\\]""")
-HOME = re.compile(r"(?m)^Environment=.*$")
+WRITTEN = lazy_pattern(r"# Written by `mcpspy wrap`.*\n# sha256: ([0-9a-f]{64})\n")
+LISTEN = lazy_pattern(rf"(?m)^ListenStream={re.escape(HOST)}:(\d+)$")
+FIRST_WORD = lazy_pattern(r'(?m)^ExecStart="((?:[^"\\]|\\.)*)"')
+UNSTARTABLE = lazy_pattern(r"""["'\\]""")
+HOME = lazy_pattern(r"(?m)^Environment=.*$")
 
 SOCKET_TEXT = """[Unit]
 Description=Ports of the HTTP servers that mcpspy has wrapped

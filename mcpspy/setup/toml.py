@@ -8,17 +8,18 @@ import tomllib
 from dataclasses import dataclass
 from typing import Any
 
+from ..lazy_pattern import lazy_pattern
 from .spans import Member, Unreadable, Value, unreadable
 
-BLANK = re.compile(r"(?:[ \t\r\n]++|#[^\r\n]*+)*+")
-SPACE = re.compile(r"[ \t]*+")
-BARE = re.compile(r"[A-Za-z0-9_-]++")
-OTHER = re.compile(r"[^,\]}#\r\n]++")
+BLANK = lazy_pattern(r"(?:[ \t\r\n]++|#[^\r\n]*+)*+")
+SPACE = lazy_pattern(r"[ \t]*+")
+BARE = lazy_pattern(r"[A-Za-z0-9_-]++")
+OTHER = lazy_pattern(r"[^,\]}#\r\n]++")
 STRINGS = (
-    re.compile(r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}', re.DOTALL),
-    re.compile(r"'''(?:[^']|'{1,2}(?!'))*+'{3,5}"),
-    re.compile(r'"(?:[^"\\\r\n]|\\.)*+"'),
-    re.compile(r"'[^'\r\n]*+'"),
+    lazy_pattern(r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+"{3,5}', re.DOTALL),
+    lazy_pattern(r"'''(?:[^']|'{1,2}(?!'))*+'{3,5}"),
+    lazy_pattern(r'"(?:[^"\\\r\n]|\\.)*+"'),
+    lazy_pattern(r"'[^'\r\n]*+'"),
 )
 
 Path = tuple[str, ...]

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import parse_qsl, urlsplit
 
+from ..lazy_pattern import lazy_pattern
 from .spans import Member
 
 # --- Commands ---
 
-NAME = re.compile(r"(?i)(?:.*[/\\])?mcpspy(?:\.exe|\.cmd)?")
+NAME = lazy_pattern(r"(?i)(?:.*[/\\])?mcpspy(?:\.exe|\.cmd)?")
 RUN_SWITCHES = {"--quiet"}
 """The options of `mcpspy run` without a value; a test compares them with its table of options."""
 
@@ -85,9 +86,9 @@ PORTS = range(28_700, 29_000)
 MAX_PORT = 65_535
 
 FRAGMENT = "#mcpspy="
-ORIGIN = re.compile(r"(?i)https?://(?:[\w.-]+|\[([0-9a-f:.]+)\])(?::([0-9]{1,5}))?(?=[/?]|$)")
-LOCAL_ORIGIN = re.compile(r"http://127\.0\.0\.1:([0-9]{1,5})(?=[/?#]|$)")
-SCHEME = re.compile(r"(?i)https?://")
+ORIGIN = lazy_pattern(r"(?i)https?://(?:[\w.-]+|\[([0-9a-f:.]+)\])(?::([0-9]{1,5}))?(?=[/?]|$)")
+LOCAL_ORIGIN = lazy_pattern(r"http://127\.0\.0\.1:([0-9]{1,5})(?=[/?#]|$)")
+SCHEME = lazy_pattern(r"(?i)https?://")
 
 
 def local_origin(port: int) -> str:
@@ -168,7 +169,7 @@ def _is_v6(host: str) -> bool:
 HEADERS = ("headers", "http_headers", "env_http_headers", "requestInit")
 CREDENTIALS = ("bearer_token_env_var", "headersHelper")
 LOGINS = ("oauth", "auth", "scopes", "oauth_resource")
-SECRET = re.compile(r"(?i)auth|key|token|secret|cookie|password|session")
+SECRET = lazy_pattern(r"(?i)auth|key|token|secret|cookie|password|session")
 """A word in the name of a header field or query parameter that identifies the caller."""
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ..capture.redaction.arguments import ATTACHED_TO_P, PROGRAMS, password_starts
+from ..lazy_pattern import lazy_pattern
 from .patterns import SecretSpan
 
 ATTACHED: Final = len("-p")
@@ -23,27 +24,27 @@ _AROUND: Final = "'\"`;|&)]},"
 LONGEST_COMMAND: Final = 512
 """The name of the program is sought in so many bytes before the option."""
 
-_programs = re.compile(rb"(?<![\w.-])(?:" + "|".join(ATTACHED_TO_P).encode() + rb")[\w-]*\b").search
+_programs = lazy_pattern(rb"(?<![\w.-])(?:" + "|".join(ATTACHED_TO_P).encode() + rb")[\w-]*\b")
 """Programs whose `-p` is followed by a password without a blank."""
 
-_commands = re.compile(rb"(?<![\w.-])(?:" + "|".join(map(re.escape, PROGRAMS)).encode() + rb")(?:\.exe)?[\"']*[ \t]").search
-_option = re.compile(rb" [\"']?-(?:[PUapuw]|sS?u|-user|-proxy-user)").search
+_commands = lazy_pattern(rb"(?<![\w.-])(?:" + "|".join(map(re.escape, PROGRAMS)).encode() + rb")(?:\.exe)?[\"']*[ \t]")
+_option = lazy_pattern(rb" [\"']?-(?:[PUapuw]|sS?u|-user|-proxy-user)")
 """An option that passwords follow in `PROGRAMS`: a fast test."""
 
-_shell_words = re.compile(r"[^ \t\r\n]+|\n").finditer
-_attached = re.compile(rb"(?<![^\s\"'`,\[(])-p([^\s\"'`,;|&\])]{3,})").finditer
-_is_word = re.compile(rb"[a-z][a-z_.-]*|[A-Za-z_.-]+[:=].*").fullmatch
-_is_number = re.compile(rb"[0-9][0-9.,:/a-z-]*").fullmatch
-_is_setting = re.compile(rb"[A-Za-z_.-]{1,20}|[0-9.,]+|.*[/\\].*|.*\.(?:crt|env|gpg|json|key|p12|pem|pub|txt|ya?ml)").fullmatch
+_shell_words = lazy_pattern(r"[^ \t\r\n]+|\n")
+_attached = lazy_pattern(rb"(?<![^\s\"'`,\[(])-p([^\s\"'`,;|&\])]{3,})")
+_is_word = lazy_pattern(rb"[a-z][a-z_.-]*|[A-Za-z_.-]+[:=].*")
+_is_number = lazy_pattern(rb"[0-9][0-9.,:/a-z-]*")
+_is_setting = lazy_pattern(rb"[A-Za-z_.-]{1,20}|[0-9.,]+|.*[/\\].*|.*\.(?:crt|env|gpg|json|key|p12|pem|pub|txt|ya?ml)")
 """The name of a column, a number or a file, which `--key` and `--tokens` may have too."""
 
-_login = re.compile(rb"[^:/\\\s]+:(?![0-9]+$)(?!//)([^\s]+)").fullmatch
+_login = lazy_pattern(rb"[^:/\\\s]+:(?![0-9]+$)(?!//)([^\s]+)")
 _BY_LOOKS: Final = {b"--key", b"--keys", b"--tokens"}
 _LOGINS: Final = {b"-u", b"--user", b"--proxy-user", b"--login"}
 _OWNERS: Final = {b"chown", b"docker", b"install", b"nerdctl", b"podman", b"rsync", b"setpriv", b"sudo", b"systemd-run"}
 """Programs to which `user:name` is a user and a group."""
 
-_is_mixed = re.compile(rb"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[^=:/\\(){}<>]{6,}").fullmatch
+_is_mixed = lazy_pattern(rb"(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9])[^=:/\\(){}<>]{6,}")
 
 
 def announces_secret(argument: bytes, is_secret: Callable[[bytes], bool]) -> bool:
@@ -58,9 +59,9 @@ def value_start(option: bytes, value: bytes, program: bytes) -> int:
     6
     """
     if option in _BY_LOOKS:
-        return -1 if _is_setting(value) else 0
+        return -1 if _is_setting.fullmatch(value) else 0
     if option in _LOGINS and program.rpartition(b"/")[2] not in _OWNERS:
-        login = _login(value)
+        login = _login.fullmatch(value)
         return -1 if login is None or value.startswith(login[1] + b":") else login.start(1)
     return -1
 
@@ -74,7 +75,7 @@ def secret_start(argument: bytes, before: bytes, is_secret: Callable[[bytes], bo
     if equals and name.startswith(b"-"):
         return len(name) + 1 if is_secret(name) else -1
     value = argument[ATTACHED:]
-    is_password = argument.startswith(b"-p") and value and not _is_word(value) and not _is_number(value)
+    is_password = argument.startswith(b"-p") and value and not _is_word.fullmatch(value) and not _is_number.fullmatch(value)
     return ATTACHED if is_password or is_attached_password(argument, before) else -1
 
 
@@ -83,26 +84,26 @@ def is_attached_password(argument: bytes, before: bytes) -> bool:
     value = argument[ATTACHED:]
     if not argument.startswith(b"-p") or not value or b" " in value:
         return False
-    if _is_mixed(value):
+    if _is_mixed.fullmatch(value):
         return True
-    return _programs(before[-LONGEST_COMMAND:].rpartition(b"\n")[2]) is not None
+    return _programs.search(before[-LONGEST_COMMAND:].rpartition(b"\n")[2]) is not None
 
 
 def password_spans(data: bytes) -> Iterator[SecretSpan]:
     """Yield the passwords that are attached to `-p` in a text, and those in the commands that it has."""
     if b"-p" in data:
-        for match in _attached(data):
+        for match in _attached.finditer(data):
             start, end = match.span(1)
             before = data[max(start - LONGEST_COMMAND, 0) : start - ATTACHED]
             if is_attached_password(match[0], before):
                 yield SecretSpan(start, end, "key", match[1])
-    if b" -" in data and _option(data) and (command := _commands(data)):
+    if b" -" in data and _option.search(data) and (command := _commands.search(data)):
         yield from _command_spans(data, command.start())
 
 
 def _command_spans(data: bytes, begin: int) -> Iterator[SecretSpan]:
     """Yield the passwords after options that mean one to some programs, in a text with a command from `begin` on."""
-    words = list(_shell_words(data.decode("latin-1"), begin))
+    words = list(_shell_words.finditer(data.decode("latin-1"), begin))
     for at, start in password_starts([word[0] for word in words]).items():
         value = words[at][0][start:].strip(_AROUND).encode("latin-1")
         if value:

@@ -4,10 +4,10 @@ Made to look at everything a server sent, in a tenth of the time that reading it
 are few. Names, ids, documented examples and words with hyphens that only begin like a token are left out.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from ..lazy_pattern import lazy_pattern
 from .patterns import BEGINNINGS, KEY_SIGN, LETTERS_AND_DIGITS, LongWords, SecretSpan, has_digit, token_at
 
 SHORTEST: Final = 20
@@ -25,9 +25,9 @@ _LONGEST_LINE: Final = 256
 _IDS: Final = (b"AIDA", b"AROA")
 _RANDOM_PIECE: Final = 12
 _FEWEST_LETTERS: Final = 8
-_pieces = re.compile(rb"[A-Za-z0-9]+").findall
-_key_heads = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----").finditer
-_key_line = re.compile(rb"[\r\n \\-]n?[A-Za-z0-9+/]{20}").search
+_pieces = lazy_pattern(rb"[A-Za-z0-9]+")
+_key_heads = lazy_pattern(rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")
+_key_line = lazy_pattern(rb"[\r\n \\-]n?[A-Za-z0-9+/]{20}")
 _LINES_BYTES: Final = 256
 """A line of the key is at most so far behind its head: headers of PEM and comments may come between."""
 
@@ -45,8 +45,8 @@ def shown_credentials(data: bytes) -> Sequence[SecretSpan]:
 
 def _key_spans(data: bytes) -> Iterator[SecretSpan]:
     """Yield the head of the first private key."""
-    for head in _key_heads(data):
-        if len(data) <= _LONGEST_LINE or _key_line(data, head.end() - 1, head.end() + _LINES_BYTES):
+    for head in _key_heads.finditer(data):
+        if len(data) <= _LONGEST_LINE or _key_line.search(data, head.end() - 1, head.end() + _LINES_BYTES):
             yield SecretSpan(*head.span(), "key", head[0])
             return
 
@@ -70,5 +70,5 @@ def _is_credential(value: bytes) -> bool:
     if value.startswith(_IDS) or b"EXAMPLE" in value.upper() or len(set(value)) < _FEWEST_LETTERS:
         return False
     if value.startswith(_NEEDS_RANDOM_PIECE):
-        return any(len(piece) >= _RANDOM_PIECE and has_digit(piece) for piece in _pieces(value))
+        return any(len(piece) >= _RANDOM_PIECE and has_digit(piece) for piece in _pieces.findall(value))
     return True

@@ -11,6 +11,7 @@ from binascii import Error, a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from ..lazy_pattern import lazy_pattern
 from ..wire.edits import Edit, apply_edits
 
 SHORTEST_BASE64: Final = 16
@@ -94,7 +95,7 @@ def _json_read(data: bytes) -> bytes | None:
 
 JSON: Final = Layer(
     b"\\",
-    re.compile(
+    lazy_pattern(
         rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u]|u)",
         re.DOTALL,
     ),
@@ -106,11 +107,11 @@ JSON: Final = Layer(
 
 # --- Percent signs ---
 
-_reserved = re.compile(rb"[^A-Za-z0-9._~-]")
+_reserved = lazy_pattern(rb"[^A-Za-z0-9._~-]")
 
 PERCENT: Final = Layer(
     b"%",
-    re.compile(rb"%[0-9a-fA-F]{2}"),
+    lazy_pattern(rb"%[0-9a-fA-F]{2}"),
     lambda match: bytes((int(match[0][1:], 16),)),
     lambda data: _reserved.sub(lambda match: b"%%%02X" % match[0][0], data),
 )
@@ -118,16 +119,16 @@ PERCENT: Final = Layer(
 
 # --- Base64 ---
 
-_RUN = re.compile(rb"[A-Za-z0-9+/_-]{%d,}+={0,2}|(?<==\?base64\?)[A-Za-z0-9+/_-]*+={0,2}" % SHORTEST_BASE64)
+_RUN = lazy_pattern(rb"[A-Za-z0-9+/_-]{%d,}+={0,2}|(?<==\?base64\?)[A-Za-z0-9+/_-]*+={0,2}" % SHORTEST_BASE64)
 _PIECES: Final = (
-    (re.compile(rb"[/+]").search, re.compile(rb"[A-Za-z0-9_-]{%d,}+={0,2}" % SHORTEST_BASE64).finditer),
-    (re.compile(rb"[_-]").search, re.compile(rb"[A-Za-z0-9+/]{%d,}+={0,2}" % SHORTEST_BASE64).finditer),
+    (lazy_pattern(rb"[/+]"), lazy_pattern(rb"[A-Za-z0-9_-]{%d,}+={0,2}" % SHORTEST_BASE64)),
+    (lazy_pattern(rb"[_-]"), lazy_pattern(rb"[A-Za-z0-9+/]{%d,}+={0,2}" % SHORTEST_BASE64)),
 )
 """For either alphabet: letters of the other one, which may separate runs, and such runs."""
 
 _TO_STANDARD = bytes.maketrans(b"-_", b"+/")
 _TO_URL = bytes.maketrans(b"+/", b"-_")
-_no_text = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]").search
+_no_text = lazy_pattern(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class Base64Run(NamedTuple):
@@ -154,10 +155,10 @@ def runs(data: bytes) -> Iterable[Base64Run]:
         if run is not None:
             yield run
             continue
-        for separated, pieces in _PIECES:
-            if separated(match[0]) is not None:
-                inner = (_run(data, *piece.span()) for piece in pieces(data, *match.span()))
-                yield from (run for run in inner if run is not None)
+        for separator, runs in _PIECES:
+            if separator.search(match[0]) is not None:
+                inner = (_run(data, *piece.span()) for piece in runs.finditer(data, *match.span()))
+                yield from (piece for piece in inner if piece is not None)
 
 
 def _run(data: bytes, start: int, end: int) -> Base64Run | None:
@@ -181,7 +182,7 @@ def _is_text(data: bytes) -> bool:
         data.decode()
     except UnicodeDecodeError:
         return False
-    return _no_text(data) is None
+    return _no_text.search(data) is None
 
 
 def base64_of(value: bytes) -> set[bytes]:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, TypeAlias
 
+from ..lazy_pattern import lazy_pattern
 from ..records import PSEUDONYM_PREFIX
 from ..wire.edits import Edit, shift, without_overlaps
 from ..wire.json_spans import JsonWalk, Leaf, Position, is_json, looks_like_json
@@ -61,8 +62,8 @@ MAX_REMEMBERED: Final = 20_000
 LONGEST_NAME: Final = 256
 """A longer name does not make its value a secret."""
 
-_protocol_words = re.compile(rb'"(?:%b)"\s*+:\s*+(?:\[([^\]]*)|"([^"]*)")' % b"|".join(sorted(PROTOCOL_WORDS))).findall
-_is_word = re.compile(rb"[A-Za-z_$]+(?:/[A-Za-z_.-]+)*|[0-9]{4}-[0-9]{2}-[0-9]{2}|2\.0").fullmatch
+_protocol_words = lazy_pattern(rb'"(?:%b)"\s*+:\s*+(?:\[([^\]]*)|"([^"]*)")' % b"|".join(sorted(PROTOCOL_WORDS)))
+_is_word = lazy_pattern(rb"[A-Za-z_$]+(?:/[A-Za-z_.-]+)*|[0-9]{4}-[0-9]{2}-[0-9]{2}|2\.0")
 
 _NAMES: Final = {b"name", b"key", b"header", b"variable"}
 _VALUES: Final = {b"value", b"values"}
@@ -73,7 +74,7 @@ _INNER: Final = {b"encoded", b"plaintext", b"raw", b"value"}
 
 _PSEUDONYM_START: Final = PSEUDONYM_PREFIX.encode()
 
-_members_inside = re.compile(rb"\{\s*[\"{]|\[\s*[\"{]").search
+_members_inside = lazy_pattern(rb"\{\s*[\"{]|\[\s*[\"{]")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -188,12 +189,12 @@ class SecretFinder:
 
     def _note_words(self, data: bytes) -> None:
         """Remember words of the protocol in a text that is not taken apart."""
-        for several, single in _protocol_words(data):
+        for several, single in _protocol_words.findall(data):
             for word in several.split(b'"') if several else (single,):
                 self._note(word)
 
     def _note(self, word: bytes) -> None:
-        if word not in self._words and len(self._words) < MAX_WORDS and _is_word(word):
+        if word not in self._words and len(self._words) < MAX_WORDS and _is_word.fullmatch(word):
             self._words.add(word)
 
     # JSON
@@ -342,7 +343,7 @@ class SecretFinder:
     def _inside(self, data: bytes, depth: int) -> Iterator[tuple[int, int, list[Edit]]]:
         """Yield the span of each JSON value in a text, with its edits. One that is cut off, always the last, gets an empty span."""
         at = 0
-        while depth < MAX_LAYERS and (begin := _members_inside(data, at)):
+        while depth < MAX_LAYERS and (begin := _members_inside.search(data, at)):
             start = begin.start()
             walk = JsonWalk(data, begin=start)
             edits = self._json(data, walk, None, depth)
@@ -402,9 +403,9 @@ class SecretFinder:
             yield Edit(start, end, self._options.pseudonym(value), kind)
 
 
-_unfinished_escape = re.compile(rb"\\(?:u[0-9a-fA-F]{0,3})?\Z")
-_unfinished_sign = re.compile(rb"%[0-9a-fA-F]?\Z")
-_cookies = re.compile(rb"[^=;\s]+=([^;]+)")
+_unfinished_escape = lazy_pattern(rb"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+_unfinished_sign = lazy_pattern(rb"%[0-9a-fA-F]?\Z")
+_cookies = lazy_pattern(rb"[^=;\s]+=([^;]+)")
 
 
 def _matches(pattern: re.Pattern[str], data: bytes) -> Iterator[SecretSpan]:
@@ -428,12 +429,12 @@ MAX_HARMLESS: Final = 50_000
 _SIGNS: Final = (b"@", _PSEUDONYM_START, KEY_SIGN, b"?base64?")
 """Texts with mail addresses, passwords before hosts, pseudonyms, private keys or base64 of mail have one of these."""
 
-_percent = re.compile(rb"%[0-9a-fA-F]{2}").search
-_names = re.compile(rb'"(?=([^"]*)"[ \t\r\n]*+:)').findall
+_percent = lazy_pattern(rb"%[0-9a-fA-F]{2}")
+_names = lazy_pattern(rb'"(?=([^"]*)"[ \t\r\n]*+:)')
 """The bytes between one quote and the next, before a colon: a name, wherever strings begin."""
 
-_options = re.compile(rb"(?<![\w-])--?[A-Za-z][\w-]*+").findall
-_whole_options = re.compile(rb'(?:\A|")(-[^"]{1,%d})(?="|\Z)' % LONGEST_NAME).findall
+_options = lazy_pattern(rb"(?<![\w-])--?[A-Za-z][\w-]*+")
+_whole_options = lazy_pattern(rb'(?:\A|")(-[^"]{1,%d})(?="|\Z)' % LONGEST_NAME)
 _NAME_LETTERS: Final = LETTERS_AND_DIGITS + b"_.-"
 _PARAMETER_LETTERS: Final = _NAME_LETTERS + b"%[]"
 _AFTER_NAME: Final = b" \t\"'"
@@ -441,7 +442,7 @@ _AFTER_NAME: Final = b" \t\"'"
 _long_words: Final = LongWords(_NAME_LETTERS + b"+/", 13)
 """Tokens that are known by their looks are no shorter, and neither is anything that is taken for base64 or for random."""
 
-_ESCAPED: Final = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)++)"([ \t\r\n]*+:)?')
+_ESCAPED: Final = lazy_pattern(rb'"([^"\\]*+(?:\\.[^"\\]*+)++)"([ \t\r\n]*+:)?')
 """A string that has escapes. In JSON no backslash is outside of strings, so no match begins at the end of another string."""
 _escaped, _escaped_out = _ESCAPED.findall, _ESCAPED.sub
 
@@ -505,20 +506,20 @@ class Prefilter:
             return False
         if b"bearer" in small or b"basic" in small:
             return False
-        names = _names(text)
+        names = _names.findall(text)
         return (
             not _VALUES.intersection(names)
             and self._harmless_names.holds(names)
             and self._assigns_none(text)
             and self._harmless_words.holds(text[slice(*span)] for span in _long_words.spans(text))
             and next(password_spans(text), None) is None
-            and (b"%" not in text or _percent(text) is None)
+            and (b"%" not in text or _percent.search(text) is None)
             and self._knows_none(text)
         )
 
     def _assigns_none(self, text: bytes) -> bool:
         """Return whether no name before a value, as an option, a variable or a parameter, says that the value is secret."""
-        if b"-" in text and not self._harmless_assigned.holds([*_options(text), *_whole_options(text)]):
+        if b"-" in text and not self._harmless_assigned.holds([*_options.findall(text), *_whole_options.findall(text)]):
             return False
         if b":" in text and not self._harmless_assigned.holds(_names_before(b":", text, _NAME_LETTERS)):
             return False

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from ..lazy_pattern import lazy_pattern
 from ..wire.edits import Edit
 from .encodings import base64_of
 
@@ -41,7 +42,7 @@ def is_telling(value: bytes) -> bool:
     )
 
 
-_is_number = re.compile(rb"-?[0-9][0-9.eE+-]*").fullmatch
+_is_number = lazy_pattern(rb"-?[0-9][0-9.eE+-]*")
 
 
 class KnownValues:
@@ -84,7 +85,7 @@ class KnownValues:
         """Prepare the search: no more values will come."""
         for word in self._words:
             self._values.pop(word, None)
-        self.has_numbers = any(_is_number(value) for value in self._values)
+        self.has_numbers = any(_is_number.fullmatch(value) for value in self._values)
         spellings: dict[bytes, list[tuple[bytes, bytes, str]]] = {}
         for value, kind in self._values.items():
             for spelling, new in self._spelled(value):

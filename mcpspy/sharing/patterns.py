@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ..capture.redaction.names import TOKEN_PREFIXES, TOKENS
+from ..lazy_pattern import lazy_pattern
 from ..records import PSEUDONYM_PATTERN
 from .encodings import JSON, PERCENT
 from .names import SecretNames, is_scheme
 
-PSEUDONYM: Final = re.compile(PSEUDONYM_PATTERN.encode())
+PSEUDONYM: Final = lazy_pattern(PSEUDONYM_PATTERN.encode())
 """A pseudonym that replaced a secret earlier."""
 
-_plain = re.compile(
-    rb"[\w.,;!()'/ \x80-\xff-]{0,12}|(?:[A-Za-z_\x80-\xff-]{1,15}[.,;!()' ]+)*[A-Za-z_\x80-\xff-]{0,15}"
-).fullmatch
+_plain = lazy_pattern(rb"[\w.,;!()'/ \x80-\xff-]{0,12}|(?:[A-Za-z_\x80-\xff-]{1,15}[.,;!()' ]+)*[A-Za-z_\x80-\xff-]{0,15}")
 
 
 def is_plain(data: bytes) -> bool:
@@ -25,7 +24,7 @@ def is_plain(data: bytes) -> bool:
 
     Most texts in JSON are, and this takes a tenth of the time of all patterns.
     """
-    return _plain(data) is not None and b"-p" not in data and b"--" not in data and b" -" not in data
+    return _plain.fullmatch(data) is not None and b"-p" not in data and b"--" not in data and b" -" not in data
 
 
 class LongWords:
@@ -62,12 +61,12 @@ LETTERS_AND_DIGITS: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 # --- Tokens ---
 
 _TOKEN_PATTERNS: Final = (f"(?:{'|'.join(map(re.escape, prefixes.split()))}){rest}" for prefixes, rest in TOKENS)
-_tokens = re.compile(f"(?<![A-Za-z0-9])(?:{'|'.join(_TOKEN_PATTERNS)})".encode())
-_private_keys = re.compile(
+_tokens = lazy_pattern(f"(?<![A-Za-z0-9])(?:{'|'.join(_TOKEN_PATTERNS)})".encode())
+_private_keys = lazy_pattern(
     rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\Z)",
     re.DOTALL,
 )
-_bearers = re.compile(rb"(?i:\bbearer|\bbasic)\s+([A-Za-z0-9._~+/-]{8,}={0,2})")
+_bearers = lazy_pattern(rb"(?i:\bbearer|\bbasic)\s+([A-Za-z0-9._~+/-]{8,}={0,2})")
 KEY_SIGN: Final = b"PRIVATE KEY"
 BEGINNINGS: Final = tuple(prefix.encode() for prefix in TOKEN_PREFIXES)
 """A text with a token has one of these: searching for each takes a tenth of the time of trying all patterns at each letter."""
@@ -99,10 +98,10 @@ def token_at(data: bytes) -> bytes | None:
 
 def has_digit(value: bytes) -> bool:
     """Return whether a value has a digit, as nearly all random values and hardly any words have."""
-    return _digit(value) is not None
+    return _digit.search(value) is not None
 
 
-_digit = re.compile(rb"[0-9]").search
+_digit = lazy_pattern(rb"[0-9]")
 
 # --- Names before values ---
 
@@ -123,15 +122,17 @@ def may_assign(data: bytes) -> bool:
     return False
 
 
-_assigned = re.compile(
+_assigned = lazy_pattern(
     rb"""(?P<name>(?<![\w.%?&-])-{0,2}[A-Za-z_][\w.-]{1,127})(?P<quote>["']?)(?P<sign>[ \t]*(?:=|:=?|=>)[ \t]*)
     (?:"(?P<double>(?:[^"\\\n]|\\.)*+)|'(?P<single>[^'\n]*+)
     |(?P<scheme>[A-Za-z][\w-]*+[ \t]+)?(?P<bare>[^\s"',;&<>()\[\]{}|\\][^\s"',;&<>()\[\]{}|]*+))""",
     re.VERBOSE,
 )
-_options = re.compile(rb"(?<![\w-])(--[A-Za-z][\w-]*+)(?:[\"'],[ \t]*|[ \t]+)(?:\"([^\"]+)\"|'([^']+)'|([^\s\"'-][^\s\"']*+))")
-_line = re.compile(rb"[^\r\n]*+")
-_pairs = re.compile(rb"[^=;\s\"']+=([^;\"']*[^;\s\"'])")
+_options = lazy_pattern(
+    rb"(?<![\w-])(--[A-Za-z][\w-]*+)(?:[\"'],[ \t]*|[ \t]+)(?:\"([^\"]+)\"|'([^']+)'|([^\s\"'-][^\s\"']*+))"
+)
+_line = lazy_pattern(rb"[^\r\n]*+")
+_pairs = lazy_pattern(rb"[^=;\s\"']+=([^;\"']*[^;\s\"'])")
 _NO_VALUES: Final = {
     b"", b"false", b"n/a", b"nil", b"no", b"none", b"not", b"null", b"off", b"on", b"required", b"string", b"true", b"undefined",
     b"unset", b"yes",
@@ -208,20 +209,20 @@ def looks_random(value: bytes) -> bool:
 
 # --- URLs ---
 
-_parameter = re.compile(rb"(?:[?&]|(?<=\A))([\w.%\[\]-]{1,128})=").search
-_parameter_value = re.compile(rb"[^&#\s\"'<>\\`{}]*+").match
-_users = re.compile(rb"://(?:[^/\s\"'<>@:]*:)?([^/\s\"'<>@]+)@(?=[^\s@])")
-_forms = re.compile(rb"[\w.%\[\]-]+=[^\s&=]*(?:&[\w.%\[\]-]+=[^\s&]*)*\s*").fullmatch
+_parameter = lazy_pattern(rb"(?:[?&]|(?<=\A))([\w.%\[\]-]{1,128})=")
+_parameter_value = lazy_pattern(rb"[^&#\s\"'<>\\`{}]*+")
+_users = lazy_pattern(rb"://(?:[^/\s\"'<>@:]*:)?([^/\s\"'<>@]+)@(?=[^\s@])")
+_forms = lazy_pattern(rb"[\w.%\[\]-]+=[^\s&=]*(?:&[\w.%\[\]-]+=[^\s&]*)*\s*")
 
 
 def url_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
     """Yield values of secret parameters of URLs and forms, and passwords before a host; the values without percent signs."""
-    if b"=" in data and (b"?" in data or _forms(data)):
+    if b"=" in data and (b"?" in data or _forms.fullmatch(data)):
         at = 0
-        while parameter := _parameter(data, at):
+        while parameter := _parameter.search(data, at):
             at = parameter.end()
             kind = names.parameter(parameter[1])
-            if kind is not None and (value := _parameter_value(data, at)) and value[0]:
+            if kind is not None and (value := _parameter_value.match(data, at)) and value[0]:
                 at = value.end()
                 yield SecretSpan(*value.span(), kind, PERCENT.read(value[0].replace(b"+", b" ")))
     if b"://" in data and b"@" in data:
@@ -231,8 +232,8 @@ def url_spans(data: bytes, names: SecretNames) -> Iterator[SecretSpan]:
 
 # --- What is personal ---
 
-_mails = re.compile(rb"(?<![\w.+-])[\w.+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b")
-_homes = re.compile(rb"(?:/home/|/Users/|\b[A-Za-z]:[\\/]+(?i:users)[\\/]+)([^/\\\s\"':;,<>()|]+)")
+_mails = lazy_pattern(rb"(?<![\w.+-])[\w.+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b")
+_homes = lazy_pattern(rb"(?:/home/|/Users/|\b[A-Za-z]:[\\/]+(?i:users)[\\/]+)([^/\\\s\"':;,<>()|]+)")
 _NOBODY: Final = {b"Public", b"Shared", b"Default", b"runner", b"user", b"username", b"you"}
 
 

@@ -11,6 +11,7 @@ from math import log2
 from typing import Final, NamedTuple
 
 from ..capture.redaction.names import kind_of_option
+from ..lazy_pattern import lazy_pattern
 from ..records import Frame, Header, Open, Record
 from ..wire.edits import Edit
 from ..wire.json_spans import JsonWalk, looks_like_json
@@ -28,7 +29,7 @@ LONGEST_WHOLE: Final = 8
 MAX_LEAKS: Final = 1_000
 """So many are reported one by one; more are counted."""
 
-_plain_name = re.compile(r"[^\W\d][\w-]*").fullmatch
+_plain_name = lazy_pattern(r"[^\W\d][\w-]*")
 _ENVIRONMENT: Final = "environment "
 _PERSON: Final = "person "
 
@@ -257,7 +258,7 @@ def path_of(steps: Sequence[str | int]) -> str:
 def _step(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    if _plain_name(step):
+    if _plain_name.fullmatch(step):
         return f".{step}"
     return "['" + json.dumps(step)[1:-1].replace('\\"', '"').replace("'", "\\'") + "']"
 
@@ -275,22 +276,22 @@ MIN_BITS: Final = 3.4
 MIN_CHANGES: Final = 0.3
 """Changes between capitals, small letters and digits, per letter: 0.6 in random words, 0.2 in names of programs."""
 
-_runs = re.compile(rb"[A-Za-z0-9_+/-]{%d,}={0,2}" % SHORTEST).finditer
-_words = re.compile(rb"[A-Za-z0-9_+-]{%d,}={0,2}" % SHORTEST).finditer
-_turns = re.compile(rb"[a-z](?=[A-Z0-9])|[A-Z](?=[a-z0-9])|[0-9](?=[A-Za-z])")
-_hex = re.compile(rb"[0-9a-f]{20,}|[0-9A-F]{20,}").fullmatch
-_uuid = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
+_runs = lazy_pattern(rb"[A-Za-z0-9_+/-]{%d,}={0,2}" % SHORTEST)
+_words = lazy_pattern(rb"[A-Za-z0-9_+-]{%d,}={0,2}" % SHORTEST)
+_turns = lazy_pattern(rb"[a-z](?=[A-Z0-9])|[A-Z](?=[a-z0-9])|[0-9](?=[A-Za-z])")
+_hex = lazy_pattern(rb"[0-9a-f]{20,}|[0-9A-F]{20,}")
+_uuid = lazy_pattern(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _MIN_HEX_BITS: Final = 2.8
 
-_is_id = re.compile(
+_is_id = lazy_pattern(
     rb"(?i)(?:ids?|uuid|guid|hash|digest|sha|sha\d+|md5|etag|checksum|commit|revision|rev|cursor|tree|parent|integrity|nonce"
     rb"|traceparent|tracestate|blob|data|progresstoken|event-?id|uri|url)$"
-).search
+)
 """Names whose values may be random, and give access to nothing."""
 
-_named = re.compile(
+_named = lazy_pattern(
     rb"(?i)\b(?:id|uuid|hash|digest|sha\d*|md5|etag|checksum|commit|revision|tree|parent|index|merge|traceparent)\b\W{0,4}(?:W/.)?$"
-).search
+)
 _BEFORE: Final = 24
 
 
@@ -299,17 +300,17 @@ def random_spans(data: bytes, name: bytes) -> Iterator[SecretSpan]:
 
     Pseudonyms are left out, and so are ids and digests that a name announces, in the text before them or of the member.
     """
-    if len(data) < SHORTEST or _is_id(name) is not None:
+    if len(data) < SHORTEST or _is_id.search(name) is not None:
         return
-    for run in _runs(data):
+    for run in _runs.finditer(data):
         if run.end() - run.start() > LONGEST:
             continue
         if any(PSEUDONYM.search(base64.text) for base64 in runs(run[0])):
             continue
-        for match in _words(data[run.start() : run.end()]):
+        for match in _words.finditer(data[run.start() : run.end()]):
             start = run.start() + match.start()
             bare = match[0].rstrip(b"=")
-            if _is_random(bare) and not PSEUDONYM.search(bare) and not _named(data[max(start - _BEFORE, 0) : start]):
+            if _is_random(bare) and not PSEUDONYM.search(bare) and not _named.search(data[max(start - _BEFORE, 0) : start]):
                 yield SecretSpan(start, start + len(match[0]), "entropy", match[0])
 
 
@@ -320,6 +321,6 @@ def bits(word: bytes) -> float:
 
 def _is_random(word: bytes) -> bool:
     """Return whether a word looks random: an id in hex, or a mixture of letters and digits."""
-    if _uuid(word) or _hex(word):
+    if _uuid.fullmatch(word) or _hex.fullmatch(word):
         return bits(word) >= _MIN_HEX_BITS
     return bits(word) >= MIN_BITS and sum(1 for _ in _turns.finditer(word)) / len(word) >= MIN_CHANGES

@@ -25,6 +25,7 @@ from collections.abc import Callable, Container, Sequence
 from decimal import Decimal
 from typing import Final, TypeVar
 
+from ..lazy_pattern import lazy_pattern
 from ..records import CLIENT, OTHER_SIDE, SERVER, Side
 from .exchange import Exchange, UnpairedMessage
 from .mcp.codes import TASK
@@ -40,7 +41,7 @@ BY_ORDER: Final = "by-order"
 
 PONG: Final = "pong"
 
-_NUMBER: Final = re.compile(r"-?\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,2})?", re.ASCII)
+_NUMBER: Final = lazy_pattern(r"-?\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,2})?", re.ASCII)
 
 
 def spellings(key: str) -> list[str]:

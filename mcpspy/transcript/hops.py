@@ -18,12 +18,12 @@ HTTP all requests are joined, and a session id that occurs in both shows that th
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
+from ..lazy_pattern import lazy_pattern
 from ..records import CLIENT, Spawn
 from .exchange import ForwardedCall
 from .http.transaction import Transaction
@@ -50,7 +50,7 @@ _FIRST_ROWS: Final = 50
 _NEWEST_ROWS: Final = 400
 """So many rows of a growing transcript are joined each time that a call has ended."""
 
-_traceparent = re.compile(rb'"traceparent"\s*:\s*"[0-9a-f]{2}-([0-9a-f]{32})-').search
+_traceparent = lazy_pattern(rb'"traceparent"\s*:\s*"[0-9a-f]{2}-([0-9a-f]{32})-')
 _SOON_NS: Final = 2_000_000_000
 _SEPARATORS: Final = "_-./:"
 
@@ -266,7 +266,7 @@ def _traced(rows: list[Exchange]) -> list[Exchange]:
 
 
 def _trace(row: Exchange) -> tuple[str, bytes] | None:
-    found = _traceparent(row.request.raw)
+    found = _traceparent.search(row.request.raw)
     return None if found is None else (row.method, found[1])
 
 

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
+from ..lazy_pattern import lazy_pattern
 from ..wire.json_spans import members
 
 MAX_LETTERS: Final = 400
 """So many bytes of a line are looked at."""
 
-_EXCEPTION: Final = re.compile(
+_EXCEPTION: Final = lazy_pattern(
     rb"""[\s|]*                                                               # the tree of an exception group
     (?: (?:Uncaught\ (?:\(in\ promise\)\ )?|Unhandled\ exception\W+|Caused\ by:\ |\[cause\]:\ |error:\ Uncaught\ )?
         (?:[A-Za-z_$][\w$]*(?:\.|::))* \w*(?:Error|Exception|ExceptionGroup|Interrupt|SystemExit) (?:\ \[\w+\])? (?::|\s*$|\ \()
@@ -21,7 +22,7 @@ _EXCEPTION: Final = re.compile(
 )
 """Python, JavaScript, Java and .NET; Go; Rust; Java's threads; shells."""
 
-_COMPLAINT: Final = re.compile(
+_COMPLAINT: Final = lazy_pattern(
     rb"\b(?:err(?:or|!)|fatal|failed|cannot|can't|could not|not found|no such file|denied|refused|already in use)(?![\w-])",
     re.IGNORECASE,
 )
@@ -40,8 +41,8 @@ def error_line(lines: Sequence[bytes]) -> bytes:
     return next((line for line in reversed(cut) if _COMPLAINT.search(line)), b"")
 
 
-_FRAME: Final = re.compile(rb"(?:\xe2[\x94\x95][\x80-\xbf])+")
-_has_word: Final = re.compile(rb"[\w\x80-\xff]").search
+_FRAME: Final = lazy_pattern(rb"(?:\xe2[\x94\x95][\x80-\xbf])+")
+_has_word: Final = lazy_pattern(rb"[\w\x80-\xff]")
 
 
 def plain_line(line: bytes) -> bytes:
@@ -51,7 +52,7 @@ def plain_line(line: bytes) -> bytes:
         return line
     text = _FRAME.sub(b"", line).strip()
     is_title = line.startswith((b"\xe2\x95\xad", b"\xe2\x94\x8c"))
-    return (text + b":" if is_title else text) if _has_word(text) else b""
+    return (text + b":" if is_title else text) if _has_word.search(text) else b""
 
 
 _TEXTUAL: Final = "slog or logrus"

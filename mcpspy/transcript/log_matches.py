@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from ..lazy_pattern import lazy_pattern
 from ..records import CLIENT
 from .model import Exchange, Kind, Log, Message, Row, Transcript, UnpairedMessage
 from .stored_rows import StoredRows
@@ -201,8 +202,8 @@ def _json(text: str, at: int) -> tuple[Any, int] | None:
         return None
 
 
-_words: Final = re.compile(r"""\s*([{}\[\],:()]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:()'"]+)""", re.DOTALL).match
-_escapes: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL).sub
+_words: Final = lazy_pattern(r"""\s*([{}\[\],:()]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:()'"]+)""", re.DOTALL)
+_escapes: Final = lazy_pattern(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _WORDS: Final = {"True": "true", "False": "false", "None": "null", "(": "[", ")": "]"}
 _LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 
@@ -210,10 +211,10 @@ _LETTERS: Final = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '
 def _printed(text: str, at: int) -> tuple[Any, int] | None:
     """Return a value that Python printed, and where it ends: `{'id': 1, 'params': None}`."""
     depth, words = 0, []
-    while (match := _words(text, at)) is not None:
+    while (match := _words.match(text, at)) is not None:
         word, at = match[1], match.end()
         depth += (word in "{[(") - (word in "}])")
-        words.append(json.dumps(_escapes(_letter, word[1:-1])) if word[0] in "'\"" else _WORDS.get(word, word))
+        words.append(json.dumps(_escapes.sub(_letter, word[1:-1])) if word[0] in "'\"" else _WORDS.get(word, word))
         if depth == 0:
             parsed = _json("".join(words), 0)
             return None if parsed is None else (parsed[0], at)

@@ -1,7 +1,6 @@
 """Logs are imported: the same rows as in a tap's capture of the same traffic, and nothing that the log does not have."""
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given

@@ -4,17 +4,17 @@ Members that this version does not know stay in the record's `extra`, and so do 
 raises here into damage.
 """
 
-import re
 from binascii import a2b_base64
 from collections.abc import Callable, Container
 from os import PathLike, fspath
 from typing import Any, TypeAlias
 
+from ...lazy_pattern import lazy_pattern
 from ...records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall, Unknown
 
 _PIECE_BYTES = 1 << 16
 
-_number = re.compile(rb'\s*\{\s*"n"\s*:\s*(\d{1,18})\b').match
+_number = lazy_pattern(rb'\s*\{\s*"n"\s*:\s*(\d{1,18})\b')
 
 
 def lines_of(path: str | PathLike[str], numbers: Container[int]) -> dict[int, int]:
@@ -27,7 +27,7 @@ def lines_of(path: str | PathLike[str], numbers: Container[int]) -> dict[int, in
     with open(fspath(path), "rb") as file:
         while piece := file.readline(_PIECE_BYTES):  # a damaged line may be of any length
             line_number += is_begin
-            match = _number(piece, 0, 64) if is_begin else None
+            match = _number.match(piece, 0, 64) if is_begin else None
             if match is not None and (number := int(match[1])) in numbers:
                 lines.setdefault(number, line_number)
             is_begin = piece.endswith(b"\n")

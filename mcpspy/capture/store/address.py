@@ -5,12 +5,12 @@ than the catalog does, and rows are only numbers here.
 """
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from ...errors import AddressError, CaptureError
+from ...lazy_pattern import lazy_pattern
 from ...records import SERVER, Frame, Open
 from ..file.reader import read
 from .catalog import CatalogEntry, Recording, entries, has_message, recordings
@@ -26,7 +26,7 @@ BESIDE_NS = 10_000_000_000
 ID_DIGITS = 4
 """Least number of digits of a recording's id that name it."""
 
-_ID = re.compile(rf"@[0-9a-f]{{{ID_DIGITS},8}}")
+_ID = lazy_pattern(rf"@[0-9a-f]{{{ID_DIGITS},8}}")
 
 _ONLY_PLAYED = "the store has captures of mocks and replays only; name one of them as mcpspy list does"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from dataclasses import dataclass
 from shlex import join
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from ...lazy_pattern import lazy_pattern
 from ...records import PSEUDONYM_PATTERN
 from ...transcript.decoder import stdio_framing
 from ...transcript.http.transaction import ScopeKind
@@ -42,14 +42,14 @@ MAX_LISTED = 20
 GIT_PREFIX = "GIT_PREFIX"
 """A variable that git sets for the programs it runs: in `git bisect run`, hooks, aliases."""
 
-_of_every_client = re.compile(
+_of_every_client = lazy_pattern(
     r"(accept|content|sec|mcp|x-forwarded)(-.*)?"
     r"|baggage|cache-control|connection|dnt|expect|forwarded|host|keep-alive|last-event-id|origin|pragma|priority|referer|te"
     r"|traceparent|tracestate|transfer-encoding|user-agent|via"
-).fullmatch
+)
 """Header fields that do not identify the caller; an upstream client sends its own."""
 
-_is_redacted = re.compile(PSEUDONYM_PATTERN).search
+_is_redacted = lazy_pattern(PSEUDONYM_PATTERN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ def target_of(
     if not isinstance(argv, list | tuple) or not argv:
         raise click.UsageError("The capture does not name its server. Name one, as in mcpspy replay @ -- COMMAND….")
     words = tuple(map(str, argv))
-    if any(map(_is_redacted, words)):
+    if any(map(_is_redacted.search, words)):
         raise click.UsageError(
             f"The recorded command has redacted values. Name it again, as in `mcpspy replay … -- {safe_text(join(words))}`."
         )
@@ -157,7 +157,7 @@ def missing_fields(capture: CaptureInfo, target: Target) -> list[str]:
         lines = () if request is None else request.opened.head.split(b"\r\n")[1:]
         for line in lines:
             name = line.partition(b":")[0].decode("latin-1").strip()
-            if name and not _of_every_client(name.lower()) and name.lower() not in sent:
+            if name and not _of_every_client.fullmatch(name.lower()) and name.lower() not in sent:
                 missing.setdefault(name.lower(), name)
     return [missing[name] for name in sorted(missing)]
 
@@ -198,7 +198,7 @@ def _can_ask() -> bool:
 
 
 def _url(text: str, *, is_recorded: bool) -> str:
-    if _is_redacted(text):
+    if _is_redacted.search(text):
         raise click.UsageError(
             f"The recorded URL has a redacted value. Give the URL with --url; it was `{safe_text(text)}`."
             if is_recorded
@@ -232,7 +232,7 @@ def _fields(texts: tuple[str, ...], authorization: str | None) -> tuple[tuple[st
         is_name = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
         if not colon or not is_name or any(sign in text for sign in "\r\n\0"):
             raise click.UsageError("--header takes 'Name: value', as in --header 'X-Api-Key: …'.")
-        if _is_redacted(value):
+        if _is_redacted.search(value):
             raise click.UsageError(f"--header {name}: this is a pseudonym, not the redacted value. Write the value itself.")
         fields.append((name, value.strip()))
     if authorization and not any(name.lower() == "authorization" for name, _ in fields):

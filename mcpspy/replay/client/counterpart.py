@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
+from ...lazy_pattern import lazy_pattern
 from ...records import CLIENT, PSEUDONYM_PREFIX
 from ...transcript.model import HTTP_REDIRECTS, Exchange, Kind, Message, Outcome, Row, Transcript, UnpairedMessage
 from ...wire.edits import ValueEdit, with_values
@@ -173,7 +174,7 @@ MAX_ELICITATIONS: Final = 8
 MAX_OTHERS: Final = 50
 """The most values that are not words and are searched for; words are looked up, however many there are."""
 
-_word = re.compile(rb"[A-Za-z0-9_-]{6,}")
+_word = lazy_pattern(rb"[A-Za-z0-9_-]{6,}")
 
 _IN_REQUESTS: Final[tuple[tuple[Step, ...], ...]] = (("params", "elicitationId"), ("params", "taskId"))
 _IN_ANSWERS: Final[tuple[tuple[Step, ...], ...]] = (
@@ -183,7 +184,7 @@ _IN_ANSWERS: Final[tuple[tuple[Step, ...], ...]] = (
     ("result", "requestState"),
     *(("error", "data", "elicitations", at, "elicitationId") for at in range(MAX_ELICITATIONS)),
 )
-_NAMES: Final = re.compile(rb'"(?:elicitationId|taskId|nextCursor|requestState)"')
+_NAMES: Final = lazy_pattern(rb'"(?:elicitationId|taskId|nextCursor|requestState)"')
 _PSEUDONYM_START: Final = PSEUDONYM_PREFIX.encode()
 
 

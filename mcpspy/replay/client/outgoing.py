@@ -7,13 +7,13 @@ server/tools (ToolAnnotations, from 2025-03-26 on).
 
 from __future__ import annotations
 
-import re
 from binascii import a2b_base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from ...lazy_pattern import lazy_pattern
 from ...records import CLIENT, PSEUDONYM_PATTERN, Frame
 from ...transcript.decoder import message_of
 from ...transcript.model import CaptureInfo, Exchange, Message, Transcript
@@ -31,8 +31,8 @@ CANCELLED_ID: Final = ("params", "requestId")
 
 CALL: Final = "tools/call"
 
-_pseudonym = re.compile(PSEUDONYM_PATTERN.encode() + rb"(?![0-9a-f])").search
-_in_base64 = re.compile(rb"(?:cmVkYWN0ZWQt|JlZGFjdGVkL[A-Za-z]|yZWRhY3RlZC[0-9])[A-Za-z0-9]{16}").finditer
+_pseudonym = lazy_pattern(PSEUDONYM_PATTERN.encode() + rb"(?![0-9a-f])")
+_in_base64 = lazy_pattern(rb"(?:cmVkYWN0ZWQt|JlZGFjdGVkL[A-Za-z]|yZWRhY3RlZC[0-9])[A-Za-z0-9]{16}")
 _BEFORE: Final = {b"c": b"", b"J": b"AH", b"y": b"AAB"}
 """A pseudonym in base64, as in some shared captures: by its first letter, what comes before it in its group of four."""
 
@@ -54,8 +54,8 @@ def live_message(data: bytes, at_ns: int = 0) -> Message:
 
 def pseudonym(data: bytes) -> str:
     """Return the first pseudonym in what would be sent, also within a text in base64; empty if there is none."""
-    texts = (a2b_base64(_BEFORE[match[0][:1]] + match[0] + b"==") for match in _in_base64(data))
-    match = next(filter(None, map(_pseudonym, (data, *texts))), None)
+    texts = (a2b_base64(_BEFORE[match[0][:1]] + match[0] + b"==") for match in _in_base64.finditer(data))
+    match = next(filter(None, map(_pseudonym.search, (data, *texts))), None)
     return match[0].decode() if match else ""
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ...errors import PathError
+from ...lazy_pattern import lazy_pattern
 
 Step: TypeAlias = str | int
 """A member's name or an item's index, the first being 0."""
@@ -31,11 +32,11 @@ class _Any:
 
 ANY: Final = _Any()
 
-_name = re.compile(r"[^\W\d][\w-]*").match
-_index = re.compile(r"\[\s*(0|[1-9]\d{0,9})\s*\]").match
-_star = re.compile(r"\[\s*\*\s*\]").match
-_quoted = re.compile(r"""\[\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\s*\]""", re.DOTALL).match
-_quotes = re.compile(r"""\\(['"\\])|(")""").sub
+_name = lazy_pattern(r"[^\W\d][\w-]*")
+_index = lazy_pattern(r"\[\s*(0|[1-9]\d{0,9})\s*\]")
+_star = lazy_pattern(r"\[\s*\*\s*\]")
+_quoted = lazy_pattern(r"""\[\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\s*\]""", re.DOTALL)
+_quotes = lazy_pattern(r"""\\(['"\\])|(")""")
 
 
 class Segment(NamedTuple):
@@ -56,7 +57,7 @@ def rule_of(path: str) -> tuple[Segment, ...]:
     """
     text = path.strip()
     if not text.startswith("$"):
-        raise PathError(path, 1, "a path begins with $", f"Write $.{text} or $..{text}." if _name(text) else "")
+        raise PathError(path, 1, "a path begins with $", f"Write $.{text} or $..{text}." if _name.match(text) else "")
     segments: list[Segment] = []
     at = 1
     while at < len(text):
@@ -74,14 +75,14 @@ def _segment(text: str, at: int) -> tuple[Segment, int]:
     begin = at + (2 if anywhere else 1 if dotted else 0)
     if dotted and text.startswith("*", begin):
         return Segment(ANY, anywhere), begin + 1
-    if dotted and (plain := _name(text, begin)):
+    if dotted and (plain := _name.match(text, begin)):
         return Segment(plain[0], anywhere), plain.end()
     if not dotted or anywhere:
-        if star := _star(text, begin):
+        if star := _star.match(text, begin):
             return Segment(ANY, anywhere), star.end()
-        if index := _index(text, begin):
+        if index := _index.match(text, begin):
             return Segment(int(index[1]), anywhere), index.end()
-        if quoted := _quoted(text, begin):
+        if quoted := _quoted.match(text, begin):
             name = _unquoted(quoted[1] if quoted[1] is not None else quoted[2])
             if name is not None:
                 return Segment(name, anywhere), quoted.end()
@@ -90,7 +91,7 @@ def _segment(text: str, at: int) -> tuple[Segment, int]:
 
 def _unquoted(text: str) -> str | None:
     """Read a name in quotes, with the escapes of JSON and of both quotes; None if it has other escapes."""
-    spelled = _quotes(lambda match: "'" if match[1] == "'" else f"\\{match[1] or match[2]}", text)
+    spelled = _quotes.sub(lambda match: "'" if match[1] == "'" else f"\\{match[1] or match[2]}", text)
     try:
         return str(json.loads(f'"{spelled}"', strict=False))
     except ValueError:

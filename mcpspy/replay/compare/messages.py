@@ -6,11 +6,11 @@ Numbers in lines that are no messages, and in log messages, are left out: they a
 noise only the presence counts, since their number depends on how long a client stays.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from ...lazy_pattern import lazy_pattern
 from ...records import SERVER, Frame
 from ...transcript.decoder import message_of
 from ...transcript.http.transaction import DONE_EVENT, OTHER_EVENT, ScopeKind
@@ -25,7 +25,7 @@ LOG: Final = "notifications/message"
 _MessageKey: TypeAlias = tuple[str, str]
 """The kind of a message, or the name of an event without one, and the content."""
 
-_digits = re.compile(r"\d+").sub
+_digits = lazy_pattern(r"\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +108,11 @@ def _key(row: UnpairedMessage, rules: Ignore) -> _MessageKey:
     message = row.message
     if message.kind is Kind.MALFORMED:
         name = message.reason if message.reason in (DONE_EVENT, OTHER_EVENT) else message.kind
-        return name, _digits("0", message.raw.decode("utf-8", "replace").strip())
+        return name, _digits.sub("0", message.raw.decode("utf-8", "replace").strip())
     value: Any = read(message.raw)
     if isinstance(value, dict):
         value = {name: member for name, member in value.items() if name != "jsonrpc"}
         if "id" in value:  # the live id is another one, of the same type
             value["id"] = type(value["id"]).__name__
     text = canonical(without_ignored(value, rules))
-    return message.kind, _digits("0", text) if message.method == LOG else text
+    return message.kind, _digits.sub("0", text) if message.method == LOG else text

@@ -10,6 +10,8 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Literal, NamedTuple
 
+from ...lazy_pattern import lazy_pattern
+
 MAX_LEVELS: Final = 100
 """Python allows a thousand nested calls; honest peers nest a dozen levels at most."""
 
@@ -18,7 +20,7 @@ MAX_DIGITS: Final = 4000
 
 _EXACT_DOUBLES: Final = 2**53
 
-_brackets = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL).finditer
+_brackets = lazy_pattern(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
 
 
 class UnrepresentableValue:
@@ -122,7 +124,7 @@ def _is_deep(text: str) -> bool:
     if text.count("[") + text.count("{") <= MAX_LEVELS:
         return False
     level = 0
-    for match in _brackets(text):
+    for match in _brackets.finditer(text):
         bracket = match[0]
         if bracket in "[{":
             level += 1

@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from ...lazy_pattern import lazy_pattern
 from ..compare.ignore import Step
 from .canonical import embedded_json
 from .walk import traits
@@ -30,11 +31,11 @@ MAX_LINE_LETTERS: Final = 4096
 """Longer lines are not searched."""
 
 _WORD: Final = "[0-9A-Za-z_-]+"
-_words = re.compile(rf"({_WORD})").split
-_is_word = re.compile(_WORD).fullmatch
-_has_digit = re.compile("[0-9]").search
-_has_letter = re.compile(r"[^\W\d_]").search
-_value = re.compile("[=~](.*)", re.DOTALL).search
+_words = lazy_pattern(rf"({_WORD})")
+_is_word = lazy_pattern(_WORD)
+_has_digit = lazy_pattern("[0-9]")
+_has_letter = lazy_pattern(r"[^\W\d_]")
+_value = lazy_pattern("[=~](.*)", re.DOTALL)
 
 
 # In JSON
@@ -90,7 +91,7 @@ def _same_traits(old: list[frozenset[str]], new: list[frozenset[str]], wanted: i
 
 def _without_digits(item_traits: frozenset[str]) -> frozenset[str]:
     """Leave out the values with digits: times, sizes and ids differ at each run."""
-    return frozenset(trait for trait in item_traits if not ((value := _value(trait)) and _has_digit(value[1])))
+    return frozenset(trait for trait in item_traits if not ((value := _value.search(trait)) and _has_digit.search(value[1])))
 
 
 def _without(item: Any, steps: tuple[Step, ...]) -> Any:
@@ -115,19 +116,19 @@ def live_text(recorded: str, live: str, start: int, end: int) -> str | None:
     before, after = recorded[line_start:start], recorded[end : len(recorded) if line_end < 0 else line_end].rstrip("\r")
     if "\n" in value or len(before) + len(value) + len(after) > MAX_LINE_LETTERS:
         return None
-    group = f"({_WORD})" if _is_word(value) else r"(\S+?)"
+    group = f"({_WORD})" if _is_word.fullmatch(value) else r"(\S+?)"
     whole_line = re.compile(_before(before) + group + _after(after)).fullmatch
     index = sum(1 for _ in _values(whole_line, recorded[:line_start].split("\n")))
     count = sum(1 for _ in _values(whole_line, recorded.split("\n")))
     fitting = list(_values(whole_line, live.split("\n")))
     if fitting:
         return fitting[index] if len(fitting) == count else None
-    return _after_beginning(before, _WORD if _is_word(value) else r"\S+", recorded, live)
+    return _after_beginning(before, _WORD if _is_word.fullmatch(value) else r"\S+", recorded, live)
 
 
 def _after_beginning(before: str, value: str, recorded: str, live: str) -> str | None:
     """Return the value after the same beginning of a line, if exactly one line begins so in each text."""
-    if not _has_letter(before):
+    if not _has_letter.search(before):
         return None
     begins = re.compile(f"{_before(before)}({value})").match
     if len(list(_values(begins, recorded.split("\n")))) != 1:
@@ -144,18 +145,18 @@ def _values(fits: Callable[[str], re.Match[str] | None], lines: Iterable[str]) -
 
 def _before(text: str) -> str:
     """Make a pattern for the text before a value. A word with digits is any word, unless it touches the value."""
-    pieces = _words(text)
+    pieces = _words.split(text)
     return _pattern(pieces, kept=len(pieces) - 2 if pieces[-1] == "" else -1)
 
 
 def _after(text: str) -> str:
     """Make a pattern for the text after a value."""
-    pieces = _words(text)
+    pieces = _words.split(text)
     return _pattern(pieces, kept=1 if pieces[0] == "" else -1)
 
 
 def _pattern(pieces: list[str], kept: int) -> str:
     """Make a pattern of pieces: words are at odd indices, the text between them at even ones."""
     return "".join(
-        _WORD if at % 2 and at != kept and _has_digit(piece) else re.escape(piece) for at, piece in enumerate(pieces)
+        _WORD if at % 2 and at != kept and _has_digit.search(piece) else re.escape(piece) for at, piece in enumerate(pieces)
     )

@@ -4,16 +4,16 @@ The original value is unknown here. So a text with a pseudonym, `redacted-` and 
 around it.
 """
 
-import re
 from typing import Any, Final, NamedTuple
 
+from ...lazy_pattern import lazy_pattern
 from ...records import PSEUDONYM_PATTERN
 from ..compare.ignore import Step
 
 MAX_MASKS: Final = 32
 """The most different masks for one method; further requests are matched with their pseudonyms only."""
 
-_split = re.compile(PSEUDONYM_PATTERN).split
+_split = lazy_pattern(PSEUDONYM_PATTERN)
 _STAND_IN: Final = {"\0redacted": True}
 _WHOLE_TEXT: Final = ("", "")
 """The text around a pseudonym that is alone."""
@@ -21,7 +21,7 @@ _WHOLE_TEXT: Final = ("", "")
 
 def is_redacted(text: str) -> bool:
     """Return whether a text holds a pseudonym."""
-    return len(_split(text)) > 1
+    return len(_split.split(text)) > 1
 
 
 class RedactedText(NamedTuple):
@@ -45,7 +45,7 @@ def mask_of(value: Any) -> Mask:
             waiting.extend(((*steps, name), member) for name, member in inner.items())
         elif isinstance(inner, list):
             waiting.extend(((*steps, at), item) for at, item in enumerate(inner))
-        elif isinstance(inner, str) and len(around := _split(inner)) > 1:
+        elif isinstance(inner, str) and len(around := _split.split(inner)) > 1:
             texts.append(RedactedText(steps, tuple(around)))
     return tuple(sorted(texts, key=lambda text: [(isinstance(step, str), step) for step in text.steps]))
 

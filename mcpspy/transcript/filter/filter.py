@@ -5,12 +5,12 @@ There are no regular expressions, so that the work is linear in the bytes. docs/
 """
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 from functools import partial
 from typing import Final
 
+from ...lazy_pattern import lazy_pattern
 from ..message import Message
 from ..model import Exchange, Numbered, Row, Transcript, UnpairedMessage
 from ..stored_rows import StoredRows
@@ -159,7 +159,7 @@ def _contains(text: str) -> Test:
 
 
 def _upper_escapes(text: str) -> str:
-    return _escapes(lambda escape: "\\u" + escape[0][2:].upper(), text)
+    return _escapes.sub(lambda escape: "\\u" + escape[0][2:].upper(), text)
 
 
-_escapes = re.compile(r"\\u[0-9a-f]{4}").sub
+_escapes = lazy_pattern(r"\\u[0-9a-f]{4}")

@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from typing import Final, NamedTuple, TypeAlias
 
 from ...errors import FilterError
+from ...lazy_pattern import lazy_pattern
 from .values import BadValue, in_quotes
 
 MAX_DEPTH: Final = 50
@@ -148,12 +149,12 @@ class _Token(NamedTuple):
     glued: bool = False
 
 
-_BLANKS: Final = re.compile(r"\s*")
-_WORD: Final = re.compile(r'[^\s()"]+')
+_BLANKS: Final = lazy_pattern(r"\s*")
+_WORD: Final = lazy_pattern(r'[^\s()"]+')
 # The groups are possessive: an unfinished text is found out once, not once for each way to cut it.
-_QUOTED: Final = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
-_ESCAPED: Final = re.compile(r'\\(["\\])')
-_KEY: Final = re.compile(r"([^:<>=!]*)(!=|>=|<=|[:<>=])(.*)", re.DOTALL)
+_QUOTED: Final = lazy_pattern(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
+_ESCAPED: Final = lazy_pattern(r'\\(["\\])')
+_KEY: Final = lazy_pattern(r"([^:<>=!]*)(!=|>=|<=|[:<>=])(.*)", re.DOTALL)
 
 
 def _tokens(expression: str) -> Iterator[_Token]:

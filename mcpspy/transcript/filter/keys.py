@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
+from ...lazy_pattern import lazy_pattern
 from ..calls.call import CallPart
 from ..findings.registry import RULES
 from ..mcp.revisions import Era
@@ -130,10 +131,10 @@ def _refuse_comparison(term: Term) -> None:
         raise BadValue("a comparison needs no colon", f"Write {term.key}{term.value[:MAX_KEY_LETTERS]}.", is_operator=True)
 
 
-_HTTP_CLASS: Final = re.compile(r"[1-5][xX]{2}")
-_HTTP_STATUS: Final = re.compile(r"[1-5]\d\d", re.ASCII)
-_HTTP_STATUSES: Final = re.compile(r"[1-5]\d\d(\.\.[1-5]\d\d)?", re.ASCII)
-_HTTP_METHOD: Final = re.compile(r"[A-Z]+")
+_HTTP_CLASS: Final = lazy_pattern(r"[1-5][xX]{2}")
+_HTTP_STATUS: Final = lazy_pattern(r"[1-5]\d\d", re.ASCII)
+_HTTP_STATUSES: Final = lazy_pattern(r"[1-5]\d\d(\.\.[1-5]\d\d)?", re.ASCII)
+_HTTP_METHOD: Final = lazy_pattern(r"[A-Z]+")
 
 
 def _http(term: Term) -> Test:
@@ -157,7 +158,7 @@ def _http(term: Term) -> Test:
     return lambda subject: any(target(transaction.target) for transaction in facts.transactions(subject))
 
 
-_CODE: Final = re.compile(r"-?\d{1,20}", re.ASCII)
+_CODE: Final = lazy_pattern(r"-?\d{1,20}", re.ASCII)
 STATUS_WORDS: Final = (*(outcome.value.replace(" ", "-") for outcome in Outcome), "failed", facts.NEEDS_INPUT)
 _status_word: Final = _texts(facts.statuses, vocabulary=STATUS_WORDS, closed=True)
 

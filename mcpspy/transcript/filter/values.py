@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Final, TypeAlias
 
+from ...lazy_pattern import lazy_pattern
+
 Words: TypeAlias = Callable[[str], object]
 """A test for texts: it returns something true or something false."""
 
@@ -22,9 +24,9 @@ DURATIONS_NS: Final = {
 SIZES_BYTES: Final = {"": 1, "b": 1, "kb": 1_000, "mb": 1_000_000, "gb": 1_000_000_000}
 COUNTS: Final = {"": 1}
 
-_AMOUNT: Final = re.compile(r"(\d{1,18})(?:\.(\d{1,18}))?([a-zµμ]{0,2})", re.ASCII | re.IGNORECASE)
-_TIME_OF_DAY: Final = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?", re.ASCII)
-_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d([T ].+)?", re.ASCII)
+_AMOUNT: Final = lazy_pattern(r"(\d{1,18})(?:\.(\d{1,18}))?([a-zµμ]{0,2})", re.ASCII | re.IGNORECASE)
+_TIME_OF_DAY: Final = lazy_pattern(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?", re.ASCII)
+_DATE: Final = lazy_pattern(r"\d{4}-\d\d-\d\d([T ].+)?", re.ASCII)
 _SECOND_NS: Final = 1_000_000_000
 
 QUOTE_LETTERS: Final = 40

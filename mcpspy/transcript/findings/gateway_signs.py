@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from ...lazy_pattern import lazy_pattern
 from ...records import SERVER
 from ..outcome import HTTP_ERRORS, HTTP_REDIRECTS
 from .words import quoted, seconds
@@ -34,12 +35,12 @@ PRODUCTS: Final = (
 )
 """Names of gateways in the field Server and on their pages."""
 
-is_product = re.compile(PRODUCTS, re.IGNORECASE).search
-_is_login = re.compile(r"log-?in|sign-?in|oauth|saml|sso|authorize|/auth\b|^auth\.|accounts?\.", re.IGNORECASE).search
+is_product = lazy_pattern(PRODUCTS, re.IGNORECASE)
+_is_login = lazy_pattern(r"log-?in|sign-?in|oauth|saml|sso|authorize|/auth\b|^auth\.|accounts?\.", re.IGNORECASE)
 
-_is_login_path = re.compile(
+_is_login_path = lazy_pattern(
     r"(?:^|/)[\w.-]*(?:log-?in|sign-?in|oauth2?|saml2?|sso|authori[sz]e|authenticate|auth|adfs|idp)(?:[/?.;]|$)", re.IGNORECASE
-).search
+)
 _ADVICE: Final = (
     "Answer requests without a valid token with 401 and the field WWW-Authenticate, which clients follow to a login; a page for "
     "people belongs to other paths."
@@ -181,7 +182,7 @@ def wants_login(transaction: Transaction) -> bool:
     if not HTTP_REDIRECTS <= transaction.status < HTTP_ERRORS:
         return False
     host, location = _other_host(transaction), _location(transaction)
-    return bool(host and _is_login(f"{host}{location}")) or bool(_is_login_path(_path(location)))
+    return bool(host and _is_login.search(f"{host}{location}")) or bool(_is_login_path.search(_path(location)))
 
 
 def _path(location: str) -> str:
@@ -206,7 +207,7 @@ def gateway_field(response: Stream | None) -> str:
     """Quote the field of a response that shows a gateway; empty if none does."""
     for name, value in () if response is None or response.injected else response.head.fields:
         lower = name.lower()
-        if lower in _FIELDS or (lower == "server" and is_product(value)):
+        if lower in _FIELDS or (lower == "server" and is_product.search(value)):
             return f"its field {quoted(f'{name}: {value}'.encode('utf-8', 'replace'))} shows one"
     return ""
 

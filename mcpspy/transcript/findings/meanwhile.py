@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from operator import attrgetter
 from typing import Final
 
+from ...lazy_pattern import lazy_pattern
 from ...records import CLIENT, OTHER_SIDE, SERVER, Side
 from ..log_lines import error_line
 from ..model import Exchange, Kind, Log, UnpairedMessage
@@ -16,19 +17,19 @@ from .words import call_name, quoted
 FOR_PEOPLE: Final = {"elicitation/create"}
 """Requests that a client shows to a person, who may take their time or leave."""
 
-_is_busy = re.compile(
+_is_busy = lazy_pattern(
     rb"still running|already (?:running|in progress|being)|in progress|\bbusy\b|\blocked\b|not finished", re.IGNORECASE
-).search
+)
 _AFTER_NS: Final = 500_000_000
 _HELD_UP_NS: Final = 1_000_000_000
 _LOOKED_AT: Final = 20
 """So many of the last lines on stderr are searched for a complaint."""
 _LINE_LETTERS: Final = 200
-_is_out_of_reach = re.compile(
+_is_out_of_reach = lazy_pattern(
     rb"ECONNREFUSED|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|connection refused|connect call failed|name resolution|"
     rb"unreachable|(?:could ?n[o']t|cannot|can't|failed to|unable to) (?:\w+ ){0,2}connect|max retries exceeded",
     re.IGNORECASE,
-).search
+)
 
 
 def meanwhile_words(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> str:
@@ -95,7 +96,7 @@ def log_words(line: bytes) -> str:
 
 def log_advice(line: bytes) -> str:
     """Say what to do if a line complains that something cannot be reached; empty if it does not."""
-    if not _is_out_of_reach(line):
+    if not _is_out_of_reach.search(line):
         return ""
     return "Make what the server tries to reach available to it; and let a call that fails or takes long be answered with an error."
 
@@ -120,7 +121,7 @@ def held_up(facts: CaptureFacts, exchange: Exchange) -> Exchange | None:
     if later is None or later.response is None or scope_key(later.transaction) != scope_key(exchange.transaction):
         return None
     if later.response.at_ns < late.at_ns:
-        is_refused = b"rror" in later.response.raw and _is_busy(later.response.raw)
+        is_refused = b"rror" in later.response.raw and _is_busy.search(later.response.raw)
         return later if is_refused and late.kind is Kind.RESULT and late.at_ns - cancelled.at_ns >= _HELD_UP_NS else None
     is_after = 0 <= later.response.at_ns - late.at_ns <= _AFTER_NS
     return later if is_after and late.at_ns - later.at_ns >= _HELD_UP_NS else None

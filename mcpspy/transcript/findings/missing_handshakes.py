@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from ...lazy_pattern import lazy_pattern
 from ...records import CLIENT
 from ..http.transaction import ScopeKind
 from ..mcp.blocks import member
@@ -22,10 +23,8 @@ _BAD_REQUEST: Final = 400
 _REFUSALS: Final = (-32600, -32602)
 """The codes with which servers on the SDKs refuse a request before the handshake."""
 _MAX_ERROR_BYTES: Final = 1_000
-_names_handshake = re.compile(rb"initiali[sz]", re.IGNORECASE).search
-_lacks_handshake = re.compile(
-    rb"[^:]{0,40}before initiali[sz][^:]{0,30}|\bnot (?:yet |been )?initiali[sz]ed", re.IGNORECASE
-).search
+_names_handshake = lazy_pattern(rb"initiali[sz]", re.IGNORECASE)
+_lacks_handshake = lazy_pattern(rb"[^:]{0,40}before initiali[sz][^:]{0,30}|\bnot (?:yet |been )?initiali[sz]ed", re.IGNORECASE)
 
 
 def without_handshake(facts: CaptureFacts) -> dict[ScopeKey, list[Exchange]]:
@@ -65,7 +64,7 @@ def refused_for_handshake(facts: CaptureFacts, lacking: Mapping[ScopeKey, list[E
 
 def handshake_log(facts: CaptureFacts) -> bytes:
     """Return the words in which a server's log says that there was no handshake; a logger may have broken them into lines."""
-    match = _lacks_handshake(b" ".join(b" ".join(facts.last_lines).split()))
+    match = _lacks_handshake.search(b" ".join(b" ".join(facts.last_lines).split()))
     return b"" if match is None else match[0].strip()
 
 
@@ -83,8 +82,8 @@ def _wants_handshake(exchange: Exchange, log: bytes) -> bool:
         return exchange.over and transaction is None and bool(log)
     raw = exchange.response.raw[:_MAX_ERROR_BYTES]
     if transaction is not None and not scope_key(transaction):
-        return transaction.status == _BAD_REQUEST and _lacks_handshake(raw) is not None
-    if _names_handshake(raw) is not None:
+        return transaction.status == _BAD_REQUEST and _lacks_handshake.search(raw) is not None
+    if _names_handshake.search(raw) is not None:
         return True
     is_refusal = member(exchange.response.error, "code") in _REFUSALS
     return is_refusal and (bool(log) or not _names_part(exchange))

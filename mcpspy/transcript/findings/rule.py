@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, Unpack
 
 import msgspec
+
+from ...lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from ..message import Message
@@ -19,7 +20,7 @@ AGENT: Final = "agent"
 CONFIGURATION: Final = "configuration"
 """The culprit of what the client's entry for a server says: its command, its URL, its credentials and its environment."""
 
-_role = re.compile(r"^The (?:sender|receiver|reader|writer):")
+_role = lazy_pattern(r"^The (?:sender|receiver|reader|writer):")
 
 
 class Severity(StrEnum):

@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from ...lazy_pattern import lazy_pattern
 from ...wire.json_spans import members
 from ..model import Exchange, Message
 
@@ -14,12 +15,12 @@ _LATE_NS: Final = 250_000_000
 """Delay with which a busy client may act on its timeout. It may also seem early, since its clock starts at another instant."""
 
 _MAX_REASON_BYTES: Final = 1_000
-_names_timeout = re.compile(rb"time[sd]?[ _-]?out|-32001|deadline[ _-]?exceeded", re.IGNORECASE).search
+_names_timeout = lazy_pattern(rb"time[sd]?[ _-]?out|-32001|deadline[ _-]?exceeded", re.IGNORECASE)
 
 
 def is_timeout(exchange: Exchange, until_ns: int) -> bool:
     """Return whether a request that was given up timed out: its cancellation says so, or it waited as long as a common timeout."""
-    if exchange.cancelled is not None and _names_timeout(_reason(exchange.cancelled)):
+    if exchange.cancelled is not None and _names_timeout.search(_reason(exchange.cancelled)):
         return True
     waited_ns = until_ns - exchange.at_ns
     return any(-_EARLY_NS <= waited_ns - limit_s * 1_000_000_000 <= _LATE_NS for limit_s in ROUND_S)

@@ -11,12 +11,12 @@ the end or without. Where several tools fit, the calls decide (`tool_trips`), no
     mcp_weather_server_get_forec_3f9a   get_forecast_for_city          CUT
 """
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from ...lazy_pattern import lazy_pattern
 from ..model import Exchange, Transcript
 from ..offers.definitions import DefinitionKind, offers
 
@@ -32,8 +32,8 @@ MAX_PARTS: Final = 24
 MAX_CANDIDATES: Final = 16
 """Number of tools that are considered for each kind of likeness."""
 
-_no_word = re.compile(r"[\W_]+").sub
-_digest = re.compile(r"_[0-9a-z]{4,10}$").sub
+_no_word = lazy_pattern(r"[\W_]+")
+_digest = lazy_pattern(r"_[0-9a-z]{4,10}$")
 
 
 class Likeness(IntEnum):
@@ -122,7 +122,7 @@ class ToolNames:
     def _cut(self, parts: list[str]) -> list[Tool]:
         """Find the tools whose names begin with an end of a name: those that share most of it."""
         text = "_".join(parts)
-        for end in dict.fromkeys((text, _digest("", text))):
+        for end in dict.fromkeys((text, _digest.sub("", text))):
             for at in range(min(len(parts), MAX_PARTS)):
                 start = end.split("_", at)[-1] if at else end
                 if len(start) < MIN_LETTERS:
@@ -149,4 +149,4 @@ def tool_names(transcript: Transcript, calls: Iterable[Exchange]) -> ToolNames:
 
 def bare_name(name: str) -> str:
     """Reduce a name to lower-case words: `mcp__Server__read.file` is `mcp_server_read_file`."""
-    return _no_word("_", name.lower()).strip("_")
+    return _no_word.sub("_", name.lower()).strip("_")

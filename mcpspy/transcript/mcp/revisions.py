@@ -9,6 +9,8 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
+from ...lazy_pattern import lazy_pattern
+
 
 class Era(StrEnum):
     """The era of a revision: legacy peers open with a handshake and keep state, modern ones describe themselves in every request."""
@@ -28,7 +30,7 @@ WITH_BATCHES: Final = "2025-03-26"
 
 _ORDER: Final = {revision: at for at, revision in enumerate(REVISIONS)}
 _MODERN_YEAR: Final = "2026"
-_year = re.compile(r"\d{4}").search
+_year = lazy_pattern(r"\d{4}")
 
 
 def is_known(revision: str) -> bool:
@@ -42,7 +44,7 @@ def era(revision: str) -> Era:
 
     A revision that names a year is modern from 2026 on; `draft` is the draft of the next one, and modern; all others are legacy.
     """
-    year = _year(revision)
+    year = _year.search(revision)
     if year is None:
         return Era.MODERN if revision.lower() == "draft" else Era.LEGACY
     return Era.MODERN if year[0] >= _MODERN_YEAR else Era.LEGACY
@@ -57,7 +59,7 @@ def nearest(revision: str) -> str:
     if revision in _ORDER:
         return revision
     of_era = [released for released in REVISIONS if era(released) is era(revision)]
-    if _year(revision) is None:
+    if _year.search(revision) is None:
         return of_era[-1]
     digits = "".join(re.findall(r"\d", revision))[:8].ljust(8, "0")
     older = [released for released in of_era if released.replace("-", "") <= digits]

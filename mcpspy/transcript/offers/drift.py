@@ -10,13 +10,14 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from ...lazy_pattern import lazy_pattern
 from .baseline import ACCEPTED, Baseline, canonical, value_of
 from .definitions import Definition, DefinitionKind, Offer
 
 MAX_PATHS: Final = 50
 """The number of paths that are listed of one changed definition."""
 
-_is_name = re.compile(r"[A-Za-z_]\w*", re.ASCII).fullmatch
+_is_name = lazy_pattern(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class OfferChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +87,7 @@ def strings(value: Any) -> Iterator[tuple[str, str]]:
 
 def step(name: str) -> str:
     """Return the step of a JSON path into a member: `.description`, `['x-mcp header']`."""
-    if _is_name(name):
+    if _is_name.fullmatch(name):
         return f".{name}"
     quoted = json.dumps(name, ensure_ascii=False)[1:-1].replace('\\"', '"').replace("'", "\\'")
     return f"['{quoted}']"

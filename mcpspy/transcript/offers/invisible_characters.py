@@ -4,11 +4,12 @@ Characters that scripts and emoji need do not count: joiners between their lette
 to left, flags made of tags. Source of the names: the Unicode Character Database, as Python has it.
 """
 
-import re
 import unicodedata
 from typing import Final
 
 import msgspec
+
+from ...lazy_pattern import lazy_pattern
 
 _CONTROLS: Final = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 _FORMATS: Final = (
@@ -16,8 +17,8 @@ _FORMATS: Final = (
 )
 _FAR: Final = r"\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 
-_suspects = re.compile(f"[{_CONTROLS}{_FORMATS}{_FAR}]|[\ufe00-\ufe0f]{{2,}}").finditer
-_flag = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\U000e007f").sub
+_suspects = lazy_pattern(f"[{_CONTROLS}{_FORMATS}{_FAR}]|[\ufe00-\ufe0f]{{2,}}")
+_flag = lazy_pattern("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\U000e007f")
 
 _JOINERS: Final = "\u200c\u200d"
 _MARKS: Final = "\u200e\u200f\u061c"
@@ -47,10 +48,10 @@ def hidden_characters(text: str) -> list[HiddenCharacter]:
     """Return the invisible characters of `text`, each once, in order of appearance. Linear."""
     if text.isascii() and text.isprintable():
         return []
-    flagless = _flag(lambda match: "·" * len(match[0]), text)
+    flagless = _flag.sub(lambda match: "·" * len(match[0]), text)
     runs_left = not text.isascii() and any(map(_runs_left, flagless))
     hidden: dict[str, HiddenCharacter] = {}
-    for suspect in _suspects(flagless):
+    for suspect in _suspects.finditer(flagless):
         at = suspect.start()
         if _is_innocent(flagless, at, runs_left=runs_left):
             continue

@@ -4,12 +4,12 @@ Redacted values are read from shell variables: `$REDACTED_AUTHORIZATION`, `$REDA
 capture could name a header like a variable of the user's environment, and its value would go to whoever made the capture.
 """
 
-import re
 import shlex
 from collections.abc import Iterator
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
+from ...lazy_pattern import lazy_pattern
 from ...records import PSEUDONYM_PATTERN
 from ...transcript.http.head import Head, read_head
 from ...transcript.http.transaction import Transaction
@@ -24,9 +24,9 @@ _LEFT_TO_CURL: Final = frozenset((
 
 _PREFIX: Final = "REDACTED_"
 
-_pseudonyms = re.compile(f"({PSEUDONYM_PATTERN})").split
-_parameter = re.compile(r"([\w.-]+)=[^=&]*\Z").search
-_no_name = re.compile(r"[^A-Za-z0-9]+").sub
+_pseudonyms = lazy_pattern(f"({PSEUDONYM_PATTERN})")
+_parameter = lazy_pattern(r"([\w.-]+)=[^=&]*\Z")
+_no_name = lazy_pattern(r"[^A-Za-z0-9]+")
 
 
 def curl(transaction: Transaction, capture: CaptureInfo) -> Iterator[str]:
@@ -45,7 +45,7 @@ def curl(transaction: Transaction, capture: CaptureInfo) -> Iterator[str]:
     words += [f"--data-raw {_word(decoded(body))}"] if body else []
     for name in variables.names.values():
         yield f"# set ${name} first: its value was redacted"
-    if len(_pseudonyms(decoded(body))) > 1:
+    if len(_pseudonyms.split(decoded(body))) > 1:
         yield "# redacted values in the body are pseudonyms"
     if lost:
         yield f"# {lost:,} bytes of the body were not recorded"
@@ -62,11 +62,11 @@ class _ShellVariables:
 
     def word(self, text: str, called: str = "") -> str:
         """Quote `text` as one word of a shell. `called` names its pseudonyms; else each has the name of its parameter."""
-        parts = _pseudonyms(text)
+        parts = _pseudonyms.split(text)
         words = []
         for at, part in enumerate(parts):
             if at % 2:
-                match = _parameter("".join(parts[:at]))
+                match = _parameter.search("".join(parts[:at]))
                 words.append(f'"${self._name(part, called or (match[1] if match else "key"))}"')
             elif part:
                 words.append(_word(part))
@@ -74,7 +74,7 @@ class _ShellVariables:
 
     def _name(self, pseudonym: str, called: str) -> str:
         if pseudonym not in self.names:
-            name = f"{_PREFIX}{_no_name('_', called).strip('_').upper()}".rstrip("_")
+            name = f"{_PREFIX}{_no_name.sub('_', called).strip('_').upper()}".rstrip("_")
             taken = sum(used == name or used.startswith(f"{name}_") for used in self.names.values())
             self.names[pseudonym] = f"{name}_{taken + 1}" if taken else name
         return self.names[pseudonym]

@@ -5,7 +5,6 @@ The files of the page are arguments. Secrets are not masked here.
 """
 
 import json
-import re
 from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from ...lazy_pattern import lazy_pattern
 from ...transcript.findings.rule import Finding
 from ...transcript.llm.tool_trips import ToolTrip, tool_trips
 from ...transcript.model import ModelCall, Row, Transcript
@@ -54,7 +54,7 @@ CHUNK: Final = 100
 
 NUMBERS_CELLS: Final = 140
 
-_places: Final = re.compile(r"\{(\w+)\}").sub
+_places: Final = lazy_pattern(r"\{(\w+)\}")
 
 _BLOCK_SIGNS: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -147,7 +147,7 @@ def _digest(text: str) -> str:
 
 def _body(files: Mapping[str, str], **values: str) -> str:
     """Fill the templates of the elements."""
-    return _places(lambda match: values.get(match[1], ""), files["page.html"])
+    return _places.sub(lambda match: values.get(match[1], ""), files["page.html"])
 
 
 def _plain_texts(transcript: Transcript, words: dict[str, Any]) -> dict[str, str]:

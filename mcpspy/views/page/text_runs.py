@@ -4,10 +4,11 @@ Each prompt of a conversation contains the one before it, so a page with whole p
 The pieces, joined, are the text again, whatever it is.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, groupby, pairwise
 from typing import Final, TypeGuard
+
+from ...lazy_pattern import lazy_pattern
 
 MIN_RUN_LETTERS: Final = 40
 """A shorter run is stored as new text, because its bounds take as much room."""
@@ -15,7 +16,7 @@ MIN_RUN_LETTERS: Final = 40
 MAX_WORD_LETTERS: Final = 100
 """A run keeps this distance from new text, or the distance to the next space: the page searches new text only."""
 
-_parts: Final = re.compile(r'(?=\{\s*")').split
+_parts: Final = lazy_pattern(r'(?=\{\s*")')
 """Positions where a JSON object may begin, as each turn does. Clients leave out turns in the middle, and mark others."""
 
 Piece = str | tuple[int, int]
@@ -50,9 +51,9 @@ def _between(text: str, before: str, shift: int) -> Iterator[Piece]:
     if not before or not text:
         yield text
         return
-    parts = _parts(before)
+    parts = _parts.split(before)
     known = dict(zip(parts, accumulate(map(len, parts), initial=shift), strict=False))
-    for part in _parts(text):
+    for part in _parts.split(text):
         at = known.get(part)
         yield part if at is None else (at, at + len(part))
 

@@ -10,6 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from ...lazy_pattern import lazy_pattern
 from ...records import PSEUDONYM_PATTERN
 from ..text.python_literal import Formatted, has_literal, literal, quoted, text_literal
 
@@ -39,12 +40,12 @@ NEW_EACH_TIME: Final = "# Different each time:"
 NEAR: Final = timedelta(days=2)
 """A date this close to the time of the capture is taken for one that the server generated then."""
 
-_moments = re.compile(r"(\d{4}-\d\d-\d\d)[T ]\d\d:\d\d|\b(1[6-9]\d{8})(?:\d{3}|\.\d+)?\b").finditer
+_moments = lazy_pattern(r"(\d{4}-\d\d-\d\d)[T ]\d\d:\d\d|\b(1[6-9]\d{8})(?:\d{3}|\.\d+)?\b")
 """Dates with a time, and Unix time in s or ms, from 2020 to 2033."""
 
-_made_up = re.compile(
+_made_up = lazy_pattern(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}|" + PSEUDONYM_PATTERN, re.IGNORECASE
-).search
+)
 """UUIDs and our pseudonyms."""
 
 _LISTS: Final = {
@@ -166,7 +167,7 @@ class AnswerAssertions:
             yield f"{self._indent}{'# ' if is_new else ''}{line}"
 
     def _is_new(self, text: str) -> bool:
-        return _made_up(text) is not None or any(map(self._is_near, _moments(text)))
+        return _made_up.search(text) is not None or any(map(self._is_near, _moments.finditer(text)))
 
     def _is_near(self, match: re.Match[str]) -> bool:
         day, seconds = match.groups()

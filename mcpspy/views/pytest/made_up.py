@@ -13,6 +13,7 @@ import keyword
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from ...lazy_pattern import lazy_pattern
 from ...replay.client.correlate.model import text_of
 from ...replay.client.correlate.reader import read_correlations
 from ...replay.json.canonical import embedded_json, read
@@ -38,10 +39,10 @@ _TAKEN: Final = frozenset((
 MAX_AROUND: Final = 20
 """The most letters before a part of a text by which a test finds it."""
 
-_without_digits = re.compile(r"\D*$").search
+_without_digits = lazy_pattern(r"\D*$")
 """The letters at the end of a text; words with digits may be made up too."""
-_sign = re.compile(r"[\\.^$*+?{}()|\[\]]")
-_camel = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_sign = lazy_pattern(r"[\\.^$*+?{}()|\[\]]")
+_camel = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class MadeUpValues:
@@ -137,7 +138,7 @@ class MadeUpValues:
 
 def _pattern(text: str, begin: int, end: int) -> str | None:
     """Return the pattern that finds a part of a text by what is around it; None if that is elsewhere in the text too."""
-    words = _without_digits(text[max(0, begin - MAX_AROUND) : begin])
+    words = _without_digits.search(text[max(0, begin - MAX_AROUND) : begin])
     for before in (words[0] if words else "", text[max(0, begin - MAX_AROUND) : begin]):
         pattern = f"{_literally(before)}(.+?){_literally(text[end : end + 1]) or '$'}"
         match = re.search(pattern, text)

@@ -12,7 +12,6 @@ calls with other messages than most are odd: they are drawn. Nothing changes its
     b ─► ◄─ ok                        b ─► ◄─ ok
 """
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
+from ...lazy_pattern import lazy_pattern
 from ...transcript.findings.rule import Severity
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, Numbered, Transcript, UnpairedMessage
@@ -52,7 +52,7 @@ _HEARTBEATS: Final = frozenset({"ping", "pong", "notifications/ping", "notificat
 _LOGS: Final = {"notifications/message": "log message", "notifications/progress": "progress notification"}
 """Notifications that do not end a run of calls, in words."""
 
-_digits: Final = re.compile(r"\d+")
+_digits: Final = lazy_pattern(r"\d+")
 
 
 @dataclass(slots=True, eq=False)

@@ -9,32 +9,33 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from ...lazy_pattern import lazy_pattern
 from .diagram import Arrow, ArrowKind, Aside, Fragment, OmittedMessages, Participant, Step
 
 _DURATION: Final = r"\d[\d.]* (?:µs|ms|s|h)\b"
 _END: Final = r"\s/\\\"'“”:;,<>()|"
 """Characters that end a part of a path."""
 
-_row: Final = re.compile(r"^\d+(?:–\d+)? ")
-_took: Final = re.compile(rf"^([^:]*?) · {_DURATION}")
-_first_token: Final = re.compile(rf"(?: ·|:) first token after {_DURATION}")
-_after: Final = re.compile(rf":? after {_DURATION}")
-_session: Final = re.compile(r"^session \S+ opened$")
+_row: Final = lazy_pattern(r"^\d+(?:–\d+)? ")
+_took: Final = lazy_pattern(rf"^([^:]*?) · {_DURATION}")
+_first_token: Final = lazy_pattern(rf"(?: ·|:) first token after {_DURATION}")
+_after: Final = lazy_pattern(rf":? after {_DURATION}")
+_session: Final = lazy_pattern(r"^session \S+ opened$")
 
 _PARTICULARS: Final = [
-    (re.compile(r": pid \d+$| \(pid \d+\)"), ""),
-    (re.compile(r"([?&]session_?id=)[^&\s]+", re.IGNORECASE), r"\1…"),
-    (re.compile(r"\b(localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):\d+"), r"\1"),
-    (re.compile(r"\b(port) \d+"), r"\1 …"),
+    (lazy_pattern(r": pid \d+$| \(pid \d+\)"), ""),
+    (lazy_pattern(r"([?&]session_?id=)[^&\s]+", re.IGNORECASE), r"\1…"),
+    (lazy_pattern(r"\b(localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):\d+"), r"\1"),
+    (lazy_pattern(r"\b(port) \d+"), r"\1 …"),
     (
-        re.compile(
+        lazy_pattern(
             rf"(?<![\w.])(?:file://)?/(?:home|Users|root|tmp|private|var|opt|usr|mnt|srv)(?:/[^{_END}]+)*/([^{_END}]+)/?"
         ),
         r"…/\1",
     ),
-    (re.compile(rf"\b[A-Za-z]:\\+(?:[^{_END}]+\\+)*([^{_END}]+)"), r"…\\\1"),
-    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b[0-9a-f]{32,}\b"), "…"),
-    (re.compile(r"\b(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d\b)?"), "…"),
+    (lazy_pattern(rf"\b[A-Za-z]:\\+(?:[^{_END}]+\\+)*([^{_END}]+)"), r"…\\\1"),
+    (lazy_pattern(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b|\b[0-9a-f]{32,}\b"), "…"),
+    (lazy_pattern(r"\b(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d\b)?"), "…"),
 ]
 """Process ids, sessions in URLs, ports, folders of this machine, generated ids and times of day, and what stands for them."""
 

@@ -3,7 +3,7 @@
 Takes text that has been made safe, because control characters have no width. Does not know lines and colours.
 """
 
-import re
+from ...lazy_pattern import lazy_pattern
 
 ELLIPSIS = "…"
 
@@ -14,9 +14,7 @@ _LETTERS_PER_CELL = 8
 """The number of characters looked at for each cell that a text may take. The rest is not visible, unless combining marks pile up."""
 
 
-_narrow = re.compile(
-    r"[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u2190-\u2193\u2264\u2265\u2691\u2713]*+"
-).fullmatch
+_narrow = lazy_pattern(r"[ -~\u00a1-\u00ac\u00ae-\u02ff\u0370-\u0482\u2010-\u2027\u2190-\u2193\u2264\u2265\u2691\u2713]*+")
 """Characters of one cell each: Latin, Greek and Cyrillic, quotation marks, the ellipsis, arrows, the signs of a summary.
 
 A text of them needs no table. rich takes 10 µs for 100 letters with an ellipsis among them, this 0.4 (CPython 3.11).
@@ -25,12 +23,12 @@ A text of them needs no table. rich takes 10 µs for 100 letters with an ellipsi
 
 def are_narrow(text: str) -> bool:
     """Return whether each character of `text` is visible and takes one cell. Not all such texts are recognized."""
-    return _narrow(text) is not None
+    return _narrow.fullmatch(text) is not None
 
 
 def cells(text: str) -> int:
     """Return the number of cells that `text` takes."""
-    if text.isascii() or _narrow(text):
+    if text.isascii() or _narrow.fullmatch(text):
         return len(text)
     from rich.cells import cell_len  # tables of all characters, which takes 3 ms: most texts need none
 
@@ -44,7 +42,7 @@ def cut(text: str, limit: int) -> str:
     beginning = text[: limit * _LETTERS_PER_CELL]
     if len(beginning) == len(text) and cells(text) <= limit:
         return text
-    if beginning.isascii() or _narrow(beginning):
+    if beginning.isascii() or _narrow.fullmatch(beginning):
         return beginning[: limit - 1].rstrip() + ELLIPSIS
     from rich.cells import set_cell_size
 

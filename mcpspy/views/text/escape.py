@@ -6,6 +6,7 @@ character that is dangerous is spelled out, as `\x1b` or `\u202e`.
 
 import re
 
+from ...lazy_pattern import lazy_pattern
 from .cells import are_narrow
 
 # Characters that control a screen or are invisible on it: C0 with tab and newline, DEL, C1 (with NEL), the soft hyphen, bidi
@@ -20,9 +21,9 @@ _INVISIBLE = (
 )
 _SURROGATES = r"\ud800-\udfff"
 
-_unsafe = re.compile(f"[{_CONTROLS}{_INVISIBLE}{_SURROGATES}]").sub
-_unsafe_in_json = re.compile(f"[\\x7f-\\x9f{_INVISIBLE}{_SURROGATES}]").sub
-_blanks = re.compile(r"[ \t\r\n\v\f\x85\u2028\u2029]+").sub
+_unsafe = lazy_pattern(f"[{_CONTROLS}{_INVISIBLE}{_SURROGATES}]")
+_unsafe_in_json = lazy_pattern(f"[\\x7f-\\x9f{_INVISIBLE}{_SURROGATES}]")
+_blanks = lazy_pattern(r"[ \t\r\n\v\f\x85\u2028\u2029]+")
 
 # `#` truncates a Mermaid statement and `;` ends it; `<`, `>`, `&` and no-break spaces reach an HTML sanitizer, which rewrites
 # them. The rest is Mermaid's own pre-processing (12.3, encodeEntities and preprocess): it drops the `;` after `style…:…#…`,
@@ -31,20 +32,20 @@ _blanks = re.compile(r"[ \t\r\n\v\f\x85\u2028\u2029]+").sub
 _MERMAID_SIGNS = str.maketrans(
     {"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "\u00a0": "#160;", "ﬂ": "#64258;", "¶": "#182;"}
 )
-_mermaid_words = re.compile(r"style|classDef|%(?=[%{])|(?<=%)%|\$(?=\$)|(?<=\$)\$|^(?:no)?wrap", re.IGNORECASE).sub
+_mermaid_words = lazy_pattern(r"style|classDef|%(?=[%{])|(?<=%)%|\$(?=\$)|(?<=\$)\$|^(?:no)?wrap", re.IGNORECASE)
 
 # PlantUML reads macros (`%date()`, `$x`, `!include`), links, tags, escapes, entities and Creole. A sign that could begin one of
 # them is written as `<U+0025>`, which PlantUML reads back inside texts (1.2020 and later). A sign that is special only when
 # doubled, or at the beginning, stays readable elsewhere. Quotes of any kind end a name, and dashes become hyphens.
-_plantuml_signs = re.compile(
+_plantuml_signs = lazy_pattern(
     r"""^[^\w]|[<>%$\\~&\[\]"`^«»\u2010-\u201f]|(?<=/)'|([-*/_=.+|#!@'{}(])(?=\1)|(?<=([-*/_=.+|#!@'{}()]))\2"""
-).sub
+)
 
 # GitHub's Markdown also links addresses, mentions and numbers of issues. No backslash prevents that; a zero-width space does.
 _MARKDOWN_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-_markdown_signs = re.compile(r"[\\`*_{}\[\]|~$]").sub
-_markdown_calls = re.compile(r"[@#]|:(?=//)|[wW]{3}(?=\.)|[gG][hH]-(?=\d)").sub
-_backticks = re.compile("`+").findall
+_markdown_signs = lazy_pattern(r"[\\`*_{}\[\]|~$]")
+_markdown_calls = lazy_pattern(r"[@#]|:(?=//)|[wW]{3}(?=\.)|[gG][hH]-(?=\d)")
+_backticks = lazy_pattern("`+")
 
 _XML_SIGNS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
@@ -61,7 +62,7 @@ def safe_text(text: str) -> str:
     """Make `text` safe for one line of a terminal: characters that move, hide or reorder are spelled out, also newline and tab."""
     if (text.isascii() and text.isprintable()) or are_narrow(text):
         return text
-    return _unsafe(_spelled, text)
+    return _unsafe.sub(_spelled, text)
 
 
 def without_logins(text: str) -> str:
@@ -100,44 +101,44 @@ def json_text(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return _unsafe_in_json(_spelled_in_json, text.replace("\n", " ").replace("\r", " ").replace("\t", " "))
+    return _unsafe_in_json.sub(_spelled_in_json, text.replace("\n", " ").replace("\r", " ").replace("\t", " "))
 
 
 def mermaid_text(text: str) -> str:
     """Spell `text` as a Mermaid message, note or alias: one line without statements, comments, directives or markup. Never empty."""
-    line = _blanks(" ", text).strip()
+    line = _blanks.sub(" ", text).strip()
     if not line:
         return "#32;"
-    return _mermaid_words(_first_encoded, safe_text(line).translate(_MERMAID_SIGNS))
+    return _mermaid_words.sub(_first_encoded, safe_text(line).translate(_MERMAID_SIGNS))
 
 
 def plantuml_text(text: str) -> str:
     """Spell `text` as a PlantUML message, note or name: one line without statements, macros, links or markup. Never empty."""
-    line = _blanks(" ", text).strip()
+    line = _blanks.sub(" ", text).strip()
     if not line:
         return "<U+00A0>"
-    return _plantuml_signs(_as_code_point, safe_text(line))
+    return _plantuml_signs.sub(_as_code_point, safe_text(line))
 
 
 def markdown_text(text: str) -> str:
     """Spell `text` as plain words of Markdown: one line without markup, HTML, links, mentions or issue numbers."""
-    line = _blanks(" ", text).strip()
+    line = _blanks.sub(" ", text).strip()
     if not line:
         return "&nbsp;"
-    return _markdown_calls(r"\g<0>&#8203;", _markdown_signs(r"\\\g<0>", safe_text(line)).translate(_MARKDOWN_ENTITIES))
+    return _markdown_calls.sub(r"\g<0>&#8203;", _markdown_signs.sub(r"\\\g<0>", safe_text(line)).translate(_MARKDOWN_ENTITIES))
 
 
 def markdown_code(text: str) -> str:
     """Spell `text` as a code span of Markdown, for names and paths."""
-    line = safe_text(_blanks(" ", text).strip()).replace("|", "¦") or " "
-    fence = "`" * (max(map(len, _backticks(line)), default=0) + 1)
+    line = safe_text(_blanks.sub(" ", text).strip()).replace("|", "¦") or " "
+    fence = "`" * (max(map(len, _backticks.findall(line)), default=0) + 1)
     pad = " " if fence != "`" else ""
     return f"{fence}{pad}{line}{pad}{fence}"
 
 
 def markdown_fence(lines: list[str]) -> str:
     """Return a fence of backticks that is longer than any run of backticks in `lines`."""
-    return "`" * max(3, *(len(run) + 1 for line in lines for run in _backticks(line)), 0)
+    return "`" * max(3, *(len(run) + 1 for line in lines for run in _backticks.findall(line)), 0)
 
 
 def xml_text(text: str) -> str:

@@ -1,16 +1,16 @@
 """The next useful commands after a timeline, two at most: the call that failed, the live view, the diagram."""
 
-import re
 import shlex
 from collections.abc import Iterable, Sequence
 
+from ...lazy_pattern import lazy_pattern
 from ...transcript.model import Exchange, ModelCall, Outcome, Transcript
 from ...transcript.stored_rows import StoredRows
 from .cells import cells, padded
 from .escape import safe_text
 from .line import Line, fitted, line_cells
 
-_rows = re.compile(r":\d+(\.\.\d+)?$").sub
+_rows = lazy_pattern(r":\d+(\.\.\d+)?$")
 
 _NOUNS = {
     Outcome.ERROR: "error",
@@ -45,7 +45,7 @@ def next_commands(
     calls: list[Exchange | ModelCall] = [*_exchanges(transcript), *transcript.model_calls]
     commands: list[tuple[str, str]] = []
     if calls and len(named) <= 1:
-        commands.append(_show_command(calls, _rows("", named[0]) if named else "@"))
+        commands.append(_show_command(calls, _rows.sub("", named[0]) if named else "@"))
     if live:
         since_option = f" --since {shlex.quote(since)}" if since else ""
         commands.append((f"mcpspy show -f{here}{since_option}", "follow live"))

@@ -3,14 +3,14 @@
 A pipe gets the `plain` text, a terminal the same text in the colours of the palette. The texts in a line are safe already.
 """
 
-import re
 from collections.abc import Iterable
 from functools import cache
 from typing import TypeAlias
 
+from ...lazy_pattern import lazy_pattern
 from .cells import ELLIPSIS, are_narrow, cells, cut
 
-_words = re.compile(r" *[^ ]+| +").findall
+_words = lazy_pattern(r" *[^ ]+| +")
 
 Piece: TypeAlias = tuple[str, str]
 """Text, and the name of its style in PALETTE; an empty name is plain text."""
@@ -115,7 +115,7 @@ def broken(line: Line, limit: int | None) -> list[Line]:
     whole = plain(line)
     indent = " " * (len(whole) - len(whole.lstrip(" ")) + 2)
     lines: list[Line] = [[]]
-    for word, style in [(word, style) for text, style in line for word in _words(text)]:
+    for word, style in [(word, style) for text, style in line for word in _words.findall(text)]:
         taken = line_cells(lines[-1])
         is_full = taken + cells(word) > limit and plain(lines[-1]).strip() != ""
         if is_full:

@@ -8,6 +8,7 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator
 
+from ...lazy_pattern import lazy_pattern
 from .cells import MIN_CHOP_CELLS, cells, chopped
 from .escape import decoded, json_text
 from .line import Line, Piece
@@ -26,10 +27,10 @@ MIN_BASE64_LETTERS = 256
 
 DIGEST_LETTERS = 12
 
-_base64 = re.compile(rf'"(data:[\w./+;=-]*;base64,)?((?:[A-Za-z0-9+/]|\\/){{{MIN_BASE64_LETTERS},}}={{0,2}})"').fullmatch
-_tokens = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+|"', re.DOTALL).finditer
-_MIX = [re.compile(letters).search for letters in ("[0-9]", "[A-Z]", "[a-z]")]
-_to_line_ends = re.compile(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n)?", re.DOTALL).findall
+_base64 = lazy_pattern(rf'"(data:[\w./+;=-]*;base64,)?((?:[A-Za-z0-9+/]|\\/){{{MIN_BASE64_LETTERS},}}={{0,2}})"')
+_tokens = lazy_pattern(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+|"', re.DOTALL)
+_MIX = [lazy_pattern(letters) for letters in ("[0-9]", "[A-Z]", "[a-z]")]
+_to_line_ends = lazy_pattern(r"[^\\]*(?:\\[^n][^\\]*)*(?:\\n)?", re.DOTALL)
 
 
 def pretty(raw: bytes, *, width: int | None = None) -> Iterator[Line]:
@@ -39,7 +40,7 @@ def pretty(raw: bytes, *, width: int | None = None) -> Iterator[Line]:
     depth = 0
     line: Line = []
     opened = False  # the last word opened an object or an array, which may turn out to be empty
-    texts = (match[0] for match in _tokens(text))
+    texts = (match[0] for match in _tokens.finditer(text))
     word = next(texts, None)
     while word is not None:
         after = next(texts, None)
@@ -92,11 +93,11 @@ def broken(text: str, limit: int) -> list[str]:
 
 def _base64_summary(word: str) -> str:
     """Return size and digest of a string of Base64; empty for any other."""
-    match = _base64(word)
+    match = _base64.fullmatch(word)
     if match is None:
         return ""
     letters = match[2].replace("\\/", "/")
-    if not all(has(letters) for has in _MIX):
+    if not all(kind.search(letters) for kind in _MIX):
         return ""  # a long run of one kind of letters is a text
     try:
         data = b64decode(letters, validate=True)
@@ -127,7 +128,7 @@ def _placed(line: Line, word: str, style: str, width: int | None) -> list[Line]:
     else:
         lines, first = [], True
     indent: Piece = (" " * (start + (1 if first else 0)), "")
-    for part in _to_line_ends(word):
+    for part in _to_line_ends.findall(word):
         for piece in broken(part, room - 1):
             lines.append([*line, (piece, style)] if first else [indent, (piece, style)])
             first = False

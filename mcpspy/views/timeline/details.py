@@ -9,12 +9,12 @@ Every text is one line that is safe for a terminal.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from json import loads
 from typing import Final
 
+from ...lazy_pattern import lazy_pattern
 from ...transcript.mcp.methods import TARGETS
 from ...transcript.message import Message
 from ...wire.json_spans import Slice, content_members, members, objects, string, string_head
@@ -51,7 +51,7 @@ _ENVELOPE: Final = ("_meta", "capabilities", "task", "resultType", "isError", "n
 _NAMES: Final = ("name", "uri", "uriTemplate", "taskId", "title")
 """The members by which an item of a list is named, the best first."""
 
-_escapes: Final = re.compile(r"(?<!\\)\\u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4})").sub
+_escapes: Final = lazy_pattern(r"(?<!\\)\\u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4})")
 
 
 def row_detail(width: int | None, wanted: Detail | None) -> Detail:
@@ -93,7 +93,9 @@ def result_words(message: Message) -> str:
 
 def readable(text: str) -> str:
     r"""Replace `\u` escapes by their characters: `\u5317` is 北. ASCII and invisible characters stay escaped."""
-    return _escapes(lambda match: sign if (sign := loads(f'"{match[0]}"')) > "\x7f" and sign.isprintable() else match[0], text)
+    return _escapes.sub(
+        lambda match: sign if (sign := loads(f'"{match[0]}"')) > "\x7f" and sign.isprintable() else match[0], text
+    )
 
 
 def _joined(parts: Iterable[str]) -> str:

@@ -1,9 +1,9 @@
 """HTTP as it was on the wire, transaction by transaction: heads, chunks, events and bodies, in the order in which they came."""
 
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
+from ...lazy_pattern import lazy_pattern
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import CaptureInfo, Transcript
 from ..text.cells import wrapped
@@ -19,7 +19,7 @@ CHUNK_NOTE = (
 
 MAX_ROWS_NAMED = 8
 
-_rows = re.compile(r":\d+(\.\.\d+)?$").sub
+_rows = lazy_pattern(r":\d+(\.\.\d+)?$")
 
 
 def wire_lines(
@@ -65,7 +65,7 @@ def heading(transaction: Transaction, capture: CaptureInfo, rows: list[int]) -> 
 
 def cut_note(whats: Sequence[str]) -> str:
     """Return the sentence that says which command shows long lines in full."""
-    what = f"{_rows('', whats[0])}:ROW" if len(whats) == 1 else "@:ROW" if not whats else "WHAT:ROW"
+    what = f"{_rows.sub('', whats[0])}:ROW" if len(whats) == 1 else "@:ROW" if not whats else "WHAT:ROW"
     command = f"mcpspy show --http {safe_text(shlex.quote(what))}"
     return f"Long lines are cut. `{command}` shows those of a row in full, and so does --json."
 

@@ -6,6 +6,7 @@ Takes the log matches that `transcript.log_matches` found.
 import re
 from collections.abc import Iterator
 
+from ...lazy_pattern import lazy_pattern
 from ...transcript.log_matches import LogMatch, line_text, log_matches, matches_in
 from ...transcript.model import CaptureInfo, ChannelEvent, Exchange, Log, Numbered, Row, Transcript
 from ...transcript.stored_rows import StoredRows
@@ -27,11 +28,11 @@ MAX_INDENT = 2
 _LETTERS_PER_CELL = 4
 
 _LEVELS = "TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL|SEVERE"
-_prefix = re.compile(
+_prefix = lazy_pattern(
     r"(?:\[?[\d\-/T:.,Z+ ]{1,40}\]? ?)?(?:- )?(?:\[[^\]]{1,60}\] )?"
     rf"\[?({_LEVELS})(?::[\w.]{{1,80}}:|\]?:? +(?:- )?(?:\[[^\]]{{1,60}}\] )?(?:[\w.$:/]{{1,80}}(?: -|:) )?)",
     re.ASCII,
-).match
+)
 """The prefix of a logger's line: the time, the thread, the level, the name of a class."""
 
 
@@ -45,7 +46,7 @@ def log_line(raw: bytes, room: int | None) -> Line:
 
 
 def _with_short_prefix(text: str) -> str:
-    prefix = _prefix(text)
+    prefix = _prefix.match(text)
     return text if prefix is None else f"{prefix[1]} {ELLIPSIS} {text[prefix.end() :]}"
 
 

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ....transcript.mcp.codes import RELATED_TASK
 from ....transcript.model import Exchange, Kind, Message, Transcript, UnpairedMessage
@@ -35,7 +36,7 @@ _CLIENTS_OWN: Final = frozenset(("_meta", "protocolVersion", "capabilities", "cl
 _WITH_FIXED_NAME: Final = frozenset(("tools/call", "prompts/get"))
 """Requests whose `name` a server never generates."""
 
-_pieces = re.compile(r"[^/?&=#:,;\s\"'()<>\[\]{}]+").finditer
+_pieces = lazy_pattern(r"[^/?&=#:,;\s\"'()<>\[\]{}]+")
 
 _Key = tuple[str, str | None, tuple["Step", ...]]
 """Method, target, and steps with `*` for each index: the same for all places that issue the same kind of value."""
@@ -231,7 +232,7 @@ class CorrelationReader:
 
     def _spans_in(self, text: str) -> Iterator[tuple[TextSpan, _Origins, bool]]:
         if self._named:
-            for piece in _pieces(text):
+            for piece in _pieces.finditer(text):
                 if piece[0] in self._named:
                     yield TextSpan(*piece.span(), piece[0]), self._named[piece[0]], False
         for word in _candidates(text):

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from ....lazy_pattern import lazy_pattern
 from ....transcript.model import Kind, Message
 from ....wire.edits import ValueEdit, with_values
 from ....wire.json_spans import members, span_at
@@ -22,8 +23,8 @@ from .model import VALUE, CorrelatedValue, Correlations, MessageRef, ValueOrigin
 MIN_UNIQUE: Final = 6
 """Values of so many letters are restored wherever they occur; shorter ones only where they were correlated."""
 
-_words = re.compile(rb"[0-9A-Za-z]+").findall
-_after_escapes = re.compile(rb"(?<=\\)(?:u[0-9A-Fa-f]{4}|[a-z])([0-9A-Za-z]+)").findall
+_words = lazy_pattern(rb"[0-9A-Za-z]+")
+_after_escapes = lazy_pattern(rb"(?<=\\)(?:u[0-9A-Fa-f]{4}|[a-z])([0-9A-Za-z]+)")
 """The words of JSON, and those whose first letters belong to an escape."""
 
 MAX_SHOWN: Final = 40
@@ -118,7 +119,7 @@ class CorrelationRun:
                 payload = with_values(payload, [ValueEdit(steps, _json(recorded))])
         if not self._recorded_texts:
             return payload
-        words = {b"", *_words(payload), *_after_escapes(payload)} & self._by_word.keys()
+        words = {b"", *_words.findall(payload), *_after_escapes.findall(payload)} & self._by_word.keys()
         present = {live: self._recorded_texts[live] for word in words for live in self._by_word[word] if live in payload}
         if not present:
             return payload
@@ -172,7 +173,7 @@ class CorrelationRun:
             live = _json(value.text)[1:-1]
             if live not in self._recorded_texts:
                 self._recorded_texts[live] = _json(recorded)[1:-1]
-                self._by_word.setdefault(next(iter(_words(live)), b""), []).append(live)
+                self._by_word.setdefault(next(iter(_words.findall(live)), b""), []).append(live)
         elif not correlated.is_name:
             in_client = (correlated.steps, value.text, correlated.value)
             self._short_values.setdefault(correlated.row, []).append(in_client)

@@ -10,11 +10,11 @@ Source of the generated ids: MCP specification: basic/utilities/pagination; basi
 client/elicitation (2025-11-25); SEP-2663 for tasks from 2026-07-28 on.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ....errors import PathError
+from ....lazy_pattern import lazy_pattern
 from ....records import PSEUDONYM_PATTERN
 from ....transcript.llm.json_values import items, members
 from ....transcript.mcp.codes import RELATED_TASK
@@ -35,12 +35,12 @@ MIN_DIGITS: Final = 12
 MIN_CHANGES: Final = 3
 """The fewest changes between letters and digits in a random word; `report2026` has one."""
 
-_words = re.compile(r"[0-9A-Za-z](?:[0-9A-Za-z_-]*[0-9A-Za-z])?=*").finditer
-_parts = re.compile(r"[0-9A-Za-z]+").finditer
-_pseudonym = re.compile(PSEUDONYM_PATTERN).fullmatch
-_uuid = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
-_hex = re.compile(r"(?=.*[0-9])(?=.*[A-Fa-f])[0-9A-Fa-f]+").fullmatch
-_changes = re.compile(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])").findall
+_words = lazy_pattern(r"[0-9A-Za-z](?:[0-9A-Za-z_-]*[0-9A-Za-z])?=*")
+_parts = lazy_pattern(r"[0-9A-Za-z]+")
+_pseudonym = lazy_pattern(PSEUDONYM_PATTERN)
+_uuid = lazy_pattern(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_hex = lazy_pattern(r"(?=.*[0-9])(?=.*[A-Fa-f])[0-9A-Fa-f]+")
+_changes = lazy_pattern(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])")
 
 
 class TextSpan(NamedTuple):
@@ -57,19 +57,19 @@ def is_opaque(word: str) -> bool:
         return False
     if word.isdigit():
         return len(word) >= MIN_DIGITS
-    if _pseudonym(word) or _uuid(word):
+    if _pseudonym.fullmatch(word) or _uuid.fullmatch(word):
         return True
-    return any(_is_random(part[0]) for part in _parts(word))
+    return any(_is_random(part[0]) for part in _parts.finditer(word))
 
 
 def opaque_words(text: str) -> Iterator[TextSpan]:
     """Yield the opaque words of a text in order, each followed by its opaque parts: `8f3a9c01` of `run-8f3a9c01`."""
-    for match in _words(text):
+    for match in _words.finditer(text):
         word = match[0]
         if not is_opaque(word):
             continue
         yield TextSpan(match.start(), match.end(), word)
-        for part in _parts(word):
+        for part in _parts.finditer(word):
             if part[0] != word and _is_random(part[0]):
                 at = match.start() + part.start()
                 yield TextSpan(at, at + len(part[0]), part[0])
@@ -81,14 +81,14 @@ def _is_random(part: str) -> bool:
         return False
     if part.isdigit():
         return len(part) >= MIN_DIGITS
-    return bool(_hex(part)) or len(_changes(part)) >= MIN_CHANGES
+    return bool(_hex.fullmatch(part)) or len(_changes.findall(part)) >= MIN_CHANGES
 
 
 # Named variables
 
 
 _CONTENTS: Final = ("result", "error", "params")
-_name = re.compile(r"[^\W\d][\w-]*").fullmatch
+_name = lazy_pattern(r"[^\W\d][\w-]*")
 
 
 class NamedVariable(NamedTuple):
@@ -132,7 +132,7 @@ def _named_variable(name: str) -> NamedVariable:
         return NamedVariable(Ignore(_rules(text)))
     if len(text) > 2 and text[0] == text[-1] == '"':
         return NamedVariable(value=text[1:-1])
-    if _name(text):
+    if _name.fullmatch(text):
         return NamedVariable(Ignore.of((f"$..{text}",)))
     raise PathError(
         name, 1, "this names no value to carry", 'Write a path as $.structuredContent.id, a member\'s name, or "a value".'

@@ -5,9 +5,9 @@ Only what may be played to another client is in them: no fields of one connectio
 
 from __future__ import annotations
 
-import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from ....lazy_pattern import lazy_pattern
 from ....transcript.http.head import SESSION, Head
 from ....transcript.message import Message
 
@@ -84,15 +84,17 @@ _OF_ONE_RUN: Final = frozenset(
 )  # fmt: skip
 """Fields about one connection (RFC 9110, section 7.6.1), the bytes of one body, one moment or one session."""
 
-_is_name = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
-_is_value = re.compile(r"[\t\x20-\x7e\x80-\U0010ffff]*").fullmatch
+_is_name = lazy_pattern(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_is_value = lazy_pattern(r"[\t\x20-\x7e\x80-\U0010ffff]*")
 
 
 def playable_fields(head: Head) -> Fields:
     """Keep the fields of a recorded response that mean something to another client, in their order. Malformed ones are left out."""
     left_out = {name.strip().lower() for name in head.get("connection").split(",")} | _OF_ONE_RUN
     return tuple(
-        (name, value) for name, value in head.fields if name.lower() not in left_out and _is_name(name) and _is_value(value)
+        (name, value)
+        for name, value in head.fields
+        if name.lower() not in left_out and _is_name.fullmatch(name) and _is_value.fullmatch(value)
     )
 
 

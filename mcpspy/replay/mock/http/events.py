@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
 
+from ....lazy_pattern import lazy_pattern
 from ....records import SERVER, Frame
 from ....transcript.decoder import join_parts, message_of
 from ....transcript.http.assemble import ENDPOINT
@@ -24,7 +25,7 @@ from .answer import Transport
 BARE_EVENT: Final = "an event without a message"
 """The reason of a message made of such an event: its bytes are the whole event."""
 
-_id_value = re.compile(rb"^(id: ?)[^\r\n]*", re.MULTILINE).sub
+_id_value = lazy_pattern(rb"^(id: ?)[^\r\n]*", re.MULTILINE)
 
 
 def bare_events(capture: CaptureInfo) -> Iterator[UnpairedMessage]:
@@ -65,7 +66,7 @@ class RecordedEvents:
             event = frame if recorded.reason == BARE_EVENT else with_data(frame, data)
         except ValueError:
             return None
-        return event if id is None else _id_value(rb"\g<1>" + id.encode(), event, 1)
+        return event if id is None else _id_value.sub(rb"\g<1>" + id.encode(), event, 1)
 
     def _frame(self, recorded: Message) -> bytes | None:
         capture = self._captures[recorded.capture]

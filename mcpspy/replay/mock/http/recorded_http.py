@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ....transcript.mcp.codes import METHOD_NOT_FOUND
 from ....transcript.mcp.methods import INITIALIZE
@@ -365,7 +366,7 @@ def _events(transactions: Iterable[RecordedTransaction]) -> Iterator[tuple[SseEv
 
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]", "0.0.0.0")  # noqa: S104 - the names of one machine for itself
-_is_authority = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?").fullmatch
+_is_authority = lazy_pattern(r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?")
 _SLASH: Final = r"\\?/"
 
 
@@ -418,12 +419,12 @@ class HostNames:
 
 def known_origins(transcript: Transcript, hosts: Iterable[str]) -> set[str]:
     """List the origins of the servers and taps: of the URLs that were tapped, and of the clients' Host fields."""
-    origins = {f"http://{host}" for host in hosts if _is_authority(host)}
+    origins = {f"http://{host}" for host in hosts if _is_authority.fullmatch(host)}
     for capture in transcript.captures:
         url = str(capture.header.tapped.get("url", "")) if capture.header else ""
         scheme, colon, rest = url.partition("://")
         authority = re.split(r"[/?#]", rest)[0].rpartition("@")[2]
-        if colon and _is_authority(authority):
+        if colon and _is_authority.fullmatch(authority):
             origins.add(f"{scheme.lower()}://{authority}")
     return origins
 

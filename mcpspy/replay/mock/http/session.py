@@ -6,12 +6,12 @@ Source of the endpoint event: MCP specification 2024-11-05, basic/transports; wi
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
+from ....lazy_pattern import lazy_pattern
 from ....records import PSEUDONYM_PATTERN
 from ....transcript.http.scopes import endpoint, path_and_query
 from ...json.canonical import read, readable_json
@@ -69,14 +69,14 @@ DEFAULT: Final = "/messages/?session_id="
 SESSION_PARAMETERS: Final = ("session_id", "sessionid", "session", "sid", "id")
 """Names of the session in a query, in lower case, the commonest first."""
 
-_parameter = re.compile(r"([?&])([^=&#]*)=([^&#]*)").finditer
-_random_segment = re.compile(
+_parameter = lazy_pattern(r"([?&])([^=&#]*)=([^&#]*)")
+_random_segment = lazy_pattern(
     rf"(?<=/)(?:{PSEUDONYM_PATTERN}|[0-9a-fA-F]{{8}}-?[0-9a-fA-F]{{4}}-?[0-9a-fA-F-]{{9,}}|[0-9a-fA-F]{{16,}})(?=[/?#]|$)"
-).search
+)
 """A segment of a path that nobody chose: a pseudonym, or a random number."""
 
 
-_is_unprintable = re.compile(r"[\x00-\x20\x7f]").search
+_is_unprintable = lazy_pattern(r"[\x00-\x20\x7f]")
 
 
 def session_endpoint(facts: HttpFacts, session: str, live: MockAddress) -> tuple[str, bytes]:
@@ -99,16 +99,16 @@ def _target(live: MockAddress, uri: str) -> str:
     except ValueError:
         return ""
     target = path_and_query(resolved)
-    return target if is_own and target.startswith("/") and not _is_unprintable(target + uri) else ""
+    return target if is_own and target.startswith("/") and not _is_unprintable.search(target + uri) else ""
 
 
 def _with_session(uri: str, session: str) -> str:
     """Put the live session in place of the recorded one; at the end of the query if there is none."""
-    by_name = {match[2].lower().replace("-", "_"): match for match in reversed(list(_parameter(uri)))}
+    by_name = {match[2].lower().replace("-", "_"): match for match in reversed(list(_parameter.finditer(uri)))}
     for name in SESSION_PARAMETERS:
         if match := by_name.get(name):
             return uri[: match.start(3)] + session + uri[match.end(3) :]
-    if match := _random_segment(uri):
+    if match := _random_segment.search(uri):
         return uri[: match.start()] + session + uri[match.end() :]
     base, hash_sign, fragment = uri.partition("#")
     return f"{base}{'&' if '?' in base else '?'}session_id={session}{hash_sign}{fragment}"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from ....lazy_pattern import lazy_pattern
 from ...llm.fidelity import Fidelity, fidelity, text_sizes, texts_of
 from ...message import Kind, Message
 from ..rule import Hit, Rule, Severity, model_rule
@@ -72,11 +73,11 @@ ERROR_HIDDEN: Final = model_rule(
 
 RULES: Final = (RESULT_CUT, RESULT_CHANGED, RESULT_DROPPED, ERROR_HIDDEN)
 
-_failure = re.compile(
+_failure = lazy_pattern(
     r"error|fail|exception|traceback|invalid|denied|refused|reject|not found|no such|cannot|can't|could not|unable|unknown"
     r"|timed? ?out|missing|not allowed|cancel|错误|失败|异常|无法|不存在|超时",
     re.IGNORECASE,
-).search
+)
 """Words that report a failure."""
 
 _READ_LETTERS: Final = 4000
@@ -124,7 +125,7 @@ def _return(tool_trip: ToolTrip, result: Message, text: str) -> Iterator[Hit]:
 
 
 def _error(tool_trip: ToolTrip, result: Message, text: str, *, is_marked: bool) -> Iterator[Hit]:
-    if is_marked or _failure(text[:_READ_LETTERS]):
+    if is_marked or _failure.search(text[:_READ_LETTERS]):
         return
     error = " ".join(texts_of(result))
     tool = tool_trip.use.name[:80]

@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ....wire.json_spans import UNREADABLE
 from ...model import Exchange
@@ -36,18 +37,18 @@ RULES: Final = (PLACEHOLDER_ARGUMENT,)
 MAX_BYTES: Final = 64 << 10
 """Arguments of larger requests are not looked at."""
 
-_placeholder = re.compile(
+_placeholder = lazy_pattern(
     r"<(?:[a-z0-9]+[ _-])*(?:id|name|path|file|url|key|token|value|here|project|user|repo)>"
     r"|\{\{ ?[a-z][\w.-]* ?\}\}|\$\{[a-z_]\w*\}"
     r"|(?:your|insert|replace)[_-][a-z0-9]+(?:[_-][a-z0-9]+)*"
     r"|(?:[a-z]:)?[/\\]path[/\\]to[/\\].*",
     re.IGNORECASE,
-).fullmatch
+)
 
 
-_may_be_placeholder = re.compile(
+_may_be_placeholder = lazy_pattern(
     rb"<[a-z0-9 _-]+>|\{\{|\$\{|[\"'\\/](?:your|insert|replace)[_-]|[/\\]path[/\\]|\\u", re.IGNORECASE
-).search
+)
 """A sign of any of these, anywhere in a message: most are not parsed."""
 
 
@@ -60,12 +61,12 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 def _in_call(call: Exchange) -> Iterator[Hit]:
     raw = call.request.raw
-    if len(raw) > MAX_BYTES or not _may_be_placeholder(raw):
+    if len(raw) > MAX_BYTES or not _may_be_placeholder.search(raw):
         return
     from ...offers.drift import strings  # with baselines, which few captures need
 
     for path, text in strings(_read(arguments(call.request.raw))):
-        if len(text) <= _MAX_LETTERS and _placeholder(text):
+        if len(text) <= _MAX_LETTERS and _placeholder.fullmatch(text):
             shown = quoted(text.encode("utf-8", "replace"))
             what = (
                 f"{call_name(call)} failed, and its argument {path[1:].lstrip('.')[:_MAX_LETTERS]} is a placeholder: {shown}."

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ....lazy_pattern import lazy_pattern
 from ....records import SERVER
 from ...mcp.blocks import listed, member
 from ...model import Exchange, Kind
@@ -57,27 +58,27 @@ TEXT_CUT: Final = protocol_rule(
 
 RULES: Final = (UNMARKED_FAILURE, MISREAD_TEXT, NULL_MEMBER, TEXT_CUT, ESCAPED_TWICE)
 
-_starts_with_exception = re.compile(
+_starts_with_exception = lazy_pattern(
     r"\s*(?:Error executing tool [^:]{1,80}: |Error: )?(?:Traceback \(most recent call last\):|[\w.$]*(?:Error|Exception)\b)"
-).match
-_has_stack = re.compile(r'\n\s+File "[^"\n]+", line \d+|\n\s+at \S.{0,300}:\d+').search
+)
+_has_stack = lazy_pattern(r'\n\s+File "[^"\n]+", line \d+|\n\s+at \S.{0,300}:\d+')
 
 _LONG_BYTES: Final = 1_000
 """A text that is cut is long: a limit was reached."""
 _HEAD_BYTES: Final = 200
 _MAX_CUT_BYTES: Final = 4 << 20
-_begins_json = re.compile(rb'"text" ?: ?"(?:\\[nrt]|\s)*[\[{]').search
+_begins_json = lazy_pattern(rb'"text" ?: ?"(?:\\[nrt]|\s)*[\[{]')
 _MAX_BYTES: Final = 100_000
 _MAX_LETTERS: Final = 200
 _ENCODINGS: Final = ("cp1252", "latin-1")
 
-_wrong_letters = re.compile(
+_wrong_letters = lazy_pattern(
     rb"\xc3[\x82-\xb4](?:\xc2[\x80-\xbf]|\xe2[\x80\x82\x84]|[\xc5\xc6\xcb])|\xef\xbf\xbd"
     rb"|\\u(?:00[c-f][0-9a-f]\\u(?:00[89ab]|20|21|01|02)|fffd)",
     re.IGNORECASE,
-).search
+)
 """A letter from Â to ô before one that cp1252 or Latin-1 has for 80 to bf, or U+FFFD; as it is, or escaped."""
-_escaped_again = re.compile(rb'[\[{"]\s*\\\\\\"|\\"\{\\\\\\"|\\\\n|\\\\u[0-9a-fA-F]{4}').search
+_escaped_again = lazy_pattern(rb'[\[{"]\s*\\\\\\"|\\"\{\\\\\\"|\\\\n|\\\\u[0-9a-fA-F]{4}')
 
 MAX_SUSPECTS: Final = 2_000
 """So many messages of a capture are searched for wrong letters."""
@@ -138,7 +139,8 @@ def _is_suspect(exchange: Exchange) -> bool:
     response = exchange.response
     raws = [exchange.request.raw] if response is None else [exchange.request.raw, response.raw]
     return any(
-        len(raw) <= _MAX_BYTES and (bool(_wrong_letters(raw)) or (b"\\\\" in raw and bool(_escaped_again(raw)))) for raw in raws
+        len(raw) <= _MAX_BYTES and (bool(_wrong_letters.search(raw)) or (b"\\\\" in raw and bool(_escaped_again.search(raw))))
+        for raw in raws
     )
 
 
@@ -151,7 +153,7 @@ def _unmarked(call: Exchange) -> Iterator[Hit]:
     assert call.response is not None
     blocks = listed(call.response.result, "content")
     text = blocks[0].get("text") if blocks else None
-    if isinstance(text, str) and _starts_with_exception(text) and _has_stack(text):
+    if isinstance(text, str) and _starts_with_exception.match(text) and _has_stack.search(text):
         line = quoted(text.strip().splitlines()[0].encode("utf-8", "replace"))
         what = f"The result of {call_name(call)} is the text of an exception, and is not marked with isError: {line}."
         yield hit_in(UNMARKED_FAILURE, call.response, call.row, what, group=call.target or "")
@@ -161,7 +163,7 @@ def _cut(call: Exchange) -> Iterator[Hit]:
     """Find JSON that is well until its text is over."""
     response = call.response
     assert response is not None
-    if len(response.raw) > _MAX_CUT_BYTES or not _begins_json(response.raw, 0, _HEAD_BYTES):
+    if len(response.raw) > _MAX_CUT_BYTES or not _begins_json.search(response.raw, 0, _HEAD_BYTES):
         return
     blocks = listed(response.result, "content")
     text = blocks[0].get("text") if len(blocks) == 1 else None

@@ -4,10 +4,10 @@ One tool of this kind makes the API refuse the whole request, and the client the
 Sources: MCP specification 2025-11-25, server/tools (names); the references of the Messages, Chat Completions and Gemini APIs.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ....lazy_pattern import lazy_pattern
 from ...offers.baseline import value_of
 from ...offers.definitions import Definition, DefinitionKind, offer
 from ..facts import CaptureFacts
@@ -65,9 +65,9 @@ _MAX_NODES: Final = 2_000
 _MAX_LETTERS: Final = 128
 """The most that MCP recommends; the APIs of models take 64. They take no dots either, which clients replace by now."""
 
-_is_taken = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
-_is_tolerable = re.compile(rf"[A-Za-z0-9_.-]{{1,{_MAX_LETTERS}}}").fullmatch
-_is_property = re.compile(r"[A-Za-z0-9_.$-]{1,64}").fullmatch
+_is_taken = lazy_pattern(r"[A-Za-z0-9_.-]{1,64}")
+_is_tolerable = lazy_pattern(rf"[A-Za-z0-9_.-]{{1,{_MAX_LETTERS}}}")
+_is_property = lazy_pattern(r"[A-Za-z0-9_.$-]{1,64}")
 _TYPES: Final = {"string", "number", "integer", "boolean", "object", "array", "null"}
 _CHOICES: Final = ("anyOf", "oneOf", "allOf")
 _OF_SCHEMAS: Final = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
@@ -90,13 +90,15 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def _named(tool: Definition) -> Iterator[Hit]:
-    if _is_taken(tool.name):
+    if _is_taken.fullmatch(tool.name):
         return
-    letters = sorted({letter for letter in tool.name if not _is_taken(letter)})
+    letters = sorted({letter for letter in tool.name if not _is_taken.fullmatch(letter)})
     names = ["a blank" if letter == " " else quoted(letter.encode("utf-8", "replace")) for letter in letters]
     reason = listed(names, _MOST_NAMED) if names else f"{len(tool.name)} letters"
     what = f"{definition_name(tool.kind, tool.name)} has {reason} in its name."
-    yield hit_in(TOOL_NAME_REFUSED, tool.message, tool.row, what, severity=Severity.NOTE if _is_tolerable(tool.name) else None)
+    yield hit_in(
+        TOOL_NAME_REFUSED, tool.message, tool.row, what, severity=Severity.NOTE if _is_tolerable.fullmatch(tool.name) else None
+    )
 
 
 def _defined(tool: Definition) -> Iterator[Hit]:
@@ -139,7 +141,9 @@ def _faults_at(root: dict[str, Any], schema: dict[str, Any], path: str) -> Itera
     if isinstance(reference, str) and not _leads_somewhere(root, reference):
         yield f"a $ref to {quoted(reference.encode('utf-8', 'replace'))} at {path}"
     if isinstance(properties, dict):
-        yield from (f"the property {quoted(name.encode('utf-8', 'replace'))}" for name in properties if not _is_property(name))
+        yield from (
+            f"the property {quoted(name.encode('utf-8', 'replace'))}" for name in properties if not _is_property.fullmatch(name)
+        )
     if type(schema.get("required")) is bool:
         yield f"required: {str(schema['required']).lower()} at {path}, where a list belongs"
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...mcp.blocks import member
 from ...message import ERROR, RESULT
@@ -99,11 +100,11 @@ MAX_EACH: Final = 200
 
 _RACE_NS: Final = 50_000_000
 """A call may cross the notification."""
-_says_unknown = re.compile(
+_says_unknown = lazy_pattern(
     rb"unknown|no such|not (?:found|exist|available|registered|enabled)|doesn.t exist|no longer|disabled|removed|-32601",
     re.IGNORECASE,
-).search
-_refused_sign = re.compile(r"[^A-Za-z0-9_]")
+)
+_refused_sign = lazy_pattern(r"[^A-Za-z0-9_]")
 _SHORT: Final = 2
 _MOST_COMPARED: Final = 1_000
 _VALIDATING: Final = (ARGUMENTS_INVALID.name, STRUCTURED_CONTENT_INVALID.name)
@@ -187,7 +188,7 @@ def _called(server: _ListedTools, row: Exchange, response: Message) -> Iterator[
         return
     changed_ns = server.changed_ns.get(scope)
     if failed and changed_ns is not None and (scope or row.transaction is None) and row.at_ns - changed_ns > _RACE_NS:
-        if _says_unknown(response.raw[:MAX_VALUE_BYTES]):
+        if _says_unknown.search(response.raw[:MAX_VALUE_BYTES]):
             what = (
                 f"The tool {name[:80]} was called {seconds(row.at_ns - changed_ns)} after the server had announced that its tools "
                 "changed, without a new list, and the server does not know it any more."

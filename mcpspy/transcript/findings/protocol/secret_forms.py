@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from ....lazy_pattern import lazy_pattern
 from ....records import SERVER
 from ...mcp.blocks import member
 from ...mcp.codes import INPUT_REQUIRED
@@ -40,13 +41,13 @@ SECRET_ASKED: Final = trust_rule(
 RULES: Final = (SECRET_ASKED,)
 
 _METHOD: Final = "elicitation/create"
-_is_secret = re.compile(
+_is_secret = lazy_pattern(
     r"(?:.*[^a-z])?(?:passwords?|passwd|passphrase|secret|(?:api|access|private|secret)[ _-]?key"
     r"|(?:access|auth|bearer|api)[ _-]?token"
     r"|credit[ _-]?card(?:[ _-]?number)?|card[ _-]?number|cvv|cvc|one[ _-]?time[ _-]?code|otp)",
     re.IGNORECASE,
-).fullmatch
-_humps = re.compile(r"(?<=[a-z])(?=[A-Z])").sub
+)
+_humps = lazy_pattern(r"(?<=[a-z])(?=[A-Z])")
 _MAX_LETTERS: Final = 100
 
 
@@ -77,4 +78,4 @@ def _asked(row: int, message: Message, form: Any) -> Iterator[Hit]:
 
 
 def _names_secret(word: str) -> bool:
-    return _is_secret(_humps(" ", word[:_MAX_LETTERS])) is not None
+    return _is_secret.fullmatch(_humps.sub(" ", word[:_MAX_LETTERS])) is not None

@@ -11,9 +11,9 @@ the other answer shows the value of this call, or of a third one, until the last
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ....wire.json_spans import UNREADABLE, members
 from ...mcp.blocks import listed, member
@@ -66,7 +66,7 @@ _MAX_ROWS: Final = 8
 _LETTERS: Final = 40
 
 _Place: TypeAlias = tuple[str, ...]
-_is_part_of_word = re.compile(r"[\w-]").match
+_is_part_of_word = lazy_pattern(r"[\w-]")
 
 
 class _Running(NamedTuple):
@@ -217,7 +217,7 @@ def _at(text: str, value: str) -> int:
     at = text.find(value)
     while at >= 0:
         end = at + len(value)
-        if not (at and _is_part_of_word(text, at - 1)) and not _is_part_of_word(text, end):
+        if not (at and _is_part_of_word.match(text, at - 1)) and not _is_part_of_word.match(text, end):
             return at
         at = text.find(value, at + 1)
     return -1

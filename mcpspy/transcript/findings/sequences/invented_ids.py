@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ....wire.json_spans import UNREADABLE
 from ...model import Exchange
@@ -53,21 +54,21 @@ _MAX_ERROR: Final = 4_000
 _SHORTEST: Final = 3
 _MOST_NAMED: Final = 4
 
-_is_unknown = re.compile(
+_is_unknown = lazy_pattern(
     rb"not[ _-]?found|no such|unknown|does not exist|doesn't exist|invalid [\w ]{0,20}id|could not find|cannot find|\b404\b",
     re.IGNORECASE,
-).search
-_is_id_name = re.compile(
+)
+_is_id_name = lazy_pattern(
     r"(?:^|[_.-])(?:id|uuid|guid|key|sha|ref|number)s?$|[a-z](?:Id|Uuid|Key|Ref|Number|ID)s?$", re.IGNORECASE
-).search
-_ids_in = re.compile(
+)
+_ids_in = lazy_pattern(
     r"(?<![\w.-])(?:[A-Z]{2,10}-\d{2,}|[a-z]{2,10}_[A-Za-z]*\d\w{3,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![\w-])"
-).findall
+)
 """Ids that show it by their form, in a text: ORD-1042, cus_9fKe21, a UUID."""
-_is_search = re.compile(r"^q$|query|search|filter|pattern|term|keyword", re.IGNORECASE).search
+_is_search = lazy_pattern(r"^q$|query|search|filter|pattern|term|keyword", re.IGNORECASE)
 """A search is how one asks whether there is something."""
 _MAX_TEXT: Final = 2_000
-_shape = re.compile(r"[0-9]+|[A-Za-z]+")
+_shape = lazy_pattern(r"[0-9]+|[A-Za-z]+")
 
 
 class _Guess(NamedTuple):
@@ -87,7 +88,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         response = call.response
         if response is None or not (response.is_error or response.kind == "error") or call.sender != CLIENT:
             continue
-        if response.size > _MAX_ERROR or not _is_unknown(response.raw):
+        if response.size > _MAX_ERROR or not _is_unknown.search(response.raw):
             continue
         for name, value in _ids(call):
             guesses.setdefault((scope_key(call.transaction), call.target, name), []).append(_Guess(call, name, value))
@@ -108,10 +109,10 @@ def _ids(call: Exchange) -> Iterator[tuple[str, str]]:
     for name, value in given.items() if isinstance(given, dict) else ():
         if not isinstance(value, str | int) or isinstance(value, bool) or len(str(value)) < _SHORTEST:
             continue
-        if _is_id_name(name):
+        if _is_id_name.search(name):
             yield name, str(value)
-        elif isinstance(value, str) and not _is_search(name):
-            yield from ((name, word) for word in _ids_in(value[:_MAX_TEXT])[:MAX_GUESSES])
+        elif isinstance(value, str) and not _is_search.search(name):
+            yield from ((name, word) for word in _ids_in.findall(value[:_MAX_TEXT])[:MAX_GUESSES])
 
 
 def _invented(facts: CaptureFacts, made: list[_Guess]) -> Iterator[Hit]:
@@ -125,7 +126,7 @@ def _invented(facts: CaptureFacts, made: list[_Guess]) -> Iterator[Hit]:
         return
     first = guesses[0]
     named = listed((quoted(value.encode("utf-8", "replace"), 40) for value in values), _MOST_NAMED)
-    is_text = not _is_id_name(first.name)
+    is_text = not _is_id_name.search(first.name)
     words = f"{named} in its {first.name[:40]}" if is_text else f"the {first.name[:40]} {named}"
     what = (
         f"tools/call {first.call.target} was called with {words}, which no message before had, and the server "

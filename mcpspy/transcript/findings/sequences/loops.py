@@ -5,11 +5,11 @@
 A single call that repeats itself is another rule's (`repeated-call`).
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ...model import Exchange
 from ..facts import CaptureFacts, scope_key
@@ -42,9 +42,9 @@ MAX_PERIOD: Final = 8
 TURNS: Final = 3
 
 _MOST_NAMED: Final = 4
-_names_reading = re.compile(
+_names_reading = lazy_pattern(
     r"(?:^|[_./-])(?:get|list|read|search|find|status|check|wait|poll|fetch|query|describe|show|view|sleep|stat|ls|cat)(?:$|[_./A-Z-])"
-).search
+)
 _POLLING_NS: Final = 10_000_000_000
 """Turns that begin further apart and only read are polling."""
 
@@ -97,7 +97,7 @@ def _cycle(keys: Sequence[int], at: int, period: int) -> _Cycle | None:
 
 def _only_reads(facts: CaptureFacts, tool: str | None) -> bool:
     """Tell whether a tool only looks: by its annotations, or where it has none by its name."""
-    return may_be_repeated(facts, tool) or (hints(facts, tool) is None and bool(_names_reading(tool or "")))
+    return may_be_repeated(facts, tool) or (hints(facts, tool) is None and bool(_names_reading.search(tool or "")))
 
 
 def _hit(facts: CaptureFacts, calls: Sequence[Exchange], cycle: _Cycle) -> Iterator[Hit]:

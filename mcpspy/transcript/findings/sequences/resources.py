@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ....wire.json_spans import members
 from ...mcp.blocks import listed
@@ -57,14 +58,14 @@ _MAX_BYTES: Final = 1 << 20
 _SOON_NS: Final = 1_000_000_000
 """A notification may come so much later than the contents that it is about."""
 _LATER_NS: Final = 5_000_000_000
-_writes = re.compile(
+_writes = lazy_pattern(
     r"(?:^|[_.-])(?:write|update|set|edit|append|save|put|patch|modify|overwrite|replace|delete|remove)(?:$|[_.-])",
     re.IGNORECASE,
-).search
-_is_alias = re.compile(
+)
+_is_alias = lazy_pattern(
     r"(?:^|[/:])(?:latest|current|me|self|default|head|root|index|home|today|now|main|active)/?$", re.IGNORECASE
-).search
-_numbers = re.compile(rb"\d+")
+)
+_numbers = lazy_pattern(rb"\d+")
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
@@ -85,7 +86,13 @@ def _others(reads: list[Exchange]) -> Iterator[Hit]:
         asked.setdefault(scope_key(read.transaction), {}).setdefault(_spelling(read.target or ""), read.row)
     for read in reads:
         response, own = read.response, _spelling(read.target or "")
-        if response is None or response.kind is not Kind.RESULT or response.size > _MAX_BYTES or not own or _is_alias(own):
+        if (
+            response is None
+            or response.kind is not Kind.RESULT
+            or response.size > _MAX_BYTES
+            or not own
+            or _is_alias.search(own)
+        ):
             continue
         uris = [_spelling(item["uri"]) for item in listed(response.result, "contents") if isinstance(item.get("uri"), str)]
         rows = asked[scope_key(read.transaction)]
@@ -188,7 +195,7 @@ def _written(facts: CaptureFacts, times: _Times) -> Iterator[Hit]:
     last_ns = facts.capture.last_ns + facts.capture.shift_ns
     for call in facts.first(facts.calls, MAX_READS, (UPDATE_MISSING,)):
         response = call.response
-        if response is None or response.is_error or response.kind is not Kind.RESULT or not _writes(call.target or ""):
+        if response is None or response.is_error or response.kind is not Kind.RESULT or not _writes.search(call.target or ""):
             continue
         for key in times.keys_named(scope_key(call.transaction), call.request.raw):
             until_ns = response.at_ns + _LATER_NS

@@ -5,10 +5,10 @@
 · the client closes the stream                                            the rest was on its way
 """
 
-import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...message import Message
 from ...model import Exchange, UnpairedMessage
@@ -45,7 +45,7 @@ _LIMITS: Final = ((10 << 20, "10 MiB"), (1 << 20, "1 MiB"), (64 << 10, "64 KiB")
 _STALLED_NS: Final = 5_000_000_000
 """A client that leaves so long after the last byte waited in vain for the rest."""
 _LIKELY_WITHIN: Final = 300
-_ids = re.compile(rb'"id"\s*:\s*("[^"\\]{0,100}"|-?\d{1,30})').findall
+_ids = lazy_pattern(rb'"id"\s*:\s*("[^"\\]{0,100}"|-?\d{1,30})')
 
 
 class BrokenOff(NamedTuple):
@@ -118,7 +118,7 @@ def _asked(facts: CaptureFacts, piece: Message) -> Exchange | None:
         if exchange.response is None and exchange.sender == CLIENT and exchange.cancelled is None
         if _is_due(facts, exchange, piece)
     ]
-    ids = {match.decode("utf-8", "replace") for match in _ids(piece.raw[:_LIKELY_WITHIN])}
+    ids = {match.decode("utf-8", "replace") for match in _ids.findall(piece.raw[:_LIKELY_WITHIN])}
     named = [exchange for exchange in pending if exchange.request.id in ids]
     candidates = named or (pending if not ids else [])
     return candidates[0] if len(candidates) == 1 else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ....lazy_pattern import lazy_pattern
 from ....records import SERVER
 from ...log_lines import error_line
 from ..rule import CONFIGURATION
@@ -32,7 +33,7 @@ class ExitCause(NamedTuple):
     advice: str = ""
 
 
-_names_setting = re.compile(
+_names_setting = lazy_pattern(
     rb"(?i:environment variable|env var|api[ _-]?key|access[ _-]?token|credentials?|(?-i:\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b))"
     rb".{0,80}(?i:\bnot set\b|missing|required|must be set|not provided|undefined|not found|is empty)"
     rb"|(?i:missing|requires?|must set|please (?:set|provide)|no)\b.{0,60}"
@@ -46,7 +47,7 @@ _MODULE: Final = ExitCause(
     "The configuration of the server: a module that it imports is not installed for the interpreter that the entry names.",
     "Install the server's dependencies (and build it), and name its own interpreter, such as .venv/bin/python or uv run.",
 )
-_is_installed = re.compile(rb"[\\/](?:site-packages|node_modules)[\\/]").search
+_is_installed = lazy_pattern(rb"[\\/](?:site-packages|node_modules)[\\/]")
 
 _SETTING: Final = ExitCause(
     CONFIGURATION,
@@ -68,7 +69,7 @@ _VALUE: Final = ExitCause(
 _BY_WORDS: Final = (
     (_names_setting, _SETTING),
     (
-        re.compile(
+        lazy_pattern(
             rb"(?:unsupported|invalid|unknown|unrecognized|illegal|not a valid) "
             rb"(?:value|model|provider|backend|transport|(?:log )?level|mode|region|environment|url|uri|api key|port)\b",
             re.IGNORECASE,
@@ -76,7 +77,7 @@ _BY_WORDS: Final = (
         _VALUE,
     ),
     (
-        re.compile(rb"cannot connect to the docker daemon|docker daemon is not running|docker desktop is not", re.IGNORECASE),
+        lazy_pattern(rb"cannot connect to the docker daemon|docker daemon is not running|docker desktop is not", re.IGNORECASE),
         ExitCause(
             CONFIGURATION,
             "The configuration of the server: its command needs Docker, which does not run, or which this user may not use.",
@@ -84,7 +85,7 @@ _BY_WORDS: Final = (
         ),
     ),
     (
-        re.compile(
+        lazy_pattern(
             rb"pull access denied|manifest (?:for \S+ )?(?:unknown|not found)|no such image|invalid reference format",
             re.IGNORECASE,
         ),
@@ -94,7 +95,7 @@ _BY_WORDS: Final = (
         ),
     ),
     (
-        re.compile(
+        lazy_pattern(
             rb"unrecognized arguments?|unknown (?:option|argument|command)|unexpected argument|no such option|"
             rb"arguments? (?:is|are) required|missing (?:required )?(?:argument|option|parameter)|required option|invalid option|"
             rb"^usage:|bad option:",
@@ -107,7 +108,7 @@ _BY_WORDS: Final = (
         ),
     ),
     (
-        re.compile(
+        lazy_pattern(
             rb"EBADENGINE|unsupported engine|requires? (?:at least )?node(?:\.?js)?\b"
             rb"|node(?:\.?js)? (?:version )?(?:>=|v?\d+).{0,20}required"
             rb"|no such built-in module: node:|\b(?:fetch|File|ReadableStream|crypto|structuredClone) is not defined"
@@ -120,17 +121,20 @@ _BY_WORDS: Final = (
             "Put the full path of the right node, npx or python into the entry: a client that is no terminal has another PATH.",
         ),
     ),
-    (re.compile(rb"ModuleNotFoundError|no module named|ERR_MODULE_NOT_FOUND|cannot find (?:module|package)", re.IGNORECASE), _MODULE),
-    (re.compile(rb"FileNotFoundError|\bENOENT\b|no such file or directory", re.IGNORECASE), _FILE),
     (
-        re.compile(
+        lazy_pattern(rb"ModuleNotFoundError|no module named|ERR_MODULE_NOT_FOUND|cannot find (?:module|package)", re.IGNORECASE),
+        _MODULE,
+    ),
+    (lazy_pattern(rb"FileNotFoundError|\bENOENT\b|no such file or directory", re.IGNORECASE), _FILE),
+    (
+        lazy_pattern(
             rb"\bE404\b|404 not found|no matching distribution|no solution found when resolving|was not found in the package",
             re.IGNORECASE,
         ),
         ExitCause(CONFIGURATION, "The configuration of the server: the registry has no package of this name or version."),
     ),
     (
-        re.compile(
+        lazy_pattern(
             rb"\b(?:ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONNRESET)\b.{0,80}|failed to (?:fetch|lookup|download)|are you offline|"
             rb"temporary failure in name resolution|could not resolve host|network is unreachable",
             re.IGNORECASE,
@@ -142,7 +146,7 @@ _BY_WORDS: Final = (
         ),
     ),
     (
-        re.compile(rb"EADDRINUSE|address already in use", re.IGNORECASE),
+        lazy_pattern(rb"EADDRINUSE|address already in use", re.IGNORECASE),
         ExitCause(
             UNCLEAR,
             "Unclear: another process has the port that the server wants, perhaps an earlier start of the same server.",
@@ -150,7 +154,7 @@ _BY_WORDS: Final = (
         ),
     ),
     (
-        re.compile(rb"GLIBC_[\d.]+['\W]* not found|cannot execute binary file|exec format error|wrong architecture", re.IGNORECASE),
+        lazy_pattern(rb"GLIBC_[\d.]+['\W]* not found|cannot execute binary file|exec format error|wrong architecture", re.IGNORECASE),
         ExitCause(CONFIGURATION, "The configuration of the server: the program was built for another system than this one."),
     ),
 )  # fmt: skip
@@ -177,7 +181,9 @@ def exit_cause(facts: CaptureFacts) -> ExitCause | None:
     for some in ([error_line(lines), *lines[-_TAIL:]], lines[:_HEAD]):
         for says, cause in _BY_WORDS:
             if any(says.search(line) for line in some):
-                lacks_own = cause is _MODULE and any(map(_is_installed, lines))  # a package that does not name what it needs
+                lacks_own = cause is _MODULE and any(
+                    map(_is_installed.search, lines)
+                )  # a package that does not name what it needs
                 return None if lacks_own else _named(cause, b"\n".join(some), argv)
     return None
 
@@ -199,25 +205,25 @@ def noise(facts: CaptureFacts) -> list[bytes]:
     ]
 
 
-_lacks_name = re.compile(
+_lacks_name = lazy_pattern(
     rb"ImportError: cannot import name '\w+' from '(\w+)[\w.]*' \(.*site-packages|ModuleNotFoundError: No module named '(\w+)\.\w"
     rb"|SyntaxError: The requested module '((?:@[\w.-]+/)?[\w-][\w.-]*)[^']*' does not provide an export named"
     rb"|AttributeError: (?:module '(\w+)|'(?!NoneType|dict|list|str|int|tuple)\w+' object has no attribute)"
     rb"|TypeError: .*\bunexpected keyword argument"
-).match
+)
 """Python names the parent module only if it is there: `mcp.server.fastmcp` is missing in a package `mcp` of another version."""
-_at_import = re.compile(rb'\s*File ".*[\\/]site-packages[\\/].*", line \d+, in (?:<module>|[A-Z]\w*)\s*$').match
+_at_import = lazy_pattern(rb'\s*File ".*[\\/]site-packages[\\/].*", line \d+, in (?:<module>|[A-Z]\w*)\s*$')
 
 
 def _other_version(lines: list[bytes], argv: list[str]) -> ExitCause | None:
     """Say that a library is there in another version than its user was written for; None if the error shows nothing like it."""
     error = error_line(lines)
-    match = _lacks_name(error)
+    match = _lacks_name.match(error)
     if match is None:
         return None
     if error.startswith((b"AttributeError", b"TypeError")):
         frame = next((line for line in reversed(lines) if line.lstrip().startswith(b'File "')), b"")
-        if not _at_import(frame):
+        if not _at_import.match(frame):
             return None  # its own code, while it runs
     library = (match[1] or match[2] or match[3] or match[4] or b"").decode("utf-8", "replace")
     program = argv[0].rpartition("/")[2].replace("-", "_") if argv else ""
@@ -229,34 +235,34 @@ def _other_version(lines: list[bytes], argv: list[str]) -> ExitCause | None:
         f"Install the version of {named or 'this library'} that it was written for, perhaps an older one, "
         "or another release of the server."
     )
-    if any(map(_is_installed, lines)) and not (match[1] and not any(map(_is_installed, lines[:-1]))):
+    if any(map(_is_installed.search, lines)) and not (match[1] and not any(map(_is_installed.search, lines[:-1]))):
         blame = f"The server's package: it runs with another version {name}than it, or one of its libraries, was written for."
         return ExitCause(SERVER, blame, advice)
     blame = f"The configuration of the server: the interpreter that the entry names has another version {name}than it needs."
     return ExitCause(CONFIGURATION, blame, advice)
 
 
-_variable_in = re.compile(rb"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b|KeyError: '([A-Z][A-Z0-9_]+)'").search
-_program_in = re.compile(
+_variable_in = lazy_pattern(rb"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b|KeyError: '([A-Z][A-Z0-9_]+)'")
+_program_in = lazy_pattern(
     rb"spawn ([\w.+-]{1,80}) ENOENT|(?:_execute_child|child_exception_type)(?s:.*)No such file or directory: '([\w.+-]{1,80})'"
-).search
-_module_in = re.compile(rb"(?:no module named|cannot find (?:module|package)) ['\"]?([\w@./-]{1,80})", re.IGNORECASE).search
+)
+_module_in = lazy_pattern(rb"(?:no module named|cannot find (?:module|package)) ['\"]?([\w@./-]{1,80})", re.IGNORECASE)
 
 
 def _named(cause: ExitCause, text: bytes, argv: list[str]) -> ExitCause:
     """Name in the advice the variable or the module that is missing, if the last lines do."""
-    if cause is _SETTING and (match := _variable_in(text)):
+    if cause is _SETTING and (match := _variable_in.search(text)):
         variable = (match[1] or match[2]).decode()
         return cause._replace(
             advice=f"Set {variable} in the environment of the server's entry (env): a client does not read the profile of a shell."
         )
-    if cause is _FILE and (match := _program_in(text)):
+    if cause is _FILE and (match := _program_in.search(text)):
         program = quoted(match[1] or match[2])
         return cause._replace(
             blame=f"The configuration of the server: the server starts {program}, and there is no such program where it looks.",
             advice=f"Install {program}, or add its folder to PATH in the entry (env): clients start servers with another PATH.",
         )
-    if cause is _MODULE and argv and (match := _module_in(text)):
+    if cause is _MODULE and argv and (match := _module_in.search(text)):
         module, interpreter = match[1].decode("utf-8", "replace"), quoted(argv[0].encode())
         return cause._replace(
             advice=f"Install the package of {module} where {interpreter} finds it, or name an interpreter in the entry that has it, "

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ...http.head import Head, decoded_value
 from ...http.transaction import ScopeKind, Stream
@@ -81,9 +82,9 @@ MISSING_ENVELOPE: Final = protocol_rule(
 
 RULES: Final = (HEADER_CONTRADICTS, MISSING_HEADER, DUPLICATE_HEADER, MISSING_ENVELOPE)
 
-_single_fields = re.compile(
+_single_fields = lazy_pattern(
     rb"\n(mcp-protocol-version|mcp-method|mcp-name|mcp-session-id|content-type|authorization)[ \t]*:", re.IGNORECASE
-).findall
+)
 """The names of fields that may come once, in a head."""
 
 _SENT_HEADS: Final = 4096
@@ -154,7 +155,7 @@ def _duplicates(facts: CaptureFacts) -> Iterator[Hit]:
 
 def _repeated(head: bytes) -> dict[str, int]:
     """Return the fields of a head that come more than once and may not, with their numbers."""
-    names = _single_fields(head)
+    names = _single_fields.findall(head)
     if len({name.lower() for name in names}) == len(names):
         return {}
     return {name: count for name, count in Counter(name.decode().lower() for name in names).items() if count > 1}

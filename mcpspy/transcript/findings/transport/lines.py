@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from ....lazy_pattern import lazy_pattern
 from ...http.decode import SEALED
 from ...log_lines import json_logger
 from ...model import Message, UnpairedMessage
@@ -50,23 +51,23 @@ BLANK_LINE: Final = transport_rule(
 RULES: Final = (STDOUT_NOISE, MALFORMED_MESSAGE, BLANK_LINE)
 
 NOISE: Final = (
-    (re.compile(rb"\[dotenv@"), "the banner of dotenv"),
-    (re.compile(rb"npm (warn|notice|error|info)|> \S+@\S+ |added \d+ packages", re.IGNORECASE), "npm"),
+    (lazy_pattern(rb"\[dotenv@"), "the banner of dotenv"),
+    (lazy_pattern(rb"npm (warn|notice|error|info)|> \S+@\S+ |added \d+ packages", re.IGNORECASE), "npm"),
     (
-        re.compile(rb"(Installed|Resolved|Prepared|Audited) \d+ packages?|Requirement already|Collecting \S"),
+        lazy_pattern(rb"(Installed|Resolved|Prepared|Audited) \d+ packages?|Requirement already|Collecting \S"),
         "a package installer",
     ),
-    (re.compile(rb"Debugger (listening|attached)|For help, see: https://nodejs"), "the debugger of Node.js"),
-    (re.compile(rb"Traceback \(most recent call last\)|  File \"|\s+at .+:\d+:\d+"), "a stack trace"),
-    (re.compile(rb"\W{0,3}(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b", re.IGNORECASE), "a logger"),
-    (re.compile(rb"\W{0,3}\d{4}-\d\d-\d\d[T ]"), "a logger"),
-    (re.compile(rb"HTTP/\d|(GET|POST) /"), "HTTP"),
-    (re.compile(rb".{0,80}\b(listening|running|started|starting|ready)\b", re.IGNORECASE), "a start-up message"),
+    (lazy_pattern(rb"Debugger (listening|attached)|For help, see: https://nodejs"), "the debugger of Node.js"),
+    (lazy_pattern(rb"Traceback \(most recent call last\)|  File \"|\s+at .+:\d+:\d+"), "a stack trace"),
+    (lazy_pattern(rb"\W{0,3}(TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b", re.IGNORECASE), "a logger"),
+    (lazy_pattern(rb"\W{0,3}\d{4}-\d\d-\d\d[T ]"), "a logger"),
+    (lazy_pattern(rb"HTTP/\d|(GET|POST) /"), "HTTP"),
+    (lazy_pattern(rb".{0,80}\b(listening|running|started|starting|ready)\b", re.IGNORECASE), "a start-up message"),
 )
 """Beginnings of lines that are not messages, and the usual source of such lines. The first that fits counts."""
 
 
-_LIKE_MESSAGE: Final = re.compile(rb"\{(?![\w.-]+[,|}])|\[\s*(?:[\[{\]]|$)")
+_LIKE_MESSAGE: Final = lazy_pattern(rb"\{(?![\w.-]+[,|}])|\[\s*(?:[\[{\]]|$)")
 """Beginnings of messages and batches. A bracket before anything else is a logger's: `[2026-11-20 12:00:00]`, `[dotenv@17.2.0]`.
 Words between braces are a program's usage: `{server,cli} Mode to run in`."""
 
@@ -74,7 +75,7 @@ Words between braces are a program's usage: `{server,cli} Mode to run in`."""
 _HEADERS_END: Final = 120
 """A line of headers ends with one, in so many bytes; a body without a line feed may come before it."""
 
-_header = re.compile(rb"Content-(?:Length: *\d+|Type: *\S+/.*)\s*$", re.IGNORECASE).search
+_header = lazy_pattern(rb"Content-(?:Length: *\d+|Type: *\S+/.*)\s*$", re.IGNORECASE)
 """A header line of the Language Server Protocol, at the end of a line."""
 
 ONE_LINE_ADVICE: Final = (
@@ -93,7 +94,7 @@ def streams_with_headers(facts: CaptureFacts) -> set[int]:
     return {
         unpaired.message.stream
         for unpaired in facts.malformed
-        if not facts.capture.transactions and _header(unpaired.message.raw[-_HEADERS_END:])
+        if not facts.capture.transactions and _header.search(unpaired.message.raw[-_HEADERS_END:])
     }
 
 
@@ -124,7 +125,7 @@ def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage, with_headers: set
         return
     text = message.raw.strip()
     logger = json_logger(text) if message.sender == "server" and message.reason != "not JSON" else ""
-    if message.stream in with_headers and (not text or _header(text[-_HEADERS_END:])):
+    if message.stream in with_headers and (not text or _header.search(text[-_HEADERS_END:])):
         if text:
             what = f"The {message.sender} writes headers before messages, as the Language Server Protocol does: {quoted(text)}"
             yield hit_in(MALFORMED_MESSAGE, message, unpaired.row, what, advice=ONE_LINE_ADVICE, group="headers")
@@ -142,12 +143,12 @@ def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage, with_headers: set
         yield _broken(message, unpaired.row, text, is_http=bool(facts.capture.transactions))
 
 
-_event = re.compile(rb"(?:event|data|id|retry)?:").match
+_event = lazy_pattern(rb"(?:event|data|id|retry)?:")
 
 
 def _wrong_body(text: bytes) -> tuple[str, str] | None:
     """Say what a body of application/json is instead, and what to do; None where nothing tells."""
-    if _event(text):
+    if _event.match(text):
         return "it is a stream of events, and its Content-Type says JSON", "Send events with Content-Type: text/event-stream."
     if text.startswith(b"\x1f\x8b"):
         return "it is compressed with gzip, and its head does not say so", "Send Content-Encoding: gzip, or do not compress."

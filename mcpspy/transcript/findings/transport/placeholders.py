@@ -3,10 +3,10 @@
 Only the first requests of each session and those that were refused are looked at: a placeholder of the configuration is in all.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from ....lazy_pattern import lazy_pattern
 from ....records import PLACEHOLDER_PATTERN
 from ...http.transaction import Stream, Transaction
 from ...model import HTTP_ERRORS
@@ -43,13 +43,13 @@ RULES: Final = (PLACEHOLDER_SENT,)
 _FIRST: Final = 20
 """So many requests outside of sessions are looked at."""
 
-_fields = re.compile(
+_fields = lazy_pattern(
     rb"(?im)^(?P<name>authorization|proxy-authorization|(?!mcp-|x-csrf|x-xsrf)[\w-]*(?:api-?key|token|secret|password))[ \t]*:[ \t]*"
     rb"(?P<value>[^\r\n]*?)[ \t]*\r?$"
-).finditer
-_scheme = re.compile(r"(?i)(bearer|basic|token|apikey)(?:[ \t]+|$)").match
-_placeholder = re.compile(PLACEHOLDER_PATTERN).fullmatch
-_reference = re.compile(r"\$\{(?:env:)?[A-Za-z_]\w*\}|\{\{[ ]?[A-Za-z_]\w*[ ]?\}\}").search
+)
+_scheme = lazy_pattern(r"(?i)(bearer|basic|token|apikey)(?:[ \t]+|$)")
+_placeholder = lazy_pattern(PLACEHOLDER_PATTERN)
+_reference = lazy_pattern(r"\$\{(?:env:)?[A-Za-z_]\w*\}|\{\{[ ]?[A-Za-z_]\w*[ ]?\}\}")
 _MAX_BYTES: Final = 300
 
 
@@ -84,7 +84,7 @@ def unfilled_field(transaction: Transaction) -> Unfilled | None:
     """Return a header field of a request that should hold a credential and does not; None if there is none."""
     if transaction.request is None:
         return None
-    for match in _fields(transaction.request.opened.head):
+    for match in _fields.finditer(transaction.request.opened.head):
         words = _unfilled(match["value"][:_MAX_BYTES].decode("latin-1"))
         if words:
             return Unfilled(match["name"].decode("latin-1"), words)
@@ -93,15 +93,15 @@ def unfilled_field(transaction: Transaction) -> Unfilled | None:
 
 def _unfilled(value: str) -> str:
     """Say what a field holds in place of its credential; empty if it holds one."""
-    scheme = _scheme(value)
+    scheme = _scheme.match(value)
     credential = value[scheme.end() :] if scheme else value
-    again = _scheme(credential)
+    again = _scheme.match(credential)
     if scheme and again and again[1].lower() == scheme[1].lower():
         return f"names its scheme twice, “{scheme[1]} {again[1]} …”"
     bare = credential.strip("'\"")
     if not bare:
         return f"has a scheme and no credential, “{value}”" if value else "is empty"
-    return f"holds the placeholder “{bare}” itself" if _placeholder(bare) else ""
+    return f"holds the placeholder “{bare}” itself" if _placeholder.fullmatch(bare) else ""
 
 
 def _in_command(facts: CaptureFacts) -> Iterator[Hit]:
@@ -111,7 +111,7 @@ def _in_command(facts: CaptureFacts) -> Iterator[Hit]:
     if not isinstance(argv, list) or not argv or _has_shell(argv):
         return
     for argument in argv[1:]:
-        reference = _reference(str(argument)[:_MAX_BYTES])
+        reference = _reference.search(str(argument)[:_MAX_BYTES])
         if reference is not None:
             what = f"An argument of the server's command holds the placeholder “{reference[0]}” itself."
             yield hit_on_record(PLACEHOLDER_SENT, facts, facts.capture.shift_ns, -1, what, CONFIGURATION)

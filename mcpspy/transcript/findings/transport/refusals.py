@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, Unpack
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...http.transaction import ScopeKind, Stream, Transaction
 from ...mcp.methods import OPENINGS
@@ -136,13 +137,13 @@ _GATEWAY_ADVICE: Final = {
 }
 """Advice about an error of a gateway, by its status."""
 
-_lacks_scope = re.compile(r"\berror\s*=\s*\"?insufficient_scope\b", re.IGNORECASE).search
-_scope_in = re.compile(r"\bscope\s*=\s*(?:\"([^\"]*)\"|([^\s,\"]+))", re.IGNORECASE).search
-_description_in = re.compile(r"\berror_description\s*=\s*\"([^\"]+)\"", re.IGNORECASE).search
-_names_host = re.compile(rb"\b(?:hosts?|origins?)\b", re.IGNORECASE).search
-_gateway_page = re.compile(rf"<center>\s*(?:{PRODUCTS})|cloudflare|cloudfront|varnish".encode(), re.IGNORECASE).search
-_is_key_field = re.compile(r"(?!mcp-|x-csrf|x-xsrf)[\w-]*(?:api-?key|token|secret)", re.IGNORECASE).fullmatch
-_html = re.compile(rb"\s*<(?:!doctype html|html)", re.IGNORECASE).match
+_lacks_scope = lazy_pattern(r"\berror\s*=\s*\"?insufficient_scope\b", re.IGNORECASE)
+_scope_in = lazy_pattern(r"\bscope\s*=\s*(?:\"([^\"]*)\"|([^\s,\"]+))", re.IGNORECASE)
+_description_in = lazy_pattern(r"\berror_description\s*=\s*\"([^\"]+)\"", re.IGNORECASE)
+_names_host = lazy_pattern(rb"\b(?:hosts?|origins?)\b", re.IGNORECASE)
+_gateway_page = lazy_pattern(rf"<center>\s*(?:{PRODUCTS})|cloudflare|cloudfront|varnish".encode(), re.IGNORECASE)
+_is_key_field = lazy_pattern(r"(?!mcp-|x-csrf|x-xsrf)[\w-]*(?:api-?key|token|secret)", re.IGNORECASE)
+_html = lazy_pattern(rb"\s*<(?:!doctype html|html)", re.IGNORECASE)
 
 
 class _ServedPaths:
@@ -213,10 +214,10 @@ def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transacti
         yield from _unauthorized(facts, requests, transaction)
         return
     challenge = response.head.get("www-authenticate")
-    if status == _FORBIDDEN and _lacks_scope(challenge):
+    if status == _FORBIDDEN and _lacks_scope.search(challenge):
         yield from _without_scope(facts, requests, transaction, challenge)
         return
-    if status in (_FORBIDDEN, _MISDIRECTED) and not is_page and (status == _MISDIRECTED or _names_host(body)):
+    if status in (_FORBIDDEN, _MISDIRECTED) and not is_page and (status == _MISDIRECTED or _names_host.search(body)):
         yield _host(facts, transaction)
         return
     if lacks_session(transaction, exchange, requests.first_session_ns):
@@ -246,8 +247,12 @@ def _http_error(facts: CaptureFacts, transaction: Transaction, response: Stream,
     server = response.head.get("server")
     if is_page:
         culprit = GATEWAY
-        sign = f"its Server field is {quoted(server.encode('utf-8', 'replace'))}" if is_product(server) else "its page shows it"
-        if status in _BY_GATEWAYS and not is_product(server) and not _html(transaction.refusal):
+        sign = (
+            f"its Server field is {quoted(server.encode('utf-8', 'replace'))}"
+            if is_product.search(server)
+            else "its page shows it"
+        )
+        if status in _BY_GATEWAYS and not is_product.search(server) and not _html.match(transaction.refusal):
             sign = f"only gateways answer {status}"
         details["blame"] = f"A gateway in front of the server, such as a reverse proxy: {sign}."
         details["advice"] = _GATEWAY_ADVICE.get(
@@ -282,12 +287,12 @@ def _circumstance(transaction: Transaction, response: Stream) -> str:
 def _is_page_of_gateway(transaction: Transaction, response: Stream) -> bool:
     """Return whether a gateway answered: by its page, by its name, or by a status that a server itself does not send."""
     status, body = transaction.status, transaction.refusal
-    is_html = bool(_html(body)) or response.head.media_type == "text/html"
-    if is_html and _gateway_page(body):
+    is_html = bool(_html.match(body)) or response.head.media_type == "text/html"
+    if is_html and _gateway_page.search(body):
         return True
     if status <= HTTP_FAILURES:  # 500 is the server's own
         return False
-    return is_html or status in _BY_GATEWAYS or bool(is_product(response.head.get("server")))
+    return is_html or status in _BY_GATEWAYS or bool(is_product.search(response.head.get("server")))
 
 
 def _host(facts: CaptureFacts, transaction: Transaction) -> Hit:
@@ -429,7 +434,7 @@ def _without_login(facts: CaptureFacts, transaction: Transaction, token: str, *,
 
 def _described(challenge: str) -> str:
     """Quote the reason that a challenge gives (RFC 6750, section 3)."""
-    match = _description_in(challenge)
+    match = _description_in.search(challenge)
     return "" if match is None else f"; its WWW-Authenticate says {quoted(match[1].encode('utf-8', 'replace'))}"
 
 
@@ -439,7 +444,7 @@ def _without_scope(facts: CaptureFacts, requests: _ServedPaths, transaction: Tra
     others = (at_ns for other, at_ns in requests.tokens_served_ns.get(path, {}).items() if other != token)
     if max(others, default=-1) > transaction.at_ns:
         return
-    match = _scope_in(challenge)
+    match = _scope_in.search(challenge)
     scope = "another scope" if match is None else f"the scope {quoted((match[1] or match[2]).encode('utf-8', 'replace'))}"
     what = f"{_answered(facts, transaction)}: its token lacks a scope; the server wants {scope}."
     advice = f"Log in again in the client and grant {scope}, or put a token that has it into the configuration."
@@ -525,7 +530,7 @@ def _token(transaction: Transaction) -> str:
     if transaction.request is None:
         return ""
     head = transaction.request.head
-    return head.get("authorization") or next((value for name, value in head.fields if _is_key_field(name)), "")
+    return head.get("authorization") or next((value for name, value in head.fields if _is_key_field.fullmatch(name)), "")
 
 
 def _hit(

@@ -4,10 +4,10 @@ Nothing is found over HTTP+SSE, which has rules of its own. Source: MCP specific
 basic/transports/streamable-http of 2026-07-28.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM, LAST_EVENT_ID
 from ...http.transaction import ScopeKind, Transaction
@@ -119,7 +119,7 @@ _COMMON_CODES: Final = frozenset({METHOD_NOT_FOUND, *MODERN_CODES})
 _GATEKEEPERS: Final = frozenset({401, 403, 407, 413, 429})
 """Statuses of a server that did not read the message."""
 
-_accepts = re.compile(rb"\naccept:[ \t]*([^\r\n]*)").findall
+_accepts = lazy_pattern(rb"\naccept:[ \t]*([^\r\n]*)")
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
@@ -186,7 +186,7 @@ def _is_modern_result(exchange: Exchange) -> bool:
 
 def _media_types(exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
     assert transaction.request is not None
-    fields = _accepts(transaction.request.opened.head.lower())
+    fields = _accepts.findall(transaction.request.opened.head.lower())
     accept = b",".join(fields).decode("latin-1")
     missing = [name for name in _TYPES if not _takes(accept, name)]
     if missing and (fields or (transaction.status == _NOT_ACCEPTABLE and exchange.outcome is not Outcome.PROBE)):

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, Unpack
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, OTHER_SIDE, SERVER, Exit
 from ...log_lines import error_line, plain_line
 from ...mcp.methods import INITIALIZE, PING
@@ -115,11 +116,11 @@ _FLAG_LETTERS: Final = 2
 _SHELL_CODES: Final = (126, 127)
 """A shell ends with these if it may not run a command, or does not find it (POSIX, Shell Command Language, 2.8.2)."""
 
-_shell_complains = re.compile(rb"not found|no such file|permission denied|is not recognized", re.IGNORECASE).search
-_launcher_complains = re.compile(
+_shell_complains = lazy_pattern(rb"not found|no such file|permission denied|is not recognized", re.IGNORECASE)
+_launcher_complains = lazy_pattern(
     rb"can't open file|cannot find module|no module named|404 not found|could not determine executable|not found in the package",
     re.IGNORECASE,
-).search
+)
 """Python, Node, npx, uvx."""
 
 EXIT_NS: Final = 1_000_000_000
@@ -286,8 +287,8 @@ def _missing_program(facts: CaptureFacts, record: Exit) -> str:
     line = error_line(facts.last_lines)
     if not record.code or any(exchange.response is not None for exchange in facts.exchanges):
         return ""
-    is_shell = record.code in _SHELL_CODES and _shell_complains(line)
-    is_launcher = _launcher_complains(line) and any(
+    is_shell = record.code in _SHELL_CODES and _shell_complains.search(line)
+    is_launcher = _launcher_complains.search(line) and any(
         _is_named(argument, line) for argument in facts.argv if len(argument) > _FLAG_LETTERS
     )
     return quoted(line, _ERROR_LETTERS) if is_shell or is_launcher else ""

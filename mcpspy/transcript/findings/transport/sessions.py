@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, Unpack
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM, SESSION
 from ...http.transaction import ScopeKind, Transaction
@@ -118,10 +119,10 @@ _SESSION_FIELD: Final = b"\nmcp-session-id:"
 _FRESH_NS: Final = 2_000_000_000
 """A session that is unknown so soon after it was given out was not forgotten: another instance was asked."""
 
-_is_unknown = re.compile(
+_is_unknown = lazy_pattern(
     rb"session.{0,40}(?:not found|unknown|invalid|expired|not exist)|(?:no valid|invalid|unknown|expired|no such).{0,20}session",
     re.IGNORECASE,
-).search
+)
 
 _ID_LETTERS: Final = 36
 """A UUID, or a pseudonym."""
@@ -195,7 +196,7 @@ def _split(
 
 def refuses_session(transaction: Transaction) -> bool:
     """Return whether the server says in a refusal that it does not know the session of a request."""
-    return transaction.scope.kind is ScopeKind.SESSION and bool(_is_unknown(transaction.refusal))
+    return transaction.scope.kind is ScopeKind.SESSION and bool(_is_unknown.search(transaction.refusal))
 
 
 def _vague(facts: CaptureFacts, session: str, transaction: Transaction) -> Hit:
