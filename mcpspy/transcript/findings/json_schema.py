@@ -27,6 +27,13 @@ _NOT_RUN: Final = frozenset(
 """Keywords that a hostile schema can make expensive, or that need more than the schema itself. They count as fulfilled."""
 
 
+_NAMED_SCHEMAS: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+"""Keywords whose members are schemas under names of their own, which may be those of keywords."""
+
+_VALUES: Final = frozenset({"const", "default", "enum", "example", "examples"})
+"""Keywords that hold values, in which `$ref` means nothing."""
+
+
 class Validators:
     """Validators for the schemas of one peer, each made once, with one count of steps for all."""
 
@@ -64,6 +71,52 @@ class Validators:
             validator = _maker(schema, self._steps, self._makers)(schema) if is_small else None
             made = self._validators[id(schema)] = schema, validator
         return made[1]
+
+
+def dangling_reference(schema: Any) -> str:
+    """Return the first `$ref` in a schema to a place that it does not have; empty if there is none in its first parts.
+
+    Only pointers within the schema (`#/$defs/Name`) are followed: a name or another document may be known to the reader.
+    """
+    waiting: list[tuple[Any, Any]] = [(schema, schema)]
+    for _ in range(MAX_STEPS):
+        if not waiting:
+            break
+        part, document = waiting.pop()
+        if isinstance(part, list):
+            waiting += [(item, document) for item in reversed(part)]
+            continue
+        if not isinstance(part, dict):
+            continue
+        if isinstance(part.get("$id"), str) and not part["$id"].startswith("#"):
+            document = part
+        reference = part.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#") and not leads_somewhere(document, reference):
+            return reference
+        for name, value in reversed(part.items()):
+            if name in _NAMED_SCHEMAS and isinstance(value, dict):
+                waiting += [(named, document) for named in reversed(value.values())]
+            elif name not in _VALUES:
+                waiting.append((value, document))
+    return ""
+
+
+def leads_somewhere(document: Any, reference: str) -> bool:
+    """Return whether a reference names a part of its own document (RFC 6901); anchors and ids are believed."""
+    from urllib.parse import unquote
+
+    if not reference.startswith("#"):
+        return False
+    value = document
+    for step in unquote(reference[2:]).split("/") if reference.startswith("#/") else ():
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and name.isascii() and name.isdecimal() and int(name[:9]) < len(value):
+            value = value[int(name[:9])]
+        else:
+            return False
+    return True
 
 
 def _words(error: Any) -> str:

@@ -11,6 +11,7 @@ from ....lazy_pattern import lazy_pattern
 from ...offers.baseline import value_of
 from ...offers.definitions import Definition, DefinitionKind, offer
 from ..facts import CaptureFacts
+from ..json_schema import leads_somewhere
 from ..rule import Hit, Severity, cost_rule, hit_in, protocol_rule
 from ..words import definition_name, listed, quoted
 
@@ -138,7 +139,7 @@ def _faults_at(root: dict[str, Any], schema: dict[str, Any], path: str) -> Itera
     yield from (f"the type {quoted(str(kind).encode('utf-8', 'replace'))} at {path}" for kind in unknown)
     if "array" in kinds and "items" not in schema and "prefixItems" not in schema:
         yield f"an array without items at {path}"
-    if isinstance(reference, str) and not _leads_somewhere(root, reference):
+    if isinstance(reference, str) and not leads_somewhere(root, reference):
         yield f"a $ref to {quoted(reference.encode('utf-8', 'replace'))} at {path}"
     if isinstance(properties, dict):
         yield from (
@@ -146,20 +147,3 @@ def _faults_at(root: dict[str, Any], schema: dict[str, Any], path: str) -> Itera
         )
     if type(schema.get("required")) is bool:
         yield f"required: {str(schema['required']).lower()} at {path}, where a list belongs"
-
-
-def _leads_somewhere(root: Any, reference: str) -> bool:
-    """Return whether a reference names a part of its own document (RFC 6901); anchors and ids are believed."""
-    if not reference.startswith("#"):
-        return False
-    if not reference.startswith("#/"):
-        return True
-    for step in reference[2:].split("/"):
-        name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(root, list) and name.isdecimal() and int(name) < len(root):
-            root = root[int(name)]
-        elif isinstance(root, dict) and name in root:
-            root = root[name]
-        else:
-            return False
-    return True

@@ -6,6 +6,7 @@ Source: MCP specification, basic/patterns/mrtr of 2026-07-28; basic/utilities/ta
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ....records import CLIENT
 from ....wire.json_spans import Slice, members
 from ...calls.call import Call, CallPart
 from ...mcp.blocks import member
@@ -14,8 +15,11 @@ from ...mcp.methods import INPUT_REQUESTS, MAY_NEED_INPUT, TASKS, method_row
 from ...mcp.revisions import FIRST_MODERN
 from ...model import Exchange, Message
 from ..facts import CaptureFacts
+from ..meanwhile import FOR_PEOPLE
 from ..rule import Hit, Severity, hit_in, protocol_rule
-from ..words import call_name, quoted
+from ..transport.server_exits import PATIENCE_NS
+from ..words import call_name, listed, quoted, seconds
+from .schemas import MAX_NAMES
 
 _MODERN: Final = '· revision 2026-07-28, client: roots\n→ tools/call 1 {"name":"files"}\n'
 _ASKED: Final = '{"resultType":"input_required","inputRequests":{"roots":{"method":"roots/list"}},"requestState":"s1"}'
@@ -77,6 +81,20 @@ UNASKED_INPUT: Final = protocol_rule(
     advice="Answer each member of inputRequests under its own key, and add nothing else.",
 )
 
+INPUT_NOT_GIVEN: Final = protocol_rule(
+    name="input-not-given",
+    title="Requested input never sent",
+    what="A result asked for input, and the client did not come back to the call, though it went on with others or waited on.",
+    why="The call is not done: the server waits for a retry, and the agent has no result.",
+    blame="The client: it declared that it can give this input, so it has to send the call again, also if a person refuses.",
+    example=f'{_MODERN}← result 1 {_ASKED}\n· 8.0 s later\n→ tools/call 2 {{"name":"clock"}}\n← result 2 {{"content":[]}}',
+    clean=f"{_MODERN}← result 1 {_ASKED}\n· 8.0 s later\n{_ANSWERED}{_DONE}",
+    advice=(
+        "Send the request again under a new id, with inputResponses and the requestState; for a form that nobody fills in, with the "
+        "action decline or cancel."
+    ),
+)
+
 UNASKED_TASK: Final = protocol_rule(
     name="unasked-task",
     title="Task that nobody requested",
@@ -97,7 +115,7 @@ UNASKED_TASK: Final = protocol_rule(
     advice="Make a task only if the request asks for one.",
 )
 
-RULES: Final = (MISPLACED_INPUT_REQUEST, UNDECLARED_INPUT, CHANGED_REQUEST_STATE, UNASKED_INPUT, UNASKED_TASK)
+RULES: Final = (MISPLACED_INPUT_REQUEST, UNDECLARED_INPUT, CHANGED_REQUEST_STATE, UNASKED_INPUT, INPUT_NOT_GIVEN, UNASKED_TASK)
 
 
 _STATE: Final = b'"requestState"'
@@ -110,7 +128,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if response is None:
             continue
         if response.result_type == INPUT_REQUIRED:
-            yield from _input_request(exchange)
+            flaws = list(_input_request(exchange))
+            yield from flaws or _not_given(facts, exchange, response)
         elif response.result_type == TASK:
             yield from _task(exchange)
     for call in facts.joined_calls:
@@ -174,6 +193,48 @@ def _input_request(exchange: Exchange) -> Iterator[Hit]:
                 f"The result of {call_name(exchange)} sends the user to a URL, but the client did not declare elicitation.url."
             )
             yield hit_in(UNDECLARED_INPUT, response, exchange.row, what, group=known.name)
+
+
+def _not_given(facts: CaptureFacts, exchange: Exchange, response: Message) -> Iterator[Hit]:
+    """Find a call that the client never came back to. A person may take their time, unless the client went on meanwhile."""
+    call = facts.capture.calls.get(exchange.row)
+    client = facts.capture.client_of(exchange)
+    later = [row for row in facts.exchanges if row.sender == CLIENT and row.at_ns > response.at_ns]
+    if facts.capture.now_ns is not None or facts.last_hole_ns is not None:
+        return
+    if (call is not None and call.last_round is not exchange) or any(_is_retry(row, exchange) for row in later):
+        return
+    end_ns = facts.capture.last_ns + facts.capture.shift_ns if facts.left_ns is None else facts.left_ns
+    waited_ns = end_ns - response.at_ns
+    went_on = next(
+        (row for row in later if row.at_ns - response.at_ns >= PATIENCE_NS and facts.capture.client_of(row) == client), None
+    )
+    if waited_ns < PATIENCE_NS:
+        return
+    inputs = member(response.result, "inputRequests")
+    methods = {_method(request) for request in inputs.values()} if isinstance(inputs, dict) else set()
+    asked = f" ({listed(sorted(methods), MAX_NAMES)})" if methods else ""
+    what = f"The result of {call_name(exchange)} asked for input{asked}, and the client did not come back to the call"
+    if went_on is not None:
+        what += f", but sent {call_name(went_on)} (row {went_on.row}) {seconds(went_on.at_ns - response.at_ns)} later"
+        yield hit_in(INPUT_NOT_GIVEN, response, exchange.row, f"{what}.", culprit=CLIENT, group=exchange.method)
+        return
+    what = f"{what} within {seconds(waited_ns)}."
+    if methods & FOR_PEOPLE:
+        blame = "Unclear: the client asked a person, who may take their time, or it never showed the form."
+        yield hit_in(
+            INPUT_NOT_GIVEN, response, exchange.row, what, culprit="unclear", blame=blame, severity=Severity.NOTE,
+            group=exchange.method,
+        )  # fmt: skip
+    else:
+        yield hit_in(INPUT_NOT_GIVEN, response, exchange.row, what, culprit=CLIENT, group=exchange.method)
+
+
+def _is_retry(later: Exchange, exchange: Exchange) -> bool:
+    """Return whether a later request may be the retry: one that fits several calls belongs to none."""
+    if later.method != exchange.method or later.request.target != exchange.request.target:
+        return False
+    return b'"inputResponses"' in later.request.raw or _STATE in later.request.raw
 
 
 def _method(request: Any) -> str:

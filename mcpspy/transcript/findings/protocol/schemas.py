@@ -10,7 +10,7 @@ from ...mcp.blocks import member
 from ...message import ERROR, RESULT
 from ...model import Exchange, Message, UnpairedMessage
 from ..facts import TranscriptFacts, scope_key
-from ..json_schema import MAX_STEPS, Validators
+from ..json_schema import MAX_STEPS, Validators, dangling_reference
 from ..rule import AGENT, Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import call_name, listed, seconds
 
@@ -45,10 +45,10 @@ STRUCTURED_CONTENT_INVALID: Final = protocol_rule(
 
 TOOL_SCHEMA_INVALID: Final = protocol_rule(
     name="tool-schema-invalid",
-    title="Invalid input schema of a tool",
+    title="Invalid schema of a tool",
     severity=Severity.ERROR,
-    what='A tool has no inputSchema with "type": "object".',
-    why="Clients reject the tool or the whole list, and the model learns nothing about its arguments.",
+    what='A tool has no inputSchema with "type": "object", or a $ref in its outputSchema leads nowhere.',
+    why="Clients reject the tool or the whole list, and the model learns nothing about it.",
     blame="The server: it defines the tool.",
     example='→ tools/list 1\n← result 1 {"tools":[{"name":"now","inputSchema":{"type":"string"}}]}',
     clean='→ tools/list 1\n← result 1 {"tools":[{"name":"now","inputSchema":{"type":"object"}}]}',
@@ -171,8 +171,26 @@ def _listed(server: _ListedTools, row: Exchange) -> Iterator[Hit]:
         names = listed((name[:80] for name in invalid), MAX_NAMES)
         what = f"Listed without an inputSchema of the type object: {names}."
         yield hit_in(TOOL_SCHEMA_INVALID, response, row.row, what, group=names)
+    yield from _dangling(row, response, tools)
     if isinstance(result, dict) and not result.get("nextCursor"):
         server.complete.add(scope)
+
+
+def _dangling(row: Exchange, response: Message, tools: Any) -> Iterator[Hit]:
+    """Find output schemas that refer to what they do not contain; `tool_offers` looks at those of the arguments."""
+    if not isinstance(tools, list) or b'"$ref"' not in response.raw:
+        return
+    dangling = [
+        f"{tool['name'][:80]} ({reference[:80]})"
+        for tool in tools[:_MOST_COMPARED]
+        if isinstance(member(tool, "name"), str) and (reference := dangling_reference(tool.get("outputSchema")))
+    ]
+    if dangling:
+        what = f"Listed with an outputSchema that refers to what it does not contain: {listed(dangling, MAX_NAMES)}."
+        advice = (
+            "Put the $defs that a schema refers to into the same schema: each stands alone, without the document it came from."
+        )
+        yield hit_in(TOOL_SCHEMA_INVALID, response, row.row, what, advice=advice, group=f"$ref {dangling[0]}")
 
 
 def _called(server: _ListedTools, row: Exchange, response: Message) -> Iterator[Hit]:

@@ -11,7 +11,10 @@ from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM
 from ...http.transaction import Transaction
 from ...mcp.blocks import member
+from ...mcp.codes import UNSUPPORTED_REVISION
 from ...mcp.methods import DISCOVER, INITIALIZE, method_row
+from ...mcp.revisions import Era, era, is_known
+from ...message import Message
 from ...model import Exchange, Kind
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, Severity, hit_in, protocol_rule
@@ -24,7 +27,7 @@ REFUSED_HANDSHAKE: Final = protocol_rule(
     severity=Severity.ERROR,
     what="The server answered initialize with an error, and no later handshake succeeded.",
     why="The client has no session: it shows the server as failed, and none of its tools.",
-    blame="The server: it refused. If the message is about revisions, nobody: the two sides have none in common.",
+    blame="The server: it refused. It may not even refuse a revision, but has to name one of its own.",
     example=(
         '→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client","version":"1"}}\n'
         "← error 0 -32000 Backend unreachable"
@@ -148,14 +151,27 @@ def _refused(facts: CaptureFacts) -> Iterator[Hit]:
     words = quoted(str(message).encode("utf-8", "backslashreplace"))
     what = f"The server answered initialize with the error {_code(last)}: {words}."
     if "version" in str(message).lower():
-        blame = "Unclear: the two sides have no revision in common."
-        yield hit_in(REFUSED_HANDSHAKE, last.response, last.row, what, culprit="unclear", blame=blame, severity=Severity.NOTE)
+        yield _refused_revision(last, last.response, what)
     elif _lacks_type(last.transaction):
         blame = "The client: its Accept field must list application/json and text/event-stream (basic/transports)."
         advice = "Send Accept: application/json, text/event-stream with every POST."
         yield hit_in(REFUSED_HANDSHAKE, last.response, last.row, what, culprit=CLIENT, blame=blame, advice=advice)
     else:
         yield hit_in(REFUSED_HANDSHAKE, last.response, last.row, what, culprit=SERVER)
+
+
+def _refused_revision(refused: Exchange, response: Message, what: str) -> Hit:
+    """Blame a server of the legacy era that refuses a revision which there is, in place of naming one of its own."""
+    requested = member(refused.request.params, "protocolVersion")
+    if _code(refused) == UNSUPPORTED_REVISION or not (is_known(str(requested)) and era(str(requested)) is Era.LEGACY):
+        blame = "Unclear: the two sides have no revision in common."
+        return hit_in(REFUSED_HANDSHAKE, response, refused.row, what, culprit="unclear", blame=blame, severity=Severity.NOTE)
+    blame = "The server: it has to answer initialize with a revision that it supports; the client decides (basic/lifecycle)."
+    advice = (
+        f"Answer initialize with a result whose protocolVersion is one of the server's own; until then, let the client ask for one "
+        f"that the server takes, or update the server to {requested}."
+    )
+    return hit_in(REFUSED_HANDSHAKE, response, refused.row, what, culprit=SERVER, blame=blame, advice=advice)
 
 
 def _lacks_type(transaction: Transaction | None) -> bool:

@@ -220,6 +220,9 @@ def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transacti
     if status in (_FORBIDDEN, _MISDIRECTED) and not is_page and (status == _MISDIRECTED or _names_host.search(body)):
         yield _host(facts, transaction)
         return
+    if status < HTTP_FAILURES and _ended_stream(facts, transaction) is not None:
+        yield _announced(facts, transaction)
+        return
     if lacks_session(transaction, exchange, requests.first_session_ns):
         return
     if (transaction.scope.kind is ScopeKind.SESSION and status == _NOT_FOUND) or refuses_session(transaction):
@@ -343,12 +346,20 @@ def _wrong_place(
     return _hit(WRONG_ENDPOINT, facts, transaction, what, CLIENT, group=path, advice=advice)
 
 
+def _ended_stream(facts: CaptureFacts, transaction: Transaction) -> Transaction | None:
+    """Return the stream of HTTP+SSE that announced the endpoint of a POST, if it had ended before."""
+    if transaction.scope.kind is not ScopeKind.STREAM or transaction.method != "POST":
+        return None
+    stream = facts.capture.transactions.get(transaction.scope.stream)
+    return stream if stream is not None and stream.ended_ns is not None and stream.ended_ns <= transaction.at_ns else None
+
+
 def _announced(facts: CaptureFacts, transaction: Transaction) -> Hit:
     """Return a finding about a POST to the endpoint of a stream of HTTP+SSE."""
     stream = facts.capture.transactions.get(transaction.scope.stream)
     what = f"{_answered(facts, transaction)}, at the endpoint that the stream announced"
-    if stream is not None and stream.ended_ns is not None and stream.ended_ns <= transaction.at_ns:
-        waited = seconds(transaction.at_ns - stream.ended_ns)
+    if (ended := _ended_stream(facts, transaction)) is not None and ended.ended_ns is not None:
+        waited = seconds(transaction.at_ns - ended.ended_ns)
         blame = "The client: an endpoint ends with its stream, and it has to open another."
         advice = "Open the stream again after it ends, and POST to the endpoint that it announces then."
         return _hit(

@@ -20,6 +20,8 @@ from ..facts import CaptureFacts, ScopeKey, agreed_revisions
 from ..hits import hit_on_stream
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted
+from .redirects import lossy_redirects
+from .sessions import asks_for_stream
 
 _MODERN: Final = (
     '· revision 2026-07-28\n→ POST /mcp\n  Mcp-Method: tools/list\n  tools/list 1\n← 200 OK\n  result 1 {"resultType":"complete",'
@@ -71,8 +73,11 @@ UNACCEPTED_TYPE: Final = protocol_rule(
     name="unaccepted-type",
     title="Unexpected content type",
     severity=Severity.ERROR,
-    what="A request is answered with 200 and a body that is neither application/json nor text/event-stream.",
-    why="SDK clients look at the type before they read, so the call fails whatever the body holds.",
+    what=(
+        "A request is answered with 200 and a body that is neither application/json nor text/event-stream; or a GET that asks for a "
+        "stream with 200 and no stream."
+    ),
+    why="SDK clients look at the type before they read, so the call fails whatever the body holds; a GET is repeated in vain.",
     blame="The server: it chose a type that the client did not accept.",
     example=f'{_SESSION}{_LIST}← 200 OK\n  Content-Type: text/plain\n  result 1 {{"tools":[]}}',
     clean=f"{_SESSION}{_LIST}{_LISTED}",
@@ -143,6 +148,34 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if transaction.method == "POST":
             yield from _notification_answer(facts, transaction, agreed, unreadable)
         yield from _removed(facts, transaction, modern_targets)
+    yield from _no_streams(facts, modern_targets)
+
+
+def _no_streams(facts: CaptureFacts, modern_targets: set[str]) -> Iterator[Hit]:
+    """Find GETs that ask for a stream of events, at an endpoint that POSTs are sent to, and get a page or JSON with 200."""
+    redirected = {target for _, target in lossy_redirects(facts)}
+    posted = {transaction.target for transaction in facts.capture.transactions.values() if transaction.request_messages}
+    refused: dict[tuple[str, str], list[Transaction]] = {}
+    for transaction in facts.capture.transactions.values():
+        response, target = transaction.response, transaction.target
+        if response is None or response.injected or transaction.status != _OK or transaction.is_stream:
+            continue
+        if asks_for_stream(transaction) and target in posted - modern_targets - redirected:
+            refused.setdefault((target, response.head.media_type), []).append(transaction)
+    for (target, sent), gets in refused.items():
+        response = gets[0].response
+        assert response is not None
+        times = "" if len(gets) == 1 else f", {len(gets)} times"
+        came = f"and {quoted(sent.encode())} instead of a stream of events" if sent else "and no stream of events"
+        what = f"GET {target}, which asks for a stream, was answered with 200 {came}{times}."
+        blame = "The server: on the MCP endpoint a GET gets text/event-stream, or 405 (basic/transports)."
+        advice = (
+            "Answer GET on this path with 405 Method Not Allowed if the server offers no stream; serve pages on other paths."
+        )
+        yield hit_on_stream(
+            UNACCEPTED_TYPE, facts, gets[0], response, what, SERVER, blame=blame, advice=advice, severity=Severity.WARNING,
+            group=f"GET {target}",
+        )  # fmt: skip
 
 
 def _is_streamable(exchange: Exchange, transaction: Transaction, agreed: Mapping[ScopeKey, str]) -> bool:

@@ -247,6 +247,8 @@ def _asks_for_session(transaction: Transaction, exchange: Exchange | None) -> bo
     """Tell whether a server refuses a request or a notification because it names no session."""
     if transaction.status not in (_BAD_REQUEST, _NOT_FOUND) or not transaction.request_messages:
         return False
+    if transaction.scope.kind is ScopeKind.STREAM:
+        return False  # its URL names the session
     if exchange is not None and (exchange.method in (INITIALIZE, DISCOVER) or exchange.era is Era.MODERN):
         return False
     return b"session" in transaction.refusal.lower()

@@ -9,7 +9,7 @@ from typing import Final
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM
 from ...http.transaction import Stream, Transaction
-from ...model import HTTP_ERRORS
+from ...model import HTTP_ERRORS, HTTP_FAILURES
 from ..facts import CaptureFacts
 from ..gateway_signs import gateway_field
 from ..hits import hit_on_stream
@@ -300,10 +300,24 @@ def _break_off(facts: CaptureFacts, transaction: Transaction, response: Stream) 
             every = seconds(round(interval_ns))
             what = f"On the stream of {name} comments came every {every}, then none for {seconds(silent_ns)}, and it broke off."
             yield _hit(KEEP_ALIVE_STOPPED, facts, transaction, response, what, SERVER)
-    elif silent_ns >= _IDLE_NS:
+    elif silent_ns >= _IDLE_NS or (silent_ns >= _SILENCE_NS and _was_missed(facts, transaction, closed_ns)):
         what = f"The stream of {name} broke off after {seconds(silent_ns)} of silence."
         is_limit = any(abs(silent_ns - limit_s * 1_000_000_000) <= _ROUND_NS for limit_s in _LIMITS_S)
-        yield _hit(IDLE_STREAM_CUT, facts, transaction, response, what, "unclear", severity=None if is_limit else Severity.NOTE)
+        severity = None if is_limit or silent_ns < _IDLE_NS else Severity.NOTE
+        sign = gateway_field(response)
+        blame = f"Unclear: the server, or the gateway in front of it, if it has an idle timeout: {sign}." if sign else ""
+        yield _hit(IDLE_STREAM_CUT, facts, transaction, response, what, "unclear", severity=severity, blame=blame)
+
+
+def _was_missed(facts: CaptureFacts, stream: Transaction, closed_ns: int) -> bool:
+    """Return whether a POST to the endpoint that a stream of HTTP+SSE announced was refused after the stream had broken off."""
+    return any(
+        other.scope.stream == stream.number
+        and other.method == "POST"
+        and other.at_ns > closed_ns
+        and HTTP_ERRORS <= other.status < HTTP_FAILURES
+        for other in facts.capture.transactions.values()
+    )
 
 
 def _hit(
@@ -315,8 +329,9 @@ def _hit(
     culprit: str,
     *,
     severity: Severity | None = None,
+    blame: str = "",
 ) -> Hit:
     at_ns = response.closed_ns or response.at_ns
     return hit_on_stream(
-        rule, facts, transaction, response, what, culprit, at_ns=at_ns, group=transaction.target, severity=severity
+        rule, facts, transaction, response, what, culprit, at_ns=at_ns, group=transaction.target, severity=severity, blame=blame
     )
