@@ -1,10 +1,12 @@
 """The time to look at a capture of 1 GB that has an index: its first screen, one row, the rows of a filter.
 
     python -m benchmarks.index
+    python -m benchmarks.index --http
     python -m benchmarks.index --messages 100000 --rounds 5
 
-The capture is the one of `benchmarks.reader`, in a store of its own: 310 bytes a message. Each command is a process; the figures are
-the least of the rounds, in seconds by the clock and of the processor. The first screen is 24 lines on a terminal.
+The capture is the one of `benchmarks.reader`, in a store of its own: 310 bytes a message. With `--http` it is one of Streamable HTTP:
+calls in one session, each answered by one event, 800 bytes a message. Each command is a process; the figures are the least of the rounds,
+in seconds by the clock and of the processor. The first screen is 24 lines on a terminal.
 """
 
 import argparse
@@ -17,8 +19,12 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from benchmarks.reader import frames, write
+from benchmarks.reader import frames, request, result, write
+from mcpspy.capture.file.format import header_line
+from mcpspy.capture.file.writer import Writer
+from mcpspy.records import CLIENT, SERVER, Close, Frame, Header, Open
 
 MCPSPY = (sys.executable, "-m", "mcpspy")
 SCREEN_LINES = 24
@@ -27,12 +33,54 @@ NAME = "bench"
 TARGETS_S = {"first screen": 0.3, "one row": 0.3, "filter": 2.0}
 """Targets by the clock, on a machine that is otherwise idle."""
 
+STDIO_MESSAGES, HTTP_MESSAGES = 3_230_000, 1_250_000
+"""Those of 1 GB."""
+
+REQUEST_HEAD = (
+    b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:7777\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
+    b"Mcp-Session-Id: 8b0c\r\nMcp-Protocol-Version: 2025-11-25\r\nContent-Length: 199\r\n\r\n"
+)
+RESPONSE_HEAD = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache, no-transform\r\n"
+    b"Mcp-Session-Id: 8b0c\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+
 COMMANDS = {
     "one row": ("show", f"{NAME}:7"),
     "filter": ("show", NAME, "-F", "method:tools/call dur>2s"),
     "filter for a text": ("show", NAME, "-F", "tool:nothing"),
     "list": ("list",),
 }
+
+
+def write_http(path: Path, messages: int) -> None:
+    """Write a capture of Streamable HTTP: calls and their results, a transaction for each."""
+    tapped = {"transport": "http", "url": "http://127.0.0.1:3001/mcp", "listen": "http://127.0.0.1:7777"}
+    header = Header(capture_id="bench", wall_ns=0, monotonic_ns=0, pid=1, tapped=tapped)
+    writer = Writer(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600), header_line(header))
+    for id in range(messages // 2):
+        at_ns, stream = id * 2_000_000, 2 * id
+        done_ns, event = at_ns + 1_000_000, b"event: message\r\ndata: " + result(id).rstrip() + b"\r\n\r\n"
+        carried: dict[str, Any] = {"connection": 1, "transaction": id + 1}
+        writer(
+            (
+                Open(at_ns=at_ns, stream=stream, sender=CLIENT, name="request", framing="body", head=REQUEST_HEAD, **carried),
+                Frame(stream, at_ns, at_ns, request(id).rstrip()),
+                Close(at_ns=at_ns, stream=stream, by=CLIENT, how="eof"),
+                Open(
+                    at_ns=done_ns,
+                    stream=stream + 1,
+                    sender=SERVER,
+                    name="response",
+                    framing="sse",
+                    head=RESPONSE_HEAD,
+                    **carried,
+                ),
+                Frame(stream + 1, done_ns, done_ns, event, chunks=(len(event),)),
+                Close(at_ns=done_ns, stream=stream + 1, by=SERVER, how="eof"),
+            )
+        )
+    writer.close(messages * 1_000_000)
 
 
 def timed(words: Sequence[str]) -> tuple[float, float]:
@@ -66,18 +114,23 @@ def first_screen() -> tuple[float, float]:
 def main(arguments: list[str] | None = None) -> int:
     """Make the capture and its index, measure, and print a line for each figure. Return 1 where a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--messages", type=int, default=3_230_000)
+    parser.add_argument("--http", action="store_true")
+    parser.add_argument("--messages", type=int)
     parser.add_argument("--rounds", type=int, default=5)
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as home:
         os.environ["MCPSPY_HOME"] = home
         path = Path(home) / "captures" / f"{NAME}.mcpspy"
         path.parent.mkdir(mode=0o700)
-        write(path, frames(chosen.messages), messages=chosen.messages)
+        messages = chosen.messages or (HTTP_MESSAGES if chosen.http else STDIO_MESSAGES)
+        if chosen.http:
+            write_http(path, messages)
+        else:
+            write(path, frames(messages), messages=messages)
         without = timed(COMMANDS["one row"])
         index = path.with_name(f"{path.name}.idx")
         size_mb = index.stat().st_size / 1e6 if index.exists() else 0
-        print(f"{chosen.messages:,} messages, {path.stat().st_size / 1e6:,.0f} MB; index {size_mb:,.0f} MB")
+        print(f"{messages:,} messages, {path.stat().st_size / 1e6:,.0f} MB; index {size_mb:,.0f} MB")
         print(f"{'one row, without an index':26} {without[0]:6.2f} s, processor {without[1]:6.2f} s, with writing it")
         taken = {name: min(timed(words) for _ in range(chosen.rounds)) for name, words in COMMANDS.items()}
         taken["first screen"] = min(first_screen() for _ in range(chosen.rounds))

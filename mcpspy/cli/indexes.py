@@ -34,13 +34,19 @@ class CaptureIndex:
         self._version = f"{__version__} {code_word()}"
         self._identity = identity(path)
 
-    def transcript(self, *, keeps_frames: bool) -> Transcript | None:
-        """Return the transcript of the capture from its index; None if it has none that can be used."""
+    def transcript(self, *, keeps_frames: bool, all_at_once: bool) -> Transcript | None:
+        """Return the transcript of the capture from its index; None if it has none that can be used.
+
+        `all_at_once` is for those who look at each row more than once, or compare rows by identity.
+        """
 
         def whole() -> Transcript:
             return transcribe(read(self._path), keep_frames=keeps_frames)
 
-        return indexed_transcript(self._path, self._version, whole, keeps_frames=keeps_frames)
+        transcript = indexed_transcript(self._path, self._version, whole, keeps_frames=keeps_frames)
+        if transcript is not None and all_at_once:
+            transcript.rows = list(transcript.rows)
+        return transcript
 
     def write_later(self, transcript: Transcript) -> None:
         """Write the index from the transcript of the whole capture, when the command is over."""

@@ -14,15 +14,20 @@ from mcpspy.index.load import indexed_transcript
 from mcpspy.records import Damage, Header, Record
 from mcpspy.transcript import stored_rows
 from mcpspy.transcript.filter.filter import filter_of, filter_rows
+from mcpspy.transcript.findings.run import findings
 from mcpspy.transcript.model import Numbered, Transcript
+from mcpspy.transcript.recent import RecentRows
 from mcpspy.transcript.stored_rows import StoredRows
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.json.rows import transcript_json
+from mcpspy.views.json.server_statistics import statistics_json
 from mcpspy.views.json.transactions import http_lines
+from mcpspy.views.statistics import statistics_lines
 from mcpspy.views.text.hint import next_commands
 from mcpspy.views.timeline.details import Detail
 from mcpspy.views.timeline.exchange import carrying_transactions, row_lines
 from mcpspy.views.timeline.http_wire import wire_lines
+from mcpspy.views.timeline.ordering import Order
 from mcpspy.views.timeline.timeline import row_widths, timeline
 
 VERSION = "1"
@@ -89,9 +94,23 @@ def shown(transcript: Transcript) -> Iterator[object]:
     yield list(wire_lines(transcript, transactions, width=100, whole=True, whats=["@"]))
 
 
+def shown_of_all(transcript: Transcript) -> Iterator[object]:
+    """Yield everything that is shown of all rows at once."""
+    yield list(statistics_lines(transcript, width=100))
+    yield statistics_json(transcript, live=False)
+    for order in Order:
+        yield list(timeline(transcript, order=order))
+    recent = RecentRows(transcript, {0: transcript.captures[0].last_ns // 2})
+    yield list(timeline(Transcript(transcript.captures, recent.rows, findings(transcript, recent.is_about)), since="x"))
+    yield findings(transcript)
+
+
 def assert_shows_the_same(path: Path) -> None:
     transcript = from_index(path)
     assert transcript is not None
     assert isinstance(transcript.rows, StoredRows) or transcript.captures[0].is_model
     for of_index, of_capture in zip(shown(transcript), shown(whole(path)), strict=True):
+        assert of_index == of_capture
+    transcript.rows = list(transcript.rows)
+    for of_index, of_capture in zip(shown_of_all(transcript), shown_of_all(whole(path)), strict=True):
         assert of_index == of_capture

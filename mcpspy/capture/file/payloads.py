@@ -8,7 +8,7 @@ from typing import Final
 
 from ...errors import CaptureError
 from ...records import Frame, Record
-from .reader import MAX_LINE_BYTES, sound_record
+from .reader import MAX_LINE_BYTES, sound_frame, sound_record
 
 _WINDOW_BYTES: Final = 1 << 18
 """So many bytes are read at once: rows that are next to each other are shown one after the other."""
@@ -37,8 +37,11 @@ class Payloads:
 
     def data(self, offset: int, number: int) -> bytes:
         """Return the bytes of the frame that is this record. Raises: what `record` raises."""
-        record = self.record(offset, number)
-        return record.data if isinstance(record, Frame) else b""
+        data = sound_frame(self.line(offset), number)
+        if data is None:
+            record = self.record(offset, number)
+            data = record.data if isinstance(record, Frame) else b""
+        return data
 
     def line(self, offset: int) -> bytes:
         """Return the line at `offset`, without its end. Raises: OSError."""

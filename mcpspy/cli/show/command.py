@@ -79,8 +79,8 @@ def command(**values: Any) -> None:
         return
     selection, shown_whats = (select_captures(what), what) if since is None else select_captures_since(what, since)
     is_whole = options.http or options.raw or selection.is_one_row
-    index = index_of(selection) if options.may_be_indexed else None
-    indexed = None if index is None else index.transcript(keeps_frames=is_whole)
+    index = None if since else index_of(selection)  # whose findings are not those of some rows
+    indexed = None if index is None else index.transcript(keeps_frames=is_whole, all_at_once=options.takes_all)
     if indexed is not None:
         transcript, live = indexed, False
     elif condition is None and options.is_plain and screen.terminal and selection.rows is None and is_large(selection):
@@ -152,9 +152,9 @@ class _ShowOptions(NamedTuple):
         return not (self.as_json or self.http or self.stats or self.raw or self.sort or self.since)
 
     @property
-    def may_be_indexed(self) -> bool:
-        """True unless it takes all rows to show some."""
-        return not (self.stats or self.sort or self.since)
+    def takes_all(self) -> bool:
+        """True if it takes all rows to show some."""
+        return bool(self.stats or self.sort)
 
     @property
     def row_detail(self) -> Detail | None:

@@ -65,7 +65,16 @@ def index_of(store: Path) -> Path:
 
 
 def test_a_large_capture_is_shown_the_same_with_its_index(store: Path) -> None:
-    for words in ((":3",), (":2..4",), ("",), ("", "-F", "tool:read_7"), (":3", "--raw"), ("", "--json", "-F", "tool:read_7")):
+    for words in (
+        (":3",),
+        (":2..4",),
+        ("",),
+        ("", "-F", "tool:read_7"),
+        (":3", "--raw"),
+        ("", "--json", "-F", "tool:read_7"),
+        ("", "--stats"),
+        ("", "--sort", "size"),
+    ):
         shown = []
         for has_index in (False, True):
             assert index_of(store).exists() is has_index
