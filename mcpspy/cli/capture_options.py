@@ -38,6 +38,9 @@ class Option:
         return not self.metavar and not self.choices
 
 
+FRAMING = Option("framing", "NAME", "How the messages are cut; the default is `lines`, as MCP wants it.")
+"""Helps name it once there is a second framing; it is always understood."""
+
 RUN = (
     Option("label", "NAME", "A name for the server. By default it is made from the command."),
     Option("capture", "FILE", "Where to record. The default is a new file in the store. If FILE exists, FILE-2 is used."),
@@ -45,6 +48,7 @@ RUN = (
            ("credentials", "none")),
     Option("max-size", "SIZE", "Once the capture has this size (20mb, 1gb), keep only the length and SHA-256 of payloads."),
     Option("quiet", "", "Print nothing to stderr, except when recording fails."),
+    FRAMING,
 )  # fmt: skip
 
 

@@ -14,7 +14,19 @@ from ..live.native import keep_freed_memory
 from ..live.stdio.descriptors import ensure_standard_streams
 from ..live.stdio.process import restore_locale, spawn
 from ..live.stdio.signals import listen
-from .capture_options import NO_FILE, RUN, HelpWanted, UsageError, add_click_options, arguments_of, last, parse, size_bytes
+from .capture_options import (
+    FRAMING,
+    NO_FILE,
+    RUN,
+    HelpWanted,
+    Option,
+    UsageError,
+    add_click_options,
+    arguments_of,
+    last,
+    parse,
+    size_bytes,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +34,7 @@ if TYPE_CHECKING:
 
     from ..capture.file.writer import Writer
     from ..live.stdio.process import ServerProcess
+    from ..wire.framing import StdioFraming
     from .capture_options import Values
 
 NOT_STARTED = 127
@@ -40,6 +53,7 @@ def main(arguments: list[str]) -> int:
             raise UsageError("the server's command is missing")
         if "capture" in values and not last(values, "capture"):
             raise UsageError(NO_FILE)
+        framing = _framing(values)
     except HelpWanted:
         from .main import main as click_main
 
@@ -63,7 +77,7 @@ def main(arguments: list[str]) -> int:
     if failure is not None:
         return _not_started(argv[0], failure, child, writer, begin_ns)
     keep_freed_memory()
-    tap = StdioTap(child, writer or nowhere, begin_ns, signals_fd)
+    tap = StdioTap(child, writer or nowhere, begin_ns, signals_fd, **framing)
     if writer is not None:
         writer.later = with_quota_guard(tap.call_later, writer, path)
         writer(())  # the header at once, so that `list` and `show -f` see the tap
@@ -73,6 +87,22 @@ def main(arguments: list[str]) -> int:
     if writer is not None:
         writer.close(tap.now_ns(), tap.why)
     return status
+
+
+def _framing(values: Values) -> dict[str, type[StdioFraming]]:
+    """Return the tap's argument for the framing that an option names: none without it, since to import the table takes time.
+
+    Raises:
+        UsageError: if no framing has the name.
+    """
+    if FRAMING.name not in values:
+        return {}
+    from ..wire.framing import STDIO_FRAMINGS
+
+    name = last(values, FRAMING.name)
+    if name not in STDIO_FRAMINGS:
+        raise UsageError(f"--{FRAMING.name} is one of {', '.join(STDIO_FRAMINGS)}, not {name}")
+    return {"framing": STDIO_FRAMINGS[name]}
 
 
 def _writer(values: Values, argv: list[str], max_bytes: int, wall_ns: int, begin_ns: int) -> tuple[Writer | None, str]:
@@ -135,6 +165,8 @@ def __getattr__(name: str) -> click.Command:
         raise AttributeError(name)
     import click
 
+    from ..wire.framing import STDIO_FRAMINGS
+
     @click.command("run", context_settings={"allow_interspersed_args": False})
     @click.argument("command", nargs=-1, type=click.UNPROCESSED)
     def command(command: tuple[str, ...], **values: str | bool | None) -> int:
@@ -146,5 +178,8 @@ def __getattr__(name: str) -> click.Command:
         """
         return main([*arguments_of(values), "--", *command])
 
-    add_click_options(command, RUN)
+    options = [option for option in RUN if option is not FRAMING]
+    if len(STDIO_FRAMINGS) > 1:
+        options.append(Option(FRAMING.name, "", FRAMING.help, tuple(STDIO_FRAMINGS)))
+    add_click_options(command, options)
     return command

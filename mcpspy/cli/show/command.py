@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @click.option(
     "--detail",
     type=click.Choice([detail.value for detail in Detail]),
-    help="What a row shows: names, params and the head of the result (the default from 100 columns on), or the payloads in full.",
+    help="What a row shows: names; params and how the result begins (the default from 100 columns on); or the payloads in full.",
 )
 @click.option(
     "--sort",
@@ -58,8 +58,8 @@ def command(**values: Any) -> None:
     """Show what client and server sent: a summary, then a row for each call.
 
     WHAT is the path of a capture, `@` for the newest recording (the default), `@1` for the one before it, a label for its newest
-    capture, or `-` for standard input. Append `:7` to see row 7 in full, or `:7..20` for rows 7 to 20. Several WHATs are merged by
-    their clocks. With --since and no WHAT, all recordings are shown.
+    capture, or `-` for standard input. Append `:7` to see row 7 in full, or `:7..20` for rows 7 to 20. Several WHATs are shown
+    as one timeline. With --since and no WHAT, all recordings are shown.
 
     \b
     Examples:

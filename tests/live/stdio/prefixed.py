@@ -1,14 +1,11 @@
 """A framing that MCP does not have, four hexadecimal digits of length before each payload; run as a program, mcpspy with it.
 
-python -m tests.live.stdio.prefixed run --capture FILE -- COMMAND
+python -m tests.live.stdio.prefixed run --framing prefixed --capture FILE -- COMMAND
 """
 
 import sys
-from typing import Any
 
 from mcpspy.__main__ import main
-from mcpspy.live.stdio import tap
-from mcpspy.live.stdio.tap import StdioTap
 from mcpspy.wire.framing import STDIO_FRAMINGS
 
 DIGITS = 4
@@ -60,12 +57,6 @@ class Prefixed:
         return "" if frame[:DIGITS].isalnum() else "no-length"
 
 
-def prefixed_tap(*arguments: Any, **options: Any) -> StdioTap:
-    """Make a tap of this framing, whichever one it would have had."""
-    return StdioTap(*arguments, **options | {"framing": Prefixed})
-
-
 if __name__ == "__main__":
     STDIO_FRAMINGS[Prefixed.name] = Prefixed
-    tap.StdioTap = prefixed_tap  # type: ignore[misc,assignment]  # `run` imports it from there when it starts
     sys.exit(main())

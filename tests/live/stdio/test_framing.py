@@ -39,7 +39,7 @@ def answers(*words: str | Path, ids: tuple[int, ...] = (1, 2)) -> bytes:
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:
     path = tmp_path / "prefixed.mcpspy"
-    answers("run", "--capture", path, "--", sys.executable, "-c", SERVER)
+    answers("run", "--framing", Prefixed.name, "--capture", path, "--", sys.executable, "-c", SERVER)
     return path
 
 
