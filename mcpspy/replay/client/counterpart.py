@@ -17,7 +17,8 @@ from ...transcript.model import HTTP_REDIRECTS, Exchange, Kind, Message, Outcome
 from ...wire.edits import ValueEdit, with_values
 from ...wire.json_spans import span_at
 from ..compare.compare import ComparedSide
-from ..compare.ignore import Step
+from ..compare.ignore import NOTHING, Step
+from ..compare.messages import content_key
 from ..json.canonical import read
 from ..json.redacted import mask_of, with_stand_ins
 from ..json.walk import value_at
@@ -69,7 +70,7 @@ def compared_sides(before: Transcript, after: Transcript, played: PlayedPlan) ->
     if unknown or report.lost or {exchange.row for exchange in before.exchanges if exchange.sender == CLIENT} - played_rows:
         whole_before, whole_after = _in_exchanges(whole_before), _in_exchanges(whole_after)
     else:
-        whole_before = _while_waiting(before, whole_before)
+        whole_before = _while_waiting(before, whole_before, whole_after)
     return (
         ComparedSide(transcript=Transcript(captures=before.captures, rows=whole_before)),
         ComparedSide(transcript=Transcript(captures=after.captures, rows=whole_after)),
@@ -81,8 +82,12 @@ def _in_exchanges(rows: list[Row]) -> list[Row]:
     return [row for row in rows if not isinstance(row, UnpairedMessage)]
 
 
-def _while_waiting(before: Transcript, rows: list[Row]) -> list[Row]:
-    """Leave out notifications of the server for which a replay does not wait: those that came while the client did nothing."""
+def _while_waiting(before: Transcript, rows: list[Row], live: list[Row]) -> list[Row]:
+    """Leave out notifications of the server for which a replay does not wait: those that came while the client did nothing.
+
+    Those that came all the same are kept, or they would be more than were recorded.
+    """
+    came = {content_key(row, NOTHING) for row in live if isinstance(row, UnpairedMessage)}
     spans = sorted(
         (exchange.at_ns, exchange.at_ns + (exchange.duration_ns or 0) + PATIENCE_NS) for exchange in before.exchanges
     )
@@ -93,7 +98,7 @@ def _while_waiting(before: Transcript, rows: list[Row]) -> list[Row]:
         if not isinstance(row, UnpairedMessage) or row.message.kind is not Kind.NOTIFICATION or row.candidates:
             return True  # a `pong` with its `ping` is no notification that the server may send at any time
         at = bisect_right(begins, row.at_ns)
-        return at > 0 and row.at_ns <= ends[at - 1]
+        return (at > 0 and row.at_ns <= ends[at - 1]) or content_key(row, NOTHING) in came
 
     return [row for row in rows if is_awaited(row)]
 

@@ -22,7 +22,7 @@ from .ignore import Ignore, without_ignored
 
 LOG: Final = "notifications/message"
 
-_MessageKey: TypeAlias = tuple[str, str]
+MessageKey: TypeAlias = tuple[str, str]
 """The kind of a message, or the name of an event without one, and the content."""
 
 _digits = lazy_pattern(r"\d+")
@@ -96,15 +96,16 @@ def _is_left_out(capture: CaptureInfo, row: UnpairedMessage) -> bool:
     return is_of_http or row.message.method in (PROGRESS, CANCELLED)
 
 
-def _by_key(rows: Sequence[UnpairedMessage], rules: Ignore, *, with_noise: bool) -> dict[_MessageKey, list[UnpairedMessage]]:
-    by_key: dict[_MessageKey, list[UnpairedMessage]] = {}
+def _by_key(rows: Sequence[UnpairedMessage], rules: Ignore, *, with_noise: bool) -> dict[MessageKey, list[UnpairedMessage]]:
+    by_key: dict[MessageKey, list[UnpairedMessage]] = {}
     for row in rows:
         if with_noise or row.message.kind is not Kind.MALFORMED:
-            by_key.setdefault(_key(row, rules), []).append(row)
+            by_key.setdefault(content_key(row, rules), []).append(row)
     return by_key
 
 
-def _key(row: UnpairedMessage, rules: Ignore) -> _MessageKey:
+def content_key(row: UnpairedMessage, rules: Ignore) -> MessageKey:
+    """Return what makes a message equal to another: its content, without its id and what `rules` leave out."""
     message = row.message
     if message.kind is Kind.MALFORMED:
         name = message.reason if message.reason in (DONE_EVENT, OTHER_EVENT) else message.kind

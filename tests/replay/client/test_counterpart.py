@@ -53,6 +53,14 @@ def test_pongs_long_after_the_last_call_are_compared_as_their_pings_are() -> Non
     assert compared(recorded, calls(1).client(ping).closes(), [1]).different
 
 
+def test_a_notification_long_after_the_last_call_may_come_and_need_not() -> None:
+    changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+    recorded = calls(1).wait(5000).server(changed).closes()
+    assert not compared(recorded, calls(1).server(changed).closes(), [1]).different
+    assert not compared(recorded, calls(1).closes(), [1]).different
+    assert compared(calls(1).closes(), calls(1).server(changed).closes(), [1]).different
+
+
 def test_what_was_not_sent_is_not_missing() -> None:
     comparison = compared(calls(1, 2, 3).closes(), calls(1).closes(), [1])
     assert not comparison.different
