@@ -7,8 +7,11 @@ from typing import Final, Protocol
 
 import msgspec
 
+from .http_streams import OpenMaker
 from .log_messages import message_in
 from .logs import LogImporter
+from .packets import MAGICS
+from .pcap import PacketImporter
 from .source import SessionRecord, Source
 
 HEAD_BYTES: Final = 1 << 20
@@ -22,6 +25,9 @@ class Importer(Protocol):
 
     def close(self) -> list[SessionRecord]: ...
 
+    def passed_over(self) -> list[str]:
+        """Say what the file has that is not read."""
+
 
 class ImportFormat(msgspec.Struct, frozen=True, kw_only=True):
     """A format. `matches` says whether a file that begins with these bytes has it."""
@@ -29,7 +35,8 @@ class ImportFormat(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     title: str
     matches: Callable[[bytes], bool]
-    importer: Callable[[Source], Importer]
+    importer: Callable[[Source, OpenMaker], Importer]
+    """Its second argument is the taps' recorder of HTTP streams."""
     grows: bool = False
     """True if the file may be read while it is written."""
 
@@ -50,9 +57,18 @@ def _is_log(head: bytes) -> bool:
     return False
 
 
+def _is_pcap(head: bytes) -> bool:
+    return head.startswith(MAGICS)
+
+
 FORMATS: Final = (
+    ImportFormat(name="pcap", title="a packet capture", matches=_is_pcap, importer=PacketImporter),
     ImportFormat(
-        name="log", title="a log with JSON-RPC messages in its lines", matches=_is_log, importer=LogImporter, grows=True
+        name="log",
+        title="a log with JSON-RPC messages in its lines",
+        matches=_is_log,
+        importer=lambda source, _: LogImporter(source),
+        grows=True,
     ),
 )
 """In the order in which they are tried."""

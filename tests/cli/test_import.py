@@ -8,6 +8,8 @@ import pytest
 from mcpspy import open as open_captures
 from tests.cli.terminal import on_pipe, run
 from tests.conftest import ROOT
+from tests.imports.packet_files import dialogue, pcap
+from tests.imports.test_pcap import SEGMENTS, TALK
 
 LOG = ROOT / "captures" / "mcp-server-weather.log"
 BARE = '{"jsonrpc":"2.0","id":0,"method":"initialize"}\n{"jsonrpc":"2.0","id":0,"result":{}}\n'
@@ -109,3 +111,38 @@ def test_findings_that_need_what_a_log_lacks_are_not_made_and_named(tmp_path: Pa
     report = json.loads(done.stdout)
     assert not report["findings"]
     assert "an imported file does not have the times of the wire" in done.stdout
+
+
+@pytest.fixture
+def packets(tmp_path: Path) -> str:
+    """A packet capture with four calls."""
+    path = tmp_path / "dump.pcap"
+    path.write_bytes(pcap(SEGMENTS))
+    return str(path)
+
+
+def test_a_packet_capture_is_shown_in_place_of_a_capture(packets: str) -> None:
+    assert "✓ 4 calls" in run("show", packets).stdout
+    assert "connection 1 from port 49652" in run("show", "--http", packets).stdout
+
+
+def test_a_packet_capture_is_served_by_a_mock(packets: str) -> None:
+    asks = '{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"t"}}\n'
+    served = run("mock", packets, stdin=asks.encode())
+    assert json.loads(served.stdout.splitlines()[0])["result"]["content"][0]["text"] == "a" * 300
+
+
+def test_a_packet_capture_without_mcp_says_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "tls.pcap"
+    path.write_bytes(pcap(dialogue([("client", b"\x16\x03\x01\x02\x00" + b"x" * 100)])))
+    done = run("show", str(path))
+    assert done.returncode == 2
+    assert "no session of MCP is in it. not read: 1 connection of TLS" in done.stderr
+
+
+def test_credentials_in_heads_of_packets_are_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "x.pcap"
+    says = [(side, data.replace(b"Host: a", b"Host: a\r\nAuthorization: Bearer s3cret-value-of-mine")) for side, data in TALK]
+    path.write_bytes(pcap(dialogue(says)))
+    made = run("import", str(path), "-o", "-").stdout
+    assert ("s3cret-value-of-mine" in made, "Authorization: Bearer redacted-" in made) == (False, True)

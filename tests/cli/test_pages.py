@@ -16,6 +16,8 @@ from tests.cli.desks import desk as made_desk
 from tests.cli.helps import COMMANDS
 from tests.cli.terminal import run
 from tests.conftest import ROOT
+from tests.imports.packet_files import pcapng
+from tests.imports.test_pcap import SEGMENTS
 
 LINE = re.compile(r"^(?: {4}|\$ )(?:git bisect run )?mcpspy (.+)$", re.MULTILINE)
 BEHIND = re.compile(r"\s+(?:#|\||<|>|\|\||&&)\s|\s{2,}")
@@ -62,6 +64,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(folder / "store" / "captures" / "weather.mcpspy", folder / name)
     for name in ("mcp-server-weather.log", "server.log"):
         shutil.copy(ROOT / "captures" / "mcp-server-weather.log", folder / name)
+    (folder / "dump.pcapng").write_bytes(pcapng(SEGMENTS))
     return folder
 
 

@@ -36,7 +36,8 @@ from .open_source import open_source
 def command(*, files: tuple[str, ...], named: str | None, out: str | None, follow: bool, redact: str) -> int:
     """Make captures of files that something else recorded, and print their paths.
 
-    FILE is - for standard input, or a log of a client or a server in which JSON-RPC messages stand in lines.
+    FILE is a log of a client or a server in which JSON-RPC messages stand in lines, a packet capture of HTTP (pcap, pcapng),
+    or - for standard input.
     The format is told by its content. What FILE does not have, such as times, is missing in the capture too:
     nothing is invented, and no finding is made of it. Other verbs take FILE in place of a capture.
 
@@ -44,6 +45,7 @@ def command(*, files: tuple[str, ...], named: str | None, out: str | None, follo
     Examples:
       mcpspy import ~/Library/Logs/Claude/mcp-server-weather.log
       mcpspy show mcp-server-weather.log         import and show it, without a capture
+      mcpspy check dump.pcapng                   find what went wrong in a packet capture
       mcpspy show -f mcp-server-weather.log      show what is added to it
       ssh host cat server.log | mcpspy import - -o - | mcpspy show -
     """
@@ -68,7 +70,7 @@ def _import(path: str, named: str | None, out: str | None, redact: str, *, follo
         else:
             copy_all(source.importer, source.chunks(), files)
     if not files.captures and not follow:
-        raise ImportFileError(path, f"{source.format.title}, but no session is in it; mcpspy import --help says what is read")
+        raise source.nothing(path)
     for capture in files.captures:
         if capture.path != STDOUT:
             click.echo(capture.path)

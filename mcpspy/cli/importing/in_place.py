@@ -8,7 +8,6 @@ import tempfile
 from functools import cache
 from shutil import rmtree
 
-from ...errors import ImportFileError
 from .convert import CaptureFiles, copy_all
 from .open_source import can_be_imported, open_source
 
@@ -32,7 +31,7 @@ def _imported(_absolute: str, path: str) -> tuple[str, ...]:
     with source.file:
         copy_all(source.importer, source.chunks(), files)
     if not files.captures:
-        raise ImportFileError(path, f"{source.format.title}, but no session is in it; mcpspy import --help says what is read")
+        raise source.nothing(path)
     return tuple(capture.path for capture in files.captures)
 
 

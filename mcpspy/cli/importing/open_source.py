@@ -15,6 +15,7 @@ from ...capture.store.address import STDIN
 from ...errors import ImportFileError
 from ...imports.formats import FORMATS, HEAD_BYTES, Importer, ImportFormat, recognized
 from ...imports.source import Source
+from ...live.http.recorder import StreamRecorder
 
 CHUNK_BYTES = 1 << 18
 
@@ -26,6 +27,12 @@ class OpenedSource:
     file: BinaryIO
     format: ImportFormat
     importer: Importer
+
+    def nothing(self, path: str) -> ImportFileError:
+        """Return the error of a file in which there is no session."""
+        passed_over = "".join(f". {text}" for text in self.importer.passed_over())
+        words = f"{self.format.title}, but no session of MCP is in it{passed_over}"
+        return ImportFileError(path, f"{words}. mcpspy import --help says what is read")
 
     def chunks(self) -> Callable[[], bytes]:
         """Return a function that reads the next bytes."""
@@ -50,7 +57,7 @@ def open_source(path: str, named: str | None = None, *, grows: bool = False) -> 
         raise ImportFileError(name, f"{chosen.title} is read whole; leave out --follow")
     size_bytes, digest = (0, "") if grows else _digest(file)
     source = Source(name=name, format=chosen.name, wall_ns=wall_ns, size_bytes=size_bytes, sha256=digest)
-    return OpenedSource(file, chosen, chosen.importer(source))
+    return OpenedSource(file, chosen, chosen.importer(source, StreamRecorder))
 
 
 def can_be_imported(path: str) -> bool:

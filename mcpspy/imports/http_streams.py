@@ -1,0 +1,248 @@
+"""HTTP on one TCP connection: bytes of both directions in, records of its transactions out, cut by the code of the taps.
+
+The taps' recorder of a stream is given in by the caller, because it belongs to another room. After bytes that are not HTTP, or are
+missing, nothing more is read until the client begins a request again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import Final, Protocol
+
+import msgspec
+
+from ..records import CLIENT, SERVER, Gap, Note, Open, Record, Side
+from ..wire.body import body_framing
+from ..wire.http import HttpMessages
+from ..wire.http_body import Body, BodyEnd, IncompleteMessage, RefusedBytes
+from ..wire.http_head import RequestHead, ResponseHead
+
+MAX_EARLY_BYTES: Final = 1 << 22
+"""So many bytes of responses wait for a request that the file has later."""
+
+_begins_request: Final = re.compile(rb"[A-Z]{3,16} [!-~]{1,8000} HTTP/1\.[01]\r\n").match
+_begins_response: Final = re.compile(rb"HTTP/1\.[01] \d{3}").match
+
+
+class StreamMaker(Protocol):
+    """The taps' maker of the records of one stream."""
+
+    is_open: bool
+
+    def open(self, now_ns: int, head: bytes, *, transaction: int, connection: int) -> Open: ...
+
+    def feed(self, body: Body, now_ns: int) -> list[Record]: ...
+
+    def close(
+        self, now_ns: int, by: str, how: str, *, trailers: bytes = b"", missing_bytes: int | None = None
+    ) -> list[Record]: ...
+
+
+class OpenMaker(Protocol):
+    """The class of it."""
+
+    def __call__(self, number: int, sender: Side, framing: str, *, flows: bool = False) -> StreamMaker: ...
+
+
+class Counters:
+    """The last numbers that were given in one capture."""
+
+    __slots__ = ("connection", "stream", "transaction")
+
+    def __init__(self) -> None:
+        self.connection = self.transaction = 0
+        self.stream = -1
+
+    def next_stream(self) -> int:
+        self.stream += 1
+        return self.stream
+
+    def next_transaction(self) -> int:
+        self.transaction += 1
+        return self.transaction
+
+
+class _Transaction(msgspec.Struct):
+    """A request and its response, which is None until its head has come."""
+
+    number: int
+    request: StreamMaker
+    response: StreamMaker | None = None
+
+
+class HttpConnection:
+    """The transactions on the connection `number`. `client` and `server` take bytes, `lose` what the file lacks; `end` is the last.
+
+    `is_mcp` becomes true when a head or a body looks like MCP's.
+    """
+
+    __slots__ = (
+        "_counters", "_early", "_early_bytes", "_is_blind", "_is_lost", "_make", "_requests", "_responses", "_sending", "_waiting",
+        "is_mcp", "number", "path", "why_not",
+    )  # fmt: skip
+
+    def __init__(self, number: int, counters: Counters, make: OpenMaker, *, is_begun: bool) -> None:
+        self.number = number
+        self.is_mcp = False
+        self.path = ""
+        """The path of the first request that looks like MCP's."""
+        self.why_not = ""
+        """The reason for which its bytes are not read; empty while they are."""
+        self._counters = counters
+        self._make = make
+        self._requests = HttpMessages.of_requests()
+        self._responses = HttpMessages.of_responses()
+        self._waiting: deque[_Transaction] = deque()
+        self._sending: _Transaction | None = None
+        self._early: list[tuple[int, bytes]] = []
+        self._early_bytes = 0
+        self._is_lost = True  # until a request begins
+        self._is_blind = not is_begun  # a request may have come that was not read: the next response may be its answer
+
+    def client(self, at_ns: int, data: bytes) -> list[Record]:
+        """Take bytes of the client."""
+        if self._is_lost:
+            if not _begins_request(data):
+                self.why_not = self.why_not or _other_protocol(data)
+                self._is_blind = True
+                return []
+            self._restart()
+        records: list[Record] = []
+        for piece in self._requests.feed(data):
+            if isinstance(piece, RequestHead):
+                self._begin(piece, at_ns, records)
+            elif isinstance(piece, Body) and self._sending is not None:
+                if b'"jsonrpc"' in piece.payload:
+                    self.is_mcp = True
+                records += self._sending.request.feed(piece, at_ns)
+            elif isinstance(piece, BodyEnd) and self._sending is not None:
+                records += self._sending.request.close(at_ns, CLIENT, "eof", trailers=piece.trailers)
+                self._sending = None
+            elif isinstance(piece, RefusedBytes):
+                records += self._give_up(at_ns, f"a request is not valid HTTP: {piece.reason}")
+                return records
+        early, self._early, self._early_bytes = self._early, [], 0
+        for came_ns, waiting in early:
+            records += self.server(max(at_ns, came_ns), waiting)
+        return records
+
+    def server(self, at_ns: int, data: bytes) -> list[Record]:
+        """Take bytes of the server."""
+        if not self._waiting and not self._is_blind and _begins_response(data) and self._early_bytes < MAX_EARLY_BYTES:
+            self._early.append((at_ns, data))  # packets of two directions may be swapped in the file
+            self._early_bytes += len(data)
+            return []
+        if self._is_lost:
+            return []
+        records: list[Record] = []
+        for piece in self._responses.feed(data):
+            if isinstance(piece, ResponseHead):
+                self._answer(piece, at_ns, records)
+            elif isinstance(piece, Body) and self._waiting and (response := self._waiting[0].response) is not None:
+                records += response.feed(piece, at_ns)
+            elif isinstance(piece, BodyEnd) and self._waiting:
+                records += self._end_response(at_ns, SERVER, "eof", trailers=piece.trailers)
+            elif isinstance(piece, RefusedBytes):
+                records += self._give_up(at_ns, f"a response is not valid HTTP: {piece.reason}")
+                break
+        return records
+
+    def lose(self, at_ns: int, lost_bytes: int, side: Side) -> list[Record]:
+        """Take note of bytes of one side that the file does not have."""
+        if self._is_lost:
+            return []
+        why = f"{lost_bytes} bytes of the {side} on connection {self.number} are not in the file"
+        gap = Gap(at_ns=at_ns, since_ns=at_ns, frames=1, bytes=lost_bytes, why=why)
+        return [gap, *self._give_up(at_ns, "")]
+
+    def end(self, at_ns: int, by: Side | None, how: str) -> list[Record]:
+        """Take the end of the connection, and who ended it; None: the file ends before."""
+        if self._is_lost:
+            return []
+        records: list[Record] = []
+        if by is None:
+            return records
+        for piece in self._requests.close():
+            if isinstance(piece, IncompleteMessage) and self._sending is not None:
+                broken = how if how != "eof" else "broken" if by == SERVER else "abort"
+                records += self._sending.request.close(at_ns, by, broken, missing_bytes=piece.missing_bytes)
+                self._sending = None
+        for answer in self._responses.close():
+            if isinstance(answer, BodyEnd) and self._waiting:
+                records += self._end_response(at_ns, by, how)
+            elif isinstance(answer, IncompleteMessage) and self._waiting and self._waiting[0].response is not None:
+                broken = how if how != "eof" or by == CLIENT else "abort"
+                records += self._end_response(at_ns, by, broken, missing_bytes=answer.missing_bytes)
+        for transaction in self._waiting:
+            if transaction.response is None:
+                text = "the connection ended before the response"
+                extra = {"connection": self.number, "transaction": transaction.number, "by": by}
+                records.append(Note(at_ns=at_ns, topic="left", text=text, extra=extra))
+        self._waiting.clear()
+        self._is_lost = True
+        return records
+
+    def _restart(self) -> None:
+        self._requests, self._responses = HttpMessages.of_requests(), HttpMessages.of_responses()
+        self._waiting.clear()
+        self._sending = None
+        self._is_lost = self._is_blind = False
+
+    def _give_up(self, at_ns: int, why: str) -> list[Record]:
+        """End what is under way, and read on when a request begins."""
+        records: list[Record] = []
+        for transaction in self._waiting:
+            for stream in (transaction.request, transaction.response):
+                if stream is not None and stream.is_open:
+                    records += stream.close(at_ns, "mcpspy", "abort")
+        if why:
+            extra = {"connection": self.number}
+            records.append(Note(at_ns=at_ns, topic="import", text=f"{why}; what follows on it is left out", extra=extra))
+        self._waiting.clear()
+        self._sending = None
+        self._is_lost = self._is_blind = True
+        return records
+
+    def _begin(self, head: RequestHead, at_ns: int, records: list[Record]) -> None:
+        lowered = head.lowered
+        if not self.is_mcp:
+            self.path = head.target.decode("latin-1").partition("?")[0]
+        self.is_mcp = self.is_mcp or b"\r\nmcp-" in lowered or (b"text/event-stream" in lowered and b"\r\naccept:" in lowered)
+        framing = body_framing(head.value(b"content-type"), head.value(b"content-encoding"))
+        request = self._make(self._counters.next_stream(), CLIENT, framing)
+        transaction = _Transaction(self._counters.next_transaction(), request)
+        records.append(request.open(at_ns, head.raw, transaction=transaction.number, connection=self.number))
+        self._responses.expect(head.method)
+        self._waiting.append(transaction)
+        self._sending = transaction
+
+    def _answer(self, head: ResponseHead, at_ns: int, records: list[Record]) -> None:
+        transaction = self._waiting[0]
+        content_type = head.value(b"content-type")
+        framing = body_framing(content_type, head.value(b"content-encoding"))
+        flows = framing == "body" and body_framing(content_type) == "sse"
+        response = self._make(self._counters.next_stream(), SERVER, framing, flows=flows)
+        records.append(response.open(at_ns, head.raw, transaction=transaction.number, connection=self.number))
+        if head.is_interim:
+            records += response.close(at_ns, SERVER, "eof")
+            return
+        transaction.response = response
+        if head.ends_by == "upgrade":
+            records += self._end_response(at_ns, SERVER, "eof")
+            self._is_lost = True
+
+    def _end_response(
+        self, at_ns: int, by: str, how: str, *, trailers: bytes = b"", missing_bytes: int | None = None
+    ) -> list[Record]:
+        response = self._waiting.popleft().response
+        return [] if response is None else response.close(at_ns, by, how, trailers=trailers, missing_bytes=missing_bytes)
+
+
+def _other_protocol(data: bytes) -> str:
+    """Name what a client begins with that is no request of HTTP/1.x."""
+    if data[:1] == b"\x16" and data[1:2] == b"\x03":
+        return "TLS"
+    if data.startswith(b"PRI * HTTP/2"):
+        return "HTTP/2"
+    return "no HTTP"

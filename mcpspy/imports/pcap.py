@@ -1,0 +1,220 @@
+"""Packet captures: bytes of a pcap or pcapng in, records of one session for each server out.
+
+Connections are put together by `tcp`, and read by `http_streams`. A server is an address and a port; one of which nothing looks like
+MCP gets no capture.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Final
+
+import msgspec
+
+from ..records import CLIENT, CLIENT_PROCESSES, SERVER, End, Frame, Note, Record, Side
+from .http_streams import Counters, HttpConnection, OpenMaker
+from .packets import ACK, FIN, RST, SYN, PacketReader, TcpSegment
+from .session import NOTE_TOPIC
+from .source import EXACT, MISSING, SessionRecord, Source, header
+from .tcp import Stretch, TcpDirection
+
+MAX_HELD_RECORDS: Final = 20_000
+MAX_HELD_BYTES: Final = 1 << 24
+"""So much is kept of a server until something looks like MCP."""
+
+MAX_CONNECTIONS: Final = 10_000
+"""The most connections that are open at the same time; more than this end the one that was quiet longest."""
+
+Endpoint = tuple[bytes, int]
+
+_OTHER: Final[dict[str, str]] = {
+    "TLS": "{count} of TLS: record what it carries with mcpspy proxy, or follow its HTTP stream in Wireshark",
+    "HTTP/2": "{count} of HTTP/2, which mcpspy does not read",
+    "no HTTP": "{count} of other protocols",
+}
+
+
+class _Server:
+    """The connections to one address and port, and the records that wait until it is known to speak MCP."""
+
+    __slots__ = ("begin_ns", "counters", "endpoint", "held", "held_bytes", "is_begun", "is_dropped", "last_ns", "session")
+
+    def __init__(self, endpoint: Endpoint, begin_ns: int, *, is_begun: bool) -> None:
+        self.endpoint = endpoint
+        self.is_begun = is_begun  # the file has the beginning of its first connection
+        self.begin_ns = begin_ns
+        self.last_ns = 0
+        self.counters = Counters()
+        self.held: list[Record] = []
+        self.held_bytes = 0
+        self.session: int | None = None
+        self.is_dropped = False
+
+
+class _Connection(msgspec.Struct):
+    """A connection: its two directions, and what is read on it."""
+
+    server: _Server
+    http: HttpConnection
+    client: Endpoint
+    to_server: TcpDirection
+    to_client: TcpDirection
+    ended_by: Side | None = None
+
+
+class PacketImporter:
+    """Records from the bytes of a packet capture, cut anywhere. `feed` and `close` return them after the number of their session."""
+
+    __slots__ = ("_connections", "_make", "_others", "_packets", "_servers", "_sessions", "_source")
+
+    def __init__(self, source: Source, make: OpenMaker) -> None:
+        self._source = source
+        self._make = make
+        self._packets = PacketReader()
+        self._connections: dict[tuple[Endpoint, Endpoint], _Connection] = {}
+        self._servers: dict[Endpoint, _Server] = {}
+        self._sessions = 0
+        self._others: dict[str, int] = {}
+
+    def feed(self, data: bytes) -> list[SessionRecord]:
+        records: list[SessionRecord] = []
+        for segment in self._packets.feed(data):
+            self._segment(segment, records)
+        return records
+
+    def close(self) -> list[SessionRecord]:
+        self._packets.close()
+        records: list[SessionRecord] = []
+        for connection in list(self._connections.values()):
+            self._end(connection, 0, None, "", records)
+        self._connections.clear()
+        texts = self.passed_over()
+        for server in self._servers.values():
+            if server.session is not None:
+                records += [(server.session, Note(at_ns=server.last_ns, topic=NOTE_TOPIC, text=text)) for text in texts]
+                end = End(at_ns=server.last_ns, bytes=0, frames=0, why="end of the packet capture")
+                records.append((server.session, end))
+        return records
+
+    def passed_over(self) -> list[str]:
+        """Say what the file has that is not read."""
+        packets = (f"{count} packet{'s' * (count > 1)}: {why}" for why, count in self._packets.counts.items())
+        connections = (
+            _OTHER[why].format(count=f"{count} connection{'s' * (count > 1)}") for why, count in self._others.items()
+        )
+        return [f"not read: {text}" for text in (*packets, *connections)]
+
+    def _segment(self, segment: TcpSegment, records: list[SessionRecord]) -> None:
+        connection = self._connection(segment, records)
+        if connection is None:
+            return
+        is_client = segment.source == connection.client
+        own, other = (connection.to_server, connection.to_client) if is_client else (connection.to_client, connection.to_server)
+        if segment.flags & ACK and other.is_begun:
+            lost = other.acknowledge(segment.at_ns, segment.acknowledged)
+            if lost:
+                self._read(connection, SERVER if is_client else CLIENT, lost, records)
+        if segment.flags & SYN:
+            own.begin((segment.sequence + 1) % (1 << 32))
+        elif segment.payload or segment.missing:
+            stretches = own.feed(segment.at_ns, segment.frame, segment.sequence, segment.payload, segment.missing)
+            if stretches:
+                self._read(connection, CLIENT if is_client else SERVER, stretches, records)
+        if segment.flags & (FIN | RST):
+            side: Side = CLIENT if is_client else SERVER
+            self._finish(connection, segment, side, records)
+
+    def _connection(self, segment: TcpSegment, records: list[SessionRecord]) -> _Connection | None:
+        """Return the connection of a segment; a new one if it begins one, or has the first bytes that are in the file."""
+        key = (segment.source, segment.target)
+        known = self._connections.get(key) or self._connections.get((segment.target, segment.source))
+        is_start = segment.flags & (SYN | ACK) == SYN
+        if known is not None and not (is_start and known.to_server.is_begun and known.ended_by is not None):
+            return known
+        if known is None and not segment.payload and not segment.flags & SYN:
+            return None
+        is_answer = segment.flags & (SYN | ACK) == SYN | ACK or (
+            not is_start and (segment.payload.startswith(b"HTTP/1.") or segment.source in self._servers)
+        )
+        client, server = (segment.target, segment.source) if is_answer else (segment.source, segment.target)
+        kept = self._servers.get(server)
+        if kept is None:
+            kept = self._servers[server] = _Server(server, segment.at_ns, is_begun=bool(segment.flags & SYN))
+        kept.counters.connection += 1
+        http = HttpConnection(kept.counters.connection, kept.counters, self._make, is_begun=bool(segment.flags & SYN))
+        self._connections.pop((server, client), None)
+        self._connections.pop((client, server), None)
+        ports = Note(at_ns=kept.last_ns, topic=CLIENT_PROCESSES, text="", extra={"ports": [[http.number, client[1]]]})
+        self._hold(kept, [ports], records)
+        made = self._connections[client, server] = _Connection(kept, http, client, TcpDirection(), TcpDirection())
+        if len(self._connections) > MAX_CONNECTIONS:
+            self._connections.pop(next(iter(self._connections)))
+        return made
+
+    def _read(self, connection: _Connection, side: Side, stretches: list[Stretch], records: list[SessionRecord]) -> None:
+        http, server = connection.http, connection.server
+        read = http.client if side == CLIENT else http.server
+        for stretch in stretches:
+            at_ns = max(0, stretch.at_ns - server.begin_ns, server.last_ns)
+            server.last_ns = at_ns
+            made = http.lose(at_ns, stretch.lost, side) if stretch.lost else read(at_ns, stretch.data)
+            for record in made:
+                if isinstance(record, Frame):
+                    record.rare["extra"] = {"packet": stretch.frame}
+            if made:
+                self._keep(connection, made, records)
+
+    def _finish(self, connection: _Connection, segment: TcpSegment, side: Side, records: list[SessionRecord]) -> None:
+        """Take a FIN or a RST. The first side that ends the connection has ended what is under way."""
+        by = connection.ended_by or side
+        connection.ended_by = by
+        how = "reset" if segment.flags & RST else "eof"
+        direction = connection.to_server if side == CLIENT else connection.to_client
+        if rest := direction.close() if segment.flags & RST else []:
+            self._read(connection, side, rest, records)
+        if side == SERVER or segment.flags & RST:
+            self._end(connection, segment.at_ns, by, how, records)
+
+    def _end(self, connection: _Connection, at_ns: int, by: Side | None, how: str, records: list[SessionRecord]) -> None:
+        for side, direction in ((CLIENT, connection.to_server), (SERVER, connection.to_client)):
+            if rest := direction.close():
+                self._read(connection, side, rest, records)
+        server = connection.server
+        server.last_ns = max(server.last_ns, at_ns - server.begin_ns)
+        made = connection.http.end(server.last_ns, by or connection.ended_by, how or "eof")
+        if made:
+            self._keep(connection, made, records)
+        if connection.http.why_not and not connection.http.is_mcp:
+            self._others[connection.http.why_not] = self._others.get(connection.http.why_not, 0) + 1
+            connection.http.why_not = ""
+
+    def _keep(self, connection: _Connection, made: list[Record], records: list[SessionRecord]) -> None:
+        """Return records, or hold them until their server is known to speak MCP."""
+        server = connection.server
+        if server.session is None and connection.http.is_mcp:
+            server.session = self._sessions
+            self._sessions += 1
+            head = self._header(server, connection.http.path)
+            records += [(server.session, record) for record in (head, *server.held)]
+            server.held = []
+        self._hold(server, made, records)
+
+    def _hold(self, server: _Server, made: list[Record], records: list[SessionRecord]) -> None:
+        if server.session is not None:
+            records += [(server.session, record) for record in made]
+        elif not server.is_dropped:
+            server.held += made
+            server.held_bytes += sum(len(getattr(record, "data", b"")) for record in made)
+            if len(server.held) > MAX_HELD_RECORDS or server.held_bytes > MAX_HELD_BYTES:
+                server.held, server.is_dropped = [], True
+
+    def _header(self, server: _Server, path: str) -> Record:
+        address, port = server.endpoint
+        host = str(ip_address(address))
+        url = f"http://[{host}]:{port}{path}" if ":" in host else f"http://{host}:{port}{path}"
+        facts = {
+            "bytes": EXACT, "senders": EXACT, "times": EXACT, "ends": EXACT, "noise": EXACT, "heads": EXACT,
+            "beginning": EXACT if server.is_begun else MISSING, "process": MISSING,
+        }  # fmt: skip
+        tapped = {"transport": "http", "url": url}
+        return header(self._source, server.session or 0, label="", wall_ns=server.begin_ns, facts=facts, tapped=tapped)

@@ -1,0 +1,129 @@
+"""One direction of a TCP connection put together: segments in, bytes in order out, and holes where the capture has none.
+
+Segments come out of order, twice, and overlapping. Bytes that came first count, as most systems take them. A hole is declared when
+the other side has acknowledged what comes after it, when too much waits behind it, or at the end: then the packet capture lost it.
+
+    next = 100:  [100..110] → out; [130..140] waits; [105..130] → out 110..130, then 130..140
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+MAX_WAITING_BYTES: Final = 1 << 22
+MAX_WAITING: Final = 4096
+"""So much waits for a segment that is missing; then it is lost."""
+
+_WRAP: Final = 1 << 32
+
+
+class Stretch(msgspec.Struct, frozen=True, gc=False):
+    """Bytes in order, with the time and the frame that completed them; or `lost` bytes that the capture does not have."""
+
+    at_ns: int
+    frame: int
+    data: bytes
+    lost: int = 0
+
+
+class TcpDirection:
+    """The bytes of one side, in order. Positions count from its first byte, without the wrap of TCP's numbers."""
+
+    __slots__ = ("_next", "_waiting", "_waiting_bytes", "last_ns", "retransmitted")
+
+    def __init__(self) -> None:
+        self._next: int | None = None
+        self._waiting: dict[int, tuple[int, int, bytes, int]] = {}
+        self._waiting_bytes = 0
+        self.last_ns = 0
+        self.retransmitted = 0
+
+    @property
+    def is_begun(self) -> bool:
+        """True if the number of the next byte is known."""
+        return self._next is not None
+
+    def begin(self, sequence: int) -> None:
+        """Take note of the number of the first byte."""
+        self._next = sequence + _WRAP
+
+    def feed(self, at_ns: int, frame: int, sequence: int, data: bytes, missing: int = 0) -> list[Stretch]:
+        """Take a segment with payload; `missing` bytes at its end are not in the file."""
+        if self._next is None:
+            self.begin(sequence)
+        assert self._next is not None
+        begin = self._position(sequence)
+        if begin > self._next:
+            self._wait(begin, at_ns, frame, data, missing)
+            if self._waiting_bytes > MAX_WAITING_BYTES or len(self._waiting) > MAX_WAITING:
+                return self._skip(at_ns)
+            return []
+        stretches = self._take(begin, at_ns, frame, data, missing)
+        return [*stretches, *self._release(at_ns)] if self._waiting else stretches
+
+    def acknowledge(self, at_ns: int, acknowledged: int) -> list[Stretch]:
+        """Take note of what the other side has received: what is missing before that is not in the capture."""
+        stretches: list[Stretch] = []
+        while self._waiting and self._next is not None:
+            position = self._position(acknowledged)
+            if position <= self._next or min(self._waiting) >= position:
+                break
+            stretches += self._skip(at_ns)
+        return stretches
+
+    def close(self) -> list[Stretch]:
+        """Return all that waits, with the holes before it."""
+        stretches: list[Stretch] = []
+        while self._waiting:
+            stretches += self._skip(self.last_ns)
+        return stretches
+
+    def _position(self, sequence: int) -> int:
+        """Return the position of a number of TCP's: the one that is nearest to the next byte."""
+        assert self._next is not None
+        distance = (sequence - self._next) % _WRAP
+        return self._next + (distance if distance < _WRAP // 2 else distance - _WRAP)
+
+    def _take(self, begin: int, at_ns: int, frame: int, data: bytes, missing: int) -> list[Stretch]:
+        assert self._next is not None
+        known = self._next - begin
+        if known:
+            self.retransmitted += 1
+        stretches: list[Stretch] = []
+        self.last_ns = max(self.last_ns, at_ns)
+        if known < len(data):
+            stretches.append(Stretch(at_ns, frame, data[known:] if known else data))
+            self._next = begin + len(data)
+        if missing and begin + len(data) + missing > self._next:
+            lost = begin + len(data) + missing - self._next
+            stretches.append(Stretch(at_ns, frame, b"", lost))
+            self._next += lost
+        return stretches
+
+    def _wait(self, begin: int, at_ns: int, frame: int, data: bytes, missing: int) -> None:
+        known = self._waiting.get(begin)
+        if known is None or len(known[2]) < len(data):
+            self._waiting_bytes += len(data) - (len(known[2]) if known else 0)
+            self._waiting[begin] = (at_ns, frame, data, missing)
+        self.last_ns = max(self.last_ns, at_ns)
+
+    def _release(self, at_ns: int) -> list[Stretch]:
+        """Return what no longer waits for anything."""
+        assert self._next is not None
+        stretches: list[Stretch] = []
+        for begin in sorted(self._waiting):
+            if begin > self._next:
+                break
+            came_ns, frame, data, missing = self._waiting.pop(begin)
+            self._waiting_bytes -= len(data)
+            stretches += self._take(begin, max(came_ns, at_ns), frame, data, missing)
+        return stretches
+
+    def _skip(self, at_ns: int) -> list[Stretch]:
+        """Give up the bytes that are missing before the first segment that waits."""
+        assert self._next is not None
+        first = min(self._waiting)
+        lost, self._next = first - self._next, first
+        return [Stretch(at_ns, 0, b"", lost), *self._release(at_ns)]

@@ -1,0 +1,289 @@
+"""Packet captures are imported: connections put together whatever happened to their packets, and read as the taps read them."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from captures.make import record
+from mcpspy import Transcript, transcribe
+from mcpspy import read as read_capture
+from mcpspy.imports.formats import recognized
+from mcpspy.imports.packets import PacketReader
+from mcpspy.imports.pcap import PacketImporter
+from mcpspy.imports.source import Source
+from mcpspy.imports.tcp import TcpDirection
+from mcpspy.live.http.recorder import StreamRecorder
+from mcpspy.records import Close, Frame, Gap, Header, Note, Record
+from tests.conftest import DebianProgram
+from tests.deadlines import DEADLINE_S
+from tests.imports.logging_clients import rows_of
+from tests.imports.packet_files import FIN, LINKS, RST, SERVER_PORT, SYN, Say, Sent, dialogue, duplicated, pcap, pcapng
+
+
+def post(body: bytes, path: bytes = b"/mcp") -> bytes:
+    return b"POST %b HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (
+        path,
+        len(body),
+        body,
+    )
+
+
+def chunked(*parts: bytes) -> bytes:
+    return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
+
+
+def exchange(number: int, text: bytes = b"x") -> list[Say]:
+    answer = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"%b"}]}}' % (number, text * 300)
+    events = chunked(b"event: message\r\n", b"data: %b\r\n\r\n" % answer, b"")
+    return [
+        ("client", post(b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"t"}}' % number)),
+        ("server", b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n" + events),
+    ]
+
+
+TALK = [say for number in range(1, 5) for say in exchange(number, b"abcd"[number - 1 : number])]
+SEGMENTS = dialogue(TALK)
+
+
+def imported(data: bytes, step: int = 0) -> list[list[Record]]:
+    """Return the records of each session of a packet capture, read `step` bytes at a time."""
+    importer = PacketImporter(Source(name="dump.pcap", format="pcap", sha256="ab"), StreamRecorder)
+    sessions: dict[int, list[Record]] = {}
+    steps = [data] if not step else [data[at : at + step] for at in range(0, len(data), step)]
+    for number, item in [item for part in steps for item in importer.feed(part)] + importer.close():
+        sessions.setdefault(number, []).append(item)
+    return list(sessions.values())
+
+
+def contents(data: bytes) -> list[object]:
+    """Return what was sent, without the times and the numbers of packets."""
+    (records,) = imported(data)
+    frames = [(item.stream, item.data, item.chunks) for item in records if isinstance(item, Frame)]
+    return [frames, [(item.stream, item.by, item.how) for item in records if isinstance(item, Close)]]
+
+
+def whole(records: list[Record]) -> Transcript:
+    for number, item in enumerate(records):
+        item.number = number
+    return transcribe(records)
+
+
+PLAIN = contents(pcap(SEGMENTS))
+
+
+def test_the_calls_of_a_connection_are_rows() -> None:
+    (records,) = imported(pcap(SEGMENTS))
+    transcript = whole(records)
+    assert [(row.method, row.outcome.value) for row in transcript.exchanges] == [("tools/call", "ok")] * 4
+    header = records[0]
+    assert isinstance(header, Header)
+    assert header.tapped["url"] == f"http://10.0.0.2:{SERVER_PORT}/mcp"
+    assert transcript.captures[0].connection_words(1) == "connection 1 from port 49652"
+
+
+def test_frames_name_the_packets_that_completed_them() -> None:
+    (records,) = imported(pcap(SEGMENTS))
+    frames = [item for item in records if isinstance(item, Frame)]
+    requests = [at for at, sent in enumerate(SEGMENTS, 1) if sent.sender == "client" and sent.data]
+    assert frames[0].extra["packet"] == max(at for at in requests if at < 10)
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("link", LINKS)
+def test_every_link_carries_the_same(link: str, version: int, order: str) -> None:
+    data = pcap(SEGMENTS, link, version, order)
+    assert recognized(data) is not None
+    assert contents(data) == PLAIN
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("links", [("ethernet",), ("raw", "ethernet", "null")], ids=str)
+def test_a_pcapng_with_any_interfaces_carries_the_same(links: tuple[str, ...], order: str) -> None:
+    data = pcapng(SEGMENTS, links, order)
+    assert contents(data) == PLAIN
+    (records,) = imported(data)
+    (other,) = imported(pcap(SEGMENTS))
+    assert [item.at_ns for item in records] == [item.at_ns for item in other]
+
+
+def test_numbers_of_segments_that_wrap_are_followed() -> None:
+    assert contents(pcap(SEGMENTS, first={"client": (1 << 32) - 150, "server": (1 << 32) - 2})) == PLAIN
+
+
+@st.composite
+def disturbed(draw: st.DrawFn) -> list[Sent]:
+    """Segments of one direction out of order, twice, and overlapping."""
+    segments = list(SEGMENTS)
+    body = [at for at, sent in enumerate(segments) if sent.data and not sent.flags & FIN]
+    for _ in range(draw(st.integers(0, 12))):
+        at = draw(st.sampled_from(body))
+        if draw(st.booleans()):
+            back = draw(st.integers(0, max(0, len(segments[at].data) - 1)))
+            segments.insert(min(at + draw(st.integers(1, 6)), len(segments) - 2), duplicated(segments[at], back))
+        else:
+            later = at + 1
+            is_one_way = later < len(segments) and segments[later].sender == segments[at].sender and segments[later].data
+            if is_one_way and segments[at].data:
+                segments[at], segments[later] = segments[later], segments[at]
+        body = [place for place, sent in enumerate(segments) if sent.data]
+    return segments
+
+
+@given(disturbed())
+def test_order_copies_and_overlaps_do_not_matter(segments: list[Sent]) -> None:
+    assert contents(pcap(segments)) == PLAIN
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(disturbed())
+def test_connections_are_put_together_as_tshark_does(
+    debian_program: DebianProgram, tmp_path_factory: pytest.TempPathFactory, segments: list[Sent]
+) -> None:
+    tshark = debian_program("tshark")
+    path = tmp_path_factory.mktemp("pcap") / "x.pcap"
+    path.write_bytes(pcap(segments))
+    words = [tshark, "-r", str(path), "-q", "-z", "follow,tcp,raw,0"]
+    shown = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S, check=True).stdout
+    lines = [line for line in shown.splitlines() if line.strip("\t0123456789abcdef") == "" and line.strip()]
+    follows = {
+        side: bytes.fromhex("".join(line.strip() for line in lines if line.startswith("\t") is (side == "server")))
+        for side in ("client", "server")
+    }
+    own = {"client": b"", "server": b""}
+    directions = {"client": TcpDirection(), "server": TcpDirection()}
+    for segment in PacketReader().feed(path.read_bytes()):
+        side = "server" if segment.source[1] == SERVER_PORT else "client"
+        if segment.flags & SYN:
+            directions[side].begin(segment.sequence + 1)
+        if segment.payload:
+            stretches = directions[side].feed(segment.at_ns, segment.frame, segment.sequence, segment.payload)
+            own[side] += b"".join(stretch.data for stretch in stretches)
+    assert own == follows
+
+
+def test_bytes_that_the_file_lacks_are_a_gap_and_what_comes_later_is_read() -> None:
+    lost = next(at for at, sent in enumerate(SEGMENTS) if sent.sender == "server" and sent.at > 200)
+    (records,) = imported(pcap([*SEGMENTS[:lost], *SEGMENTS[lost + 1 :]]))
+    (gap,) = [item for item in records if isinstance(item, Gap)]
+    assert (gap.bytes, gap.why) == (100, "100 bytes of the server on connection 1 are not in the file")
+    methods = [row.outcome.value for row in whole(records).exchanges]
+    assert methods[1:] == ["ok"] * 3
+
+
+def test_packets_that_were_cut_short_are_counted() -> None:
+    importer = PacketImporter(Source(name="x", format="pcap"), StreamRecorder)
+    importer.feed(pcap(SEGMENTS, snap=120))
+    text = importer.passed_over()[0]
+    assert text.endswith("cut short when it was captured; a longer snapshot length, -s 0, keeps it whole")
+
+
+def test_a_connection_that_began_before_the_file_is_read_from_its_next_request() -> None:
+    begin = next(at for at, sent in enumerate(SEGMENTS) if sent.sender == "client" and sent.at > 200)
+    (records,) = imported(pcap(SEGMENTS[begin:]))
+    assert [row.outcome.value for row in whole(records).exchanges] == ["ok"] * 2
+
+
+def test_a_server_that_resets_within_an_answer_is_told() -> None:
+    middle = next(at for at, sent in enumerate(SEGMENTS) if sent.sender == "server" and sent.at > 200)
+    sent = SEGMENTS[middle]
+    (records,) = imported(pcap([*SEGMENTS[:middle], Sent("server", sent.at, b"", RST)]))
+    assert [(item.by, item.how) for item in records if isinstance(item, Close)][-1] == ("server", "reset")
+
+
+def test_tls_is_not_read_and_said_so() -> None:
+    importer = PacketImporter(Source(name="x", format="pcap"), StreamRecorder)
+    importer.feed(pcap(dialogue([("client", b"\x16\x03\x01\x02\x00" + b"x" * 100)])))
+    assert not importer.close()
+    (text,) = importer.passed_over()
+    assert text.startswith("not read: 1 connection of TLS")
+
+
+def test_http_of_other_kinds_makes_no_capture() -> None:
+    page = [("client", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), ("server", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")]
+    assert not imported(pcap(dialogue(page)))
+
+
+def test_a_response_that_the_file_has_before_its_request_belongs_to_it() -> None:
+    asks, answers = dialogue(exchange(1)[:1])[3:-2], [sent for sent in dialogue(exchange(1))[3:-2] if sent.sender == "server"]
+    start = SEGMENTS[:3]
+    (records,) = imported(pcap([*start, *answers[:1], *asks, *answers[1:]]))
+    assert [row.outcome.value for row in whole(records).exchanges] == ["ok"]
+
+
+@pytest.mark.parametrize("story", ["streamable", "sse", "stateless"])
+def test_packets_make_the_rows_and_findings_of_the_taps_capture(
+    story: str, tmp_path: Path, debian_program: DebianProgram
+) -> None:
+    packets = tmp_path / "dump.pcap"
+    folder = tmp_path / "story"
+    folder.mkdir()
+    sniffer = subprocess.Popen(
+        [debian_program("tcpdump"), "-i", "lo", "-B", "32768", "--immediate-mode", "-U", "-w", str(packets), "tcp"],
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert sniffer.stderr is not None
+        if b"listening on" not in sniffer.stderr.readline():
+            pytest.skip("this user may not capture packets")
+        capture = record(story, folder)
+        tapped = transcribe(read_capture(capture))
+        header = tapped.captures[0].header
+        assert header is not None
+        port = header.tapped["listen"].split("/")[2].rpartition(":")[2]
+        until = time.monotonic() + DEADLINE_S
+        while True:  # the last packets come when the kernel is ready
+            session = next((records for records in imported(packets.read_bytes()) if _port(records) == port), [])
+            transcript = whole(session)
+            if rows_of(transcript) == rows_of(tapped) or time.monotonic() > until:
+                break
+    finally:
+        sniffer.terminate()
+        sniffer.communicate()
+    assert rows_of(transcript) == rows_of(tapped)
+    assert {finding.rule for finding in transcript.findings} == {finding.rule for finding in tapped.findings}
+
+
+def _port(records: list[Record]) -> str:
+    header = records[0]
+    assert isinstance(header, Header)
+    return str(header.tapped["url"]).split("/")[2].rpartition(":")[2]
+
+
+@given(st.integers(1, 300))
+def test_a_file_is_read_cut_anywhere(step: int) -> None:
+    data = pcapng(SEGMENTS)
+    assert imported(data, step) == imported(data)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(pcap(SEGMENTS)) - 1), st.integers(0, 255)), max_size=30), st.booleans())
+def test_spoilt_files_are_read(spoils: list[tuple[int, int]], is_ng: bool) -> None:  # noqa: FBT001
+    data = bytearray(pcapng(SEGMENTS) if is_ng else pcap(SEGMENTS))
+    for at, value in spoils:
+        data[at % len(data)] = value
+    for records in imported(bytes(data)):
+        transcribe(records)
+
+
+@given(st.binary(max_size=500), st.sampled_from([b"\xd4\xc3\xb2\xa1", b"\x0a\x0d\x0d\x0a"]))
+def test_any_bytes_are_read(data: bytes, magic: bytes) -> None:
+    imported(magic + data)
+
+
+def test_what_waits_for_a_lost_segment_is_bounded() -> None:
+    direction = TcpDirection()
+    direction.begin(0)
+    stretches = [stretch for at in range(1, 50_000) for stretch in direction.feed(0, 0, at * 1000, b"x" * 1000)]
+    assert sum(len(stretch.data) for stretch in stretches) > 40_000_000
+    assert sum(stretch.lost for stretch in stretches) == 1000
+
+
+def test_notes_of_what_is_not_read_are_in_the_capture() -> None:
+    (records,) = imported(pcap(SEGMENTS)[:-3])
+    assert [item.text for item in records if isinstance(item, Note) and item.topic == "import"] == [
+        "not read: 1 packet: cut off at the end of the file"
+    ]
