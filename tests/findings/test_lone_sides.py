@@ -9,6 +9,7 @@ import pytest
 
 from mcpspy.transcript.findings.json_schema import dangling_reference
 from mcpspy.transcript.findings.run import all_findings
+from mcpspy.transcript.stats.troubles import troubles
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.account import records
 
@@ -107,6 +108,46 @@ WELL = {
     ),
 }
 
+HELLO = '← result 0 {"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"b","version":"1"}}\n'
+NOTIFIED = f"{OPEN % '2025-06-18'}{HELLO}→ notifications/initialized\n"
+UNKNOWN = '{"code":-32601,"message":"Method not found%s"}'
+LISTED = '→ tools/list 1\n← result 1 {"tools":[]}\n'
+FIRST = f"→ POST /mcp\n  {(OPEN % '2025-11-25')[2:]}"
+MOVED = "← 301 Moved Permanently\n%s  Location: /mcp/\n  Content-Type: text/html\n  %s\n→ GET /mcp/\n← 405 Method Not Allowed"
+MISDIRECTED = f"{FIRST}← 421 Misdirected Request\n%s  Content-Type: text/plain\n  Invalid Host header"
+
+FAULTS |= {
+    "an unknown notification that is answered under an old id": (
+        f"{NOTIFIED}← error 0 -32601 Method not found: notifications/initialized\n{LISTED}",
+        [("notification-answered", "warning", "server")],
+    ),
+    "an unknown notification that is answered without an id": (
+        f'{NOTIFIED}← {{"jsonrpc":"2.0","id":null,"error":{UNKNOWN % ": notifications/initialized"}}}\n{LISTED}',
+        [("notification-answered", "warning", "server")],
+    ),
+    "a notification whose answer does not name it": (
+        f'{NOTIFIED}← {{"jsonrpc":"2.0","error":{UNKNOWN % ""}}}\n{LISTED}',
+        [("notification-answered", "warning", "server")],
+    ),
+    "a redirect with the page of a gateway": (
+        FIRST + MOVED % (NGINX, "<html><center>nginx/1.27.4</center></html>"),
+        [("redirect-loses-body", "error", "gateway")],
+    ),
+    "a redirect with a page of its own, through a gateway": (
+        FIRST + MOVED % (NGINX, "<html>Moved. Redirecting to /mcp/</html>"),
+        [("redirect-loses-body", "error", "unclear")],
+    ),
+    "a host that a gateway may have changed": (MISDIRECTED % NGINX, [("host-refused", "error", "configuration")]),
+    "a host that the server itself refuses": (MISDIRECTED % "", [("host-refused", "error", "server")]),
+}
+
+WELL |= {
+    "a notification that nobody answers": f"{NOTIFIED}{LISTED}",
+    "an error about a line that could not be read": (
+        f'{NOTIFIED}← {{"jsonrpc":"2.0","id":null,"error":{{"code":-32700,"message":"Parse error"}}}}\n{LISTED}'
+    ),
+}
+
 
 @pytest.mark.parametrize(("account", "expected"), FAULTS.values(), ids=list(FAULTS))
 def test_the_side_that_did_not_keep_up_is_named(account: str, expected: list[tuple[str, str, str]]) -> None:
@@ -160,3 +201,31 @@ def test_a_reference_that_leads_somewhere_or_elsewhere_is_well(whole: dict[str, 
 )
 def test_a_reference_that_leads_nowhere_is_named(broken: dict[str, object], reference: str) -> None:
     assert dangling_reference(broken) == reference
+
+
+REPEATED = "→ POST /mcp/\n  ping 1\n"
+OFFER = json.dumps({"tools": [{"name": "a", "inputSchema": {"type": "object", "properties": {"filter": {"type": "object"}}}}]})
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [('{"status":"open"}', "the text of filter"), ("[1]", ""), ('{"status":', ""), ("open", "")],
+    ids=["an object as text", "a list as text", "a text that is cut", "a word"],
+)
+def test_an_argument_that_was_encoded_twice_is_named(value: str, words: str) -> None:
+    call = json.dumps({"name": "a", "arguments": {"filter": value}})
+    account = f"{NOTIFIED}→ tools/list 1\n← result 1 {OFFER}\n→ tools/call 2 {call}\n← error 2 -32602 Expected object"
+    (finding,) = [each for each in all_findings(transcribe(records(account))) if each.rule == "arguments-invalid"]
+    assert finding.culprit == "agent"
+    assert words in finding.what
+    assert ("text of" in finding.what) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("repeated", "refused"),
+    [(f"{REPEATED}← 200 OK\n  result 1", 0), (f"{REPEATED}← 500 Internal Server Error", 2), ("", 1)],
+    ids=["served at the other place", "refused there", "nobody followed"],
+)
+def test_a_call_that_was_redirected_is_refused_only_if_it_was_not_served_then(repeated: str, refused: int) -> None:
+    account = f"→ POST /mcp\n  ping 1\n← 308 Permanent Redirect\n  Location: /mcp/\n{repeated}"
+    assert troubles(transcribe(records(account))).refused_calls == refused

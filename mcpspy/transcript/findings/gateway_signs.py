@@ -7,6 +7,7 @@ stream, may then be the gateway's. A fault in a message of the server is not tou
     cut after 60 s of silence, or another usual limit       a gateway may be there: unclear
     three streams cut after equal silences                  a time limit: the gateway's that shows itself, else unclear
     an HTML page, a Location on another host                what servers of MCP do not send: unclear
+    a redirect with a gateway's own page                    the gateway
     a Location of a login page, or that led to a page       the gateway
 """
 
@@ -36,6 +37,7 @@ PRODUCTS: Final = (
 """Names of gateways in the field Server and on their pages."""
 
 is_product = lazy_pattern(PRODUCTS, re.IGNORECASE)
+is_gateway_page = lazy_pattern(rf"<center>\s*(?:{PRODUCTS})|cloudflare|cloudfront|varnish".encode(), re.IGNORECASE)
 _is_login = lazy_pattern(r"log-?in|sign-?in|oauth|saml|sso|authorize|/auth\b|^auth\.|accounts?\.", re.IGNORECASE)
 
 _is_login_path = lazy_pattern(
@@ -126,6 +128,9 @@ class GatewaySigns:
         sign = self._login_page(transaction)
         if sign:
             return replace(finding, culprit="gateway", blame=f"A gateway in front of the server: {sign}.", advice=_ADVICE)
+        if HTTP_REDIRECTS <= transaction.status < HTTP_ERRORS and is_gateway_page.search(transaction.refusal):
+            blame = "The gateway in front of the server: the page of the redirect is its own."
+            return replace(finding, culprit="gateway", blame=blame)
         silent_ns, limit = self._time_limit(transaction)
         if limit:
             return _with_limit(finding, seconds(silent_ns), limit, gateway_field(transaction.response) or self._anywhere)

@@ -13,7 +13,7 @@ from ...wire.sse import SseEvent, parse
 from ..calls.join import CallJoiner
 from ..correlator import appended
 from ..decoder import message_of
-from ..model import HTTP_ERRORS, CaptureInfo, Exchange, Kind, Row, UnpairedMessage
+from ..model import HTTP_REDIRECTS, CaptureInfo, Exchange, Kind, Row, UnpairedMessage
 from .correlate import HttpCorrelator, OpenTransaction
 from .decode import MESSAGE, BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit, readable
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
@@ -231,7 +231,7 @@ class TransactionAssembler:
                 self._add_anomaly(opened, unit, unit.anomaly, _about(open_stream.stream, unit))
             if unit.event is not None and self._came_before(open_stream, unit.event, unit):
                 continue
-            if opened.transaction.status >= HTTP_ERRORS and sender == SERVER and not opened.transaction.refusal:
+            if opened.transaction.status >= HTTP_REDIRECTS and sender == SERVER and not opened.transaction.refusal:
                 encoding = open_stream.stream.head.get("content-encoding")
                 opened.transaction.refusal = readable(unit.frame.data, encoding)[:MAX_REFUSAL_BYTES]
             if open_stream.is_metadata:

@@ -161,7 +161,7 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
     """The records of events that a stream resumed by this one had brought before. They are not counted again."""
     anomalies: Sequence[Anomaly] = ()
     refusal: bytes = b""
-    """The beginning of its response's body, decompressed, if its status is 400 or more."""
+    """The beginning of its response's body, decompressed, if its status is 300 or more."""
 
     @property
     def is_stream(self) -> bool:

@@ -49,7 +49,7 @@ def _is_cut(transaction: Transaction) -> bool:
 
 
 def _count_refusals(transcript: Transcript, counted: Troubles) -> None:
-    logins: list[tuple[int, str]] = []
+    repeated: list[tuple[int, str]] = []  # after a login, or at the place that a redirect names
     ok: set[tuple[int, str]] = set()
     for row in transcript.rows:
         match row:
@@ -58,8 +58,8 @@ def _count_refusals(transcript: Transcript, counted: Troubles) -> None:
                 if row.outcome is Outcome.OK:
                     ok.add(method)
                 elif row.outcome in (Outcome.HTTP_ERROR, Outcome.REDIRECTED):
-                    if row.transaction.status == _LOGIN:
-                        logins.append(method)
+                    if row.transaction.status == _LOGIN or row.outcome is Outcome.REDIRECTED:
+                        repeated.append(method)
                     else:
                         counted.refused_calls += 1
             case UnpairedMessage():
@@ -68,7 +68,7 @@ def _count_refusals(transcript: Transcript, counted: Troubles) -> None:
                 counted.refused_messages += "/.well-known/" not in row.target
             case _:
                 pass
-    counted.refused_calls += sum(method not in ok for method in logins)
+    counted.refused_calls += sum(method not in ok for method in repeated)
 
 
 def _is_refused(row: UnpairedMessage, info: CaptureInfo) -> bool:

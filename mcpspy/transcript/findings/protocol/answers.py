@@ -4,13 +4,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import SERVER
+from ...mcp.blocks import member
+from ...mcp.codes import METHOD_NOT_FOUND
 from ...mcp.methods import PROGRESS
 from ...model import HTTP_ERRORS, Exchange, Kind, Message
 from ..facts import CaptureFacts
 from ..misdeliveries import Misdelivery
 from ..rule import Hit, Severity, hit_in, protocol_rule, trust_rule
 from ..transport.server_exits import PATIENCE_NS
-from ..words import call_name, seconds
+from ..words import call_name, quoted, seconds
 
 UNPAIRED_RESPONSE: Final = protocol_rule(
     name="unpaired-response",
@@ -86,6 +88,22 @@ AMBIGUOUS_PAIRING: Final = protocol_rule(
     advice="Give every request an id and a progress token of its own, and send both back unchanged.",
 )
 
+_CHANGED: Final = (
+    "· HTTP\n· handshake 2025-11-25, client: roots.listChanged, server: tools\n→ POST /mcp\n"
+    "  notifications/roots/list_changed\n"
+)
+
+NOTIFICATION_ANSWERED: Final = protocol_rule(
+    name="notification-answered",
+    title="Notification answered",
+    what="A notification was answered with a message; or a POST without a request with anything but 202 and an empty body.",
+    why="A client takes the answer for that to another request, or closes the connection; over HTTP it waits for a stream.",
+    blame="The server: a notification gets no answer (JSON-RPC 2.0, section 4.1), and over HTTP 202 without a body.",
+    example=f'{_CHANGED}← 200 OK\n  {{"ok":true}}',
+    clean=f"{_CHANGED}← 202 Accepted",
+    advice="Answer no message without an id, also not one that is unknown; over HTTP with 202 Accepted and an empty body.",
+)
+
 MISDELIVERED_ANSWER: Final = trust_rule(
     name="misdelivered-answer",
     title="Answer sent to another client",
@@ -141,9 +159,14 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     for exchange in facts.repeated_answers:
         if exchange.row in misdelivered:
             continue
+        second = exchange.more_responses[0]
+        if second.kind is Kind.ERROR and (notified := _notification_in(facts, second)):
+            under = f"under the id {second.id}, which {call_name(exchange)} had"
+            yield _answered_notification(second, exchange.row, notified, under)
+            continue
         count = 1 + len(exchange.more_responses)
         what = f"{call_name(exchange)} was answered {count} times."
-        yield hit_in(DUPLICATE_RESPONSE, exchange.more_responses[0], exchange.row, what)
+        yield hit_in(DUPLICATE_RESPONSE, second, exchange.row, what)
     for exchange in facts.partial_answers:
         what = f"{call_name(exchange)} was answered in {1 + len(exchange.partials)} parts."
         yield hit_in(PARTIAL_RESULT, exchange.partials[0], exchange.row, what, group=exchange.method)
@@ -165,8 +188,15 @@ def _unpaired(facts: CaptureFacts) -> Iterator[Hit]:
     for unpaired in facts.unmatched_responses:
         message = unpaired.message
         unseen = facts.first_hole_ns is not None and facts.first_hole_ns <= unpaired.at_ns
-        if unseen or facts.capture.header is None or (message.kind is Kind.ERROR and message.id in (None, "null")):
+        if unseen or facts.capture.header is None:
             continue
+        if message.id in (None, "null"):
+            is_alone = facts.capture.transaction_of(message.stream) is None and not unpaired.candidates
+            if is_alone and (notified := _notification_in(facts, message)):
+                yield _answered_notification(message, unpaired.row, notified, "without the id of a request")
+                continue
+            if message.kind is Kind.ERROR:
+                continue
         if unpaired.row in misdelivered or (message.kind is Kind.ERROR and _answers_by_status(facts, message)):
             continue
         article = "An" if message.kind is Kind.ERROR else "A"
@@ -181,6 +211,35 @@ def _unpaired(facts: CaptureFacts) -> Iterator[Hit]:
             rows = ", ".join(map(str, unpaired.candidates[:MAX_CANDIDATES]))
             what = f"A result has no id, and {len(unpaired.candidates)} requests waited: rows {rows}."
         yield hit_in(UNPAIRED_RESPONSE, message, unpaired.row, what, group="no id" if message.id is None else "")
+
+
+def _notification_in(facts: CaptureFacts, message: Message) -> str:
+    """Return the notification of the other side that a response is about; empty if there is none.
+
+    An error names it. Without an id, a response follows it directly, or says that its method is unknown and there is no other.
+    """
+    sent = {
+        method: use.first.at_ns
+        for (method, sender, _, _), use in facts.notifications.items()
+        if sender != message.sender and use.first.at_ns < message.at_ns
+    }
+    if not sent:
+        return ""
+    if message.kind is Kind.ERROR and (named := next((method for method in sent if method.encode() in message.raw), "")):
+        return named
+    last = max(sent, key=lambda method: sent[method])
+    is_unknown = message.kind is Kind.ERROR and member(message.error, "code") == METHOD_NOT_FOUND
+    if message.id not in (None, "null") or not (is_unknown or message.kind is Kind.RESULT):
+        return ""
+    asked = any(row.sender != message.sender and sent[last] < row.at_ns < message.at_ns for row in facts.exchanges)
+    return "" if asked else last
+
+
+def _answered_notification(message: Message, row: int, notified: str, under: str) -> Hit:
+    words = quoted(str(member(message.error, "message")).encode("utf-8", "backslashreplace"))
+    answer = f"the error {words}" if message.kind is Kind.ERROR else "a result"
+    what = f"{notified} was answered with {answer}, {under}."
+    return hit_in(NOTIFICATION_ANSWERED, message, row, what, culprit=message.sender, group=notified)
 
 
 def _stuck(facts: CaptureFacts, exchange: Exchange, response: Message) -> str:

@@ -1,5 +1,6 @@
 """Findings about schemas of tools: invalid ones, and arguments and results that do not match them. They are optional."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -125,6 +126,11 @@ class _ListedTools:
         self.validators = Validators()
 
 
+_ENCODED_BLAME: Final = "The agent: the model wrote the value as a text, unless the client encoded it once more than it had to."
+_ENCODED_ADVICE: Final = (
+    "Where the schema wants an object or an array, let the client parse such a text before it sends the call."
+)
+
 _NO_VALUE: Final = "is not one of []"
 _NO_VALUE_BLAME: Final = "The server: its schema has an empty enum there, which no value fits."
 _NO_VALUE_ADVICE: Final = "List the values, or leave enum out; if the values are loaded at the start, look for why none were."
@@ -221,7 +227,19 @@ def _called(server: _ListedTools, row: Exchange, response: Message) -> Iterator[
         wrong = server.validators.mistake(tool.get("inputSchema"), params.get("arguments", {}))
         if wrong:
             what = f"The arguments of {call_name(row)} do not match its inputSchema: {wrong}"
-            if _NO_VALUE in wrong:
+            if encoded := _encoded_twice(server, tool.get("inputSchema"), params.get("arguments")):
+                what += f" As JSON, the text of {listed(encoded, MAX_NAMES)} holds what belongs there."
+                yield hit_in(
+                    ARGUMENTS_INVALID,
+                    request,
+                    row.row,
+                    what,
+                    culprit=AGENT,
+                    blame=_ENCODED_BLAME,
+                    advice=_ENCODED_ADVICE,
+                    group=name,
+                )
+            elif _NO_VALUE in wrong:
                 yield hit_in(
                     ARGUMENTS_INVALID,
                     request,
@@ -236,6 +254,27 @@ def _called(server: _ListedTools, row: Exchange, response: Message) -> Iterator[
                 yield hit_in(ARGUMENTS_INVALID, request, row.row, what, culprit=AGENT, group=name)
     if tool.get("outputSchema") is not None and not failed and response.result_type is None:
         yield from _answered(server, tool, row, name)
+
+
+def _encoded_twice(server: _ListedTools, schema: Any, arguments: Any) -> list[str]:
+    """Name the arguments that are texts of JSON in place of its objects and arrays, if that is all that is wrong."""
+    if not isinstance(arguments, dict):
+        return []
+    decoded = {name: _decoded(value) for name, value in arguments.items() if isinstance(value, str)}
+    decoded = {name: value for name, value in decoded.items() if isinstance(value, dict | list)}
+    is_all = bool(decoded) and not server.validators.mistake(schema, {**arguments, **decoded})
+    return [
+        name[:80]
+        for name in decoded
+        if is_all and server.validators.mistake(schema, {**arguments, **decoded, name: arguments[name]})
+    ]
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return json.loads(text) if text[:1] in ("{", "[") else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _unknown(server: _ListedTools, row: Exchange, name: str) -> Hit:

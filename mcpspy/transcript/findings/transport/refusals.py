@@ -15,7 +15,7 @@ from ...http.transaction import ScopeKind, Stream, Transaction
 from ...mcp.methods import OPENINGS
 from ...model import HTTP_ERRORS, HTTP_FAILURES, Exchange, Kind, Outcome
 from ..facts import CaptureFacts
-from ..gateway_signs import PRODUCTS, is_product
+from ..gateway_signs import gateway_field, is_gateway_page, is_product
 from ..hits import hit_on_stream
 from ..rule import CLEAN_POST, CONFIGURATION, Hit, HitDetails, Rule, Severity, transport_rule
 from ..words import call_name, quoted, seconds
@@ -141,7 +141,6 @@ _lacks_scope = lazy_pattern(r"\berror\s*=\s*\"?insufficient_scope\b", re.IGNOREC
 _scope_in = lazy_pattern(r"\bscope\s*=\s*(?:\"([^\"]*)\"|([^\s,\"]+))", re.IGNORECASE)
 _description_in = lazy_pattern(r"\berror_description\s*=\s*\"([^\"]+)\"", re.IGNORECASE)
 _names_host = lazy_pattern(rb"\b(?:hosts?|origins?)\b", re.IGNORECASE)
-_gateway_page = lazy_pattern(rf"<center>\s*(?:{PRODUCTS})|cloudflare|cloudfront|varnish".encode(), re.IGNORECASE)
 _is_key_field = lazy_pattern(r"(?!mcp-|x-csrf|x-xsrf)[\w-]*(?:api-?key|token|secret)", re.IGNORECASE)
 _html = lazy_pattern(rb"\s*<(?:!doctype html|html)", re.IGNORECASE)
 
@@ -291,7 +290,7 @@ def _is_page_of_gateway(transaction: Transaction, response: Stream) -> bool:
     """Return whether a gateway answered: by its page, by its name, or by a status that a server itself does not send."""
     status, body = transaction.status, transaction.refusal
     is_html = bool(_html.match(body)) or response.head.media_type == "text/html"
-    if is_html and _gateway_page.search(body):
+    if is_html and is_gateway_page.search(body):
         return True
     if status <= HTTP_FAILURES:  # 500 is the server's own
         return False
@@ -314,6 +313,17 @@ def _host(facts: CaptureFacts, transaction: Transaction) -> Hit:
     named = " and ".join(names)
     advice = f"Add {named} to what the server allows{'' if _is_loopback(named) else _OTHER_NAME}."
     what = f"{_answered(facts, transaction)}; the request named {named}."
+    sign = gateway_field(transaction.response)
+    if sign and named.startswith("the host"):
+        blame = (
+            "The configuration: the server does not allow the host that reaches it. The gateway in front of it may have changed the "
+            f"client's: {sign}."
+        )
+        advice = (
+            "Add the host that the gateway sends (nginx: proxy_set_header Host) to what the server allows, or let the gateway send "
+            f"one that it allows; the client sent {named}."
+        )
+        return _hit(HOST_REFUSED, facts, transaction, what, CONFIGURATION, group=named, blame=blame, advice=advice)
     return _hit(HOST_REFUSED, facts, transaction, what, SERVER, group=named, advice=advice)
 
 

@@ -18,6 +18,7 @@ from ...mcp.revisions import Era, era
 from ...model import HTTP_REDIRECTS, Exchange, Kind, Outcome
 from ..facts import CaptureFacts, ScopeKey, agreed_revisions
 from ..hits import hit_on_stream
+from ..protocol.answers import NOTIFICATION_ANSWERED
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted
 from .redirects import lossy_redirects
@@ -29,8 +30,6 @@ _MODERN: Final = (
 )
 _SESSION: Final = "· HTTP\n· handshake 2025-11-25, server: tools\n"
 _LIST: Final = "→ POST /mcp\n  Accept: application/json, text/event-stream\n  tools/list 1\n"
-_ROOTS: Final = _SESSION.replace("server:", "client: roots.listChanged, server:")
-_CHANGED: Final = f"{_ROOTS}→ POST /mcp\n  notifications/roots/list_changed\n"
 _LISTED: Final = '← 200 OK\n  result 1 {"tools":[]}'
 
 ERROR_STATUS: Final = protocol_rule(
@@ -42,17 +41,6 @@ ERROR_STATUS: Final = protocol_rule(
     example=f"{_MODERN}→ POST /mcp\n  Mcp-Method: acme/paint\n  acme/paint 2\n← 200 OK\n  error 2 -32601 Method not found",
     clean=f"{_MODERN}→ POST /mcp\n  Mcp-Method: acme/paint\n  acme/paint 2\n← 404 Not Found\n  error 2 -32601 Method not found",
     advice="Answer -32601 with 404; -32700, -32600, -32602 and -32020 to -32022 with 400; all other errors with 200.",
-)
-
-NOTIFICATION_ANSWERED: Final = protocol_rule(
-    name="notification-answered",
-    title="Notification not answered with 202",
-    what="A POST with a notification or a response was not answered with 202 and an empty body.",
-    why="Clients may take the body for a message, or wait for a stream that has none.",
-    blame="The server: the specification wants 202 without a body for such a message.",
-    example=f'{_CHANGED}← 200 OK\n  {{"ok":true}}',
-    clean=f"{_CHANGED}← 202 Accepted",
-    advice="Answer with 202 Accepted and an empty body.",
 )
 
 NARROW_ACCEPT: Final = protocol_rule(
