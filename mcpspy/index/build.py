@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from binascii import crc32
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from typing import Any, Final, TypeVar
 
@@ -15,6 +15,8 @@ from msgspec.structs import asdict, astuple
 
 from ..errors import CaptureError
 from ..records import Damage
+from ..transcript.filter.filter import rules_by_row
+from ..transcript.filter.row_classes import row_class
 from ..transcript.http.transaction import Scope, Stream, Transaction
 from ..transcript.log_matches import log_matches
 from ..transcript.message import Message
@@ -49,6 +51,9 @@ MAX_CALLS: Final = 10_000
 """A capture with more calls of several rows has no index: their rows would all be held."""
 
 MAX_LOG_MATCHES: Final = 100_000
+
+MAX_CLASSES: Final = 4096
+"""Rows of further classes are of none: each class costs a filter the reading of a row."""
 
 MAX_SCOPES: Final = 10_000
 """The same holds for sessions."""
@@ -88,7 +93,7 @@ def _write(writer: IndexWriter, path: str, transcript: Transcript, widths: tuple
     transactions = list(info.transactions.values())
     places = Places(path, has_frames=bool(transactions), is_damaged=info.damages > 0)
     scopes = _Scopes(transactions)
-    columns = _row_columns(rows, info) | _transaction_columns(info)
+    columns = _row_columns(rows, info) | _class_columns(transcript) | _transaction_columns(info)
     columns |= _blocks(writer, "", rows, lambda row: _entry(row, places, info))
     columns |= _blocks(writer, "transaction_", transactions, lambda transaction: _transaction(transaction, places, scopes))
     for name, column in columns.items():
@@ -119,6 +124,19 @@ def _row_columns(rows: Sequence[Row], info: CaptureInfo) -> dict[str, array[int]
         longest.append(max((_took_ns(row, info) for row in block), default=0))
         others.extend(begin + at for at, row in enumerate(block) if not isinstance(row, Numbered))
     return {"firsts": firsts, "others": others, "longest": longest}
+
+
+def _class_columns(transcript: Transcript) -> dict[str, array[int]]:
+    info, rules = transcript.captures[0], rules_by_row(transcript)
+    numbers: dict[Hashable, int] = {}
+    of_rows, samples = array("H"), array("I")
+    for at, row in enumerate(transcript.rows):
+        key = row_class(row, info, rules)
+        if key not in numbers and len(numbers) < MAX_CLASSES:
+            samples.append(at)
+            numbers[key] = len(samples)
+        of_rows.append(numbers.get(key, 0))
+    return {"classes": of_rows, "samples": samples}
 
 
 def _transaction_columns(info: CaptureInfo) -> dict[str, array[int]]:

@@ -52,8 +52,14 @@ def _transcript(index: IndexFile, source: IndexedCapture, whole: Callable[[], Tr
     def read(block: int) -> list[Row]:
         return rows_from(rows_at.block(block), source)
 
+    def classes() -> tuple[array[int], array[int]]:
+        of_rows, samples = _numbers("H", index.section("classes")), _numbers("I", index.section("samples"))
+        if len(of_rows) != facts.rows or any(at >= facts.rows for at in samples):
+            raise ValueError("the sections do not fit each other")
+        return of_rows, samples
+
     rows: StoredRows[Row] = StoredRows(
-        facts.rows, firsts, others, longest, facts.figures, read=read, whole=lambda: all_of_it().rows
+        facts.rows, firsts, others, longest, facts.figures, classes=classes, read=read, whole=lambda: all_of_it().rows
     )
     info = info_from(facts, source.payloads)
     numbers = _numbers("I", index.section("transactions"))

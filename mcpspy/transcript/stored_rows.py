@@ -43,11 +43,24 @@ class StoredRows(Sequence[RowT]):
     """Rows that are read when they are taken. Two takings may return different objects for one row, unless it was pinned.
 
     `firsts` has for each block the number of its first row with a number, or of the next one; `longest` the nanoseconds that its
-    slowest row took or waited. `others` has the positions of rows without a number. `read` returns the rows of a block; if it
-    raises ValueError, `whole` reads all rows in another way.
+    slowest row took or waited. `others` has the positions of rows without a number. `classes` returns the class of each row, 0 for
+    none, and for each class from 1 on the position of a row. `read` returns the rows of a block. If one of the two raises ValueError,
+    all rows count as of no class, or `whole` reads all rows in another way.
     """
 
-    __slots__ = ("_all", "_count", "_firsts", "_longest", "_others", "_pinned", "_read", "_recent", "_whole", "figures")
+    __slots__ = (
+        "_classes",
+        "_all",
+        "_count",
+        "_firsts",
+        "_longest",
+        "_others",
+        "_pinned",
+        "_read",
+        "_recent",
+        "_whole",
+        "figures",
+    )
 
     def __init__(
         self,
@@ -57,6 +70,7 @@ class StoredRows(Sequence[RowT]):
         longest: Sequence[int],
         figures: RowFigures,
         *,
+        classes: Callable[[], tuple[Sequence[int], Sequence[int]]],
         read: Callable[[int], list[RowT]],
         whole: Callable[[], Sequence[RowT]],
     ) -> None:
@@ -65,6 +79,7 @@ class StoredRows(Sequence[RowT]):
         self._longest = longest
         self._others = others
         self.figures = figures
+        self._classes = classes
         self._read = read
         self._whole = whole
         self._all: Sequence[RowT] | None = None
@@ -110,11 +125,19 @@ class StoredRows(Sequence[RowT]):
                     inside = len(rows)
         return rows[:inside]
 
-    def slow(self, at_least_ns: int) -> Iterator[RowT]:
-        """Yield at least the rows that took or waited so long, and others with them."""
+    def likely(self, may_match: Callable[[RowT], object], at_least_ns: int) -> Iterator[RowT]:
+        """Yield at least the rows that took or waited so long and are of a class that may match, of which one row is asked."""
+        try:
+            classes, samples = self._classes()
+        except ValueError:
+            classes, samples = bytes(self._count), ()
+        wanted = {0, *(number for number, at in enumerate(samples, 1) if may_match(self[at]))}
         for number, longest_ns in enumerate(self._longest):
-            if longest_ns >= at_least_ns:
-                yield from self._block(number)
+            of_block = classes[number * BLOCK_ROWS : (number + 1) * BLOCK_ROWS]
+            if longest_ns >= at_least_ns and not wanted.isdisjoint(of_block):
+                for row, of_row in zip(self._block(number), of_block, strict=True):
+                    if of_row in wanted:
+                        yield row
 
     def others(self) -> Iterator[RowT]:
         """Yield the rows without a number: lines of the log, and events."""

@@ -1,6 +1,7 @@
 """Everything that is shown of a capture, from its index and without it."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,12 @@ from mcpspy.index.file import identity
 from mcpspy.index.load import indexed_transcript
 from mcpspy.records import Damage, Header, Record
 from mcpspy.transcript import stored_rows
-from mcpspy.transcript.filter.filter import filter_of, filter_rows
+from mcpspy.transcript.filter.facts import Subject
+from mcpspy.transcript.filter.filter import filter_of, filter_rows, rules_by_row
+from mcpspy.transcript.filter.grammar import AllOf, AnyOf, Filter, Node, Not, Term
+from mcpspy.transcript.filter.keys import KEYS, STATUS_WORDS, TextTests
 from mcpspy.transcript.findings.run import findings
-from mcpspy.transcript.model import Numbered, Transcript
+from mcpspy.transcript.model import Exchange, Numbered, Transcript, UnpairedMessage
 from mcpspy.transcript.recent import RecentRows
 from mcpspy.transcript.stored_rows import StoredRows
 from mcpspy.transcript.transcribe import transcribe
@@ -94,6 +98,29 @@ def shown(transcript: Transcript) -> Iterator[object]:
     yield list(wire_lines(transcript, transactions, width=100, whole=True, whats=["@"]))
 
 
+def chosen_rows(transcript: Transcript, values_of: Transcript) -> Iterator[object]:
+    """Yield the rows that filters choose: by each text that is a fact of a row in `values_of`, and by the examples of all keys."""
+    subject = Subject(values_of.captures, rules_by_row(values_of), None)
+    texts: dict[tuple[str, str], None] = {}
+    for row in values_of.rows:
+        subject.row, subject.exchange = row, row if isinstance(row, Exchange) else None
+        messages = row.messages if isinstance(row, Exchange) else [row.message] if isinstance(row, UnpairedMessage) else [None]
+        for subject.message in messages:
+            for key in KEYS.values():
+                if isinstance(key.test, TextTests):
+                    texts.update(((key.name, text), None) for text in key.test.of(subject) if text)
+    terms = [Term(key=key, operator=":", value=text, is_quoted=True) for key, text in texts]
+    slow = Term(key="dur", operator=">", value="1ms")
+    nodes: list[Node] = [node for term in terms for node in (term, Not(part=AllOf(parts=(term, slow))))]
+    nodes += [Not(part=AnyOf(parts=pair)) for pair in pairwise(terms)]
+    examples = [filter_of([text]) for key in KEYS.values() for text in (key.example, f'not {key.example} or "x"')]
+    examples += [filter_of([f"status:{word}"]) for word in (*STATUS_WORDS, "-32603")]
+    for chosen in (*map(Filter, nodes), *examples):
+        assert chosen is not None
+        result = filter_rows(chosen, transcript, transcript.rows)
+        yield str(chosen), result.matching, [(row.at_ns, getattr(row, "row", 0)) for row in result.rows]
+
+
 def shown_of_all(transcript: Transcript) -> Iterator[object]:
     """Yield everything that is shown of all rows at once."""
     yield list(statistics_lines(transcript, width=100))
@@ -110,6 +137,8 @@ def assert_shows_the_same(path: Path) -> None:
     assert transcript is not None
     assert isinstance(transcript.rows, StoredRows) or transcript.captures[0].is_model
     for of_index, of_capture in zip(shown(transcript), shown(whole(path)), strict=True):
+        assert of_index == of_capture
+    for of_index, of_capture in zip(chosen_rows(transcript, whole(path)), chosen_rows(whole(path), whole(path)), strict=True):
         assert of_index == of_capture
     transcript.rows = list(transcript.rows)
     for of_index, of_capture in zip(shown_of_all(transcript), shown_of_all(whole(path)), strict=True):

@@ -19,6 +19,7 @@ from .facts import Subject
 from .grammar import AllOf, AnyOf, Filter, Node, Not, Term, Text, parse, terms
 from .keys import HINTS, KEYS, Test, checked
 from .result import FilterResult
+from .row_classes import possible
 from .values import DURATIONS_NS, amount
 
 _CHECKS: Final = dict.fromkeys(KEYS, checked)
@@ -88,8 +89,10 @@ class FilterMatcher:
 def filter_rows(chosen: Filter, transcript: Transcript, rows: Sequence[Row], zone: tzinfo | None = None) -> FilterResult:
     """Return the rows of `transcript` among `rows` that a filter lets through. `zone` is as in `FilterMatcher`."""
     matches = FilterMatcher(chosen, transcript, zone).matches
-    possible = rows.slow(_least_ns(chosen.node)) if isinstance(rows, StoredRows) else rows
-    passing = [row for row in possible if matches(row)]
+    likely: Iterable[Row] = rows
+    if isinstance(rows, StoredRows):
+        likely = rows.likely(FilterMatcher(Filter(possible(chosen.node)), transcript, zone).matches, _least_ns(chosen.node))
+    passing = [row for row in likely if matches(row)]
     matching = sum(1 for row in passing if isinstance(row, Numbered))
     total = rows.figures.numbered if isinstance(rows, StoredRows) else sum(1 for row in rows if isinstance(row, Numbered))
     return FilterResult(filter=chosen, rows=passing, matching=matching, total=total)
