@@ -108,3 +108,15 @@ def test_main_members_are_checked_without_the_official_types(result: str, words:
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     (finding,) = found(f"· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {result}")
     assert (finding.rule, words in finding.what) == ("not-as-specified", True)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [('"true"', ["not-as-specified"]), ("1", ["not-as-specified"]), ("true", []), ("false", [])]
+)
+def test_an_error_that_is_not_marked_with_a_boolean_is_found(value: str, expected: list[str]) -> None:
+    account = (
+        f'· handshake 2025-11-25, server: tools\n→ tools/call 1 {{"name":"a"}}\n← result 1 {{"content":[],"isError":{value}}}'
+    )
+    findings = found(account)
+    assert [finding.rule for finding in findings] == expected
+    assert all("isError: Input should be true or false" in finding.what for finding in findings)

@@ -114,3 +114,37 @@ def test_what_the_server_wrote_before_or_after_a_call_is_not_quoted(end: str) ->
 
 def test_a_call_that_is_answered_while_the_server_retries_is_no_finding() -> None:
     assert not found(f"{CALL}{RETRIES}· 9.0 s later\n← result 1")
+
+
+STALL = "· stdin stalls: 65536 bytes waiting\n· 8.0 s later\n"
+FLOWS = "· stdin flows again after 8.0 s\n"
+HALF_CALL = '→ {"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"b",…\n'
+
+
+def test_a_client_is_not_blamed_for_half_a_line_while_the_server_does_not_read() -> None:
+    assert "half-line" not in [finding.rule for finding in found(f"{HALF_CALL}{STALL}{FLOWS}")]
+
+
+def test_a_client_is_to_blame_for_half_a_line_that_comes_after_a_stall() -> None:
+    assert "half-line" in [finding.rule for finding in found(f"{STALL}{FLOWS}· 1.0 s later\n{HALF_CALL}· 8.0 s later\n")]
+
+
+def test_stalls_of_one_reader_are_one_finding() -> None:
+    (finding,) = found(f"{STALL}{FLOWS}· 1.0 s later\n{STALL}{FLOWS}")
+    assert (finding.rule, finding.count) == ("reader-stalled", 2)
+
+
+AGAIN = '→ tools/call 2 {"name":"slow"}\n← result 1\n← result 2'
+
+
+def test_calls_that_the_server_read_late_were_perhaps_sent_together() -> None:
+    assert [finding.rule for finding in found(f"{CALL}{STALL}{AGAIN}\n{FLOWS}")] == ["reader-stalled"]
+
+
+def test_a_call_is_sent_again_if_the_server_reads() -> None:
+    assert "resent-call" in [finding.rule for finding in found(f"{CALL}· 8.0 s later\n{AGAIN}")]
+
+
+def test_a_later_request_that_came_in_the_same_read_is_called_later() -> None:
+    (finding,) = found(f'{CALL}→ tools/call 2 {{"name":"fast"}}\n← result 2\n{LEAVES}')
+    assert "Meanwhile the server answered the later tools/call fast (row 4)." in finding.what

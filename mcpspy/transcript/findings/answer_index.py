@@ -13,7 +13,7 @@ class AnswerIndex:
     __slots__ = ("_answered_ns", "_requests", "_soonest", "_sorted_ns", "_times_ns")
 
     def __init__(self, requests: Iterable[Exchange]) -> None:
-        self._requests = sorted(requests, key=attrgetter("at_ns"))
+        self._requests = sorted(requests, key=attrgetter("at_ns", "row"))
         self._times_ns = [exchange.at_ns for exchange in self._requests]
         self._answered_ns = [
             float("inf") if exchange.response is None else exchange.response.at_ns for exchange in self._requests
@@ -29,9 +29,14 @@ class AnswerIndex:
         """Return the number of answers in a time span."""
         return bisect_right(self._sorted_ns, until_ns) - bisect_right(self._sorted_ns, since_ns)
 
-    def later(self, since_ns: int, until_ns: int) -> Exchange | None:
-        """Return the request made after `since_ns` that was answered first, if it was by `until_ns`."""
+    def later(self, since_ns: int, until_ns: int, row: int | None = None) -> Exchange | None:
+        """Return the request made after `since_ns` that was answered first, if it was by `until_ns`.
+
+        With the row of a request made then, those count too that came with it in one read.
+        """
         at = bisect_right(self._times_ns, since_ns)
+        while row is not None and at and self._requests[at - 1].row > row and self._times_ns[at - 1] == since_ns:
+            at -= 1
         if at == len(self._requests) or self._answered_ns[self._soonest[at]] > until_ns:
             return None
         return self._requests[self._soonest[at]]

@@ -36,7 +36,7 @@ def meanwhile_words(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> s
     """Say what else the side that was asked answered until then, as a sentence after another one."""
     index = _index(facts, exchange.sender, exchange)
     count = index.answers(exchange.at_ns, until_ns)
-    later = index.later(exchange.at_ns, until_ns)
+    later = index.later(exchange.at_ns, until_ns, exchange.row)
     beginning = f" Meanwhile the {OTHER_SIDE[exchange.sender]} answered"
     if later is None:
         return f"{beginning} {_requests(count, 'earlier') if count else 'nothing else'}."

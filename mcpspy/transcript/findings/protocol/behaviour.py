@@ -13,7 +13,7 @@ from ...outcome import HTTP_REDIRECTS
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..meanwhile import written_words
 from ..rule import AGENT, CONFIGURATION, Family, Hit, Rule, Severity, behaviour_rule, hit_in
-from ..transport.stalls import unread_ns
+from ..transport.stalls import unread_ns, was_blocked
 from ..words import call_name, seconds
 from .repeats import arguments, may_be_repeated
 
@@ -221,6 +221,8 @@ def _resent(facts: CaptureFacts) -> Iterator[Hit]:
             continue
         if arguments(before.request.raw) != arguments(exchange.request.raw) or may_be_repeated(facts, exchange.target):
             continue
+        if transaction is None and was_blocked(facts, request.stream, before.at_ns, exchange.at_ns):
+            continue  # it may have been sent together with the other
         waited = seconds(exchange.at_ns - before.at_ns)
         what = f"{call_name(exchange)} was sent again {waited} after row {before.row}, which was still running."
         yield hit_in(RESENT_CALL, exchange.request, exchange.row, what, group=exchange.target or "")

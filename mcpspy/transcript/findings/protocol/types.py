@@ -5,6 +5,7 @@ of 2025-11-25, which are used for all revisions until then, and of 2026-07-28. O
 MAX_EACH, and as many later results that lack a main member.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -15,6 +16,7 @@ from ...message import RESULT
 from ...model import Exchange, Kind, Message, UnpairedMessage
 from ..facts import TranscriptFacts
 from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
+from ..words import quoted
 
 _LIST: Final = "· handshake 2025-11-25, server: tools\n→ tools/list 1\n"
 
@@ -91,6 +93,8 @@ def _validate(checks: Checks, method: str, row: int, message: Message) -> Iterat
     content = body.get(_MEMBER[message.kind])
     check = checks.get(f"{message.sender} {message.kind}")
     wrong = "" if check is None else check(method, max(revision, _FIRST_KNOWN), content)
+    if not wrong and message.kind is Kind.RESULT:
+        wrong = _quoted_boolean(method, content)
     if wrong:
         member = _MEMBER[message.kind]
         what = f"The {member} of {method} {'do' if member == 'params' else 'does'} not fit the specification: {wrong}."
@@ -117,6 +121,18 @@ def _mistake(check: Callable[..., Any], method: str, revision: str, content: Any
     return ""
 
 
+def _quoted_boolean(method: str, result: Any) -> str:
+    """Name a boolean that is not spelled as one, which mcp-types takes for it: in JavaScript even the text "false" is true."""
+    name = _BOOLEANS.get(method, "")
+    if not name or not isinstance(result, dict):
+        return ""
+    holder = result.get("completion", {}) if method == "completion/complete" else result
+    value = holder.get(name, False) if isinstance(holder, dict) else False
+    return (
+        "" if isinstance(value, bool) else f"{name}: Input should be true or false, and is {quoted(json.dumps(value).encode())}"
+    )
+
+
 def _is_of_schema(place: tuple[str | int, ...]) -> bool:
     """Return whether a mistake is that of a tool whose inputSchema is missing or of no type; `schemas` says so."""
     return place[:1] == ("tools",) and place[2:] in (("inputSchema",), ("inputSchema", "type"))
@@ -138,6 +154,9 @@ _MAIN_MEMBERS: Final[dict[str, dict[str, type]]] = {
 }
 """Members that a result has in all revisions, by the method of its request."""
 
+
+_BOOLEANS: Final = {"tools/call": "isError", "completion/complete": "hasMore"}
+"""Members that clients decide by."""
 
 _MAIN_NAMES: Final = {method: [f'"{name}"'.encode() for name in names] for method, names in _MAIN_MEMBERS.items()}
 

@@ -40,6 +40,9 @@ HALF_LINE: Final = transport_rule(
 RULES: Final = (READER_STALLED, HALF_LINE)
 
 
+_NOTICED_NS: Final = 1_000_000_000
+"""A stall is recorded for the first time when it has lasted so long."""
+
 _READER = {"stdin": "server", "stdout": "client", "stderr": "client", "request": "server", "response": "client"}
 
 
@@ -62,6 +65,15 @@ def _stalls(facts: CaptureFacts) -> Iterator[Hit]:
         yield _stall(facts, at_ns, record, "until the end")
 
 
+def was_blocked(facts: CaptureFacts, stream: int, since_ns: int, until_ns: int) -> bool:
+    """Return whether the reader of a stream did not read at some time between: then nothing tells when its writer wrote."""
+    for at_ns, record in facts.stalls:
+        began_ns = at_ns - (_NOTICED_NS if record.lasted_ns is None else record.lasted_ns)
+        if record.stream == stream and began_ns < until_ns and (record.lasted_ns is None or since_ns < at_ns):
+            return True
+    return False
+
+
 def unread_ns(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> int:
     """Return how long the side that waits for a response did not read meanwhile. What reached it late is its own fault."""
     longest_ns = 0
@@ -79,7 +91,7 @@ def _stall(facts: CaptureFacts, at_ns: int, record: Stall, how_long: str) -> Hit
     name = facts.stream_name(record.stream)
     reader = _READER.get(name, "client")
     what = f"The {reader} stopped reading {name or 'its stream'} {how_long}, with {record.waiting_bytes:,} bytes waiting."
-    return hit_on_record(READER_STALLED, facts, at_ns, record.number, what, reader)
+    return hit_on_record(READER_STALLED, facts, at_ns, record.number, what, reader, group=name)
 
 
 def _half_lines(facts: CaptureFacts) -> Iterator[Hit]:
@@ -93,6 +105,8 @@ def _half_lines(facts: CaptureFacts) -> Iterator[Hit]:
         if name == "stderr" or framing is WholeBody:  # nobody waits for the end of a prompt, a progress bar or a long upload
             continue
         first_ns = record.first_ns + facts.capture.shift_ns
+        if was_blocked(facts, record.stream, first_ns, at_ns):
+            continue  # the writer may have written all of it
         waited = _waited(facts, first_ns, ends_ns.get((record.stream, first_ns)))
         missing, advice = f"The end of {framing.frame_name}", ""
         if record.stream in with_headers:
