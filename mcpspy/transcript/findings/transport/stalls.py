@@ -67,11 +67,17 @@ def _stalls(facts: CaptureFacts) -> Iterator[Hit]:
 
 def was_blocked(facts: CaptureFacts, stream: int, since_ns: int, until_ns: int) -> bool:
     """Return whether the reader of a stream did not read at some time between: then nothing tells when its writer wrote."""
+    lasting_ns: float = float("inf")
     for at_ns, record in facts.stalls:
-        began_ns = at_ns - (_NOTICED_NS if record.lasted_ns is None else record.lasted_ns)
-        if record.stream == stream and began_ns < until_ns and (record.lasted_ns is None or since_ns < at_ns):
+        if record.stream != stream:
+            continue
+        if record.lasted_ns is None:
+            lasting_ns = at_ns - _NOTICED_NS
+            continue
+        lasting_ns = float("inf")
+        if at_ns - record.lasted_ns < until_ns and since_ns < at_ns:
             return True
-    return False
+    return lasting_ns < until_ns
 
 
 def unread_ns(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> int:
