@@ -5,7 +5,7 @@ import pytest
 from mcpspy.transcript.findings.rule import Finding
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.account import records
-from tests.findings.test_near_misses import GET, HANDSHAKE, HELLO, INITIALIZE, SESSION, SSE
+from tests.findings.test_near_misses import GET, HANDSHAKE, HELLO, INITIALIZE, SESSION, SSE, TOOLS
 
 CALL = '→ POST /mcp\n  tools/call 1 {"name":"report"}\n'
 TIMED_OUT = '  notifications/cancelled {"requestId":1,"reason":"Request timed out"}\n← 202 Accepted\n'
@@ -44,6 +44,23 @@ REASONS = {
         [("split-session", "gateway")],
     ),
     "a session that is unknown as soon as it is there": (f"{SESSION}{LOST}{LOST}", [("session-unknown", "client")]),
+    "a stream that is refused to a client that accepts events": (
+        f"{SESSION}{GET}← 406 Not Acceptable\n  Not Acceptable\n{TOOLS}",
+        [("http-error", "server")],
+    ),
+    "a stream that is not offered": (f"{SESSION}{GET}← 405 Method Not Allowed\n{TOOLS}", []),
+    "a GET that accepts no events": (f"{SESSION}→ GET /mcp\n  Accept: text/html\n← 406 Not Acceptable\n{TOOLS}", []),
+    "an answer in a body that cannot be read": (
+        f'{SESSION}{CALL}← 200 OK\n  {{"jsonrpc":"2.0","id":1,"result":{{"content":[}}}}',
+        [("malformed-message", "server")],
+    ),
+    "a body that cannot be read, and another request without an answer": (
+        (
+            f'{SESSION}{CALL}← 200 OK\n  {{"jsonrpc":"2.0","id":1,"result":{{"content":[}}}}\n'
+            f"{CALL.replace('call 1', 'call 2')}← 200 OK"
+        ),
+        [("malformed-message", "server"), ("unanswered-request", "server")],
+    ),
     "two tools of one name": (TWO_TOOLS % "find", [("repeated-tool-name", "server")]),
     "two tools": (TWO_TOOLS % "find_all", []),
     "a large number that a double holds": (

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from ....records import CLIENT, SERVER
 from ....wire.jsonrpc import cut
 from ....wire.sse import parse
+from ...http.decode import SEALED
 from ...http.head import LAST_EVENT_ID
 from ...http.transaction import Stream, Transaction
 from ...model import Exchange, Kind, UnpairedMessage
@@ -102,6 +103,7 @@ def explained_rows(facts: CaptureFacts) -> Container[int]:
         facts.explained |= {resumption.exchange.row for resumption in _in_vain(facts)}
         facts.explained |= set(_waiting_for_initialized(facts))
         facts.explained |= {broken.exchange.row for broken in broken_off(facts)}
+        facts.explained |= set(_unreadable(facts))
         for refused in refused_for_handshake(facts, without_handshake(facts)).values():
             facts.explained |= {exchange.row for exchange in refused}
     return facts.explained
@@ -131,6 +133,20 @@ def _discarded(facts: CaptureFacts) -> Iterator[_Discarded]:
         ids = {piece.id for piece in cut(data or b"") if piece.kind in (Kind.RESULT, Kind.ERROR)}
         asked = (exchange for id in ids for exchange in by_id.get(id, ()) if _is_of(exchange, transaction))
         yield from (_Discarded(row, exchange) for exchange in list(asked)[:1])
+
+
+def _unreadable(facts: CaptureFacts) -> Iterator[int]:
+    """Yield the rows of requests whose whole response is a body that cannot be read; `lines` says why."""
+    for row in facts.malformed:
+        transaction = facts.capture.transaction_of(row.message.stream)
+        if row.message.sender != SERVER or transaction is None or not _is_closed_well(transaction.response):
+            continue
+        reason, response = row.message.reason, transaction.response
+        if reason in ("not recorded", "cut short") or reason.startswith(SEALED) or response is None:
+            continue
+        exchange = facts.first_exchanges.get(transaction.number)
+        if exchange is not None and exchange.response is None and response.opened.framing != "sse":
+            yield exchange.row
 
 
 def _is_closed_well(stream: Stream | None) -> bool:

@@ -114,6 +114,7 @@ RULES: Final = (HTTP_ERROR, HOST_REFUSED, WRONG_ENDPOINT, TOKEN_REFUSED, INSUFFI
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
+_NOT_ACCEPTABLE: Final = 406
 _MISDIRECTED: Final = 421
 _TOO_MANY: Final = 429
 _NO_SUCH_PLACE: Final = (404, 405)
@@ -226,6 +227,9 @@ def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transacti
         return
     if (transaction.scope.kind is ScopeKind.SESSION and status == _NOT_FOUND) or refuses_session(transaction):
         return
+    if status == _NOT_ACCEPTABLE and transaction.method == "GET":
+        yield _not_acceptable(facts, transaction)
+        return
     if transaction.method == "GET" and status < HTTP_FAILURES and _path(transaction) in requests.posted:
         return  # it offers no such stream, or wants something first that the POSTs show
     if status in _NO_SUCH_PLACE and not _is_known_method(exchange) and (not is_page or _prefix_of(facts, transaction)):
@@ -236,6 +240,14 @@ def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transacti
     if transaction.response_messages or status == _TOO_MANY:
         return
     yield _http_error(facts, transaction, response, is_page=is_page)
+
+
+def _not_acceptable(facts: CaptureFacts, transaction: Transaction) -> Hit:
+    """Blame the server that refuses a stream of events to a client that accepts one; it was asked because its head says so."""
+    what = f"{_answered(facts, transaction)}, though the request accepts text/event-stream."
+    blame = "The server: the Accept field of the request names what a stream of events is."
+    advice = "Answer GET with a stream of events, or with 405 if there is none; look at how the Accept field is compared."
+    return _hit(HTTP_ERROR, facts, transaction, what, SERVER, blame=blame, advice=advice, severity=Severity.WARNING)
 
 
 def _is_known_method(exchange: Exchange | None) -> bool:
