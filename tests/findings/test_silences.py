@@ -34,6 +34,14 @@ REASONS = {
         f"{WORKING}{PROGRESS % 1}· 9.0 s later\n{CANCEL}",
         [("timed-out", "server")],
     ),
+    "a client that leaves while progress comes": (
+        f"{WORKING}{''.join(PROGRESS % at for at in range(1, 9))}· the client closes stdin\n· the server exits 0",
+        [("unanswered-request", "client")],
+    ),
+    "a client that leaves long after the last progress": (
+        f"{WORKING}{PROGRESS % 1}· 9.0 s later\n· the client closes stdin\n· the server exits 0",
+        [("unanswered-request", "server")],
+    ),
     "a handshake of a client that does not accept events": (OPENING % "" + REFUSED, [("refused-handshake", "client")]),
     "a handshake of a client that accepts both": (
         OPENING % ", text/event-stream" + REFUSED,

@@ -351,6 +351,7 @@ def _unanswered(facts: CaptureFacts, exchange: Exchange) -> Hit:
         end_ns = facts.capture.last_ns + facts.capture.shift_ns
         return never_answered(facts, exchange, "the recording ended with both sides connected", end_ns)
     waited_ns = sender_ns - exchange.at_ns
-    if waited_ns < PATIENCE_NS:
+    heard_ns = max((message.at_ns for message in exchange.notifications if message.sender == receiver), default=exchange.at_ns)
+    if min(waited_ns, sender_ns - heard_ns) < PATIENCE_NS:
         return left_early(exchange, sender_ns)
     return never_answered(facts, exchange, f"the {sender} left first, after {seconds(waited_ns)}", sender_ns)
