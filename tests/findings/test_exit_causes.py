@@ -2,8 +2,12 @@
 
 import pytest
 
+from mcpspy.records import Header
 from mcpspy.transcript.findings.rule import Finding
+from mcpspy.transcript.findings.run import findings
 from mcpspy.transcript.findings.transport.exit_causes import lacks_stdin
+from mcpspy.transcript.transcribe import transcribe
+from tests.findings.account import records
 from tests.findings.test_near_misses import HANDSHAKE, HELLO, INITIALIZE
 from tests.findings.test_silences import findings_of
 
@@ -196,3 +200,22 @@ def test_an_error_is_quoted_in_full_before_the_lines_above_it() -> None:
 def test_a_box_around_an_error_is_not_quoted() -> None:
     finding = found("╭─ Error ─────────╮\n! │ Missing command. │\n! ╰─────────────────╯")
     assert finding.what.endswith("its last error on stderr: “Error: Missing command.”")
+
+
+WAITS = f"{INITIALIZE}· 9.0 s later\n"
+CANCELS = f'{WAITS}→ notifications/cancelled {{"requestId":0,"reason":"Request timed out"}}\n· the server exits 0'
+
+
+@pytest.mark.parametrize(
+    "account", [f"{WAITS}· the client closes stdin\n· the server exits 0", CANCELS], ids=["left", "cancelled"]
+)
+@pytest.mark.parametrize(("options", "culprit"), [(["--rm"], "configuration"), (["-i", "--rm"], "server")])
+def test_a_container_without_stdin_that_answers_nothing_is_a_fault_of_the_entry(
+    account: str, options: list[str], culprit: str
+) -> None:
+    made = records(account)
+    header = next(record for record in made if isinstance(record, Header))
+    header.tapped["argv"] = ["/usr/bin/docker", "run", *options, "acme/server"]
+    (finding,) = findings(transcribe(made))
+    assert finding.culprit == culprit
+    assert ("Add -i" in finding.advice) is (culprit == "configuration")

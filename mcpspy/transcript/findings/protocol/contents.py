@@ -12,7 +12,7 @@ from ...mcp.blocks import listed, member
 from ...message import RESULT
 from ...model import Exchange, Message
 from ..facts import CaptureFacts
-from ..rule import Hit, Severity, hit_in, protocol_rule
+from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import call_name, quoted
 
 _CALL: Final = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"shot"}\n'
@@ -43,6 +43,10 @@ _HEAD_BYTES: Final = 4096
 
 _MAX_DECODED: Final = 1 << 20
 _PREFIX: Final = 64
+_LIMIT: Final = Unchecked(
+    rules=(CONTENT_MISLABELLED.name,),
+    reason=f"only the first {MAX_EACH} results of each tool, prompt and resource are looked at",
+)
 _METHODS: Final = {"tools/call", "prompts/get", "resources/read"}
 
 _SIGNS: Final[tuple[tuple[bytes, str], ...]] = (
@@ -79,6 +83,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         seen[key] = seen.get(key, 0) + 1
         if seen[key] <= MAX_EACH:
             yield from _mislabelled(exchange, response)
+        else:
+            facts.limits[_LIMIT] = None
     yield from _sizes(facts)
 
 

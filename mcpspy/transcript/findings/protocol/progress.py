@@ -292,6 +292,12 @@ def _cancelled_initialize(facts: CaptureFacts, exchange: Exchange, message: Mess
     what = f"The server had not answered initialize for {waited} when the client cancelled it{late}.{written}"
     if waited_ns < PATIENCE_NS and not is_timeout(exchange, message.at_ns):
         return hit_in(CANCELLED_INITIALIZE, message, exchange.row, what)
+    from ..transport.exit_causes import without_stdin  # its patterns take time
+
+    if exchange.response is None and (cause := without_stdin(facts)) is not None:
+        return hit_in(
+            CANCELLED_INITIALIZE, message, exchange.row, what, culprit=cause.culprit, blame=cause.blame, advice=cause.advice
+        )
     blame = f"The server: it left the first request of the session unanswered for {waited}."
     advice = "Run the server's command in a terminal, and see what it does before it answers."
     return hit_in(CANCELLED_INITIALIZE, message, exchange.row, what, culprit=SERVER, blame=blame, advice=advice)

@@ -12,7 +12,7 @@ from ....records import CLIENT
 from ...mcp.methods import PING
 from ...model import Exchange
 from ..facts import CaptureFacts, ScopeKey, scope_key
-from ..rule import Hit, Severity, behaviour_rule, hit_in
+from ..rule import Hit, Severity, Unchecked, behaviour_rule, hit_in
 from ..words import call_name, listed, seconds
 
 _WAIT: Final = (
@@ -40,6 +40,9 @@ _AFTER_NS: Final = 100_000_000
 _FEWEST: Final = 2
 _MOST_NAMED: Final = 4
 _MAX_WAITING: Final = 1_000
+_LIMIT: Final = Unchecked(
+    rules=(BLOCKED_BY_CALL.name,), reason=f"calls during which more than {_MAX_WAITING:,} requests came are not looked at"
+)
 
 
 class _LongCall(NamedTuple):
@@ -70,18 +73,21 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             continue
         if run is not None:
             del runs[scope]
-            yield from _blocked(run.call, run.later)
+            yield from _blocked(facts, run.call, run.later)
         if response is not None and is_long:
             runs[scope] = _LongCall(exchange, response.at_ns, [])
     for run in runs.values():
-        yield from _blocked(run.call, run.later)
+        yield from _blocked(facts, run.call, run.later)
 
 
-def _blocked(call: Exchange, later: list[Exchange]) -> Iterator[Hit]:
+def _blocked(facts: CaptureFacts, call: Exchange, later: list[Exchange]) -> Iterator[Hit]:
     """Make a finding if all requests that came while a call ran were answered just after it, in their order."""
     assert call.response is not None
     end_ns = call.response.at_ns
-    if not _FEWEST <= len(later) <= _MAX_WAITING:
+    if len(later) > _MAX_WAITING:
+        facts.limits[_LIMIT] = None
+        return
+    if len(later) < _FEWEST:
         return
     answers = [exchange.response.at_ns for exchange in later if exchange.response is not None]
     if len(answers) < len(later) or answers != sorted(answers) or answers[0] < end_ns or answers[-1] - end_ns > _AFTER_NS:

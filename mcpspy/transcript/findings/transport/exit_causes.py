@@ -271,6 +271,11 @@ def _named(cause: ExitCause, text: bytes, argv: list[str]) -> ExitCause:
     return cause
 
 
+def without_stdin(facts: CaptureFacts) -> ExitCause | None:
+    """Return why a server cannot read anything that its client sends; None if its command shows no reason."""
+    return _NOT_INTERACTIVE if lacks_stdin(facts.argv) else None
+
+
 def lacks_stdin(argv: list[str]) -> bool:
     """Return whether a command is `docker run` without `-i`."""
     if argv[1:2] != ["run"] or argv[0].rpartition("/")[2] not in _CONTAINERS:

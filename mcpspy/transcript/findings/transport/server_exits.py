@@ -213,6 +213,11 @@ def never_answered(facts: CaptureFacts, exchange: Exchange, reason: str, until_n
     line = b"" if is_first else logged_while(facts, exchange, until_ns)
     meanwhile = written_words(facts, until_ns) if is_first else meanwhile_words(facts, exchange, until_ns) + log_words(line)
     what = f"The {receiver} never answered {call_name(exchange)}: {reason}.{meanwhile}"
+    if is_first and receiver == SERVER:
+        from .exit_causes import without_stdin  # as above
+
+        if (cause := without_stdin(facts)) is not None:
+            return _unanswered_hit(exchange, what, cause.culprit, blame=cause.blame, advice=cause.advice)
     if advice := log_advice(line):
         details.setdefault("advice", advice)
     return _unanswered_hit(exchange, what, receiver, **details)
