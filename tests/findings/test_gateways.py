@@ -22,7 +22,7 @@ from mcpspy.cli.diff import command as diff
 from mcpspy.records import Damage, Frame, Header
 from tests.conftest import PEERS
 from tests.deadlines import eventually
-from tests.known_problems.stage import Caller, Talker, asking, python, serving
+from tests.known_problems.stage import Caller, Talker, asking, hello, python, serving
 from tests.known_problems.test_http import listen
 
 Talk = Callable[[Caller], None]
@@ -203,6 +203,41 @@ def test_diff_of_a_gateway_that_passes_everything_on_finds_no_difference(tmp_pat
         work(client)
     done = CliRunner().invoke(diff, [str(tmp_path / "a.mcpspy"), str(tmp_path / "b.mcpspy")])
     assert "✓ gateway passed everything on" in done.stdout
+
+
+STRICT = """
+import json, sys
+begun = False
+for line in sys.stdin:
+    message = json.loads(line)
+    begun |= message["method"] == "initialize"
+    if "id" in message:
+        version = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "strict", "version": "1"}}
+        error = {"code": -32602, "message": "Received request before initialization was complete"}
+        answer = {"result": version} if message["method"] == "initialize" else {"result": {}} if begun else {"error": error}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("swallowed", "expected"), [("initialize", {("missing-initialize", "gateway")}), ("nothing", set())])
+def test_a_gateway_that_keeps_the_handshake_back_is_blamed_for_its_lack(
+    swallowed: str, expected: set[tuple[str, str]], tmp_path: Path
+) -> None:
+    tap = [sys.executable, "-m", "mcpspy", "run", "--quiet", "--label", "server", "--capture", str(tmp_path / "b.mcpspy"), "--"]
+    gateway = [*python("swallow.py"), swallowed, *tap, sys.executable, "-c", STRICT]
+    with Talker(gateway, "--label", "gateway", "--capture", str(tmp_path / "a.mcpspy")) as client:
+        client.say("initialize", 0, **hello())
+        client.say("notifications/initialized")
+        client.ask("ping", 1)
+        client.say("tools/list", 2)
+        client.say("ping", 3)
+        client.heard()
+        client.heard()
+        client.close(client.stdin)
+        client.rest()
+        client.wait()
+    found = {(finding["rule"], finding["culprit"]) for finding in checked(tmp_path)}
+    assert {(rule, culprit) for rule, culprit in found if rule == "missing-initialize"} == expected
 
 
 BRIDGES = (

@@ -136,7 +136,8 @@ def on_stdio(server: list[str], talk: Callable[[Talker], None], *, through: tupl
             talk(client)
             if client.stdin >= 0:
                 client.close(client.stdin)
-            client.rest()
+            if client.stdout >= 0:
+                client.rest()
             client.wait()
         (capture,) = captures() - before
         return capture

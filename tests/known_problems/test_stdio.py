@@ -46,6 +46,14 @@ def hear_much(client: Talker) -> None:
     client.line()
 
 
+def break_off(client: Talker) -> None:
+    """Call for a long line, and end within it, as a program does whose reader takes no more."""
+    client.greet()
+    client.say("tools/call", 1, name="page", arguments={"letters": MORE})
+    client.take(MUCH)
+    client.die()
+
+
 def hear_nothing(client: Talker) -> None:
     """Call for a long line, and read none of it before the stall is recorded."""
     client.greet()
@@ -102,6 +110,13 @@ CASES = (
         rule="reader-stalled",
         culprit="client",
         faulty=on_stdio(FAULTY, hear_nothing),
+        sound=on_stdio(FAULTY, hear_much),
+    ),
+    Case(
+        problem=10,
+        rule="answer-broken-off",
+        culprit="client",
+        faulty=on_stdio(FAULTY, break_off),
         sound=on_stdio(FAULTY, hear_much),
     ),
     Case(problem=11, rule="large-result", culprit="server", faulty=on_stdio(FAULTY, hear_much), sound=on_stdio(FAULTY, talk)),

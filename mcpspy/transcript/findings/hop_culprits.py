@@ -38,6 +38,8 @@ _OF_SILENCE: Final = ("timed-out", "given-up", "unanswered-request")
 _REPEATED: Final = "repeated-by-gateway"
 _OF_COPIES: Final = frozenset({"id-in-use", "id-reused", "repeated-call", "resent-call", _REPEATED})
 """Rules that find, behind a gateway, the copy of a request that the gateway repeated."""
+_OF_HANDSHAKE: Final = frozenset({"missing-initialize", "missing-initialized"})
+"""Rules about what a session lacks: that a request in it failed alike on both hops says nothing about them."""
 _SEVEREST: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 _FAILED: Final = (Outcome.PENDING, Outcome.CANCELLED, Outcome.UNANSWERED, Outcome.ERROR, Outcome.HTTP_ERROR, Outcome.REDIRECTED)
 
@@ -189,7 +191,8 @@ class _Hops:
         other = self._other(place)
         is_outer = any(pair[0] == finding.capture for pair in self._pairs)
         reason = self._outer_reason(place, others, other) if is_outer else "" if row is None else made_by_gateway(other, row)
-        if not reason and (finding.culprit == _UNCLEAR or _failed_alike(row, other)):
+        failed_alike = finding.rule not in _OF_HANDSHAKE and _failed_alike(row, other)
+        if not reason and (finding.culprit == _UNCLEAR or failed_alike):
             return place.hit
         if row is not None and other is None and is_outer and not self._counterparts.is_sole_way(row):
             return _with(place.hit, _UNCLEAR, "Unclear: the gateway, or another server behind it that was not tapped.")

@@ -135,7 +135,9 @@ def _slow_start(facts: CaptureFacts) -> Iterator[Hit]:
             continue
         launcher = _launcher(facts)
         what = f"The server answered initialize after {seconds(took_ns)}.{written_words(facts, response.at_ns - 1)}"
-        blame = f"The configuration of the server: {launcher} fetches the program before it starts it." if launcher else ""
+        blame = f"{SLOW_START.blame} On a busy machine every start takes longer."
+        if launcher:
+            blame = f"The configuration of the server: {launcher} fetches the program before it starts it."
         yield hit_in(SLOW_START, response, exchange.row, what, culprit=CONFIGURATION if launcher else "server", blame=blame)
 
 

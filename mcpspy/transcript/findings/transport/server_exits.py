@@ -265,8 +265,13 @@ def _ended_by_signal(facts: CaptureFacts, record: Exit) -> Iterator[Hit]:
     is_killed = facts.was_killed or record.signal == "SIGKILL"
     how = "only SIGKILL ended it" if is_killed else "a signal ended it"
     what = f"The server still ran {seconds(signalled_ns - closed_ns)} after the client had closed stdin, and {how}."
-    severity = None if is_killed else Severity.NOTE
-    yield hit_on_record(END_OF_INPUT_IGNORED, facts, signalled_ns, record.number, what, SERVER, severity=severity)
+    if is_killed:
+        yield hit_on_record(END_OF_INPUT_IGNORED, facts, signalled_ns, record.number, what, SERVER)
+        return
+    blame = f"{END_OF_INPUT_IGNORED.blame} On a busy machine it may have been about to end."
+    yield hit_on_record(
+        END_OF_INPUT_IGNORED, facts, signalled_ns, record.number, what, SERVER, severity=Severity.NOTE, blame=blame
+    )
 
 
 def _may_be_lost(facts: CaptureFacts, exchange: Exchange) -> bool:
