@@ -27,6 +27,8 @@ TAKEN_S: Final = 10.0
 """Time to wait for the 202 to a message before the next is sent anyway."""
 
 _PLAIN: Final = (b"Accept-Encoding", b"identity")
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+MAX_REDIRECTS: Final = 3
 _ADVICE: Final = "Is this the address of the stream of an HTTP+SSE server, which is often /sse?"
 
 
@@ -38,6 +40,8 @@ class SseClient:
         self._listener = listener
         self._target = ""
         self._stream: OutgoingRequest | None = None
+        self._stream_targets = [self._transport.target]
+        self._is_moved = False  # the last of the targets has not been asked
         self._named = asyncio.Event()
         self._why = ""  # why the stream names no endpoint
         self._waiting: dict[str, str] = {}
@@ -47,15 +51,19 @@ class SseClient:
 
     async def start(self) -> None:
         fields = [(b"Accept", b"text/event-stream"), (b"Cache-Control", b"no-store"), _PLAIN]
-        try:
-            self._stream = await self._transport.ask("GET", fields, b"", self)
-        except UnreachableError as error:
-            advice = "Is the server running, and is this its address?"
-            raise UpstreamError(self._transport.url, f"it cannot be reached: {error}", advice) from error
-        try:
-            await asyncio.wait_for(self._named.wait(), ENDPOINT_S)
-        except TimeoutError:
-            self._why = f"its stream named no endpoint within {ENDPOINT_S:.0f} s"
+        while not self._named.is_set():
+            try:
+                self._stream = await self._transport.ask("GET", fields, b"", self, target=self._stream_targets[-1])
+            except UnreachableError as error:
+                advice = "Is the server running, and is this its address?"
+                raise UpstreamError(self._transport.url, f"it cannot be reached: {error}", advice) from error
+            try:
+                await asyncio.wait_for(self._named.wait(), ENDPOINT_S)
+            except TimeoutError:
+                self._refuse(f"its stream named no endpoint within {ENDPOINT_S:.0f} s")
+            if self._is_moved and not self._why:
+                self._is_moved = False
+                self._named.clear()
         if self._why:
             self._is_leaving = True
             self._transport.close()
@@ -95,6 +103,8 @@ class SseClient:
     def on_head(self, head: ResponseHead) -> None:
         """Take the head of the stream; refuse one that is no stream."""
         media_type = (head.value(b"content-type") or b"").partition(b";")[0].strip().lower()
+        if head.status in _REDIRECTS and self._moves(head):
+            return  # `start` asks there once this response has ended
         if head.status >= HTTP_REDIRECTS:
             self._refuse(f"HTTP {head.status} {head.reason.decode('latin-1')}".rstrip())
         elif media_type != b"text/event-stream":
@@ -112,11 +122,26 @@ class SseClient:
 
     def on_end(self, why: str) -> None:
         """End the session, which ends with its stream."""
-        if not self._named.is_set():
+        if self._is_moved and not why:
+            self._named.set()
+        elif not self._named.is_set():
             self._refuse(why or "its stream ended before it named an endpoint")
         elif not (self._is_lost or self._is_leaving or self._why):
             self._is_lost = True
             self._listener.on_lost(f"the server's stream ended: {why}" if why else "the server has ended its stream")
+
+    def _moves(self, head: ResponseHead) -> bool:
+        """Take the redirect of the stream, if it is to a new place within the origin."""
+        try:
+            url = urljoin(self._transport.url, (head.value(b"location") or b"").decode("latin-1"))
+        except ValueError:
+            return False
+        is_ours = origin(url) == self._transport.origin and _is_sound(url) and len(self._stream_targets) <= MAX_REDIRECTS
+        if not is_ours or (target := target_of(url)) in self._stream_targets:
+            return False
+        self._stream_targets.append(target)
+        self._is_moved = True
+        return True
 
     def _name(self, data: str) -> None:
         uri = data
@@ -124,7 +149,7 @@ class SseClient:
             value = parse(data.encode())
             uri = value.get("uri", "") if isinstance(value, dict) and isinstance(value.get("uri"), str) else ""
         try:
-            url = urljoin(self._transport.url, uri)
+            url = urljoin(urljoin(self._transport.url, self._stream_targets[-1]), uri)
         except ValueError:
             url = ""
         if not uri or origin(url) != self._transport.origin or not _is_sound(url):

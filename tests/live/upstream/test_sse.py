@@ -48,6 +48,27 @@ async def facing(server_stream: ServerStream, *replies: Any) -> AsyncIterator[tu
         server_stream.said.put_nowait(b"")
 
 
+@scene
+async def test_a_redirect_of_the_stream_within_the_origin_is_followed() -> None:
+    server_stream = ServerStream("messages?session_id=abc")
+    async with puppet(answer(307, Location="/v2/sse"), server_stream, TAKEN) as server:
+        async with meeting(partial(SseClient, server.url.replace("/mcp", "/v1/sse"))) as met:
+            await met.says(request(7))
+            server_stream.said.put_nowait(event(result(7)))
+            assert await met.told() == result(7)
+        server_stream.said.put_nowait(b"")
+    assert server.lines == ["GET /v1/sse", "GET /v2/sse", "POST /v2/messages?session_id=abc"]
+
+
+@pytest.mark.parametrize("location", ["/mcp", "http://127.0.0.1:1/sse", "//[", "", "/a b"])
+@scene
+async def test_a_redirect_of_the_stream_to_itself_or_elsewhere_is_refused(location: str) -> None:
+    async with puppet(answer(307, Location=location)) as server:
+        with pytest.raises(UpstreamError, match="HTTP 307"):
+            await SseClient(server.url, **Meeting().callbacks()).start()
+    assert server.lines == ["GET /mcp"]
+
+
 @pytest.mark.parametrize(
     ("endpoint", "target"),
     [
