@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
+    from typing import Any
 
     from ...records import Record, Side, Sink
     from ...wire.framing import StdioFraming
@@ -251,8 +252,8 @@ class StdioTap:
         self._drain_ns = 0
         self._stdout.drain()
         self._stderr.drain()
-        if self._left_running():
-            self._sink((descendants_running(self.now_ns()),))
+        if running := self._left_running():
+            self._sink((descendants_running(self.now_ns(), running),))
             self._left = []
 
     # Signals
@@ -283,7 +284,7 @@ class StdioTap:
         now_ns = self.now_ns()
         self._drain_ns = now_ns + DRAIN_NS
         self._left = self._descendants()
-        left = tuple({"pid": process.pid, "name": process.name} for process in self._left)
+        left = tuple(listed(self._left))
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             self._status = 128 + number
@@ -292,11 +293,10 @@ class StdioTap:
             self._status = os.WEXITSTATUS(status)
             self._sink((Exit(at_ns=now_ns, pid=self._child.pid, code=self._status, descendants=left),))
 
-    def _left_running(self) -> bool:
-        """Return whether a process that the server left when it ended still runs."""
-        return bool(self._left) and not {left.pid for left in self._left}.isdisjoint(
-            running.pid for running in self._descendants()
-        )
+    def _left_running(self) -> list[ListedProcess]:
+        """Return the processes that the server left when it ended and that still run."""
+        running = {process.pid for process in self._descendants()} if self._left else ()
+        return [process for process in self._left if process.pid in running]
 
     def _forward(self, number: int) -> None:
         """Forward a signal at once. One that ends a process comes from the client: the server gets the end of its input too."""
@@ -324,9 +324,15 @@ def descendants_ended(at_ns: int) -> Note:
     return Note(at_ns=at_ns, topic="descendants-ended", text="the processes that the server left have ended")
 
 
-def descendants_running(at_ns: int) -> Note:
-    """Return the note that what the server left ran on, to be made half a second after its end."""
-    return Note(at_ns=at_ns, topic="descendants-running", text="processes that the server left still run")
+def descendants_running(at_ns: int, running: list[ListedProcess]) -> Note:
+    """Return the note that some of what the server left ran on, to be made half a second after its end."""
+    extra = {"descendants": listed(running)}
+    return Note(at_ns=at_ns, topic="descendants-running", text="processes that the server left still run", extra=extra)
+
+
+def listed(processes: list[ListedProcess]) -> list[dict[str, Any]]:
+    """Return processes as records list them."""
+    return [{"pid": process.pid, "name": process.name} for process in processes]
 
 
 def streams(framing: type[StdioFraming] = Lines) -> tuple[tuple[int, Side, str, type[StdioFraming]], ...]:

@@ -21,7 +21,7 @@ from ...wire.lines import Lines
 from ..http.recorder import StreamRecorder
 from ..stdio import signals
 from ..stdio.process import in_session, process, restore_locale
-from ..stdio.tap import descendants_ended, descendants_running, streams
+from ..stdio.tap import descendants_ended, descendants_running, listed, streams
 from .partials import Partials
 from .protocol import MAX_MESSAGE_BYTES, Failure, ServerListener, cancellation
 
@@ -192,7 +192,7 @@ class StdioClient:
 
     def on_exit(self, code: int) -> None:
         """Record the end of the process: by signal -`code` if that is negative."""
-        left = tuple({"pid": process.pid, "name": process.name} for process in in_session(self.pid))
+        left = tuple(listed(in_session(self.pid)))
         self._has_left = bool(left)
         now_ns = self._now_ns()
         if code < 0:
@@ -297,7 +297,7 @@ class StdioClient:
                 self._sink((descendants_ended(self._now_ns()),))
         else:
             if self._has_left:
-                self._sink((descendants_running(self._now_ns()),))
+                self._sink((descendants_running(self._now_ns(), in_session(self.pid)),))
             self._escalate(signal.SIGTERM, "the server has left processes behind")
             if not await self._session_ends(KILL_AFTER_S):
                 self._escalate(signal.SIGKILL, "processes left behind")

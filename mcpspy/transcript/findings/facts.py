@@ -155,7 +155,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """Time of the first signal that told the server to end."""
     was_killed: bool = False
     """True if mcpspy had to send SIGKILL."""
-    left_running: bool = False
+    left_running: Note | None = None
     """True if processes that the server left still ran half a second later."""
     gone_ns: int | None = None
     first_hole_ns: int | None = None
@@ -277,8 +277,8 @@ class CaptureFacts(msgspec.Struct, eq=False):
                 self.left_ns = at_ns if self.left_ns is None else self.left_ns
                 self.signalled_ns = at_ns if self.signalled_ns is None else self.signalled_ns
                 self.was_killed |= record.topic == "escalation" and record.text.startswith("SIGKILL")
-            case Note(topic="descendants-running"):
-                self.left_running = True
+            case Note(topic="descendants-running") as record:
+                self.left_running = record
             case Exit() as record:
                 self.exit = at_ns, record
                 self.gone_ns = at_ns if self.gone_ns is None else self.gone_ns

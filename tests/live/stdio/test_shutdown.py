@@ -233,6 +233,19 @@ def test_a_watchdog_that_ends_soon_after_the_server_was_not(script: str) -> None
     assert severities(records) == []
 
 
+def test_a_watchdog_that_ends_soon_is_not_counted_with_a_process_that_was_left_behind() -> None:
+    with Client(["sh", "-c", f"{WATCHDOG} & {HOLDS_NONE.format(LASTING)}"]) as client:
+        left = int(client.line())
+        assert client.wait() == 0
+        records = client.records()
+        os.kill(left, signal.SIGKILL)
+    (note,) = [record for record in records if isinstance(record, Note)]
+    assert len(ending(records)[0].descendants) >= 2
+    assert [process["pid"] for process in note.extra["descendants"]] == [left]
+    (finding,) = [finding for finding in all_findings(transcribe(records)) if finding.rule == "descendants-left"]
+    assert "left 1 of its processes running: sleep." in finding.what
+
+
 @pytest.mark.parametrize("session", ["", "setsid "])
 def test_a_watchdog_may_end_by_itself_after_a_client_that_closes_stdin(session: str) -> None:
     script = f"{session}sh -c 'trap \"\" TERM; sleep 0.2' <&- >/dev/null 2>&1 & cat; exit 3"

@@ -1,11 +1,11 @@
 """Findings about requests without a response on stdio, and about the server's process. `disconnects` is about HTTP."""
 
 import re
-from collections.abc import Iterator
-from typing import Final, Unpack
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Unpack
 
 from ....lazy_pattern import lazy_pattern
-from ....records import CLIENT, OTHER_SIDE, SERVER, Exit
+from ....records import CLIENT, OTHER_SIDE, SERVER, Exit, Note
 from ...log_lines import error_line, plain_line
 from ...mcp.methods import INITIALIZE, PING
 from ...model import Exchange
@@ -242,9 +242,10 @@ def _process(facts: CaptureFacts, at_ns: int, record: Exit) -> Iterator[Hit]:
     if record.error:
         what = f"The server could not be started: {_command(facts)}{record.error.rstrip('.')}."
         yield hit_on_record(SERVER_NOT_STARTED, facts, at_ns, record.number, what, CONFIGURATION)
-    if record.descendants and facts.left_running:
-        names = ", ".join(str(process.get("name", "?")) for process in record.descendants[:LISTED_CALLS])
-        what = f"The server ended and left {len(record.descendants)} of its processes running: {names}."
+    if record.descendants and facts.left_running is not None:
+        left = _still_running(record, facts.left_running)
+        names = ", ".join(str(process.get("name", "?")) for process in left[:LISTED_CALLS])
+        what = f"The server ended and left {len(left)} of its processes running: {names}."
         was_told = facts.signalled_ns is not None and facts.signalled_ns <= at_ns
         was_sudden = was_told or record.signal is not None  # it may have had no time to end them
         severity = Severity.NOTE if was_sudden else None
@@ -255,6 +256,13 @@ def _process(facts: CaptureFacts, at_ns: int, record: Exit) -> Iterator[Hit]:
         if ran_ns > PATIENCE_NS:
             what = f"The server ran for {seconds(ran_ns)}, and the client never sent it a message."
             yield hit_on_record(UNUSED_START, facts, at_ns, record.number, what, CLIENT)
+
+
+def _still_running(record: Exit, note: Note) -> Sequence[dict[str, Any]]:
+    """Return the processes that a server left and that ran on, which the note lists."""
+    running = note.extra.get("descendants")
+    pids = [process.get("pid") for process in running if isinstance(process, dict)] if isinstance(running, list) else []
+    return [process for process in record.descendants if process.get("pid") in pids] or record.descendants
 
 
 def _ended_by_signal(facts: CaptureFacts, record: Exit) -> Iterator[Hit]:
