@@ -5,8 +5,8 @@
     python -m benchmarks.index --messages 100000 --rounds 5
 
 The capture is the one of `benchmarks.reader`, in a store of its own: 310 bytes a message. With `--http` it is one of Streamable HTTP:
-calls in one session, each answered by one event, 800 bytes a message. Each command is a process; the figures are the least of the rounds,
-in seconds by the clock and of the processor. The first screen is 24 lines on a terminal.
+calls in one session, each answered by one event, 800 bytes a message. Each command is a process; the figures are the least of the
+rounds, in seconds by the clock and of the processor. The first screen is 24 lines on a terminal.
 """
 
 import argparse
@@ -49,6 +49,9 @@ COMMANDS = {
     "one row": ("show", f"{NAME}:7"),
     "filter": ("show", NAME, "-F", "method:tools/call dur>2s"),
     "filter for a text": ("show", NAME, "-F", "tool:nothing"),
+    "filter for an id": ("show", NAME, "-F", "id:777777"),
+    "filter for a size": ("show", NAME, "-F", "size>1mb"),
+    "filter without a column": ("show", NAME, "-F", "progress>5"),
     "list": ("list",),
 }
 

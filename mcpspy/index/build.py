@@ -115,15 +115,16 @@ def _blocks(
 
 
 def _row_columns(rows: Sequence[Row], info: CaptureInfo) -> dict[str, array[int]]:
-    longest, firsts, others, next_row = array("Q"), array("I"), array("I"), 1
+    longest, largest, firsts, others, next_row = array("Q"), array("Q"), array("I"), array("I"), 1
     for begin in range(0, len(rows), BLOCK_ROWS):
         block = rows[begin : begin + BLOCK_ROWS]
         numbers = [row.row for row in block if isinstance(row, Numbered)]
         firsts.append(numbers[0] if numbers else next_row)
         next_row = numbers[-1] + 1 if numbers else next_row
         longest.append(max((_took_ns(row, info) for row in block), default=0))
+        largest.append(max((_bytes(row) for row in block), default=0))
         others.extend(begin + at for at, row in enumerate(block) if not isinstance(row, Numbered))
-    return {"firsts": firsts, "others": others, "longest": longest}
+    return {"firsts": firsts, "others": others, "longest": longest, "largest": largest}
 
 
 def _class_columns(transcript: Transcript) -> dict[str, array[int]]:
@@ -168,6 +169,19 @@ def _took_ns(row: Row, info: CaptureInfo) -> int:
     if isinstance(row, Exchange):
         return max(0, row.duration_ns or waited_ns(row, info) or 0)
     return max(0, row.duration_ns or 0) if isinstance(row, Transaction | ModelCall) else 0
+
+
+def _bytes(row: Row) -> int:
+    """Return the size that a row shows, or that of a message of it if that is larger."""
+    if isinstance(row, Exchange):
+        both = row.request.size + (0 if row.response is None else row.response.size)
+        others = (*row.notifications, *row.partials, *row.more_responses)
+        return max(both, max((message.size for message in others), default=0)) if others else both
+    if isinstance(row, UnpairedMessage):
+        return row.message.size
+    if isinstance(row, Transaction):
+        return sum(stream.body_bytes for stream in (row.request, row.response) if stream is not None)
+    return len(row.raw) if isinstance(row, Log) else 0
 
 
 def _facts(transcript: Transcript, places: Places, widths: tuple[int, int, int, int, int], scopes: _Scopes) -> Facts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ..capture.file.payloads import Payloads
@@ -39,9 +39,9 @@ def indexed_transcript(
 def _transcript(index: IndexFile, source: IndexedCapture, whole: Callable[[], Transcript]) -> Transcript:
     facts = facts_from(index.section("facts"))
     firsts, others = _numbers("I", index.section("firsts")), _numbers("I", index.section("others"))
-    longest = _numbers("Q", index.section("longest"))
+    longest, largest = _numbers("Q", index.section("longest")), _numbers("Q", index.section("largest"))
     rows_at = _Blocks(index, "", facts.rows)
-    if not (len(firsts) == len(longest) == len(rows_at)):
+    if not (len(firsts) == len(longest) == len(largest) == len(rows_at)):
         raise ValueError("the sections do not fit each other")
     known: list[Transcript] = []
 
@@ -59,8 +59,9 @@ def _transcript(index: IndexFile, source: IndexedCapture, whole: Callable[[], Tr
         return of_rows, samples
 
     rows: StoredRows[Row] = StoredRows(
-        facts.rows, firsts, others, longest, facts.figures, classes=classes, read=read, whole=lambda: all_of_it().rows
-    )
+        facts.rows, firsts, others, longest, largest, facts.figures,
+        classes=classes, holds=rows_at.holds, read=read, whole=lambda: all_of_it().rows,
+    )  # fmt: skip
     info = info_from(facts, source.payloads)
     numbers = _numbers("I", index.section("transactions"))
     if numbers:
@@ -98,6 +99,14 @@ class _Blocks:
     def block(self, number: int) -> bytes:
         """Read a block. Raises: ValueError: if it is damaged."""
         return self._index.piece(self._begins[number], self._begins[number + 1], self._crcs[number])
+
+    def holds(self, number: int, texts: Sequence[bytes]) -> bool:
+        """Return whether a block has all these texts, or cannot be read."""
+        try:
+            block = self.block(number)
+        except ValueError:
+            return True
+        return all(text in block for text in texts)
 
 
 def _numbers(code: str, data: bytes) -> array[int]:

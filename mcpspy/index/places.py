@@ -95,8 +95,8 @@ class Places:
         """Take in a line. Return the number of the frame before it on its stream."""
         match = None if self._is_ended else _frame_of(line)
         if match is None:
-            self._is_ended |= _IS_END in line  # nothing belongs to a stream any more
-            if _IS_FRAME in line and not self._is_ended:
+            self._is_ended |= _IS_END in line
+            if _IS_FRAME in line:  # which is spelled in another way, or comes after the end
                 raise NotIndexedError(number)
             return 0
         if self._is_damaged and sound_record(line.rstrip(b"\n")) is None:

@@ -42,25 +42,17 @@ class RowFigures(msgspec.Struct, kw_only=True):
 class StoredRows(Sequence[RowT]):
     """Rows that are read when they are taken. Two takings may return different objects for one row, unless it was pinned.
 
-    `firsts` has for each block the number of its first row with a number, or of the next one; `longest` the nanoseconds that its
-    slowest row took or waited. `others` has the positions of rows without a number. `classes` returns the class of each row, 0 for
-    none, and for each class from 1 on the position of a row. `read` returns the rows of a block. If one of the two raises ValueError,
-    all rows count as of no class, or `whole` reads all rows in another way.
+    For each block, `firsts` has the number of its first row with a number, or of the next one, `longest` the nanoseconds that its
+    slowest row took or waited, and `largest` the bytes of its largest row, or message if that is larger. `others` has the positions
+    of rows without a number. `classes` returns the class of each row, 0 for none, and for each class from 1 on the position of a
+    row. `holds` returns whether a block may have all of some texts. `read` returns the rows of a block. If `classes` raises
+    ValueError, no row has a class; if `read` does, `whole` reads all rows in another way.
     """
 
     __slots__ = (
-        "_classes",
-        "_all",
-        "_count",
-        "_firsts",
-        "_longest",
-        "_others",
-        "_pinned",
-        "_read",
-        "_recent",
-        "_whole",
+        "_all", "_classes", "_count", "_firsts", "_holds", "_largest", "_longest", "_others", "_pinned", "_read", "_recent", "_whole",
         "figures",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -68,18 +60,22 @@ class StoredRows(Sequence[RowT]):
         firsts: Sequence[int],
         others: Sequence[int],
         longest: Sequence[int],
+        largest: Sequence[int],
         figures: RowFigures,
         *,
         classes: Callable[[], tuple[Sequence[int], Sequence[int]]],
+        holds: Callable[[int, Sequence[bytes]], bool],
         read: Callable[[int], list[RowT]],
         whole: Callable[[], Sequence[RowT]],
     ) -> None:
         self._count = count
         self._firsts = firsts
         self._longest = longest
+        self._largest = largest
         self._others = others
         self.figures = figures
         self._classes = classes
+        self._holds = holds
         self._read = read
         self._whole = whole
         self._all: Sequence[RowT] | None = None
@@ -125,16 +121,23 @@ class StoredRows(Sequence[RowT]):
                     inside = len(rows)
         return rows[:inside]
 
-    def likely(self, may_match: Callable[[RowT], object], at_least_ns: int) -> Iterator[RowT]:
-        """Yield at least the rows that took or waited so long and are of a class that may match, of which one row is asked."""
+    def likely(
+        self, may_match: Callable[[RowT], object], at_least_ns: int, at_least_bytes: int, texts: Sequence[bytes]
+    ) -> Iterator[RowT]:
+        """Yield at least the rows that took so long, are so large and are of a class that may match, of which one row is asked.
+
+        They are in blocks that have all these `texts`.
+        """
         try:
             classes, samples = self._classes()
         except ValueError:
             classes, samples = bytes(self._count), ()
         wanted = {0, *(number for number, at in enumerate(samples, 1) if may_match(self[at]))}
-        for number, longest_ns in enumerate(self._longest):
+        for number, (longest_ns, largest_bytes) in enumerate(zip(self._longest, self._largest, strict=True)):
             of_block = classes[number * BLOCK_ROWS : (number + 1) * BLOCK_ROWS]
-            if longest_ns >= at_least_ns and not wanted.isdisjoint(of_block):
+            if longest_ns < at_least_ns or largest_bytes < at_least_bytes or wanted.isdisjoint(of_block):
+                continue
+            if not texts or self._holds(number, texts):
                 for row, of_row in zip(self._block(number), of_block, strict=True):
                     if of_row in wanted:
                         yield row

@@ -43,6 +43,10 @@ FILTERS = (
     "dur>4us or tool:x",
     "status:error or kind:notification",
     '"x"',
+    "size>100b",
+    "bytes>=90b kind:notification",
+    "bytes>150b or id:1",
+    "id:1 status:ok",
 )
 
 

@@ -5,7 +5,7 @@ There are no regular expressions, so that the work is linear in the bytes. docs/
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import tzinfo
 from functools import partial
 from typing import Final
@@ -20,7 +20,7 @@ from .grammar import AllOf, AnyOf, Filter, Node, Not, Term, Text, parse, terms
 from .keys import HINTS, KEYS, Test, checked
 from .result import FilterResult
 from .row_classes import possible
-from .values import DURATIONS_NS, amount
+from .values import DURATIONS_NS, SIZES_BYTES, amount
 
 _CHECKS: Final = dict.fromkeys(KEYS, checked)
 
@@ -89,20 +89,41 @@ class FilterMatcher:
 def filter_rows(chosen: Filter, transcript: Transcript, rows: Sequence[Row], zone: tzinfo | None = None) -> FilterResult:
     """Return the rows of `transcript` among `rows` that a filter lets through. `zone` is as in `FilterMatcher`."""
     matches = FilterMatcher(chosen, transcript, zone).matches
-    likely: Iterable[Row] = rows
-    if isinstance(rows, StoredRows):
-        likely = rows.likely(FilterMatcher(Filter(possible(chosen.node)), transcript, zone).matches, _least_ns(chosen.node))
+    likely = _likely(rows, chosen, transcript, zone) if isinstance(rows, StoredRows) else rows
     passing = [row for row in likely if matches(row)]
     matching = sum(1 for row in passing if isinstance(row, Numbered))
     total = rows.figures.numbered if isinstance(rows, StoredRows) else sum(1 for row in rows if isinstance(row, Numbered))
     return FilterResult(filter=chosen, rows=passing, matching=matching, total=total)
 
 
-def _least_ns(node: Node) -> int:
-    """Return the least time that a row has to take to match: of `tool:x dur>2s` two seconds; 0 where any may match."""
-    parts = node.parts if isinstance(node, AllOf) else (node,)
-    bounds = (part for part in parts if isinstance(part, Term) and part.key == "dur" and part.operator in (">", ">="))
-    return max((amount(part.value, DURATIONS_NS) for part in bounds), default=0)
+def _likely(rows: StoredRows[Row], chosen: Filter, transcript: Transcript, zone: tzinfo | None) -> Iterator[Row]:
+    """Return the rows that an index cannot rule out."""
+    node = chosen.node
+    return rows.likely(
+        FilterMatcher(Filter(possible(node)), transcript, zone).matches,
+        _least(node, ("dur",), DURATIONS_NS),
+        _least(node, ("size", "bytes"), SIZES_BYTES),
+        [part.value.encode() for part in _needed(node) if part.key in _LITERAL and _is_plain(part.value)],
+    )
+
+
+_LITERAL: Final = ("id", "token")
+"""Keys of texts that an index spells as messages do, if they are plain."""
+
+
+def _is_plain(value: str) -> bool:
+    return value.isascii() and value.replace("-", "").isalnum()
+
+
+def _needed(node: Node) -> list[Term]:
+    """Return the terms that have to match: of `tool:x dur>2s` both, and of alternatives none."""
+    return [part for part in (node.parts if isinstance(node, AllOf) else (node,)) if isinstance(part, Term)]
+
+
+def _least(node: Node, keys: tuple[str, ...], units: dict[str, int]) -> int:
+    """Return the least amount that a row has to have to match; 0 where any may match."""
+    bounds = [part for part in _needed(node) if part.key in keys and part.operator in (">", ">=")]
+    return max((amount(part.value, units) for part in bounds), default=0)
 
 
 def rules_by_row(transcript: Transcript) -> dict[int, set[str]]:
