@@ -7,12 +7,13 @@ from typing import Final, Protocol
 
 import msgspec
 
-from .http_streams import OpenMaker
+from .http_streams import StreamMakerClass
 from .log_messages import message_in
 from .logs import LogImporter
 from .packets import MAGICS
 from .pcap import PacketImporter
 from .source import SessionRecord, Source
+from .strace import StraceImporter, is_strace
 
 HEAD_BYTES: Final = 1 << 20
 """A format is told by so many bytes at the beginning of a file."""
@@ -35,7 +36,7 @@ class ImportFormat(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     title: str
     matches: Callable[[bytes], bool]
-    importer: Callable[[Source, OpenMaker], Importer]
+    importer: Callable[[Source, StreamMakerClass], Importer]
     """Its second argument is the taps' recorder of HTTP streams."""
     grows: bool = False
     """True if the file may be read while it is written."""
@@ -63,6 +64,13 @@ def _is_pcap(head: bytes) -> bool:
 
 FORMATS: Final = (
     ImportFormat(name="pcap", title="a packet capture", matches=_is_pcap, importer=PacketImporter),
+    ImportFormat(
+        name="strace",
+        title="the output of strace",
+        matches=is_strace,
+        importer=lambda source, _: StraceImporter(source),
+        grows=True,
+    ),
     ImportFormat(
         name="log",
         title="a log with JSON-RPC messages in its lines",

@@ -39,8 +39,8 @@ class StreamMaker(Protocol):
     ) -> list[Record]: ...
 
 
-class OpenMaker(Protocol):
-    """The class of it."""
+class StreamMakerClass(Protocol):
+    """The class of such makers."""
 
     def __call__(self, number: int, sender: Side, framing: str, *, flows: bool = False) -> StreamMaker: ...
 
@@ -82,7 +82,7 @@ class HttpConnection:
         "is_mcp", "number", "path", "why_not",
     )  # fmt: skip
 
-    def __init__(self, number: int, counters: Counters, make: OpenMaker, *, is_begun: bool) -> None:
+    def __init__(self, number: int, counters: Counters, make: StreamMakerClass, *, is_begun: bool) -> None:
         self.number = number
         self.is_mcp = False
         self.path = ""

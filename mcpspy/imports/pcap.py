@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ..records import CLIENT, CLIENT_PROCESSES, SERVER, End, Frame, Note, Record, Side
-from .http_streams import Counters, HttpConnection, OpenMaker
+from .http_streams import Counters, HttpConnection, StreamMakerClass
 from .packets import ACK, FIN, RST, SYN, PacketReader, TcpSegment
 from .session import NOTE_TOPIC
 from .source import EXACT, MISSING, SessionRecord, Source, header
@@ -67,7 +67,7 @@ class PacketImporter:
 
     __slots__ = ("_connections", "_make", "_others", "_packets", "_servers", "_sessions", "_source")
 
-    def __init__(self, source: Source, make: OpenMaker) -> None:
+    def __init__(self, source: Source, make: StreamMakerClass) -> None:
         self._source = source
         self._make = make
         self._packets = PacketReader()

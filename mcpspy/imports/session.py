@@ -50,14 +50,14 @@ class StdioSession:
         self._closed: set[int] = set()
         self.messages = 0
 
-    def frame(self, wall_ns: int | None, stream: int, data: bytes) -> list[SessionRecord]:
-        """Take the next message, or a line of stderr."""
+    def frame(self, wall_ns: int | None, stream: int, data: bytes, *, is_part: bool = False) -> list[SessionRecord]:
+        """Take the next message, or a line of stderr, or a part of one."""
         records = self._begin()
         if stream == STDERR and self._opened < len(_STREAMS):
             records.append(self._open(STDERR))
         at_ns = self._at_ns(wall_ns)
-        self.messages += stream != STDERR
-        return self._numbered([*records, Frame(stream, at_ns, at_ns, data)])
+        self.messages += stream != STDERR and not is_part
+        return self._numbered([*records, Frame(stream, at_ns, at_ns, data, is_part)])
 
     def close_stream(self, wall_ns: int | None, stream: int, by: Side) -> list[SessionRecord]:
         """Take the end of a stream."""
