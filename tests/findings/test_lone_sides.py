@@ -203,6 +203,24 @@ def test_a_reference_that_leads_nowhere_is_named(broken: dict[str, object], refe
     assert dangling_reference(broken) == reference
 
 
+CANCELLED = f'{NOTIFIED}→ tools/call 1 {{"name":"a"}}\n· 3.0 s later\n→ notifications/cancelled {{"requestId":1}}\n'
+
+
+@pytest.mark.parametrize(
+    ("account", "words"),
+    [
+        (f"{CANCELLED}· the server exits 1", "after it had sent notifications/cancelled"),
+        (f"{NOTIFIED}· the server exits 1", "after it had sent notifications/initialized"),
+        (f"{CANCELLED}· 5.0 s later\n· the server exits 1", "while the client was connected."),
+        (f"{CANCELLED}→ tools/list 2\n← result 2\n· the server exits 1", "while the client was connected."),
+    ],
+    ids=["a cancellation", "the first notification", "long after it", "after another call"],
+)
+def test_a_server_that_dies_of_a_notification_is_said_to(account: str, words: str) -> None:
+    (finding,) = [each for each in all_findings(transcribe(records(account))) if each.rule == "server-died"]
+    assert words in finding.what
+
+
 REPEATED = "→ POST /mcp/\n  ping 1\n"
 OFFER = json.dumps({"tools": [{"name": "a", "inputSchema": {"type": "object", "properties": {"filter": {"type": "object"}}}}]})
 

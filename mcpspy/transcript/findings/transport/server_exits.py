@@ -8,7 +8,7 @@ from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, OTHER_SIDE, SERVER, Exit, Note
 from ...log_lines import error_line, plain_line
 from ...mcp.methods import INITIALIZE, PING
-from ...model import Exchange
+from ...model import Exchange, UnpairedMessage
 from ..facts import HANDSHAKE_METHODS, CaptureFacts
 from ..hits import hit_on_record
 from ..meanwhile import FOR_PEOPLE, log_advice, log_words, logged_while, meanwhile_words, written_words
@@ -178,7 +178,7 @@ def _failed(facts: CaptureFacts, at_ns: int, record: Exit, left_alone: list[Exch
     """Say why a server ended: its command names what does not exist, or it died."""
     missing = _missing_program(facts, record)
     if not missing:
-        what = _death(facts, record, left_alone)
+        what = _death(facts, at_ns, record, left_alone)
         from .exit_causes import exit_cause  # a server that dies is rare, and its patterns take time
 
         cause = exit_cause(facts)
@@ -317,11 +317,23 @@ def _is_named(argument: str, line: bytes) -> bool:
     return b"imported from" not in line and bool(re.search(rb"(?<![\w.@-])%b(?![\w/-])" % re.escape(argument.encode()), line))
 
 
-def _death(facts: CaptureFacts, record: Exit, pending: list[Exchange]) -> str:
+def _death(facts: CaptureFacts, at_ns: int, record: Exit, pending: list[Exchange]) -> str:
     how = f"was killed by {record.signal}" if record.signal else f"ended with code {record.code}"
     calls = listed(map(call_name, pending), LISTED_CALLS)
-    waiting = f"while the client waited for {calls}" if pending else "while the client was connected"
+    waiting = f"while the client waited for {calls}" if pending else f"while the client was connected{_notified(facts, at_ns)}"
     return f"The server {how} {waiting}{_log(facts) or '.'}"
+
+
+def _notified(facts: CaptureFacts, at_ns: int) -> str:
+    """Name the notification that reached the server just before its end, if nothing was sent after it; empty if none did."""
+    sent = [use.first.message for use in facts.notifications.values() if isinstance(use.first, UnpairedMessage)]
+    sent += [exchange.cancelled for exchange in facts.cancelled if exchange.cancelled is not None]
+    last = max((message for message in sent if message.sender == CLIENT), key=lambda message: message.at_ns, default=None)
+    if last is None or not 0 <= at_ns - last.at_ns <= SOON_NS:
+        return ""
+    if any(exchange.sender == CLIENT and exchange.at_ns > last.at_ns for exchange in facts.exchanges):
+        return ""
+    return f", {seconds(at_ns - last.at_ns)} after it had sent {last.method}"
 
 
 def _log(facts: CaptureFacts) -> str:
