@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from .har import HarImporter, is_har
 from .http_streams import StreamMakerClass
 from .log_messages import message_in
 from .logs import LogImporter
@@ -64,6 +65,7 @@ def _is_pcap(head: bytes) -> bool:
 
 FORMATS: Final = (
     ImportFormat(name="pcap", title="a packet capture", matches=_is_pcap, importer=PacketImporter),
+    ImportFormat(name="har", title="a HAR", matches=is_har, importer=lambda source, _: HarImporter(source)),
     ImportFormat(
         name="strace",
         title="the output of strace",

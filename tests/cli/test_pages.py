@@ -17,6 +17,7 @@ from tests.cli.helps import COMMANDS
 from tests.cli.terminal import run
 from tests.conftest import ROOT
 from tests.imports.packet_files import pcapng
+from tests.imports.test_har import ENTRY, har
 from tests.imports.test_pcap import SEGMENTS
 
 LINE = re.compile(r"^(?: {4}|\$ )(?:git bisect run )?mcpspy (.+)$", re.MULTILINE)
@@ -64,6 +65,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(folder / "store" / "captures" / "weather.mcpspy", folder / name)
     for name in ("mcp-server-weather.log", "server.log"):
         shutil.copy(ROOT / "captures" / "mcp-server-weather.log", folder / name)
+    (folder / "session.har").write_bytes(har(ENTRY))
     (folder / "dump.pcapng").write_bytes(pcapng(SEGMENTS))
     return folder
 
