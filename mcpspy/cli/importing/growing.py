@@ -60,7 +60,7 @@ def followed_log(whats: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     kept = os.environ.get("MCPSPY_HOME")
     os.environ["MCPSPY_HOME"] = home
     importer = subprocess.Popen(
-        [sys.executable, "-m", "mcpspy", "import", "--follow", logs[0]],
+        [sys.executable, "-P", "-m", "mcpspy", "import", "--follow", logs[0]],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
