@@ -11,6 +11,7 @@ from .har import HarImporter, is_har
 from .http_streams import StreamMakerClass
 from .log_messages import message_in
 from .logs import LogImporter
+from .mcpsnoop import SnoopImporter, is_mcpsnoop
 from .packets import MAGICS
 from .pcap import PacketImporter
 from .source import SessionRecord, Source
@@ -66,6 +67,13 @@ def _is_pcap(head: bytes) -> bool:
 FORMATS: Final = (
     ImportFormat(name="pcap", title="a packet capture", matches=_is_pcap, importer=PacketImporter),
     ImportFormat(name="har", title="a HAR", matches=is_har, importer=lambda source, _: HarImporter(source)),
+    ImportFormat(
+        name="mcpsnoop",
+        title="a log of mcpsnoop",
+        matches=is_mcpsnoop,
+        importer=lambda source, _: SnoopImporter(source),
+        grows=True,
+    ),
     ImportFormat(
         name="strace",
         title="the output of strace",

@@ -18,6 +18,7 @@ from tests.cli.terminal import run
 from tests.conftest import ROOT
 from tests.imports.packet_files import pcapng
 from tests.imports.test_har import ENTRY, har
+from tests.imports.test_mcpsnoop import log_of as snooped
 from tests.imports.test_pcap import SEGMENTS
 
 LINE = re.compile(r"^(?: {4}|\$ )(?:git bisect run )?mcpspy (.+)$", re.MULTILINE)
@@ -66,6 +67,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("mcp-server-weather.log", "server.log"):
         shutil.copy(ROOT / "captures" / "mcp-server-weather.log", folder / name)
     (folder / "session.har").write_bytes(har(ENTRY))
+    (folder / "session.jsonl").write_bytes(snooped("time"))
     (folder / "dump.pcapng").write_bytes(pcapng(SEGMENTS))
     return folder
 
