@@ -110,7 +110,7 @@ def command(
         raise click.UsageError(f"There is no folder {baseline}. Add --accept to write a baseline there.")
     wanted = combined_filter(filters)
     selection, what = (select_captures(what), what) if since is None else select_captures_since(what, since)
-    transcript, _ = transcript_of(selection, keeps_noise=False)
+    transcript, _ = transcript_of(selection, keeps_noise=False, packs_rows=True)
     accepted = None if baseline is None else baselines(baseline, transcript)
     if accept and baseline is not None and accepted is not None:
         accepted = _accept(baseline, transcript, accepted, screen)
@@ -273,7 +273,9 @@ def _result(
         since_wall_ns=None if since is None else since.wall_ns,
         lines=lines,
         unchecked=[*limits, *unchecked_messages(transcript, rules)],
-        rows={row.row: row for row in transcript.rows if isinstance(row, Numbered) and row.row in row_numbers},
+        rows={row.row: row for row in transcript.rows if isinstance(row, Numbered) and row.row in row_numbers}
+        if selected
+        else {},
     )
 
 

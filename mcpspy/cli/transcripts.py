@@ -119,17 +119,18 @@ def without_rows(what: str) -> str:
 
 
 def transcript_of(
-    captures: CaptureSelection, *, keeps_frames: bool = False, keeps_noise: bool = True
+    captures: CaptureSelection, *, keeps_frames: bool = False, keeps_noise: bool = True, packs_rows: bool = False
 ) -> tuple[Transcript, bool]:
     """Read captures as they are now. Returns their transcript, and whether one of them is still being recorded.
 
     Captures that several clients share are read whole, so that rows keep their numbers, and then divided.
-    `keeps_frames` is for views of HTTP as it was on the wire, `keeps_noise` for those that show every byte.
+    `keeps_frames` is for views of HTTP as it was on the wire, `keeps_noise` for those that show every byte. `packs_rows` saves
+    memory where a capture is large, for those that take its rows few times.
     """
     if not any(path != STDIN and is_live(path) for path in captures.paths):
         with reading(captures.paths) as progress:
             records = [records_of(path, progress) for path in captures.paths]
-            transcript = transcribe(*records, keep_frames=keeps_frames, keep_noise=keeps_noise)
+            transcript = transcribe(*records, keep_frames=keeps_frames, keep_noise=keeps_noise, pack_rows=packs_rows)
         return _of_clients(transcript, captures), False
     growing = GrowingTranscript(keeps_frames=keeps_frames, keeps_noise=keeps_noise)
     with reading(captures.paths) as progress:

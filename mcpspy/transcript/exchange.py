@@ -17,7 +17,7 @@ from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Out
 __all__ = ["Exchange", "ForwardedCall", "UnpairedMessage"]
 
 
-class Exchange(msgspec.Struct, eq=False, gc=False):
+class Exchange(msgspec.Struct, eq=False, gc=False, array_like=True, tag="exchange"):
     """A request and its outcome. `row` is the number of its row.
 
     `over` says that nothing waits for an answer any more: the answer came, or the other side can send none.
@@ -173,7 +173,7 @@ class ForwardedCall(msgspec.Struct, eq=False, frozen=True):
         return None if took_ns is None or server_ns is None else max(0, took_ns - server_ns)
 
 
-class UnpairedMessage(msgspec.Struct, eq=False, gc=False):
+class UnpairedMessage(msgspec.Struct, eq=False, gc=False, array_like=True, tag="unpaired"):
     """A message in no exchange, with a row of its own: a notification, an answer to no request, a malformed payload."""
 
     row: int

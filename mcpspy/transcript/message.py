@@ -30,7 +30,7 @@ MALFORMED: Final = Kind.MALFORMED
 """The kinds for what looks at each message: a name takes 0.01 µs, a member of an enumeration 0.07 (CPython 3.11)."""
 
 
-class Message(msgspec.Struct, eq=False, gc=False):
+class Message(msgspec.Struct, eq=False, gc=False, array_like=True):
     """One JSON-RPC message, or a malformed payload, with its sender, its stream and its time.
 
     `raw` is the frame's bytes with their terminator; for a member of a batch its bytes alone, for an SSE event its data, for a
@@ -112,3 +112,7 @@ class Message(msgspec.Struct, eq=False, gc=False):
     def _member(self, name: str) -> Any:
         body = self.body
         return body.get(name) if isinstance(body, dict) else None
+
+
+class UsualMessage(Message, eq=False, gc=False, array_like=True):
+    """A message that is the whole text of one line of the capture."""

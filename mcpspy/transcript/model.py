@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 
-class Log(msgspec.Struct, eq=False, gc=False):
+class Log(msgspec.Struct, eq=False, gc=False, array_like=True, tag="log"):
     """One line that the server wrote to stderr, with its terminator. It has no row number."""
 
     capture: int

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain, count
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, cast, runtime_checkable
 
 from ..records import (
     CLIENT,
@@ -45,19 +45,25 @@ if TYPE_CHECKING:
     from .calls.join import CallJoiner
     from .http.assemble import TransactionAssembler
     from .llm.model_traffic import ModelTrafficAssembler
+    from .packed_rows import PackedRows, PayloadSource
 
 
 def transcribe(
-    *captures: Iterable[Record], keep_frames: bool = False, keep_noise: bool = True, with_findings: bool = True
+    *captures: Iterable[Record],
+    keep_frames: bool = False,
+    keep_noise: bool = True,
+    with_findings: bool = True,
+    pack_rows: bool = False,
 ) -> Transcript:
     """Return the transcript of captures that do not grow any more: of each the records, as `mcpspy.read` returns them.
 
     `Transcript.captures` has them in the order in which they began; rows are numbered by time. For the options see `Transcriber`.
+    With `pack_rows` the rows of one large capture of stdio take little memory, and are made anew whenever they are taken.
     Raises: TypeError: if a capture is not an iterable of records, such as the path of a file.
     """
     transcriber = Transcriber(keep_frames=keep_frames, keep_noise=keep_noise, with_findings=with_findings)
     if len(captures) == 1:
-        _transcribe_one(captures[0], transcriber)
+        _transcribe_one(captures[0], transcriber, pack_rows=pack_rows)
     else:
         for record, capture in _merged([_checked(records) for records in captures], transcriber):
             transcriber.feed(record, capture)
@@ -71,14 +77,23 @@ class _Batches(Protocol):
 
     def batches(self) -> Iterator[list[Record | FrameLine]]: ...
 
+    def payloads(self) -> PayloadSource | None: ...
 
-def _transcribe_one(records: Iterable[Record], transcriber: Transcriber) -> None:
+
+def _transcribe_one(records: Iterable[Record], transcriber: Transcriber, *, pack_rows: bool) -> None:
     if isinstance(records, _Batches):
+        source = records.payloads() if pack_rows else None
+        if source is not None:
+            transcriber.pack_rows(source)
         for batch in records.batches():
             transcriber.feed_lines(batch)
     else:
         for record in _checked(records):
             transcriber.feed(record)
+
+
+LARGE_ROWS: Final = 4096
+"""The rows of smaller captures are not packed."""
 
 
 class Transcriber:
@@ -97,6 +112,7 @@ class Transcriber:
         "_keep_frames",
         "_keep_noise",
         "_next_row",
+        "_source",
         "_time_axis",
         "_with_findings",
         "transcript",
@@ -111,6 +127,7 @@ class Transcriber:
         self._time_axis = TimeAxis()
         self._client_names: dict[int, str] = {}
         self._next_row = count(1).__next__
+        self._source: PayloadSource | None = None
 
     def feed(self, record: Record, capture: int = 0) -> Sequence[Row]:
         """Take in the next record of the capture with this number."""
@@ -125,7 +142,28 @@ class Transcriber:
         """Take in the next records of the only capture."""
         if not self._captures:
             self._begin(0)
-        self._captures[0].feed_lines(batch, self.feed)
+        capture = self._captures[0]
+        capture.feed_lines(batch, self.feed)
+        if self._source is not None and capture.is_stdio:
+            self._pack(capture, self._source)
+
+    def _pack(self, capture: _CaptureReader, source: PayloadSource) -> None:
+        rows: Sequence[Row] = self.transcript.rows
+        if len(rows) > LARGE_ROWS:
+            if isinstance(rows, list):
+                from .packed_rows import PackedRows
+
+                rows = PackedRows(rows, source, capture.info.calls)
+                self.transcript.rows = cast("list[Row]", rows)
+                if self._with_findings:
+                    from .findings.run import gather_early
+
+                    gather_early(self.transcript, rows)
+            capture.pack(cast("PackedRows", rows))
+
+    def pack_rows(self, source: PayloadSource) -> None:
+        """Pack the rows of the only capture, whose payloads can be read again, once there are many."""
+        self._source = source
 
     def close(self, capture: int | None = None) -> list[Row]:
         """End this capture, of which no more records will come; None: all captures."""
@@ -256,6 +294,18 @@ class _CaptureReader:
                 record = record.record()  # noqa: PLW2901 - the same record
             feed(record)
             senders = self._senders()
+
+    @property
+    def is_stdio(self) -> bool:
+        """True if it has no HTTP so far."""
+        return self._http is None
+
+    def pack(self, rows: PackedRows) -> None:
+        """Append to `rows` from now on, and pack what is old of them."""
+        if isinstance(self._rows, list):
+            self._rows = cast("list[Row]", rows)
+            self._correlator.keep_with(rows.keep)
+        rows.pack(self._correlator.forget)
 
     def _senders(self) -> dict[int, Side]:
         """Return the senders of streams on which usual messages may come next."""

@@ -7,6 +7,8 @@ A line that cannot be used becomes a `Damage` record in its place, and reading g
 from __future__ import annotations
 
 import json
+import os
+import stat
 from binascii import crc32
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -19,6 +21,7 @@ from ...errors import CaptureError
 from ...records import Damage, Frame, Gap, Open, Record
 from ...usual_lines import FrameLine, decode_line, decode_lines
 from .format import FORMAT
+from .line_payloads import LinePayloads
 from .parse import header_from, record_from
 
 CHUNK_BYTES = 1 << 20
@@ -54,7 +57,7 @@ class CaptureRecords:
     Its file is opened when the first record is taken. `name` is that in errors; `progress` gets the number of further bytes read.
     """
 
-    __slots__ = ("_name", "_open", "_progress", "_records")
+    __slots__ = ("_name", "_open", "_payloads", "_progress", "_records")
 
     def __init__(
         self,
@@ -66,10 +69,22 @@ class CaptureRecords:
         self._name = name
         self._progress = progress
         self._records: Iterator[Record] | None = None
+        self._payloads: LinePayloads | None = None
+
+    def payloads(self) -> LinePayloads | None:
+        """Return what reads the payloads of `batches` again, as far as these were taken; None if they do not lie in a file."""
+        try:
+            with self._open() as file:
+                fd = os.dup(file.fileno())
+                is_file = stat.S_ISREG(os.fstat(fd).st_mode) and os.lseek(fd, 0, os.SEEK_CUR) == 0
+        except OSError:
+            return None  # whoever takes the records hears of it
+        self._payloads = LinePayloads(fd, self._name, sound_record)
+        return self._payloads if is_file else None
 
     def batches(self) -> Iterator[list[Record | FrameLine]]:
         """Yield the records of some bytes at a time, plain frames as the lines that they are on. Raises: CaptureError; OSError."""
-        reader = Reader(self._name)
+        reader = Reader(self._name, self._payloads)
         with self._open() as file:
             while chunk := file.read(_BATCH_BYTES):
                 yield reader.feed_lines(chunk)
@@ -126,16 +141,19 @@ def sound_record(line: bytes) -> Record | None:
 
 
 class Reader:
-    """Records from the bytes of a capture, cut anywhere. `file` is the name in errors.
+    """Records from the bytes of a capture, cut anywhere. `file` is the name in errors; `payloads` is told where records are.
 
     `feed` returns the records that the bytes complete; `close` reports what is torn or missing at the end. Both raise
     CaptureError, for the header line alone.
     """
 
-    __slots__ = ("_at_ns", "_file", "_held", "_held_bytes", "_line", "_next", "_offset", "_skipping", "_started", "_unread")
+    __slots__ = (
+        "_at_ns", "_file", "_held", "_held_bytes", "_line", "_next", "_offset", "_payloads", "_skipping", "_started", "_unread",
+    )  # fmt: skip
 
-    def __init__(self, file: str = "<capture>") -> None:
+    def __init__(self, file: str = "<capture>", payloads: LinePayloads | None = None) -> None:
         self._file = file
+        self._payloads = payloads
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._skipping = False  # inside a line that is too long
@@ -177,6 +195,8 @@ class Reader:
         due = self._next + len(lines)
         if [line.number for line in usual] != list(range(self._next, due)) or not all(map(_is_sealed, lines)):
             return None
+        if self._payloads is not None:
+            self._payloads.add(self._next, len(lines), self._offset, len(block))
         self._line += len(lines)
         self._offset += len(block) + 1
         self._next, self._at_ns, self._unread = due, usual[-1].at_ns, 0
@@ -191,6 +211,8 @@ class Reader:
                 records += self._read_line(line)
             else:
                 records.append(record)
+                if self._payloads is not None:
+                    self._payloads.add(record.number, 1, self._offset, len(line))
                 self._next, self._at_ns, self._unread = record.number + 1, record.at_ns, 0
             self._offset += len(line) + 1
 
@@ -267,6 +289,8 @@ class Reader:
             return [self._damage("shape", f"the record lacks what its kind needs ({error})", line)]
         edited = [] if intact else [self._damage("edited", "the line has no CRC: it was edited by hand", b"")]
         wrong = self._wrong_number(record)
+        if self._payloads is not None and not wrong:
+            self._payloads.add(record.number, 1, self._offset, len(line))
         self._next = record.number + 1
         self._at_ns = record.at_ns
         self._unread = 0

@@ -1,11 +1,13 @@
 """Findings about how much of a model's context a server takes. This is no fault, so only `mcpspy check` asks for them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ..model import Exchange, Kind
-from ..stats.context import ServerCost, ToolCost, costs, result_text
+from ..model import Exchange, Kind, Row, Transcript
+from ..offers.definitions import offers
+from ..stats.context import CallCosts, ServerCost, ToolCost, result_text
 from ..stats.tokens import estimated_tokens
+from ..watching import watched_rows
 from .facts import TranscriptFacts
 from .rule import Hit, Rule, Severity, cost_rule, hit_in
 from .words import listed, quoted
@@ -71,14 +73,30 @@ RULES: Final = (COSTLY_TOOLS, UNUSED_TOOLS, LARGE_RESULT)
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Find servers and results that take much of the context."""
     by_label: dict[str, list[ServerCost]] = {}
-    for cost in costs(facts.transcript):
+    calls = watched_rows(facts.transcript, _Calls)
+    for cost in calls.costs(offers(facts.transcript)):
         by_label.setdefault(cost.offer.capture_info.label, []).append(cost)
         yield from _costly(cost)
     for sessions in by_label.values():
         yield from _unused(sessions)
-    for row in facts.transcript.rows:
-        if isinstance(row, Exchange) and row.response is not None and len(row.response.raw) > LARGE_TOKENS:
-            yield from _large(row)  # a token has a byte at least
+    yield from calls.large
+
+
+class _Calls(CallCosts):
+    """The costs of calls, and the findings about large results."""
+
+    def __init__(self, _: Transcript) -> None:
+        super().__init__()
+        self.large: list[Hit] = []
+
+    def feed(self, rows: Iterable[Row]) -> None:
+        super().feed(rows)
+        for row in rows:
+            if isinstance(row, Exchange) and row.response is not None and row.response.size > LARGE_TOKENS:
+                self.large += _large(row)  # a token has a byte at least
+
+
+ROW_WATCHERS: Final = (_Calls,)
 
 
 def _costly(cost: ServerCost) -> Iterator[Hit]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import msgspec
 
@@ -18,12 +18,15 @@ from ..mcp.revisions import Era
 from ..message import ERROR, MALFORMED, NOTIFICATION
 from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..offers.definitions import LISTINGS
+from ..watching import Watchers
 from .answer_index import AnswerIndex
 from .misdeliveries import Misdeliveries, misdeliveries
 from .rule import Unchecked
 
 if TYPE_CHECKING:
     from ..offers.baseline import Baseline
+    from ..packed_rows import PackedRows, SelectedExchanges
+    from ..watching import OfExchanges, OfRows
     from .rule import Rule
 
 _MARKERS: Final = b" \t\r\n~^"
@@ -43,6 +46,9 @@ _AMBIGUOUS: Final = frozenset({"ambiguous-stream", "ambiguous-id"})
 
 _KEPT: Final = LISTINGS | {"tools/call"}
 _REFERRING: Final = frozenset({PROGRESS, CANCELLED})
+
+EARLY_FACTS: Final = "_early_facts"
+"""By this name a transcript has the facts that were gathered while its rows were packed."""
 
 LOG: Final = "notifications/message"
 SUBSCRIPTION_FILTERS: Final = {
@@ -67,6 +73,9 @@ Credential: TypeAlias = tuple[int, int, str, bytes]
 AnswerKey: TypeAlias = tuple[Side, ScopeKey]
 """The side that asks, and for a server the scope: what one client answers proves nothing about another. 0 for clients."""
 
+Exchanges: TypeAlias = "list[Exchange] | SelectedExchanges"
+"""Exchanges that are most of a capture; those of packed rows are made again each time they are taken."""
+
 MessageKey: TypeAlias = tuple[str, str, str | None, ScopeKey]
 """Method, sender, revision and scope."""
 
@@ -87,7 +96,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
 
     capture: CaptureInfo
     rows: Sequence[Row]
-    exchanges: list[Exchange] = []
+    exchanges: Exchanges = []
     answers: dict[AnswerKey, AnswerIndex] = {}
     """Index of the answers by time; empty until `meanwhile` needs it."""
     logs: list[Log] | None = None
@@ -105,7 +114,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
     initializes: list[Exchange] = []
     listings: list[Exchange] = []
     """Answered requests whose results define what the server offers: lists and `initialize`."""
-    calls: list[Exchange] = []
+    calls: Exchanges = []
     """Every `tools/call`."""
     unfinished: list[Exchange] = []
     """Exchanges whose result is not complete: input is required, or a task was made."""
@@ -115,7 +124,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """Exchanges whose result says that a tool failed."""
     cancelled: list[Exchange] = []
     """Exchanges that the requesting side gave up, by a notification or by closing the stream."""
-    with_notifications: list[Exchange] = []
+    with_notifications: Exchanges = []
     """Exchanges with notifications that refer to them: progress, cancellations."""
     unmatched_notifications: list[UnpairedMessage] = []
     """Progress and cancellations that refer to no known request."""
@@ -166,6 +175,8 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """Limits that rules reached, which did not look at everything."""
     copied: dict[int, Exchange] | None = None
     """Requests by the rows of those that a gateway made of them again; None until `copies` needs it."""
+    watchers: dict[Any, Any] = {}
+    """By their classes what `watching` has of rules."""
     _misdelivered: Misdeliveries | None = None
 
     def exchange(self, row: Exchange) -> None:
@@ -310,10 +321,10 @@ class CaptureFacts(msgspec.Struct, eq=False):
         times = (row.at_ns for row in self.exchanges if row.sender == CLIENT and content in row.request.raw)
         return min(times, default=float("inf"))
 
-    def first(self, exchanges: list[Exchange], most: int, rules: tuple[Rule, ...], what: str = "calls") -> list[Exchange]:
+    def first(self, exchanges: Exchanges, most: int, rules: tuple[Rule, ...], what: str = "calls") -> list[Exchange]:
         """Give the first of some exchanges, and note where `rules` do not look at the others."""
         if len(exchanges) <= most:
-            return exchanges
+            return list(exchanges)
         names = tuple(rule.name for rule in rules)
         self.limits[Unchecked(rules=names, reason=f"only the first {most:,} {what} of a capture are looked at")] = None
         return exchanges[:most]
@@ -441,8 +452,46 @@ def _over(transcript: Transcript) -> tuple[int, ...] | None:
 
 
 def _gathered(transcript: Transcript) -> list[CaptureFacts]:
+    if hasattr(transcript.rows, "read_blocks"):
+        return [_gather_packed(transcript, cast("PackedRows", transcript.rows))]
     by_capture = [CaptureFacts(capture, transcript.rows) for capture in transcript.captures]
-    for row in transcript.rows:
+    _gather(by_capture, transcript.rows)
+    return by_capture
+
+
+class PackedFacts:
+    """The facts of the one capture whose rows are packed. All watchers are fed with them, because to make rows again takes long."""
+
+    def __init__(
+        self, transcript: Transcript, rows: PackedRows, of_exchanges: Sequence[OfExchanges], of_rows: Sequence[OfRows]
+    ) -> None:
+        self.facts = facts = CaptureFacts(transcript.captures[0], transcript.rows)
+        facts.exchanges = rows.selected(lambda exchange: True)
+        facts.calls = rows.selected(lambda exchange: exchange.request.method == "tools/call")
+        facts.with_notifications = rows.selected(lambda exchange: exchange.notifications)
+        self._classes = of_exchanges, of_rows
+        self._watchers = Watchers(facts, transcript, of_exchanges, of_rows)
+
+    def again(self, transcript: Transcript, rows: PackedRows) -> PackedFacts:
+        """Return others of the same kind, which have seen nothing."""
+        return PackedFacts(transcript, rows, *self._classes)
+
+    def feed(self, rows: list[Row]) -> None:
+        _gather([self.facts], rows)
+        self._watchers.feed(rows, [row for row in rows if isinstance(row, Exchange)])
+
+
+def _gather_packed(transcript: Transcript, rows: PackedRows) -> CaptureFacts:
+    packed: PackedFacts = transcript.__dict__.get(EARLY_FACTS) or PackedFacts(transcript, rows, (), ())
+    if not rows.read_blocks:
+        packed = packed.again(transcript, rows)
+    for block in rows.blocks(rows.read_blocks):
+        packed.feed(block)
+    return packed.facts
+
+
+def _gather(by_capture: list[CaptureFacts], rows: Iterable[Row]) -> None:
+    for row in rows:
         facts = by_capture[row.capture]
         if isinstance(row, Exchange):
             facts.exchange(row)
@@ -453,4 +502,3 @@ def _gathered(transcript: Transcript) -> list[CaptureFacts]:
                 facts.last_lines.append(row.raw)
         elif isinstance(row, ChannelEvent):
             facts.event(row)
-    return by_capture

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..absent_facts import Proof
 from ..hops import hop_name, hop_pairs, stream_pairs
-from .facts import TranscriptFacts, capture_facts
+from .facts import EARLY_FACTS, PackedFacts, TranscriptFacts, capture_facts
 from .finders import CAPTURE_FINDERS, HOP_FINDERS, MODEL_FINDERS, TRANSCRIPT_FINDERS, concerns, finder, is_optional
 from .gateway_signs import GatewaySigns
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..model import Transcript
     from ..offers.baseline import Baseline
+    from ..packed_rows import PackedRows
     from .facts import Credential
     from .rule import Finding, Hit, Unchecked
 
@@ -61,6 +62,14 @@ def all_findings(
         (limit, None) for limit in reached_limits(transcript) if rules is None or any(name in rules for name in limit.rules)
     )
     return sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
+
+
+def gather_early(transcript: Transcript, rows: PackedRows) -> None:
+    """Gather the facts of a transcript of one capture while its rows are packed, as far as possible."""
+    of_exchanges = [watcher for name in CAPTURE_FINDERS for watcher in getattr(finder(name), "WATCHERS", ())]
+    of_rows = [watcher for name in TRANSCRIPT_FINDERS for watcher in getattr(finder(name), "ROW_WATCHERS", ())]
+    transcript.__dict__[EARLY_FACTS] = early = PackedFacts(transcript, rows, of_exchanges, of_rows)
+    rows.read_early(early.feed)
 
 
 def reached_limits(transcript: Transcript) -> dict[Unchecked, None]:

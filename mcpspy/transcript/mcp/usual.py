@@ -12,7 +12,7 @@ import msgspec
 from ...records import Side
 from ...usual_lines import FrameLine
 from ...wire.json_spans import UNREADABLE, id_key
-from ..message import NOTIFICATION, REQUEST, RESULT, Message
+from ..message import NOTIFICATION, REQUEST, RESULT, Message, UsualMessage
 from .codes import PROGRESS_TOKEN, PROTOCOL_VERSION
 from .methods import CANCELLED, OPENINGS, PROGRESS, TARGETS
 
@@ -82,13 +82,15 @@ def usual_message(line: FrameLine, capture: int, sender: Side, shift_ns: int) ->
         if method in _UNUSUAL:
             return None
         kind = NOTIFICATION if id is None else REQUEST
-        message = Message(capture, line.number, line.stream, sender, at_ns, first_ns, kind, text.encode(), id, intern(method))
+        message = UsualMessage(
+            capture, line.number, line.stream, sender, at_ns, first_ns, kind, text.encode(), id, intern(method)
+        )
         if fields.params is not None:
             _take_params(message, method, fields.params)
         return message
     if id is None or not (result.type is result.task is result.is_complete is _ABSENT):  # type: ignore[union-attr]  # it is set
         return None
-    message = Message(capture, line.number, line.stream, sender, at_ns, first_ns, RESULT, text.encode(), id)
+    message = UsualMessage(capture, line.number, line.stream, sender, at_ns, first_ns, RESULT, text.encode(), id)
     if result.is_error:  # type: ignore[union-attr]
         message.is_error = True
     return message

@@ -69,7 +69,8 @@ class Offer(msgspec.Struct, eq=False):
 def offers(transcript: Transcript) -> list[Offer]:
     """Return the offer in each capture of `transcript`, in its order. Linear in the lists that were fetched."""
     readers = [_OfferReader(Offer(info)) for info in transcript.captures]
-    for row in transcript.rows:
+    kept = getattr(transcript.rows, "kept", None)  # packed rows are made again, and lists are not packed
+    for row in transcript.rows if kept is None else kept():
         if isinstance(row, Exchange) and row.request.method in LISTINGS:
             readers[row.capture].feed(row)
     return [reader.offer for reader in readers]

@@ -4,6 +4,7 @@ Bytes are those on the wire. Tokens are estimated (`tokens`) on what clients han
 schema, and the text of a result. Pictures and sounds count nothing, because each model counts them in its own way.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import msgspec
 
 from ...wire.json_spans import UNREADABLE, Slice, members
 from ..message import RESULT
-from ..model import Exchange, Message, Transcript
+from ..model import Exchange, Message, Row, Transcript
 from ..offers.definitions import Definition, DefinitionKind, Offer, offers
 from .tokens import estimated_tokens, weight
 
@@ -100,11 +101,48 @@ class ServerCost:
 
 def costs(transcript: Transcript) -> list[ServerCost]:
     """Return the cost of each capture's server, in the order of captures. Linear in the lists and in the tools' results."""
-    counters = [_CostCounter(offer) for offer in offers(transcript)]
-    for row in transcript.rows:
-        if isinstance(row, Exchange) and row.request.method == "tools/call":
-            counters[row.capture].feed(row)
-    return [counter.close() for counter in counters]
+    results = CallCosts()
+    results.feed(transcript.rows)
+    return results.costs(offers(transcript))
+
+
+class CallCosts:
+    """The costs of the calls of each capture's tools: `feed` takes the rows of a transcript, some at a time."""
+
+    def __init__(self) -> None:
+        self._tools: dict[tuple[int, str], ToolCost] = {}
+        self._results: dict[tuple[int, str], _Results] = {}
+
+    def feed(self, rows: Iterable[Row]) -> None:
+        """Take in the calls among some rows."""
+        for row in rows:
+            if isinstance(row, Exchange) and row.request.method == "tools/call":
+                self._call(row)
+
+    def costs(self, all_offers: list[Offer]) -> list[ServerCost]:
+        """Return the cost of each server, of which this is the offer."""
+        for key, results in self._results.items():
+            self._tools[key].result_tokens = results.close()
+        return [_server_cost(offer, self._tools) for offer in all_offers]
+
+    def _call(self, exchange: Exchange) -> None:
+        key = exchange.capture, exchange.request.target or ""
+        tool = self._tools.get(key)
+        if tool is None:
+            tool = self._tools[key] = ToolCost(name=key[1])
+        tool.calls += 1
+        response = exchange.response
+        if response is None:
+            return
+        size = response.size
+        tool.result_bytes += size
+        if tool.largest is None or size > tool.largest_bytes:
+            tool.largest, tool.largest_bytes = exchange, size
+        if response.kind is RESULT:
+            results = self._results.get(key)
+            if results is None:
+                results = self._results[key] = _Results()
+            results.feed(response)
 
 
 def result_text(response: Message) -> bytes:
@@ -153,47 +191,25 @@ def definition_text(raw: Slice) -> bytes:
     return b"{" + b",".join(b'"%s":%s' % (name.encode(), bytes(parts[name])) for name in MODEL_READS if name in parts) + b"}"
 
 
-class _CostCounter:
-    """The cost of one capture's server. `feed` takes its tool calls, `close` returns the cost."""
-
-    __slots__ = ("_cost", "_results", "_tools")
-
-    def __init__(self, offer: Offer) -> None:
-        instructions = offer.definitions(DefinitionKind.INSTRUCTIONS)
-        self._cost = ServerCost(
-            offer=offer,
-            listed=DefinitionKind.TOOL in offer.current,
-            instructions_bytes=sum(len(definition.raw) for definition in instructions),
-            instructions_tokens=sum(estimated_tokens(definition.raw) for definition in instructions),
-        )
-        tools = offer.definitions(DefinitionKind.TOOL)
-        self._tools = {definition.name: _tool_cost(definition) for definition in tools}
-        self._results: dict[str, _Results] = {}
-
-    def feed(self, exchange: Exchange) -> None:
-        name = exchange.request.target or ""
-        tool = self._tools.get(name)
-        if tool is None:
-            tool = self._tools[name] = ToolCost(name=name)
-        tool.calls += 1
-        response = exchange.response
-        if response is None:
-            return
-        size = response.size
-        tool.result_bytes += size
-        if tool.largest is None or size > tool.largest_bytes:
-            tool.largest, tool.largest_bytes = exchange, size
-        if response.kind is RESULT:
-            results = self._results.get(name)
-            if results is None:
-                results = self._results[name] = _Results()
-            results.feed(response)
-
-    def close(self) -> ServerCost:
-        for name, results in self._results.items():
-            self._tools[name].result_tokens = results.close()
-        self._cost.tools = list(self._tools.values())
-        return self._cost
+def _server_cost(offer: Offer, called: dict[tuple[int, str], ToolCost]) -> ServerCost:
+    """Join what a server offers with the costs of its calls."""
+    instructions = offer.definitions(DefinitionKind.INSTRUCTIONS)
+    cost = ServerCost(
+        offer=offer,
+        listed=DefinitionKind.TOOL in offer.current,
+        instructions_bytes=sum(len(definition.raw) for definition in instructions),
+        instructions_tokens=sum(estimated_tokens(definition.raw) for definition in instructions),
+    )
+    index = offer.capture_info.index
+    tools = {definition.name: definition for definition in offer.definitions(DefinitionKind.TOOL)}
+    for name, definition in tools.items():
+        tool = called.get((index, name)) or ToolCost(name=name)
+        tool.definition = definition
+        tool.definition_bytes = len(definition.raw)
+        tool.definition_tokens = estimated_tokens(definition_text(definition.raw))
+        cost.tools.append(tool)
+    cost.tools += [tool for (capture, name), tool in called.items() if capture == index and name not in tools]
+    return cost
 
 
 class _Results:
@@ -210,7 +226,7 @@ class _Results:
         self._weight = 0
 
     def feed(self, response: Message) -> None:
-        size = len(response.raw)
+        size = response.size - response.unkept_bytes
         self._bytes += size
         self._count += 1
         if self._count > _ALL_OF and self._count % _EVERY:
@@ -230,12 +246,3 @@ class _Results:
         self._weight += weight(b"".join(self._texts))
         self._texts.clear()
         self._held_bytes = 0
-
-
-def _tool_cost(definition: Definition) -> ToolCost:
-    return ToolCost(
-        name=definition.name,
-        definition=definition,
-        definition_bytes=len(definition.raw),
-        definition_tokens=estimated_tokens(definition_text(definition.raw)),
-    )

@@ -35,7 +35,9 @@ def outcomes(transcript: Transcript) -> Counter[Outcome]:
     """Return the number of calls in `transcript`, by outcome. A call that a gateway forwarded counts once, as its client saw it."""
     if isinstance(transcript.rows, StoredRows):
         return Counter({Outcome(name): count for name, count in transcript.rows.figures.outcomes.items()})
-    return outcomes_of(once(transcript.exchanges, transcript), transcript.captures)
+    bare = getattr(transcript.rows, "without_payloads", None)  # of packed rows, without a list of all
+    exchanges = (row for row in (transcript.rows if bare is None else bare()) if isinstance(row, Exchange))
+    return outcomes_of(once(exchanges, transcript) if transcript.hops else exchanges, transcript.captures)
 
 
 def once(rows: Iterable[RowT], transcript: Transcript) -> list[RowT]:

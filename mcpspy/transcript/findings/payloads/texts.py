@@ -5,13 +5,14 @@ Source: MCP specification, server/tools (errors of tools have `isError: true`) a
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from ....lazy_pattern import lazy_pattern
 from ....records import SERVER
 from ...mcp.blocks import listed, member
-from ...model import Exchange, Kind
+from ...model import Exchange, Kind, Message
+from ...watching import watched
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -98,25 +99,9 @@ _MAX_NAMES: Final = 5
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find unmarked failures, cut texts and wrong letters in calls, and null in lists."""
-    suspects = [exchange for exchange in _others(facts) if _is_suspect(exchange)]
-    for call in facts.calls:
-        response = call.response
-        if response is None:
-            continue
-        request, result = call.request.raw, response.raw
-        if len(result) > _LONG_BYTES and response.kind is Kind.RESULT:
-            yield from _cut(call)
-        if len(result) > _MAX_BYTES or len(request) > _MAX_BYTES:
-            continue
-        is_plain = b"\\" not in request and request.isascii()
-        if is_plain and b"\\" not in result and result.isascii():
-            continue  # as most are: such a text has neither lines nor letters that could be wrong
-        if not response.is_error and _shows_stack(result) and response.kind is Kind.RESULT:
-            yield from _unmarked(call)
-        hits = [] if is_plain else list(_misread(call))
-        yield from hits
-        if not hits and _is_suspect(call):
-            suspects.append(call)
+    texts = watched(facts, _CallTexts)
+    yield from texts.hits
+    suspects = [*filter(_is_suspect, facts.listings), *texts.read, *texts.suspects]
     if suspects:
         from .misread import misread_texts  # few captures need it
 
@@ -127,11 +112,42 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             yield from _nulls(listing)
 
 
-def _others(facts: CaptureFacts) -> Iterator[Exchange]:
-    """Yield the other exchanges with texts: lists, the handshake, and where they are read, resources and prompts."""
-    yield from facts.listings
-    if any(key[0] in _READING for key in facts.requests):
-        yield from (exchange for exchange in facts.exchanges if exchange.method in _READING)
+class _CallTexts:
+    """Findings about the texts of calls one by one, and the first exchanges whose texts seem wrong."""
+
+    def __init__(self) -> None:
+        self.hits: list[Hit] = []
+        self.suspects: list[Exchange] = []
+        self.read: list[Exchange] = []
+        """Suspects among what reads resources and prompts."""
+
+    def feed(self, exchanges: Iterable[Exchange]) -> None:
+        for exchange in exchanges:
+            method = exchange.request.method
+            if method == "tools/call":
+                if exchange.response is not None:
+                    self._call(exchange, exchange.response)
+            elif method in _READING and len(self.read) <= MAX_SUSPECTS and _is_suspect(exchange):
+                self.read.append(exchange)
+
+    def _call(self, call: Exchange, response: Message) -> None:
+        request, result = call.request.raw, response.raw
+        if len(result) > _LONG_BYTES and response.kind is Kind.RESULT:
+            self.hits += _cut(call)
+        if len(result) > _MAX_BYTES or len(request) > _MAX_BYTES:
+            return
+        is_plain = b"\\" not in request and request.isascii()
+        if is_plain and b"\\" not in result and result.isascii():
+            return  # as most are: such a text has neither lines nor letters that could be wrong
+        if not response.is_error and _shows_stack(result) and response.kind is Kind.RESULT:
+            self.hits += _unmarked(call)
+        hits = [] if is_plain else list(_misread(call))
+        self.hits += hits
+        if not hits and len(self.suspects) <= MAX_SUSPECTS and _is_suspect(call):
+            self.suspects.append(call)
+
+
+WATCHERS: Final = (_CallTexts,)
 
 
 def _is_suspect(exchange: Exchange) -> bool:

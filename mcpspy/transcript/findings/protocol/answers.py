@@ -1,6 +1,6 @@
 """Findings about responses and the requests that they answer, by their ids."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ....records import SERVER
@@ -8,6 +8,7 @@ from ...mcp.blocks import member
 from ...mcp.codes import METHOD_NOT_FOUND
 from ...mcp.methods import PROGRESS
 from ...model import HTTP_ERRORS, Exchange, Kind, Message
+from ...watching import watched
 from ..facts import CaptureFacts
 from ..misdeliveries import Misdelivery
 from ..rule import Hit, Severity, hit_in, protocol_rule, trust_rule
@@ -151,8 +152,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         cancelled = exchange.cancelled
         if cancelled is not None and cancelled.correlation_key not in (None, exchange.request.id):
             yield _respelled_cancellation(exchange, cancelled)
-    for exchange in facts.with_notifications:
-        yield from _respelled_token(exchange)
+    yield from watched(facts, _Tokens).hits
     misdelivered = facts.misdelivered.rows
     for misdelivery in facts.misdelivered.responses:
         yield _misdelivered(facts, misdelivery)
@@ -259,6 +259,21 @@ def _respelled_cancellation(exchange: Exchange, cancelled: Message) -> Hit:
     return hit_in(
         ID_TYPE_MISMATCH, cancelled, exchange.row, what, culprit=cancelled.sender, blame=blame, advice=advice, group="cancelled"
     )
+
+
+class _Tokens:
+    """Progress tokens that came back in another spelling."""
+
+    def __init__(self) -> None:
+        self.hits: list[Hit] = []
+
+    def feed(self, exchanges: Iterable[Exchange]) -> None:
+        for exchange in exchanges:
+            if exchange.notifications:
+                self.hits += _respelled_token(exchange)
+
+
+WATCHERS: Final = (_Tokens,)
 
 
 def _respelled_token(exchange: Exchange) -> Iterator[Hit]:

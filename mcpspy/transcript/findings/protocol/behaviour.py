@@ -1,6 +1,9 @@
 """Findings about traffic that is allowed, but slow or wasteful: slow calls, repeated calls, tasks polled too often."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -10,6 +13,7 @@ from ...calls.call import Call, CallPart
 from ...message import RESULT
 from ...model import Exchange, Kind, Message, Outcome
 from ...outcome import HTTP_REDIRECTS
+from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..meanwhile import written_words
 from ..rule import AGENT, CONFIGURATION, Family, Hit, Rule, Severity, behaviour_rule, hit_in
@@ -118,8 +122,16 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find slow calls, runs of equal calls, and tasks that are polled too often."""
     yield from _slow(facts)
     yield from _slow_start(facts)
-    yield from _repeated(facts.calls)
-    yield from _resent(facts)
+    yield from watched(facts, _Repetitions).hits()
+    for before, exchange in watched(facts, _Resent).pairs:
+        request = exchange.request
+        if may_be_repeated(facts, exchange.target):
+            continue
+        if exchange.transaction is None and was_blocked(facts, request.stream, before.at_ns, exchange.at_ns):
+            continue  # it may have been sent together with the other
+        waited = seconds(exchange.at_ns - before.at_ns)
+        what = f"{call_name(exchange)} was sent again {waited} after row {before.row}, which was still running."
+        yield hit_in(RESENT_CALL, request, exchange.row, what, group=exchange.target or "")
     for call in facts.joined_calls:
         yield from _polled(call)
 
@@ -149,33 +161,50 @@ def _launcher(facts: CaptureFacts) -> str:
     return name if name in _LAUNCHERS else ""
 
 
-def _slow(facts: CaptureFacts) -> Iterator[Hit]:
-    by_tool: dict[str | None, list[int]] = {}
-    slow: dict[str | None, list[tuple[int, Exchange]]] = {}
-    for exchange in facts.calls:
-        request, response = exchange.request, exchange.response
-        if response is None or not _has_result(exchange, response):
-            continue
-        took_ns = response.at_ns - request.at_ns
-        times = by_tool.get(request.target)
-        if times is None:
-            times = by_tool[request.target] = []
-        times.append(took_ns)
-        if took_ns > _SLOW_NS:
-            slow.setdefault(request.target, []).append((took_ns, exchange))
-    for tool, timed in slow.items():
-        times = by_tool[tool]
-        if len(times) <= _SAMPLES:
-            continue
-        from statistics import median  # 6 ms with what it imports, and hardly any capture has so many calls of a tool
+class _Durations:
+    """The durations of the calls of each tool that ended in a result, and the longest of them where it is long."""
 
-        usual_ns = median(times)
-        for took_ns, exchange in timed:
-            own_ns = took_ns - unread_ns(facts, exchange, exchange.at_ns + took_ns)
-            if own_ns > _SLOW_NS and own_ns > _TIMES_SLOWER * usual_ns:
-                what = f"{call_name(exchange)} took {seconds(took_ns)}; the median of {len(times)} calls is {usual_ns / 1e6:.0f} ms."
-                assert exchange.response is not None
-                yield hit_in(SLOW_CALL, exchange.response, exchange.row, what, group=exchange.target or "")
+    def __init__(self) -> None:
+        self.by_tool: dict[str | None, array[int]] = {}
+        self.longest: dict[str | None, int] = {}
+
+    def feed(self, exchanges: Iterable[Exchange]) -> None:
+        for exchange in exchanges:
+            request, response = exchange.request, exchange.response
+            if request.method != "tools/call" or response is None or not _has_result(exchange, response):
+                continue
+            took_ns = response.at_ns - request.at_ns
+            times = self.by_tool.get(request.target)
+            if times is None:
+                times = self.by_tool[request.target] = array("q")
+            times.append(took_ns)
+            if took_ns > _SLOW_NS:
+                self.longest[request.target] = max(took_ns, self.longest.get(request.target, 0))
+
+
+def _slow(facts: CaptureFacts) -> Iterator[Hit]:
+    durations = watched(facts, _Durations)
+    usual_ns: dict[str | None, float] = {}
+    for tool, longest_ns in durations.longest.items():
+        times = durations.by_tool[tool]
+        if len(times) > _SAMPLES:
+            from statistics import median  # 6 ms with what it imports, and hardly any capture has so many calls of a tool
+
+            usual_ns[tool] = median(times)
+            if longest_ns <= _TIMES_SLOWER * usual_ns[tool]:
+                del usual_ns[tool]
+    for exchange in facts.calls if usual_ns else ():
+        request, response = exchange.request, exchange.response
+        if request.target not in usual_ns or response is None or not _has_result(exchange, response):
+            continue
+        tool_ns, took_ns = usual_ns[request.target], response.at_ns - request.at_ns
+        if took_ns <= _SLOW_NS:
+            continue
+        own_ns = took_ns - unread_ns(facts, exchange, exchange.at_ns + took_ns)
+        if own_ns > _SLOW_NS and own_ns > _TIMES_SLOWER * tool_ns:
+            count = len(durations.by_tool[request.target])
+            what = f"{call_name(exchange)} took {seconds(took_ns)}; the median of {count} calls is {tool_ns / 1e6:.0f} ms."
+            yield hit_in(SLOW_CALL, response, exchange.row, what, group=exchange.target or "")
 
 
 def _has_result(exchange: Exchange, response: Message) -> bool:
@@ -185,49 +214,83 @@ def _has_result(exchange: Exchange, response: Message) -> bool:
     return exchange.outcome in (Outcome.OK, Outcome.TOOL_ERROR)
 
 
-def _repeated(calls: list[Exchange]) -> Iterator[Hit]:
-    """Find runs of equal calls by one client. Over HTTP a capture may have several clients, each with runs of its own."""
-    runs: dict[str, list[Exchange]] = {}
-    for exchange in calls:
-        if exchange.request.sender != CLIENT:
-            continue
-        scope = exchange.transaction.scope if exchange.transaction is not None else None
-        who = "" if scope is None else scope.session or scope.client or str(scope.stream)
-        run = runs.get(who)
-        if run is not None:
-            before = run[-1]
-            is_again = before.request.target == exchange.request.target and _is_again(before, exchange)
-            if is_again and _is_answered_alike(before, exchange):
-                run.append(exchange)
+class _Repetitions:
+    """Runs of equal calls by one client. Over HTTP a capture may have several clients, each with runs of its own."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, _Run] = {}
+        self._hits: list[Hit] = []
+
+    def feed(self, exchanges: Iterable[Exchange]) -> None:
+        runs = self._runs
+        for exchange in exchanges:
+            request = exchange.request
+            if request.method != "tools/call" or request.sender != CLIENT:
                 continue
-            if len(run) >= _REPEATS:
-                yield _repetition(run)
-        runs[who] = [exchange]
-    for run in runs.values():
-        if len(run) >= _REPEATS:
-            yield _repetition(run)
+            scope = exchange.transaction.scope if exchange.transaction is not None else None
+            who = "" if scope is None else scope.session or scope.client or str(scope.stream)
+            run = runs.get(who)
+            if run is not None:
+                before = run.last
+                is_again = before.request.target == request.target and _is_again(before, exchange)
+                if is_again and _is_answered_alike(before, exchange):
+                    run.add(exchange)
+                    continue
+                self._hits += _repetition(run)
+            runs[who] = _Run(exchange)
+
+    def hits(self) -> Iterator[Hit]:
+        """Yield the findings about runs that are over, and about those that are not."""
+        yield from self._hits
+        for run in self._runs.values():
+            yield from _repetition(run)
 
 
-def _resent(facts: CaptureFacts) -> Iterator[Hit]:
-    """Find calls that one client made again while an equal one was running, but for tools that may be repeated."""
-    last: dict[tuple[ScopeKey, str | None], Exchange] = {}
-    for exchange in facts.calls:
-        request, transaction = exchange.request, exchange.transaction
-        scope = 0 if transaction is None else scope_key(transaction)
-        if request.sender != CLIENT or (transaction is not None and not scope):
-            continue  # without a session nobody knows whether two requests are of one client
-        key = scope, request.target
-        before = last.get(key)
-        last[key] = exchange
-        if before is None or request.at_ns - before.request.at_ns < _RETRY_NS or not _runs_at(before, request.at_ns):
-            continue
-        if arguments(before.request.raw) != arguments(exchange.request.raw) or may_be_repeated(facts, exchange.target):
-            continue
-        if transaction is None and was_blocked(facts, request.stream, before.at_ns, exchange.at_ns):
-            continue  # it may have been sent together with the other
-        waited = seconds(exchange.at_ns - before.at_ns)
-        what = f"{call_name(exchange)} was sent again {waited} after row {before.row}, which was still running."
-        yield hit_in(RESENT_CALL, exchange.request, exchange.row, what, group=exchange.target or "")
+def _repetition(run: _Run) -> Iterator[Hit]:
+    if run.count >= _REPEATS and run.second is not None:
+        what = f"{call_name(run.first)} was sent {run.count} times in a row with the same arguments, and got the same answer."
+        yield hit_in(REPEATED_CALL, run.second.request, run.second.row, what, culprit=AGENT, group=run.first.target or "")
+
+
+class _Run:
+    """A run of equal calls so far."""
+
+    __slots__ = ("count", "first", "last", "second")
+
+    def __init__(self, first: Exchange) -> None:
+        self.first = self.last = first
+        self.second: Exchange | None = None
+        self.count = 1
+
+    def add(self, exchange: Exchange) -> None:
+        self.second = self.second or exchange
+        self.last = exchange
+        self.count += 1
+
+
+class _Resent:
+    """Calls that one client made while an equal one was running, each after that."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[Exchange, Exchange]] = []
+        self._last: dict[tuple[ScopeKey, str | None], Exchange] = {}
+
+    def feed(self, exchanges: Iterable[Exchange]) -> None:
+        last = self._last
+        for exchange in exchanges:
+            request, transaction = exchange.request, exchange.transaction
+            if request.method != "tools/call" or request.sender != CLIENT:
+                continue
+            scope = 0 if transaction is None else scope_key(transaction)
+            if transaction is not None and not scope:
+                continue  # without a session nobody knows whether two requests are of one client
+            key = scope, request.target
+            before = last.get(key)
+            last[key] = exchange
+            if before is None or request.at_ns - before.request.at_ns < _RETRY_NS or not _runs_at(before, request.at_ns):
+                continue
+            if arguments(before.request.raw) == arguments(request.raw):
+                self.pairs.append((before, exchange))
 
 
 def _runs_at(exchange: Exchange, at_ns: int) -> bool:
@@ -263,14 +326,11 @@ def _is_answered_alike(before: Exchange, exchange: Exchange) -> bool:
 _RETRY_NS: Final = 1_000_000_000
 """Equal calls that begin closer together were meant to run side by side."""
 
+WATCHERS: Final = (_Durations, _Repetitions, _Resent)
+
 _ARGUMENTS: Final = b'"arguments"'
 _ID_DIGITS: Final = 40
 """Number of bytes by which equal calls may differ: the lengths of their ids and progress tokens."""
-
-
-def _repetition(run: list[Exchange]) -> Hit:
-    what = f"{call_name(run[0])} was sent {len(run)} times in a row with the same arguments, and got the same answer."
-    return hit_in(REPEATED_CALL, run[1].request, run[1].row, what, culprit=AGENT, group=run[0].target or "")
 
 
 def _polled(call: Call) -> Iterator[Hit]:

@@ -4,13 +4,14 @@ Only the first results of each tool, prompt and resource are looked at, and of l
 """
 
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from ....records import CLIENT
 from ...mcp.blocks import listed, member
 from ...message import RESULT
 from ...model import Exchange, Message
+from ...watching import watched
 from ..facts import CaptureFacts
 from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -70,22 +71,39 @@ _KNOWN: Final = {*(name for _, name in _SIGNS), *_RIFF.values()}
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find mislabelled content in the results of a capture."""
-    seen: dict[tuple[str, str | None], int] = {}
-    for exchange in facts.exchanges:
-        response = exchange.response
-        request = exchange.request
-        if response is None or request.method not in _METHODS or request.sender != CLIENT or response.kind is not RESULT:
-            continue
-        raw = response.raw
-        if raw.find(b'"data"', 0, _HEAD_BYTES) < 0 and raw.find(b'"blob"', 0, _HEAD_BYTES) < 0:
-            continue
-        key = (exchange.method, exchange.target)
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] <= MAX_EACH:
-            yield from _mislabelled(exchange, response)
-        else:
-            facts.limits[_LIMIT] = None
+    contents = watched(facts, _MislabelledContents)
+    yield from contents.hits
+    facts.limits.update(dict.fromkeys(contents.limits))
     yield from _sizes(facts)
+
+
+class _MislabelledContents:
+    """Mislabelled content in the results of a capture."""
+
+    def __init__(self) -> None:
+        self.hits: list[Hit] = []
+        self.limits: dict[Unchecked, None] = {}
+        self._seen: dict[tuple[str, str | None], int] = {}
+
+    def feed(self, exchanges: Iterable[Exchange]) -> None:
+        seen = self._seen
+        for exchange in exchanges:
+            response = exchange.response
+            request = exchange.request
+            if response is None or request.method not in _METHODS or request.sender != CLIENT or response.kind is not RESULT:
+                continue
+            raw = response.raw
+            if raw.find(b'"data"', 0, _HEAD_BYTES) < 0 and raw.find(b'"blob"', 0, _HEAD_BYTES) < 0:
+                continue
+            key = (exchange.method, exchange.target)
+            seen[key] = seen.get(key, 0) + 1
+            if seen[key] <= MAX_EACH:
+                self.hits += _mislabelled(exchange, response)
+            else:
+                self.limits[_LIMIT] = None
+
+
+WATCHERS: Final = (_MislabelledContents,)
 
 
 def _mislabelled(exchange: Exchange, response: Message) -> Iterator[Hit]:

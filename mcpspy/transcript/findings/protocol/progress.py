@@ -4,7 +4,7 @@ Source: MCP specification, basic/utilities/progress and cancellation. Order coun
 overtake another.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ....records import SERVER
@@ -14,6 +14,7 @@ from ...mcp.codes import TASK
 from ...mcp.methods import CANCELLED, INITIALIZE, PROGRESS
 from ...mcp.revisions import Era
 from ...model import Exchange, Message
+from ...watching import watched
 from ..facts import CaptureFacts
 from ..meanwhile import held_up, written_words
 from ..rule import Hit, Severity, hit_in, protocol_rule
@@ -153,10 +154,8 @@ _RACE_NS: Final = 1_000_000_000
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find progress that is late, does not increase or has an unknown token, and cancellations that should not have been sent."""
-    for exchange in facts.with_notifications:
-        reports = [message for message in exchange.notifications if message.method == PROGRESS]
-        yield from _late(exchange, reports)
-        yield from _not_increasing(exchange, reports)
+    yield from watched(facts, _ProgressOrder).hits
+    for exchange in facts.cancelled:
         for message in exchange.notifications:
             if message.method == CANCELLED:
                 yield from _cancelled(facts, exchange, message)
@@ -172,6 +171,23 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         else:
             what = f"A cancellation names the request {message.correlation_key}, which the {message.sender} never sent."
             yield hit_in(CANCELLED_UNKNOWN_REQUEST, message, unpaired.row, what)
+
+
+class _ProgressOrder:
+    """Progress that is late or does not increase."""
+
+    def __init__(self) -> None:
+        self.hits: list[Hit] = []
+
+    def feed(self, exchanges: Iterable[Exchange]) -> None:
+        for exchange in exchanges:
+            if exchange.notifications:
+                reports = [message for message in exchange.notifications if message.method == PROGRESS]
+                self.hits += _late(exchange, reports)
+                self.hits += _not_increasing(exchange, reports)
+
+
+WATCHERS: Final = (_ProgressOrder,)
 
 
 def _is_known(facts: CaptureFacts, message: Message) -> bool:

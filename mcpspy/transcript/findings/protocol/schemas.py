@@ -2,14 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...mcp.blocks import member
 from ...message import ERROR, RESULT
-from ...model import Exchange, Message, UnpairedMessage
+from ...model import Exchange, Message, Row, Transcript, UnpairedMessage
+from ...watching import watched_rows
 from ..facts import TranscriptFacts, scope_key
 from ..json_schema import MAX_STEPS, Validators, dangling_reference
 from ..rule import AGENT, Hit, Severity, Unchecked, hit_in, protocol_rule
@@ -138,26 +139,42 @@ _NO_VALUE_ADVICE: Final = "List the values, or leave enum out; if the values are
 
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Find invalid schemas, unknown tools, and arguments and results that do not match. Rows are in the order in which they began."""
-    servers = [_ListedTools() for _ in facts.transcript.captures]
-    for row in facts.transcript.rows:
-        if isinstance(row, UnpairedMessage):
-            if row.message.method == _LIST_CHANGED:
-                servers[row.capture].complete.clear()
-                transaction = facts.transcript.captures[row.capture].transaction_of(row.message.stream)
-                servers[row.capture].changed_ns.setdefault(scope_key(transaction), row.at_ns)
-        elif isinstance(row, Exchange) and row.request.sender == CLIENT:
-            method, server = row.request.method, servers[row.request.capture]
-            if method == "tools/call":
-                if row.response is not None and row.cancelled is None and (server.tools or server.complete):
-                    yield from _called(server, row, row.response)
-            elif method == "tools/list":
-                server.changed_ns.pop(scope_key(row.transaction), None)
-                if row.response is not None and row.response.kind is RESULT:
-                    yield from _listed(server, row)
+    schemas = watched_rows(facts.transcript, _Schemas)
+    yield from schemas.hits
+    servers = schemas.servers
     if any(server.validators.are_exhausted for server in servers):
         facts.limits[_OUT_OF_STEPS] = None
     if any(count > MAX_EACH for server in servers for count in server.checked.values()):
         facts.limits[_MANY_CALLS] = None
+
+
+class _Schemas:
+    """The tools that each capture's server lists, and what is wrong with them and with their calls."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.hits: list[Hit] = []
+        self.servers = [_ListedTools() for _ in transcript.captures]
+        self._captures = transcript.captures
+
+    def feed(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            if isinstance(row, UnpairedMessage):
+                if row.message.method == _LIST_CHANGED:
+                    self.servers[row.capture].complete.clear()
+                    transaction = self._captures[row.capture].transaction_of(row.message.stream)
+                    self.servers[row.capture].changed_ns.setdefault(scope_key(transaction), row.at_ns)
+            elif isinstance(row, Exchange) and row.request.sender == CLIENT:
+                method, server = row.request.method, self.servers[row.request.capture]
+                if method == "tools/call":
+                    if row.response is not None and row.cancelled is None and (server.tools or server.complete):
+                        self.hits += _called(server, row, row.response)
+                elif method == "tools/list":
+                    server.changed_ns.pop(scope_key(row.transaction), None)
+                    if row.response is not None and row.response.kind is RESULT:
+                        self.hits += _listed(server, row)
+
+
+ROW_WATCHERS: Final = (_Schemas,)
 
 
 def _listed(server: _ListedTools, row: Exchange) -> Iterator[Hit]:

@@ -3,7 +3,12 @@
 Source: MCP specification, basic (request ids) and server/utilities/pagination of 2024-11-05 to 2025-11-25.
 """
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Final
 
 from ....records import CLIENT, SERVER, Side
@@ -14,6 +19,7 @@ from ...mcp.methods import INITIALIZE, OPENINGS
 from ...mcp.revisions import Era
 from ...model import HTTP_ERRORS, Exchange, Kind
 from ...offers.definitions import LISTED_MEMBERS
+from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, hit_in, protocol_rule
 from ..words import call_name, quoted
@@ -96,7 +102,10 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 def _reused_ids(facts: CaptureFacts) -> Iterator[Hit]:
     """Find ids that come again in a session. A session on stdio begins anew with each initialize."""
     used: dict[tuple[Side, ScopeKey], dict[str | None, Exchange]] = {}
-    for exchange in () if _count_up(facts.exchanges) else facts.exchanges:
+    again = watched(facts, _Ids).again()
+    for exchange in facts.exchanges if again else ():
+        if exchange.method != INITIALIZE and _id_hash(exchange) not in again:
+            continue
         transaction = exchange.transaction
         if transaction is not None and transaction.scope.kind is ScopeKind.TRANSACTION:
             continue
@@ -124,16 +133,38 @@ def _is_explained(facts: CaptureFacts, exchange: Exchange) -> bool:
     return facts.is_shared(exchange.transaction) or exchange.row in copies(facts)
 
 
-def _count_up(exchanges: list[Exchange]) -> bool:
-    """Return whether each side's ids are ever larger numbers: then none comes again, and none has to be remembered."""
-    last: dict[Side, int] = {}
-    for exchange in exchanges:
-        request = exchange.request
-        id = request.id
-        if id is None or not id.isdigit() or len(id) > _ID_DIGITS or (number := int(id)) <= last.get(request.sender, -1):
-            return False
-        last[request.sender] = number
-    return True
+class _Ids:
+    """The ids of requests: by side the numbers that count up, as most do, of which none comes again, and hashes of all others."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Side, array[int]] = {CLIENT: array("Q"), SERVER: array("Q")}
+        self._others = array("q")
+        self._again: set[int] = set()
+
+    def feed(self, exchanges: Iterable[Exchange]) -> None:
+        for exchange in exchanges:
+            request = exchange.request
+            id = request.id or ""
+            if id.isdigit() and len(id) <= _ID_DIGITS:
+                numbers, number = self._numbers[request.sender], int(id)
+                if not numbers or number > numbers[-1]:
+                    numbers.append(number)
+                    continue
+                if numbers[bisect_left(numbers, number)] == number:
+                    self._again.add(_id_hash(exchange))
+            self._others.append(_id_hash(exchange))
+
+    def again(self) -> set[int]:
+        """Return hashes of the ids that came more than once on one side, and perhaps of a few others."""
+        ordered = sorted(self._others)
+        return self._again | {hashed for hashed, following in pairwise(ordered) if hashed == following}
+
+
+WATCHERS: Final = (_Ids,)
+
+
+def _id_hash(exchange: Exchange) -> int:
+    return hash((exchange.sender, exchange.request.id))
 
 
 def _is_reuse(before: Exchange, exchange: Exchange) -> bool:

@@ -18,6 +18,7 @@ from ....records import CLIENT
 from ....wire.json_spans import UNREADABLE, members
 from ...mcp.blocks import listed, member
 from ...model import Exchange, Kind
+from ...watching import watched
 from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import call_name, quoted
 from ..words import listed as enumerated
@@ -80,7 +81,7 @@ class _Running(NamedTuple):
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find calls whose answers show each other's arguments."""
-    beside = _beside(facts.calls)
+    beside = watched(facts, _Beside)
     if len(beside.exchanges) > MAX_CALLS:
         facts.limits[_LIMIT] = None
     running = {row: call for row, exchange in beside.exchanges.items() if (call := _running(exchange)) is not None}
@@ -96,41 +97,47 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
                 yield from _hits([running[other] for other in circle], place)
 
 
-class _Beside(NamedTuple):
+class _Beside:
     """Calls that ran while others of the same tool did, by their rows, and the rows of those others."""
 
-    exchanges: dict[int, Exchange]
-    others: dict[int, list[int]]
+    def __init__(self) -> None:
+        self.exchanges: dict[int, Exchange] = {}
+        self.others: dict[int, list[int]] = {}
+        self._before: list[Exchange] = []
+        self._last: Exchange | None = None
+        self._busy_until_ns = 0
 
+    def feed(self, exchanges: Iterable[Exchange]) -> None:
+        for call in exchanges:
+            response = call.response
+            if response is None or call.request.method != "tools/call":
+                continue
+            if call.request.at_ns >= self._busy_until_ns:  # no call runs, as is usual
+                if self._before:
+                    self._before.clear()
+                self._last, self._busy_until_ns = call, response.at_ns
+            elif len(self.exchanges) <= MAX_CALLS:
+                self._busy_until_ns = max(self._busy_until_ns, response.at_ns)
+                self._add(call)
 
-def _beside(calls: Iterable[Exchange]) -> _Beside:
-    beside = _Beside({}, {})
-    before: list[Exchange] = []
-    last: Exchange | None = None
-    busy_until_ns = 0
-    for call in calls:
-        response = call.response
-        if response is None:
-            continue
+    def _add(self, call: Exchange) -> None:
+        """Note a call that began while others ran."""
+        before = self._before
+        if self._last is not None:
+            before.append(self._last)
+            self._last = None
         at_ns = call.request.at_ns
-        if at_ns >= busy_until_ns:  # no call runs, as is usual
-            before.clear()
-            last, busy_until_ns = call, response.at_ns
-            continue
-        if last is not None:
-            before.append(last)
-            last = None
-        busy_until_ns = max(busy_until_ns, response.at_ns)
         before = [other for other in before[-MAX_OTHERS:] if other.response is not None and other.response.at_ns > at_ns]
         for other in before if _is_answer(call) else ():
             if other.target == call.target and _is_answer(other):
                 for exchange, neighbour in ((call, other), (other, call)):
-                    beside.exchanges[exchange.row] = exchange
-                    beside.others.setdefault(exchange.row, []).append(neighbour.row)
+                    self.exchanges[exchange.row] = exchange
+                    self.others.setdefault(exchange.row, []).append(neighbour.row)
         before.append(call)
-        if len(beside.exchanges) > MAX_CALLS:
-            break
-    return beside
+        self._before = before
+
+
+WATCHERS: Final = (_Beside,)
 
 
 def _is_answer(call: Exchange) -> bool:

@@ -6,14 +6,15 @@ MAX_EACH, and as many later results that lack a main member.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 from ....records import CLIENT
 from ...mcp.revisions import OLDEST, nearest
 from ...message import RESULT
-from ...model import Exchange, Kind, Message, UnpairedMessage
+from ...model import Exchange, Kind, Message, Row, Transcript, UnpairedMessage
+from ...watching import watched_rows
 from ..facts import TranscriptFacts
 from ..rule import Hit, Severity, Unchecked, hit_in, protocol_rule
 from ..words import quoted
@@ -55,34 +56,54 @@ _MEMBER: Final = {Kind.REQUEST: "params", Kind.NOTIFICATION: "params", Kind.RESU
 
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Validate the first messages of each kind."""
-    checks: Checks | None = None
-    seen: dict[tuple[int, str, str, Kind], int] = {}
-    lacking: dict[tuple[int, str, str, Kind], int] = {}
-    for row in facts.transcript.rows:
-        if not isinstance(row, Exchange | UnpairedMessage):
-            continue
-        first = row.request if isinstance(row, Exchange) else row.message
-        method = first.method or ""
-        messages = (first, row.response) if isinstance(row, Exchange) else (first,)
-        if isinstance(row, Exchange) and row.notifications:
-            messages = (*messages, *row.notifications)
-        for message in messages:
-            if message is None or message.revision is None:
-                continue
-            key = (message.capture, method, message.sender, message.kind)
-            count = seen[key] = seen.get(key, 0) + 1
-            if count > MAX_EACH and message.kind is RESULT and _lacks_members(method, message.raw):
-                count = lacking[key] = lacking.get(key, 0) + 1
-            if message.kind not in _MEMBER:
-                continue
-            if count > MAX_EACH or len(message.raw) > MAX_BYTES:
-                facts.limits[_LIMIT] = None
-                continue
-            if checks is None:
-                checks = _checks()  # importing them takes 0.4 s
-                if f"{CLIENT} request" not in checks:
-                    facts.limits[_MISSING] = None
-            yield from _validate(checks, message.method or method, row.row, message)
+    types = watched_rows(facts.transcript, _Types)
+    facts.limits.update(dict.fromkeys(types.limits))
+    yield from types.hits
+
+
+class _Types:
+    """Findings about the first messages of each kind."""
+
+    def __init__(self, _: Transcript) -> None:
+        self.hits: list[Hit] = []
+        self.limits: dict[Unchecked, None] = {}
+        self._checks: Checks | None = None
+        self._seen: dict[tuple[int, str, str, Kind], int] = {}
+        self._lacking: dict[tuple[int, str, str, Kind], int] = {}
+
+    def feed(self, rows: Iterable[Row]) -> None:
+        look = self._look
+        for row in rows:
+            if isinstance(row, Exchange):
+                method = row.request.method or ""
+                look(row.row, method, row.request)
+                if row.response is not None:
+                    look(row.row, method, row.response)
+                for message in row.notifications:
+                    look(row.row, method, message)
+            elif isinstance(row, UnpairedMessage):
+                look(row.row, row.message.method or "", row.message)
+
+    def _look(self, row: int, method: str, message: Message) -> None:
+        if message.revision is None:
+            return
+        key = (message.capture, method, message.sender, message.kind)
+        count = self._seen[key] = self._seen.get(key, 0) + 1
+        if count > MAX_EACH and message.kind is RESULT and _lacks_members(method, message.raw):
+            count = self._lacking[key] = self._lacking.get(key, 0) + 1
+        if message.kind not in _MEMBER:
+            return
+        if count > MAX_EACH or message.size - message.unkept_bytes > MAX_BYTES:
+            self.limits[_LIMIT] = None
+            return
+        if self._checks is None:
+            self._checks = _checks()  # importing them takes 0.4 s
+            if f"{CLIENT} request" not in self._checks:
+                self.limits[_MISSING] = None
+        self.hits += _validate(self._checks, message.method or method, row, message)
+
+
+ROW_WATCHERS: Final = (_Types,)
 
 
 def _validate(checks: Checks, method: str, row: int, message: Message) -> Iterator[Hit]:

@@ -118,14 +118,21 @@ def _undeclared(facts: CaptureFacts, declared: dict[ScopeKey, object]) -> Iterat
         for name in OFFERED
         if isinstance(capabilities, dict) and not has_capability(capabilities, (name,))
     }
-    firsts = (use.first for use in facts.requests.values() if isinstance(use.first, Exchange))
-    for exchange in (*facts.listings, *facts.calls, *firsts) if lacking else ():
+    for exchange in _served(facts, lacking) if lacking else ():
         name, scope = exchange.method.partition("/")[0], scope_key(exchange.transaction)
         if (scope, name) in lacking and is_served(exchange):
             lacking.discard((scope, name))
             what = f"The server answered {call_name(exchange)} with a result, but it did not declare the capability {name}."
             message = exchange.response or exchange.request
             yield hit_in(NOT_DECLARED, message, exchange.row, what, culprit=SERVER, group=name)
+
+
+def _served(facts: CaptureFacts, lacking: set[tuple[ScopeKey, str]]) -> Iterator[Exchange]:
+    """Yield what may show that a capability is there which is `lacking`: calls only as long as it is that of tools."""
+    yield from facts.listings
+    if any(name == "tools" for _, name in lacking):
+        yield from facts.calls
+    yield from (use.first for use in facts.requests.values() if isinstance(use.first, Exchange))
 
 
 def _repeated(facts: CaptureFacts) -> Iterator[Hit]:

@@ -5,6 +5,7 @@ Source: MCP specification, server/resources of 2024-11-05 to 2025-11-25 (reading
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 from urllib.parse import unquote
 
@@ -71,8 +72,8 @@ _numbers = lazy_pattern(rb"\d+")
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find contents of other resources, and changes that nobody reported."""
     is_read = facts.has_request(_READING)
-    all_reads = [row for row in facts.exchanges if row.method == _READING and row.sender == CLIENT] if is_read else []
-    reads = facts.first(all_reads, MAX_READS, RULES, "reads")
+    all_reads = (row for row in facts.exchanges if row.request.method == _READING and row.sender == CLIENT) if is_read else ()
+    reads = facts.first([*islice(all_reads, MAX_READS + 1)], MAX_READS, RULES, "reads")
     yield from _others(reads)
     if facts.has_request("resources/subscribe") and facts.first_hole_ns is None:
         times = _Times(facts)

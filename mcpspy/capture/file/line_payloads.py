@@ -1,0 +1,133 @@
+"""The payloads of the frames of a capture that was just read, read again from its file on request, by the numbers of their records.
+
+Only the places of blocks of lines are kept: a few bytes for a hundred lines.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from ...errors import CaptureError
+from ...records import Frame, Record
+from ...usual_lines import FrameLine, decode_line, decode_lines
+
+_RECENT: Final = 16
+"""The payloads of so many blocks are kept: an answer is often found some blocks after its request."""
+
+_BLOCK_LINES: Final = 256
+"""Lines that are noted one by one make blocks of so many."""
+
+_UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+class LinePayloads:
+    """The payloads of the capture that is open at `fd`, which is closed with it. `name` is that in errors.
+
+    The reader calls `add` for the lines that it has read. `record_of` makes a record of a line of any kind, None of a damaged one.
+    """
+
+    __slots__ = (
+        "_counts",
+        "_fd",
+        "_firsts",
+        "_mtime_ns",
+        "_name",
+        "_next",
+        "_offsets",
+        "_recent",
+        "_record_of",
+        "_sizes",
+        "is_regular",
+    )
+
+    def __init__(self, fd: int, name: str, record_of: Callable[[bytes], Record | None]) -> None:
+        self._fd = fd
+        self._name = name
+        self._record_of = record_of
+        self._mtime_ns = os.fstat(fd).st_mtime_ns
+        self._firsts = array("Q")
+        self._counts = array("I")
+        self._offsets = array("Q")
+        self._sizes = array("Q")
+        self._next = 0
+        self._recent: dict[int, list[bytes]] = {}
+        """By block the payloads of its records."""
+        self.is_regular = True
+        """False once a number has come again: then a record is not known by its number alone."""
+
+    def __del__(self) -> None:
+        os.close(self._fd)
+
+    def add(self, first: int, count: int, offset: int, size: int) -> None:
+        """Note where the lines of so many records are. Numbers that come again are not noted."""
+        if first < self._next:
+            self.is_regular = False
+            return
+        if count == 1 and self._counts and self._counts[-1] < _BLOCK_LINES and self._is_next(first, offset):
+            self._counts[-1] += 1
+            self._sizes[-1] += 1 + size
+            self._next = first + 1
+            return
+        self._firsts.append(first)
+        self._counts.append(count)
+        self._offsets.append(offset)
+        self._sizes.append(size)
+        self._next = first + count
+
+    def _is_next(self, first: int, offset: int) -> bool:
+        return first == self._next and offset == self._offsets[-1] + self._sizes[-1] + 1
+
+    def holds(self, number: int, payload: bytes) -> bool:
+        """Return whether `payload` can be read again as that of record `number`."""
+        block = bisect_right(self._firsts, number) - 1
+        if block < 0 or number - self._firsts[block] >= self._counts[block]:
+            return False
+        return self.payload(number) == payload
+
+    def payload(self, number: int) -> bytes:
+        """Read the payload of a record. Raises: CaptureError: if the file was changed; OSError."""
+        first, payloads = self.around(number)
+        return payloads[number - first]
+
+    def around(self, number: int) -> tuple[int, list[bytes]]:
+        """Read the payload of a record and those next to it; the first of them is of the record with the number before them.
+
+        Raises: what `payload` raises.
+        """
+        block = bisect_right(self._firsts, number) - 1
+        payloads = self._recent.get(block)
+        if payloads is None:
+            if len(self._recent) == _RECENT:
+                del self._recent[next(iter(self._recent))]
+            payloads = self._recent[block] = self._read(block)
+        return self._firsts[block], payloads
+
+    def _read(self, block: int) -> list[bytes]:
+        size = self._sizes[block]
+        data = os.pread(self._fd, size, self._offsets[block])
+        if len(data) == size and os.fstat(self._fd).st_mtime_ns == self._mtime_ns:
+            payloads = self._payloads(data)
+            if len(payloads) == self._counts[block]:
+                return payloads
+        raise CaptureError(self._name, self._firsts[block] + 1, "the file was changed while it was read")
+
+    def _payloads(self, data: bytes) -> list[bytes]:
+        """Return the payloads of lines; empty for those that are no frames."""
+        try:
+            return [line.text.encode() if isinstance(line, FrameLine) else b"" for line in decode_lines(data)]
+        except _UNREADABLE:
+            return [self._payload(line) for line in data.split(b"\n")]
+
+    def _payload(self, line: bytes) -> bytes:
+        try:
+            usual = decode_line(line)
+        except _UNREADABLE:
+            record = self._record_of(line)
+            return record.data if isinstance(record, Frame) else b""
+        return usual.text.encode() if isinstance(usual, FrameLine) else b""
