@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import click
 
@@ -19,7 +18,7 @@ from ..sharing.patterns import SecretSpan
 from ..transcript.filter.grammar import Filter
 from ..transcript.filter.result import findings_about
 from ..transcript.findings.registry import rule_named, selected_rules
-from ..transcript.findings.rule import Finding, Rule, Severity, Unchecked
+from ..transcript.findings.rule import Finding, Rule, Severity, Unchecked, worded
 from ..transcript.findings.run import all_findings, findings
 from ..transcript.findings.trust import NOT_ACCEPTED, NOT_COMPARED
 from ..transcript.findings.unchecked import unchecked_messages
@@ -174,7 +173,7 @@ class _Credentials:
 
     def masked(self, findings: list[Finding]) -> list[Finding]:
         """Put `…` for the credentials in sentences of findings, also for those that are cut off."""
-        return [replace(finding, what=self._without(finding.what), blame=self._without(finding.blame)) for finding in findings]
+        return [worded(finding, self._without(finding.what), self._without(finding.blame)) for finding in findings]
 
     def _without(self, text: str) -> str:
         self(text.encode("utf-8", "surrogatepass"))

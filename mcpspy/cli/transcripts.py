@@ -10,9 +10,9 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from select import select
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -49,15 +49,14 @@ class WhatCommand(click.Command):
         return super().parse_args(ctx, [*others, "--", *rows, *args[end + 1 :]])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureSelection:
+class CaptureSelection(NamedTuple):
     """The captures that WHATs name, and the first and last row of the transcript that they make together; None: all rows."""
 
     paths: tuple[str, ...]
     rows: tuple[int, int] | None = None
     what: str = ""
     """The WHATs as they were written."""
-    clients: Mapping[str, ClientKey] = field(default_factory=dict)
+    clients: Mapping[str, ClientKey] = MappingProxyType({})
     """The client of each capture of which only that client's rows are meant, by path."""
 
     @property

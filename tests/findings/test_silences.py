@@ -69,8 +69,8 @@ REASONS = {
         ),
         [("malformed-message", "server"), ("unanswered-request", "server")],
     ),
-    "two tools of one name": (TWO_TOOLS % "find", [("repeated-tool-name", "server")]),
-    "two tools": (TWO_TOOLS % "find_all", []),
+    "two tools of one name": (TWO_TOOLS % "find", [("repeated-tool-name", "server"), ("tool-schema-invalid", "server")]),
+    "two tools": (TWO_TOOLS % "find_all", [("tool-schema-invalid", "server")]),
     "a large number that a double holds": (
         '→ tools/call 1 {"name":"find","arguments":{"id":9007199254740996}}\n← result 1',
         [],

@@ -6,8 +6,9 @@ The totals of what was removed are kept in the store, for `mcpspy list` to show.
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from .catalog import CatalogEntry, Recording, entry, recordings
 from .folder import EXTENSION, INDEX_EXTENSION, captures_folder, home_folder, is_live
@@ -18,8 +19,7 @@ SETTLED_NS = 60_000_000_000
 """An empty file that is older will stay empty: a tap writes its header at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of the store; None is no bound. `before_ns` is Unix time: recordings whose last record is earlier may be removed."""
 
     before_ns: int | None = None
@@ -27,8 +27,7 @@ class Bounds:
     max_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PruneTotals:
+class PruneTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Totals of what was removed so far, and the time of the last removal, as Unix time."""
 
     recordings: int = 0

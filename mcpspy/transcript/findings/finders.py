@@ -12,9 +12,12 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from .facts import SUBSCRIPTION_FILTERS
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator
+
+    from ..model import Transcript
     from .facts import CaptureFacts
     from .rule import Hit, Rule
 
@@ -64,7 +67,18 @@ _OPTIONAL: Final = frozenset({
     "sequences.contradictions", "sequences.resources", "sequences.changes", "sequences.loops", "sequences.invented_ids",
     "sequences.blocking", "sequences.relisting", "llm.arguments", "llm.costs",
 })  # fmt: skip
-"""Modules that only `mcpspy check` and the like ask."""
+"""Modules that parse payloads. In a large transcript only `mcpspy check` and the like ask them."""
+
+MAX_MESSAGES: Final = 10_000
+"""A transcript with more messages is large: to ask the optional modules would make `show` wait (docs/check.md)."""
+
+_IN_CHECK: Final = ("protocol.types", "credentials")
+"""Modules that only `mcpspy check` asks, whatever the size: the official types take 0.4 s to import if a message is unusual, and
+what a credential is has to be told.
+"""
+
+LEFT_ALWAYS: Final = ("not-as-specified", "credential-shown")
+"""The names of their rules."""
 
 LEFT_TO_CHECK: Final = (
     "content-mislabelled", "form-answer-invalid", "tool-name-refused", "schema-refused", "many-tools",
@@ -74,7 +88,7 @@ LEFT_TO_CHECK: Final = (
     "tool-changed", "tool-removed", "offer-changed", "not-accepted", "not-compared", "tool-redefined", "offer-redefined",
     "shared-tool-name", "credential-shown", "use-invalid", "unused-offers",
 )  # fmt: skip
-"""The names of their rules, which no other view runs; a test compares."""
+"""The names of the rules of optional modules; a test compares."""
 
 _HTTP_ONLY: Final = frozenset({
     "transport.statuses", "transport.redirects", "transport.refusals", "transport.bodies", "transport.browsers",
@@ -82,6 +96,9 @@ _HTTP_ONLY: Final = frozenset({
     "transport.copies",
 })  # fmt: skip
 """Modules that find nothing in a capture without HTTP transactions."""
+
+_FEW_CALLS: Final = 5
+_FEW_LISTS: Final = 4
 
 _NEEDS: Final[dict[str, Callable[[CaptureFacts], object]]] = {
     "protocol.pings": lambda facts: facts.has_request("ping"),
@@ -91,11 +108,21 @@ _NEEDS: Final[dict[str, Callable[[CaptureFacts], object]]] = {
     "transport.stalls": lambda facts: facts.stalls or facts.partials,
     "transport.waiting": lambda facts: facts.waiting,
     "protocol.encoding": lambda facts: facts.flawed,
+    "protocol.contents": lambda facts: facts.calls or facts.has_request("prompts/get") or facts.has_request("resources/read"),
     "protocol.errors": lambda facts: facts.errors,
+    "protocol.forms": lambda facts: facts.joined_calls or facts.has_request("elicitation/create"),
     "protocol.progress": lambda facts: facts.with_notifications or facts.unmatched_notifications,
     "protocol.repeats": lambda facts: facts.cancelled,
     "protocol.rounds": lambda facts: facts.unfinished or facts.joined_calls,
     "protocol.timeouts": lambda facts: facts.cancelled,
+    "payloads.tool_offers": lambda facts: facts.listings,
+    "sequences.blocking": lambda facts: len(facts.exchanges) > 1,
+    "sequences.changes": lambda facts: any(method in SUBSCRIPTION_FILTERS for method, *_ in facts.notifications),
+    "sequences.contradictions": lambda facts: facts.calls,
+    "sequences.invented_ids": lambda facts: facts.errors or facts.tool_errors,
+    "sequences.loops": lambda facts: len(facts.calls) > _FEW_CALLS,
+    "sequences.relisting": lambda facts: len(facts.listings) > _FEW_LISTS,
+    "sequences.resources": lambda facts: facts.has_request("resources/read") or facts.has_request("resources/subscribe"),
     "invisible_text": lambda facts: facts.listings,
 }
 """Modules that find nothing in a capture without this."""
@@ -105,8 +132,23 @@ _OF_MODEL_API: Final = frozenset({"transport.stalls", "transport.statuses", "cap
 
 
 def is_optional(name: str) -> bool:
-    """Return whether the findings of a module have to be asked for."""
+    """Return whether the findings of a module have to be asked for if a transcript is large."""
     return name in _OPTIONAL
+
+
+def left_modules(transcript: Transcript) -> Container[str]:
+    """Return the modules that views leave to `mcpspy check`."""
+    return _OPTIONAL if is_large(transcript) else _IN_CHECK
+
+
+def left_rules(transcript: Transcript) -> tuple[str, ...]:
+    """Return the names of the rules that views leave to `mcpspy check`."""
+    return LEFT_TO_CHECK if is_large(transcript) else LEFT_ALWAYS
+
+
+def is_large(transcript: Transcript) -> bool:
+    """Return whether a transcript has too many messages and model calls for the optional modules."""
+    return sum(info.messages for info in transcript.captures) + len(transcript.model_calls) > MAX_MESSAGES
 
 
 def concerns(name: str, facts: CaptureFacts) -> bool:

@@ -14,9 +14,10 @@ stream, may then be the gateway's. A fault in a message of the server is not tou
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from ...lazy_pattern import lazy_pattern
 from ...records import SERVER

@@ -14,8 +14,9 @@ What B does not cover, because it began later or lacks records, proves nothing.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from ...records import CLIENT, SERVER
 from ..hops import hop_name, hop_pairs, stream_pairs

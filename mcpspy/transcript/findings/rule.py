@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, Unpack
 
 import msgspec
+from msgspec.structs import replace
 
 from ...lazy_pattern import lazy_pattern
 
@@ -29,6 +29,14 @@ class Severity(StrEnum):
     ERROR = "error"
     WARNING = "warning"
     NOTE = "note"
+
+
+WORST_FIRST: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+
+
+def is_at_least(severity: Severity, limit: Severity) -> bool:
+    """Return whether a severity is as bad as the limit, or worse."""
+    return WORST_FIRST.index(severity) <= WORST_FIRST.index(limit)
 
 
 class Family(StrEnum):
@@ -89,8 +97,7 @@ CLEAN_POST: Final = (
 """The twin of examples in which a POST was refused or answered wrongly."""
 
 
-@dataclass(slots=True, frozen=True, kw_only=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Something in a capture that somebody should look at. `rule` is the name of its rule; `culprit` is who is to blame, `blame` why.
 
     Captured text in its sentences is as it was captured, so a view has to escape it.
@@ -121,6 +128,11 @@ class Finding:
     """All rows that it is about, each once, in the order in which it was met there; `row` is the first."""
     hop: str = ""
     """The hop that it was found on, as in `claude ↔ gateway`; empty without a gateway."""
+
+
+def worded(finding: Finding, what: str, blame: str) -> Finding:
+    """Return a finding in other words."""
+    return replace(finding, what=what, blame=blame)
 
 
 class Unchecked(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,17 +1,18 @@
-"""Findings of a transcript: `findings` for every view, `all_findings` for `mcpspy check`, which asks for optional ones too.
+"""Findings of a transcript: `findings` for every view, `all_findings` for `mcpspy check`, which leaves out none.
 
 Where records are missing, nobody is blamed for what is not seen: there the rules about responses find nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ..absent_facts import Proof
 from ..hops import hop_name, hop_pairs, stream_pairs
 from .facts import EARLY_FACTS, PackedFacts, TranscriptFacts, capture_facts
-from .finders import CAPTURE_FINDERS, HOP_FINDERS, MODEL_FINDERS, TRANSCRIPT_FINDERS, concerns, finder, is_optional
+from .finders import CAPTURE_FINDERS, HOP_FINDERS, MODEL_FINDERS, TRANSCRIPT_FINDERS, concerns, finder, left_modules
 from .gateway_signs import GatewaySigns
 
 if TYPE_CHECKING:
@@ -24,16 +25,21 @@ if TYPE_CHECKING:
     from .rule import Finding, Hit, Unchecked
 
 _ALL_CAPTURES = -1
+COMPARING = "trust"
+"""The module that finds more if there are baselines."""
 
 
 def findings(transcript: Transcript, wanted: Callable[[Finding], bool] | None = None) -> list[Finding]:
-    """Find what need not be asked for, in the order of time.
+    """Find what need not be asked for, in the order of time: all but types and credentials, or what is quickly found.
 
     Equal hits are one finding, which points at the first and counts all. Only what is `wanted` counts; None: all.
     """
-    hits = _hits(TranscriptFacts(transcript=transcript), lambda name: not is_optional(name))
-    found = _counted(_settled(transcript, hits), wanted)
-    return _with_hops(transcript, found)
+    facts = TranscriptFacts(transcript=transcript)
+    left = left_modules(transcript)
+    hits = _hits(facts, lambda name: name not in left)
+    found = _with_hops(transcript, _counted(_settled(transcript, hits), wanted))
+    reached_limits(transcript).update(facts.limits)
+    return found
 
 
 def all_findings(
@@ -44,20 +50,24 @@ def all_findings(
     credentials: Callable[[bytes], Iterable[Credential]] | None = None,
     limits: dict[Unchecked, None] | None = None,
 ) -> list[Finding]:
-    """Add the optional findings to those that `transcript` has, in the order of time.
+    """Add the findings that have to be asked for to those that `transcript` has, in the order of time.
 
     `baselines` are what servers are compared with, by label; None: with nothing. Only findings of `rules` are given, None: of all.
     `wanted` is as for `findings`. `credentials` finds what a text should not show; None: nothing is sought. `limits` takes the limits
     that were reached.
     """
+    left = left_modules(transcript)
 
     def is_asked(name: str) -> bool:
-        return is_optional(name) and (rules is None or any(rule.name in rules for rule in finder(name).RULES))
+        is_new = name in left or (name == COMPARING and baselines is not None)
+        return is_new and (rules is None or any(rule.name in rules for rule in finder(name).RULES))
 
     facts = TranscriptFacts(
         transcript=transcript, baselines=baselines, credentials=credentials, limits={} if limits is None else limits
     )
-    both = [*transcript.findings, *_with_hops(transcript, _counted(_settled(transcript, _hits(facts, is_asked)), wanted))]
+    again = {rule.name for rule in finder(COMPARING).RULES} if is_asked(COMPARING) else ()
+    found = [finding for finding in transcript.findings if finding.rule not in again]
+    both = [*found, *_with_hops(transcript, _counted(_settled(transcript, _hits(facts, is_asked)), wanted))]
     facts.limits.update(
         (limit, None) for limit in reached_limits(transcript) if rules is None or any(name in rules for name in limit.rules)
     )
@@ -73,7 +83,7 @@ def gather_early(transcript: Transcript, rows: PackedRows) -> None:
 
 
 def reached_limits(transcript: Transcript) -> dict[Unchecked, None]:
-    """Return the limits that rules about single captures have reached so far."""
+    """Return the limits that rules have reached so far."""
     limits: dict[Unchecked, None] = transcript.__dict__.setdefault("_limits", {})
     return limits
 

@@ -5,7 +5,6 @@ schema, and the text of a result. Pictures and sounds count nothing, because eac
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -27,8 +26,7 @@ _EVERY: Final = 8
 """All of the first 4096 results of one tool are weighed, then every eighth: to weigh all takes half as long as to pair them."""
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class ToolCost:
+class ToolCost(msgspec.Struct, eq=False, kw_only=True):
     """The cost of one tool, offered or called. `definition` is None for a tool that was called and not listed.
 
     `result_bytes` and `result_tokens` are sums over its results; `largest` is the exchange with the largest result.
@@ -45,8 +43,7 @@ class ToolCost:
     largest_bytes: int = 0
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class ServerCost:
+class ServerCost(msgspec.Struct, eq=False, kw_only=True):
     """The cost of one capture's server. `tools` has the tools of its offer, in its order, then other tools that were called.
 
     `listed` says whether a list of tools was recorded; without one the cost of the tools is unknown.
@@ -56,7 +53,7 @@ class ServerCost:
     listed: bool
     instructions_bytes: int
     instructions_tokens: int
-    tools: list[ToolCost] = field(default_factory=list)
+    tools: list[ToolCost] = []
 
     @property
     def capture(self) -> int:

@@ -7,11 +7,11 @@ has its schema. XML has no escape for most control characters, so all captured t
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from ...transcript.findings.rule import Finding, Rule
+from ...transcript.findings.rule import Finding, Rule, is_at_least
 from ...transcript.model import CaptureInfo
 from ..text.escape import safe_text
 from ..timeline.findings import rows_words
-from .model import CheckResult, culprit_name, is_at_least
+from .model import CheckResult, culprit_name
 
 _XML_SIGNS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 """The escapes of `xml.sax.saxutils`, without its import of urllib (17 ms, CPython 3.11)."""

@@ -7,10 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ...transcript.findings.rule import Finding, Rule, Severity, Unchecked
+from ...transcript.findings.rule import WORST_FIRST, Finding, Rule, Severity, Unchecked, is_at_least
 from ...transcript.model import CaptureInfo, Numbered, Transcript
-
-WORST_FIRST = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -60,11 +58,6 @@ class CheckResult:
     def capture(self, finding: Finding) -> CaptureInfo:
         """Give the capture that a finding is about."""
         return self.transcript.captures[finding.capture]
-
-
-def is_at_least(severity: Severity, limit: Severity) -> bool:
-    """Return whether a severity is as bad as the limit, or worse."""
-    return WORST_FIRST.index(severity) <= WORST_FIRST.index(limit)
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:

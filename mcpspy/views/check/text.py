@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from shlex import quote
 from typing import Any
 
-from ...transcript.findings.rule import Finding, Severity
+from ...transcript.findings.rule import WORST_FIRST, Finding, Severity, is_at_least
 from ...transcript.offers.baseline import ACCEPTED, Baseline, canonical
 from ...transcript.offers.definitions import DefinitionKind
 from ...transcript.outcome import Outcome
@@ -21,7 +21,7 @@ from ..text.line import Line, fitted
 from ..text.units import counted, seconds
 from ..timeline.findings import STYLES, rows_words, sentence_lines, titled
 from ..timeline.summary import FAILURES, headline, outcome_counts, session_sign, shown_captures, trouble_counts
-from .model import WORST_FIRST, CheckResult, culprit_name, is_at_least, worst_first
+from .model import CheckResult, culprit_name, worst_first
 
 MAX_LINES = 6
 """A sentence takes so many lines at most."""

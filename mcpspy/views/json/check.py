@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from ...transcript.findings.rule import Finding, Rule
+from ...transcript.findings.rule import WORST_FIRST, Finding, Rule
 from ...transcript.stats.outcomes import outcomes
-from ..check.model import WORST_FIRST, CheckResult, culprit_name
+from ..check.model import CheckResult, culprit_name
 from ..text.json_text import SCHEMA, with_lines
 from .rows import capture_object, finding_object
 

@@ -12,7 +12,7 @@ from ...records import Record
 from ...replay.compare.hops import hop_changes
 from ...transcript.calls.call import Call, Task
 from ...transcript.filter.result import FilterResult, findings_about
-from ...transcript.findings.finders import LEFT_TO_CHECK
+from ...transcript.findings.finders import left_rules
 from ...transcript.findings.rule import Finding
 from ...transcript.http.transaction import Transaction
 from ...transcript.log_matches import LogMatch, matches_in
@@ -132,7 +132,7 @@ def summary_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
         **counts,
         **models,
         "findings": len(transcript.findings),
-        "unchecked": [{"rules": LEFT_TO_CHECK, "ran": False, "reason": "only mcpspy check runs them"}],
+        "unchecked": [{"rules": left_rules(transcript), "ran": False, "reason": "only mcpspy check runs them"}],
         "complete": complete,
         "live": live,
     }

@@ -1,7 +1,8 @@
 """Findings as lines: what is wrong, where, and what to do. All are shown; there is one for each rule and culprit."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from ...transcript.findings.rule import Finding, Severity
 from ...transcript.findings.words import listed

@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterator
 from datetime import datetime, tzinfo
 
 from ...transcript.absent_facts import TIMES, lacks
-from ...transcript.findings.rule import Severity
+from ...transcript.findings.finders import left_rules
+from ...transcript.findings.rule import Severity, is_at_least
 from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript
 from ...transcript.phases import Lifecycle, Phase, StartUp, lifecycles
 from ...transcript.stats.outcomes import outcomes
 from ...transcript.stats.troubles import Troubles, troubles
 from ...transcript.stored_rows import StoredRows
 from ...transcript.waiting import waited_ns
-from ..check.model import is_at_least
 from ..text.cells import cells
 from ..text.escape import safe_text
 from ..text.line import Line, Piece, fitted, joined, line_cells
@@ -38,9 +38,6 @@ FLAG: Piece = ("⚑ ", "warn")
 
 FAILURES = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.UNANSWERED, Outcome.CANCELLED)
 """Outcomes that leave something to explain. Refused calls are counted among the troubles, where a login is none."""
-
-_UNCHECKED: Piece = ("payloads unchecked", "dim")
-"""The rules that parse every payload run in `mcpspy check` alone: one package of theirs takes 0.4 s to import."""
 
 _SEPARATOR = " · "
 _BETWEEN: Piece = (_SEPARATOR, "dim")
@@ -70,7 +67,7 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
     parts += _exits(captures)
     parts.append([_completeness(captures, live=live)])
     if not live and any(transcript.rows for transcript in transcripts):
-        parts.append([_UNCHECKED])
+        parts.append([(f"{max(len(left_rules(transcript)) for transcript in transcripts)} rules left to check", "dim")])
     return headline(sign, parts, width)
 
 

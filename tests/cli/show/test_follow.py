@@ -217,7 +217,7 @@ def test_a_terminal_shows_what_is_pending_with_a_running_timer_and_leaves_a_summ
         shown.wait_for("○ waiting for the next capture")
         assert shown.end(signal.SIGINT) == 0
     assert shown.words.rstrip().splitlines()[-1].startswith("✓ 1 call in ")
-    assert shown.words.rstrip().endswith("ok · capture complete · payloads unchecked")
+    assert shown.words.rstrip().endswith("ok · capture complete · 2 rules left to check")
 
 
 def test_the_last_summary_counts_what_the_status_line_counted_over_all_recordings() -> None:
@@ -231,7 +231,7 @@ def test_the_last_summary_counts_what_the_status_line_counted_over_all_recording
         shown.wait_for("waiting for the next capture · 2 calls · 1 error · ")
         assert shown.end(signal.SIGINT) == 0
     assert re.fullmatch(
-        r"⚑ 2 calls in .* · 1 error · captures complete · payloads unchecked", shown.words.rstrip().splitlines()[-1]
+        r"⚑ 2 calls in .* · 1 error · captures complete · 2 rules left to check", shown.words.rstrip().splitlines()[-1]
     )
 
 

@@ -57,7 +57,8 @@ def test_equal_calls_whose_answers_differ_are_not_repeated() -> None:
 def test_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     limits: dict[Unchecked, None] = {}
-    all_findings(opened().ends().transcript, limits=limits)
+    unusual = opened().client(request(1, "ping", {"_meta": {"progressToken": 1.5}})).server(result(1))
+    all_findings(unusual.ends().transcript, limits=limits)
     (unchecked,) = limits
     assert (unchecked.rules, unchecked.did_run) == ((NOT_AS_SPECIFIED.name,), True)
     assert "pip install mcp-types" in unchecked.reason

@@ -60,8 +60,8 @@ def test_the_columns_of_wide_letters_are_aligned() -> None:
 
 
 def test_the_summary_comes_first() -> None:
-    parts = "8 calls in 4.29 s", "1 error", "1 tool error", "1 unanswered", "1 cancelled", "4 findings", "capture incomplete"
-    assert shown(busy_scene().transcript)[0] == f"✗ {' · '.join(parts)} · payloads unchecked"
+    parts = "8 calls in 4.29 s", "1 error", "1 tool error", "1 unanswered", "1 cancelled", "5 findings", "capture incomplete"
+    assert shown(busy_scene().transcript)[0] == f"✗ {' · '.join(parts)} · 2 rules left to check"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_many_servers_that_ended_in_the_same_way_are_counted(count: int, words: 
 
 def test_the_summary_says_when_all_is_ok_and_complete() -> None:
     scene = opened("weather").client(request(1)).server(result(1)).client(request(2)).server(result(2)).closes()
-    assert shown(scene.transcript)[0] == "✓ 2 calls in 8.00 ms, all ok · capture complete · payloads unchecked"
+    assert shown(scene.transcript)[0] == "✓ 2 calls in 8.00 ms, all ok · capture complete · 2 rules left to check"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_summary_says_when_all_is_ok_and_complete() -> None:
 )
 def test_a_summary_with_findings_is_not_all_ok(line: bytes, expected: str) -> None:
     scene = opened("weather").client(request(1)).server(result(1)).server(line).closes()
-    assert shown(scene.transcript)[0] == f"{expected} · capture complete · payloads unchecked"
+    assert shown(scene.transcript)[0] == f"{expected} · capture complete · 2 rules left to check"
 
 
 def test_the_summary_says_that_it_is_still_recording() -> None:
@@ -102,7 +102,7 @@ def test_the_summary_says_that_payloads_were_not_kept(change: Callable[[Dialogue
     scene = opened("weather").client(request(1)).server(result(1))
     for stream in (1, 2):
         scene.add(Frame(stream, 9, 9, b"", length=70_000, sha256="00"))
-    assert shown(change(scene).transcript)[0].endswith(f" · {words} · payloads unchecked")
+    assert shown(change(scene).transcript)[0].endswith(f" · {words} · 2 rules left to check")
 
 
 def test_a_live_summary_says_that_payloads_are_not_kept() -> None:

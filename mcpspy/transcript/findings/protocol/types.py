@@ -11,7 +11,9 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from ....records import CLIENT
-from ...mcp.revisions import OLDEST, nearest
+from ....wire.json_spans import members
+from ...mcp.plain import is_plain
+from ...mcp.revisions import OLDEST, era, nearest
 from ...message import RESULT
 from ...model import Exchange, Kind, Message, Row, Transcript, UnpairedMessage
 from ...watching import watched_rows
@@ -91,10 +93,12 @@ class _Types:
         count = self._seen[key] = self._seen.get(key, 0) + 1
         if count > MAX_EACH and message.kind is RESULT and _lacks_members(method, message.raw):
             count = self._lacking[key] = self._lacking.get(key, 0) + 1
-        if message.kind not in _MEMBER:
+        if message.kind not in _MEMBER or (message.kind is RESULT and message.result_type is not None):
             return
         if count > MAX_EACH or message.size - message.unkept_bytes > MAX_BYTES:
             self.limits[_LIMIT] = None
+            return
+        if _is_plain(message, message.method or method):
             return
         if self._checks is None:
             self._checks = _checks()  # importing them takes 0.4 s
@@ -106,10 +110,18 @@ class _Types:
 ROW_WATCHERS: Final = (_Types,)
 
 
+def _is_plain(message: Message, method: str) -> bool:
+    """Return whether a message is seen to be as specified without the official types."""
+    member = _MEMBER[message.kind]
+    return is_plain(
+        era(message.revision or OLDEST), message.sender, method, member, bytes(members(message.raw).get(member, b"null"))
+    )
+
+
 def _validate(checks: Checks, method: str, row: int, message: Message) -> Iterator[Hit]:
     revision = nearest(message.revision or OLDEST)
     body = message.body
-    if not isinstance(body, dict) or (message.kind is Kind.RESULT and message.result_type is not None):
+    if not isinstance(body, dict):
         return
     content = body.get(_MEMBER[message.kind])
     check = checks.get(f"{message.sender} {message.kind}")
