@@ -225,16 +225,20 @@ class CaptureFacts(msgspec.Struct, eq=False):
             self.flawed.append((row.row, request))
         if request.batch:
             self.batches.append(row)
+        if row.notifications or row.partials or row.more_responses:
+            self._more(row)
+
+    def _more(self, row: Exchange) -> None:
+        """Take in the messages of an exchange beside its request and its response."""
         if row.notifications:
             self.with_notifications.append(row)
-            self.flawed += [(row.row, message) for message in row.notifications if message.flaws]
         if row.partials:
             self.partial_answers.append(row)
             self.by_order += [(row, message) for message in row.partials if BY_ORDER in message.flaws]
-            self.flawed += [(row.row, message) for message in row.partials if message.flaws]
         if row.more_responses:
             self.repeated_answers.append(row)
-            self.flawed += [(row.row, message) for message in row.more_responses if message.flaws]
+        for messages in (row.notifications, row.partials, row.more_responses):
+            self.flawed += [(row.row, message) for message in messages if message.flaws]
 
     def _keep(self, row: Exchange, method: str) -> None:
         if method == "tools/call":

@@ -3,6 +3,7 @@
 Source: MCP specification, basic/patterns/mrtr of 2026-07-28; basic/utilities/tasks of 2025-11-25, SEP-2663 for those after.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -123,15 +124,19 @@ _STATE: Final = b'"requestState"'
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find faults in results that ask for input or are tasks, and in the retries that follow."""
+    open_requests: list[tuple[Exchange, Message]] = []
     for exchange in facts.unfinished:
         response = exchange.response
         if response is None:
             continue
         if response.result_type == INPUT_REQUIRED:
             flaws = list(_input_request(exchange))
-            yield from flaws or _not_given(facts, exchange, response)
+            yield from flaws
+            if not flaws:
+                open_requests.append((exchange, response))
         elif response.result_type == TASK:
             yield from _task(exchange)
+    yield from _not_given(facts, open_requests)
     for call in facts.joined_calls:
         if len(call.exchanges) > 1:
             yield from _retries(call)
@@ -195,46 +200,51 @@ def _input_request(exchange: Exchange) -> Iterator[Hit]:
             yield hit_in(UNDECLARED_INPUT, response, exchange.row, what, group=known.name)
 
 
-def _not_given(facts: CaptureFacts, exchange: Exchange, response: Message) -> Iterator[Hit]:
-    """Find a call that the client never came back to. A person may take their time, unless the client went on meanwhile."""
-    call = facts.capture.calls.get(exchange.row)
-    client = facts.capture.client_of(exchange)
-    later = [row for row in facts.exchanges if row.sender == CLIENT and row.at_ns > response.at_ns]
+def _not_given(facts: CaptureFacts, asked: list[tuple[Exchange, Message]]) -> Iterator[Hit]:
+    """Find calls that the client never came back to. A person may take their time, unless the client went on meanwhile."""
     if facts.capture.now_ns is not None or facts.last_hole_ns is not None:
         return
-    if (call is not None and call.last_round is not exchange) or any(_is_retry(row, exchange) for row in later):
-        return
     end_ns = facts.capture.last_ns + facts.capture.shift_ns if facts.left_ns is None else facts.left_ns
-    waited_ns = end_ns - response.at_ns
-    went_on = next(
-        (row for row in later if row.at_ns - response.at_ns >= PATIENCE_NS and facts.capture.client_of(row) == client), None
-    )
-    if waited_ns < PATIENCE_NS:
+    left = []
+    for exchange, response in asked:
+        call = facts.capture.calls.get(exchange.row)
+        if end_ns - response.at_ns >= PATIENCE_NS and (call is None or call.last_round is exchange):
+            left.append((exchange, response))
+    if not left:
         return
+    sent = [row for row in facts.exchanges if row.sender == CLIENT]
+    retried_ns = {(row.method, row.request.target): row.at_ns for row in sent if _may_be_retry(row)}
+    clients = [facts.capture.client_of(row) for row in sent]
+    times = [row.at_ns for row in sent]
+    for exchange, response in left:
+        if retried_ns.get((exchange.method, exchange.request.target), 0) > response.at_ns:
+            continue  # a retry that fits several calls belongs to none
+        client, first = facts.capture.client_of(exchange), bisect_left(times, response.at_ns + PATIENCE_NS)
+        went_on = next((sent[at] for at in range(first, len(sent)) if clients[at] == client), None)
+        yield _left_open(exchange, response, went_on, end_ns - response.at_ns)
+
+
+def _left_open(exchange: Exchange, response: Message, went_on: Exchange | None, waited_ns: int) -> Hit:
     inputs = member(response.result, "inputRequests")
     methods = {_method(request) for request in inputs.values()} if isinstance(inputs, dict) else set()
     asked = f" ({listed(sorted(methods), MAX_NAMES)})" if methods else ""
     what = f"The result of {call_name(exchange)} asked for input{asked}, and the client did not come back to the call"
     if went_on is not None:
         what += f", but sent {call_name(went_on)} (row {went_on.row}) {seconds(went_on.at_ns - response.at_ns)} later"
-        yield hit_in(INPUT_NOT_GIVEN, response, exchange.row, f"{what}.", culprit=CLIENT, group=exchange.method)
-        return
+        return hit_in(INPUT_NOT_GIVEN, response, exchange.row, f"{what}.", culprit=CLIENT, group=exchange.method)
     what = f"{what} within {seconds(waited_ns)}."
     if methods & FOR_PEOPLE:
         blame = "Unclear: the client asked a person, who may take their time, or it never showed the form."
-        yield hit_in(
+        return hit_in(
             INPUT_NOT_GIVEN, response, exchange.row, what, culprit="unclear", blame=blame, severity=Severity.NOTE,
             group=exchange.method,
         )  # fmt: skip
-    else:
-        yield hit_in(INPUT_NOT_GIVEN, response, exchange.row, what, culprit=CLIENT, group=exchange.method)
+    return hit_in(INPUT_NOT_GIVEN, response, exchange.row, what, culprit=CLIENT, group=exchange.method)
 
 
-def _is_retry(later: Exchange, exchange: Exchange) -> bool:
-    """Return whether a later request may be the retry: one that fits several calls belongs to none."""
-    if later.method != exchange.method or later.request.target != exchange.request.target:
-        return False
-    return b'"inputResponses"' in later.request.raw or _STATE in later.request.raw
+def _may_be_retry(row: Exchange) -> bool:
+    """Return whether a request brings input or the state of an earlier result."""
+    return b'"inputResponses"' in row.request.raw or _STATE in row.request.raw
 
 
 def _method(request: Any) -> str:

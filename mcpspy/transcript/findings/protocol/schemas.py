@@ -13,7 +13,7 @@ from ...model import Exchange, Message, Row, Transcript, UnpairedMessage
 from ...watching import watched_rows
 from ..facts import TranscriptFacts, scope_key
 from ..json_schema import MAX_STEPS, Validators, dangling_reference
-from ..rule import AGENT, Hit, Severity, Unchecked, hit_in, protocol_rule
+from ..rule import AGENT, Hit, HitDetails, Severity, Unchecked, hit_in, protocol_rule
 from ..words import call_name, listed, seconds
 
 _SCHEMA: Final = '{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}'
@@ -239,38 +239,29 @@ def _called(server: _ListedTools, row: Exchange, response: Message) -> Iterator[
     checked = server.checked[scope, name] = server.checked.get((scope, name), 0) + 1
     if checked > MAX_EACH or server.validators.are_exhausted:
         return
-    params = request.params if len(request.raw) <= MAX_VALUE_BYTES else None
-    if isinstance(params, dict):
-        wrong = server.validators.mistake(tool.get("inputSchema"), params.get("arguments", {}))
-        if wrong:
-            what = f"The arguments of {call_name(row)} do not match its inputSchema: {wrong}"
-            if encoded := _encoded_twice(server, tool.get("inputSchema"), params.get("arguments")):
-                what += f" As JSON, the text of {listed(encoded, MAX_NAMES)} holds what belongs there."
-                yield hit_in(
-                    ARGUMENTS_INVALID,
-                    request,
-                    row.row,
-                    what,
-                    culprit=AGENT,
-                    blame=_ENCODED_BLAME,
-                    advice=_ENCODED_ADVICE,
-                    group=name,
-                )
-            elif _NO_VALUE in wrong:
-                yield hit_in(
-                    ARGUMENTS_INVALID,
-                    request,
-                    row.row,
-                    what,
-                    culprit=SERVER,
-                    blame=_NO_VALUE_BLAME,
-                    advice=_NO_VALUE_ADVICE,
-                    group=name,
-                )
-            else:
-                yield hit_in(ARGUMENTS_INVALID, request, row.row, what, culprit=AGENT, group=name)
+    yield from _asked(server, tool, row, name)
     if tool.get("outputSchema") is not None and not failed and response.result_type is None:
         yield from _answered(server, tool, row, name)
+
+
+def _asked(server: _ListedTools, tool: dict[str, Any], row: Exchange, name: str) -> Iterator[Hit]:
+    """Find arguments that do not fit the input schema of the tool."""
+    request = row.request
+    params = request.params if len(request.raw) <= MAX_VALUE_BYTES else None
+    if not isinstance(params, dict):
+        return
+    wrong = server.validators.mistake(tool.get("inputSchema"), params.get("arguments", {}))
+    if not wrong:
+        return
+    what = f"The arguments of {call_name(row)} do not match its inputSchema: {wrong}"
+    culprit, details = AGENT, HitDetails(group=name)
+    if encoded := _encoded_twice(server, tool.get("inputSchema"), params.get("arguments")):
+        what += f" As JSON, the text of {listed(encoded, MAX_NAMES)} holds what belongs there."
+        details |= {"blame": _ENCODED_BLAME, "advice": _ENCODED_ADVICE}
+    elif _NO_VALUE in wrong:
+        culprit = SERVER
+        details |= {"blame": _NO_VALUE_BLAME, "advice": _NO_VALUE_ADVICE}
+    yield hit_in(ARGUMENTS_INVALID, request, row.row, what, culprit=culprit, **details)
 
 
 def _encoded_twice(server: _ListedTools, schema: Any, arguments: Any) -> list[str]:
