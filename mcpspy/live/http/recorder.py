@@ -173,7 +173,7 @@ def note(now_ns: int, topic: str, text: str, connection: int, transaction: int =
 
 
 def half_closed(now_ns: int, connection: int, transaction: int) -> Note:
-    """Note that the client closed its half of the connection before the response to a transaction began."""
+    """Note that the client closed its half of the connection before the response to a transaction ended."""
     text = "the client closed its half of the connection; it may wait for the response, or have left"
     return note(now_ns, "half-closed", text, connection, transaction, by=CLIENT)
 

@@ -81,6 +81,8 @@ def measure(stream: Stream, chunks: RecordedChunks, frame: Frame, shift_ns: int,
 def add_note(transaction: Transaction, record: Note, shift_ns: int) -> bool:
     """Add the tap's note to its transaction. Return whether it says that a side has left, which ends the transaction."""
     transaction.notes = appended(transaction.notes, record)
+    if record.topic == "half-closed":
+        transaction.half_closed_ns = record.at_ns + shift_ns
     if record.topic != "left":
         return False
     transaction.left_by = str(record.extra.get("by", ""))

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from ...records import Close, Frame, Note, Open
+from ...records import CLIENT, Close, Frame, Note, Open
 from .head import EVENT_STREAM, Head, read_head
 
 MAX_INJECTED_BYTES: Final = 500
@@ -153,6 +153,8 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
     """`client`, `server` or `mcpspy`, if it closed the connection before there was a response; else empty."""
     left_ns: int | None = None
     """The time at which that side closed it."""
+    half_closed_ns: int | None = None
+    """The time at which the client closed its half of the connection. It may wait for the response, or have left."""
     request_messages: int = 0
     """The number of messages in its request."""
     response_messages: int = 0
@@ -175,8 +177,14 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
 
     @property
     def ended_ns(self) -> int | None:
-        """The end of its response, or of the connection before there was one; None while it goes on."""
-        return self.left_ns if self.response is None else self.response.closed_ns
+        """The end of its response, or of the connection before there was one; None while it goes on.
+
+        A client that closed its half of the connection, and refused what came later, had left when it closed it.
+        """
+        ended_ns = self.left_ns if self.response is None else self.response.closed_ns
+        if ended_ns is not None and self.half_closed_ns is not None and self.ended_by == CLIENT:
+            return self.half_closed_ns
+        return ended_ns
 
     @property
     def ended_by(self) -> str:

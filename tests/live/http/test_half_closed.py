@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.records import Note
+from mcpspy.capture.file.reader import read
+from mcpspy.records import Close, Note
+from mcpspy.transcript.transcribe import transcribe
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import EVENTS, EVENTS_TO_CLOSE, OK, Proxy, Upstream, Wire, asked, between, chunk
 
@@ -91,9 +93,28 @@ def test_a_server_that_does_not_see_the_end_of_its_client_sees_it_when_it_writes
         server.send(EVENTS)
         assert client.head() == EVENTS
         client.close()
+        eventually(lambda: "half-closed" in proxy.topics(), "the note that the client has closed its half")
         server.send(chunk(EVENT))
         assert proxy.ending("response") == ("client", "broken")
         eventually(lambda: proxy.open_sockets() == 1, "both connections to be closed")
+
+
+@pytest.mark.parametrize("begun", [b"", EVENTS], ids=["before the response", "within a stream"])
+def test_a_client_left_when_it_closed_and_not_when_the_server_wrote_next(begun: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x.mcpspy"
+    with between(path) as (upstream, proxy):
+        client, server = asked(upstream, proxy, proxy.request())
+        server.head()
+        server.send(begun)
+        if begun:
+            assert client.head() == begun
+        client.close()
+        eventually(lambda: "half-closed" in proxy.topics(), "the note that the client has closed its half")
+        server.send(chunk(EVENT) if begun else EVENTS + chunk(EVENT))
+        eventually(lambda: "broken" in [close.how for close in proxy.found(Close)], "the end of the stream")
+    (transaction,) = transcribe(read(path)).captures[0].transactions.values()
+    (noted,) = [note for note in transaction.notes if note.topic == "half-closed"]
+    assert (transaction.ended_by, transaction.ended_ns) == ("client", noted.at_ns)
 
 
 def test_a_client_that_ends_an_idle_connection_ends_both(tmp_path: Path) -> None:
