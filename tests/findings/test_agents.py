@@ -42,6 +42,14 @@ def test_what_the_model_decides_is_the_agents(account: str, expected: list[tuple
     assert [(finding.rule, finding.culprit) for finding in findings] == expected
 
 
+def test_calls_that_http_refuses_brought_no_answer_that_could_be_equal() -> None:
+    gone = "← 404 Not Found\n  error {} -32001 Session not found\n"
+    calls = "".join(f"→ POST /mcp\n  {(CALL % at).removeprefix('→ ')}{gone.format(at)}" for at in (2, 3, 4))
+    transcript = transcribe(records(f"· HTTP\n· handshake 2025-11-25, server: tools\n{calls}"))
+    assert [row.outcome.value for row in transcript.exchanges][1:] == ["error"] * 3
+    assert "repeated-call" not in {finding.rule for finding in all_findings(transcript)}
+
+
 def test_a_check_names_the_client_that_the_agent_is_behind() -> None:
     transcript = transcribe(records(LISTED + CALL.replace("pay.all", "bribe") % 2 + UNKNOWN))
     (finding,) = all_findings(transcript)

@@ -11,7 +11,7 @@ from ....records import CLIENT
 from ....wire.json_spans import members
 from ...calls.call import Call, CallPart
 from ...message import RESULT
-from ...model import Exchange, Kind, Message, Outcome
+from ...model import HTTP_ERRORS, Exchange, Kind, Message, Outcome
 from ...outcome import HTTP_REDIRECTS
 from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
@@ -313,9 +313,11 @@ def _is_again(before: Exchange, exchange: Exchange) -> bool:
 
 
 def _is_answered_alike(before: Exchange, exchange: Exchange) -> bool:
-    """Tell whether two calls brought the same answer, byte for byte but for the ids."""
+    """Tell whether two calls brought the same answer, byte for byte but for the ids. No tool saw a call that HTTP refused."""
     first, second = before.response, exchange.response
     if first is None or second is None or first.kind is not second.kind:
+        return False
+    if exchange.transaction is not None and exchange.transaction.status >= HTTP_ERRORS:
         return False
     if first.unkept_bytes or second.unkept_bytes or abs(first.size - second.size) > _ID_DIGITS:
         return False
