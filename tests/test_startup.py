@@ -105,7 +105,7 @@ def test_a_timeline_waits_for_nothing_that_filters_follows_or_prints_json() -> N
 
 
 def test_a_timeline_waits_for_no_schemas_and_no_server_of_pages() -> None:
-    assert_absent({"aiohttp", "jsonschema"}, imported_by_a_look("show"))
+    assert_absent({"aiohttp", "jsonschema", "mcp_types"}, imported_by_a_look("show"))
 
 
 def test_a_check_of_other_rules_waits_for_no_schemas_and_official_types() -> None:
@@ -154,7 +154,7 @@ def test_a_timeline_of_stdio_waits_for_no_rules_about_http_models_or_forms() -> 
     findings = "mcpspy.transcript.findings"
     names = {
         *(f"{findings}.transport.{name}" for name in ("statuses", "redirects", "refusals", "responses", "resumption")),
-        *(f"{findings}.protocol.{name}" for name in ("forms", "types")),
+        f"{findings}.protocol.forms",
         f"{findings}.llm",
         f"{findings}.registry",
         f"{findings}.hop_culprits",
@@ -168,8 +168,8 @@ def test_a_timeline_of_stdio_waits_for_no_rules_about_http_models_or_forms() -> 
     ("arguments", "most"),
     [
         (["list"], 45),
-        (["show", str(CAPTURES / "filesystem.mcpspy")], 178),
-        (["show", str(CAPTURES / "streamable.mcpspy")], 190),
+        (["show", str(CAPTURES / "filesystem.mcpspy")], 191),
+        (["show", str(CAPTURES / "streamable.mcpspy")], 202),
     ],
     ids=["list", "show of stdio", "show of HTTP"],
 )

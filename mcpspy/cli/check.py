@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import click
 
@@ -11,14 +11,11 @@ from ..capture.file.parse import lines_of
 from ..capture.file.reader import read
 from ..capture.store.address import STDIN
 from ..errors import CaptureError
-from ..lazy_pattern import lazy_pattern
 from ..records import Header
-from ..sharing.credentials import shown_credentials
-from ..sharing.patterns import SecretSpan
 from ..transcript.filter.grammar import Filter
 from ..transcript.filter.result import findings_about
 from ..transcript.findings.registry import rule_named, selected_rules
-from ..transcript.findings.rule import Finding, Rule, Severity, Unchecked, worded
+from ..transcript.findings.rule import Finding, Rule, Severity, Unchecked
 from ..transcript.findings.run import all_findings, findings
 from ..transcript.findings.trust import NOT_ACCEPTED, NOT_COMPARED
 from ..transcript.findings.unchecked import unchecked_messages
@@ -130,17 +127,15 @@ def _with_findings(
     limits: dict[Unchecked, None],
 ) -> Transcript:
     """Give the transcript all findings, or reduce both to what was alive `since` a moment. `limits` takes those that were reached."""
-    credentials = _Credentials()
     if since is None:
-        found = all_findings(transcript, accepted, rules, credentials=credentials, limits=limits)
-        transcript.findings = credentials.masked(found)
+        transcript.findings = all_findings(transcript, accepted, rules, limits=limits)
         return transcript
     kept = recent_rows(transcript, selection.paths, since)
     transcript.findings = findings(transcript, kept.is_about)
     recent = all_findings(
-        transcript, accepted, rules, lambda finding: finding.rule in UNCOMPARED or kept.is_about(finding), credentials, limits
+        transcript, accepted, rules, lambda finding: finding.rule in UNCOMPARED or kept.is_about(finding), limits
     )
-    return Transcript(transcript.captures, kept.rows, credentials.masked(recent))
+    return Transcript(transcript.captures, kept.rows, recent)
 
 
 def _selected_findings(transcript: Transcript, selection: CaptureSelection, wanted: Filter | None) -> list[Finding]:
@@ -156,34 +151,6 @@ def _selected_findings(transcript: Transcript, selection: CaptureSelection, want
         if len(selected) < count:
             say(f"mcpspy: {counted(count - len(selected), 'finding')} left out by the filter")
     return [*uncompared, *selected]
-
-
-class _Credentials:
-    """Credentials in texts, remembered so that no other finding quotes one."""
-
-    def __init__(self) -> None:
-        self._beginnings: set[str] = set()
-
-    def __call__(self, data: bytes) -> Sequence[SecretSpan]:
-        spans = shown_credentials(data)
-        for span in spans:
-            if span.kind == "token":
-                self._beginnings.add(span.value[:_TELLING].decode("latin-1"))
-        return spans
-
-    def masked(self, findings: list[Finding]) -> list[Finding]:
-        """Put `…` for the credentials in sentences of findings, also for those that are cut off."""
-        return [worded(finding, self._without(finding.what), self._without(finding.blame)) for finding in findings]
-
-    def _without(self, text: str) -> str:
-        self(text.encode("utf-8", "surrogatepass"))
-        return _words.sub(lambda word: word[0][:_SHOWN] + "…" if word[0][:_TELLING] in self._beginnings else word[0], text)
-
-
-_words = lazy_pattern(r"(?<![A-Za-z0-9])[A-Za-z0-9][\w.-]{7,}")
-_SHOWN = 3
-_TELLING = 8
-"""So many letters of a credential are never shown."""
 
 
 def _explain(rules: Rule | dict[str, Rule], screen: Screen, *, as_json: bool) -> None:

@@ -13,8 +13,10 @@ from ..capture.store.quota import quota_bytes, store_size
 from ..index.code import code_word
 from ..index.file import identity
 from ..index.load import indexed_transcript
+from ..transcript.findings.run import seek_credentials
 from ..transcript.model import Transcript
 from ..transcript.transcribe import transcribe
+from .credential_search import CredentialSearch
 
 _ANY_CELLS = 1 << 20
 
@@ -41,9 +43,11 @@ class CaptureIndex:
         """
 
         def whole() -> Transcript:
-            return transcribe(read(self._path), keep_frames=keeps_frames)
+            return transcribe(read(self._path), keep_frames=keeps_frames, credentials=CredentialSearch())
 
         transcript = indexed_transcript(self._path, self._version, whole, keeps_frames=keeps_frames)
+        if transcript is not None:
+            seek_credentials(transcript, CredentialSearch())
         if transcript is not None and all_at_once:
             transcript.rows = list(transcript.rows)
         return transcript

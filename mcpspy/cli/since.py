@@ -155,11 +155,14 @@ def recent_rows(transcript: Transcript, paths: Sequence[str], since: Since) -> R
 
 def transcript_since(transcript: Transcript, paths: Sequence[str], since: Since) -> Transcript:
     """Make a transcript of the rows that were active since then, with the findings about them."""
-    from ..transcript.findings.run import findings
+    from ..transcript.findings.run import findings, seek_credentials
     from ..transcript.model import Transcript as ShorterTranscript
+    from .credential_search import CredentialSearch
 
     recent = recent_rows(transcript, paths, since)
-    return ShorterTranscript(transcript.captures, recent.rows, findings(transcript, recent.is_about))
+    shorter = ShorterTranscript(transcript.captures, recent.rows, findings(transcript, recent.is_about))
+    seek_credentials(shorter, CredentialSearch())
+    return shorter
 
 
 def _local(wall_ns: int) -> datetime:

@@ -26,6 +26,7 @@ from ..transcript.findings.run import findings
 from ..transcript.hops import forwarded_calls
 from ..transcript.model import CaptureInfo, Numbered, Row, Transcript
 from ..transcript.transcribe import Transcriber, transcribe
+from .credential_search import CredentialSearch
 from .fifo import announced
 from .progress import ReadingProgress, reading
 
@@ -129,7 +130,13 @@ def transcript_of(
     if not any(path != STDIN and is_live(path) for path in captures.paths):
         with reading(captures.paths) as progress:
             records = [records_of(path, progress) for path in captures.paths]
-            transcript = transcribe(*records, keep_frames=keeps_frames, keep_noise=keeps_noise, pack_rows=packs_rows)
+            transcript = transcribe(
+                *records,
+                keep_frames=keeps_frames,
+                keep_noise=keeps_noise,
+                pack_rows=packs_rows,
+                credentials=CredentialSearch(),
+            )
         return _of_clients(transcript, captures), False
     growing = GrowingTranscript(keeps_frames=keeps_frames, keeps_noise=keeps_noise)
     with reading(captures.paths) as progress:
@@ -238,7 +245,7 @@ class GrowingTranscript:
     __slots__ = ("_transcriber", "tails")
 
     def __init__(self, *, keeps_frames: bool = False, keeps_noise: bool = True) -> None:
-        self._transcriber = Transcriber(keep_frames=keeps_frames, keep_noise=keeps_noise)
+        self._transcriber = Transcriber(keep_frames=keeps_frames, keep_noise=keeps_noise, credentials=CredentialSearch())
         self.tails: list[Tail] = []
 
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .model import CaptureInfo, Numbered, Row, Transcript
+from .model import CREDENTIALS, CaptureInfo, Numbered, Row, Transcript
 
 if TYPE_CHECKING:
     from .findings.rule import Finding
@@ -43,7 +43,9 @@ class ClientRows:
     def transcript(self) -> Transcript:
         """A transcript of these rows, whose captures have the transactions of this client only. It has no findings."""
         captures = [self._of_client(info) for info in self._transcript.captures]
-        return Transcript(captures, self.rows, [], self._transcript.hops)
+        own = Transcript(captures, self.rows, [], self._transcript.hops)
+        own.__dict__[CREDENTIALS] = self._transcript.__dict__.get(CREDENTIALS)
+        return own
 
     def has(self, row: Row) -> bool:
         """Return whether a row may be this client's: where nothing is known of a connection, only if no other client is known."""

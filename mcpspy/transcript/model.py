@@ -13,7 +13,7 @@ Every `at_ns` is on the transcript's clock: nanoseconds since the first capture 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -180,6 +180,10 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     role: Literal["user", "client", "model", "server"]
+
+
+CREDENTIALS: Final = "_credentials"
+"""By this name a transcript has the search for credentials that its caller wants."""
 
 
 class Transcript(msgspec.Struct, eq=False, dict=True):

@@ -39,10 +39,11 @@ from .mcp.fields import client_name
 from .mcp.negotiation import ProbeDetector
 from .mcp.usual import usual_message
 from .message import REQUEST, RESULT
-from .model import CaptureInfo, ChannelEvent, Exchange, Message, Row, Transcript, UnpairedMessage
+from .model import CREDENTIALS, CaptureInfo, ChannelEvent, Exchange, Message, Row, Transcript, UnpairedMessage
 
 if TYPE_CHECKING:
     from .calls.join import CallJoiner
+    from .findings.facts import FindsCredentials
     from .http.assemble import TransactionAssembler
     from .llm.model_traffic import ModelTrafficAssembler
     from .packed_rows import PackedRows, PayloadSource
@@ -54,6 +55,7 @@ def transcribe(
     keep_noise: bool = True,
     with_findings: bool = True,
     pack_rows: bool = False,
+    credentials: FindsCredentials | None = None,
 ) -> Transcript:
     """Return the transcript of captures that do not grow any more: of each the records, as `mcpspy.read` returns them.
 
@@ -61,7 +63,9 @@ def transcribe(
     With `pack_rows` the rows of one large capture of stdio take little memory, and are made anew whenever they are taken.
     Raises: TypeError: if a capture is not an iterable of records, such as the path of a file.
     """
-    transcriber = Transcriber(keep_frames=keep_frames, keep_noise=keep_noise, with_findings=with_findings)
+    transcriber = Transcriber(
+        keep_frames=keep_frames, keep_noise=keep_noise, with_findings=with_findings, credentials=credentials
+    )
     if len(captures) == 1:
         _transcribe_one(captures[0], transcriber, pack_rows=pack_rows)
     else:
@@ -103,7 +107,8 @@ class Transcriber:
     `close`. Of captures that grow, `findings(transcript)` returns the findings so far. With `keep_frames` the streams of HTTP
     transactions keep their frames, to show HTTP as it was on the wire. Without `keep_noise` only the first and the last part of a
     frame of stdio are kept that comes in parts (1 MiB each) and cannot be a message. Without `with_findings` there are no
-    findings and no calls, which also saves the time of their imports.
+    findings and no calls, which also saves the time of their imports. `credentials` finds those that a text shows; None: none are
+    sought.
     """
 
     __slots__ = (
@@ -118,8 +123,16 @@ class Transcriber:
         "transcript",
     )
 
-    def __init__(self, *, keep_frames: bool = False, keep_noise: bool = True, with_findings: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        keep_frames: bool = False,
+        keep_noise: bool = True,
+        with_findings: bool = True,
+        credentials: FindsCredentials | None = None,
+    ) -> None:
         self.transcript = Transcript()
+        self.transcript.__dict__[CREDENTIALS] = credentials
         self._with_findings = with_findings
         self._keep_frames = keep_frames
         self._keep_noise = keep_noise

@@ -6,7 +6,7 @@ After a change of a rule: `python -m tests.findings.make`.
 import pytest
 
 from mcpspy.capture.file.reader import Reader
-from mcpspy.sharing.credentials import shown_credentials
+from mcpspy.cli.credential_search import CredentialSearch
 from mcpspy.transcript.findings.credentials import CREDENTIAL_SHOWN
 from mcpspy.transcript.findings.facts import capture_facts
 from mcpspy.transcript.findings.finders import (
@@ -58,7 +58,7 @@ def transcript_of(name: str) -> Transcript:
         if file in captures():
             reader = Reader()
             read.append([*reader.feed(captures()[file]), *reader.close()])
-    return transcribe(*read)
+    return transcribe(*read, credentials=CredentialSearch())
 
 
 def findings_in(name: str) -> list[Finding]:
@@ -68,7 +68,7 @@ def findings_in(name: str) -> list[Finding]:
     if rule.family not in (Family.COST, Family.TRUST):
         wanted -= {other.name for other in RULES.values() if other.family is Family.COST and other is not rule}
     if rule.family is not Family.TRUST or rule in UNCOMPARED:
-        return all_findings(transcript_of(name), rules=wanted, credentials=shown_credentials)
+        return all_findings(transcript_of(name), rules=wanted)
     accepted: dict[str, Baseline] = {}
     for offer in [] if name == NOT_ACCEPTED.name else offers(transcript_of(f"{rule.name}.clean")):
         label = offer.capture_info.baseline

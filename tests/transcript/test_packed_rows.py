@@ -7,7 +7,7 @@ import pytest
 
 from mcpspy.capture.file import reader
 from mcpspy.capture.file.reader import read
-from mcpspy.sharing.credentials import shown_credentials
+from mcpspy.cli.credential_search import CredentialSearch
 from mcpspy.transcript import packed_rows, transcribe
 from mcpspy.transcript.findings.rule import Unchecked
 from mcpspy.transcript.findings.run import all_findings
@@ -28,15 +28,15 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def checked(transcript: Transcript) -> tuple[Any, ...]:
     limits: dict[Unchecked, None] = {}
-    return all_findings(transcript, credentials=shown_credentials, limits=limits), limits
+    return all_findings(transcript, limits=limits), limits
 
 
 @pytest.mark.usefixtures("small_blocks")
 def test_packed_rows_have_the_findings_of_other_rows() -> None:
     packed = 0
     for path in CAPTURES:
-        plain = transcribe.transcribe(read(path))
-        transcript = transcribe.transcribe(read(path), pack_rows=True)
+        plain = transcribe.transcribe(read(path), credentials=CredentialSearch())
+        transcript = transcribe.transcribe(read(path), pack_rows=True, credentials=CredentialSearch())
         packed += isinstance(transcript.rows, packed_rows.PackedRows)
         assert checked(transcript) == checked(plain), path.name
     assert packed > 100

@@ -6,6 +6,7 @@ from ...capture.store.address import STDIN
 from ...errors import ShareError
 from ...transcript.model import Transcript
 from ...transcript.transcribe import transcribe
+from ..credential_search import CredentialSearch
 from ..filter_option import combined_filter, matching_rows
 from ..share.copy import Original, copier_of
 from ..transcripts import select_captures
@@ -36,5 +37,5 @@ def _masked(paths: tuple[str, ...]) -> Transcript:
         copier.learned()
         copies = [copier.records(original) for original in originals]
         if len(copies) > 1:  # then they are read in turns, and a copier reads one original at a time
-            return transcribe(*map(list, copies))
-        return transcribe(*copies)
+            return transcribe(*map(list, copies), credentials=CredentialSearch())
+        return transcribe(*copies, credentials=CredentialSearch())

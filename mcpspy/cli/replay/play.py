@@ -26,6 +26,7 @@ from ...replay.mock.matching import RequestMatcher
 from ...transcript.model import Transcript
 from ...transcript.transcribe import transcribe
 from ...wire.edits import ValueEdit
+from ..credential_search import CredentialSearch
 from ..new_capture import CaptureStart, open_writer
 from .target import Target, http_client
 
@@ -117,7 +118,9 @@ def play(plan: Plan, settings: PlaySettings, number: int = 0) -> PlayResult:
         report=player.report,
         run=run,
         path=path,
-        transcript=transcribe(read(path)),  # which joins calls, as in the transcript of the capture
+        transcript=transcribe(
+            read(path), credentials=CredentialSearch()
+        ),  # which joins calls, as in the transcript of the capture
         failure=failure,
     )
 

@@ -8,6 +8,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ...transcript.calls.call import Call
+from ...transcript.findings.run import seek_credentials
 from ...transcript.hops import recent_forwarded_calls
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, Log, ModelCall, Outcome, Row, Transcript
@@ -21,6 +22,7 @@ from ...views.text.units import counted
 from ...views.timeline.details import Detail, has_room, row_detail
 from ...views.timeline.summary import capture_line, outcome_counts, summary
 from ...views.timeline.timeline import EXPECTED_WORDS_CELLS, Timeline
+from ..credential_search import CredentialSearch
 from ..screen import Screen
 from ..since import Since, recent_rows
 from ..transcripts import now_ns
@@ -297,4 +299,6 @@ def _shown_transcript(followed: FollowedRecording, since: Since | None) -> Trans
     if since is None:
         return transcript
     paths = [tail.path for tail in followed.growing.tails]
-    return Transcript(transcript.captures, recent_rows(transcript, paths, since).rows)
+    recent = Transcript(transcript.captures, recent_rows(transcript, paths, since).rows)
+    seek_credentials(recent, CredentialSearch())
+    return recent

@@ -17,6 +17,7 @@ from ...views.timeline.details import Detail, row_detail
 from ...views.timeline.findings import finding_lines
 from ...views.timeline.summary import capture_line, capture_lines, summary
 from ...views.timeline.timeline import Timeline, timeline_columns
+from ..credential_search import CredentialSearch
 from ..progress import ReadingProgress
 from ..screen import Screen
 from ..transcripts import records_of
@@ -31,7 +32,8 @@ WAITING_ROWS = 1_000
 
 def show_streamed(path: str, screen: Screen, *, stderr: bool, detail: Detail | None) -> Transcript:
     """Print the timeline of a capture as it is read; return its transcript. Raises: CaptureError; OSError."""
-    transcriber, progress = Transcriber(), ReadingProgress(os.path.getsize(path), is_shown=False)
+    transcriber = Transcriber(credentials=CredentialSearch())
+    progress = ReadingProgress(os.path.getsize(path), is_shown=False)
     transcript, queue = transcriber.transcript, EndedRows(transcriber.transcript.rows)
     machine: Timeline | None = None
     for batch in records_of(path, progress).batches():

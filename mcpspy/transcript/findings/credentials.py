@@ -68,7 +68,7 @@ def _sources(row: Row) -> Sequence[Message | Log]:
 
 def _look(facts: TranscriptFacts, held: list[tuple[Message | Log, Row]]) -> Iterator[Hit]:
     """Find what these messages and lines of logs show, which is nothing if they show nothing together."""
-    if facts.credentials is None:
+    if facts.credentials is None or not held:
         return
     joined = b"\n".join([source.raw for source, _ in held])
     if _KEY not in joined and not facts.credentials(joined):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 import msgspec
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..offers.baseline import Baseline
     from ..packed_rows import PackedRows, SelectedExchanges
     from ..watching import OfExchanges, OfRows
-    from .rule import Rule
+    from .rule import Finding, Rule
 
 _MARKERS: Final = b" \t\r\n~^"
 """Lines of these characters alone only point at a place in the line above."""
@@ -69,6 +69,15 @@ ScopeKey: TypeAlias = str | int
 
 Credential: TypeAlias = tuple[int, int, str, bytes]
 """A credential in a text: where it begins and ends, its kind, and its value."""
+
+
+class FindsCredentials(Protocol):
+    """A search for credentials in texts, which also masks what it found where findings quote it."""
+
+    def __call__(self, data: bytes, /) -> Iterable[Credential]: ...
+
+    def masked(self, findings: list[Finding], /) -> list[Finding]: ...
+
 
 AnswerKey: TypeAlias = tuple[Side, ScopeKey]
 """The side that asks, and for a server the scope: what one client answers proves nothing about another. 0 for clients."""
@@ -431,7 +440,7 @@ class TranscriptFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     transcript: Transcript
     baselines: Mapping[str, Baseline] | None = None
-    credentials: Callable[[bytes], Iterable[Credential]] | None = None
+    credentials: FindsCredentials | None = None
     limits: dict[Unchecked, None] = {}
 
 

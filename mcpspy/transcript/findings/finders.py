@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from ..model import CREDENTIALS
 from .facts import SUBSCRIPTION_FILTERS
 
 if TYPE_CHECKING:
@@ -72,12 +73,12 @@ _OPTIONAL: Final = frozenset({
 MAX_MESSAGES: Final = 10_000
 """A transcript with more messages is large: to ask the optional modules would make `show` wait (docs/check.md)."""
 
-_IN_CHECK: Final = ("protocol.types", "credentials")
-"""Modules that only `mcpspy check` asks, whatever the size: the official types take 0.4 s to import if a message is unusual, and
-what a credential is has to be told.
+_ON_COMMAND_LINE: Final = ("protocol.types", "credentials")
+"""Modules that views ask only if they were told what a credential is, as the command line does: the official types take 0.4 s to
+import if a message is unusual, and programs that open captures would wait for them.
 """
 
-LEFT_ALWAYS: Final = ("not-as-specified", "credential-shown")
+LEFT_ELSEWHERE: Final = ("not-as-specified", "credential-shown")
 """The names of their rules."""
 
 LEFT_TO_CHECK: Final = (
@@ -138,12 +139,16 @@ def is_optional(name: str) -> bool:
 
 def left_modules(transcript: Transcript) -> Container[str]:
     """Return the modules that views leave to `mcpspy check`."""
-    return _OPTIONAL if is_large(transcript) else _IN_CHECK
+    return _OPTIONAL if is_large(transcript) else () if _is_told(transcript) else _ON_COMMAND_LINE
 
 
 def left_rules(transcript: Transcript) -> tuple[str, ...]:
     """Return the names of the rules that views leave to `mcpspy check`."""
-    return LEFT_TO_CHECK if is_large(transcript) else LEFT_ALWAYS
+    return LEFT_TO_CHECK if is_large(transcript) else () if _is_told(transcript) else LEFT_ELSEWHERE
+
+
+def _is_told(transcript: Transcript) -> bool:
+    return transcript.__dict__.get(CREDENTIALS) is not None
 
 
 def is_large(transcript: Transcript) -> bool:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ..absent_facts import Proof
 from ..hops import hop_name, hop_pairs, stream_pairs
+from ..model import CREDENTIALS
 from .facts import EARLY_FACTS, PackedFacts, TranscriptFacts, capture_facts
 from .finders import CAPTURE_FINDERS, HOP_FINDERS, MODEL_FINDERS, TRANSCRIPT_FINDERS, concerns, finder, left_modules
 from .gateway_signs import GatewaySigns
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ..model import Transcript
     from ..offers.baseline import Baseline
     from ..packed_rows import PackedRows
-    from .facts import Credential
+    from .facts import FindsCredentials
     from .rule import Finding, Hit, Unchecked
 
 _ALL_CAPTURES = -1
@@ -30,16 +31,17 @@ COMPARING = "trust"
 
 
 def findings(transcript: Transcript, wanted: Callable[[Finding], bool] | None = None) -> list[Finding]:
-    """Find what need not be asked for, in the order of time: all but types and credentials, or what is quickly found.
+    """Find what need not be asked for, in the order of time: everything, or what is quickly found (`finders`).
 
     Equal hits are one finding, which points at the first and counts all. Only what is `wanted` counts; None: all.
     """
-    facts = TranscriptFacts(transcript=transcript)
+    credentials = _credentials(transcript)
+    facts = TranscriptFacts(transcript=transcript, credentials=credentials)
     left = left_modules(transcript)
     hits = _hits(facts, lambda name: name not in left)
     found = _with_hops(transcript, _counted(_settled(transcript, hits), wanted))
     reached_limits(transcript).update(facts.limits)
-    return found
+    return found if credentials is None else credentials.masked(found)
 
 
 def all_findings(
@@ -47,14 +49,12 @@ def all_findings(
     baselines: Mapping[str, Baseline] | None = None,
     rules: Container[str] | None = None,
     wanted: Callable[[Finding], bool] | None = None,
-    credentials: Callable[[bytes], Iterable[Credential]] | None = None,
     limits: dict[Unchecked, None] | None = None,
 ) -> list[Finding]:
     """Add the findings that have to be asked for to those that `transcript` has, in the order of time.
 
     `baselines` are what servers are compared with, by label; None: with nothing. Only findings of `rules` are given, None: of all.
-    `wanted` is as for `findings`. `credentials` finds what a text should not show; None: nothing is sought. `limits` takes the limits
-    that were reached.
+    `wanted` is as for `findings`. `limits` takes the limits that were reached.
     """
     left = left_modules(transcript)
 
@@ -62,6 +62,7 @@ def all_findings(
         is_new = name in left or (name == COMPARING and baselines is not None)
         return is_new and (rules is None or any(rule.name in rules for rule in finder(name).RULES))
 
+    credentials = _credentials(transcript)
     facts = TranscriptFacts(
         transcript=transcript, baselines=baselines, credentials=credentials, limits={} if limits is None else limits
     )
@@ -71,7 +72,8 @@ def all_findings(
     facts.limits.update(
         (limit, None) for limit in reached_limits(transcript) if rules is None or any(name in rules for name in limit.rules)
     )
-    return sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
+    asked = sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
+    return asked if credentials is None else credentials.masked(asked)
 
 
 def gather_early(transcript: Transcript, rows: PackedRows) -> None:
@@ -80,6 +82,16 @@ def gather_early(transcript: Transcript, rows: PackedRows) -> None:
     of_rows = [watcher for name in TRANSCRIPT_FINDERS for watcher in getattr(finder(name), "ROW_WATCHERS", ())]
     transcript.__dict__[EARLY_FACTS] = early = PackedFacts(transcript, rows, of_exchanges, of_rows)
     rows.read_early(early.feed)
+
+
+def seek_credentials(transcript: Transcript, credentials: FindsCredentials | None) -> None:
+    """Let findings of a transcript be sought with this. Without, no credentials are found."""
+    transcript.__dict__[CREDENTIALS] = credentials
+
+
+def _credentials(transcript: Transcript) -> FindsCredentials | None:
+    credentials: FindsCredentials | None = transcript.__dict__.get(CREDENTIALS)
+    return credentials
 
 
 def reached_limits(transcript: Transcript) -> dict[Unchecked, None]:

@@ -123,7 +123,7 @@ def capture_object(capture: CaptureInfo) -> dict[str, Any]:
 
 def summary_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
     """Return the summary in numbers."""
-    of_outcomes = outcomes(transcript)
+    of_outcomes, left = outcomes(transcript), left_rules(transcript)
     counts = {outcome.value.replace(" ", "_"): of_outcomes[outcome] for outcome in Outcome}
     complete = all(capture.complete for capture in transcript.captures)
     models = {"model_calls": len(transcript.model_calls)} if any(capture.is_model for capture in transcript.captures) else {}
@@ -132,7 +132,7 @@ def summary_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
         **counts,
         **models,
         "findings": len(transcript.findings),
-        "unchecked": [{"rules": left_rules(transcript), "ran": False, "reason": "only mcpspy check runs them"}],
+        "unchecked": [{"rules": left, "ran": False, "reason": "only mcpspy check runs them"}] if left else [],
         "complete": complete,
         "live": live,
     }

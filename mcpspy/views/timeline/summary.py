@@ -66,8 +66,9 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
         parts.append([(counted(len(findings), "finding"), "warn")])
     parts += _exits(captures)
     parts.append([_completeness(captures, live=live)])
-    if not live and any(transcript.rows for transcript in transcripts):
-        parts.append([(f"{max(len(left_rules(transcript)) for transcript in transcripts)} rules left to check", "dim")])
+    left = max((len(left_rules(transcript)) for transcript in transcripts), default=0)
+    if left and not live:
+        parts.append([(f"{left} rules left to check", "dim")])
     return headline(sign, parts, width)
 
 

@@ -1,29 +1,50 @@
-"""`show` names the findings of `check`, but for rules that are left to it, and large transcripts are checked as small ones are."""
+"""`show` names the findings of `check`, and large transcripts are checked as small ones are."""
 
+import json
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
+from mcpspy.cli.check import command as check
+from mcpspy.cli.show.command import command as show
 from mcpspy.cli.transcripts import transcript_of_file
 from mcpspy.transcript.findings import finders
 from mcpspy.transcript.findings.rule import Finding
 from mcpspy.transcript.findings.run import all_findings, findings
 
-CAPTURES = sorted((Path(__file__).parents[3] / "captures").glob("*.mcpspy"))
+ROOT = Path(__file__).parents[3]
+CAPTURES = sorted((ROOT / "captures").glob("*.mcpspy"))
+EXAMPLES = sorted((ROOT / "tests" / "findings").glob("*.mcpspy"))
+
+Capsys = pytest.CaptureFixture[str]
 
 
 def in_words(found: list[Finding]) -> list[tuple[str, str, int | None, int]]:
     return sorted((finding.rule, finding.what, finding.row, finding.count) for finding in found)
 
 
+def found_by(verb: click.Command, path: Path, capsys: Capsys) -> list[dict[str, Any]]:
+    verb.main([str(path), "--json"], standalone_mode=False)
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["findings"]
+    return found
+
+
+@pytest.mark.parametrize("path", [*CAPTURES, *EXAMPLES], ids=lambda path: path.stem)
+def test_both_verbs_say_the_same(path: Path, capsys: Capsys) -> None:
+    shown = found_by(show, path, capsys)
+    # check says more of each, such as the line in the file
+    more = {"title", "family", "culprit_name", "path", "line"}
+    assert shown == [{name: finding[name] for name in finding.keys() - more} for finding in found_by(check, path, capsys)]
+
+
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
-def test_show_names_what_check_does(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_transcript_is_checked_as_a_small_one_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     transcript = transcript_of_file(str(path))
-    checked = all_findings(transcript)
-    assert in_words(transcript.findings) == in_words(
-        [finding for finding in checked if finding.rule not in finders.LEFT_ALWAYS]
-    )
+    checked = in_words(all_findings(transcript))
+    assert in_words(transcript.findings) == checked
     monkeypatch.setattr(finders, "MAX_MESSAGES", -1)
     transcript.findings = findings(transcript)
     assert not {finding.rule for finding in transcript.findings} & set(finders.LEFT_TO_CHECK)
-    assert in_words(all_findings(transcript)) == in_words(checked)
+    assert in_words(all_findings(transcript)) == checked
