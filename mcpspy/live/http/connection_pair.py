@@ -175,7 +175,11 @@ class ConnectionPair:
         now_ns = self._tap.now_ns()
         records = self._end_requests(now_ns, CLIENT, "eof")
         waiting = self._responses.waiting
-        records += [half_closed(now_ns, self.number, waits.number) for waits in waiting]
+        records += [
+            half_closed(now_ns, self.number, waits.number)
+            for waits in waiting
+            if waits.response is None or waits.response.is_open
+        ]
         self._record(records)
         self._watch_time()
         self._server.end()
