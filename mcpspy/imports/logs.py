@@ -18,8 +18,8 @@ from .log_senders import Senders
 from .log_times import LogClock
 from .session import STDERR, STDIN, STDOUT, StdioSession
 from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source
+from .text_lines import WholeLines
 
-MAX_LINE_BYTES: Final = 1 << 26
 MAX_HELD_LINES: Final = 10_000
 """So many lines wait until it is known whose log it is."""
 
@@ -68,13 +68,12 @@ class _ServerLog:
 class LogImporter:
     """Records from the bytes of a log, cut anywhere. `feed` and `close` return them, each after the number of its session."""
 
-    __slots__ = ("_clock", "_held", "_is_desktop", "_last_ns", "_line", "_logs", "_sessions", "_skipping", "_source")
+    __slots__ = ("_clock", "_is_desktop", "_last_ns", "_line", "_lines", "_logs", "_sessions", "_source")
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._clock = LogClock(source.wall_ns)
-        self._held: list[bytes] = []
-        self._skipping = False
+        self._lines = WholeLines()
         self._is_desktop = False
         self._last_ns: int | None = None
         self._line = 0
@@ -82,36 +81,20 @@ class LogImporter:
         self._sessions = 0
 
     def feed(self, data: bytes) -> list[SessionRecord]:
-        head, newline, rest = data.rpartition(b"\n")
-        records: list[SessionRecord] = []
-        if newline:
-            block = b"".join((*self._held, head)) if self._held else head
-            self._held = []
-            for line in block.split(b"\n"):
-                self._line += 1
-                if not self._skipping:
-                    records += self._text(line)
-                self._skipping = False
-        if rest:
-            self._held.append(rest)
-            if len(self._held) > 1 and sum(map(len, self._held)) > MAX_LINE_BYTES:
-                self._held, self._skipping = [], True
-        return records
+        return [record for line in self._lines.feed(data) for record in self._text(line)]
 
     def close(self) -> list[SessionRecord]:
-        records: list[SessionRecord] = []
-        if self._held and not self._skipping:
-            self._line += 1
-            records += self._text(b"".join(self._held))
+        records = [record for line in self._lines.close() for record in self._text(line)]
         for log in self._logs.values():
             records += self._end(log)
         return records
 
     def passed_over(self) -> list[str]:
-        """Return nothing: notes in the captures say what is left out."""
-        return []
+        """Say what the file has that is not read. Notes in the captures name the messages that nothing told the sender of."""
+        return self._lines.left_out()
 
     def _text(self, data: bytes) -> list[SessionRecord]:
+        self._line += 1
         line = data.decode("utf-8", "replace").rstrip("\r").removeprefix("\ufeff")
         if not line.strip():
             return []
@@ -246,7 +229,7 @@ class LogImporter:
                 records += session.note(
                     f"nothing tells who sent {_messages(len(lost))}, which {_are(len(lost))} left out: line {named}"
                 )
-            records += session.end("end of the log")
+            records += session.end("end of the log", notes=self.passed_over())
         return records
 
 

@@ -15,8 +15,8 @@ import msgspec
 
 from .session import STDERR, STDIN, STDOUT, StdioSession
 from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source
+from .text_lines import WholeLines
 
-MAX_LINE_BYTES: Final = 1 << 26
 _STREAMS: Final = {"c2s": STDIN, "s2c": STDOUT, "stderr": STDERR}
 _NO_RAW: Final = msgspec.Raw(b"")
 
@@ -49,38 +49,27 @@ def is_mcpsnoop(head: bytes) -> bool:
 class SnoopImporter:
     """Records from the bytes of such a log, cut anywhere, each after the number of its session."""
 
-    __slots__ = ("_held", "_sessions", "_source", "_unread")
+    __slots__ = ("_lines", "_sessions", "_source", "_unread")
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._held: list[bytes] = []
+        self._lines = WholeLines()
         self._sessions: dict[tuple[str, str], StdioSession] = {}
         self._unread = 0
 
     def feed(self, data: bytes) -> list[SessionRecord]:
-        head, newline, rest = data.rpartition(b"\n")
-        records: list[SessionRecord] = []
-        if newline:
-            block = b"".join((*self._held, head)) if self._held else head
-            self._held = []
-            for line in block.split(b"\n"):
-                records += self._line(line)
-        if rest:
-            self._held.append(rest)
-            if len(self._held) > 1 and sum(map(len, self._held)) > MAX_LINE_BYTES:
-                self._held = []
-        return records
+        return [record for line in self._lines.feed(data) for record in self._line(line)]
 
     def close(self) -> list[SessionRecord]:
-        records = self._line(b"".join(self._held)) if self._held else []
-        self._held = []
+        records = [record for line in self._lines.close() for record in self._line(line)]
         for session in self._sessions.values():
-            records += session.end("end of the log of mcpsnoop")
+            records += session.end("end of the log of mcpsnoop", notes=self.passed_over())
         return records
 
     def passed_over(self) -> list[str]:
         """Say what the file has that is not read."""
-        return [f"not read: {self._unread} lines that are not mcpsnoop's"] if self._unread else []
+        unread = [f"not read: {self._unread} lines that are not mcpsnoop's"] if self._unread else []
+        return [*unread, *self._lines.left_out()]
 
     def _line(self, line: bytes) -> list[SessionRecord]:
         if not line.strip():

@@ -5,7 +5,7 @@ A file has no records of streams, so they are made when the first message comes:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ..records import CLIENT, SERVER, Close, End, Exit, Frame, Gap, Note, Open, Record, Side
@@ -79,9 +79,12 @@ class StdioSession:
         """Tell the reader of the capture something about the file."""
         return self._numbered([Note(at_ns=self._last_ns, text=text, topic=NOTE_TOPIC)]) if self._opened else []
 
-    def end(self, why: str) -> list[SessionRecord]:
-        """End the session."""
-        return self._numbered([End(at_ns=self._last_ns, bytes=0, frames=0, why=why)]) if self._opened else []
+    def end(self, why: str, notes: Iterable[str] = ()) -> list[SessionRecord]:
+        """End the session, after notes of what the file has that is not in it."""
+        if not self._opened:
+            return []
+        said = [record for text in notes for record in self.note(text)]
+        return [*said, *self._numbered([End(at_ns=self._last_ns, bytes=0, frames=0, why=why)])]
 
     def _begin(self) -> list[Record]:
         if self._opened:

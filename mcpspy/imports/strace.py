@@ -17,8 +17,8 @@ from ..records import CLIENT, SERVER
 from ..wire.lines import Lines
 from .session import STDERR, STDIN, STDOUT, StdioSession
 from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source
+from .text_lines import WholeLines
 
-MAX_LINE_BYTES: Final = 1 << 26
 MAX_EARLY: Final = 1000
 MAX_UNFINISHED: Final = 1024
 """The most calls of different threads that are under way at the same time."""
@@ -54,8 +54,8 @@ class StraceImporter:
         "_ended",
         "_framings",
         "_has_durations",
-        "_held",
         "_last_ns",
+        "_lines",
         "_pid",
         "_pipes",
         "_session",
@@ -65,7 +65,7 @@ class StraceImporter:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._held: list[bytes] = []
+        self._lines = WholeLines()
         self._framings = {stream: Lines() for stream in (STDIN, STDOUT, STDERR)}
         self._pipes: dict[int, bytes] = {}
         self._unfinished: dict[bytes, bytes] = {}
@@ -77,32 +77,20 @@ class StraceImporter:
         self._last_ns: int | None = None
 
     def feed(self, data: bytes) -> list[SessionRecord]:
-        head, newline, rest = data.rpartition(b"\n")
-        records: list[SessionRecord] = []
-        if newline:
-            block = b"".join((*self._held, head)) if self._held else head
-            self._held = []
-            for line in block.split(b"\n"):
-                records += self._line(line)
-        if rest:
-            self._held.append(rest)
-            if sum(map(len, self._held)) > MAX_LINE_BYTES:
-                self._held = []
-        return records
+        return [record for line in self._lines.feed(data) for record in self._line(line)]
 
     def close(self) -> list[SessionRecord]:
-        records = self._line(b"".join(self._held)) if self._held else []
-        self._held = []
+        records = [record for line in self._lines.close() for record in self._line(line)]
         if self._session is not None:
             for stream, framing in self._framings.items():
                 for rest in framing.close():
                     records += self._session.frame(self._last_ns, stream, rest)
-            records += self._session.end("end of strace's output")
+            records += self._session.end("end of strace's output", notes=self.passed_over())
         return records
 
     def passed_over(self) -> list[str]:
-        """Return nothing: gaps in the capture say what is left out."""
-        return []
+        """Say what the file has that is not read. Gaps in the capture say what strace left out."""
+        return self._lines.left_out()
 
     def _line(self, line: bytes) -> list[SessionRecord]:
         matched = _LINE.match(line)
