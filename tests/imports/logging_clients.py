@@ -73,6 +73,11 @@ def rows_of(transcript: Transcript) -> list[tuple[object, ...]]:
     return [fact for row in transcript.rows for fact in _facts(row)]
 
 
+def rows_in_any_order(transcript: Transcript) -> list[str]:
+    """Return the facts of all rows but their numbers: who watches elsewhere sees what is sent at once in another order."""
+    return sorted(repr(row[1:]) for row in rows_of(transcript))
+
+
 def _facts(row: object) -> Iterable[tuple[object, ...]]:
     if isinstance(row, Exchange):
         answer = None if row.response is None else row.response.raw.strip()

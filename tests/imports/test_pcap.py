@@ -20,7 +20,7 @@ from mcpspy.live.http.recorder import StreamRecorder
 from mcpspy.records import Close, Frame, Gap, Header, Note, Record
 from tests.conftest import DebianProgram
 from tests.deadlines import DEADLINE_S
-from tests.imports.logging_clients import rows_of
+from tests.imports.logging_clients import rows_in_any_order
 from tests.imports.packet_files import FIN, LINKS, RST, SERVER_PORT, SYN, Say, Sent, dialogue, duplicated, pcap, pcapng
 
 
@@ -239,12 +239,12 @@ def test_packets_make_the_rows_and_findings_of_the_taps_capture(
         while True:  # the last packets come when the kernel is ready
             session = next((records for records in imported(packets.read_bytes()) if _port(records) == port), [])
             transcript = whole(session)
-            if rows_of(transcript) == rows_of(tapped) or time.monotonic() > until:
+            if rows_in_any_order(transcript) == rows_in_any_order(tapped) or time.monotonic() > until:
                 break
     finally:
         sniffer.terminate()
         sniffer.communicate()
-    assert rows_of(transcript) == rows_of(tapped)
+    assert rows_in_any_order(transcript) == rows_in_any_order(tapped)
     assert {finding.rule for finding in transcript.findings} == {finding.rule for finding in tapped.findings}
 
 
