@@ -1,10 +1,12 @@
 """Calls of a session that belong together: lists and cycles that repeat, ids that nobody gave out, calls that hold up others."""
 
 import json
+from typing import Any
 
 import pytest
 
 from mcpspy.transcript.findings.run import all_findings
+from mcpspy.transcript.findings.sequences.loops import MAX_PERIOD, cycles
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.account import records
 
@@ -172,3 +174,21 @@ def test_a_quick_stream_with_its_length_was_not_held_back() -> None:
 def test_one_event_with_its_length_was_not_held_back() -> None:
     event = '  data: result 1 {"content":[]}\n· the server closes the stream\n'
     assert found(STREAMED % ("5.0", "  Content-Length: 300\n") + event, HTTP) == []
+
+
+class CountedKeys(list[int]):
+    """Keys that count how often one is read."""
+
+    reads = 0
+
+    def __getitem__(self, at: Any) -> Any:
+        self.reads += 1
+        return super().__getitem__(at)
+
+
+@pytest.mark.parametrize("turn", [[1], [1, 2], [1, 1, 2], [*range(8)], [*range(9)]], ids=len)
+def test_calls_are_compared_a_few_times_each_however_they_repeat(turn: list[int]) -> None:
+    keys = CountedKeys(turn * (1_000 // len(turn)))
+    found = [(cycle.at, cycle.period) for cycle in cycles(keys)]
+    assert found == ([(0, len(turn))] if 1 < len(turn) <= MAX_PERIOD else [])
+    assert keys.reads < 6 * MAX_PERIOD * len(keys)

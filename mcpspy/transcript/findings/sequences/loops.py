@@ -36,7 +36,7 @@ CALLS_IN_CIRCLES: Final = behaviour_rule(
 
 RULES: Final = (CALLS_IN_CIRCLES,)
 
-MAX_CALLS: Final = 3_000
+MAX_CALLS: Final = 20_000
 """So many calls of a capture are compared."""
 MAX_PERIOD: Final = 8
 TURNS: Final = 3
@@ -76,8 +76,9 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 def cycles(keys: Sequence[int]) -> Iterator[_Cycle]:
     """Yield the cycles of a sequence: at least two different keys, three times in a row; the shortest period first."""
     at = 0
+    ends = [0] * (MAX_PERIOD + 1)
     while at < len(keys):
-        cycle = next((cycle for period in range(2, MAX_PERIOD + 1) if (cycle := _cycle(keys, at, period))), None)
+        cycle = next((cycle for period in range(2, MAX_PERIOD + 1) if (cycle := _cycle(keys, at, period, ends))), None)
         if cycle is None:
             at += 1
         else:
@@ -85,12 +86,14 @@ def cycles(keys: Sequence[int]) -> Iterator[_Cycle]:
             at += cycle.period * cycle.turns
 
 
-def _cycle(keys: Sequence[int], at: int, period: int) -> _Cycle | None:
+def _cycle(keys: Sequence[int], at: int, period: int, ends: list[int]) -> _Cycle | None:
+    """Return the cycle that begins at `at`. `ends` has for each period how far its keys were seen to repeat: each is read once."""
     if at + TURNS * period > len(keys) or keys[at] != keys[at + period]:
         return None
-    end = at + period
+    end = max(ends[period], at + period)
     while end < len(keys) and keys[end] == keys[end - period]:
         end += 1
+    ends[period] = end
     turns = (end - at) // period
     return _Cycle(at, period, turns) if turns >= TURNS and len(set(keys[at : at + period])) > 1 else None
 
