@@ -54,10 +54,11 @@ def read(path: str | PathLike[str]) -> CaptureRecords:
 class CaptureRecords:
     """The records of one capture, to be taken once: one by one, or as `batches`, which transcripts are made of.
 
-    Its file is opened when the first record is taken. `name` is that in errors; `progress` gets the number of further bytes read.
+    Its file is opened once, when the first record or `payloads` is taken: a FIFO that is closed has lost its writer.
+    `name` is that in errors; `progress` gets the number of further bytes read.
     """
 
-    __slots__ = ("_name", "_open", "_payloads", "_progress", "_records")
+    __slots__ = ("_name", "_open", "_opened", "_payloads", "_progress", "_records")
 
     def __init__(
         self,
@@ -66,6 +67,7 @@ class CaptureRecords:
         progress: Callable[[int], None] | None = None,
     ) -> None:
         self._open = opened
+        self._opened: AbstractContextManager[BinaryIO] | None = None
         self._name = name
         self._progress = progress
         self._records: Iterator[Record] | None = None
@@ -74,9 +76,9 @@ class CaptureRecords:
     def payloads(self) -> LinePayloads | None:
         """Return what reads the payloads of `batches` again, as far as these were taken; None if they do not lie in a file."""
         try:
-            with self._open() as file:
-                fd = os.dup(file.fileno())
-                is_file = stat.S_ISREG(os.fstat(fd).st_mode) and os.lseek(fd, 0, os.SEEK_CUR) == 0
+            self._opened = self._open()
+            fd = os.dup(self._opened.__enter__().fileno())
+            is_file = stat.S_ISREG(os.fstat(fd).st_mode) and os.lseek(fd, 0, os.SEEK_CUR) == 0
         except OSError:
             return None  # whoever takes the records hears of it
         self._payloads = LinePayloads(fd, self._name, sound_record)
@@ -85,7 +87,7 @@ class CaptureRecords:
     def batches(self) -> Iterator[list[Record | FrameLine]]:
         """Yield the records of some bytes at a time, plain frames as the lines that they are on. Raises: CaptureError; OSError."""
         reader = Reader(self._name, self._payloads)
-        with self._open() as file:
+        with self._opened or self._open() as file:
             while chunk := file.read(_BATCH_BYTES):
                 yield reader.feed_lines(chunk)
                 if self._progress is not None:
