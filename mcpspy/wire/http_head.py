@@ -95,6 +95,9 @@ _CODINGS: Final = frozenset((b"gzip", b"x-gzip", b"deflate", b"compress", b"x-co
 BARE_LF: Final = "a line ends in LF without CR"
 _TOO_LONG: Final = f"the head is larger than {MAX_HEAD_BYTES >> 10} KiB"
 _NO_REQUEST: Final = "no HTTP/1.x request line"
+_NO_HTTP: Final = "it begins like TLS, and HTTP without TLS is spoken here"
+_HELLO: Final = b"\x16"
+"""The first byte of a TLS connection (RFC 8446, section 5.1), which no request begins with."""
 _NO_RESPONSE: Final = "no HTTP/1.x status line"
 _STRAY_CONTROL: Final = "CR or NUL within a line"
 _AMBIGUOUS: Final = "an ambiguous Transfer-Encoding"
@@ -185,7 +188,9 @@ def request_objection(begun: bytes) -> str:
 
     Of several faults, the first in the bytes is named: so the answer is the same however they were cut.
     """
-    return _objection(begun) if _begins_request(begun) else _NO_REQUEST
+    if _begins_request(begun):
+        return _objection(begun)
+    return _NO_HTTP if begun.startswith(_HELLO) else _NO_REQUEST
 
 
 def response_objection(begun: bytes) -> str:

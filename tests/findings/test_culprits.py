@@ -102,8 +102,8 @@ LOOKED = '→ GET /.well-known/oauth-protected-resource\n← 200 OK\n  {"resourc
         (REFUSED % ("", '  WWW-Authenticate: Bearer realm="mcp"\n'), "configuration"),
         (REFUSED % ("", METADATA), "client"),
         (REFUSED % ("", "") + LOOKED, "client"),
-        (REFUSED % ("  Authorization: Bearer redacted-aa\n", ""), "client"),
-        (REFUSED % ("  X-API-Key: redacted-aa\n", ""), "client"),
+        (REFUSED % ("  Authorization: Bearer redacted-aa\n", ""), "configuration"),
+        (REFUSED % ("  X-API-Key: redacted-aa\n", ""), "configuration"),
     ],
 )
 def test_a_client_without_a_token_needs_a_setting_where_no_login_can_begin(account: str, culprit: str) -> None:

@@ -58,11 +58,11 @@ def lists_again(record: Record) -> bool:
 
 
 CASES = (
-    refused("token", "token-refused", "client", 8),
-    refused("scope", "insufficient-scope", "client", 8),
+    refused("token", "token-refused", "configuration", 8),
+    refused("scope", "insufficient-scope", "configuration", 8),
     refused("gateway", "http-error", "gateway"),
     refused("host", "host-refused", "server"),
-    refused("path", "wrong-endpoint", "client"),
+    refused("path", "wrong-endpoint", "configuration"),
     Case(
         problem=28,
         rule="early-retry",

@@ -144,7 +144,7 @@ REFUSED_REQUESTS = [
     (b"\nGET / HTTP/1.1\r\n" + HOST + b"\r\n", "no HTTP/1.x request line"),
     (b"\r\nGET / HTTP/1.1\r\n" + HOST + b"\r\n", "no HTTP/1.x request line"),
     (b" GET / HTTP/1.1\r\n" + HOST + b"\r\n", "no HTTP/1.x request line"),
-    (b"\x16\x03\x01\x02\r\n\r\n", "no HTTP/1.x request line"),
+    (b"\x16\x03\x01\x02\r\n\r\n", "it begins like TLS, and HTTP without TLS is spoken here"),
     (b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"x" * MAX_HEAD_BYTES + b"\r\n\r\n", "the head is larger than 64 KiB"),
 ]
 

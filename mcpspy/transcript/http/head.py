@@ -89,3 +89,13 @@ def _head(raw: bytes) -> Head:
 
 _known_head: Final = lru_cache(maxsize=1024)(_head)
 """A session has few heads: most differ in the length of a body alone."""
+
+
+def date_ns(text: str) -> int | None:
+    """Return an HTTP date as Unix time; None if it is none."""
+    from email.utils import parsedate_to_datetime  # seldom needed, and slow to import
+
+    try:
+        return int(parsedate_to_datetime(text).timestamp()) * 1_000_000_000
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return None

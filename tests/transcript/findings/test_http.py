@@ -114,7 +114,7 @@ def test_a_failed_upstream_is_found_with_its_reason() -> None:
     for id in (1, 2):
         traffic.post(request(id)).answer(502, body, injected=True, by="mcpspy", Content_Type="text/plain")
     finding = traffic.finding
-    assert (finding.rule, finding.culprit, finding.count, finding.row) == ("upstream-failed", "server", 2, 1)
+    assert (finding.rule, finding.culprit, finding.count, finding.row) == ("upstream-failed", "configuration", 2, 1)
     assert "Connection refused" in finding.what
 
 
@@ -144,7 +144,8 @@ def test_an_error_of_a_server_that_a_gateway_passed_on_is_the_servers() -> None:
 def test_a_refused_request_is_found(status: int) -> None:
     traffic = Traffic()
     traffic.get("/", Host="evil.example").answer(status, b"mcpspy: no\n", injected=True, by="mcpspy", Content_Type="text/plain")
-    assert (traffic.finding.rule, traffic.finding.culprit) == ("request-refused", "client")
+    culprit = "configuration" if status == 421 else "client"
+    assert (traffic.finding.rule, traffic.finding.culprit) == ("request-refused", culprit)
 
 
 def test_a_dpop_proof_is_found() -> None:

@@ -40,6 +40,8 @@ PLACEHOLDER_SENT: Final = transport_rule(
 
 RULES: Final = (PLACEHOLDER_SENT,)
 
+AUTHORIZATION: Final = "authorization"
+
 _FIRST: Final = 20
 """So many requests outside of sessions are looked at."""
 
@@ -47,6 +49,7 @@ _fields = lazy_pattern(
     rb"(?im)^(?P<name>authorization|proxy-authorization|(?!mcp-|x-csrf|x-xsrf)[\w-]*(?:api-?key|token|secret|password))[ \t]*:[ \t]*"
     rb"(?P<value>[^\r\n]*?)[ \t]*\r?$"
 )
+_is_key_field = lazy_pattern(r"(?i)(?!mcp-|x-csrf|x-xsrf)[\w-]*(?:api-?key|token|secret)")
 _scheme = lazy_pattern(r"(?i)(bearer|basic|token|apikey)(?:[ \t]+|$)")
 _placeholder = lazy_pattern(PLACEHOLDER_PATTERN)
 _reference = lazy_pattern(r"\$\{(?:env:)?[A-Za-z_]\w*\}|\{\{[ ]?[A-Za-z_]\w*[ ]?\}\}")
@@ -89,6 +92,14 @@ def unfilled_field(transaction: Transaction) -> Unfilled | None:
         if words:
             return Unfilled(match["name"].decode("latin-1"), words)
     return None
+
+
+def credential(transaction: Transaction) -> str:
+    """Return the token or key of a request; those that were redacted are pseudonyms, which are equal where the secrets are."""
+    if transaction.request is None:
+        return ""
+    head = transaction.request.head
+    return head.get(AUTHORIZATION) or next((value for name, value in head.fields if _is_key_field.fullmatch(name)), "")
 
 
 def _unfilled(value: str) -> str:

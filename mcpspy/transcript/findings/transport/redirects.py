@@ -6,6 +6,7 @@ from urllib.parse import urljoin, urlsplit
 
 from ....records import SERVER
 from ...http.transaction import Transaction
+from ...model import HTTP_ERRORS, HTTP_REDIRECTS
 from ..facts import CaptureFacts
 from ..gateway_signs import wants_login
 from ..hits import hit_on_stream
@@ -71,7 +72,20 @@ def lossy_redirects(facts: CaptureFacts) -> list[tuple[Transaction, str]]:
     return found
 
 
+def redirect_to(facts: CaptureFacts, transaction: Transaction) -> Transaction | None:
+    """Return the transaction whose redirect sent the client to the path of a later one; None if it went there by itself."""
+    path = _path(transaction.target)
+    for other in facts.capture.transactions.values():
+        if not HTTP_REDIRECTS <= other.status < HTTP_ERRORS or other.at_ns > transaction.at_ns or other.response is None:
+            continue
+        location = other.response.head.get("location")
+        if location and _path(urljoin(other.target, location)) == path != _path(other.target):
+            return other
+    return None
+
+
 def _path(target: str) -> str:
+    """Return the path of a URL or of a target; what cannot be read, as it is."""
     try:
         return urlsplit(target).path
     except ValueError:

@@ -11,6 +11,7 @@ from typing import Final, Unpack
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
+from ...http.head import date_ns
 from ...http.transaction import ScopeKind, Stream, Transaction
 from ...mcp.methods import OPENINGS
 from ...model import HTTP_ERRORS, HTTP_FAILURES, Exchange, Kind, Outcome
@@ -19,8 +20,8 @@ from ..gateway_signs import gateway_field, is_gateway_page, is_product
 from ..hits import hit_on_stream
 from ..rule import CLEAN_POST, CONFIGURATION, Hit, HitDetails, Rule, Severity, transport_rule
 from ..words import call_name, quoted, seconds
-from .placeholders import unfilled_field
-from .redirects import lossy_redirects
+from .placeholders import credential, unfilled_field
+from .redirects import lossy_redirects, redirect_to
 from .sessions import GATEWAY, asks_for_stream, given_out_ns, lacks_session, refuses_session
 
 _INITIALIZE: Final = '→ POST /mcp\n  initialize 0 {"protocolVersion":"2025-11-25","capabilities":{}}\n'
@@ -55,9 +56,9 @@ WRONG_ENDPOINT: Final = transport_rule(
     name="wrong-endpoint",
     title="Wrong URL or transport",
     severity=Severity.ERROR,
-    what="The first request to a URL, or a POST to an announced endpoint, is answered with 404 or 405.",
+    what="The first request to a URL, or a POST to an announced endpoint, is answered with 404, 405 or the like.",
     why="The path is wrong, or the client speaks another transport than the server offers there.",
-    blame="The client: it was given a URL, or a transport, that the server does not serve.",
+    blame="The configuration of the client: its URL, or its transport, is not one that the server serves.",
     example=f'{_INITIALIZE}← 404 Not Found\n  {{"detail":"Not Found"}}',
     clean=CLEAN_POST,
     advice="Compare path and transport with the server's documentation.",
@@ -69,7 +70,7 @@ TOKEN_REFUSED: Final = transport_rule(
     severity=Severity.ERROR,
     what="The client sends a token again that the server refused with 401.",
     why="The token is expired, revoked or for another server: the answer stays the same.",
-    blame="The client, or its configuration: after 401 it has to get another token.",
+    blame="The configuration of the client, if it was given the token; the client, if it can get another.",
     example=(_LOGIN % ("aa", 1) + "← 401 Unauthorized\n") * 2,
     clean=_LOGIN % ("aa", 1) + "← 401 Unauthorized\n" + _LOGIN % ("bb", 2) + _LIST % 2,
     advice="Log in again in the client, or put a new token into its configuration.",
@@ -81,7 +82,7 @@ INSUFFICIENT_SCOPE: Final = transport_rule(
     severity=Severity.ERROR,
     what="The server refuses a token with 403 because it lacks a scope, and the client comes with no other.",
     why="The token is valid, so that nothing asks for a new login; each call that needs the scope fails.",
-    blame="The client, or its configuration: after this answer it has to ask for a token with the scope.",
+    blame="The configuration of the client, if it was given the token; the client, if it can get another.",
     example=(
         _LOGIN % ("aa", 1)
         + '← 403 Forbidden\n  WWW-Authenticate: Bearer error="insufficient_scope", scope="files:read files:write"'
@@ -111,13 +112,15 @@ EARLY_RETRY: Final = transport_rule(
 
 RULES: Final = (HTTP_ERROR, HOST_REFUSED, WRONG_ENDPOINT, TOKEN_REFUSED, INSUFFICIENT_SCOPE, EARLY_RETRY)
 
+_BAD_REQUEST: Final = 400
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _NOT_ACCEPTABLE: Final = 406
 _MISDIRECTED: Final = 421
 _TOO_MANY: Final = 429
-_NO_SUCH_PLACE: Final = (404, 405)
+_NO_SUCH_PLACE: Final = (_NOT_FOUND, 405, 410, 501)
+"""Nothing is here, or nothing that takes this method; 501 is what plain file servers say of POST."""
 _DATE_NS: Final = 1_000_000_000
 """The precision of dates in HTTP."""
 _OTHER_NAME: Final = ", or use a name that it allows, such as 127.0.0.1 or localhost with its port"
@@ -142,7 +145,7 @@ _lacks_scope = lazy_pattern(r"\berror\s*=\s*\"?insufficient_scope\b", re.IGNOREC
 _scope_in = lazy_pattern(r"\bscope\s*=\s*(?:\"([^\"]*)\"|([^\s,\"]+))", re.IGNORECASE)
 _description_in = lazy_pattern(r"\berror_description\s*=\s*\"([^\"]+)\"", re.IGNORECASE)
 _names_host = lazy_pattern(rb"\b(?:hosts?|origins?)\b", re.IGNORECASE)
-_is_key_field = lazy_pattern(r"(?!mcp-|x-csrf|x-xsrf)[\w-]*(?:api-?key|token|secret)", re.IGNORECASE)
+_wants_tls = lazy_pattern(rb"\bHTTP request (?:was sent )?to (?:an )?HTTPS|speaking plain HTTP to an SSL", re.IGNORECASE)
 _html = lazy_pattern(rb"\s*<(?:!doctype html|html)", re.IGNORECASE)
 
 
@@ -165,10 +168,10 @@ class _ServedPaths:
             path = _path(transaction)
             if 0 < transaction.status < HTTP_ERRORS:
                 self.served_ns[path] = transaction.at_ns
-                self.tokens_served_ns.setdefault(path, {})[_token(transaction)] = transaction.at_ns
+                self.tokens_served_ns.setdefault(path, {})[credential(transaction)] = transaction.at_ns
             if transaction.method == "POST":
                 self.posted.add(path)
-            if _token(transaction):
+            if credential(transaction):
                 self.with_token_ns[path] = transaction.at_ns
 
 
@@ -220,6 +223,12 @@ def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transacti
     if status in (_FORBIDDEN, _MISDIRECTED) and not is_page and (status == _MISDIRECTED or _names_host.search(body)):
         yield _host(facts, transaction)
         return
+    if status == _FORBIDDEN and not is_page:
+        from .tokens import forbidden_fault  # refused tokens are rare
+
+        if (fault := forbidden_fault(facts, transaction)) is not None:
+            yield _blamed(HTTP_ERROR, facts, transaction, f"{_answered(facts, transaction)}.", fault)
+            return
     if status < HTTP_FAILURES and _ended_stream(facts, transaction) is not None:
         yield _announced(facts, transaction)
         return
@@ -232,7 +241,9 @@ def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transacti
         return
     if transaction.method == "GET" and status < HTTP_FAILURES and _path(transaction) in requests.posted:
         return  # it offers no such stream, or wants something first that the POSTs show
-    if status in _NO_SUCH_PLACE and not _is_known_method(exchange) and (not is_page or _prefix_of(facts, transaction)):
+    is_place = status in _NO_SUCH_PLACE and (not is_page or bool(_prefix_of(facts, transaction)))
+    is_place = is_place or _names_no_session(requests, transaction) or bool(_wants_tls.search(body))
+    if is_place and not _is_known_method(exchange):
         place = _wrong_place(facts, requests, transaction, exchange)
         if place is not None:
             yield place
@@ -277,7 +288,9 @@ def _http_error(facts: CaptureFacts, transaction: Transaction, response: Stream,
         details["blame"] = f"The server: {status} says that it failed, and its text is no page of a gateway."
     else:
         culprit = "unclear"
-        details["blame"] = f"Unclear: {status} says that the server does not take the request as it is; its text may say why."
+        details["blame"] = (
+            f"Unclear: the client, whose request may be wrong, or the server, which does not take it: {status} says no more."
+        )
         details["advice"] = (
             "Read the text of the response, and compare the request's header fields and body with what it asks for."
         )
@@ -304,7 +317,7 @@ def _is_page_of_gateway(transaction: Transaction, response: Stream) -> bool:
     is_html = bool(_html.match(body)) or response.head.media_type == "text/html"
     if is_html and is_gateway_page.search(body):
         return True
-    if status <= HTTP_FAILURES:  # 500 is the server's own
+    if status <= HTTP_FAILURES or status in _NO_SUCH_PLACE:  # 500 is the server's own
         return False
     return is_html or status in _BY_GATEWAYS or bool(is_product.search(response.head.get("server")))
 
@@ -353,7 +366,17 @@ def _wrong_place(
         return _announced(facts, transaction)
     if path in requests.served_ns or (exchange is not None and exchange.method not in OPENINGS):
         return None
-    if method == "GET":
+    blame = advice = ""
+    culprit: str = CONFIGURATION
+    if _wants_tls.search(transaction.refusal):
+        blame = "The configuration: the URL says http, and the port speaks TLS."
+        advice = "Write https in the place of http in the URL of the server, here in the one that mcpspy was given."
+    elif (redirect := redirect_to(facts, transaction)) is not None:
+        culprit, blame = SERVER, f"The server, or a gateway in front of it: its redirect from {redirect.target} names this URL."
+        advice = "Correct the location of the redirect, or give the client the URL at which the server is."
+    elif method == "GET" and status != _NOT_FOUND:
+        advice = "Set the transport of the client to Streamable HTTP (type http) with the same URL, which takes no GET before a POST."
+    elif method == "GET":
         advice = f"Try Streamable HTTP (type http) with the path /mcp, or another path than {path} for HTTP+SSE."
     elif path.rstrip("/").endswith("/sse"):
         advice = (
@@ -365,7 +388,13 @@ def _wrong_place(
     else:
         advice = "The path exists and takes no POST: try /mcp, or the transport sse (HTTP+SSE) with this path."
     what = f"{_answered(facts, transaction)}, and nothing was served at {path}."
-    return _hit(WRONG_ENDPOINT, facts, transaction, what, CLIENT, group=path, advice=advice)
+    return _hit(WRONG_ENDPOINT, facts, transaction, what, culprit, group=path, blame=blame, advice=advice)
+
+
+def _names_no_session(requests: _ServedPaths, transaction: Transaction) -> bool:
+    """Tell whether a GET without a session was refused where nothing was posted: a client of HTTP+SSE sends it."""
+    is_alone = transaction.method == "GET" and _path(transaction) not in requests.posted
+    return is_alone and transaction.status == _BAD_REQUEST and b"session" in transaction.refusal.lower()
 
 
 def _ended_stream(facts: CaptureFacts, transaction: Transaction) -> Transaction | None:
@@ -420,7 +449,7 @@ def _lost_prefix(stream: str, endpoint: str) -> str:
 
 def _unauthorized(facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction) -> Iterator[Hit]:
     """Find tokens that are used again after a 401, and refusals after which the client did not log in."""
-    path, token = _path(transaction), _token(transaction)
+    path, token = _path(transaction), credential(transaction)
     if transaction.request is not None and transaction.request.head.get("dpop"):
         return  # `statuses` says why that cannot work
     is_again = (path, token) in requests.refused_tokens
@@ -428,7 +457,9 @@ def _unauthorized(facts: CaptureFacts, requests: _ServedPaths, transaction: Tran
     if token and is_again:
         challenge = "" if transaction.response is None else transaction.response.head.get("www-authenticate")
         what = f"{_answered(facts, transaction)}, with a token that was refused before{_described(challenge)}."
-        yield _hit(TOKEN_REFUSED, facts, transaction, what, CLIENT, group=path)
+        from .tokens import token_fault  # as above
+
+        yield _blamed(TOKEN_REFUSED, facts, transaction, what, token_fault(facts, transaction))
     elif not is_again and max(requests.served_ns.get(path, -1), requests.with_token_ns.get(path, -1)) <= transaction.at_ns:
         yield _without_login(facts, transaction, token, has_token=bool(requests.with_token_ns))
 
@@ -445,18 +476,21 @@ def _without_login(facts: CaptureFacts, transaction: Transaction, token: str, *,
     what = f"{told}, and the client sent no other."
     can_log_in = "resource_metadata" in challenge.lower() or any(0 < other.status < HTTP_ERRORS for other in looked)
     culprit: str = CLIENT
-    blame, advice = TOKEN_REFUSED.blame, TOKEN_REFUSED.advice
-    if not token and has_token:
+    if token:
+        from .tokens import token_fault  # as above
+
+        culprit, blame, advice = token_fault(facts, transaction)
+    elif has_token:
         what = f"{told}, and others of the client have one."
         blame, advice = "The client: it left out the token that it has.", "Send the token with every request to the server."
-    elif not token and not can_log_in:
+    elif not can_log_in:
         lacks = "does not say where to log in (resource_metadata)" if challenge else "has no field WWW-Authenticate"
         culprit = CONFIGURATION
         blame = f"The configuration of the client: it has no token or key, and the answer {lacks}, so that no login can begin."
         advice = (
             "Put the token or key that the server wants into the client's entry; a server with a login answers with the field."
         )
-    elif not token:
+    else:
         blame = "The client: it did not log in, or it was given no token."
         advice = "Log in with the client, or put a token into its configuration."
     return _hit(
@@ -473,15 +507,16 @@ def _described(challenge: str) -> str:
 
 def _without_scope(facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction, challenge: str) -> Iterator[Hit]:
     """Find a token that lacks a scope, unless another token is used after it."""
-    path, token = _path(transaction), _token(transaction)
+    path, token = _path(transaction), credential(transaction)
     others = (at_ns for other, at_ns in requests.tokens_served_ns.get(path, {}).items() if other != token)
     if max(others, default=-1) > transaction.at_ns:
         return
     match = _scope_in.search(challenge)
     scope = "another scope" if match is None else f"the scope {quoted((match[1] or match[2]).encode('utf-8', 'replace'))}"
     what = f"{_answered(facts, transaction)}: its token lacks a scope; the server wants {scope}."
-    advice = f"Log in again in the client and grant {scope}, or put a token that has it into the configuration."
-    yield _hit(INSUFFICIENT_SCOPE, facts, transaction, what, CLIENT, group=scope, advice=advice)
+    from .tokens import scope_fault  # as above
+
+    yield _blamed(INSUFFICIENT_SCOPE, facts, transaction, what, scope_fault(facts, scope), scope)
 
 
 def _early_retries(facts: CaptureFacts, refused: list[Transaction]) -> Iterator[Hit]:
@@ -519,7 +554,7 @@ def _retry_after_ns(facts: CaptureFacts, response: Stream) -> int:
     wait = head.get("retry-after")
     if wait.isascii() and wait.isdecimal():
         return int(wait[:9]) * 1_000_000_000
-    until_ns, since_ns = _date_ns(wait), _date_ns(head.get("date"))
+    until_ns, since_ns = date_ns(wait), date_ns(head.get("date"))
     header = facts.capture.header
     if since_ns is None and header is not None:
         since_ns = header.wall_ns + response.at_ns - facts.capture.shift_ns
@@ -528,20 +563,11 @@ def _retry_after_ns(facts: CaptureFacts, response: Stream) -> int:
     return until_ns - since_ns - _DATE_NS
 
 
-def _date_ns(text: str) -> int | None:
-    """Return an HTTP date as Unix time; None if it is none."""
-    from email.utils import parsedate_to_datetime  # seldom needed, and slow to import
-
-    try:
-        return int(parsedate_to_datetime(text).timestamp()) * 1_000_000_000
-    except (ValueError, OverflowError, TypeError, IndexError):
-        return None
-
-
 def _repeat_key(facts: CaptureFacts, transaction: Transaction) -> tuple[str, ...]:
     """Return what two requests have in common if one repeats the other: call, path, credentials, session."""
     exchange = facts.first_exchanges[transaction.number]
-    return call_name(exchange), transaction.target, _token(transaction), transaction.scope.session or transaction.scope.client
+    scope = transaction.scope.session or transaction.scope.client
+    return call_name(exchange), transaction.target, credential(transaction), scope
 
 
 def _answered(facts: CaptureFacts, transaction: Transaction) -> str:
@@ -558,12 +584,11 @@ def _path(transaction: Transaction) -> str:
     return transaction.target.partition("?")[0]
 
 
-def _token(transaction: Transaction) -> str:
-    """Return the credentials of a request; those that were redacted are pseudonyms, which are equal where the secrets are."""
-    if transaction.request is None:
-        return ""
-    head = transaction.request.head
-    return head.get("authorization") or next((value for name, value in head.fields if _is_key_field.fullmatch(name)), "")
+def _blamed(
+    rule: Rule, facts: CaptureFacts, transaction: Transaction, what: str, fault: tuple[str, str, str], group: str = ""
+) -> Hit:
+    culprit, blame, advice = fault
+    return _hit(rule, facts, transaction, what, culprit, blame=blame, advice=advice, group=group or _path(transaction))
 
 
 def _hit(

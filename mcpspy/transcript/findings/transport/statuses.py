@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from ....records import CLIENT, SERVER
+from ....records import SERVER
 from ...http.transaction import Anomaly, ScopeKind, Stream, Transaction
 from ...model import HTTP_ERRORS, Exchange, Kind
 from ..facts import CaptureFacts
@@ -20,7 +20,7 @@ UPSTREAM_FAILED: Final = transport_rule(
     severity=Severity.ERROR,
     what="mcpspy could not reach the server, or got no response from it, and answered the client with 502 or 504.",
     why="The client sees an HTTP error that the server did not send.",
-    blame="The server, or the network before it: nobody answered mcpspy.",
+    blame="The configuration, if nobody has ever answered at this URL; the server, if it answered before.",
     example='→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n· mcpspy answers 502: Connection refused',
     clean=CLEAN_POST,
     advice="Check that the server runs and that its URL is right.",
@@ -31,7 +31,7 @@ REQUEST_REFUSED: Final = transport_rule(
     title="Request refused by mcpspy",
     what="mcpspy refused a request: it names another host or origin, or it is not valid HTTP.",
     why="The server never saw the request; the check keeps web pages away from servers that trust this machine.",
-    blame="The client, or its configuration: the request is not valid for an address of mcpspy.",
+    blame="The client, unless it only uses the URL that its configuration has.",
     example="→ POST /mcp\n  Host: evil.example\n· mcpspy answers 421: evil.example is not an address of mcpspy",
     clean=CLEAN_POST,
     advice="Give the client the URL that mcpspy printed, or allow another host with --allowed-host.",
@@ -175,6 +175,7 @@ RULES: Final = (
 
 
 _UPSTREAM_FAILED: Final = (502, 504)
+_REASON_LETTERS: Final = 160
 _WAITED_NS: Final = 1_000_000_000
 """An endpoint comes at once."""
 
@@ -213,11 +214,18 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def _anomaly(facts: CaptureFacts, transaction: Transaction, anomaly: Anomaly) -> Iterator[Hit]:
-    data, culprit, group = quoted(anomaly.data), SERVER, anomaly.name
+    data, group = quoted(anomaly.data), anomaly.name
+    culprit: str = SERVER
+    blame = advice = ""
     if anomaly.name == "injected":
         has_failed = transaction.status in _UPSTREAM_FAILED
-        rule, culprit, group = (UPSTREAM_FAILED, SERVER, data) if has_failed else (REQUEST_REFUSED, CLIENT, data)
-        what = f"mcpspy answered {transaction.method} {transaction.target} with {transaction.status}: {data}"
+        from .unreachable import refusal_fault, upstream_fault  # seldom needed
+
+        rule = UPSTREAM_FAILED if has_failed else REQUEST_REFUSED
+        culprit, blame, advice = (upstream_fault if has_failed else refusal_fault)(facts, transaction, anomaly.data)
+        name = f" {transaction.method} {transaction.target}".rstrip()
+        data = group = quoted(anomaly.data, _REASON_LETTERS)
+        what = f"mcpspy answered{name} with {transaction.status}: {data}"
     elif anomaly.name in _ANOMALIES:
         rule, template = _ANOMALIES[anomaly.name]
         what = template.format(target=transaction.target, data=data)
@@ -225,7 +233,7 @@ def _anomaly(facts: CaptureFacts, transaction: Transaction, anomaly: Anomaly) ->
         return
     yield hit(
         rule, at_ns=anomaly.at_ns, capture=facts.capture.index, number=anomaly.number, row=facts.row_of(transaction), what=what,
-        culprit=culprit, group=group,
+        culprit=culprit, group=group, blame=blame, advice=advice,
     )  # fmt: skip
 
 
