@@ -48,10 +48,12 @@ RESPONSE_HEAD = (
 COMMANDS = {
     "one row": ("show", f"{NAME}:7"),
     "filter": ("show", NAME, "-F", "method:tools/call dur>2s"),
-    "filter for a text": ("show", NAME, "-F", "tool:nothing"),
+    "filter for a tool": ("show", NAME, "-F", "tool:nothing"),
+    "filter for a text": ("show", NAME, "-F", '"nothing like it"'),
     "filter for an id": ("show", NAME, "-F", "id:777777"),
     "filter for a size": ("show", NAME, "-F", "size>1mb"),
-    "filter without a column": ("show", NAME, "-F", "progress>5"),
+    "filter for progress": ("show", NAME, "-F", "progress>5"),
+    "filter for times": ("show", NAME, "-F", "after:+10s before:+11s"),
     "list": ("list",),
 }
 

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from array import array
 from binascii import crc32
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import asdict, astuple
 
 from ..errors import CaptureError
-from ..records import Damage
-from ..transcript.filter.filter import rules_by_row
-from ..transcript.filter.row_classes import row_class
+from ..records import Damage, Gap, Note, Partial
 from ..transcript.http.transaction import Scope, Stream, Transaction
 from ..transcript.log_matches import log_matches
 from ..transcript.message import Message
@@ -25,7 +23,6 @@ from ..transcript.model import (
     ChannelEvent,
     Exchange,
     Log,
-    ModelCall,
     Numbered,
     Outcome,
     Row,
@@ -37,6 +34,7 @@ from ..transcript.stats.outcomes import outcomes
 from ..transcript.stats.troubles import troubles
 from ..transcript.stored_rows import BLOCK_ROWS, RowFigures
 from ..transcript.waiting import waited_ns
+from .columns import class_columns, row_columns
 from .entries import answer_entry
 from .facts import Facts, call_entries, copied, encode
 from .file import Identity, IndexWriter, identity
@@ -51,9 +49,6 @@ MAX_CALLS: Final = 10_000
 """A capture with more calls of several rows has no index: their rows would all be held."""
 
 MAX_LOG_MATCHES: Final = 100_000
-
-MAX_CLASSES: Final = 4096
-"""Rows of further classes are of none: each class costs a filter the reading of a row."""
 
 MAX_SCOPES: Final = 10_000
 """The same holds for sessions."""
@@ -93,8 +88,9 @@ def _write(writer: IndexWriter, path: str, transcript: Transcript, widths: tuple
     transactions = list(info.transactions.values())
     places = Places(path, has_frames=bool(transactions), is_damaged=info.damages > 0)
     scopes = _Scopes(transactions)
-    columns = _row_columns(rows, info) | _class_columns(transcript) | _transaction_columns(info)
-    columns |= _blocks(writer, "", rows, lambda row: _entry(row, places, info))
+    columns = row_columns(rows, info) | class_columns(transcript) | _transaction_columns(info)
+    columns |= _blocks(writer, "", rows, lambda row: _entry(row, places, info), places.next_block)
+    columns |= {"begin": places.block_begins, "end": places.block_ends}
     columns |= _blocks(writer, "transaction_", transactions, lambda transaction: _transaction(transaction, places, scopes))
     for name, column in columns.items():
         writer.section(name, column.tobytes())
@@ -102,42 +98,22 @@ def _write(writer: IndexWriter, path: str, transcript: Transcript, widths: tuple
 
 
 def _blocks(
-    writer: IndexWriter, prefix: str, items: Sequence[T], entry: Callable[[T], tuple[Any, ...]]
+    writer: IndexWriter,
+    prefix: str,
+    items: Sequence[T],
+    entry: Callable[[T], tuple[Any, ...]],
+    next_block: Callable[[], None] | None = None,
 ) -> dict[str, array[int]]:
-    """Append the blocks of these items. Return the columns that list them."""
+    """Append the blocks of these items, and call `next_block` after each. Return the columns that list them."""
     begins, crcs = array("Q", [writer.offset]), array("I")
     for begin in range(0, len(items), BLOCK_ROWS):
         data = encode([entry(item) for item in items[begin : begin + BLOCK_ROWS]])
         crcs.append(crc32(data))
         writer.append(data)
         begins.append(writer.offset)
+        if next_block is not None:
+            next_block()
     return {prefix + "begins": begins, prefix + "crcs": crcs}
-
-
-def _row_columns(rows: Sequence[Row], info: CaptureInfo) -> dict[str, array[int]]:
-    longest, largest, firsts, others, next_row = array("Q"), array("Q"), array("I"), array("I"), 1
-    for begin in range(0, len(rows), BLOCK_ROWS):
-        block = rows[begin : begin + BLOCK_ROWS]
-        numbers = [row.row for row in block if isinstance(row, Numbered)]
-        firsts.append(numbers[0] if numbers else next_row)
-        next_row = numbers[-1] + 1 if numbers else next_row
-        longest.append(max((_took_ns(row, info) for row in block), default=0))
-        largest.append(max((_bytes(row) for row in block), default=0))
-        others.extend(begin + at for at, row in enumerate(block) if not isinstance(row, Numbered))
-    return {"firsts": firsts, "others": others, "longest": longest, "largest": largest}
-
-
-def _class_columns(transcript: Transcript) -> dict[str, array[int]]:
-    info, rules = transcript.captures[0], rules_by_row(transcript)
-    numbers: dict[Hashable, int] = {}
-    of_rows, samples = array("H"), array("I")
-    for at, row in enumerate(transcript.rows):
-        key = row_class(row, info, rules)
-        if key not in numbers and len(numbers) < MAX_CLASSES:
-            samples.append(at)
-            numbers[key] = len(samples)
-        of_rows.append(numbers.get(key, 0))
-    return {"classes": of_rows, "samples": samples}
 
 
 def _transaction_columns(info: CaptureInfo) -> dict[str, array[int]]:
@@ -162,26 +138,6 @@ def _transaction_columns(info: CaptureInfo) -> dict[str, array[int]]:
 def _streams(transaction: Transaction) -> list[Stream]:
     both = (transaction.request, transaction.response, *transaction.interim)
     return [stream for stream in both if stream is not None]
-
-
-def _took_ns(row: Row, info: CaptureInfo) -> int:
-    """Return the time that a row took, or waited."""
-    if isinstance(row, Exchange):
-        return max(0, row.duration_ns or waited_ns(row, info) or 0)
-    return max(0, row.duration_ns or 0) if isinstance(row, Transaction | ModelCall) else 0
-
-
-def _bytes(row: Row) -> int:
-    """Return the size that a row shows, or that of a message of it if that is larger."""
-    if isinstance(row, Exchange):
-        both = row.request.size + (0 if row.response is None else row.response.size)
-        others = (*row.notifications, *row.partials, *row.more_responses)
-        return max(both, max((message.size for message in others), default=0)) if others else both
-    if isinstance(row, UnpairedMessage):
-        return row.message.size
-    if isinstance(row, Transaction):
-        return sum(stream.body_bytes for stream in (row.request, row.response) if stream is not None)
-    return len(row.raw) if isinstance(row, Log) else 0
 
 
 def _facts(transcript: Transcript, places: Places, widths: tuple[int, int, int, int, int], scopes: _Scopes) -> Facts:
@@ -261,7 +217,10 @@ def _entry(row: Row, places: Places, info: CaptureInfo) -> tuple[Any, ...]:
         if isinstance(record, Damage):
             if record.reason == "edited":
                 raise NotIndexedError  # what the line has cannot be read by itself, for nothing tells whether it was changed since
+            places.cannot_be_searched()
             return "event", row.capture, row.at_ns, {name: getattr(record, name) for name in Damage.__annotations__}
+        if isinstance(record, Gap | Note | Partial):
+            places.cannot_be_searched()
         return "event", row.capture, row.at_ns, places.place(record.number)
     if isinstance(row, Transaction):
         return "transaction", _number(row, info)
@@ -288,9 +247,11 @@ def _number(transaction: Transaction, info: CaptureInfo) -> int:
 
 
 def _message(message: Message, places: Places) -> list[Any]:
-    fields = list(astuple(message))
-    raw = message.raw
-    fields[_RAW] = raw if message.batch or message.unkept_bytes else places.reference(message.number, raw)
+    fields, raw = list(astuple(message)), message.raw
+    if message.batch or message.unkept_bytes:
+        places.cannot_be_searched()
+    else:
+        fields[_RAW] = places.reference(message.number, raw)
     fields.append(len(raw))
     return fields
 

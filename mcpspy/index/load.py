@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from ..capture.file.payloads import Payloads
 from ..errors import CaptureError
 from ..transcript.model import Row, Transcript
-from ..transcript.stored_rows import BLOCK_ROWS, StoredRows
+from ..transcript.stored_rows import BLOCK_ROWS, COLUMNS, StoredRows
 from .entries import rows_from
 from .facts import facts_from, info_from, join_calls
 from .file import IndexFile, identity_of, open_index
 from .transactions import IndexedCapture, StoredStreams, StoredTransactions, scopes_from, transactions_from
+
+_ESCAPE: Final = b"\\u"
+"""The beginning of a letter that is spelled in another way."""
 
 
 def indexed_transcript(
@@ -38,10 +41,10 @@ def indexed_transcript(
 
 def _transcript(index: IndexFile, source: IndexedCapture, whole: Callable[[], Transcript]) -> Transcript:
     facts = facts_from(index.section("facts"))
-    firsts, others = _numbers("I", index.section("firsts")), _numbers("I", index.section("others"))
-    longest, largest = _numbers("Q", index.section("longest")), _numbers("Q", index.section("largest"))
+    columns = {name: _numbers(code, index.section(name)) for name, code in COLUMNS.items()}
+    others = _numbers("I", index.section("others"))
     rows_at = _Blocks(index, "", facts.rows)
-    if not (len(firsts) == len(longest) == len(largest) == len(rows_at)):
+    if any(len(column) != len(rows_at) for column in columns.values()):
         raise ValueError("the sections do not fit each other")
     known: list[Transcript] = []
 
@@ -59,8 +62,8 @@ def _transcript(index: IndexFile, source: IndexedCapture, whole: Callable[[], Tr
         return of_rows, samples
 
     rows: StoredRows[Row] = StoredRows(
-        facts.rows, firsts, others, longest, largest, facts.figures,
-        classes=classes, holds=rows_at.holds, read=read, whole=lambda: all_of_it().rows,
+        facts.rows, columns, others, facts.figures,
+        classes=classes, holds=rows_at.holds, offsets=source.payloads.offsets, read=read, whole=lambda: all_of_it().rows,
     )  # fmt: skip
     info = info_from(facts, source.payloads)
     numbers = _numbers("I", index.section("transactions"))
@@ -106,7 +109,7 @@ class _Blocks:
             block = self.block(number)
         except ValueError:
             return True
-        return all(text in block for text in texts)
+        return all(text in block for text in texts) or _ESCAPE in block
 
 
 def _numbers(code: str, data: bytes) -> array[int]:

@@ -12,12 +12,18 @@ from ..capture.file.payloads import Payloads
 from ..capture.file.reader import sound_record
 from ..records import Close, Frame, Open
 from ..transcript.http.transaction import Stream
+from ..transcript.stored_rows import FOREVER
 from .entries import Reference, event_data
 from .transactions import Place
 
 _CHUNK_BYTES: Final = 1 << 20
 _IS_FRAME: Final = b'"kind":"frame"'
 _IS_END: Final = b'"kind":"end"'
+_IS_TEXT: Final = b'"text":"'
+_IS_ESCAPE: Final = b"\\u"
+_IS_SLASH: Final = b"\\/"
+_of_letter = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:/|u(?!00[01]))").search
+"""An escape that no tap writes into a payload: it may be of any letter. Before it are escaped backslashes."""
 _frame_of = re.compile(rb'\{"n":\d+,"at_ns":\d+,"kind":"frame","stream":(\d+),').match
 
 
@@ -31,7 +37,20 @@ class Places:
     Raises: NotIndexedError: if a record has none.
     """
 
-    __slots__ = ("_begins", "_before", "_has_parts", "_is_damaged", "_is_ended", "_last", "_source")
+    __slots__ = (
+        "_begins",
+        "_before",
+        "_first",
+        "_has_parts",
+        "_is_damaged",
+        "_is_ended",
+        "_last",
+        "_odd",
+        "_source",
+        "_until",
+        "block_begins",
+        "block_ends",
+    )
 
     def __init__(self, path: str, *, has_frames: bool, is_damaged: bool) -> None:
         self._source = Payloads(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), path)
@@ -42,6 +61,11 @@ class Places:
         self._has_parts = has_frames
         self._is_damaged = is_damaged
         self._is_ended = False
+        self._odd = bytearray()
+        """1 for each record whose payload is not on its line as taps write text."""
+        self.block_begins, self.block_ends = array("Q"), array("Q")
+        """For each block of rows the offsets between which its payloads are; `FOREVER` as the end if they may be anywhere."""
+        self._first, self._until = FOREVER, 0
         begin = 0
         with open(path, "rb") as file:
             for number, line in enumerate(file):
@@ -51,6 +75,8 @@ class Places:
                     raise NotIndexedError(number)
                 self._begins.append(begin)
                 self._has_parts |= b'"part"' in line  # with escaped quotes where it is text
+                is_plain = _IS_TEXT in line and not ((_IS_ESCAPE in line or _IS_SLASH in line) and _of_letter(line))
+                self._odd.append(not is_plain)
                 if has_frames:
                     self._before.append(self._frame(line, number))
                 begin += len(line)
@@ -62,17 +88,34 @@ class Places:
             raise NotIndexedError(number)
         return self._begins[number], number
 
+    def cannot_be_searched(self) -> None:
+        """Note a payload in which a text cannot be looked for where it is in the capture."""
+        self._until = FOREVER
+
+    def next_block(self) -> None:
+        """Note between which offsets the payloads are that were asked for since the last call."""
+        self.block_begins.append(min(self._first, self._until))
+        self.block_ends.append(self._until)
+        self._first, self._until = FOREVER, 0
+
     def reference(self, number: int, raw: bytes) -> Reference:
         """Return what an index has for the payload of a record, or of the record that has its last part."""
         begin, _ = self.place(number)
-        if self._begins[number + 1] - begin > len(raw):  # escaping makes text longer, never shorter
+        if self._odd[number]:
+            self.cannot_be_searched()
+        else:
+            self._first, self._until = min(self._first, begin), max(self._until, self._begins[number + 1])
+        is_there = self._begins[number + 1] - begin > len(raw)  # escaping makes text longer, never shorter
+        if is_there:
             if raw[-2:] == b"}\n" and not self._has_parts:
                 return begin
             data = self._source.data(begin, number)
             if data == raw:
                 return begin
-            return -begin if event_data(data) == raw else raw
-        if len(raw) < _CHUNK_BYTES:
+            if event_data(data) == raw:
+                return -begin
+        self.cannot_be_searched()
+        if is_there or len(raw) < _CHUNK_BYTES:
             return raw
         return tuple(self._parts(number, len(raw)))[::-1]
 

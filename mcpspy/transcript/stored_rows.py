@@ -3,8 +3,8 @@
 Knows neither files nor classes of rows: whoever makes it gives the function that reads a block.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar, overload
 
 import msgspec
@@ -14,8 +14,23 @@ RowT = TypeVar("RowT")
 BLOCK_ROWS: Final = 64
 """So many rows are read at once."""
 
+COLUMNS: Final = {
+    "firsts": "I", "lasts": "I", "longest": "Q", "largest": "Q", "progress": "I", "earliest": "Q", "latest": "Q",
+    "begin": "Q", "end": "Q",
+}  # fmt: skip
+"""Facts of the rows of a block, and how wide they are: the number of the first row with a number, or of the next one, and of the
+last; the nanoseconds that the slowest row took or waited, alone or with its whole call; the bytes of the largest row, or message if
+that is larger; the most progress; the times of the first message and of the last, which is `FOREVER` while a row waits; and between
+which offsets of the capture the payloads are, with `FOREVER` as the end if a text cannot be looked for there.
+"""
+
+FOREVER: Final = (1 << 64) - 1
+
 _RECENT: Final = 32
 """So many blocks are kept."""
+
+_FEW_BLOCKS: Final = 64
+"""So many are read, rather than the whole capture to rule out some of them."""
 
 
 class RowFigures(msgspec.Struct, kw_only=True):
@@ -42,40 +57,39 @@ class RowFigures(msgspec.Struct, kw_only=True):
 class StoredRows(Sequence[RowT]):
     """Rows that are read when they are taken. Two takings may return different objects for one row, unless it was pinned.
 
-    For each block, `firsts` has the number of its first row with a number, or of the next one, `longest` the nanoseconds that its
-    slowest row took or waited, and `largest` the bytes of its largest row, or message if that is larger. `others` has the positions
-    of rows without a number. `classes` returns the class of each row, 0 for none, and for each class from 1 on the position of a
-    row. `holds` returns whether a block may have all of some texts. `read` returns the rows of a block. If `classes` raises
-    ValueError, no row has a class; if `read` does, `whole` reads all rows in another way.
+    `columns` has those of `COLUMNS` for each block. `others` has the positions of rows without a number. `classes` returns the class
+    of each row, 0 for none, and for each class from 1 on the position of a row. `holds` returns whether the entries of a block may
+    have all of some texts, and `offsets` where in the capture one of some texts is, in their order; None if nobody knows. `read`
+    returns the rows of a block. If `classes` raises ValueError, no row has a class; if `read` does, `whole` reads all rows in another
+    way.
     """
 
     __slots__ = (
-        "_all", "_classes", "_count", "_firsts", "_holds", "_largest", "_longest", "_others", "_pinned", "_read", "_recent", "_whole",
+        "_all", "_classes", "_columns", "_count", "_firsts", "_holds", "_offsets", "_others", "_pinned", "_read", "_recent", "_whole",
         "figures",
     )  # fmt: skip
 
     def __init__(
         self,
         count: int,
-        firsts: Sequence[int],
+        columns: Mapping[str, Sequence[int]],
         others: Sequence[int],
-        longest: Sequence[int],
-        largest: Sequence[int],
         figures: RowFigures,
         *,
         classes: Callable[[], tuple[Sequence[int], Sequence[int]]],
         holds: Callable[[int, Sequence[bytes]], bool],
+        offsets: Callable[[Sequence[bytes]], Sequence[int] | None],
         read: Callable[[int], list[RowT]],
         whole: Callable[[], Sequence[RowT]],
     ) -> None:
         self._count = count
-        self._firsts = firsts
-        self._longest = longest
-        self._largest = largest
+        self._columns = columns
+        self._firsts = columns["firsts"]
         self._others = others
         self.figures = figures
         self._classes = classes
         self._holds = holds
+        self._offsets = offsets
         self._read = read
         self._whole = whole
         self._all: Sequence[RowT] | None = None
@@ -122,25 +136,61 @@ class StoredRows(Sequence[RowT]):
         return rows[:inside]
 
     def likely(
-        self, may_match: Callable[[RowT], object], at_least_ns: int, at_least_bytes: int, texts: Sequence[bytes]
+        self,
+        may_match: Callable[[RowT], object],
+        bounds: Iterable[tuple[str, int, int]] = (),
+        entered: Sequence[bytes] = (),
+        in_payloads: Iterable[Sequence[bytes]] = (),
     ) -> Iterator[RowT]:
-        """Yield at least the rows that took so long, are so large and are of a class that may match, of which one row is asked.
+        """Yield at least the rows that are of a class that may match, of which one row is asked, in blocks that may have more.
 
-        They are in blocks that have all these `texts`.
+        The columns of these blocks are within their `bounds`. Their entries have all texts `entered`, and their payloads one text of
+        each of `in_payloads`.
         """
         try:
             classes, samples = self._classes()
         except ValueError:
             classes, samples = bytes(self._count), ()
-        wanted = {0, *(number for number, at in enumerate(samples, 1) if may_match(self[at]))}
-        for number, (longest_ns, largest_bytes) in enumerate(zip(self._longest, self._largest, strict=True)):
-            of_block = classes[number * BLOCK_ROWS : (number + 1) * BLOCK_ROWS]
-            if longest_ns < at_least_ns or largest_bytes < at_least_bytes or wanted.isdisjoint(of_block):
-                continue
-            if not texts or self._holds(number, texts):
-                for row, of_row in zip(self._block(number), of_block, strict=True):
+        blocks = self._within(range(len(self._firsts)), bounds)
+        wanted = {0, *(number for number, at in enumerate(samples, 1) if may_match(self[at]))} if blocks else {0}
+        if len(wanted) <= len(samples):
+            blocks = [number for number in blocks if not wanted.isdisjoint(self._of_block(number, classes))]
+        for texts in in_payloads:
+            blocks = self._with_text(blocks, texts) if len(blocks) > _FEW_BLOCKS else blocks
+        for number in blocks:
+            if not entered or self._holds(number, entered):
+                for row, of_row in zip(self._block(number), self._of_block(number, classes), strict=True):
                     if of_row in wanted:
                         yield row
+
+    def _of_block(self, number: int, classes: Sequence[int]) -> Sequence[int]:
+        return classes[number * BLOCK_ROWS : (number + 1) * BLOCK_ROWS]
+
+    def _within(self, blocks: Iterable[int], bounds: Iterable[tuple[str, int, int]]) -> list[int]:
+        """Return those of some blocks that are within bounds."""
+        within = list(blocks)
+        for name, least, most in bounds:
+            column = self._columns[name]
+            within = [number for number in within if least <= column[number] <= most]
+        return within
+
+    def _with_text(self, blocks: list[int], texts: Sequence[bytes]) -> list[int]:
+        """Return those of some blocks that may have one of these texts in a payload."""
+        offsets = self._offsets(texts)
+        if offsets is None:
+            return blocks
+        begins, ends = self._columns["begin"], self._columns["end"]
+        return [
+            number
+            for number in blocks
+            if ends[number] == FOREVER or bisect_left(offsets, begins[number]) < bisect_left(offsets, ends[number])
+        ]
+
+    def active(self, since_ns: int, numbers: Iterable[int]) -> list[RowT]:
+        """Return at least the rows with a message since then, and the rows with these numbers."""
+        blocks = {max(bisect_right(self._firsts, number) - 1, 0) for number in numbers}
+        blocks.update(self._within(range(len(self._firsts)), [("latest", since_ns, FOREVER)]))
+        return [row for number in sorted(blocks) for row in self._block(number)]
 
     def others(self) -> Iterator[RowT]:
         """Yield the rows without a number: lines of the log, and events."""

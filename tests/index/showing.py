@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from mcpspy.capture.file import payloads
 from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.capture.file.reader import read
-from mcpspy.index import build, load, transactions
+from mcpspy.index import build, columns, load, transactions
 from mcpspy.index.build import write_index
 from mcpspy.index.file import identity
 from mcpspy.index.load import indexed_transcript
 from mcpspy.records import Damage, Header, Record
 from mcpspy.transcript import stored_rows
-from mcpspy.transcript.filter.facts import Subject
+from mcpspy.transcript.filter.facts import Subject, payload
 from mcpspy.transcript.filter.filter import filter_of, filter_rows, rules_by_row
-from mcpspy.transcript.filter.grammar import AllOf, AnyOf, Filter, Node, Not, Term
+from mcpspy.transcript.filter.grammar import AllOf, AnyOf, Filter, Node, Not, Term, Text
 from mcpspy.transcript.filter.keys import KEYS, STATUS_WORDS, TextTests
 from mcpspy.transcript.findings.run import findings
 from mcpspy.transcript.model import Exchange, Numbered, Transcript, UnpairedMessage
@@ -47,13 +48,29 @@ FILTERS = (
     "bytes>=90b kind:notification",
     "bytes>150b or id:1",
     "id:1 status:ok",
+    "id:1*",
+    "progress>=1",
+    "progress:0..1 row:2..4",
+    "row>3",
+    "call:1",
+    "call<4 total>1ms",
+    "total:0s..1s",
+    "dur:1ms..5ms",
+    "after:+1ms",
+    "before:+2ms row>1",
+    "after:2026-11-21 before:23:59",
+    "task:*",
+    "model:x",
+    "not task:*",
 )
 
 
 def make_blocks_small(patch: pytest.MonkeyPatch) -> None:
     """Put few rows into a block, so that small captures have several."""
-    for module in (stored_rows, build, load, transactions):
+    for module in (stored_rows, build, columns, load, transactions):
         patch.setattr(module, "BLOCK_ROWS", _SMALL_BLOCK)
+    patch.setattr(stored_rows, "_FEW_BLOCKS", 0)
+    patch.setattr(payloads, "_SEARCHED_BYTES", 100)
 
 
 def written(records: list[Record]) -> bytes:
@@ -104,18 +121,23 @@ def shown(transcript: Transcript) -> Iterator[object]:
 
 def chosen_rows(transcript: Transcript, values_of: Transcript) -> Iterator[object]:
     """Yield the rows that filters choose: by each text that is a fact of a row in `values_of`, and by the examples of all keys."""
+    words: dict[str, None] = {}
     subject = Subject(values_of.captures, rules_by_row(values_of), None)
     texts: dict[tuple[str, str], None] = {}
     for row in values_of.rows:
         subject.row, subject.exchange = row, row if isinstance(row, Exchange) else None
         messages = row.messages if isinstance(row, Exchange) else [row.message] if isinstance(row, UnpairedMessage) else [None]
         for subject.message in messages:
+            whole = payload(subject).decode("utf-8", "ignore")
+            words.update(dict.fromkeys((whole[:9], whole[len(whole) // 2 :][:30], whole[-4:])))
             for key in KEYS.values():
                 if isinstance(key.test, TextTests):
                     texts.update(((key.name, text), None) for text in key.test.of(subject) if text)
     terms = [Term(key=key, operator=":", value=text, is_quoted=True) for key, text in texts]
+    of_texts = [Text(text=word) for word in words if word]
     slow = Term(key="dur", operator=">", value="1ms")
     nodes: list[Node] = [node for term in terms for node in (term, Not(part=AllOf(parts=(term, slow))))]
+    nodes += [*of_texts, *(AllOf(parts=pair) for pair in pairwise(of_texts))]
     nodes += [Not(part=AnyOf(parts=pair)) for pair in pairwise(terms)]
     examples = [filter_of([text]) for key in KEYS.values() for text in (key.example, f'not {key.example} or "x"')]
     examples += [filter_of([f"status:{word}"]) for word in (*STATUS_WORDS, "-32603")]

@@ -3,15 +3,23 @@
 Each line is checked as the reader checks it, so that an offset into a file that was changed yields an error and no wrong bytes.
 """
 
+from __future__ import annotations
+
 import os
+from array import array
+from collections.abc import Sequence
 from typing import Final
 
 from ...errors import CaptureError
 from ...records import Frame, Record
+from .format import text_member
 from .reader import MAX_LINE_BYTES, sound_frame, sound_record
 
 _WINDOW_BYTES: Final = 1 << 18
 """So many bytes are read at once: rows that are next to each other are shown one after the other."""
+
+_SEARCHED_BYTES: Final = 1 << 20
+_MAX_HITS: Final = 1 << 20
 
 
 class Payloads:
@@ -54,3 +62,30 @@ class Payloads:
                 wanted *= 4
                 self._window = os.pread(self._fd, wanted, offset)
         return self._window[at : end if end >= 0 else None]
+
+    def offsets(self, texts: Sequence[bytes]) -> Sequence[int] | None:
+        """Return where in the file one of these texts is, as taps write it, in order; of hits that are close together one.
+
+        None for texts of which taps write no letters, and if there are too many. Raises: OSError.
+        """
+        found = array("Q")
+        for text in texts:
+            needle = text_member(text)
+            if not needle or len(needle) > _SEARCHED_BYTES or not self._search(needle, found):
+                return None
+        return found if len(texts) == 1 else sorted(found)
+
+    def _search(self, needle: bytes, found: array[int]) -> bool:
+        """Add the offsets of a text, one for each line at least. Return False if there are too many."""
+        buffer, overlap, begin = bytearray(_SEARCHED_BYTES), len(needle) - 1, 0
+        view = memoryview(buffer)
+        while (count := os.preadv(self._fd, [view], begin)) > overlap:
+            at = buffer.find(needle, 0, count)
+            while at >= 0:
+                found.append(begin + at)
+                line_end = buffer.find(b"\n", at, count)
+                at = buffer.find(needle, line_end, count) if line_end >= 0 else -1
+            if len(found) > _MAX_HITS:
+                return False
+            begin += count - overlap
+        return True

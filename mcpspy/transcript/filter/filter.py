@@ -15,12 +15,12 @@ from ..message import Message
 from ..model import Exchange, Numbered, Row, Transcript, UnpairedMessage
 from ..stored_rows import StoredRows
 from . import facts
+from .bounds import bounds, literals, texts
 from .facts import Subject
 from .grammar import AllOf, AnyOf, Filter, Node, Not, Term, Text, parse, terms
 from .keys import HINTS, KEYS, Test, checked
 from .result import FilterResult
 from .row_classes import possible
-from .values import DURATIONS_NS, SIZES_BYTES, amount
 
 _CHECKS: Final = dict.fromkeys(KEYS, checked)
 
@@ -101,29 +101,10 @@ def _likely(rows: StoredRows[Row], chosen: Filter, transcript: Transcript, zone:
     node = chosen.node
     return rows.likely(
         FilterMatcher(Filter(possible(node)), transcript, zone).matches,
-        _least(node, ("dur",), DURATIONS_NS),
-        _least(node, ("size", "bytes"), SIZES_BYTES),
-        [part.value.encode() for part in _needed(node) if part.key in _LITERAL and _is_plain(part.value)],
+        bounds(node, transcript, zone),
+        literals(node),
+        [_spellings(text) for text in texts(node)[:1]],
     )
-
-
-_LITERAL: Final = ("id", "token")
-"""Keys of texts that an index spells as messages do, if they are plain."""
-
-
-def _is_plain(value: str) -> bool:
-    return value.isascii() and value.replace("-", "").isalnum()
-
-
-def _needed(node: Node) -> list[Term]:
-    """Return the terms that have to match: of `tool:x dur>2s` both, and of alternatives none."""
-    return [part for part in (node.parts if isinstance(node, AllOf) else (node,)) if isinstance(part, Term)]
-
-
-def _least(node: Node, keys: tuple[str, ...], units: dict[str, int]) -> int:
-    """Return the least amount that a row has to have to match; 0 where any may match."""
-    bounds = [part for part in _needed(node) if part.key in keys and part.operator in (">", ">=")]
-    return max((amount(part.value, units) for part in bounds), default=0)
 
 
 def rules_by_row(transcript: Transcript) -> dict[int, set[str]]:
@@ -166,11 +147,8 @@ def _any(tests: tuple[Test, ...], subject: Subject) -> bool:
 
 
 def _contains(text: str) -> Test:
-    """Return a test for `text` in the payload, as it is or as JSON may spell it within a string."""
-    shortest = json.dumps(text, ensure_ascii=False)[1:-1]
-    escaped = json.dumps(text)[1:-1]
-    spellings = dict.fromkeys((text, shortest, escaped, _upper_escapes(escaped), shortest.replace("/", "\\/")))
-    needles = tuple(spelling.encode("utf-8", "surrogatepass") for spelling in spellings)
+    """Return a test for `text` in the payload."""
+    needles = _spellings(text)
     if len(needles) == 1:
         (needle,) = needles
         return lambda subject: needle in facts.payload(subject)
@@ -180,6 +158,14 @@ def _contains(text: str) -> Test:
         return any(needle in payload for needle in needles)
 
     return test
+
+
+def _spellings(text: str) -> tuple[bytes, ...]:
+    """Return a text as it is and as JSON may spell it within a string."""
+    shortest = json.dumps(text, ensure_ascii=False)[1:-1]
+    escaped = json.dumps(text)[1:-1]
+    spellings = dict.fromkeys((text, shortest, escaped, _upper_escapes(escaped), shortest.replace("/", "\\/")))
+    return tuple(spelling.encode("utf-8", "surrogatepass") for spelling in spellings)
 
 
 def _upper_escapes(text: str) -> str:

@@ -18,7 +18,7 @@ from ..model import Outcome
 from . import facts
 from .facts import Amount, Subject, Texts
 from .grammar import MAX_KEY_LETTERS, Term
-from .values import COUNTS, DURATIONS_NS, SIZES_BYTES, BadValue, Words, in_quotes, moment, numbers, wall_ns, words
+from .values import COUNTS, DURATIONS_NS, SIZES_BYTES, BadValue, Words, in_quotes, moment, numbers, on_clock_ns, words
 
 Test: TypeAlias = Callable[[Subject], object]
 """A test for subjects: it returns something true or something false."""
@@ -195,8 +195,7 @@ def _at(is_right: Callable[[int, int], bool]) -> Callable[[Term], Test]:
                 begin_ns = subject.begin_ns
                 if begin_ns is None:
                     return False
-                unix_ns = wall_ns(when, begin_ns, subject.zone)
-                bound_ns.append(None if unix_ns is None else unix_ns - begin_ns)
+                bound_ns.append(on_clock_ns(when, begin_ns, subject.zone))
             bound = bound_ns[0]
             return bound is not None and is_right(facts.at_ns(subject), bound)
 

@@ -16,8 +16,10 @@ from .grammar import AllOf, AnyOf, Node, Not, Term
 
 CLASS_KEYS: Final = frozenset({
     "method", "tool", "prompt", "resource", "target", "status", "dir", "sender", "kind", "part", "server", "client", "lane",
-    "transport", "http", "session", "era", "revision", "rule", "flaw",
+    "transport", "http", "session", "era", "revision", "rule", "flaw", "model",
 })  # fmt: skip
+
+_ANY_TASK: Final = Term(key="task", operator=":", value="*")
 
 
 def row_class(row: Row, info: CaptureInfo, rules: dict[int, set[str]]) -> Hashable:
@@ -31,12 +33,13 @@ def row_class(row: Row, info: CaptureInfo, rules: dict[int, set[str]]) -> Hashab
                 None if response is None else _message(response, info),
                 frozenset([_message(message, info) for message in others]) if others else None,
                 row.outcome.value,
-                None if call is None else call.part(row).value,
+                None if call is None else (call.part(row).value, call.task is None),
                 _carrier(row.transaction),
                 *_about(row, info, rules),
             )
         case UnpairedMessage(message=message):
-            return (_message(message, info), row.row in info.calls, *_about(row, info, rules))
+            call = info.calls.get(row.row)
+            return (_message(message, info), None if call is None else call.task is None, *_about(row, info, rules))
         case Transaction():
             return (_carrier(row), row.response is None, row.over, *_about(row, info, rules))
         case ChannelEvent(record=record):
@@ -86,5 +89,7 @@ def possible(node: Node, *, is_wanted: bool = True) -> Node:
             return AnyOf(parts=tuple(possible(part, is_wanted=is_wanted) for part in parts))
         case Term(key=key) if key in CLASS_KEYS:
             return node
+        case Term(key="task") if is_wanted:
+            return _ANY_TASK
         case _:
             return AllOf(parts=()) if is_wanted else AnyOf(parts=())  # of which the first always matches, and the second never

@@ -155,6 +155,14 @@ def moment(text: str) -> Moment:
     )
 
 
+def on_clock_ns(moment: Moment, begin_ns: int | None, zone: tzinfo | None) -> int | None:
+    """Return a point in time on the clock of a transcript that began at the Unix time `begin_ns`; None if there is none."""
+    if moment.since_ns is not None or begin_ns is None:
+        return moment.since_ns
+    unix_ns = wall_ns(moment, begin_ns, zone)
+    return None if unix_ns is None else unix_ns - begin_ns
+
+
 def wall_ns(moment: Moment, begin_ns: int, zone: tzinfo | None) -> int | None:
     """Return the Unix time of a date or of a time of day, for a transcript that began at the Unix time `begin_ns`.
 
