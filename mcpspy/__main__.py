@@ -21,6 +21,9 @@ def main() -> int:
         # All is written. Ending the interpreter in order would take 2 ms, and PYTHONINSPECT, meant for the server, would keep it up.
         os._exit(run(sys.argv[2:]))
     if sys.argv[1:2] == ["mock"]:
+        from .msgspec_alone import import_msgspec
+
+        import_msgspec()
         from .cli.mock.command import main as mock
 
         return mock(sys.argv[2:])

@@ -57,6 +57,7 @@ ROOMS = {
     "errors": room(never=THE_WORLD, pure=True),
     "records": room(never=THE_WORLD, pure=True),
     "lazy_pattern": room(never=THE_WORLD, pure=True),
+    "msgspec_alone": room(others=JSON, pure=True),
     "usual_lines": room("records", others=JSON, never=THE_WORLD, pure=True),
     "compiled": room("__init__"),  # which has speedups.c beside it
     # what decodes br and zstd, where it is installed
@@ -88,7 +89,8 @@ ROOMS = {
     "setup": room("errors lazy_pattern"),
     "demo": room(),
     "cli": room(
-        "__init__ compiled errors records lazy_pattern wire capture transcript imports index replay sharing views live setup demo",
+        "__init__ compiled errors records lazy_pattern msgspec_alone wire capture transcript imports index"
+        " replay sharing views live setup demo",
         others={"click", "rich"},
     ),
     "testing": room("errors records capture transcript replay views __main__", others_inside_functions={"mcp"}),
@@ -96,7 +98,7 @@ ROOMS = {
     "pytest_plugin": room("testing", others={"pytest"}),
     # The two doors: the library's, whose names are resolved lazily, and the command line's.
     "__init__": room("errors records capture transcript"),
-    "__main__": room("__init__ compiled cli"),  # the first two for the version
+    "__main__": room("__init__ compiled msgspec_alone cli"),  # the first two for the version
 }
 
 ASYNC_ROOMS = {"live"}

@@ -108,6 +108,16 @@ def test_a_timeline_waits_for_no_schemas_and_no_server_of_pages() -> None:
     assert_absent({"aiohttp", "jsonschema", "mcp_types"}, imported_by_a_look("show"))
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["list"], ["list", "--all", "--json"], ["show"], ["show", "--detail", "names"]],
+    ids=" ".join,
+)
+def test_what_is_looked_at_most_waits_neither_for_click_nor_for_what_it_imports(arguments: list[str]) -> None:
+    captures = [str(CAPTURES / "filesystem.mcpspy")] if arguments[0] == "show" else []
+    assert_absent({"click", "inspect", "dataclasses"}, imported_by(*arguments, *captures))
+
+
 def test_a_check_of_other_rules_waits_for_no_schemas_and_official_types() -> None:
     assert_absent({"jsonschema", "mcp_types"}, imported_by_a_look("check", "--select", "stdout-noise"))
 

@@ -1,4 +1,4 @@
-"""Tables of options, and their parser: for `run` and `mock`, which cannot wait for click (39 ms on CPython 3.11).
+"""Tables of options, and their parsers: for `run`, `mock`, `show` and `list`, which cannot wait for click (39 ms on CPython 3.11).
 
 Click's help is made from the same tables. Nothing is imported here before click is wanted.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     import click
 
@@ -21,16 +22,34 @@ class Option:
     """One option: its name without dashes, the name of its value (empty for a switch), its choices, its help.
 
     An option that `repeats` may be given several times, and all its values count. Of others the last one counts.
+    `letter` is its short form, `parameter` that of the function which takes its value; by default it has the option's name.
     """
 
-    __slots__ = ("choices", "help", "metavar", "name", "repeats")
+    __slots__ = ("choices", "help", "letter", "metavar", "name", "parameter", "repeats")
 
-    def __init__(self, name: str, metavar: str, help: str, choices: Sequence[str] = (), *, repeats: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        metavar: str,
+        help: str,
+        choices: Sequence[str] = (),
+        *,
+        repeats: bool = False,
+        letter: str = "",
+        parameter: str = "",
+    ) -> None:
         self.name = name
         self.metavar = metavar
         self.help = help
         self.choices = choices
         self.repeats = repeats
+        self.letter = letter
+        self.parameter = parameter or name.replace("-", "_")
+
+    @property
+    def spellings(self) -> list[str]:
+        """Its spellings on a command line."""
+        return [*([f"-{self.letter}"] if self.letter else []), f"--{self.name}"]
 
     @property
     def is_switch(self) -> bool:
@@ -101,6 +120,39 @@ def parse(
     return values, rest
 
 
+def usual_values(arguments: Sequence[str], options: Sequence[Option]) -> tuple[dict[str, Any], tuple[str, ...]] | None:
+    """Read options and words in any order. Returns the values of all parameters, as click gives them, and the words.
+
+    None where click has to read them: for help, an error, an option that is not in the table, or a rare spelling.
+    """
+    known = {spelling: option for option in options for spelling in option.spellings}
+    values: dict[str, Any] = {
+        option.parameter: () if option.repeats else False if option.is_switch else None for option in options
+    }
+    words: list[str] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-") or word == "-":
+            words.append(word)
+            continue
+        name, equals, value = word.partition("=")
+        option = known.get(name)
+        if option is None or (equals and (option.is_switch or not name.startswith("--"))):
+            return None
+        if option.is_switch:
+            values[option.parameter] = True
+            continue
+        if not equals:
+            if not rest or rest[0].startswith("-"):
+                return None
+            value = rest.pop(0)
+        if option.choices and value not in option.choices:
+            return None
+        values[option.parameter] = (*values[option.parameter], value) if option.repeats else value
+    return values, tuple(words)
+
+
 def last(values: Values, name: str, default: str = "") -> str:
     """Return the value that counts for an option that does not repeat."""
     return values[name][-1] if name in values else default
@@ -129,10 +181,10 @@ def add_click_options(command: click.Command, options: Sequence[Option]) -> None
     for option in options:
         command.params.append(
             click.Option(
-                [f"--{option.name}"],
+                [option.parameter, *option.spellings],
                 metavar=option.metavar or None,
                 type=click.Choice(option.choices) if option.choices else None,
-                is_flag=option.is_switch,
+                is_flag=option.is_switch or None,  # with False click takes the option without a value too
                 multiple=option.repeats,
                 help=option.help,
             )

@@ -27,10 +27,11 @@ from ..views.check.text import check_lines, next_lines
 from ..views.text.units import counted
 from .baseline import accept as write_baselines
 from .baseline import baselines
+from .by_click.types import WhatCommand
 from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
 from .since import Since, recent_rows, select_captures_since, since_option
-from .transcripts import CaptureSelection, WhatCommand, select_captures, transcript_of
+from .transcripts import CaptureSelection, select_captures, transcript_of
 
 FORMATS = ("text", "json", "junit", "sarif", "github")
 SEVERITIES = [severity.value for severity in Severity]

@@ -20,11 +20,11 @@ from ..transcript.model import Numbered
 from ..views.compare.comparison import comparison_lines, next_lines
 from ..views.json.diff import comparison_json
 from ..views.text.escape import safe_text
+from .by_click.types import WhatCommand
 from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
 from .transcripts import (
     CaptureSelection,
-    WhatCommand,
     records_of,
     select_captures,
     transcript_of,

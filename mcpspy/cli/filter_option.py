@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-import click
-
-from ..errors import FilterError
-from ..transcript.model import Row, Transcript
-from ..views.text.escape import safe_text, without_logins
-from ..views.text.filter_lines import caret_lines, filter_line
-from ..views.text.line import plain
+from .capture_options import Option
 from .screen import say
 
 if TYPE_CHECKING:
+    from ..errors import FilterError
     from ..transcript.filter.grammar import Filter
     from ..transcript.filter.result import FilterResult
+    from ..transcript.model import Row, Transcript
 
 F = TypeVar("F", bound=Callable[..., object])
+
+FILTER: Final = Option(
+    "filter",
+    "EXPR",
+    "Only rows that match, as in -F 'tool:search* dur>2s' (`mcpspy help filter`). Repeated: rows that match all.",
+    repeats=True,
+    letter="F",
+    parameter="filters",
+)
 
 FALLBACK_CELLS = 80
 """The width of a faulty expression on stderr, which may have no width of its own."""
@@ -26,14 +31,9 @@ FALLBACK_CELLS = 80
 
 def filter_option(command: F) -> F:
     """Give a command `--filter`; its values come in as `filters`. Read them with `combined_filter` before anything else."""
-    option = click.option(
-        "-F",
-        "--filter",
-        "filters",
-        metavar="EXPR",
-        multiple=True,
-        help="Only rows that match, as in -F 'tool:search* dur>2s' (`mcpspy help filter`). Repeated: rows that match all.",
-    )
+    import click
+
+    option = click.option(FILTER.parameter, *FILTER.spellings, metavar=FILTER.metavar, multiple=True, help=FILTER.help)
     return option(command)
 
 
@@ -65,11 +65,17 @@ def matching_rows(condition: Filter | None, transcript: Transcript, rows: list[R
 
 def report_no_match(result: FilterResult) -> None:
     """Say on stderr that no row matches."""
+    from ..views.text.filter_lines import filter_line
+    from ..views.text.line import plain
+
     say(f"mcpspy: {plain(filter_line(result))}")
 
 
 def explain(error: FilterError) -> None:
     """Say on stderr what is wrong with a filter, and point at it, unless its URLs are shown without their logins."""
+    from ..views.text.escape import safe_text, without_logins
+    from ..views.text.filter_lines import caret_lines
+
     say(f"mcpspy: {safe_text(without_logins(str(error)))}")
     if without_logins(error.expression) == error.expression:
         for line in caret_lines(error.expression, error.column, FALLBACK_CELLS):

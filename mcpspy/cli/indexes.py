@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-import click
-
 from .. import __version__
 from ..capture.file.reader import read
 from ..capture.store.folder import INDEX_EXTENSION, captures_folder
@@ -17,6 +15,7 @@ from ..transcript.findings.run import seek_credentials
 from ..transcript.model import Transcript
 from ..transcript.transcribe import transcribe
 from .credential_search import CredentialSearch
+from .invocation import call_at_end
 
 _ANY_CELLS = 1 << 20
 
@@ -54,7 +53,7 @@ class CaptureIndex:
 
     def write_later(self, transcript: Transcript) -> None:
         """Write the index from the transcript of the whole capture, when the command is over."""
-        click.get_current_context().call_on_close(lambda: self._write(transcript))
+        call_at_end(lambda: self._write(transcript))
 
     def _write(self, transcript: Transcript) -> None:
         from ..index.build import write_index

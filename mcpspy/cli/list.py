@@ -1,9 +1,11 @@
 """`mcpspy list`: the newest recordings and their captures; and the overview that bare `mcpspy` prints."""
 
-import os
-import time
+from __future__ import annotations
 
-import click
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Final
 
 from ..capture.store.address import addresses
 from ..capture.store.catalog import CatalogEntry, Count, Recording, count, entries, recordings
@@ -15,18 +17,26 @@ from ..views.store.listing import CaptureLine, CaptureState, RecordingLine, Stor
 from ..views.store.usage import gone_line, keeping_line
 from ..views.text.escape import safe_text
 from ..views.text.units import counted, wall_time
+from .capture_options import Option, add_click_options
 from .screen import Screen, say
-from .since import Since, since_option
+
+if TYPE_CHECKING:
+    import click
+
+    from .since import Since
 
 SHOWN_RECORDINGS = 10
 OVERVIEW_RECORDINGS = 3
 
 
-@click.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md).")
-@click.option("--all", "everything", is_flag=True, help=f"List all recordings, not only the newest {SHOWN_RECORDINGS}.")
-@since_option
-def command(*, as_json: bool, everything: bool, since: Since | None) -> None:
+OPTIONS: Final = (
+    Option("json", "", "Print JSON for programs (docs/json.md).", parameter="as_json"),
+    Option("all", "", f"List all recordings, not only the newest {SHOWN_RECORDINGS}.", parameter="everything"),
+)
+"""Those that are read without click."""
+
+
+def run(*, as_json: bool, everything: bool, since: Since | None = None) -> None:
     """List the newest recordings and their captures.
 
     A recording is one client with all its servers, and has a capture for each. The newest recording is @, the one before it @1.
@@ -40,7 +50,7 @@ def command(*, as_json: bool, everything: bool, since: Since | None) -> None:
     """
     lines, unreadable, left_out = _find(None if everything or since else SHOWN_RECORDINGS, since)
     if as_json:
-        click.echo(listing_json(captures_folder(), lines, unreadable, _store_usage()), nl=False)
+        sys.stdout.write(listing_json(captures_folder(), lines, unreadable, _store_usage()))
     elif lines or unreadable:
         _show(lines, unreadable)
     if left_out:
@@ -169,3 +179,16 @@ def _capture(entry: CatalogEntry, counted: Count, now_ns: int) -> CaptureLine:
         is_part=entry.process is not None,
         is_shared=entry.process is not None and len(noted_clients(entry.path, entry.size_bytes)) > 1,
     )
+
+
+def __getattr__(name: str) -> click.Command:
+    """Make `command` when click asks for it."""
+    if name != "command":
+        raise AttributeError(name)
+    import click
+
+    from .since import since_option
+
+    command = click.command("list")(run)
+    add_click_options(command, OPTIONS)
+    return since_option(command)

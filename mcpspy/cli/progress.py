@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-import click
+from .invocation import parameters
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -66,8 +66,7 @@ def reading(paths: Iterable[str], *, passes: int = 1) -> Iterator[ReadingProgres
 
 
 def _is_wanted() -> bool:
-    context = click.get_current_context(silent=True)
-    options = {} if context is None else context.params
+    options = parameters()
     is_for_programs = options.get("as_json") or options.get("format", "text") != "text" or options.get("quiet")
     return not is_for_programs and all(stream is not None and stream.isatty() for stream in (sys.stdout, sys.stderr))
 

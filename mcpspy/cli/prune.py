@@ -22,8 +22,8 @@ from ..views.store.usage import keeping_line
 from ..views.text.escape import safe_text
 from ..views.text.json_text import SCHEMA, as_json
 from ..views.text.units import counted, size, wall_time
+from .by_click.types import AGE, QUOTA, SIZE
 from .screen import say
-from .units import AGE, QUOTA, SIZE
 
 MAX_LISTED = 20
 

@@ -7,8 +7,6 @@ import os
 import sys
 from collections.abc import Iterable
 
-import click
-
 from ..views.text.line import Line, broken, coloured, plain
 
 LINES_PER_WRITE = 500
@@ -77,13 +75,14 @@ class Screen:
         """Print a hint to stderr if stdout is a terminal."""
         if self.terminal:
             sys.stdout.flush()
-            click.echo(self.text(line), err=True)
+            text = self.text(line) if sys.stderr.isatty() else self.letters(plain(line))
+            sys.stderr.write(f"{text}\n")
 
 
 def say(text: str) -> None:
     """Write a message for a person to stderr."""
     sys.stdout.flush()
-    click.echo(text, err=True)
+    sys.stderr.write(f"{text}\n")
 
 
 def _is_terminal() -> bool:

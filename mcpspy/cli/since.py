@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
-from datetime import time as time_of_day
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import click
-
-from ..capture.store.folder import captures_folder
-from ..records import Header
-from ..views.text.escape import safe_text
 from .capture_options import UsageError
 from .screen import say
-from .units import Word, age_ns
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ..records import Header
     from ..transcript.model import Transcript
     from ..transcript.recent import RecentRows
     from .transcripts import CaptureSelection
@@ -71,6 +66,10 @@ def _since(text: str) -> Since:
 
 def since_option(command: F) -> F:
     """Give a command `--since`."""
+    import click
+
+    from .by_click.types import Word
+
     option = click.option(
         "--since",
         metavar="AGE|TIME",
@@ -85,6 +84,11 @@ def moment_ns(text: str, *, now_ns: int) -> int:
 
     Times are local unless they have a zone. Raises: UsageError.
     """
+    from datetime import datetime
+
+    from ..views.text.escape import safe_text
+    from .units import age_ns
+
     try:
         return max(0, now_ns - age_ns(text))
     except UsageError:
@@ -100,6 +104,9 @@ def moment_ns(text: str, *, now_ns: int) -> int:
 
 def _day_time(text: str, now_ns: int) -> datetime | None:
     """Find the last moment when clocks showed this time of day; None if it is not one."""
+    from datetime import datetime, timedelta
+    from datetime import time as time_of_day
+
     try:
         at = time_of_day.fromisoformat(text)
     except ValueError:
@@ -116,11 +123,15 @@ def select_captures_since(whats: tuple[str, ...], since: Since) -> tuple[Capture
 
     They are read whole, so that rows keep their numbers. If there are none, stderr says so.
     """
+    from ..capture.store.folder import captures_folder
+    from ..views.text.escape import safe_text
     from .transcripts import CaptureSelection, select_captures
 
     if whats:
         selection = select_captures(whats)
         if selection.rows is not None:
+            import click
+
             raise click.UsageError("--since cannot be combined with rows; name a capture or a recording.")
         return selection, whats
     from ..capture.store.recent import last_heard_ns, recordings_since

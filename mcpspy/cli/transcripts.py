@@ -14,8 +14,6 @@ from select import select
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 from ..capture.file.reader import CHUNK_BYTES, CaptureRecords, Reader, read
 from ..capture.store.address import STDIN, resolve, rows_alone
 from ..capture.store.folder import is_live
@@ -37,17 +35,6 @@ DEFAULT_WHAT = "@"
 
 LARGE_BYTES = 20_000_000
 """A capture of this size is read in about half a second."""
-
-
-class WhatCommand(click.Command):
-    """A command that takes WHATs. `-:7` is row 7 of standard input, not an option."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Move such WHATs after `--`, where click takes no word for an option."""
-        end = args.index("--") if "--" in args else len(args)
-        rows = [word for word in args[:end] if word.startswith(f"{STDIN}:")]
-        others = [word for word in args[:end] if not word.startswith(f"{STDIN}:")]
-        return super().parse_args(ctx, [*others, "--", *rows, *args[end + 1 :]])
 
 
 class CaptureSelection(NamedTuple):

@@ -1,9 +1,12 @@
 """The verbs of the command line and the topics of `mcpspy help`: where each verb's module is, and one line of help for each."""
 
-from importlib import import_module
-from typing import Final, NamedTuple
+from __future__ import annotations
 
-import click
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import click
 
 COMPLETES: Final = "_MCPSPY_COMPLETE"
 """The environment variable with which a shell asks for completions; click's name for it."""
@@ -35,8 +38,8 @@ VERBS: Final = {
     "verify": Verb("verify", "check that a capture is intact; repair it"),
     "prune": Verb("prune", "delete old captures"),
     "demo": Verb("demo", "record a small server and client, and show the result"),
-    "completion": Verb("completion", "print the shell's completion script"),
-    "help": Verb("help", "explain a verb, a topic or a rule"),
+    "completion": Verb("by_click.completion", "print the shell's completion script"),
+    "help": Verb("by_click.help", "explain a verb, a topic or a rule"),
 }
 """In the order that `mcpspy --help` shows."""
 

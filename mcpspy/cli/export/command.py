@@ -6,8 +6,8 @@ from importlib import import_module
 import click
 
 from ...views.text.escape import safe_text
+from ..by_click.types import WhatCommand
 from ..filter_option import filter_option
-from ..transcripts import WhatCommand
 from ..verbs import COMPLETES
 from .formats import FORMATS, Format
 from .selection import ExportRequest
@@ -29,7 +29,7 @@ class _Formats(click.Group):
         else:
             command = import_module(f"mcpspy.cli.{format.module}").command
         if COMPLETES in os.environ:
-            from ..completion import offer
+            from ..by_click.completion import offer
 
             offer(command)
         return command

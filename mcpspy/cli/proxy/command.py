@@ -15,9 +15,9 @@ from click.core import ParameterSource
 
 from ...live.http.listener import HttpOrigin, after_origin, origin
 from ...live.http.tap import HttpTap
+from ..by_click.types import SIZE
 from ..capture_options import NO_FILE, UsageError
 from ..new_capture import CaptureStart
-from ..units import SIZE
 from .listening import DEFAULT_LISTEN, address, allow_many_connections, record_tap
 
 API_ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages")

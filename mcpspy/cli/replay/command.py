@@ -29,9 +29,10 @@ from ...views.compare.replay_report import changing_calls, end_lines, intent, pl
 from ...views.json.replay import plans_json, replay_object, replays_json
 from ...views.text.escape import safe_text, without_logins
 from ...wire.edits import ValueEdit
+from ..by_click.types import WhatCommand
 from ..capture_options import NO_FILE
 from ..screen import Screen, say
-from ..transcripts import DEFAULT_WHAT, WhatCommand
+from ..transcripts import DEFAULT_WHAT
 from .play import PlayResult, PlaySettings, play
 from .selection import ReplaySelection, select_requests
 from .target import AUTHORIZATION, Target, confirm, missing_fields, target_of, tls

@@ -18,9 +18,10 @@ from ...records import Record
 from ...sharing.excerpt import Excerpt
 from ...views.store.leaks import CaptureLeaks
 from ...views.text.units import counted
+from ..by_click.types import WhatCommand
 from ..progress import ReadingProgress, reading
 from ..screen import say
-from ..transcripts import CaptureSelection, WhatCommand, header_of, records_of, select_captures, transcript_of
+from ..transcripts import CaptureSelection, header_of, records_of, select_captures, transcript_of
 from .copy import Copier, Original, ShareResult, copier_of, spooled
 from .verify import leaks_of, report, warn
 

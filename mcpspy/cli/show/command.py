@@ -7,54 +7,46 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import click
-
-from ...transcript.filter.result import FilterResult
 from ...transcript.model import ChannelEvent, Log, ModelCall, Numbered, Row, Transcript
-from ...views.text.filter_lines import filter_line
 from ...views.text.hint import next_commands
 from ...views.timeline.details import Detail
 from ...views.timeline.ordering import Order
 from ...views.timeline.timeline import timeline
+from ..capture_options import Option, add_click_options
 from ..fifo import begins_as_capture
-from ..filter_option import combined_filter, filter_option, filter_rows, report_no_match
+from ..filter_option import FILTER, combined_filter, filter_rows, report_no_match
 from ..screen import Screen, say
-from ..since import Since, select_captures_since, since_option, transcript_since
-from ..transcripts import CaptureSelection, WhatCommand, index_of, is_large, row_of, select_captures, transcript_of
+from ..transcripts import CaptureSelection, index_of, is_large, row_of, select_captures, transcript_of
 
 if TYPE_CHECKING:
+    import click
+
     from ...transcript.filter.grammar import Filter
+    from ...transcript.filter.result import FilterResult
     from ..indexes import CaptureIndex
+    from ..since import Since
     from .follow import Output
 
 
-@click.command("show", cls=WhatCommand)
-@click.argument("what", nargs=-1)
-@click.option("-f", "--follow", is_flag=True, help="Follow captures as they grow, and new ones too. Ctrl-C ends it.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md); with -f, an object whenever a row changes."
-)
-@click.option("--http", is_flag=True, help="Show HTTP as it was on the wire: heads, chunks, events and bodies.")
-@click.option(
-    "--stats", is_flag=True, help="Show statistics: what was called, how often, how long it took, what failed, what it costs."
-)
-@click.option("--raw", is_flag=True, help="Print the bytes of the messages as they were on the wire, and nothing else.")
-@click.option(
-    "--detail",
-    type=click.Choice([detail.value for detail in Detail]),
-    help="What a row shows: names; params and how the result begins (the default from 100 columns on); or the payloads in full.",
-)
-@click.option(
-    "--sort",
-    type=click.Choice([order.value for order in Order]),
-    help="Show the slowest calls first, the largest, or those whose results cost a model the most tokens.",
-)
-@click.option("--no-stderr", is_flag=True, help="Leave out the server's stderr.")
-@filter_option
-@since_option
-def command(**values: Any) -> None:
+OPTIONS: Final = (
+    Option("follow", "", "Follow captures as they grow, and new ones too. Ctrl-C ends it.", letter="f"),
+    Option("json", "", "Print JSON for programs (docs/json.md); with -f, an object whenever a row changes.", parameter="as_json"),
+    Option("http", "", "Show HTTP as it was on the wire: heads, chunks, events and bodies."),
+    Option("stats", "", "Show statistics: what was called, how often, how long it took, what failed, what it costs."),
+    Option("raw", "", "Print the bytes of the messages as they were on the wire, and nothing else."),
+    Option("detail", "", "What a row shows: names; params and how the result begins (the default from 100 columns on); or the"
+           " payloads in full.", tuple(detail.value for detail in Detail)),
+    Option("sort", "", "Show the slowest calls first, the largest, or those whose results cost a model the most tokens.",
+           tuple(order.value for order in Order)),
+    Option("no-stderr", "", "Leave out the server's stderr."),
+    FILTER,
+)  # fmt: skip
+"""Those that are read without click."""
+
+
+def run(**values: Any) -> None:
     """Show what client and server sent: a summary, then a row for each call.
 
     WHAT is the path of a capture, `@` for the newest recording (the default), `@1` for the one before it, a label for its newest
@@ -77,7 +69,12 @@ def command(**values: Any) -> None:
     if options.follow:
         _follow(screen, condition, options)
         return
-    selection, shown_whats = (select_captures(what), what) if since is None else select_captures_since(what, since)
+    if since is None:
+        selection, shown_whats = select_captures(what), what
+    else:
+        from ..since import select_captures_since
+
+        selection, shown_whats = select_captures_since(what, since)
     is_whole = options.http or options.raw or selection.is_one_row
     index = None if since else index_of(selection)  # whose findings are not those of some rows
     indexed = None if index is None else index.transcript(keeps_frames=is_whole, all_at_once=options.takes_all)
@@ -106,6 +103,8 @@ def _show(
     """Print the rows that the options choose, or say why there are none. `shown_whats` are WHATs for the captures that were read."""
     since = options.since
     if since is not None:
+        from ..since import transcript_since
+
         transcript = transcript_since(transcript, selection.paths, since)
     rows = selection.rows_in(transcript)
     if options.no_stderr:
@@ -144,7 +143,7 @@ class _ShowOptions(NamedTuple):
     sort: str | None
     no_stderr: bool
     filters: tuple[str, ...]
-    since: Since | None
+    since: Since | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -164,16 +163,25 @@ class _ShowOptions(NamedTuple):
 
 def _check(options: _ShowOptions) -> None:
     """Reject options that cannot be combined. Raises: click.UsageError."""
+    if wrong := _contradiction(options):
+        import click
+
+        raise click.UsageError(wrong)
+
+
+def _contradiction(options: _ShowOptions) -> str:
+    """Say which options cannot be combined; empty if all can."""
     if options.raw and (options.follow or options.as_json):
-        raise click.UsageError("--raw cannot be combined with -f or --json; leave one out.")
+        return "--raw cannot be combined with -f or --json; leave one out."
     if options.http and options.raw:
-        raise click.UsageError("--http cannot be combined with --raw; for the bytes of a transaction use --http --json.")
+        return "--http cannot be combined with --raw; for the bytes of a transaction use --http --json."
     if options.detail and (options.raw or options.as_json or options.http or options.stats):
-        raise click.UsageError("--detail is for rows; leave out --raw, --json, --http and --stats.")
+        return "--detail is for rows; leave out --raw, --json, --http and --stats."
     if options.sort and (options.follow or options.raw or options.as_json or options.http or options.stats):
-        raise click.UsageError("--sort is for the timeline; leave out -f, --raw, --json, --http and --stats.")
+        return "--sort is for the timeline; leave out -f, --raw, --json, --http and --stats."
     if options.stats and (options.follow or options.raw or options.http):
-        raise click.UsageError("--stats cannot be combined with -f, --raw or --http; leave one out.")
+        return "--stats cannot be combined with -f, --raw or --http; leave one out."
+    return ""
 
 
 def _print(
@@ -194,6 +202,8 @@ def _print(
         _http(transcript, rows, screen, options, whole=selection.is_one_row)
     elif options.stats:
         if result is not None and not options.as_json:
+            from ...views.text.filter_lines import filter_line
+
             screen.lines([filter_line(result), []])
         some = None if numbers is None and result is None else rows
         _stats(transcript, some, screen, live=live, as_json=options.as_json, since=since_words)
@@ -332,3 +342,17 @@ def _raw(rows: Iterable[Row], screen: Screen) -> None:
         else:
             sys.stdout.buffer.write(raw)
     sys.stdout.flush()
+
+
+def __getattr__(name: str) -> click.Command:
+    """Make `command` when click asks for it."""
+    if name != "command":
+        raise AttributeError(name)
+    import click
+
+    from ..by_click.types import WhatCommand
+    from ..since import since_option
+
+    command = click.argument("what", nargs=-1)(click.command("show", cls=WhatCommand)(run))
+    add_click_options(command, OPTIONS)
+    return since_option(command)

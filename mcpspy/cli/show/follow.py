@@ -13,8 +13,6 @@ from collections.abc import Callable
 from signal import SIGTERM, signal
 from typing import TYPE_CHECKING, Protocol
 
-import click
-
 from ...capture.store.address import STDIN
 from ...capture.store.catalog import CatalogEntry, Recording, entries, entry, recordings
 from ...capture.store.folder import EXTENSION, captures_folder
@@ -110,6 +108,8 @@ class LiveFilter:
 
     def __init__(self, condition: Filter) -> None:
         if "rule" in condition.keys:
+            import click
+
             raise click.UsageError("rule: needs the findings, which are made at the end; leave out -f.")
         self._condition = condition
         self._matchers: dict[FollowedRecording, FilterMatcher] = {}
@@ -364,6 +364,8 @@ def _first_recordings(whats: tuple[str, ...], since: Since | None) -> list[tuple
         say(f"mcpspy: nothing has been recorded yet; waiting for the first capture in {safe_text(captures_folder())}")
         return []
     if selection.rows is not None:
+        import click
+
         raise click.UsageError("-f follows whole captures; leave out the rows, and select rows with -F.")
     return [selection.paths]
 

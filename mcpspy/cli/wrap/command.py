@@ -9,7 +9,7 @@ import click
 
 from ...setup.clients import CLIENTS
 from ...setup.plan import Aim
-from ..units import QUOTA
+from ..by_click.types import QUOTA
 from .apply import WrapOptions, change_files
 
 
