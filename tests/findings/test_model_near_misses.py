@@ -273,3 +273,17 @@ def test_prompts_of_another_agent_need_not_offer_a_server_s_tools() -> None:
     ]
     assert "alerts" in finding.what
     assert "in the prompt" in finding.what
+
+
+@pytest.mark.parametrize(
+    ("refusal", "culprit"),
+    [
+        ("401 Incorrect API key", "configuration"),
+        ("404 No such model", "configuration"),
+        ("400 No messages", "client"),
+        ("503 Busy", "api"),
+    ],
+)
+def test_a_refused_prompt_is_the_configurations_if_key_or_model_are_wrong(refusal: str, culprit: str) -> None:
+    found = findings_of(f"⇒ asks x\n⇐ {refusal}")
+    assert [finding.culprit for finding in found if finding.rule == "model-refused"] == [culprit]

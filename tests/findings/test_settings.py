@@ -2,6 +2,8 @@
 
 import pytest
 
+from mcpspy.transcript.transcribe import transcribe
+from tests.findings.account import Account
 from tests.findings.test_near_misses import INITIALIZE, SESSION, TOOLS
 from tests.findings.test_silences import findings_of
 
@@ -145,3 +147,71 @@ def test_nobody_at_a_url_is_the_servers_fault_only_if_it_answered_once(account: 
 def test_tls_that_is_spoken_to_mcpspy_is_the_configurations() -> None:
     account = "→ GET /mcp\n· mcpspy answers 400: it begins like TLS, and HTTP without TLS is spoken here\n"
     assert culprits(account, "request-refused") == ["configuration"]
+
+
+REFUSES = "← error 0 -32000 %s\n"
+
+
+@pytest.mark.parametrize(
+    ("account", "culprit"),
+    [
+        (INITIALIZE + REFUSES % "Missing API key", "configuration"),
+        (INITIALIZE + REFUSES % "Internal error", "server"),
+        ('→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{}}\n' + REFUSES % "Invalid params", "client"),
+    ],
+)
+def test_a_refused_handshake_is_blamed_on_what_the_error_asks_for(account: str, culprit: str) -> None:
+    assert culprits(account, "refused-handshake") == [culprit]
+
+
+SILENT = "· 60.0 s later\n→ notifications/cancelled %s\n"
+CANCELS = SILENT % '{"requestId":0,"reason":"Request timed out"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "culprit"),
+    [
+        ("INFO:     Uvicorn running on http://127.0.0.1:8000 (Press CTRL+C to quit)", "configuration"),
+        ("MCP server listening on port 3001", "configuration"),
+        ("Weather server running on stdio", "server"),
+        ("Dashboard: see http://127.0.0.1:8000", "server"),
+    ],
+)
+def test_a_server_that_was_started_for_http_reads_no_stdin(line: str, culprit: str) -> None:
+    assert culprits(f"! {line}\n{INITIALIZE}{CANCELS}", "cancelled-initialize") == [culprit]
+    assert culprits(f"! {line}\n{INITIALIZE}· 30.0 s later\n· the client closes stdin", "unanswered-request") == [culprit]
+
+
+@pytest.mark.parametrize(
+    ("line", "culprit"), [("> weather@1.0.0 start", "configuration"), ("Weather server is ready", "server")]
+)
+def test_what_a_launcher_writes_to_stdout_is_the_configurations(line: str, culprit: str) -> None:
+    assert culprits(f"← {line}\n", "stdout-noise") == [culprit]
+
+
+@pytest.mark.parametrize(
+    ("location", "culprit"),
+    [("https://127.0.0.1/mcp", "configuration"), ("/mcp/", "server"), ("https://elsewhere.example/mcp", "unclear")],
+)
+def test_a_redirect_to_https_is_the_configurations(location: str, culprit: str) -> None:
+    account = f"→ POST /mcp\n  tools/list 1\n← 301 Moved Permanently\n  Location: {location}\n"
+    assert culprits(account, "redirect-loses-body") == [culprit]
+
+
+@pytest.mark.parametrize(("field", "culprit"), [("", "configuration"), ("  Via: 1.1 proxy\n", "unclear")])
+def test_a_page_in_place_of_the_first_answer_is_the_configurations(field: str, culprit: str) -> None:
+    page = f"← 200 OK\n  Content-Type: text/html\n{field}  <html>Welcome</html>\n"
+    assert culprits(OPENING % "" + page, "unanswered-request") == [culprit]
+    assert culprits(f"{SESSION}→ POST /mcp\n  tools/list 1\n{page}", "unanswered-request") == ["unclear"]
+
+
+@pytest.mark.parametrize(("signal", "culprit"), [("SIGTERM", "unclear"), ("SIGSEGV", "server"), ("SIGKILL", "server")])
+def test_a_server_that_a_signal_from_outside_ended_did_not_die_by_itself(signal: str, culprit: str) -> None:
+    assert culprits(f"→ tools/list 1\n· the server exits by {signal}", "server-died") == [culprit]
+
+
+@pytest.mark.parametrize(("command", "culprit"), [("npx", "unclear"), ("weather", "server")])
+def test_processes_that_a_launcher_may_have_left_are_not_only_the_servers(command: str, culprit: str) -> None:
+    account = Account("· handshake 2025-11-25\n· the client closes stdin\n· the server exits 0, leaving node", command)
+    (finding,) = transcribe(account.records).findings
+    assert (finding.rule, finding.culprit) == ("descendants-left", culprit)

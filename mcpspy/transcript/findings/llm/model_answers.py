@@ -56,7 +56,7 @@ MODEL_REFUSED: Final = model_rule(
     title="Prompt refused by the API",
     what="The API answered a prompt with an error.",
     why="There is no answer, and clients retry, wait or give up without telling the user why.",
-    blame="The client if the API rejects its prompt (400 to 428); the API if it fails or limits traffic.",
+    blame="The client if the API rejects its prompt (400 to 428), or its configuration (401 to 404); else the API.",
     example=_ASKED + "⇐ 429 Too many requests",
     clean=_WELL,
     advice="Follow the error message: correct the prompt, slow down, or retry later.",
@@ -87,6 +87,8 @@ LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """Members of prompts that limit the length of the answer."""
 
 _TOO_MANY: Final = 429
+_OF_ACCOUNT: Final = (401, 402, 403, 404)
+"""A key that is wrong, an account that may not, a model or a path that is not there."""
 
 
 def find(facts: ModelFacts) -> Iterator[Hit]:
@@ -170,8 +172,11 @@ def _refused(call: ModelCall) -> Hit:
     error = answer.error if answer is not None and answer.error else ""
     code = f" {status}" if status >= HTTP_ERRORS else ""
     what = f"The API answered a prompt to {call.target} with an error{code}" + (f": {error[:300]}" if error else ".")
-    culprit = "client" if HTTP_ERRORS <= status < HTTP_FAILURES and status != _TOO_MANY else "api"
-    return _hit(MODEL_REFUSED, call, what if what[-1] in ".!?" else f"{what}.", culprit, group=f"{status} {error[:80]}")
+    culprit, blame = "client" if HTTP_ERRORS <= status < HTTP_FAILURES and status != _TOO_MANY else "api", ""
+    if status in _OF_ACCOUNT:
+        culprit, blame = "configuration", "The configuration of the client: its key, its account, or the model that it names."
+    what = what if what[-1] in ".!?" else f"{what}."
+    return _hit(MODEL_REFUSED, call, what, culprit, group=f"{status} {error[:80]}", blame=blame)
 
 
 def _hit(rule: Rule, call: ModelCall, what: str, culprit: str, **details: Unpack[HitDetails]) -> Hit:

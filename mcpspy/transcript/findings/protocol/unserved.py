@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
 from ...http.head import EVENT_STREAM
 from ...http.transaction import Transaction
@@ -17,8 +18,8 @@ from ...mcp.revisions import Era, era, is_known
 from ...message import Message
 from ...model import Exchange, Kind
 from ..facts import CaptureFacts, ScopeKey, scope_key
-from ..rule import Hit, Severity, hit_in, protocol_rule
-from ..words import call_name, quoted
+from ..rule import CONFIGURATION, Hit, Severity, hit_in, protocol_rule
+from ..words import call_name, listed, quoted
 from .handshake import OFFERED, declared_capabilities, has_capability, is_served
 
 REFUSED_HANDSHAKE: Final = protocol_rule(
@@ -148,6 +149,12 @@ def _repeated(facts: CaptureFacts) -> Iterator[Hit]:
                 yield hit_in(REPEATED_NAME, exchange.response, exchange.row, what, culprit=SERVER, group=name)
 
 
+_OPENING_MEMBERS: Final = ("protocolVersion", "capabilities", "clientInfo")
+_names_credential = lazy_pattern(
+    r"(?i)\b(?:api[ _-]?key|access[ _-]?token|token|credentials?|unauthori[sz]ed|not authenticated|environment variable|env var)\b"
+)
+
+
 def _refused(facts: CaptureFacts) -> Iterator[Hit]:
     refused = [exchange for exchange in facts.errors if exchange.method == INITIALIZE and not exchange.is_probe]
     if not refused or any(_succeeded(exchange) for exchange in facts.exchanges):
@@ -163,6 +170,14 @@ def _refused(facts: CaptureFacts) -> Iterator[Hit]:
         blame = "The client: its Accept field must list application/json and text/event-stream (basic/transports)."
         advice = "Send Accept: application/json, text/event-stream with every POST."
         yield hit_in(REFUSED_HANDSHAKE, last.response, last.row, what, culprit=CLIENT, blame=blame, advice=advice)
+    elif missing := [name for name in _OPENING_MEMBERS if member(last.request.params, name) is None]:
+        blame = f"The client: its initialize lacks {listed(missing, len(missing))} (basic/lifecycle)."
+        advice = "Send protocolVersion, capabilities and clientInfo with initialize."
+        yield hit_in(REFUSED_HANDSHAKE, last.response, last.row, what, culprit=CLIENT, blame=blame, advice=advice)
+    elif _names_credential.search(str(message)):
+        blame = "The configuration of the server: it asks for a credential or a setting, which the client's entry has to bring."
+        advice = "Put the key, the token or the variable that the error names into the client's entry for the server."
+        yield hit_in(REFUSED_HANDSHAKE, last.response, last.row, what, culprit=CONFIGURATION, blame=blame, advice=advice)
     else:
         yield hit_in(REFUSED_HANDSHAKE, last.response, last.row, what, culprit=SERVER)
 

@@ -5,10 +5,12 @@ from typing import Final
 
 from ....records import CLIENT, SERVER
 from ...http.transaction import ScopeKind, Stream, Transaction
+from ...mcp.methods import OPENINGS
 from ...model import HTTP_ERRORS, Exchange
 from ..facts import CaptureFacts
+from ..gateway_signs import gateway_field
 from ..meanwhile import FOR_PEOPLE
-from ..rule import Hit, Severity, hit_in, transport_rule
+from ..rule import CONFIGURATION, Hit, Severity, hit_in, transport_rule
 from ..words import call_name, seconds
 from .bodies import OTHER_EVENT
 from .deliveries import explained_rows
@@ -30,6 +32,13 @@ ACCEPTED_REQUEST: Final = transport_rule(
 RULES: Final = (ACCEPTED_REQUEST,)
 
 _ACCEPTED = 202
+
+_PAGE_BLAME: Final = (
+    "The configuration of the client: at this URL there are pages for people; or a login sits in front of the server."
+)
+_PAGE_ADVICE: Final = (
+    "Open the URL in a browser, and compare it with the URL for MCP in the server's documentation, often with /mcp at its end."
+)
 
 _CUT_ADVICE: Final = (
     "Look in the server's log for a crash or a restart, and in proxies and load balancers for a time limit: it ended"
@@ -65,6 +74,18 @@ def _unanswered_by_server(facts: CaptureFacts, exchange: Exchange, transaction: 
     elif transaction.status == _ACCEPTED and transaction.scope.kind is not ScopeKind.STREAM:
         what = f"{call_name(exchange)} was answered with 202 Accepted and nothing else."
         yield hit_in(ACCEPTED_REQUEST, exchange.request, exchange.row, what, culprit=SERVER)
+    elif exchange.method in OPENINGS and _is_page(answering.response):
+        reason = _ending(answering.response)
+        what = f"The server never answered {call_name(exchange)}: {reason}."
+        yield hit_in(
+            UNANSWERED_REQUEST,
+            exchange.request,
+            exchange.row,
+            what,
+            culprit=CONFIGURATION,
+            blame=_PAGE_BLAME,
+            advice=_PAGE_ADVICE,
+        )
     else:
         reason, advice = _ending(answering.response), ""
         if _is_cut(answering.response):
@@ -133,6 +154,11 @@ def _answering(facts: CaptureFacts, transaction: Transaction) -> Transaction | N
 def _has_unheard_message(transaction: Transaction) -> bool:
     """Tell whether a message came in an event that clients do not read; `bodies` says so."""
     return any(anomaly.name == OTHER_EVENT for anomaly in transaction.anomalies)
+
+
+def _is_page(response: Stream | None) -> bool:
+    """Tell whether a page for people came, which no gateway that shows itself has made."""
+    return response is not None and response.head.media_type == "text/html" and not gateway_field(response)
 
 
 def _is_cut(response: Stream | None) -> bool:

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ....lazy_pattern import lazy_pattern
-from ....records import SERVER
+from ....records import CLIENT, SERVER
 from ...log_lines import error_line
 from ..rule import CONFIGURATION
 from ..words import quoted
@@ -271,9 +271,24 @@ def _named(cause: ExitCause, text: bytes, argv: list[str]) -> ExitCause:
     return cause
 
 
+_serves_http = lazy_pattern(
+    rb"(?i)\b(?:running|listening|serving|started|available|ready|bound)\b.{0,60}"
+    rb"(?:\bhttps?://[^/\s\"']+:\d+|\b(?:0\.0\.0\.0|127\.0\.0\.1|localhost):\d+|\bport:? \d{2,5}\b)"
+)
+
+
 def without_stdin(facts: CaptureFacts) -> ExitCause | None:
-    """Return why a server cannot read anything that its client sends; None if its command shows no reason."""
-    return _NOT_INTERACTIVE if lacks_stdin(facts.argv) else None
+    """Return why a server reads nothing of what its client sends; None if neither its command nor its lines show a reason."""
+    if lacks_stdin(facts.argv):
+        return _NOT_INTERACTIVE
+    line = next((line for line in (*facts.last_lines, *noise(facts)) if _serves_http.search(line)), b"")
+    if not line or any(exchange.response is not None for exchange in facts.exchanges if exchange.sender == CLIENT):
+        return None
+    return ExitCause(
+        CONFIGURATION,
+        f"The configuration of the server: it was started for HTTP, as its line {quoted(line)} says, and reads nothing from stdin.",
+        "Start it for stdio (often --transport stdio, or without a port), or give the client its URL in the place of the command.",
+    )
 
 
 def lacks_stdin(argv: list[str]) -> bool:

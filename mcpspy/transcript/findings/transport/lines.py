@@ -9,7 +9,7 @@ from ...http.decode import SEALED
 from ...log_lines import json_logger
 from ...model import Message, UnpairedMessage
 from ..facts import CaptureFacts
-from ..rule import Hit, Severity, hit_in, transport_rule
+from ..rule import CONFIGURATION, Hit, Severity, hit_in, transport_rule
 from ..words import quoted
 from .broken_off import broken_off
 
@@ -65,6 +65,9 @@ NOISE: Final = (
     (lazy_pattern(rb".{0,80}\b(listening|running|started|starting|ready)\b", re.IGNORECASE), "a start-up message"),
 )
 """Beginnings of lines that are not messages, and the usual source of such lines. The first that fits counts."""
+
+
+_OF_LAUNCHERS: Final = ("npm", "a package installer")
 
 
 _LIKE_MESSAGE: Final = lazy_pattern(rb"\{(?![\w.-]+[,|}])|\[\s*(?:[\[{\]]|$)")
@@ -138,7 +141,16 @@ def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage, with_headers: set
     ):
         source = logger or noise_source(text)
         what = f"A line on stdout is not a message; it looks like {source}: {quoted(text)}"
-        yield hit_in(STDOUT_NOISE, message, unpaired.row, what, group=source)
+        if source in _OF_LAUNCHERS:
+            blame = f"The configuration of the server: {source} starts it or installs it, and writes to its stdout."
+            advice = (
+                "Install the server first, and start its program itself in the entry; or silence the launcher (npm --silent)."
+            )
+            yield hit_in(
+                STDOUT_NOISE, message, unpaired.row, what, group=source, culprit=CONFIGURATION, blame=blame, advice=advice
+            )
+        else:
+            yield hit_in(STDOUT_NOISE, message, unpaired.row, what, group=source)
     else:
         yield _broken(message, unpaired.row, text, is_http=bool(facts.capture.transactions))
 

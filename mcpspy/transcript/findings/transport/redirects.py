@@ -5,12 +5,12 @@ from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from ....records import SERVER
-from ...http.transaction import Transaction
+from ...http.transaction import Stream, Transaction
 from ...model import HTTP_ERRORS, HTTP_REDIRECTS
 from ..facts import CaptureFacts
 from ..gateway_signs import wants_login
 from ..hits import hit_on_stream
-from ..rule import Hit, Severity, transport_rule
+from ..rule import CONFIGURATION, Hit, Severity, transport_rule
 from ..words import quoted
 
 _POSTED: Final = '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
@@ -32,6 +32,8 @@ REDIRECT_LOSES_BODY: Final = transport_rule(
 
 RULES: Final = (REDIRECT_LOSES_BODY,)
 
+_PLAIN_BLAME: Final = "The configuration: its URL says http, and the server is only there with https."
+
 _TO_GET: Final = (301, 302, 303)
 _KEEPING: Final = (307, 308)
 """They keep the method and the body, but a login page can do nothing with them."""
@@ -51,9 +53,29 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         location = quoted(response.head.get("location").encode("utf-8", "replace"))
         what = f"POST {transaction.target} was answered with {transaction.status} and the location {location}{ending}"
         advice = f"Give the client the URL {location} itself, or answer with 307 or 308."
+        culprit, blame = (CONFIGURATION, _PLAIN_BLAME) if _wants_https(facts, response) else (SERVER, "")
         yield hit_on_stream(
-            REDIRECT_LOSES_BODY, facts, transaction, response, what, SERVER, group=transaction.target, advice=advice
+            REDIRECT_LOSES_BODY,
+            facts,
+            transaction,
+            response,
+            what,
+            culprit,
+            group=transaction.target,
+            advice=advice,
+            blame=blame,
         )
+
+
+def _wants_https(facts: CaptureFacts, response: Stream) -> bool:
+    """Tell whether a redirect only goes from http to https on the same host."""
+    header = facts.capture.header
+    url = header.tapped.get("url") if header is not None else None
+    try:
+        here, there = urlsplit(str(url)), urlsplit(response.head.get("location"))
+        return (here.scheme, there.scheme) == ("http", "https") and here.hostname == there.hostname
+    except ValueError:
+        return False
 
 
 def lossy_redirects(facts: CaptureFacts) -> list[tuple[Transaction, str]]:

@@ -105,10 +105,17 @@ PATIENCE_NS: Final = 5_000_000_000
 _TAIL: Final = 3
 """So many of the last lines on stderr are quoted."""
 
+_FROM_OUTSIDE: Final = ("SIGTERM", "SIGINT", "SIGHUP")
+_KILLED_BLAME: Final = (
+    "The server, if it used too much memory: the system ends such a process with SIGKILL. Or somebody else killed it."
+)
+
 _ERROR_LETTERS: Final = 300
 
 SOON_NS: Final = 1_000_000_000
 """A ping has to be answered within this time."""
+
+_LAUNCHERS: Final = frozenset(("npx", "npm", "pnpm", "yarn", "bunx", "uvx", "uv", "pipx", "sh", "bash", "dash", "zsh"))
 
 _FLAG_LETTERS: Final = 2
 """An argument this short, such as -m, names no program."""
@@ -186,8 +193,13 @@ def _failed(facts: CaptureFacts, at_ns: int, record: Exit, left_alone: list[Exch
             return hit_on_record(
                 SERVER_DIED, facts, at_ns, record.number, what, cause.culprit, blame=cause.blame, advice=cause.advice
             )
+        if record.signal in _FROM_OUTSIDE:
+            blame = f"Unclear: somebody outside of this capture sent {record.signal}; the client and mcpspy did not."
+            advice = "Look for what ended it: a supervisor, a container that was stopped, a time limit, Ctrl-C in its terminal."
+            return hit_on_record(SERVER_DIED, facts, at_ns, record.number, what, "unclear", blame=blame, advice=advice)
+        blame = _KILLED_BLAME if record.signal == "SIGKILL" else ""
         advice = "" if record.signal else _repeating(left_alone)
-        return hit_on_record(SERVER_DIED, facts, at_ns, record.number, what, SERVER, advice=advice)
+        return hit_on_record(SERVER_DIED, facts, at_ns, record.number, what, SERVER, advice=advice, blame=blame)
     what = f"The server could not be started: {_command(facts)}it ended with code {record.code} and wrote {missing}."
     return hit_on_record(SERVER_NOT_STARTED, facts, at_ns, record.number, what, CONFIGURATION)
 
@@ -249,7 +261,16 @@ def _process(facts: CaptureFacts, at_ns: int, record: Exit) -> Iterator[Hit]:
         was_told = facts.signalled_ns is not None and facts.signalled_ns <= at_ns
         was_sudden = was_told or record.signal is not None  # it may have had no time to end them
         severity = Severity.NOTE if was_sudden else None
-        yield hit_on_record(DESCENDANTS_LEFT, facts, at_ns, record.number, what, SERVER, severity=severity)
+        launcher = facts.argv[0].rpartition("/")[2] if facts.argv else ""
+        culprit, blame = (
+            (
+                "unclear",
+                f"Unclear: the server, or {launcher}, which started it and ended before it: it did not end its child processes.",
+            )
+            if launcher in _LAUNCHERS
+            else (SERVER, "")
+        )
+        yield hit_on_record(DESCENDANTS_LEFT, facts, at_ns, record.number, what, culprit, severity=severity, blame=blame)
     yield from _ended_by_signal(facts, record)
     if facts.capture.messages == 0 and facts.starts_ns and not facts.is_unseen(at_ns):
         ran_ns = at_ns - facts.starts_ns[0]
