@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from .follow_stream import FollowImporter, is_followed
 from .har import HarImporter, is_har
 from .http_streams import StreamMakerClass
 from .log_messages import message_in
@@ -66,6 +67,7 @@ def _is_pcap(head: bytes) -> bool:
 
 FORMATS: Final = (
     ImportFormat(name="pcap", title="a packet capture", matches=_is_pcap, importer=PacketImporter),
+    ImportFormat(name="follow", title="the dump of a followed stream", matches=is_followed, importer=FollowImporter),
     ImportFormat(name="har", title="a HAR", matches=is_har, importer=lambda source, _: HarImporter(source)),
     ImportFormat(
         name="mcpsnoop",

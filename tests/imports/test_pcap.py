@@ -1,27 +1,25 @@
 """Packet captures are imported: connections put together whatever happened to their packets, and read as the taps read them."""
 
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from captures.make import record
-from mcpspy import Transcript, transcribe
-from mcpspy import read as read_capture
+from mcpspy import transcribe
 from mcpspy.imports.formats import recognized
 from mcpspy.imports.packets import PacketReader
 from mcpspy.imports.pcap import PacketImporter
 from mcpspy.imports.source import Source
 from mcpspy.imports.tcp import TcpDirection
 from mcpspy.live.http.recorder import StreamRecorder
-from mcpspy.records import Close, Frame, Gap, Header, Note, Record
+from mcpspy.records import Close, Frame, Gap, Header, Note
 from tests.conftest import DebianProgram
 from tests.deadlines import DEADLINE_S
 from tests.imports.logging_clients import rows_in_any_order
 from tests.imports.packet_files import FIN, LINKS, RST, SERVER_PORT, SYN, Say, Sent, dialogue, duplicated, pcap, pcapng
+from tests.imports.sniffing import sessions_of, sniff
 
 
 def post(body: bytes, path: bytes = b"/mcp") -> bytes:
@@ -49,35 +47,19 @@ TALK = [say for number in range(1, 5) for say in exchange(number, b"abcd"[number
 SEGMENTS = dialogue(TALK)
 
 
-def imported(data: bytes, step: int = 0) -> list[list[Record]]:
-    """Return the records of each session of a packet capture, read `step` bytes at a time."""
-    importer = PacketImporter(Source(name="dump.pcap", format="pcap", sha256="ab"), StreamRecorder)
-    sessions: dict[int, list[Record]] = {}
-    steps = [data] if not step else [data[at : at + step] for at in range(0, len(data), step)]
-    for number, item in [item for part in steps for item in importer.feed(part)] + importer.close():
-        sessions.setdefault(number, []).append(item)
-    return list(sessions.values())
-
-
 def contents(data: bytes) -> list[object]:
     """Return what was sent, without the times and the numbers of packets."""
-    (records,) = imported(data)
+    (records,) = sessions_of(data)
     frames = [(item.stream, item.data, item.chunks) for item in records if isinstance(item, Frame)]
     return [frames, [(item.stream, item.by, item.how) for item in records if isinstance(item, Close)]]
-
-
-def whole(records: list[Record]) -> Transcript:
-    for number, item in enumerate(records):
-        item.number = number
-    return transcribe(records)
 
 
 PLAIN = contents(pcap(SEGMENTS))
 
 
 def test_the_calls_of_a_connection_are_rows() -> None:
-    (records,) = imported(pcap(SEGMENTS))
-    transcript = whole(records)
+    (records,) = sessions_of(pcap(SEGMENTS))
+    transcript = transcribe(records)
     assert [(row.method, row.outcome.value) for row in transcript.exchanges] == [("tools/call", "ok")] * 4
     header = records[0]
     assert isinstance(header, Header)
@@ -86,7 +68,7 @@ def test_the_calls_of_a_connection_are_rows() -> None:
 
 
 def test_frames_name_the_packets_that_completed_them() -> None:
-    (records,) = imported(pcap(SEGMENTS))
+    (records,) = sessions_of(pcap(SEGMENTS))
     frames = [item for item in records if isinstance(item, Frame)]
     requests = [at for at, sent in enumerate(SEGMENTS, 1) if sent.sender == "client" and sent.data]
     assert frames[0].extra["packet"] == max(at for at in requests if at < 10)
@@ -106,8 +88,8 @@ def test_every_link_carries_the_same(link: str, version: int, order: str) -> Non
 def test_a_pcapng_with_any_interfaces_carries_the_same(links: tuple[str, ...], order: str) -> None:
     data = pcapng(SEGMENTS, links, order)
     assert contents(data) == PLAIN
-    (records,) = imported(data)
-    (other,) = imported(pcap(SEGMENTS))
+    (records,) = sessions_of(data)
+    (other,) = sessions_of(pcap(SEGMENTS))
     assert [item.at_ns for item in records] == [item.at_ns for item in other]
 
 
@@ -168,10 +150,10 @@ def test_connections_are_put_together_as_tshark_does(
 
 def test_bytes_that_the_file_lacks_are_a_gap_and_what_comes_later_is_read() -> None:
     lost = next(at for at, sent in enumerate(SEGMENTS) if sent.sender == "server" and sent.at > 200)
-    (records,) = imported(pcap([*SEGMENTS[:lost], *SEGMENTS[lost + 1 :]]))
+    (records,) = sessions_of(pcap([*SEGMENTS[:lost], *SEGMENTS[lost + 1 :]]))
     (gap,) = [item for item in records if isinstance(item, Gap)]
     assert (gap.bytes, gap.why) == (100, "100 bytes of the server on connection 1 are not in the file")
-    methods = [row.outcome.value for row in whole(records).exchanges]
+    methods = [row.outcome.value for row in transcribe(records).exchanges]
     assert methods[1:] == ["ok"] * 3
 
 
@@ -184,14 +166,14 @@ def test_packets_that_were_cut_short_are_counted() -> None:
 
 def test_a_connection_that_began_before_the_file_is_read_from_its_next_request() -> None:
     begin = next(at for at, sent in enumerate(SEGMENTS) if sent.sender == "client" and sent.at > 200)
-    (records,) = imported(pcap(SEGMENTS[begin:]))
-    assert [row.outcome.value for row in whole(records).exchanges] == ["ok"] * 2
+    (records,) = sessions_of(pcap(SEGMENTS[begin:]))
+    assert [row.outcome.value for row in transcribe(records).exchanges] == ["ok"] * 2
 
 
 def test_a_server_that_resets_within_an_answer_is_told() -> None:
     middle = next(at for at, sent in enumerate(SEGMENTS) if sent.sender == "server" and sent.at > 200)
     sent = SEGMENTS[middle]
-    (records,) = imported(pcap([*SEGMENTS[:middle], Sent("server", sent.at, b"", RST)]))
+    (records,) = sessions_of(pcap([*SEGMENTS[:middle], Sent("server", sent.at, b"", RST)]))
     assert [(item.by, item.how) for item in records if isinstance(item, Close)][-1] == ("server", "reset")
 
 
@@ -205,59 +187,30 @@ def test_tls_is_not_read_and_said_so() -> None:
 
 def test_http_of_other_kinds_makes_no_capture() -> None:
     page = [("client", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), ("server", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")]
-    assert not imported(pcap(dialogue(page)))
+    assert not sessions_of(pcap(dialogue(page)))
 
 
 def test_a_response_that_the_file_has_before_its_request_belongs_to_it() -> None:
     asks, answers = dialogue(exchange(1)[:1])[3:-2], [sent for sent in dialogue(exchange(1))[3:-2] if sent.sender == "server"]
     start = SEGMENTS[:3]
-    (records,) = imported(pcap([*start, *answers[:1], *asks, *answers[1:]]))
-    assert [row.outcome.value for row in whole(records).exchanges] == ["ok"]
+    (records,) = sessions_of(pcap([*start, *answers[:1], *asks, *answers[1:]]))
+    assert [row.outcome.value for row in transcribe(records).exchanges] == ["ok"]
 
 
 @pytest.mark.parametrize("story", ["streamable", "sse", "stateless"])
 def test_packets_make_the_rows_and_findings_of_the_taps_capture(
     story: str, tmp_path: Path, debian_program: DebianProgram
 ) -> None:
-    packets = tmp_path / "dump.pcap"
-    folder = tmp_path / "story"
-    folder.mkdir()
-    sniffer = subprocess.Popen(
-        [debian_program("tcpdump"), "-i", "lo", "-B", "32768", "--immediate-mode", "-U", "-w", str(packets), "tcp"],
-        stderr=subprocess.PIPE,
-    )
-    try:
-        assert sniffer.stderr is not None
-        if b"listening on" not in sniffer.stderr.readline():
-            pytest.skip("this user may not capture packets")
-        capture = record(story, folder)
-        tapped = transcribe(read_capture(capture))
-        header = tapped.captures[0].header
-        assert header is not None
-        port = header.tapped["listen"].split("/")[2].rpartition(":")[2]
-        until = time.monotonic() + DEADLINE_S
-        while True:  # the last packets come when the kernel is ready
-            session = next((records for records in imported(packets.read_bytes()) if _port(records) == port), [])
-            transcript = whole(session)
-            if rows_in_any_order(transcript) == rows_in_any_order(tapped) or time.monotonic() > until:
-                break
-    finally:
-        sniffer.terminate()
-        sniffer.communicate()
-    assert rows_in_any_order(transcript) == rows_in_any_order(tapped)
-    assert {finding.rule for finding in transcript.findings} == {finding.rule for finding in tapped.findings}
-
-
-def _port(records: list[Record]) -> str:
-    header = records[0]
-    assert isinstance(header, Header)
-    return str(header.tapped["url"]).split("/")[2].rpartition(":")[2]
+    sniffed = sniff(story, tmp_path, debian_program)
+    transcript = transcribe(sniffed.session)
+    assert rows_in_any_order(transcript) == rows_in_any_order(sniffed.tapped)
+    assert {finding.rule for finding in transcript.findings} == {finding.rule for finding in sniffed.tapped.findings}
 
 
 @given(st.integers(1, 300))
 def test_a_file_is_read_cut_anywhere(step: int) -> None:
     data = pcapng(SEGMENTS)
-    assert imported(data, step) == imported(data)
+    assert sessions_of(data, step) == sessions_of(data)
 
 
 @given(st.lists(st.tuples(st.integers(0, len(pcap(SEGMENTS)) - 1), st.integers(0, 255)), max_size=30), st.booleans())
@@ -265,13 +218,13 @@ def test_spoilt_files_are_read(spoils: list[tuple[int, int]], is_ng: bool) -> No
     data = bytearray(pcapng(SEGMENTS) if is_ng else pcap(SEGMENTS))
     for at, value in spoils:
         data[at % len(data)] = value
-    for records in imported(bytes(data)):
+    for records in sessions_of(bytes(data)):
         transcribe(records)
 
 
 @given(st.binary(max_size=500), st.sampled_from([b"\xd4\xc3\xb2\xa1", b"\x0a\x0d\x0d\x0a"]))
 def test_any_bytes_are_read(data: bytes, magic: bytes) -> None:
-    imported(magic + data)
+    sessions_of(magic + data)
 
 
 def test_what_waits_for_a_lost_segment_is_bounded() -> None:
@@ -283,7 +236,7 @@ def test_what_waits_for_a_lost_segment_is_bounded() -> None:
 
 
 def test_notes_of_what_is_not_read_are_in_the_capture() -> None:
-    (records,) = imported(pcap(SEGMENTS)[:-3])
+    (records,) = sessions_of(pcap(SEGMENTS)[:-3])
     assert [item.text for item in records if isinstance(item, Note) and item.topic == "import"] == [
         "not read: 1 packet: cut off at the end of the file"
     ]

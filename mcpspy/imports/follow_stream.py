@@ -1,0 +1,210 @@
+"""Dumps of followed streams: a file in, records of its session out, or of one session for each connection if it has no times.
+
+Without times nothing tells how two connections went side by side. Who ended a connection is in no dump.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from ..records import CLIENT, CLIENT_PROCESSES, SERVER, End, Frame, Gap, Note, Record, Side
+from .http_streams import Counters, HttpConnection, StreamMakerClass
+from .plain_http import PlainHttp, is_plain_http
+from .session import NOTE_TOPIC
+from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source, header
+from .stream_dumps import DumpPiece, StreamDump, is_stream_dump, stream_dumps
+
+MAX_FILE_BYTES: Final = 1 << 28
+"""A dump is read as a whole; Wireshark's window has it in memory too."""
+MAX_PLAIN_BYTES: Final = 1 << 26
+
+_PROTOCOLS: Final = ("tcp", "tls", "http")
+_DOTS: Final = "the dump has a dot in place of each byte that is not ASCII"
+_HALF: Final = "the dump has one connection of a session of HTTP+SSE: what went over the others is not in it"
+_HOST: Final = re.compile(rb"\r\nhost: *([!-~]{1,300})\r\n", re.IGNORECASE)
+_CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked[^\r]*", re.IGNORECASE)
+_CODED: Final = re.compile(rb"\r\n(?:content-encoding|content-length):[^\r]*", re.IGNORECASE)
+_EVENTS: Final = re.compile(rb"\r\ncontent-type: *text/event-stream", re.IGNORECASE)
+
+
+def is_followed(head: bytes) -> bool:
+    """Return whether a file that begins with these bytes is the dump of a followed stream."""
+    return is_stream_dump(head) or is_plain_http(head)
+
+
+class _SidedPiece(msgspec.Struct):
+    """Bytes of one side on one connection."""
+
+    connection: int
+    side: Side
+    data: bytes
+    at_ns: int | None = None
+    packet: int = 0
+
+
+class FollowImporter:
+    """Records from the bytes of such a dump, which are read when the last has come; each after the number of its session."""
+
+    __slots__ = ("_data", "_make", "_size_bytes", "_source", "_wrong")
+
+    def __init__(self, source: Source, make: StreamMakerClass) -> None:
+        self._source = source
+        self._make = make
+        self._data: list[bytes] = []
+        self._size_bytes = 0
+        self._wrong: list[str] = []
+
+    def feed(self, data: bytes) -> list[SessionRecord]:
+        self._size_bytes += len(data)
+        if self._size_bytes <= MAX_FILE_BYTES:
+            self._data.append(data)
+        return []
+
+    def close(self) -> list[SessionRecord]:
+        data = b"".join(self._data)
+        self._data = []
+        is_plain = not is_stream_dump(data[: 1 << 20])
+        limit = MAX_PLAIN_BYTES if is_plain else MAX_FILE_BYTES
+        if self._size_bytes > limit:
+            self._wrong.append(f"a dump of more than {limit >> 20} MiB")
+            return []
+        if is_plain:
+            plain = PlainHttp(data)
+            if plain.passed_over:
+                self._wrong.append(f"{plain.passed_over} line{'s that are' if plain.passed_over > 1 else ' that is'} no HTTP")
+            pieces = [
+                _SidedPiece(piece.connection, CLIENT if piece.is_client else SERVER, piece.data) for piece in plain.pieces
+            ]
+            return self._session(0, pieces, [], "plain")
+        return self._dumps(stream_dumps(data))
+
+    def passed_over(self) -> list[str]:
+        """Say what the file has that is not read."""
+        return [f"not read: {why}" for why in self._wrong]
+
+    def _dumps(self, dumps: list[StreamDump]) -> list[SessionRecord]:
+        kept = [dump for dump in dumps if dump.protocol in _PROTOCOLS]
+        if len(kept) < len(dumps):
+            self._wrong.append(f"{len(dumps) - len(kept)} × a followed stream of another protocol than TCP, TLS or HTTP")
+        sessions: dict[object, list[StreamDump]] = {}
+        for number, dump in enumerate(kept):
+            is_timed = all(piece.at_ns is not None for piece in dump.pieces)
+            sessions.setdefault(tuple(dump.peers[1:]) if is_timed else number, []).append(dump)
+        records: list[SessionRecord] = []
+        number = 0
+        for group in sessions.values():
+            pieces = [piece for connection, dump in enumerate(group, 1) for piece in _pieces(connection, dump)]
+            if all(piece.at_ns is not None for piece in pieces):
+                pieces.sort(key=lambda piece: piece.at_ns or 0)
+            form = "http" if group[0].protocol == "http" else group[0].form
+            made = self._session(number, pieces, [dump.peers for dump in group], form)
+            number += bool(made)
+            records += made
+        return records
+
+    def _session(
+        self, number: int, pieces: list[_SidedPiece], peers: list[list[tuple[str, int]]], form: str
+    ) -> list[SessionRecord]:
+        """Return the records of a session; nothing if it does not look like MCP."""
+        has_times = bool(pieces) and all(piece.at_ns is not None for piece in pieces)
+        begin_ns = pieces[0].at_ns if has_times and pieces[0].at_ns is not None else self._source.wall_ns
+        counters = Counters()
+        connections: dict[int, HttpConnection] = {}
+        records: list[Record] = [
+            Note(at_ns=0, topic=CLIENT_PROCESSES, text="", extra={"ports": [[connection, ends[0][1]]]})
+            for connection, ends in enumerate(peers, 1)
+            if ends and ends[0][1]
+        ]
+        at_ns = 0
+        for piece in pieces:
+            at_ns = max(at_ns, (piece.at_ns or begin_ns) - begin_ns) if has_times else 0
+            connection = connections.get(piece.connection)
+            if connection is None:
+                connection = HttpConnection(piece.connection, counters, self._make, is_begun=True)
+                connections[piece.connection] = connection
+            made = (connection.client if piece.side == CLIENT else connection.server)(at_ns, piece.data)
+            for record in made:
+                if piece.packet and isinstance(record, Frame):
+                    record.rare["extra"] = {"packet": piece.packet}
+            records += made
+        path = next((connection.path for connection in connections.values() if connection.is_mcp), None)
+        if path is None:
+            return []
+        tapped = {"transport": "http", "url": f"http://{_address(pieces, peers)}{path}"}
+        facts = _facts(form, pieces, has_times=has_times)
+        head = header(self._source, number, label="", wall_ns=begin_ns, facts=facts, tapped=tapped)
+        if _is_half(pieces):
+            records.append(Gap(at_ns=at_ns, since_ns=0, frames=1, bytes=0, why=_HALF))
+        texts = [*self.passed_over(), *([_DOTS] if form == "ascii" else [])]
+        records += [Note(at_ns=at_ns, topic=NOTE_TOPIC, text=text) for text in texts]
+        end = End(at_ns=at_ns, bytes=0, frames=0, why="end of the followed stream")
+        return [(number, record) for record in (head, *records, end)]
+
+
+def _facts(form: str, pieces: list[_SidedPiece], *, has_times: bool) -> dict[str, str]:
+    exact = EXACT if form in ("hex", "raw", "yaml") else RECONSTRUCTED
+    return {
+        "bytes": exact, "senders": RECONSTRUCTED if form == "plain" else EXACT, "times": RECONSTRUCTED if has_times else MISSING,
+        "ends": MISSING, "noise": EXACT, "process": MISSING, "heads": exact, "beginning": EXACT if _begins(pieces) else MISSING,
+    }  # fmt: skip
+
+
+def _pieces(connection: int, dump: StreamDump) -> Iterable[_SidedPiece]:
+    """Yield the pieces of a dump, each with its side: a server is who begins with a response."""
+    pieces = _with_chunks(dump.pieces) if dump.protocol == "http" else dump.pieces
+    first = pieces[0] if pieces else None
+    client = first.peer if first is not None and not first.data.startswith(b"HTTP/1.") else 1
+    for piece in pieces:
+        yield _SidedPiece(connection, CLIENT if piece.peer == client else SERVER, piece.data, piece.at_ns, piece.packet)
+
+
+def _with_chunks(pieces: list[DumpPiece]) -> list[DumpPiece]:
+    """Return what Wireshark shows of HTTP, decoded and without chunks, as HTTP: each piece of a body becomes a chunk."""
+    made: list[DumpPiece] = []
+    chunked: dict[int, bool] = {}  # by peer whose body is open: whether it ends with the next head
+    for piece in pieces:
+        data = piece.data
+        if data.startswith(b"HTTP/1.") or b" HTTP/1." in data.partition(b"\r\n")[0]:
+            if chunked.pop(piece.peer, None) is not None:
+                made.append(DumpPiece(piece.peer, b"0\r\n\r\n", piece.at_ns, piece.packet))
+            head, blank, body = data.partition(b"\r\n\r\n")
+            if _CHUNKED.search(head) is not None or b"\r\ncontent-encoding:" in head.lower():
+                head = _CHUNKED.sub(b"", _CODED.sub(b"", head)) + b"\r\nTransfer-Encoding: chunked"
+                chunked[piece.peer] = _EVENTS.search(head) is None
+            data = head + blank + (_chunk(body) if piece.peer in chunked else body)
+        elif piece.peer in chunked:
+            data = _chunk(data)
+        made.append(DumpPiece(piece.peer, data, piece.at_ns, piece.packet))
+    made += [DumpPiece(peer, b"0\r\n\r\n", made[-1].at_ns) for peer, is_whole in chunked.items() if is_whole]
+    return made
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+
+
+def _begins(pieces: list[_SidedPiece]) -> bool:
+    first = next((piece.data for piece in pieces if piece.side == CLIENT and b'"jsonrpc"' in piece.data), b"")
+    return b'"initialize"' in first or b"server/discover" in first
+
+
+def _is_half(pieces: list[_SidedPiece]) -> bool:
+    """Return whether one connection of HTTP+SSE is alone: its requests are answered on another, or its answers asked there."""
+    if len({piece.connection for piece in pieces}) > 1:
+        return False
+    sent = {piece.side for piece in pieces if b'"jsonrpc"' in piece.data}
+    return len(sent) == 1
+
+
+def _address(pieces: list[_SidedPiece], peers: list[list[tuple[str, int]]]) -> str:
+    """Return host and port of the server: those of the dump, or those that its client names."""
+    ends = peers[0] if peers else []
+    if len(ends) > 1 and ends[1][1]:
+        host, port = ends[1]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    named = (_HOST.search(piece.data) for piece in pieces if piece.side == CLIENT)
+    return next((match[1].decode("ascii", "replace") for match in named if match is not None), "unknown")
