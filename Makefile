@@ -9,7 +9,7 @@
 #   make data-path   the tests of the data path of a tap: without mcpspy/speedups.c, and with it (needs a C compiler)
 #   make asan        the tests of mcpspy/speedups.c under the address sanitizer (needs gcc)
 #   make calendar    the tests with the clock a day, a week and half a year ahead: none may depend on the date
-#   make npm         what the tests marked `npm` start, into build: npm programs, mitmproxy, and other generations of the SDKs
+#   make npm         what the tests marked `npm` start, into build: npm programs, mitmproxy, MCPHawk, and other generations of the SDKs
 #   make bench-stdio the stdio benchmark; see benchmarks/README.md
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell \
@@ -98,7 +98,7 @@ calendar: .venv/.tested build/faketime/.installed
 	done
 
 npm: build/npm/.installed build/npm2/.installed build/inspector/.installed \
-  build/mitmproxy/.installed build/packaging/.installed build/mcp1/.installed build/mcp2/.installed
+  build/mitmproxy/.installed build/mcphawk/.installed build/packaging/.installed build/mcp1/.installed build/mcp2/.installed
 
 bench-stdio: .venv/.installed
 	$(BIN)/python -m benchmarks.bench_stdio $(BENCH_ARGS)
@@ -155,6 +155,12 @@ build/faketime/.installed:
 build/mitmproxy/.installed:
 	$(PYTHON) -m venv build/mitmproxy
 	build/mitmproxy/bin/pip install --quiet --disable-pip-version-check 'mitmproxy>=11,<13'
+	touch $@
+
+# Whose databases are imported; in an environment of its own, for it needs a generation of the SDK.
+build/mcphawk/.installed:
+	$(PYTHON) -m venv build/mcphawk
+	build/mcphawk/bin/pip install --quiet --disable-pip-version-check 'mcphawk>=1.0,<2'
 	touch $@
 
 # What builds the packages, checks them, and runs mcpspy out of them as users do.

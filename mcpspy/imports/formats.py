@@ -12,6 +12,7 @@ from .har import HarImporter, is_har
 from .http_streams import StreamMakerClass
 from .log_messages import message_in
 from .logs import LogImporter
+from .mcphawk import HawkImporter, is_mcphawk
 from .mcpsnoop import SnoopImporter, is_mcpsnoop
 from .packets import MAGICS
 from .pcap import PacketImporter
@@ -75,6 +76,9 @@ FORMATS: Final = (
         matches=is_mcpsnoop,
         importer=lambda source, _: SnoopImporter(source),
         grows=True,
+    ),
+    ImportFormat(
+        name="mcphawk", title="a database of MCPHawk", matches=is_mcphawk, importer=lambda source, _: HawkImporter(source)
     ),
     ImportFormat(
         name="strace",

@@ -18,8 +18,9 @@ from tests.cli.terminal import run
 from tests.conftest import ROOT
 from tests.imports.packet_files import pcapng
 from tests.imports.test_har import ENTRY, har
+from tests.imports.test_mcphawk import database_of as stored
 from tests.imports.test_mcpsnoop import log_of as snooped
-from tests.imports.test_pcap import SEGMENTS
+from tests.imports.test_pcap import SEGMENTS, TALK
 
 LINE = re.compile(r"^(?: {4}|\$ )(?:git bisect run )?mcpspy (.+)$", re.MULTILINE)
 BEHIND = re.compile(r"\s+(?:#|\||<|>|\|\||&&)\s|\s{2,}")
@@ -68,6 +69,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / "captures" / "mcp-server-weather.log", folder / name)
     (folder / "session.har").write_bytes(har(ENTRY))
     (folder / "session.jsonl").write_bytes(snooped("time"))
+    (folder / "stream.txt").write_bytes(b"".join(data for _, data in TALK))
+    (folder / "mcphawk.db").write_bytes(stored("time"))
     (folder / "dump.pcapng").write_bytes(pcapng(SEGMENTS))
     return folder
 

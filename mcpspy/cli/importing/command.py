@@ -37,9 +37,10 @@ def command(*, files: tuple[str, ...], named: str | None, out: str | None, follo
     """Make captures of files that something else recorded, and print their paths.
 
     FILE is a log of a client or a server in which JSON-RPC messages stand in lines, a packet capture of HTTP (pcap, pcapng),
-    a stream of one that Wireshark or tshark followed, a HAR, a log of mcpsnoop, the output of strace of a stdio server,
-    or - for standard input. The format is told by its content. What FILE does not have, such as times, is missing in the capture too:
-    nothing is invented, and no finding is made of it. Other verbs take FILE in place of a capture.
+    a stream of one that Wireshark or tshark followed, a HAR, a log of mcpsnoop, a database of MCPHawk,
+    the output of strace of a stdio server, or - for standard input. The format is told by its content.
+    What FILE does not have, such as times, is missing in the capture too: nothing is invented, and no finding is made of it.
+    Other verbs take FILE in place of a capture.
 
     \b
     Examples:
