@@ -32,7 +32,7 @@ _NAMES: Final = "SELECT id, name FROM sessions"
 
 
 class _HawkMessage(msgspec.Struct):
-    """What a message is about."""
+    """The id and the method of a message."""
 
     id: msgspec.Raw = msgspec.Raw(b"")
     method: str = ""
