@@ -1,7 +1,7 @@
 """Lines of a server's log: the one that says why a program failed, and records in JSON by the library that writes them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -53,6 +53,22 @@ def plain_line(line: bytes) -> bytes:
     text = _FRAME.sub(b"", line).strip()
     is_title = line.startswith((b"\xe2\x95\xad", b"\xe2\x94\x8c"))
     return (text + b":" if is_title else text) if _has_word.search(text) else b""
+
+
+_WRAPPED: Final = lazy_pattern(rb"[ ]{20,}(?!DEBUG|INFO|WARNING|ERROR|CRITICAL|\xe2[\x94\x95])\S")
+_SOURCE: Final = lazy_pattern(rb"[ ]+[\w.-]+:\d+$")
+"""The place in the program, which stands at the end of the first line of a record."""
+
+
+def unwrapped(lines: Iterable[bytes]) -> list[bytes]:
+    """Join the lines of each record that Python's rich wraps: it indents them deeper than others do, to the column of the text."""
+    records: list[bytes] = []
+    for line in lines:
+        if records and _WRAPPED.match(line):
+            records[-1] = b"%b %b" % (_SOURCE.sub(b"", records[-1][:MAX_LETTERS].rstrip()), line[:MAX_LETTERS].strip())
+        else:
+            records.append(line)
+    return records
 
 
 _TEXTUAL: Final = "slog or logrus"

@@ -112,6 +112,33 @@ def test_what_the_server_wrote_before_or_after_a_call_is_not_quoted(end: str) ->
     assert "tries to reach" not in finding.advice
 
 
+OTHER = '→ tools/call 2 {"name":"find"}\n! Tool error: "status": "error",\n'
+
+
+@pytest.mark.parametrize("answer", ["← result 2\n", "· 0.1 s later\n← result 2\n· 1.0 s later\n! done\n"])
+def test_lines_about_a_later_call_are_not_quoted_for_an_earlier_one(answer: str) -> None:
+    (finding,) = found(f"{CALL}! connection error; retrying in 5 s\n· 8.0 s later\n{OTHER}{answer}{LEAVES}")
+    assert "It wrote to stderr meanwhile: “connection error; retrying in 5 s”" in finding.what
+    assert "tries to reach" in finding.advice
+
+
+def test_lines_while_a_later_call_waits_are_quoted_if_there_are_no_others() -> None:
+    (finding,) = found(f"{CALL}· 8.0 s later\n{OTHER}← result 2\n{LEAVES}")
+    assert "It wrote to stderr meanwhile: “Tool error" in finding.what
+
+
+RICH = "! [11/23/26 14:54:32] WARNING  Retry after 2.19s. Error: Failed to    retry.py:161\n"
+RICH += "! ⟪ ×29⟫connect to https://weather.example\n"
+
+
+def test_a_record_that_the_logger_wraps_is_quoted_whole() -> None:
+    (finding,) = found(f"{CALL}{RICH}! ⟪ ×21⟫INFO     Next attempt in 4 s\n{LEAVES}")
+    assert finding.what.endswith(
+        "“[11/23/26 14:54:32] WARNING  Retry after 2.19s. Error: Failed to connect to https://weather.example”"
+    )
+    assert "tries to reach" in finding.advice
+
+
 def test_a_call_that_is_answered_while_the_server_retries_is_no_finding() -> None:
     assert not found(f"{CALL}{RETRIES}· 9.0 s later\n← result 1")
 

@@ -47,3 +47,8 @@ class AnswerIndex:
         if at < 0 or self._times_ns[at] < since_ns or self._answered_ns[at] < until_ns:
             return None
         return self._requests[at]
+
+    def is_of_another(self, at_ns: int, row: int, slack_ns: int) -> bool:
+        """Return whether the last request before a time is another, and had no answer, or got it less than the slack before."""
+        at = bisect_right(self._times_ns, at_ns) - 1
+        return at >= 0 and self._requests[at].row != row and self._answered_ns[at] >= at_ns - slack_ns

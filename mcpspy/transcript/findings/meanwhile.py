@@ -7,7 +7,7 @@ from typing import Final
 
 from ...lazy_pattern import lazy_pattern
 from ...records import CLIENT, OTHER_SIDE, SERVER, Side
-from ..log_lines import error_line
+from ..log_lines import error_line, unwrapped
 from ..model import Exchange, Kind, Log, UnpairedMessage
 from .answer_index import AnswerIndex
 from .facts import AnswerKey, CaptureFacts, scope_key
@@ -22,12 +22,17 @@ _is_busy = lazy_pattern(
 )
 _AFTER_NS: Final = 500_000_000
 _HELD_UP_NS: Final = 1_000_000_000
+_SEARCHED: Final = 1000
+"""So many of the last lines on stderr are sorted into those about this request and those about others."""
+_LOGGED_AFTER_NS: Final = 50_000_000
+"""A line that is read up to this time after an answer was written with it: stdout and stderr are two pipes."""
 _LOOKED_AT: Final = 20
 """So many of the last lines on stderr are searched for a complaint."""
 _LINE_LETTERS: Final = 200
 _is_out_of_reach = lazy_pattern(
     rb"ECONNREFUSED|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|connection refused|connect call failed|name resolution|"
-    rb"unreachable|(?:could ?n[o']t|cannot|can't|failed to|unable to) (?:\w+ ){0,2}connect|max retries exceeded",
+    rb"connection error|connection attempts failed|unreachable|"
+    rb"(?:could ?n[o']t|cannot|can't|failed to|unable to) (?:\w+ ){0,2}connect|max retries exceeded",
     re.IGNORECASE,
 )
 
@@ -68,7 +73,7 @@ def written_words(facts: CaptureFacts, until_ns: int) -> str:
         if row.at_ns > until_ns:
             break
         if isinstance(row, Log) and row.capture == facts.capture.index and row.raw.strip():
-            written = row.raw
+            written = unwrapped((written, row.raw) if written else (row.raw,))[-1]
         elif isinstance(row, UnpairedMessage) and row.capture == facts.capture.index and row.message.sender == SERVER:
             written = row.message.raw
     return f" The last line that it had written: {quoted(written)}" if written else " It had written nothing."
@@ -77,7 +82,8 @@ def written_words(facts: CaptureFacts, until_ns: int) -> str:
 def logged_while(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> bytes:
     """Return the line that tells most of those that the server wrote to stderr while a request waited for it; empty if none did.
 
-    That is the last exception or complaint, or else the last line.
+    That is the last exception or complaint, or else the last line. Lines that came while a later request waited are likely to be
+    about that one: they count only if there are no others.
     """
     if exchange.transaction is not None or exchange.sender != CLIENT:
         return b""
@@ -85,7 +91,10 @@ def logged_while(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> byte
         facts.logs = [row for row in facts.rows if isinstance(row, Log) and row.capture == facts.capture.index]
     logs, at = facts.logs, attrgetter("at_ns")
     first, last = bisect_left(logs, exchange.at_ns, key=at), bisect_right(logs, until_ns, key=at)
-    lines = [row.raw for row in logs[max(first, last - _LOOKED_AT) : last] if row.raw.strip()]
+    index = _index(facts, CLIENT, exchange)
+    written = [row for row in logs[max(first, last - _SEARCHED) : last] if row.raw.strip()]
+    own = [row for row in written if not index.is_of_another(row.at_ns, exchange.row, _LOGGED_AFTER_NS)]
+    lines = unwrapped(row.raw for row in (own or written)[-_LOOKED_AT:])
     return error_line(lines) or (lines[-1] if lines else b"")
 
 
