@@ -146,7 +146,7 @@ class Account:
                 more.append(lines[at][2:])
                 at += 1
             if line:
-                self._line(line[0], line[1:].strip(), more)
+                self._line(line[0], line[2:].rstrip() if line[0] == "!" else line[1:].strip(), more)
 
     def _line(self, sign: str, text: str, more: list[str]) -> None:
         if sign in "⇒⇐":
@@ -339,8 +339,13 @@ class Account:
         if descendants:
             self.add(Note(at_ns=self.tick(), topic="descendants-running", text="processes that the server left still run"))
 
-    def signals(self, name: str) -> None:
-        self.add(Note(at_ns=self.tick(), topic="signal", text=f"{name} received and forwarded"))
+    def signals(self, name: str, waited_s: str | None) -> None:
+        waited = {"waited_ns": int(float(waited_s) * 1e9)} if waited_s else {}
+        self.add(Note(at_ns=self.tick(), topic="signal", text=f"{name} received and forwarded", extra=waited))
+
+    def is_late(self, waited_s: str) -> None:
+        waited = {"waited_ns": int(float(waited_s) * 1e9)}
+        self.add(Note(at_ns=self.tick(), topic="late-output", text="the server waited for a processor", extra=waited))
 
     def escalates(self, name: str) -> None:
         self.add(Note(at_ns=self.tick(), topic="escalation", text=f"{name} to server (101): the client sent a signal"))
@@ -416,7 +421,8 @@ _EVENTS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"the (client|server) (?:closes|breaks off) the stream(?: of #(\d+))?(, broken)?", Account.close_stream),
     (r"the client leaves", Account.leaves),
     (r"the server exits(?: (\d+))?(?: by (SIG\w+))?(?:, leaving (.+))?", Account.exits),
-    (r"the client sends (SIG\w+)", Account.signals),
+    (r"the client sends (SIG\w+)(?:, when the server has waited (\S+) s for a processor)?", Account.signals),
+    (r"the server has waited (\S+) s for a processor before its first output", Account.is_late),
     (r"mcpspy sends (SIG\w+)", Account.escalates),
     (r"the server does not start: (.+)", Account.never_starts),
     (r"the capture breaks off", Account.breaks_off),

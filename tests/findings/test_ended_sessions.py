@@ -93,3 +93,33 @@ VAGUE = '← 400 Bad Request\n  {"jsonrpc":"2.0","id":null,"error":{"code":-3200
 def test_a_session_that_is_refused_with_400_is_the_servers_fault(account: str, expected: list[tuple[str, str]]) -> None:
     found = [finding for finding in findings_of(account) if finding.rule == "session-unknown"]
     assert [(finding.culprit, finding.severity) for finding in found] == expected
+
+
+ENDS_LATE = (
+    "· handshake 2025-11-25\n· the client closes stdin\n· 2.0 s later\n· the client sends SIGTERM{}\n{}· the server exits by {}"
+)
+QUEUED = ", when the server has waited {} s for a processor"
+KILLED = "· 1.0 s later\n· mcpspy sends SIGKILL\n"
+
+
+@pytest.mark.parametrize(
+    ("waited", "expected"),
+    [
+        ("", ("server", "note", "On a busy machine it may have been about to end")),
+        (QUEUED.format(0.04), ("server", "note", "it had two seconds for that")),
+        (QUEUED.format(1.6), None),
+    ],
+    ids=["a tap that did not count", "a server that slept", "a server that hardly had a processor"],
+)
+def test_a_server_that_had_no_processor_had_no_time_to_end(waited: str, expected: tuple[str, str, str] | None) -> None:
+    found = [
+        finding for finding in findings_of(ENDS_LATE.format(waited, "", "SIGTERM")) if finding.rule == "end-of-input-ignored"
+    ]
+    assert [(finding.culprit, finding.severity) for finding in found] == ([expected[:2]] if expected else [])
+    assert all(expected is not None and expected[2] in finding.blame for finding in found)
+
+
+@pytest.mark.parametrize(("waited_s", "expected"), [(0.04, ("server", "warning")), (1.6, ("unclear", "note"))])
+def test_a_server_that_only_sigkill_ends_is_found_on_a_busy_machine_too(waited_s: float, expected: tuple[str, str]) -> None:
+    found = findings_of(ENDS_LATE.format(QUEUED.format(waited_s), KILLED, "SIGKILL"))
+    assert [(finding.culprit, finding.severity) for finding in found] == [expected]

@@ -119,8 +119,8 @@ def test_a_container_without_stdin_is_known_by_its_command(command: str, *, expe
     assert lacks_stdin(command.split()) is expected
 
 
-def started(seconds: float) -> list[tuple[str, str]]:
-    account = f"{INITIALIZE}! npm warn deprecated glob@7\n· {seconds} s later\n{HELLO}"
+def started(seconds: float, before: str = "") -> list[tuple[str, str]]:
+    account = f"{INITIALIZE}! npm warn deprecated glob@7\n· {seconds} s later\n{before}{HELLO}"
     return [(found.culprit, found.what) for found in findings_of(account) if found.rule == "slow-start"]
 
 
@@ -129,6 +129,13 @@ def test_a_server_that_takes_long_to_start_is_a_note_with_what_it_wrote_meanwhil
     assert culprit == "server"
     assert "after 12.0 s. The last line that it had written: “npm warn deprecated glob@7”" in what
     assert started(8.0) == []
+
+
+def test_the_time_in_which_a_server_waited_for_a_processor_does_not_make_its_start_slow() -> None:
+    queued = "· the server has waited 5.0 s for a processor before its first output\n"
+    assert started(12.0, queued) == []
+    ((_, what),) = started(16.0, queued)
+    assert "after 16.0 s, 5.0 s of which it waited for a processor" in what
 
 
 SITE = "/x/lib/python3.12/site-packages"

@@ -184,6 +184,28 @@ def _listed() -> list[ListedProcess]:
     ]
 
 
+def queued_ns(pid: int) -> dict[int, int]:
+    """Return how long each thread of a process, and of those that it started, has been ready to run and waited for a processor.
+
+    Empty where the system does not count it: only Linux does, in schedstat of /proc (the kernel's sched-stats.rst).
+    """
+    pids, queued = [pid], {}
+    for parent in pids:
+        try:
+            tids = os.listdir(f"/proc/{parent}/task")
+        except OSError:
+            continue
+        for tid in tids:
+            try:
+                with open(f"/proc/{parent}/task/{tid}/schedstat", "rb") as file:
+                    queued[int(tid)] = int(file.read().split()[1])
+                with open(f"/proc/{parent}/task/{tid}/children", "rb") as file:
+                    pids.extend(map(int, file.read().split()))
+            except (OSError, IndexError):
+                continue  # the thread has ended, or the system does not count
+    return queued
+
+
 def pipe_name(fd: int) -> str:
     """Return the name of the pipe at `fd` in the system's list of a process's descriptors."""
     return f"pipe:[{os.fstat(fd).st_ino}]"

@@ -125,6 +125,16 @@ class Pump:
         self._watches_reader = False
         ready.watch(source, POLLIN, self._readable)
 
+    def before_first(self, action: Callable[[], None]) -> None:
+        """Call `action` once, before the first read."""
+
+        def first(events: int) -> None:
+            action()
+            self._ready.watch(self._source, POLLIN, self._readable)
+            self._readable(events)
+
+        self._ready.watch(self._source, POLLIN, first)
+
     def watch_reader(self) -> None:
         """Notice from now on that the target loses its reader, even if nothing is sent there."""
         self._watches_reader = True

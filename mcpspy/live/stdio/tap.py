@@ -14,7 +14,7 @@ from time import monotonic_ns
 from ...records import CLIENT, OTHER_SIDE, SERVER, Exit, Note, Open, Spawn
 from ...wire.lines import Lines
 from . import signals
-from .process import ListedProcess, descendants, holds_pipe, pipe_name, process
+from .process import ListedProcess, descendants, holds_pipe, pipe_name, process, queued_ns
 from .pump import Pump, Readiness
 from .shutdown import Shutdown
 
@@ -39,6 +39,12 @@ The server's own output is there at once. After it, and at a signal to end, nobo
 PUT_OFF_NS = 1_000_000_000
 """From the first byte that is not on disk to the sync: what a power cut may cost. The kernel has every byte at once."""
 
+LATE_NS = 10_000_000_000
+"""A server whose first output comes later than this started slowly: whether it had a processor is recorded."""
+
+QUEUED_NS = 1_000_000_000
+"""From this time on a wait for a processor before the first output is recorded."""
+
 PARENT_CHECK_NS = 1_000_000_000
 """Time between two checks that the client lives, in the one state in which no descriptor shows it."""
 
@@ -55,8 +61,8 @@ class StdioTap:
 
     __slots__ = (
         "_alarm_ns", "_begin_ns", "_changed", "_child", "_drain_ns", "_is_signalled", "_left", "_met", "_parent", "_parent_ns",
-        "_pipes", "_pumps", "_put_off", "_put_off_ns", "_ready", "_shutdown", "_signals_fd", "_sink", "_start", "_status",
-        "_stderr", "_stdin", "_stdout", "_streams",
+        "_pipes", "_pumps", "_put_off", "_put_off_ns", "_queued_ns", "_ready", "_shutdown", "_signals_fd", "_sink", "_start",
+        "_status", "_stderr", "_stdin", "_stdout", "_streams",
     )  # fmt: skip
 
     def __init__(
@@ -80,12 +86,14 @@ class StdioTap:
         self._met: set[int] = set()
         self._is_signalled = False
         self._left: list[ListedProcess] = []
+        self._queued_ns: dict[int, int] | None = None
         self._parent = os.getppid()
         self._pipes = {pipe_name(fd) for fd in (child.stdin, child.stdout, child.stderr)}
         self._stdin = self._pump(0, 0, child.stdin)
         self._stdout = self._pump(1, child.stdout, 1)
         self._stderr = self._pump(2, child.stderr, 2)
         self._pumps = (self._stdin, self._stdout, self._stderr)
+        self._stdout.before_first(self._on_first_output)
 
     @property
     def why(self) -> str:
@@ -148,9 +156,20 @@ class StdioTap:
         self._changed = True
         self._ready.interrupted = True
 
+    def _on_first_output(self) -> None:
+        now_ns = self.now_ns()
+        if now_ns < LATE_NS:
+            return
+        waited_ns = max(queued_ns(self._child.pid).values(), default=0)
+        if waited_ns >= QUEUED_NS:
+            text = f"the server waited {waited_ns / 1e9:.1f} s for a processor before its first output"
+            self._sink((Note(at_ns=now_ns, topic="late-output", text=text, extra={"waited_ns": waited_ns}),))
+
     def _review(self) -> None:
         """Act on what has changed."""
         now_ns = self.now_ns()
+        if self._queued_ns is None and self._client_closed():
+            self._queued_ns = queued_ns(self._child.pid)
         if self._stdin.over or self._stdin.left:
             self._stdout.watch_reader()  # a client that has finished writing may be gone, which nothing else would show
         if self._stdin.broken:
@@ -240,12 +259,13 @@ class StdioTap:
         self._on_change()
         if not name:
             return
-        targets = self._leftovers()
+        targets, waited = self._leftovers(), self._waited()
         for target in targets:
             _kill(target.pid, SIGTERM if name == "SIGTERM" else SIGKILL)
         if targets:
             listed = ", ".join(f"{target.name} ({target.pid})" for target in targets)
-            self._sink((Note(at_ns=now_ns, topic="escalation", text=f"{name} to {listed}: {self._shutdown.why}"),))
+            text = f"{name} to {listed}: {self._shutdown.why}"
+            self._sink((Note(at_ns=now_ns, topic="escalation", text=text, extra=waited),))
 
     def _drain(self) -> None:
         """Read what the server wrote before it ended, close the pipes that others hold, and record whether these still run."""
@@ -255,6 +275,12 @@ class StdioTap:
         if running := self._left_running():
             self._sink((descendants_running(self.now_ns(), running),))
             self._left = []
+
+    def _waited(self) -> dict[str, Any]:
+        """Return how long the server has waited for a processor since its stdin was closed; empty if it is open, or nobody counts."""
+        before = self._queued_ns
+        now = queued_ns(self._child.pid) if before and self._status is None else {}
+        return {"waited_ns": max(count - before.get(tid, 0) for tid, count in now.items())} if before and now else {}
 
     # Signals
 
@@ -310,9 +336,10 @@ class StdioTap:
             text = f"{name} from the keyboard, which client and server got as well"
             self._sink((Note(at_ns=now_ns, topic="signal", text=text),))
             return
+        waited = self._waited()
         if self._status is None and not shared:
             _kill(self._child.pid, number)
-        self._sink((Note(at_ns=now_ns, topic="signal", text=f"{name} received and forwarded"),))
+        self._sink((Note(at_ns=now_ns, topic="signal", text=f"{name} received and forwarded", extra=waited),))
         if number in _ENDING:
             self._shutdown.on_signal(now_ns, name, again=number in self._met)
             self._met.add(number)

@@ -171,6 +171,10 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """Time at which the client closed its end of the server's stdout."""
     signalled_ns: int | None = None
     """Time of the first signal that told the server to end."""
+    waited_ns: int | None = None
+    """How long the server had waited for a processor at that signal, since its stdin was closed; None if that was not counted."""
+    start_waited_ns: int = 0
+    """How long it had waited for a processor at its first output, if that was late."""
     was_killed: bool = False
     """True if mcpspy had to send SIGKILL."""
     left_running: Note | None = None
@@ -299,8 +303,11 @@ class CaptureFacts(msgspec.Struct, eq=False):
                 self._close(at_ns, record)
             case Note(topic="signal" | "escalation") as record if not record.text.startswith(_HARMLESS_SIGNALS):
                 self.left_ns = at_ns if self.left_ns is None else self.left_ns
-                self.signalled_ns = at_ns if self.signalled_ns is None else self.signalled_ns
+                if self.signalled_ns is None:
+                    self.signalled_ns, self.waited_ns = at_ns, _waited_ns(record)
                 self.was_killed |= record.topic == "escalation" and record.text.startswith("SIGKILL")
+            case Note(topic="late-output") as record:
+                self.start_waited_ns = _waited_ns(record) or 0
             case Note(topic="descendants-running") as record:
                 self.left_running = record
             case Exit() as record:
@@ -408,6 +415,11 @@ class CaptureFacts(msgspec.Struct, eq=False):
     def _hole(self, at_ns: int) -> None:
         self.first_hole_ns = at_ns if self.first_hole_ns is None else min(at_ns, self.first_hole_ns)
         self.last_hole_ns = at_ns if self.last_hole_ns is None else max(at_ns, self.last_hole_ns)
+
+
+def _waited_ns(record: Note) -> int | None:
+    waited = record.extra.get("waited_ns")
+    return waited if isinstance(waited, int) else None
 
 
 def scope_key(transaction: Transaction | None) -> ScopeKey:

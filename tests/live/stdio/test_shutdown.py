@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from mcpspy.live.stdio.shutdown import GRACE_NS
-from mcpspy.records import Exit, Note, Record, Stall
+from mcpspy.records import Close, Exit, Note, Record, Stall
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.transcribe import transcribe
 from tests.conftest import Peer
+from tests.deadlines import DEADLINE_S
 from tests.live.client import OVER, Channels, Client, crossed, ending, puppet, stream
 from tests.tiers import Tier, current_tier
 
@@ -86,6 +87,52 @@ def test_a_client_that_is_gone_ends_the_servers_input() -> None:
         client.line()
         client.die()
         assert client.wait() == 5
+
+
+def waits(records: list[Record]) -> list[int | None]:
+    """Return of each note how long it says that the server waited for a processor."""
+    return [record.extra.get("waited_ns") for record in records if isinstance(record, Note)]
+
+
+def test_a_signal_after_the_end_of_input_tells_how_long_the_server_has_waited_for_a_processor() -> None:
+    with Client(["sh", "-c", '"$@"; true', "sh", *puppet("say=up", "linger")]) as client:
+        client.line()
+        client.close(client.stdin)
+        client.recorded(Close, stream=0)
+        client.signal(signal.SIGTERM)
+        client.wait()
+        waited_ns = waits(client.records())[0]
+    assert waited_ns is not None
+    assert 0 <= waited_ns < DEADLINE_S * 1_000_000_000
+
+
+def test_a_signal_tells_nothing_about_a_server_that_still_had_its_input() -> None:
+    with Client(puppet("say=up", "linger")) as client:
+        client.line()
+        client.signal(signal.SIGTERM)
+        client.wait()
+        assert waits(client.records()) == [None]
+
+
+BUSY = """
+import runpy, sys
+from mcpspy.live.stdio import tap
+tap.LATE_NS, tap.QUEUED_NS = int(sys.argv[1]), 0
+sys.argv[:] = sys.argv[4:]
+runpy.run_module("mcpspy", run_name="__main__", alter_sys=True)
+"""
+"""A tap that takes every start for a late one on a busy machine, or none."""
+
+
+@pytest.mark.parametrize(("late_ns", "topic"), [(0, "late-output"), (10**18, "")])
+def test_a_late_first_output_tells_how_long_the_server_has_waited_for_a_processor(late_ns: int, topic: str) -> None:
+    with Client(puppet("say=up", "say=again", "echo"), through=(sys.executable, "-c", BUSY, str(late_ns))) as client:
+        assert client.lines(2) == [b"up\n", b"again\n"]
+        client.close(client.stdin)
+        assert client.wait() == 0
+        records = client.records()
+    assert topics(records) == ([topic] if topic else [])
+    assert all(waited_ns is not None for waited_ns in waits(records))
 
 
 # A server that does not

@@ -142,11 +142,12 @@ def _slow_start(facts: CaptureFacts) -> Iterator[Hit]:
         response = exchange.response
         if response is None or exchange.transaction is not None or exchange.given_up_ns is not None:
             continue
-        took_ns = response.at_ns - exchange.at_ns
-        if took_ns < _LONG_START_NS or unread_ns(facts, exchange, response.at_ns) > _SLOW_NS:
+        took_ns, waited_ns = response.at_ns - exchange.at_ns, facts.start_waited_ns
+        if took_ns - waited_ns < _LONG_START_NS or unread_ns(facts, exchange, response.at_ns) > _SLOW_NS:
             continue
         launcher = _launcher(facts)
-        what = f"The server answered initialize after {seconds(took_ns)}.{written_words(facts, response.at_ns - 1)}"
+        queued = f", {seconds(waited_ns)} of which it waited for a processor of a busy machine" if waited_ns else ""
+        what = f"The server answered initialize after {seconds(took_ns)}{queued}.{written_words(facts, response.at_ns - 1)}"
         blame = f"{SLOW_START.blame} On a busy machine every start takes longer."
         if launcher:
             blame = f"The configuration of the server: {launcher} fetches the program before it starts it."
