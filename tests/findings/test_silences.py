@@ -161,3 +161,24 @@ def test_progress_under_another_spelling_of_its_token_is_found() -> None:
         [],
         [],
     ]
+
+
+SLOW_ONES = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"slow"}\n· %s s later\n← result 1\n'
+SLOW_ONES += '→ tools/call 2 {"name":"slow"}\n'
+SOON_AFTER = "· 5.5 s later\n"
+LEAVES = "· the client closes stdin\n· the server exits 0"
+
+
+@pytest.mark.parametrize(
+    ("account", "expected"),
+    [
+        (SLOW_ONES % "7.0" + SOON_AFTER + LEAVES, ("client", "note")),
+        (SLOW_ONES % "0.1" + SOON_AFTER + LEAVES, ("server", "error")),
+        (SLOW_ONES % "7.0" + '→ tools/list 3\n← result 3 {"tools":[]}\n' + SOON_AFTER + LEAVES, ("server", "error")),
+        (SLOW_ONES % "40.0" + "· 35.0 s later\n" + LEAVES, ("server", "error")),
+    ],
+    ids=["as slow as before", "slower than before", "a later request is answered", "half a minute"],
+)
+def test_a_client_that_waits_less_than_an_earlier_call_took_left_early(account: str, expected: tuple[str, str]) -> None:
+    (finding,) = [finding for finding in findings_of(account) if finding.rule == "unanswered-request"]
+    assert (finding.culprit, finding.severity) == expected

@@ -126,10 +126,11 @@ class Pump:
         ready.watch(source, POLLIN, self._readable)
 
     def before_first(self, action: Callable[[], None]) -> None:
-        """Call `action` once, before the first read."""
+        """Call `action` once, before the first byte is read; never if none comes."""
 
         def first(events: int) -> None:
-            action()
+            if events & POLLIN:
+                action()
             self._ready.watch(self._source, POLLIN, self._readable)
             self._readable(events)
 

@@ -10,7 +10,7 @@ from ..model import Exchange
 class AnswerIndex:
     """The requests of one side, by time, and the times of their answers; each question takes a binary search."""
 
-    __slots__ = ("_answered_ns", "_requests", "_soonest", "_sorted_ns", "_times_ns")
+    __slots__ = ("_answered_ns", "_longest_ns", "_requests", "_soonest", "_sorted_ns", "_times_ns")
 
     def __init__(self, requests: Iterable[Exchange]) -> None:
         self._requests = sorted(requests, key=attrgetter("at_ns", "row"))
@@ -19,6 +19,11 @@ class AnswerIndex:
             float("inf") if exchange.response is None else exchange.response.at_ns for exchange in self._requests
         ]
         self._sorted_ns = sorted(self._answered_ns)
+        self._longest_ns: dict[str, int] = {}
+        for exchange in self._requests:
+            if exchange.response is not None:
+                took_ns = exchange.response.at_ns - exchange.at_ns
+                self._longest_ns[exchange.method] = max(took_ns, self._longest_ns.get(exchange.method, 0))
         self._soonest = list(range(len(self._requests)))
         """For each request the one that was answered first, of itself and those after it."""
         for at in range(len(self._requests) - 2, -1, -1):
@@ -40,6 +45,10 @@ class AnswerIndex:
         if at == len(self._requests) or self._answered_ns[self._soonest[at]] > until_ns:
             return None
         return self._requests[self._soonest[at]]
+
+    def longest_ns(self, method: str) -> int:
+        """Return how long the answer took that took longest, of requests with this method; 0 if none was answered."""
+        return self._longest_ns.get(method, 0)
 
     def last_waiting(self, since_ns: int, until_ns: int) -> Exchange | None:
         """Return the last request made in a time span, if it had no answer by the end of that."""

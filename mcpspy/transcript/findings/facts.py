@@ -172,9 +172,9 @@ class CaptureFacts(msgspec.Struct, eq=False):
     signalled_ns: int | None = None
     """Time of the first signal that told the server to end."""
     waited_ns: int | None = None
-    """How long the server had waited for a processor at that signal, since its stdin was closed; None if that was not counted."""
+    """Time that the server waited for a processor between the end of its stdin and that signal; None if nobody counted."""
     start_waited_ns: int = 0
-    """How long it had waited for a processor at its first output, if that was late."""
+    """Time that it waited for a processor before its first output, if that was late."""
     was_killed: bool = False
     """True if mcpspy had to send SIGKILL."""
     left_running: Note | None = None

@@ -21,6 +21,7 @@ _is_busy = lazy_pattern(
     rb"still running|already (?:running|in progress|being)|in progress|\bbusy\b|\blocked\b|not finished", re.IGNORECASE
 )
 _AFTER_NS: Final = 500_000_000
+_TOO_LONG_NS: Final = 30_000_000_000
 _HELD_UP_NS: Final = 1_000_000_000
 _SEARCHED: Final = 1000
 """So many of the last lines on stderr are sorted into those about this request and those about others."""
@@ -51,6 +52,17 @@ def meanwhile_words(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> s
 
 def _requests(count: int, which: str) -> str:
     return f"{count:,} {which} request{'' if count == 1 else 's'}"
+
+
+def usual_ns(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> int:
+    """Return how long another request with this method waited for its answer, if that is longer than this one waited until then.
+
+    0 if none did; if the other side answered a later request meanwhile, which it did not leave to wait; and after half a minute.
+    """
+    index = _index(facts, exchange.sender, exchange)
+    longest_ns = index.longest_ns(exchange.method)
+    is_longer = until_ns - exchange.at_ns < min(longest_ns, _TOO_LONG_NS)
+    return longest_ns if is_longer and index.later(exchange.at_ns, until_ns, exchange.row) is None else 0
 
 
 def awaited(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Exchange | None:

@@ -11,7 +11,7 @@ from ...mcp.methods import INITIALIZE, PING
 from ...model import Exchange, UnpairedMessage
 from ..facts import HANDSHAKE_METHODS, CaptureFacts
 from ..hits import hit_on_record
-from ..meanwhile import FOR_PEOPLE, log_advice, log_words, logged_while, meanwhile_words, written_words
+from ..meanwhile import FOR_PEOPLE, log_advice, log_words, logged_while, meanwhile_words, usual_ns, written_words
 from ..rule import CONFIGURATION, Hit, HitDetails, Severity, hit_in, transport_rule
 from ..words import call_name, listed, quoted, seconds
 from .deliveries import explained_rows
@@ -239,11 +239,13 @@ def never_answered(facts: CaptureFacts, exchange: Exchange, reason: str, until_n
     return _unanswered_hit(exchange, what, receiver, **details)
 
 
-def left_early(exchange: Exchange, until_ns: int, *, how: str = "left") -> Hit:
-    """Make a note about a side that did not wait for the response to its request."""
+def left_early(exchange: Exchange, until_ns: int, *, how: str = "left", other_ns: int = 0) -> Hit:
+    """Make a note about a side that did not wait for the response to its request, perhaps not as long as for another one before."""
     waited = seconds(max(until_ns - exchange.at_ns, 0))
     sender = exchange.sender
     what = f"The {sender} {how} {waited} after it sent {call_name(exchange)}, before the {OTHER_SIDE[sender]} had answered."
+    if other_ns:
+        what += f" Another {exchange.method} was answered after {seconds(other_ns)}."
     blame = f"The {sender}: it did not wait for the response."
     advice = "Wait for the response, or cancel the request before you leave."
     return _unanswered_hit(exchange, what, sender, blame=blame, advice=advice, severity=Severity.NOTE)
@@ -416,4 +418,6 @@ def _unanswered(facts: CaptureFacts, exchange: Exchange) -> Hit:
     heard_ns = max((message.at_ns for message in exchange.notifications if message.sender == receiver), default=exchange.at_ns)
     if min(waited_ns, sender_ns - heard_ns) < PATIENCE_NS:
         return left_early(exchange, sender_ns)
+    if longer_ns := usual_ns(facts, exchange, sender_ns):
+        return left_early(exchange, sender_ns, other_ns=longer_ns)
     return never_answered(facts, exchange, f"the {sender} left first, after {seconds(waited_ns)}", sender_ns)
