@@ -36,6 +36,12 @@ class CredentialSearch:
                 self._beginnings.add(span.value[:_TELLING].decode("latin-1"))
         return spans
 
+    def may_show(self, texts: Sequence[bytes]) -> bool:
+        """Return whether any of these texts may show a credential."""
+        from ..sharing.credentials import may_show
+
+        return may_show(texts)
+
     def masked(self, findings: list[Finding]) -> list[Finding]:
         """Put `…` for the credentials in sentences of findings, also for those that are cut off."""
         from ..transcript.findings.rule import worded

@@ -4,7 +4,8 @@ Made to look at everything a server sent, in a tenth of the time that reading it
 are few. Names, ids, documented examples and words with hyphens that only begin like a token are left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from ..lazy_pattern import lazy_pattern
@@ -14,8 +15,11 @@ SHORTEST: Final = 20
 """No credential is shorter."""
 
 _long_words: Final = LongWords(LETTERS_AND_DIGITS + b"_-+", SHORTEST)
-_FIRST_LETTERS: Final = {beginning[0] for beginning in BEGINNINGS}
-_BEFORE: Final = b"\\."
+_PAIRS: Final = frozenset(
+    sign[:2] for beginning in BEGINNINGS for sign in (beginning, *(bytes((letter,)) + beginning for letter in b"bfnrt"))
+)
+"""Two letters that a long word with a token begins with, also after the backslash of an escape in JSON."""
+_DOT: Final = ord(".")
 _DOTTED: Final = tuple(beginning for beginning in BEGINNINGS if beginning.endswith(b"."))
 _MAX_BYTES: Final = 4096
 _NEEDS_RANDOM_PIECE: Final = (b"sk", b"rk", b"pypi-", b"tvly-")
@@ -35,12 +39,33 @@ _LINES_BYTES: Final = 256
 def shown_credentials(data: bytes) -> Sequence[SecretSpan]:
     """Return the credentials in a text, which may have JSON's escapes."""
     spans = [*_key_spans(data)] if KEY_SIGN in data else []
-    for at, _ in _long_words.spans(data):
-        start = _token_start(data, at) if data[at] in _FIRST_LETTERS or data[at - 1] in _BEFORE else -1
-        value = token_at(data[start : start + _MAX_BYTES]) if start >= 0 else None
+    for start in _token_starts(data, _long_words.spans(data)):
+        value = token_at(data[start : start + _MAX_BYTES])
         if value is not None and _is_credential(value):
             spans.append(SecretSpan(start, start + len(value), "token", value))
     return spans
+
+
+def may_show(texts: Sequence[bytes]) -> bool:
+    """Return whether any of many texts may show a credential. Most show none, and one look at all together is quick.
+
+    A private key in a text that is longer than a line of a log has long words.
+    """
+    joined = b"\n".join(texts)
+    words = _long_words.spans(joined)
+    first = next(words, None)
+    if KEY_SIGN in (joined if first is not None else b"\n".join([text for text in texts if len(text) <= _LONGEST_LINE])):
+        return True
+    return first is not None and next(_token_starts(joined, chain((first,), words)), None) is not None
+
+
+def _token_starts(data: bytes, words: Iterable[tuple[int, int]]) -> Iterator[int]:
+    """Yield where tokens may begin in these long words."""
+    for at, _ in words:
+        if data[at : at + 2] in _PAIRS or data[at - 1] == _DOT:
+            start = _token_start(data, at)
+            if start >= 0:
+                yield start
 
 
 def _key_spans(data: bytes) -> Iterator[SecretSpan]:

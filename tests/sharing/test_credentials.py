@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.sharing.credentials import shown_credentials
+from mcpspy.sharing.credentials import may_show, shown_credentials
 
 TOKENS = [
     "ghp_Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2",
@@ -52,6 +52,13 @@ def test_a_token_is_found_in_a_text_and_in_its_json(token: str, text: str) -> No
         assert [(data[span.start : span.end], span.value) for span in shown_credentials(data)] == [(token.encode(),) * 2]
 
 
+@pytest.mark.parametrize("text", [*TOKENS, *(f"see.{token}" for token in TOKENS[:3]), *(f"a\\n{token}" for token in TOKENS)])
+def test_a_look_at_many_texts_misses_none_that_shows_a_token(text: str) -> None:
+    harmless = b"the weather in Paris is fine, 0b1e2f3a-4c5d-6e7f-8091-a2b3c4d5e6f7"
+    assert may_show([harmless, text.encode(), harmless])
+    assert not may_show([harmless] * 9)
+
+
 @pytest.mark.parametrize("text", HARMLESS)
 def test_a_word_that_only_looks_like_one_is_not_found(text: str) -> None:
     assert list(shown_credentials(f"a {text} b".encode())) == []
@@ -80,6 +87,7 @@ def test_a_private_key_is_found_in_a_long_text(key: str) -> None:
     text = f"{200 * 'a line of a log '}\n{key}\n{200 * 'another line '}"
     for data in (text.encode(), json.dumps({"text": text}).encode()):
         (span,) = shown_credentials(data)
+        assert may_show([b"a line", data])
         assert (span.kind, data[span.start : span.end]) == ("key", span.value)
 
 

@@ -11,7 +11,7 @@ from mcpspy.cli.credential_search import CredentialSearch
 from mcpspy.transcript import packed_rows, transcribe
 from mcpspy.transcript.findings.rule import Unchecked
 from mcpspy.transcript.findings.run import all_findings
-from mcpspy.transcript.model import Exchange, Transcript
+from mcpspy.transcript.model import Exchange, Row, Transcript
 from tests.transcript.dialogue import spelled
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +40,25 @@ def test_packed_rows_have_the_findings_of_other_rows() -> None:
         packed += isinstance(transcript.rows, packed_rows.PackedRows)
         assert checked(transcript) == checked(plain), path.name
     assert packed > 100
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_search_for_credentials_makes_no_packed_rows_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = ROOT / "captures" / "everything.mcpspy"
+    made: list[int] = []
+    block = packed_rows.PackedRows._block
+
+    def counted(rows: packed_rows.PackedRows, number: int) -> list[Row]:
+        made.append(number)
+        return block(rows, number)
+
+    monkeypatch.setattr(packed_rows.PackedRows, "_block", counted)
+    counts = []
+    for credentials in (None, CredentialSearch()):
+        made.clear()
+        checked(transcribe.transcribe(read(path), pack_rows=True, credentials=credentials))
+        counts.append(len(made))
+    assert counts[0] == counts[1]
 
 
 @pytest.mark.usefixtures("small_blocks")

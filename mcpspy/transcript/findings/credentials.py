@@ -1,13 +1,15 @@
 """Findings about credentials that a server shows in clear. The caller says what a credential is; no value gets into a finding."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from sys import intern
 from typing import Final
 
 from ...records import CLIENT, SERVER
 from ..message import Message
-from ..model import Exchange, Kind, Log, Row, UnpairedMessage
+from ..model import CREDENTIALS, Exchange, Kind, Log, Row, Transcript, UnpairedMessage
 from ..offers.drift import strings
-from .facts import Credential, TranscriptFacts
+from ..watching import watched_rows
+from .facts import Credential, FindsCredentials, TranscriptFacts
 from .rule import Family, Hit, Rule, Severity, hit, hit_in
 from .words import call_name
 
@@ -34,25 +36,53 @@ _OPAQUE: Final = ("requestState", "nextCursor", "cursor", "taskId", "progressTok
 """Members whose values only their server can read, such as a signed state."""
 
 
-_LOOK_BYTES: Final = 1 << 15
+_LOOK_BYTES: Final = 1 << 14
 """So many bytes are looked at together. Hardly any have a credential, and a look at each message would take five times as long."""
-
-_KEY: Final = b"PRIVATE KEY"
-"""In every private key. Some are only known by what the message has besides them, so they need a look of their own."""
 
 
 def find(facts: TranscriptFacts) -> Iterator[Hit]:
     """Find credentials in the messages of servers and in their logs, if the caller says what a credential is."""
-    held: list[tuple[Message | Log, Row]] = []
-    held_bytes = 0
-    for row in facts.transcript.rows if facts.credentials is not None else ():
-        for source in _sources(row):
-            held.append((source, row))
-            held_bytes += len(source.raw)
-        if held_bytes > _LOOK_BYTES:
-            yield from _look(facts, held)
-            held, held_bytes = [], 0
-    yield from _look(facts, held)
+    yield from watched_rows(facts.transcript, _Shown).closed()
+
+
+class _Shown:
+    """The credentials that servers have shown so far."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._search: FindsCredentials | None = transcript.__dict__.get(CREDENTIALS)
+        self._hits: list[Hit] = []
+        self._held: list[tuple[Message | Log, Row]] = []
+        self._held_bytes = 0
+
+    def feed(self, rows: Iterable[Row]) -> None:
+        if self._search is None:
+            return
+        for row in rows:
+            for source in _sources(row):
+                self._held.append((source, row))
+                self._held_bytes += len(source.raw)
+            if self._held_bytes > _LOOK_BYTES:
+                self._look(self._search)
+
+    def closed(self) -> list[Hit]:
+        """Look at the last rows, and return what was found in all."""
+        if self._search is not None:
+            self._look(self._search)
+        return self._hits
+
+    def _look(self, search: FindsCredentials) -> None:
+        """Find what the held messages and lines of logs show, which is nothing if they show nothing together."""
+        held, self._held, self._held_bytes = self._held, [], 0
+        if not search.may_show([source.raw for source, _ in held]):
+            return
+        for source, row in held:
+            if isinstance(source, Log):
+                self._hits += _logged(search, source)
+            elif isinstance(row, Exchange | UnpairedMessage):
+                self._hits += _shown(search, source, row)
+
+
+ROW_WATCHERS: Final = (_Shown,)
 
 
 def _sources(row: Row) -> Sequence[Message | Log]:
@@ -66,22 +96,8 @@ def _sources(row: Row) -> Sequence[Message | Log]:
     return (row,) if isinstance(row, Log) else ()
 
 
-def _look(facts: TranscriptFacts, held: list[tuple[Message | Log, Row]]) -> Iterator[Hit]:
-    """Find what these messages and lines of logs show, which is nothing if they show nothing together."""
-    if facts.credentials is None or not held:
-        return
-    joined = b"\n".join([source.raw for source, _ in held])
-    if _KEY not in joined and not facts.credentials(joined):
-        return
-    for source, row in held:
-        if isinstance(source, Log):
-            yield from _logged(facts, source)
-        elif isinstance(row, Exchange | UnpairedMessage):
-            yield from _shown(facts, source, row)
-
-
-def _logged(facts: TranscriptFacts, row: Log) -> Iterator[Hit]:
-    for credential in facts.credentials(row.raw) if facts.credentials else ():
+def _logged(search: FindsCredentials, row: Log) -> Iterator[Hit]:
+    for credential in search(row.raw):
         what = f"A line on stderr shows {_named(credential)}."
         yield hit(
             CREDENTIAL_SHOWN,
@@ -89,14 +105,14 @@ def _logged(facts: TranscriptFacts, row: Log) -> Iterator[Hit]:
             capture=row.capture,
             number=row.number,
             row=None,
-            what=what,
+            what=intern(what),
             culprit=SERVER,
             group=_group(credential),
         )
 
 
-def _shown(facts: TranscriptFacts, message: Message, row: Exchange | UnpairedMessage) -> Iterator[Hit]:
-    for credential in facts.credentials(message.raw) if facts.credentials else ():
+def _shown(search: FindsCredentials, message: Message, row: Exchange | UnpairedMessage) -> Iterator[Hit]:
+    for credential in search(message.raw):
         value = credential[3].decode("latin-1")
         body = None if message.kind is Kind.MALFORMED else message.body
         paths = [path for path, text in strings(body) if value in text]
@@ -106,7 +122,7 @@ def _shown(facts: TranscriptFacts, message: Message, row: Exchange | UnpairedMes
             subject = {Kind.RESULT: "The result of ", Kind.ERROR: "The error of "}.get(message.kind, "")
             name = f"{subject}{call_name(row)}" if subject or call_name(row) else "A message"
             what = f"{name} shows {_named(credential)}{where}."
-            yield hit_in(CREDENTIAL_SHOWN, message, row.row, what, group=_group(credential))
+            yield hit_in(CREDENTIAL_SHOWN, message, row.row, intern(what), group=_group(credential))
 
 
 def _group(credential: Credential) -> str:

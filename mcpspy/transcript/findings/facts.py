@@ -76,6 +76,8 @@ class FindsCredentials(Protocol):
 
     def __call__(self, data: bytes, /) -> Iterable[Credential]: ...
 
+    def may_show(self, texts: Sequence[bytes], /) -> bool: ...
+
     def masked(self, findings: list[Finding], /) -> list[Finding]: ...
 
 
@@ -452,7 +454,6 @@ class TranscriptFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     transcript: Transcript
     baselines: Mapping[str, Baseline] | None = None
-    credentials: FindsCredentials | None = None
     limits: dict[Unchecked, None] = {}
 
 

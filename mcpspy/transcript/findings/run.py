@@ -36,7 +36,7 @@ def findings(transcript: Transcript, wanted: Callable[[Finding], bool] | None = 
     Equal hits are one finding, which points at the first and counts all. Only what is `wanted` counts; None: all.
     """
     credentials = _credentials(transcript)
-    facts = TranscriptFacts(transcript=transcript, credentials=credentials)
+    facts = TranscriptFacts(transcript=transcript)
     left = left_modules(transcript)
     hits = _hits(facts, lambda name: name not in left)
     found = _with_hops(transcript, _counted(_settled(transcript, hits), wanted))
@@ -63,9 +63,7 @@ def all_findings(
         return is_new and (rules is None or any(rule.name in rules for rule in finder(name).RULES))
 
     credentials = _credentials(transcript)
-    facts = TranscriptFacts(
-        transcript=transcript, baselines=baselines, credentials=credentials, limits={} if limits is None else limits
-    )
+    facts = TranscriptFacts(transcript=transcript, baselines=baselines, limits={} if limits is None else limits)
     again = {rule.name for rule in finder(COMPARING).RULES} if is_asked(COMPARING) else ()
     found = [finding for finding in transcript.findings if finding.rule not in again]
     both = [*found, *_with_hops(transcript, _counted(_settled(transcript, _hits(facts, is_asked)), wanted))]
