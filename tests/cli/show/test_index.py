@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcpspy.capture.file.format import header_line, record_line
+from mcpspy.cli import transcripts
 from mcpspy.records import Frame
 from tests.capture.making import closes, header, opens
 from tests.cli.terminal import on_terminal, run
@@ -14,19 +15,31 @@ from tests.index.showing import written
 from tests.transcript.llm.traffic import ModelTraffic, completion
 from tests.transcript.traffic import Traffic, modern
 
-TEXT_BYTES = 2_100_000
+LARGE_BYTES = 150_000
+TEXT_BYTES, FIRST_TEXT_BYTES = 21_000, 2_100_000
 CALLS = 10
 NAME = "large.mcpspy"
 
 
+@pytest.fixture(autouse=True)
+def large_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Captures are large from 150 KB on, so that these tests need not read 20 MB again and again."""
+    monkeypatch.setattr(transcripts, "LARGE_BYTES", LARGE_BYTES)
+    monkeypatch.setenv("SPY_LARGE_BYTES", str(LARGE_BYTES))
+
+
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A store with a capture of 10 calls with large results, of which the records have parts."""
+    """A store with a capture of 10 calls with large results, of which the first has parts."""
     monkeypatch.setenv("MCPSPY_HOME", str(tmp_path))
     frames = []
     for id in range(CALLS):
         asked = {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": f"read_{id}"}}
-        answer = {"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "x" * TEXT_BYTES}]}}
+        answer = {
+            "jsonrpc": "2.0",
+            "id": id,
+            "result": {"content": [{"type": "text", "text": "x" * (TEXT_BYTES if id else FIRST_TEXT_BYTES)}]},
+        }
         at_ns = id * 2_000_000
         frames.append(Frame(0, at_ns, at_ns, json.dumps(asked).encode() + b"\n"))
         data = json.dumps(answer).encode() + b"\n"
@@ -74,6 +87,9 @@ def test_a_large_capture_is_shown_the_same_with_its_index(store: Path) -> None:
         ("", "--json", "-F", "tool:read_7"),
         ("", "--stats"),
         ("", "--sort", "size"),
+        ("", "--since", "2000-01-01"),
+        ("", "--since", "2000-01-01", "--stats"),
+        ("", "-F", '"read_7"'),
     ):
         shown = []
         for has_index in (False, True):
@@ -140,13 +156,13 @@ def test_the_list_counts_an_index_and_does_not_show_it(store: Path) -> None:
         file.truncate(5_000_000)
     after = run("list")
     assert ".idx" not in after.stdout
-    assert (before.split(";")[0], after.stderr.split(";")[0]) == ("1 capture, 21 MB", "1 capture, 26 MB")
+    assert (before.split(";")[0], after.stderr.split(";")[0]) == ("1 capture, 2.3 MB", "1 capture, 7.3 MB")
 
 
 def test_no_index_is_kept_above_the_quota(store: Path) -> None:
-    assert run("prune", "--quota", "21mb").returncode == 0
+    assert run("prune", "--quota", "10mb").returncode == 0
     with (store / "small.mcpspy").open("wb") as file:
-        file.truncate(300_000)
+        file.truncate(10_000_000 - (store / NAME).stat().st_size)
     run("show", "large:1")
     assert not index_of(store).exists()
 
