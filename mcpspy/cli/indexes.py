@@ -11,7 +11,7 @@ from ..capture.store.quota import quota_bytes, store_size
 from ..index.code import code_word
 from ..index.file import identity
 from ..index.load import indexed_transcript
-from ..transcript.findings.run import seek_credentials
+from ..transcript.findings.run import knows_hits, seek_credentials
 from ..transcript.model import Transcript
 from ..transcript.transcribe import transcribe
 from .credential_search import CredentialSearch
@@ -35,16 +35,19 @@ class CaptureIndex:
         self._version = f"{__version__} {code_word()}"
         self._identity = identity(path)
 
-    def transcript(self, *, keeps_frames: bool, all_at_once: bool) -> Transcript | None:
+    def transcript(self, *, keeps_frames: bool, all_at_once: bool, recounts: bool) -> Transcript | None:
         """Return the transcript of the capture from its index; None if it has none that can be used.
 
-        `all_at_once` is for those who look at each row more than once, or compare rows by identity.
+        `all_at_once` is for those who look at each row more than once, or compare rows by identity, `recounts` for those who count
+        the findings of some rows.
         """
 
         def whole() -> Transcript:
             return transcribe(read(self._path), keep_frames=keeps_frames, credentials=CredentialSearch())
 
         transcript = indexed_transcript(self._path, self._version, whole, keeps_frames=keeps_frames)
+        if transcript is not None and recounts and not knows_hits(transcript):
+            return None
         if transcript is not None:
             seek_credentials(transcript, CredentialSearch())
         if transcript is not None and all_at_once:

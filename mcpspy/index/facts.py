@@ -61,6 +61,8 @@ class Facts(msgspec.Struct, kw_only=True):
     scopes: list[ScopeEntry]
     clients: list[str]
     findings: list[Finding]
+    hits: list[tuple[int, Finding, str]] | None
+    """The hits that the findings were counted of; None if there were too many."""
     calls: list[CallEntry]
     figures: RowFigures
 

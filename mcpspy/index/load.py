@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from ..capture.file.payloads import Payloads
 from ..errors import CaptureError
+from ..transcript.findings.run import know_hits
 from ..transcript.model import Row, Transcript
 from ..transcript.stored_rows import BLOCK_ROWS, COLUMNS, StoredRows
 from .entries import rows_from
@@ -79,9 +80,11 @@ def _transcript(index: IndexFile, source: IndexedCapture, whole: Callable[[], Tr
         streams, carriers = _numbers("I", index.section("streams")), _numbers("I", index.section("carriers"))
         info.streams = cast("dict[int, Any]", StoredStreams(streams, carriers, transactions, info.streams))
     join_calls(facts.calls, info, rows)
-    if info.is_model:  # few rows, which are compared by identity
-        return Transcript([info], list(rows), facts.findings)
-    return Transcript([info], cast("list[Row]", rows), facts.findings)
+    shown = list(rows) if info.is_model else cast("list[Row]", rows)  # those of a model are few, and compared by identity
+    transcript = Transcript([info], shown, facts.findings)
+    if facts.hits is not None:
+        know_hits(transcript, facts.hits)
+    return transcript
 
 
 class _Blocks:

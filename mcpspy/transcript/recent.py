@@ -3,13 +3,14 @@
 A row counts if anything of it came since then, or if it still waits for something. The caller gives the time; no clock is read.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from .findings.rule import Finding
 from .http.transaction import Transaction
 from .llm.model_call import ModelCall
 from .model import CaptureInfo, Exchange, Outcome, Row, Transcript
+from .stored_rows import StoredRows
 
 EVER: Final = 1 << 80
 """A time later than any other."""
@@ -26,12 +27,20 @@ class RecentRows:
     def __init__(self, transcript: Transcript, since_ns: Mapping[int, int]) -> None:
         self._since_ns = since_ns
         captures = transcript.captures
-        recent = {id(row) for row in transcript.rows if last_ns(row, captures[row.capture]) >= since_ns.get(row.capture, -EVER)}
+
+        def is_recent(row: Any) -> bool:
+            return last_ns(row, captures[row.capture]) >= since_ns.get(row.capture, -EVER)
+
+        rounds: list[Exchange] = []
         for call in transcript.calls:  # a call that waits, or has a recent poll or notification, brings its rounds with it
             waits = call.outcome is Outcome.PENDING and not captures[call.first.capture].closed
-            if waits or any(id(row) in recent for row in (*call.exchanges, *call.notifications)):
-                recent |= {id(row) for row in call.rounds}
-        self.rows: list[Row] = [row for row in transcript.rows if id(row) in recent]
+            if waits or any(map(is_recent, (*call.exchanges, *call.notifications))):
+                rounds += call.rounds
+        rows: Sequence[Row] = transcript.rows
+        if isinstance(rows, StoredRows):
+            rows = rows.active(since_ns.get(0, -EVER), [row.row for row in rounds])
+        brought = {id(row) for row in rounds}
+        self.rows: list[Row] = [row for row in rows if id(row) in brought or is_recent(row)]
         self._numbers = {getattr(row, "row", None) for row in self.rows}
 
     def is_about(self, finding: Finding) -> bool:

@@ -114,6 +114,10 @@ def shown(transcript: Transcript) -> Iterator[object]:
         chosen = filter_of([expression])
         assert chosen is not None
         yield list(timeline(transcript, filtered=filter_rows(chosen, transcript, transcript.rows)))
+    for part in (0, 1, 2, 4):
+        recent = RecentRows(transcript, {0: transcript.captures[0].last_ns * part // 4})
+        some = Transcript(transcript.captures, recent.rows, findings(transcript, recent.is_about))
+        yield list(timeline(some, since="x"))
     transactions = carrying_transactions(transcript, transcript.rows)
     yield list(http_lines(transcript, transactions))
     yield list(wire_lines(transcript, transactions, width=100, whole=True, whats=["@"]))
@@ -153,8 +157,6 @@ def shown_of_all(transcript: Transcript) -> Iterator[object]:
     yield statistics_json(transcript, live=False)
     for order in Order:
         yield list(timeline(transcript, order=order))
-    recent = RecentRows(transcript, {0: transcript.captures[0].last_ns // 2})
-    yield list(timeline(Transcript(transcript.captures, recent.rows, findings(transcript, recent.is_about)), since="x"))
     yield findings(transcript)
 
 

@@ -76,8 +76,9 @@ def run(**values: Any) -> None:
 
         selection, shown_whats = select_captures_since(what, since)
     is_whole = options.http or options.raw or selection.is_one_row
-    index = None if since else index_of(selection)  # whose findings are not those of some rows
-    indexed = None if index is None else index.transcript(keeps_frames=is_whole, all_at_once=options.takes_all)
+    index, is_some = index_of(selection), since is not None
+    all_at_once = options.takes_all and not is_some
+    indexed = None if index is None else index.transcript(keeps_frames=is_whole, all_at_once=all_at_once, recounts=is_some)
     if indexed is not None:
         transcript, live = indexed, False
     elif condition is None and options.is_plain and screen.terminal and selection.rows is None and is_large(selection):

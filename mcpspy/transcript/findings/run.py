@@ -5,7 +5,7 @@ Where records are missing, nobody is blamed for what is not seen: there the rule
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from .rule import Finding, Hit, Unchecked
 
 _ALL_CAPTURES = -1
+_HITS: Final = "_hits"
+_KNOWN_HITS: Final = "_known_hits"
+
+MAX_HITS: Final = 10_000
+"""The hits of a transcript with more are not kept."""
+
 COMPARING = "trust"
 """The module that finds more if there are baselines."""
 
@@ -35,10 +41,15 @@ def findings(transcript: Transcript, wanted: Callable[[Finding], bool] | None = 
 
     Equal hits are one finding, which points at the first and counts all. Only what is `wanted` counts; None: all.
     """
+    known: list[tuple[int, Hit]] | None = transcript.__dict__.get(_KNOWN_HITS)
+    if known is not None:
+        return _counted(known, wanted)
     credentials = _credentials(transcript)
     facts = TranscriptFacts(transcript=transcript)
     left = left_modules(transcript)
     hits = _hits(facts, lambda name: name not in left)
+    if wanted is None and len(transcript.captures) == 1:
+        hits = _noted(transcript, hits)
     found = _with_hops(transcript, _counted(_settled(transcript, hits), wanted))
     reached_limits(transcript).update(facts.limits)
     return found if credentials is None else credentials.masked(found)
@@ -72,6 +83,44 @@ def all_findings(
     )
     asked = sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
     return asked if credentials is None else credentials.masked(asked)
+
+
+def _noted(transcript: Transcript, hits: Iterator[tuple[int, Hit]]) -> Iterator[tuple[int, Hit]]:
+    """Keep the hits that pass, if they are few."""
+    noted: list[tuple[int, Hit]] = []
+    for item in hits:
+        if len(noted) <= MAX_HITS:
+            noted.append(item)
+        yield item
+    transcript.__dict__[_HITS] = noted if len(noted) <= MAX_HITS else None
+
+
+def hits_of(transcript: Transcript) -> list[tuple[int, Finding, str]] | None:
+    """Return what `findings` counted of one capture, each with its capture and its group; None if that is not known.
+
+    Sentences are as they are shown, and the group of those without one is a number.
+    """
+    noted: list[tuple[int, Hit]] | None = transcript.__dict__.get(_HITS)
+    if noted is None:
+        return None
+    credentials = _credentials(transcript)
+    numbers: dict[str, int] = {}
+    groups = [group or f"\n{numbers.setdefault(_words(finding), len(numbers))}" for _, (finding, group) in noted]
+    shown = [finding for _, (finding, _) in noted]
+    shown = shown if credentials is None else credentials.masked(shown)
+    return [(capture, finding, group) for (capture, _), finding, group in zip(noted, shown, groups, strict=True)]
+
+
+def know_hits(transcript: Transcript, hits: list[tuple[int, Finding, str]]) -> None:
+    """Let the findings of a transcript be counted of what `hits_of` returned, and not sought again."""
+    from .rule import Hit
+
+    transcript.__dict__[_KNOWN_HITS] = [(capture, Hit(finding, group)) for capture, finding, group in hits]
+
+
+def knows_hits(transcript: Transcript) -> bool:
+    """Return whether findings of some rows of a transcript can be counted without seeking them again."""
+    return _KNOWN_HITS in transcript.__dict__
 
 
 def gather_early(transcript: Transcript, rows: PackedRows) -> None:
@@ -166,11 +215,16 @@ class _EqualHits:
         return replace(self.first, count=self.count, rows=tuple(self.rows))
 
 
+def _words(finding: Finding) -> str:
+    """Return the group of a hit that has none: its words, after a line end, which no other group begins with."""
+    return f"\n{finding.severity} {finding.what}"
+
+
 def _counted(hits: Iterable[tuple[int, Hit]], wanted: Callable[[Finding], bool] | None) -> list[Finding]:
     """Make hits of one capture, rule, culprit and group (without one: of equal words) one finding, and sort by time."""
     counted: dict[tuple[int, str, str, str], _EqualHits] = {}
     for capture, (finding, group) in hits:
         if wanted is None or wanted(finding):
-            key = (capture, finding.rule, finding.culprit, group or f"\n{finding.severity} {finding.what}")
+            key = (capture, finding.rule, finding.culprit, group or _words(finding))
             counted.setdefault(key, _EqualHits(finding)).add(finding)
     return sorted((equal.finding() for equal in counted.values()), key=lambda finding: finding.at_ns)
