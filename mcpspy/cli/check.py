@@ -28,6 +28,7 @@ from ..views.text.units import counted
 from .baseline import accept as write_baselines
 from .baseline import baselines
 from .by_click.types import WhatCommand
+from .fifo import named_file
 from .filter_option import combined_filter, filter_option, filter_rows
 from .screen import Screen, say
 from .since import Since, recent_rows, select_captures_since, since_option
@@ -252,14 +253,14 @@ _STDIN_NAME = "stdin"
 def _paths(transcript: Transcript, paths: tuple[str, ...]) -> dict[int, str]:
     """Give the file of each capture: captures are in the order in which they began, paths in that in which they were named."""
     if len(paths) == 1:
-        return dict.fromkeys(range(len(transcript.captures)), _STDIN_NAME if paths[0] == STDIN else paths[0])
+        return dict.fromkeys(range(len(transcript.captures)), _STDIN_NAME if paths[0] == STDIN else named_file(paths[0]))
     waiting = {path: _capture_id(path) for path in paths}
     by_capture: dict[int, str] = {}
     for capture in transcript.captures:
         id = capture.header.capture_id if capture.header else None
         path = next((path for path, known in waiting.items() if known == id), None) or next(iter(waiting), STDIN)
         waiting.pop(path, None)
-        by_capture[capture.index] = _STDIN_NAME if path == STDIN else path
+        by_capture[capture.index] = _STDIN_NAME if path == STDIN else named_file(path)
     return by_capture
 
 

@@ -1,4 +1,7 @@
-"""The files that are read for a WHAT: a message about FIFOs, which wait until somebody writes to them, and imported files."""
+"""The files that are read for a WHAT: a message about FIFOs, which wait until somebody writes to them, and imported files.
+
+Standard input may be such a file too.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from stat import S_ISFIFO
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from contextlib import AbstractContextManager
+    from typing import BinaryIO
 
 
 def announced(paths: Iterable[str]) -> tuple[str, ...]:
@@ -19,13 +24,40 @@ def announced(paths: Iterable[str]) -> tuple[str, ...]:
     if not all(map(begins_as_capture, paths)):
         from .importing.in_place import captures_of
 
-        paths = captures_of(paths)
+        made = {path: captures_of(path) for path in paths}
+        _SOURCES.update((capture, path) for path, captures in made.items() for capture in captures)
+        paths = tuple(capture for captures in made.values() for capture in captures)
     for path in paths:
         if not path.startswith(("/dev/", "/proc/")) and os.path.exists(path) and S_ISFIFO(os.stat(path).st_mode):
             from .new_capture import report
 
             report(f"mcpspy: {path} is a FIFO: waiting until somebody writes to it")
     return paths
+
+
+_SOURCES: dict[str, str] = {}
+"""Files that were imported, by the temporary captures that were made of them."""
+
+
+def named_file(path: str) -> str:
+    """Return the file that the user named: for a temporary capture the file that was imported."""
+    return _SOURCES.get(path, path)
+
+
+def opened_stdin() -> AbstractContextManager[BinaryIO]:
+    """Return standard input, or the capture made of it. Raises: ImportFileError: if that is more than one; OSError."""
+    import sys
+    from contextlib import nullcontext
+    from io import BufferedReader
+
+    file = sys.stdin.buffer
+    assert isinstance(file, BufferedReader)
+    head = file.peek(len(_FIRST_BYTES))[: len(_FIRST_BYTES)]
+    if _FIRST_BYTES.startswith(head):
+        return nullcontext(file)
+    from .importing.in_place import capture_of_stdin
+
+    return capture_of_stdin()
 
 
 def begins_as_capture(path: str) -> bool:

@@ -6,10 +6,8 @@ The transcript of a capture that is still being recorded stays open: a request w
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from select import select
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,7 +23,7 @@ from ..transcript.hops import forwarded_calls
 from ..transcript.model import CaptureInfo, Numbered, Row, Transcript
 from ..transcript.transcribe import Transcriber, transcribe
 from .credential_search import CredentialSearch
-from .fifo import announced
+from .fifo import announced, opened_stdin
 from .progress import ReadingProgress, reading
 
 if TYPE_CHECKING:
@@ -185,7 +183,7 @@ def records_of(path: str, progress: ReadingProgress | None = None) -> CaptureRec
     """Return the records of a capture, to be read. Raises, when they are: CaptureError; OSError."""
     add = None if progress is None else progress.add
     if path == STDIN:
-        return CaptureRecords(lambda: nullcontext(sys.stdin.buffer), "standard input", add)
+        return CaptureRecords(opened_stdin, "standard input", add)
     return CaptureRecords(lambda: open(path, "rb"), path, add)
 
 

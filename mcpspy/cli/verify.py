@@ -1,6 +1,5 @@
 """`mcpspy verify`: whether a capture is intact, and what is lost and where; `--repair` copies what can be read."""
 
-import sys
 from dataclasses import asdict
 
 import click
@@ -10,7 +9,7 @@ from ..capture.file.verify import Status, Summary, verify, verify_file
 from ..capture.store.address import STDIN, resolve
 from ..errors import AddressError, RepairError
 from ..views.store.verification import CaptureProblem, VerifiedCapture, verification, verification_json
-from .fifo import announced
+from .fifo import announced, named_file, opened_stdin
 from .progress import ReadingProgress, reading
 from .screen import Screen, say
 
@@ -58,7 +57,12 @@ def _paths(what: str) -> tuple[str, ...]:
 
 
 def _summary(path: str, progress: ReadingProgress) -> Summary:
-    return verify(path, progress.add) if path != STDIN else verify_file(sys.stdin.buffer, "standard input")
+    return verify(path, progress.add) if path != STDIN else _standard_input()
+
+
+def _standard_input() -> Summary:
+    with opened_stdin() as file:
+        return verify_file(file, "standard input")
 
 
 def _repaired(summary: Summary, out: str) -> RepairResult:
@@ -69,7 +73,7 @@ def _repaired(summary: Summary, out: str) -> RepairResult:
 
 def _verified(summary: Summary, repaired: RepairResult | None) -> VerifiedCapture:
     return VerifiedCapture(
-        path=summary.path,
+        path=named_file(summary.path),
         status=summary.status,
         live=summary.live,
         complete=summary.end is not None,

@@ -246,7 +246,11 @@ class Sharing:
             tapped["argv"] = self._argv(argv)
         for name, value in tapped.items():
             if name != "argv":
+                digest = value.pop("sha256", None) if name == "imported" and isinstance(value, dict) else None
                 tapped[name] = self._json_value(value, name)
+                if digest is not None:  # of the file that was imported: random to look at, and no secret
+                    is_digest = isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) is not None
+                    tapped[name]["sha256"] = digest if is_digest else self._json_value(digest)
         header.parent = self._json_value(header.parent)
         header.label = self._text(header.label)
         header.cwd = self._text(header.cwd)

@@ -83,6 +83,31 @@ def test_a_log_is_served_by_a_mock() -> None:
     assert answers[-1] == {"jsonrpc": "2.0", "id": 9, "result": {"content": [{"type": "text", "text": "Rain"}]}}
 
 
+@pytest.mark.parametrize("words", ["show -", "check -", "show --stats -", "export text -"])
+def test_a_log_on_standard_input_is_read(words: str) -> None:
+    done = run(*words.split(), stdin=LOG.read_bytes())
+    assert (done.returncode in {0, 1}, "tools/call forecast" in done.stdout or "forecast" in done.stdout) == (True, True)
+
+
+def test_a_log_on_standard_input_is_verified() -> None:
+    done = run("verify", "-", stdin=LOG.read_bytes())
+    assert (done.returncode, done.stdout.partition(":")[0]) == (0, "standard input")
+
+
+def test_several_sessions_on_standard_input_are_refused() -> None:
+    one = '2025-05-07T10:00:00.000Z [a] [info] Message from client: {"jsonrpc":"2.0","id":0,"method":"initialize"}\n'
+    done = run("show", "-", stdin=(one + one.replace("[a]", "[b]")).encode())
+    assert done.returncode == 2
+    assert "2 sessions are in it, and this shows one; write it to a file, and name that" in done.stderr
+
+
+@pytest.mark.parametrize("words", ["verify {}", "verify --json {}", "check --json {}", "export html {}", "export pytest {}"])
+def test_the_file_is_named_and_not_its_temporary_capture(words: str) -> None:
+    done = run(*words.replace("{}", str(LOG)).split())
+    assert str(LOG) in done.stdout + done.stderr
+    assert "mcpspy-import-" not in done.stdout + done.stderr
+
+
 def test_standard_input_becomes_a_capture_on_standard_output() -> None:
     made = run("import", "-", "-o", "-", stdin=LOG.read_bytes())
     shown = run("show", "-", stdin=made.stdout.encode())
@@ -126,6 +151,12 @@ def test_a_packet_capture_is_shown_in_place_of_a_capture(packets: str) -> None:
     assert "connection 1 from port 49652" in run("show", "--http", packets).stdout
 
 
+def test_a_row_names_the_packets_of_its_messages(packets: str) -> None:
+    shown = run("show", f"{packets}:1").stdout
+    assert [line.partition(" · packet ")[2].partition(" ")[0] for line in shown.splitlines() if "record" in line] == ["5", "10"]
+    assert "packet 10" in run("show", "--http", packets).stdout
+
+
 def test_a_packet_capture_is_served_by_a_mock(packets: str) -> None:
     asks = '{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"t"}}\n'
     served = run("mock", packets, stdin=asks.encode())
@@ -146,3 +177,42 @@ def test_credentials_in_heads_of_packets_are_replaced(tmp_path: Path) -> None:
     path.write_bytes(pcap(dialogue(says)))
     made = run("import", str(path), "-o", "-").stdout
     assert ("s3cret-value-of-mine" in made, "Authorization: Bearer redacted-" in made) == (False, True)
+
+
+HELLO = '"params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"a-client","version":"2.0"}}'
+WELCOME = (
+    '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"greeter","version":"1.0"}}'
+)
+TOOLS = '"result":{"tools":[{"name":"greet","inputSchema":{"type":"object","properties":{"name":{"type":"string"}}}}]}'
+OWN_LOG = f"""\
+[main] INFO  com.example.Server - 已注册工具: greet
+[main] DEBUG com.example.Server - 收到请求: {{"method":"initialize",{HELLO},"jsonrpc":"2.0","id":0}}
+[main] INFO  com.example.Server - 初始化成功,准备发送响应
+[main] DEBUG com.example.Server - 发送响应: {{"jsonrpc":"2.0","id":0,{WELCOME}}}
+[main] INFO  com.example.Server - 响应已发送,method=success
+[main] DEBUG com.example.Server - 收到请求: {{"method":"notifications/initialized","jsonrpc":"2.0"}}
+[main] DEBUG com.example.Server - 收到请求: {{"method":"tools/list","jsonrpc":"2.0","id":1}}
+[main] DEBUG com.example.Server - 发送响应: {{"jsonrpc":"2.0","id":1,{TOOLS}}}
+[main] INFO  com.example.Server - 响应已发送,method=success
+"""
+
+
+def test_a_servers_own_log_becomes_the_session_that_it_tells(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(OWN_LOG, encoding="utf-8")
+    shown = run("show", str(log)).stdout
+    assert "✓ 2 calls, all ok" in shown
+    assert "a-client → server   at an unknown time   imported from server.log (log), without times" in shown
+    assert "stderr [main] INFO  com.example.Server - 已注册工具: greet" in shown
+    arrows = [line.strip() for line in run("export", "mermaid", str(log)).stdout.splitlines() if ">>" in line]
+    assert arrows == [
+        "client1->>+server1: 1 initialize 2025-06-18",
+        "server1-->>-client1: 1 ok: greeter 1.0",
+        "client1->>+server1: 3 tools/list",
+        "server1-->>-client1: 3 ok: 1 tool",
+    ]
+
+
+def test_the_digest_of_an_imported_file_is_no_leak(tmp_path: Path) -> None:
+    shared = run("export", "share", str(LOG), "-o", str(tmp_path / "shared.mcpspy"))
+    assert "leak" not in shared.stdout + shared.stderr

@@ -24,6 +24,7 @@ from ...records import CLIENT, End, Header, Record
 from ...transcript.mcp.methods import INITIALIZE
 from ...transcript.model import CaptureInfo, Transcript
 from ...views.pytest.sdk import DIALECTS, SDK_1, Dialect
+from ..fifo import named_file
 from ..filter_option import combined_filter, matching_rows
 from ..screen import say
 from ..share.command import report_copy
@@ -121,7 +122,7 @@ def _placed(path: Path, copy: ShareResult, server: str, output: str | None, take
     """Put a shared copy beside the module, or say how to make it. Returns the name by which the fixture finds it."""
     if output is None or output == "-":
         name = _free(path.name if path.suffix == EXTENSION else f"{path.name}{EXTENSION}", taken)
-        command = f"mcpspy export share {quote(str(path))} --same-key -o {quote(f'{FOLDER}/{name}')}"
+        command = f"mcpspy export share {quote(named_file(str(path)))} --same-key -o {quote(f'{FOLDER}/{name}')}"
         say(f"mcpspy: the test reads {FOLDER}/{name} beside it: {command}, or write the test with -o FILE")
         return name
     folder = Path(output).absolute().parent / FOLDER

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TextIO
 from ...capture.store.folder import EXTENSION, captures_folder
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, Row, Transcript, UnpairedMessage
+from ..fifo import named_file
 from ..filter_option import combined_filter, matching_rows
 from ..transcripts import select_captures, transcript_of
 
@@ -44,7 +45,8 @@ def shell_names(paths: Iterable[str]) -> list[str]:
     """Name captures for a command line, quoted for a shell: those of the store by their names there, others by their paths."""
     folder = captures_folder()
     return [
-        quote(os.path.basename(path).removesuffix(EXTENSION) if os.path.dirname(path) == folder else path) for path in paths
+        quote(os.path.basename(path).removesuffix(EXTENSION) if os.path.dirname(path) == folder else path)
+        for path in map(named_file, paths)
     ]
 
 

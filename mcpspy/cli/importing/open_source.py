@@ -39,14 +39,17 @@ class OpenedSource:
         return lambda: self.file.read(CHUNK_BYTES)
 
 
-def open_source(path: str, named: str | None = None, *, grows: bool = False) -> OpenedSource:
-    """Open a file, or standard input. `named` is the format that the user named. One that `grows` has no digest.
+def open_source(path: str, named: str | None = None, *, grows: bool = False, copy: BinaryIO | None = None) -> OpenedSource:
+    """Open a file, or standard input, of which there may be a `copy`. `named` is the format that the user named.
+
+    One that `grows` has no digest.
 
     Raises: ImportFileError: if it is in no format that can be imported. OSError.
     """
     file: BinaryIO
     if path == STDIN:
-        file, wall_ns, name = _spooled(sys.stdin.buffer), time.time_ns(), STDIN
+        file, wall_ns, name = copy or spooled(sys.stdin.buffer), time.time_ns(), STDIN
+        file.seek(0)
     else:
         file = open(path, "rb")  # noqa: SIM115 - the caller reads it
         wall_ns, name = os.fstat(file.fileno()).st_mtime_ns, path
@@ -87,7 +90,7 @@ def _digest(file: BinaryIO) -> tuple[int, str]:
     return size_bytes, digest.hexdigest()
 
 
-def _spooled(file: BinaryIO) -> BinaryIO:
+def spooled(file: BinaryIO) -> BinaryIO:
     """Store a stream, which can be read only once, in a temporary file."""
     copy = tempfile.TemporaryFile()  # noqa: SIM115 - for as long as we run
     while chunk := file.read(1 << 20):

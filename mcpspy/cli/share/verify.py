@@ -11,6 +11,7 @@ from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, UnpairedMessage
 from ...views.store.leaks import CaptureLeaks, LeakLine, leaks_json, report_lines
 from ...views.text.line import plain
+from ..fifo import named_file
 from ..screen import Screen, say
 from ..transcripts import transcript_of_file
 from .environment import people, suspicious_variables
@@ -50,7 +51,7 @@ def leaks_of(path: str, records: Iterable[Record], keep: tuple[re.Pattern[str], 
     leaks += finder.close()
     rows = _rows(path) if leaks and has_rows else {}
     return CaptureLeaks(
-        path=path,
+        path=named_file(path),
         leaks=tuple(
             LeakLine(
                 record=leak.number,

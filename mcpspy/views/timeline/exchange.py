@@ -6,7 +6,7 @@ Payloads are laid out from the bytes as they came. Nothing is left out but the m
 from collections.abc import Iterable, Iterator
 
 from ...transcript.absent_facts import TIMES, lacks
-from ...transcript.http.transaction import Stream, Transaction
+from ...transcript.http.transaction import Transaction
 from ...transcript.mcp.content import content_facts
 from ...transcript.model import CaptureInfo, Exchange, Kind, Message, ModelCall, Numbered, Row, Transcript, UnpairedMessage
 from ..text.cells import MIN_CHOP_CELLS, cells, chopped
@@ -19,7 +19,7 @@ from .calls import call_lines, part_phrase
 from .findings import row_finding_lines
 from .logs import meanwhile
 from .phrases import outcome_phrase, unpaired_phrase
-from .transaction import chunk_words, fact_lines, transaction_phrase, with_facts
+from .transaction import chunk_words, fact_lines, packet_words, transaction_phrase, with_facts
 
 _BETWEEN: Piece = (" · ", "dim")
 
@@ -128,18 +128,17 @@ def _message_heading(row: Numbered, message: Message, capture: CaptureInfo, widt
 
 
 def _frame_facts(message: Message, capture: CaptureInfo) -> list[str]:
-    """Return the HTTP transaction that carried a message, and the chunks it came in, where the transcript keeps frames."""
+    """Return the HTTP transaction that carried a message, and its chunks and packet, where the transcript keeps frames."""
     transaction = capture.transaction_of(message.stream)
     if transaction is None:
         return []
     streams = (transaction.request, transaction.response)
     carrying = [stream for stream in streams if stream and stream.opened.stream == message.stream]
-    chunks = chunk_words(tuple(size for stream in carrying for size in _chunks(stream, message.number)))
-    return [f"transaction {transaction.number}", *([f"in {chunks}"] if chunks else [])]
-
-
-def _chunks(stream: Stream, number: int) -> tuple[int, ...]:
-    return next((frame.chunks for frame in stream.kept if frame.number == number), ())
+    frame = next((frame for stream in carrying for frame in stream.kept if frame.number == message.number), None)
+    if frame is None:
+        return [f"transaction {transaction.number}"]
+    chunks = [f"in {chunk_words(frame.chunks)}"] if frame.chunks else []
+    return [*packet_words(frame), f"transaction {transaction.number}", *chunks]
 
 
 def _about(row: Numbered, message: Message, width: int | None) -> Iterator[Line]:

@@ -5,7 +5,7 @@ Heads and bodies are not shown here; `http_wire` shows them.
 
 from collections.abc import Iterator
 
-from ...records import SERVER
+from ...records import SERVER, Frame
 from ...transcript.http.transaction import Stream, Transaction
 from ...transcript.model import HTTP_REDIRECTS, CaptureInfo, Exchange, Message, UnpairedMessage
 from ..text.escape import one_line, safe_text
@@ -77,6 +77,12 @@ def fact_lines(transaction: Transaction, capture: CaptureInfo, width: int | None
         )
     elif transaction.over:
         yield [("← ", ""), (f"no response: {_left_words(transaction)}", "warn")]
+
+
+def packet_words(frame: Frame) -> list[str]:
+    """Name the packet that completed a frame, as Wireshark numbers it; nothing if the capture was not made of packets."""
+    packet = frame.extra.get("packet")
+    return [f"packet {packet}"] if isinstance(packet, int) and packet > 0 else []
 
 
 def chunk_words(sizes: tuple[int, ...]) -> str:

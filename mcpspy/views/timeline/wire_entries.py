@@ -18,7 +18,7 @@ from ..text.cells import cells, chopped
 from ..text.escape import decoded, one_line, safe_text
 from ..text.line import Line, Piece
 from ..text.units import counted, duration, size
-from .transaction import chunk_words, ended_words
+from .transaction import chunk_words, ended_words, packet_words
 
 MAX_LINES = 6
 """The most lines of a screen that one line of an event or a body takes."""
@@ -157,6 +157,7 @@ class _StreamEntries:
             lines += _wrapped(word + chunk_words(begun), "key", self._layout.room)
         elif frame.chunks:
             lines.append([("in the chunk above", "key")])
+        lines += [[(words, "dim")] for words in packet_words(frame)]
         if frame.first_ns < frame.at_ns:
             lines.append([(f"first byte {duration(frame.at_ns - frame.first_ns)} earlier", "dim")])
         return lines
