@@ -27,6 +27,8 @@ COUNTED = '← data: result 1 {"content":[]}\n· the server closes the stream\n'
 LINES = STEPS.replace("data: ", "")
 WAITS = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"count","_meta":{"progressToken":"t"}}\n'
 
+SHORT = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"%s"}\n← result 1 {"content":[{"type":"text","text":"%s"}]%s}'
+
 LONG = "⟪x×70000⟫"
 HANDSHAKE = "· handshake 2025-11-25, server: tools\n"
 PAGE = '← result %d {"tools":[{"name":"%s","inputSchema":{"type":"object"}}],"nextCursor":"%s"}\n'
@@ -52,6 +54,13 @@ WELL = {
     "a file about errors that is read": (
         CALL + '← result 1 {"content":[{"type":"text","text":"12:00 Traceback (most recent call last):\\n  File \\"a\\", line 1"}]}'
     ),
+    "a log that is read, and is only an error": SHORT % ("tail_log", "Error: connect ECONNREFUSED 127.0.0.1:6379", ""),
+    "a text about an error that was asked for": SHORT % ("explain", "Error: the file does not exist.", ""),
+    "an error that is marked": SHORT % ("get", "Error: connect ECONNREFUSED 127.0.0.1:6379", ',"isError":true'),
+    "a number that is called an error": SHORT % ("fit", "Standard error: 0.12", ""),
+    "no error": SHORT % ("validate", "No error: the document is valid", ""),
+    "a long text that begins with an error": SHORT % ("get", f"Error: a chapter about errors. {'So it goes. ' * 40}", ""),
+    "an object that has no error": SHORT % ("get", '{\\"error\\":null,\\"rows\\":[]}', ""),
     "a file with wrong letters that was asked for by them": (
         '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"grep","arguments":{"text":"RÃ©sumÃ©"}}\n'
         '← result 1 {"content":[{"type":"text","text":"RÃ©sumÃ©.docx, Résumé.docx"}]}'
@@ -273,6 +282,22 @@ FAULTS = {
         ),
         "misread-text",
     ),
+    "a database that cannot be reached": (
+        SHORT % ("hget", "Error getting field 'a': Error 111 connecting to 127.0.0.1:6379. Connection refused.", ""),
+        "unmarked-failure",
+    ),
+    "a program that is not there": (
+        SHORT % ("scene", "Scene Error: Could not connect. Make sure that it runs.", ',"isError":false'),
+        "unmarked-failure",
+    ),
+    "voices that cannot be listed": (
+        SHORT % ("voices", "Failed to list voices: Request failed: NewConnectionError(host='api')", ""),
+        "unmarked-failure",
+    ),
+    "an object that is only an error": (
+        SHORT % ("get", '{\\n  \\"error\\": \\"No document is open\\"\\n}', ""),
+        "unmarked-failure",
+    ),
     "an exception of Node in a result": (
         CALL + '← result 1 {"content":[{"type":"text","text":"TypeError: x is not a function\\n    at run (/srv/a.js:3:7)"}]}',
         "unmarked-failure",
@@ -414,6 +439,11 @@ FAULTS = {
 def of_rule(account: str, rule: str) -> list[str]:
     """Give what `rule` finds in an account; other rules may find something too."""
     return [finding.what for finding in transcribe(records(account)).findings if finding.rule == rule]
+
+
+def test_an_exception_with_its_stack_is_one_finding() -> None:
+    account = SHORT % ("get", "Error: no row\\n    at run (/srv/a.js:3:7)", "")
+    assert [finding.rule for finding in all_findings(transcribe(records(account)))] == ["unmarked-failure"]
 
 
 def test_a_log_message_on_stdio_that_nobody_asked_for_is_found() -> None:

@@ -27,12 +27,12 @@ UNMARKED_FAILURE: Final = protocol_rule(
     name="unmarked-failure",
     title="Failure not marked as an error",
     severity=Severity.NOTE,
-    what="A result without isError is the text of an exception with its stack.",
+    what="A result without isError is the text of an exception with its stack, or is short and says that the call failed.",
     why="The client and the model take the call for a success.",
-    blame="The server: it wrote the exception into a result. A tool that reads logs may do so on purpose.",
+    blame="The server: it wrote the failure into a result. A tool that reads logs may do so on purpose.",
     example=CALL + TEXT.format(_STACK, ""),
     clean=CALL + TEXT.format(_STACK, ',"isError":true'),
-    advice="Return isError: true when a tool fails, with a text that tells the model what to do instead of a stack.",
+    advice="Return isError: true when a tool fails, with a text that tells the model what to do next.",
 )
 
 NULL_MEMBER: Final = protocol_rule(
@@ -63,6 +63,19 @@ _starts_with_exception = lazy_pattern(
     r"\s*(?:Error executing tool [^:]{1,80}: |Error: )?(?:Traceback \(most recent call last\):|[\w.$]*(?:Error|Exception)\b)"
 )
 _has_stack = lazy_pattern(r'\n\s+File "[^"\n]+", line \d+|\n\s+at \S.{0,300}:\d+')
+
+_says_that_it_failed = lazy_pattern(
+    r"(?:(?!No )[A-Z][A-Za-z]+ )?[Ee]rror(?:: (?=[A-Za-z\"'(\[<])| (?:\w+ing|while|in) )[^\n]{3,}|(?:Failed|Unable) to .+rror"
+)
+_begins_with_error = lazy_pattern(rb'"text" ?: ?"(?:(?:[A-Z][A-Za-z]+ )?[Ee]rror|Failed|Unable|\{(?:\\[nrt]|\s)*\\"error)')
+_is_error_object = lazy_pattern(r'\{\s*"error"\s*:\s*"[^"\n]{5,}"\s*\}\s*\Z')
+_may_be_about_errors = lazy_pattern(
+    rb"error|fail|log|trace|exception|diagnos|explain|debug|read|search|grep|tail|show", re.IGNORECASE
+)
+"""A call with one of these in its name or its arguments may have asked for a text about a failure."""
+
+_SHORT_BYTES: Final = 2_000
+_SHORT_LETTERS: Final = 400
 
 _LONG_BYTES: Final = 1_000
 """A text that is cut is long: a limit was reached."""
@@ -136,6 +149,13 @@ class _CallTexts:
             self.hits += _cut(call)
         if len(result) > _MAX_BYTES or len(request) > _MAX_BYTES:
             return
+        if (
+            len(result) < _SHORT_BYTES
+            and _begins_with_error.search(result)
+            and not response.is_error
+            and not _shows_stack(result)
+        ):
+            self.hits += _reported(call)
         is_plain = b"\\" not in request and request.isascii()
         if is_plain and b"\\" not in result and result.isascii():
             return  # as most are: such a text has neither lines nor letters that could be wrong
@@ -173,6 +193,21 @@ def _unmarked(call: Exchange) -> Iterator[Hit]:
         line = quoted(text.strip().splitlines()[0].encode("utf-8", "replace"))
         what = f"The result of {call_name(call)} is the text of an exception, and is not marked with isError: {line}."
         yield hit_in(UNMARKED_FAILURE, call.response, call.row, what, group=call.target or "")
+
+
+def _reported(call: Exchange) -> Iterator[Hit]:
+    """Find a short result that says of the call itself that it failed."""
+    response = call.response
+    if response is None or response.kind is not Kind.RESULT or _may_be_about_errors.search(call.request.raw):
+        return
+    blocks = listed(response.result, "content")
+    text = blocks[0].get("text") if len(blocks) == 1 else None
+    if not isinstance(text, str) or len(text) > _SHORT_LETTERS:
+        return
+    if _says_that_it_failed.match(text) or _is_error_object.match(text):
+        line = quoted(" ".join(text.split()).encode("utf-8", "replace"))
+        what = f"The result of {call_name(call)} says that the call failed, and is not marked with isError: {line}."
+        yield hit_in(UNMARKED_FAILURE, response, call.row, what, group="short")
 
 
 def _cut(call: Exchange) -> Iterator[Hit]:
