@@ -123,3 +123,12 @@ def test_a_server_that_had_no_processor_had_no_time_to_end(waited: str, expected
 def test_a_server_that_only_sigkill_ends_is_found_on_a_busy_machine_too(waited_s: float, expected: tuple[str, str]) -> None:
     found = findings_of(ENDS_LATE.format(QUEUED.format(waited_s), KILLED, "SIGKILL"))
     assert [(finding.culprit, finding.severity) for finding in found] == [expected]
+
+
+def test_a_server_that_a_call_keeps_alive_has_to_cancel_it_at_the_end() -> None:
+    account = ENDS_LATE.format("", "", "SIGTERM").replace(
+        "· the client", '→ tools/call 1 {"name":"slow"}\n· 9.0 s later\n· the client', 1
+    )
+    (finding,) = [finding for finding in findings_of(account) if finding.rule == "end-of-input-ignored"]
+    assert finding.what.endswith("a signal ended it. It had not answered tools/call slow.")
+    assert finding.advice.startswith("Cancel what still runs")

@@ -305,6 +305,10 @@ def _ended_by_signal(facts: CaptureFacts, record: Exit) -> Iterator[Hit]:
     how = "only SIGKILL ended it" if is_killed else "a signal ended it"
     what = f"The server still ran {seconds(signalled_ns - closed_ns)} after the client had closed stdin, and {how}."
     details: HitDetails = {"severity": None if is_killed and not was_busy else Severity.NOTE}
+    pending = [exchange for exchange in facts.unanswered if exchange.sender == CLIENT and exchange.at_ns < closed_ns]
+    if pending:
+        what += f" It had not answered {call_name(pending[-1])}."
+        details["advice"] = "Cancel what still runs when stdin ends, and end the process."
     culprit: str = SERVER
     if was_busy:
         culprit = "unclear"
