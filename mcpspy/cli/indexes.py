@@ -1,17 +1,24 @@
-"""Indexes of large captures in the store: used where there is one, written when a command is over that has read a capture whole."""
+"""Indexes of large captures in the store: used where there is one, written when a command is over that has read a capture whole.
+
+`mcpspy check` leaves its findings beside them, for those who look for fewer.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from .. import __version__
 from ..capture.file.reader import read
 from ..capture.store.folder import INDEX_EXTENSION, captures_folder
 from ..capture.store.quota import quota_bytes, store_size
+from ..index.checked import EXTENSION, Checked, read_checked, write_checked
 from ..index.code import code_word
 from ..index.file import identity
 from ..index.load import indexed_transcript
-from ..transcript.findings.run import knows_hits, seek_credentials
+from ..transcript.findings.finders import CHECKED, is_large
+from ..transcript.findings.rule import Unchecked
+from ..transcript.findings.run import knows_hits, reached_limits, seek_credentials
 from ..transcript.model import Transcript
 from ..transcript.transcribe import transcribe
 from .credential_search import CredentialSearch
@@ -25,14 +32,59 @@ def can_have_index(path: str) -> bool:
     return os.path.dirname(os.path.abspath(path)) == captures_folder()
 
 
-class CaptureIndex:
-    """The index of a capture, which may not exist yet. Made before the capture is read, so that changes meanwhile are noticed."""
+def _version() -> str:
+    return f"{__version__} {code_word()}"
 
-    __slots__ = ("_identity", "_path", "_version")
+
+class CheckedFindings:
+    """The findings that a check left beside a capture, or will leave. Made before the capture is read, as its index is."""
+
+    __slots__ = ("_checked", "_identity", "_path")
+
+    def __init__(self, path: str) -> None:
+        self._path, self._identity = path, identity(path)
+        self._checked: Checked | None = None
+        if self._identity is not None:
+            self._checked = read_checked(path, self._identity, _version())
+
+    @property
+    def word(self) -> str:
+        """A word for the findings that are there; empty if there are none of the capture as it is."""
+        return "" if self._checked is None else self._checked.word
+
+    def take(self, transcript: Transcript) -> None:
+        """Give a transcript of the whole capture the findings of the check, if there was one."""
+        if self._checked is None:
+            return
+        transcript.findings = list(self._checked.findings)
+        reached_limits(transcript).update(dict.fromkeys(self._checked.unchecked))
+        transcript.__dict__[CHECKED] = True
+
+    def leave(self, transcript: Transcript, limits: Iterable[Unchecked]) -> None:
+        """Leave the findings of a check with all rules, if the capture has so many messages that others use fewer rules."""
+        if self._identity is None or not is_large(transcript):
+            return
+        if write_checked(self._path, self._identity, _version(), transcript.findings, list(limits)) and _is_above_quota():
+            os.unlink(self._path + INDEX_EXTENSION + EXTENSION)
+
+
+def _is_above_quota() -> bool:
+    max_bytes = quota_bytes()
+    return max_bytes is not None and store_size()[1] > max_bytes
+
+
+class CaptureIndex:
+    """The index of a capture, which may not exist yet. Made before the capture is read, so that changes meanwhile are noticed.
+
+    One that was made with other findings, before or after a check, is not used: its rows are classified by their findings.
+    """
+
+    __slots__ = ("_identity", "_path", "_version", "checked")
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._version = f"{__version__} {code_word()}"
+        self.checked = CheckedFindings(path)
+        self._version = f"{_version()} {self.checked.word}".rstrip()
         self._identity = identity(path)
 
     def transcript(self, *, keeps_frames: bool, all_at_once: bool, recounts: bool) -> Transcript | None:
@@ -50,6 +102,7 @@ class CaptureIndex:
             return None
         if transcript is not None:
             seek_credentials(transcript, CredentialSearch())
+            self.checked.take(transcript)
         if transcript is not None and all_at_once:
             transcript.rows = list(transcript.rows)
         return transcript
@@ -68,6 +121,5 @@ class CaptureIndex:
         *_, with_params = row_widths(transcript.rows, _ANY_CELLS, with_params=True)
         widths = last_row, last_ns, longest_id, plain, with_params
         is_written = write_index(self._path, transcript, self._identity, self._version, widths)
-        max_bytes = quota_bytes()
-        if is_written and max_bytes is not None and store_size()[1] > max_bytes:
+        if is_written and _is_above_quota():
             os.unlink(self._path + INDEX_EXTENSION)

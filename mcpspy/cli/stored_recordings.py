@@ -17,6 +17,7 @@ from ..errors import FilterError
 from ..lazy_pattern import lazy_pattern
 from ..transcript.client_rows import ClientKey, ClientRows
 from ..transcript.filter.filter import FilterMatcher, filter_of
+from ..transcript.findings.finders import CHECKED, left_rules
 from ..transcript.findings.rule import Finding
 from ..transcript.findings.run import findings
 from ..transcript.hops import forwarded_calls
@@ -30,7 +31,7 @@ from ..views.text.units import wall_time
 from ..views.timeline.exchange import messages_of
 from .export.formats import page_files
 from .export.selection import shell_names
-from .transcripts import GrowingTranscript, client_keys
+from .transcripts import CaptureSelection, GrowingTranscript, client_keys, index_of
 
 MAX_RECORDINGS: Final = 40
 """The number of recordings that the page lists, the newest."""
@@ -186,6 +187,16 @@ class GrowingRecording:
         matches = (lambda _: True) if wanted is None else FilterMatcher(wanted, transcript).matches
         return [self._indexes[id(row)] for row in transcript.rows if id(row) in self._indexes and matches(row)]
 
+    def _found(self, whole: Transcript, client: ClientRows | None) -> list[Finding]:
+        """Return the findings: those of a check, if there was one since the capture changed last."""
+        whole.__dict__.pop(CHECKED, None)
+        selection = CaptureSelection(paths=tuple(tail.path for tail in self._growing.tails))
+        index = None if client is not None or self._growing.live else index_of(selection)
+        if index is None or not index.checked.word:
+            return findings(whole, None if client is None else client.is_about)
+        index.checked.take(whole)
+        return whole.findings
+
     def part(self, name: str) -> Any:
         """Write the `diagram`, `findings` or `numbers` of the transcript so far."""
         whole = self._growing.transcript
@@ -193,8 +204,9 @@ class GrowingRecording:
             whole.hops = forwarded_calls(whole)
         if name != "diagram":
             client = self._client
-            before, self._findings = self._findings, findings(whole, None if client is None else client.is_about)
-            self._due_s = self._due_s if before == self._findings else 0.0
+            before = self._findings, left_rules(whole)
+            self._findings = self._found(whole, client)
+            self._due_s = self._due_s if before == (self._findings, left_rules(whole)) else 0.0
         transcript = self._transcript
         return part(name, transcript, transcript.rows)
 

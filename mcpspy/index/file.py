@@ -66,13 +66,14 @@ def identity_of(fd: int) -> Identity:
 class IndexWriter:
     """Writer of a new index beside a capture: `section` appends, `finish` puts it in the place of an older one, `discard` removes it.
 
+    `more` is what its name has after that of an index, if it is a file of its own beside it.
     Raises: OSError: if the folder takes no file.
     """
 
     __slots__ = ("_fd", "_offset", "_path", "_sections", "_temporary")
 
-    def __init__(self, capture: str) -> None:
-        self._path = capture + INDEX_EXTENSION
+    def __init__(self, capture: str, more: str = "") -> None:
+        self._path = capture + INDEX_EXTENSION + more
         self._temporary = f"{self._path}.{os.getpid()}"
         try:
             os.unlink(self._temporary)  # of a process that had our number
@@ -154,10 +155,10 @@ class IndexFile:
         return data
 
 
-def open_index(capture: str, of: Identity, version: str) -> IndexFile | None:
+def open_index(capture: str, of: Identity, version: str, more: str = "") -> IndexFile | None:
     """Open the index of the capture at this path; None if there is none of this identity, made by this version, and ours alone."""
     try:
-        fd = os.open(capture + INDEX_EXTENSION, os.O_RDONLY | os.O_NOFOLLOW)
+        fd = os.open(capture + INDEX_EXTENSION + more, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
         return None
     try:

@@ -87,6 +87,7 @@ def run(**values: Any) -> None:
     else:
         transcript, live = transcript_of(selection, keeps_frames=is_whole)
         if index is not None:
+            index.checked.take(transcript)
             index.write_later(transcript)
     _show(transcript, selection, shown_whats, options, screen, condition, live=live)
 
@@ -264,7 +265,8 @@ def _streamed(screen: Screen, selection: CaptureSelection, options: _ShowOptions
     """Print the timeline of a large capture as it is read, and what to do next."""
     from .streamed import show_streamed
 
-    transcript = show_streamed(selection.paths[0], screen, stderr=not options.no_stderr, detail=options.row_detail)
+    checked = None if index is None else index.checked
+    transcript = show_streamed(selection.paths[0], screen, checked, stderr=not options.no_stderr, detail=options.row_detail)
     if index is not None:
         index.write_later(transcript)
     for line in next_commands(transcript, options.what, live=False, width=screen.width):

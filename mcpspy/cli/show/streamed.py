@@ -18,6 +18,7 @@ from ...views.timeline.findings import finding_lines
 from ...views.timeline.summary import capture_line, capture_lines, summary
 from ...views.timeline.timeline import Timeline, timeline_columns
 from ..credential_search import CredentialSearch
+from ..indexes import CheckedFindings
 from ..progress import ReadingProgress
 from ..screen import Screen
 from ..transcripts import records_of
@@ -30,8 +31,13 @@ WAITING_ROWS = 1_000
 """A row that has not ended is shown before this many later ones, or else when it ends."""
 
 
-def show_streamed(path: str, screen: Screen, *, stderr: bool, detail: Detail | None) -> Transcript:
-    """Print the timeline of a capture as it is read; return its transcript. Raises: CaptureError; OSError."""
+def show_streamed(
+    path: str, screen: Screen, checked: CheckedFindings | None, *, stderr: bool, detail: Detail | None
+) -> Transcript:
+    """Print the timeline of a capture as it is read; return its transcript. Its findings are those of a check, if there was one.
+
+    Raises: CaptureError; OSError.
+    """
     transcriber = Transcriber(credentials=CredentialSearch())
     progress = ReadingProgress(os.path.getsize(path), is_shown=False)
     transcript, queue = transcriber.transcript, EndedRows(transcriber.transcript.rows)
@@ -44,6 +50,8 @@ def show_streamed(path: str, screen: Screen, *, stderr: bool, detail: Detail | N
         if machine is not None:
             screen.lines(_lines(machine, transcript, queue.take()))
     transcriber.close()
+    if checked is not None:
+        checked.take(transcript)
     machine = machine or _begin(transcript, screen, progress, stderr=stderr, detail=detail)
     screen.lines(_lines(machine, transcript, queue.rest()))
     screen.lines(_ending(machine, transcript, screen.width))

@@ -142,8 +142,14 @@ def left_modules(transcript: Transcript) -> Container[str]:
     return _OPTIONAL if is_large(transcript) else () if _is_told(transcript) else _ON_COMMAND_LINE
 
 
+CHECKED: Final = "_checked"
+"""The mark of a transcript whose findings are those of `mcpspy check`."""
+
+
 def left_rules(transcript: Transcript) -> tuple[str, ...]:
-    """Return the names of the rules that views leave to `mcpspy check`."""
+    """Return the names of the rules that views leave to `mcpspy check`; none if it has been asked."""
+    if CHECKED in transcript.__dict__:
+        return ()
     return LEFT_TO_CHECK if is_large(transcript) else () if _is_told(transcript) else LEFT_ELSEWHERE
 
 
