@@ -23,6 +23,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed_rows, "BLOCK_ROWS", 3)
     monkeypatch.setattr(packed_rows, "NEWEST_ROWS", 0)
     monkeypatch.setattr(transcribe, "LARGE_ROWS", 0)
+    monkeypatch.setattr(transcribe, "LARGE_BYTES", 0)
     monkeypatch.setattr(reader, "_BATCH_BYTES", 700)
 
 
@@ -74,3 +75,15 @@ def test_packed_rows_say_what_other_rows_say() -> None:
             for message, own in zip(row.messages, other.messages, strict=True):
                 assert spelled(message)[1:] == spelled(own)[1:]
     assert [packed[-1].at_ns, packed[0].at_ns] == [plain[-1].at_ns, plain[0].at_ns]
+
+
+def test_rows_of_a_small_file_are_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = ROOT / "captures" / "everything.mcpspy"
+    monkeypatch.setattr(packed_rows, "NEWEST_ROWS", 0)
+    monkeypatch.setattr(transcribe, "LARGE_ROWS", 0)
+    monkeypatch.setattr(reader, "_BATCH_BYTES", 700)
+    size = path.stat().st_size
+    for least_bytes, is_packed in ((size, True), (size + 1, False)):
+        monkeypatch.setattr(transcribe, "LARGE_BYTES", least_bytes)
+        rows = transcribe.transcribe(read(path), pack_rows=True).rows
+        assert isinstance(rows, packed_rows.PackedRows) is is_packed

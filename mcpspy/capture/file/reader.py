@@ -73,16 +73,18 @@ class CaptureRecords:
         self._records: Iterator[Record] | None = None
         self._payloads: LinePayloads | None = None
 
-    def payloads(self) -> LinePayloads | None:
-        """Return what reads the payloads of `batches` again, as far as these were taken; None if they do not lie in a file."""
+    def payloads(self, least_bytes: int = 0) -> LinePayloads | None:
+        """Return what reads the payloads of `batches` again, as far as these were taken; None in no file of this size."""
         try:
             self._opened = self._open()
-            fd = os.dup(self._opened.__enter__().fileno())
-            is_file = stat.S_ISREG(os.fstat(fd).st_mode) and os.lseek(fd, 0, os.SEEK_CUR) == 0
+            fd = self._opened.__enter__().fileno()
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or status.st_size < least_bytes or os.lseek(fd, 0, os.SEEK_CUR) != 0:
+                return None
+            self._payloads = LinePayloads(os.dup(fd), self._name, sound_record)
         except OSError:
             return None  # whoever takes the records hears of it
-        self._payloads = LinePayloads(fd, self._name, sound_record)
-        return self._payloads if is_file else None
+        return self._payloads
 
     def batches(self) -> Iterator[list[Record | FrameLine]]:
         """Yield the records of some bytes at a time, plain frames as the lines that they are on. Raises: CaptureError; OSError."""
