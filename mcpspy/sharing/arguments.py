@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from ..capture.redaction.arguments import ATTACHED_TO_P, PROGRAMS, password_starts
+from ..capture.redaction.arguments import ATTACHED_TO_P, PLACES, PROGRAMS, SETTERS, password_starts
+from ..capture.redaction.names import looks_secret
 from ..lazy_pattern import lazy_pattern
 from .patterns import SecretSpan
 
@@ -28,8 +29,14 @@ _programs = lazy_pattern(rb"(?<![\w.-])(?:" + "|".join(ATTACHED_TO_P).encode() +
 """Programs whose `-p` is followed by a password without a blank."""
 
 _commands = lazy_pattern(rb"(?<![\w.-])(?:" + "|".join(map(re.escape, PROGRAMS)).encode() + rb")(?:\.exe)?[\"']*[ \t]")
-_option = lazy_pattern(rb" [\"']?-(?:[PUapuw]|sS?u|-user|-proxy-user)")
+_option = lazy_pattern(rb" [\"']?-(?:[PUapuw]|sS?u|-(?:user|proxy-user|session))| /p:")
 """An option that passwords follow in `PROGRAMS`: a fast test."""
+
+_PLACE_SIGNS: Final = (b"login ", b" set ", b"host add ", b"authtoken ", b"setapikey ")
+_placed = lazy_pattern(
+    rb"(?<![\w.-])(?:" + "|".join([*PLACES, *(rf"\w+ {' '.join(words)}" for words in SETTERS)]).encode() + rb") "
+)
+"""Commands that take a secret without an option; each has one of the signs, by which nearly all texts are told to have none."""
 
 _shell_words = lazy_pattern(r"[^ \t\r\n]+|\n")
 _attached = lazy_pattern(rb"(?<![^\s\"'`,\[(])-p([^\s\"'`,;|&\])]{3,})")
@@ -60,6 +67,8 @@ def value_start(option: bytes, value: bytes, program: bytes) -> int:
     """
     if option in _BY_LOOKS:
         return -1 if _is_setting.fullmatch(value) else 0
+    if looks_secret(option.decode("latin-1"), value.decode("utf-8", "surrogatepass")):
+        return 0
     if option in _LOGINS and program.rpartition(b"/")[2] not in _OWNERS:
         login = _login.fullmatch(value)
         return -1 if login is None or value.startswith(login[1] + b":") else login.start(1)
@@ -97,7 +106,11 @@ def password_spans(data: bytes) -> Iterator[SecretSpan]:
             before = data[max(start - LONGEST_COMMAND, 0) : start - ATTACHED]
             if is_attached_password(match[0], before):
                 yield SecretSpan(start, end, "key", match[1])
-    if b" -" in data and _option.search(data) and (command := _commands.search(data)):
+    command = _commands.search(data) if (b" -" in data or b" /p:" in data) and _option.search(data) else None
+    for sign in _PLACE_SIGNS:
+        if command is None and sign in data:
+            command = _placed.search(data)
+    if command is not None:
         yield from _command_spans(data, command.start())
 
 

@@ -40,6 +40,10 @@ COMMANDS = [
     (["serve", "--url=https://h/x?access_token=a1b2"], ["serve", "--url=https://h/x?access_token=R"]),
     (["docker", "run", "-u", "node:staff", "image"],) * 2,
     (["sort", "-u", "a/b:c"],) * 2,
+    (["http", "-a", "user:x", "h/"], ["http", "-a", "user:R", "h/"]),
+    (["serve", "--pin", "1234", "--session=Hq7xV2pLz9Wd4Km"], ["serve", "--pin", "R", "--session=R"]),
+    (["serve", "-a", "user:x", "--pin", "17", "--pin-memory", "1234", "--session-name", "Hq7xV2pLz9Wd4Km"],) * 2,
+    (["mc", "alias", "set", "n", "http://h", "me", "secret"], ["mc", "alias", "set", "n", "http://h", "me", "R"]),
 ]
 TEXTS = [
     ("mysql -u root -psecret db", "mysql -u root -pR db"),
@@ -51,6 +55,9 @@ TEXTS = [
     ("https://h/x?next=https://h/y?code=a1b2#z", "https://h/x?next=https://h/y?code=R#z"),
     ("next=/y?x=1&password=a?b", "next=/y?x=1&password=R"),
     ("(redis-cli -a correct)", "(redis-cli -a R)"),
+    ("http -a user:pass h/ and op --session abcdef item", "http -a user:R h/ and op --session R item"),
+    ("mc alias set n http://h me correct", "mc alias set n http://h me R"),
+    ("use http -a 127.0.0.1:8080", None),
     ("sort -u file:pass and curl https://h -o user:pass\nid -u user:pass", None),
     ("left-pad and docker run -p 8080:80 -python3.11 -print(x1) -pS/path1", None),
     ("mysql\nnmap -pSCAN", None),

@@ -3,12 +3,16 @@
 mysql -pSECRET             attached to the option
 redis-cli -a SECRET        the next argument
 curl -u user:SECRET        what follows the user
+mc alias set a URL k SECRET    an argument by its place
+aws configure set api_key SECRET    what follows the name of a secret that is set
 
 `-p` is a port to most programs, so nothing is a password unless the program is in the table.
-Nothing is imported: this is on the tap's start-up path.
+Nothing else is imported: this is on the tap's start-up path.
 """
 
 from __future__ import annotations
+
+from .names import kind_of
 
 _MYSQL = "mysql,mysql_upgrade,mysqladmin,mysqlbinlog,mysqlcheck,mysqldump,mysqlimport,mysqlpump,mysqlsh,mysqlshow"
 _MARIADB = "mariadb,mariadb-admin,mariadb-binlog,mariadb-check,mariadb-dump,mariadb-import,mariadb-show"
@@ -20,13 +24,33 @@ _TABLE = (
     (f"{_MYSQL},{_MARIADB},7z,7za,7zr,7zz,rar,unrar", "-p", "", ""),
     (f"{_MONGO},{_LOGINS},cqlsh,cypher-shell,sshpass", "-p", "-p", ""),
     ("ldapadd,ldapdelete,ldapmodify,ldapsearch,ldapwhoami", "-w", "-w", ""),
-    ("bcp,sqlcmd,unzip,zip", "-P", "-P", ""),
+    ("bcp,ipmitool,osql,sqlcmd,unzip,zip", "-P", "-P", ""),
     ("mosquitto_pub,mosquitto_rr,mosquitto_sub", "", "-P", ""),
     ("redis-cli,valkey-cli", "", "-a", ""),
     ("curl", "-u,-U", "-u,-U,-su,-sSu,--user,--proxy-user", ":"),
-    ("smbclient", "-U", "-U,--user", "%"),
+    ("smbclient", "-U,--user=", "-U,--user", "%"),
+    ("http,https,httpie,xh,xhs", "-a,--auth=", "-a,--auth", ":?"),
+    ("bw,op", "--session=", "--session", ""),
+    ("plink,pscp,psftp", "", "-pw", ""),
+    ("rdesktop", "-p", "-p", ""),
+    ("sdl-freerdp,wfreerdp,xfreerdp", "/p:", "", ""),
 )
-"""Programs, the options to which a password is attached, those that the next argument follows, and the sign after the user."""
+"""Programs, the options to which a password is attached, those that the next argument follows, and the sign after the user.
+
+Where `?` follows the sign, an argument without a sign is a secret as a whole.
+"""
+
+PLACES = {
+    "mc alias set": 3, "mc config host add": 3, "mcli alias set": 3,
+    "cargo login": 0, "ngrok authtoken": 0, "ngrok config add-authtoken": 0, "nuget setapikey": 0, "vault login": 0, "wandb login": 0,
+}  # fmt: skip
+"""Commands that take a secret without an option: how many arguments come before it."""
+
+SETTERS = (["config", "set"], ["configure", "set"])
+"""Words between a program and the name of what it sets."""
+
+_COMMON = ("http", "https")
+"""Programs whose names are words of other commands too: they count as the first word of a command only."""
 
 PROGRAMS = {
     program: (tuple(filter(None, attached.split(","))), separate.split(","), sign)
@@ -55,30 +79,51 @@ def password_starts(arguments: list[str]) -> dict[int, int]:
     """
     starts: dict[int, int] = {}
     program = last = ""
+    words: list[str] = []  # of the command so far, without its options
+    place = -1  # how many arguments come before one that is secret by its place
     announced: str | None = None
     for at, argument in enumerate(arguments):
         if argument in BLANKS:
-            program = "" if argument == "\n" and arguments[at - 1] != "\\" else program
+            if argument == "\n" and arguments[at - 1] != "\\":
+                program, place, words = "", -1, []
             continue
         bare = argument.lstrip(_QUOTES)
         if announced is not None and not is_option(argument):
             _add(starts, at, argument, 0, announced)
             announced = None
+        elif bare.startswith("/") and program and bare.startswith(PROGRAMS[program][0]):
+            _add(starts, at, argument, argument.index(":") + 1, "")
         elif not bare.startswith("-"):
+            if place == 0 and "=" not in bare:
+                _add(starts, at, argument, 0, "")
             name = _program(bare)
-            if name in PROGRAMS or f"{last} {name}" in PROGRAMS:
+            place = _place(words, bare if words else name, place)
+            if (name in PROGRAMS and not (words and name in _COMMON)) or f"{last} {name}" in PROGRAMS:
                 program = name if name in PROGRAMS else f"{last} {name}"
             elif program == _WRAPPER:
                 program = ""
+            words.append(bare if words else name)
             last = name
         elif program:
             attached, separate, sign = PROGRAMS[program]
             announced = sign if bare in separate else None
-            if announced is None and bare.startswith(attached):
-                _add(starts, at, argument, argument.index(bare) + len("-p"), sign)
+            option = next((option for option in attached if bare.startswith(option)), "") if announced is None else ""
+            if option:
+                _add(starts, at, argument, argument.index(bare) + len(option), sign)
         if argument.endswith((";", "|", "&")):  # the next word of a shell's text begins another command
-            program = ""
+            program, place, words = "", -1, []
     return starts
+
+
+def _place(words: list[str], word: str, place: int) -> int:
+    """Return how many arguments after `word`, which follows these words of a command, come before a secret; -1 if none is secret.
+
+    >>> _place(["mc", "alias"], "set", -1)
+    3
+    """
+    if words[1:] in SETTERS and kind_of(word) is not None:
+        return 0
+    return PLACES.get(" ".join((*words, word)), place - 1 if place > 0 else -1)
 
 
 def is_option(text: str) -> bool:
@@ -87,9 +132,13 @@ def is_option(text: str) -> bool:
 
 
 def _add(starts: dict[int, int], at: int, argument: str, begin: int, sign: str) -> None:
-    """Add the password in an argument, which follows `sign` if there is one."""
-    start = argument.find(sign, begin) + len(sign)
-    if start >= begin + len(sign) and argument[start:].strip("'\""):
+    """Add the password in an argument, which follows `sign` if there is one. A host and its port are none."""
+    bare = sign.rstrip("?")
+    found = argument.find(bare, begin)
+    start = begin if found < 0 and bare != sign else found + len(bare)
+    if bare != sign and argument[begin : max(found, 0)].replace(".", "").isdigit() and argument[start:].isdigit():
+        return
+    if start >= begin + (0 if bare != sign else len(sign)) and argument[start:].strip("'\""):
         starts[at] = start
 
 

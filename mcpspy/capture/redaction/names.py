@@ -66,14 +66,15 @@ _NO_SECRETS = {
     "sortkey", "surrogatekey",
 }  # fmt: skip
 _PARAMETERS: dict[str, Kind] = {
-    "auth": "authorization", "code": "token", "codeverifier": "token", "devicecode": "token", "idtokenhint": "token",
+    "auth": "authorization", "authreqid": "token",
+    "code": "token", "codeverifier": "token", "devicecode": "token", "idtokenhint": "token",
     "key": "key", "pass": "key", "pwd": "key", "samlresponse": "token", "session": "session", "sid": "session", "sig": "key",
     "state": "token", "ticket": "token", "usercode": "token",
 }  # fmt: skip
 """Names that mean a secret as a parameter of a URL or a form, and too little in other places."""
 
-_MEMBERS = {"codeverifier", "devicecode", "usercode"}
-"""Secret members of OAuth's JSON bodies with names that mean too little in other places (RFC 7636 §4.5, RFC 8628 §3.2)."""
+_MEMBERS = {"authreqid", "codeverifier", "devicecode", "otp", "pass", "passcode", "pwd", "usercode"}
+"""Secret members of JSON of OAuth and logins, with names that mean too little in other places (RFC 7636, RFC 8628, OpenID CIBA)."""
 
 _PUBLIC_FIELDS = {
     "accept-signature", "authentication-info", "last-event-id", "proxy-authenticate", "proxy-authentication-info",
@@ -140,7 +141,8 @@ _OWN_FACTS = {
 """Words that make the value a fact after one secret word only: the number of a PIN is the PIN."""
 
 _PATH_WORDS = {
-    "apikey", "auth", "authenticate", "authn", "authorization", "authorize", "credential", "dcr", "device", "introspect",
+    "apikey", "auth", "authenticate", "authn", "authorization", "authorize", "backchannel", "ciba",
+    "credential", "dcr", "device", "gnap", "introspect",
     "introspection", "jwt", "login", "logout", "mfa", "oauth", "oidc", "openid", "par", "register", "registration", "revocation",
     "revoke", "saml", "session", "signin", "signup", "sso", "sts", "userinfo",
 }  # fmt: skip
@@ -151,6 +153,17 @@ _SHORTEST_CREDENTIAL = 6
 _TOKEN68 = {ord(letter): None for letter in "-._~+/"}
 """Characters of a credential besides letters, digits and `=` at its end (RFC 9110 §11.2)."""
 
+LOOKS = ("--key", "--pin", "--session")
+"""Options that have a secret for their value if that looks like one: `@smithery/cli run … --key UUID`, `--pin 1234`."""
+
+_OPTIONS = {
+    "2fa", "2fa-code", "auth", "basic-auth", "bearer", "keypass", "mfa-code", "otp", "otp-code", "pass", "passcode", "pat",
+    "pin-code", "pincode", "pwd", "storepass", "totp", "totp-code",
+}  # fmt: skip
+"""Options with a secret whose names mean too little in other places."""
+
+_SHORTEST_PIN = 4
+_SHORTEST_MIXED = 12
 _ID_BYTES = 32
 
 
@@ -223,13 +236,29 @@ def kind_of_option(name: str) -> Kind | None:
     """Return the same for an option on a command line; `--no-token` and `--token-file` carry none."""
     if name.startswith(("no-", "no_", "disable-", "without-")):
         return None
-    if name.lower() in ("auth", "basic-auth", "bearer", "keypass", "otp", "pass", "pat", "pwd", "storepass"):
+    if name.lower().replace("_", "-") in _OPTIONS:
         return "key"
     if name.lower().endswith(("_pass", "-pass", "-bearer", "_pat", "-pat", "_pwd", "-pwd")):
         return "key"
     is_count = name.endswith("tokens") and _words(name)[-2:-1][:1] not in _OWNED  # `--max-tokens`, `--num-tokens`, …
     is_plural = name.endswith("s") and not is_count
     return kind_of(name[:-1] if is_plural else name) or kind_of(name)
+
+
+def looks_secret(option: str, value: str) -> bool:
+    """Return whether the value of an option, which may be something else too, looks like a secret.
+
+    `--key` may name a file, `--pin` a version or a pin of a chip, `--session` a session of a terminal.
+    """
+    if option not in LOOKS:
+        return False
+    if is_identifier(value.encode("utf-8", "surrogatepass")):
+        return True
+    if option == "--pin" and value.isdigit():
+        return len(value) >= _SHORTEST_PIN
+    bare = value.rstrip("=").translate(_TOKEN68)
+    is_mixed = bare.isalnum() and bare.isascii() and not bare.isalpha() and not bare.islower() and not bare.isupper()
+    return option != "--key" and is_mixed and "." not in value and len(bare) >= _SHORTEST_MIXED
 
 
 def is_oauth_member(name: str) -> bool:

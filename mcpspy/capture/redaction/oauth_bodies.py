@@ -355,10 +355,13 @@ def is_grant(body: bytes) -> bool:
 _BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 _JSON_RPC = re.compile(rb'"jsonrpc"[ \t\r\n]*+:').search
 _GRANT = re.compile(
-    rb'"(?:access_?[tT]oken|api_?[kK]ey|client_?(?:[aA]ssertion|[sS]ecret)|code_?[vV]erifier|device_?[cC]ode|grant_?[tT]ype'
-    rb'|id_?[tT]oken|pass(?:code|phrase|word)|refresh_?[tT]oken|subject_?[tT]oken)"[ \t\r\n]*+:[ \t\r\n]*+"'
+    rb'"(?:access[_-]?[tT]oken|api[_-]?[kK]ey|assertion|[aA]uth_?(?:[fF]low|[rR]eq_?[iI]d)'
+    rb"|client[_-]?(?:[aA]ssertion|[sS]ecret)|code_?[vV]erifier|device_?[cC]ode|grant_?[tT]ype|id_?[tT]oken|otp"
+    rb"|pass(?:code|phrase|wd|word)?|private_?[kK]ey|pwd|refresh(?:_?[tT]oken)?|secret(?:_?(?:[aA]ccess_?)?[kK]ey)?"
+    rb'|subject_?[tT]oken|Password)"[ \t\r\n]*+:[ \t\r\n]*+"'
+    rb'|"(?:access_token|[aA]uth_?[pP]arameters)"[ \t\r\n]*+:[ \t\r\n]*+[\[{]'
 ).search
-"""A member of a request for a token (RFC 6749, 7523, 7636, 8628, 8693) or of a login."""
+"""A member of a request for a token (RFC 6749, 7523, 7636, 8628, 8693, 9635) or of a login."""
 _FORM = re.compile(rb"[\w.%-]{1,64}=").match
 _CODE = re.compile(rb"(?=.*[0-9])[\w./~+-]{16,}+\Z").match
 """An authorization code (RFC 6749 §4.1.3), unlike the code of an error."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ...records import PSEUDONYM_DIGITS, PSEUDONYM_PREFIX
 from .arguments import BLANKS, is_option, password_starts
-from .names import SCHEMES, SECRET_PREFIX_BYTES, SECRET_PREFIXES, is_identifier, kind_of, kind_of_field, kind_of_option
+from .names import LOOKS, SCHEMES, SECRET_PREFIX_BYTES, SECRET_PREFIXES, kind_of, kind_of_field, kind_of_option, looks_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from .oauth_bodies import BodyFilter
     from .spans import Span
 
-    Announced = Literal["value", "credential", "identifier"] | None
-
-KEY = "--key"
-"""An option that may name a file, a column, or a secret (`@smithery/cli run … --key UUID`): the looks of its value decide."""
+    Announced = Literal["value", "credential", "--key", "--pin", "--session"] | None
+    """The next argument: a secret, one with a scheme, or the value of an option whose looks decide."""
 
 _PREFIX = PSEUDONYM_PREFIX.encode()
 _DIGEST_BYTES = PSEUDONYM_DIGITS // 2
@@ -65,7 +63,7 @@ class Redactor:
                 announced = _announced(argument)
             elif announced == "credential" and _is_scheme(argument):
                 redacted.append(argument)
-            elif announced == "identifier" and not is_identifier(_bytes(argument)):
+            elif announced in LOOKS and not looks_secret(announced, argument.strip("'\"")):
                 redacted.append(self._argument(argument))
                 announced = _announced(argument)
             else:
@@ -123,11 +121,10 @@ class Redactor:
         if '"' in text and "{" in text:
             return self._json(text)
         name, equals, value = text.partition("=")
-        if (
-            equals
-            and _is_name(name)
-            and (kind_of_option(name.lstrip("-'\"")) or (name == KEY and is_identifier(_bytes(value))))
-        ):
+        slash = _slash_option(text)
+        if slash:
+            return text[:slash] + self._value(text[slash:])
+        if equals and _is_name(name) and (kind_of_option(name.lstrip("-'\"")) or looks_secret(name, value.strip("'\""))):
             return f"{name}={self._value(value)}"
         field, colon, credential = text.partition(":")
         if (
@@ -232,6 +229,18 @@ def _is_name(text: str) -> bool:
     return text.lstrip("-'\"").replace("-", "").replace("_", "").replace(".", "").isalnum()
 
 
+def _slash_option(text: str) -> int:
+    """Return where the secret begins in an option as Windows spells it, `/password:SECRET`; 0 if it has none.
+
+    A volume, as in `-v /secrets:/run/secrets`, has a path there.
+    """
+    bare = text.lstrip("'\"")
+    colon = min((at for at in (bare.find(":"), bare.find("=")) if at > 0), default=0)
+    is_option = bare.startswith("/") and bare[1:colon].replace("-", "").replace("_", "").isalnum()
+    is_secret = is_option and not bare.startswith(("/", "\\"), colon + 1) and kind_of_option(bare[1:colon])
+    return len(text) - len(bare) + colon + 1 if is_secret and bare[colon + 1 :] else 0
+
+
 def _is_secret_field(name: str, value: str) -> bool:
     """Return whether this is a secret header field. Only the blank or `X-` tells it from a name and a tag, as in `auth-proxy:2`."""
     is_field = value.startswith(" ") or name[:2] in ("X-", "x-")
@@ -247,8 +256,8 @@ def _announced(text: str) -> Announced:
     bare = text.lstrip("'\"")
     if bare.startswith("-") and "=" not in bare and kind_of_option(bare.lstrip("-")):
         return "value"
-    if bare == KEY:
-        return "identifier"
+    if bare in LOOKS:
+        return bare  # type: ignore[return-value]  # one of three
     if bare.endswith(":") and kind_of(bare[:-1]):
         return "credential"
     return "value" if bare.lower() in ("bearer", "basic") else None

@@ -195,7 +195,7 @@ class RedactingSink:
                 "multipart/"
             )
             # a page of HTML that says what went wrong is kept
-            seals_markup = may_be_rpc is False and not _IS_ERROR(record.head)
+            seals_markup = record.name == "response" and not _IS_ERROR(record.head)
             body = self._redactor.body_filter(
                 content_type, is_sealed=is_sealed, may_be_rpc=may_be_rpc is not False, seals_markup=seals_markup
             )

@@ -98,6 +98,27 @@ def test_a_pseudonym_is_its_own_pseudonym() -> None:
         ["curl", "-u", "user:{}", "https://h/"],
         ["curl", "-uuser:{}", "-U", "user:{}", "--user", "user:{}", "https://h/"],
         ["smbclient", "-U", "user%{}", "//h/share"],
+        ["smbclient", "--user=user%{}", "//h/share"],
+        ["http", "-a", "user:{}", "https://h/"],
+        ["https", "--auth", "user:{}", "h/", "X-Page:2"],
+        ["/usr/bin/http", "-auser:{}", "h/"],
+        ["xh", "-A", "bearer", "-a", "{}", "h/"],
+        ["sh", "-c", "cd /tmp; http -a 'user:{0}' h/ | http -a user:{0} h/"],
+        ["op", "--session", "{}", "item", "list"],
+        ["bw", "--session={}", "list"],
+        ["mc", "alias", "set", "name", "https://h", "AKIAX", "{}", "--api", "S3v4"],
+        ["mcli", "alias", "set", "name", "https://h", "user", "{}"],
+        ["sh", "-c", "mc alias set name https://h user '{}' && mc ls name"],
+        ["vault", "login", "{}"],
+        ["/opt/ngrok", "config", "add-authtoken", "{}"],
+        ["aws", "configure", "set", "aws_secret_access_key", "{}"],
+        ["npm", "config", "set", "//registry.example.org/:_authToken", "{}"],
+        ["server", "/password:{0}", "/PWD:{0}", "/ApiKey={0}"],
+        ["sh", "-c", "server '/password:{}' /v"],
+        ["xfreerdp", "/u:me", "/p:{}", "/v:h"],
+        ["plink", "-pw", "{}", "me@h"],
+        ["ipmitool", "-H", "h", "-U", "me", "-P", "{}"],
+        ["server", "--passcode", "{0}", "--pin-code={0}", "--mfa_code", "{0}", "--2fa={0}"],
         ["sh", "-c", "mysql -u root -p'{}' db; docker run -p 8080:80 -p80 image"],
         ["sh", "-c", "set -e\ncurl -u 'user:{}' https://h/ | server -p80"],
         ["sh", "-c", "mysql -p{0}\necho -p80; server --token  {0} --api-key \\\n  {0} && exit"],
@@ -106,6 +127,18 @@ def test_a_pseudonym_is_its_own_pseudonym() -> None:
 def test_a_command_keeps_no_secret(arguments: list[str]) -> None:
     redacted = REDACT.argv([argument.format(SECRET) for argument in arguments])
     assert redacted == [argument.format(PSEUDONYM) for argument in arguments]
+
+
+@pytest.mark.parametrize("option", ["--pin", "--session"])
+@pytest.mark.parametrize("secret", ["Hq7xV2pLz9Wd4Km", "aB3-dE5_fG7/hI9+jK==", "0123456789abcdef0123456789abcdef"])
+def test_a_pin_and_a_session_are_known_by_their_looks(option: str, secret: str) -> None:
+    redacted = REDACT.argv(["server", option, secret, f"{option}={secret}", f"sh {option} '{secret}' x"])
+    assert secret not in str(redacted)
+    assert len(redacted) == 5
+
+
+def test_a_pin_of_four_digits_is_a_secret() -> None:
+    assert "1234" not in str(REDACT.argv(["server", "--pin", "1234", "--pin=1234"]))
 
 
 def test_a_key_is_known_by_its_looks() -> None:
@@ -141,6 +174,14 @@ def test_a_token_that_is_known_by_its_beginning_is_redacted(token: str) -> None:
         "redis-cli -p 6379 ping",
         "ssh -p 2222 user@host server",
         "docker login ; server -p 80",
+        "server -a user:group http -a 127.0.0.1:8080 --protocol http -a x:y",
+        "train --pin-memory 4 --pin 17 --pin main --pin v1.20.300 --pin=a1b2c3d4e5f6 --spin 1234",
+        "tmux --session main --session-name x --session=work-2024 --session 3 --sessions 1234",
+        "docker run -v /secrets:/run/secrets -v /token:/token:ro --mount /key:id /passwords",
+        "mc ls name; mc alias list a b c d e; alias set a b c d",
+        "http -a 127.0.0.1:8080",
+        "server set name value get token value set-token x",
+        "msbuild /p:Configuration=Release /t:build",
         "server a=b c:d = : -- - --= -=",
     ],
 )

@@ -255,6 +255,13 @@ ASKING = [
     b'{"clientId":"x","clientSecret" : "%b"}',
     b'{"username":"x","password":"%b"}',
     b'{"apiKey":"%b"}',
+    b'{"login":"x","pwd":"%b"}',
+    b'{"user":"x","pass":"%b"}',
+    b'{"auth_req_id":"%b"}',
+    b'{"AuthFlow":"USER_PASSWORD_AUTH","AuthParameters":{"USERNAME":"x","PASSWORD":"%b"}}',
+    b'{"access_token":{"access":["read"]},"client":{"clientSecret":"%b"}}',
+    b'{"id":"x","secretKey":"%b"}',
+    b'{"secret":"%b"}',
 ]
 KEPT = [
     b'{"model":"m","input":[{"password":"%b"}],"messages":[{"content":"{\\"grant_type\\":\\"x\\"}"}]}',
@@ -315,6 +322,15 @@ def test_html_and_xml_that_answer_a_form_are_one_pseudonym(page: bytes) -> None:
         Disk().recorded(request, b"a=b", OK + b"Content-Type: text/html\r\n\r\n", page % SECRET.encode()).partition(b"\n")
     )
     assert (kept[:9], len(kept)) == (b"redacted-", 21)
+
+
+@pytest.mark.parametrize("path", ["/authorize", "/connect/ciba"])
+@pytest.mark.parametrize("page", [*PAGES, b"<a href='http://localhost/cb?code=%b'>go</a>"])
+def test_a_page_at_the_path_of_an_authorization_server_is_one_pseudonym(path: str, page: bytes) -> None:
+    request, answer = f"GET {path} HTTP/1.1\r\n\r\n".encode(), OK + b"Content-Type: text/html\r\n\r\n"
+    kept = Disk().recorded(request, b"", answer, page % SECRET.encode())
+    assert SECRET.encode() not in kept
+    assert kept.count(b"redacted-") == 1
 
 
 @pytest.mark.parametrize("page", PAGES)
