@@ -512,6 +512,12 @@ def test_a_call_that_timed_out_while_the_server_waited_for_the_client_is_the_cli
     assert finding.what.endswith("Meanwhile the server waited for the client to answer roots/list (row 4).")
 
 
+def test_a_client_that_never_answers_what_its_call_needs_is_warned() -> None:
+    account = WELL["a call that waited for the client's own answer"].partition("→ result 1")[0]
+    (finding,) = (finding for finding in transcribe(records(account)).findings if finding.rule == "timed-out")
+    assert (finding.severity, finding.culprit) == ("warning", "client")
+
+
 def test_an_initialize_that_is_cancelled_soon_is_the_clients_fault_and_after_a_timeout_the_servers() -> None:
     accounts = (f"! loading\n{INITIALIZE}· {after} s later\n{GIVE_UP.replace('1', '0')}" for after in ("3.0", "60.0"))
     findings = [transcribe(records(account)).findings for account in accounts]

@@ -39,6 +39,12 @@ PRODUCTS: Final = (
 
 is_product = lazy_pattern(PRODUCTS, re.IGNORECASE)
 is_gateway_page = lazy_pattern(rf"<center>\s*(?:{PRODUCTS})|cloudflare|cloudfront|varnish".encode(), re.IGNORECASE)
+is_block_page = lazy_pattern(
+    rb"firewall|\bWAF\b|mod_?security|request (?:was |has been )?(?:blocked|rejected)|requested URL was rejected|"
+    rb"(?:support|incident|event|ray|request) id\b|captcha|security (?:policy|rule|check)|you (?:have been|are) blocked",
+    re.IGNORECASE,
+)
+"""Words on the pages of firewalls: a request met a rule of theirs."""
 _is_login = lazy_pattern(r"log-?in|sign-?in|oauth|saml|sso|authorize|/auth\b|^auth\.|accounts?\.", re.IGNORECASE)
 
 _is_login_path = lazy_pattern(

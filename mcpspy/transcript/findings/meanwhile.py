@@ -134,9 +134,12 @@ def held_up(facts: CaptureFacts, exchange: Exchange) -> Exchange | None:
 
     It was sent after the cancellation, and answered just after the answer that nobody wanted any more; nothing was before it. Or it
     failed before that answer, and says that something still runs. Of a request that timed out it is known already that it was slow.
+    A cancellation that spells the id otherwise is none to the other side.
     """
     cancelled, late = exchange.cancelled, exchange.response
     if cancelled is None or late is None or cancelled.sender != exchange.sender or is_timeout(exchange, cancelled.at_ns):
+        return None
+    if cancelled.correlation_key not in (None, exchange.request.id):
         return None
     later = next_answered(facts, exchange, cancelled.at_ns)
     if later is None or later.response is None or scope_key(later.transaction) != scope_key(exchange.transaction):

@@ -9,9 +9,9 @@ from ...mcp.codes import METHOD_NOT_FOUND
 from ...mcp.methods import PROGRESS
 from ...model import HTTP_ERRORS, Exchange, Kind, Message
 from ...watching import watched
-from ..facts import CaptureFacts
+from ..facts import CaptureFacts, scope_key
 from ..misdeliveries import Misdelivery
-from ..rule import Hit, Severity, hit_in, protocol_rule, trust_rule
+from ..rule import Hit, HitDetails, Severity, hit_in, protocol_rule, trust_rule
 from ..transport.server_exits import PATIENCE_NS
 from ..words import call_name, quoted, seconds
 
@@ -132,6 +132,8 @@ RULES: Final = (
 )  # fmt: skip
 
 MAX_CANDIDATES: Final = 5
+MAX_OPEN: Final = 100
+"""Among more requests without an answer, none is looked for that an answer may belong to."""
 
 _AMBIGUOUS: Final = {
     "ambiguous-id": "The id of a response fits several waiting requests, in another spelling than each",
@@ -166,7 +168,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             continue
         count = 1 + len(exchange.more_responses)
         what = f"{call_name(exchange)} was answered {count} times."
-        yield hit_in(DUPLICATE_RESPONSE, second, exchange.row, what)
+        yield hit_in(DUPLICATE_RESPONSE, second, exchange.row, what, **_other_request(facts, exchange, second))
     for exchange in facts.partial_answers:
         what = f"{call_name(exchange)} was answered in {1 + len(exchange.partials)} parts."
         yield hit_in(PARTIAL_RESULT, exchange.partials[0], exchange.row, what, group=exchange.method)
@@ -211,6 +213,28 @@ def _unpaired(facts: CaptureFacts) -> Iterator[Hit]:
             rows = ", ".join(map(str, unpaired.candidates[:MAX_CANDIDATES]))
             what = f"A result has no id, and {len(unpaired.candidates)} requests waited: rows {rows}."
         yield hit_in(UNPAIRED_RESPONSE, message, unpaired.row, what, group="no id" if message.id is None else "")
+
+
+def _other_request(facts: CaptureFacts, exchange: Exchange, second: Message) -> HitDetails:
+    """Say which other request a second answer may belong to: the only one that was open then and was never answered."""
+    response = exchange.response
+    if response is None or response.raw == second.raw or len(facts.unanswered) + len(facts.cancelled) > MAX_OPEN:
+        return {}
+    missed = [
+        other
+        for other in (*facts.unanswered, *facts.cancelled)
+        if other.response is None and other.sender == exchange.sender and other.method == exchange.method
+        if other.at_ns < second.at_ns < (other.given_up_ns or second.at_ns + 1)
+        if scope_key(other.transaction) == scope_key(exchange.transaction)
+    ]
+    if len(missed) != 1:
+        return {}
+    blame = (
+        f"The {second.sender}: {call_name(missed[0])} (row {missed[0].row}) was open too and never got an answer, so that this may "
+        "be its answer, under the wrong id."
+    )
+    advice = "Keep the id of each request with its work: a variable that all share has the id of the last one."
+    return {"severity": Severity.ERROR, "blame": blame, "advice": advice}
 
 
 def _notification_in(facts: CaptureFacts, message: Message) -> str:

@@ -61,7 +61,10 @@ REPEATED_CALL: Final = behaviour_rule(
     name="repeated-call",
     title="Same call repeated",
     severity=Severity.NOTE,
-    what="The same tool was called with the same arguments several times in a row, and each time it gave the same answer.",
+    what=(
+        "The same tool was called with the same arguments several times in a row, and each time it gave the same answer. "
+        "Five equal errors are a warning."
+    ),
     why="A model that repeats a call did not understand the result or hopes for another one, which costs time and context.",
     blame="The agent: the model behind the client repeated a call that was already answered.",
     example="\n".join(f'→ tools/call {at} {{"name":"read","arguments":{{"path":"/x"}}}}\n← result {at}' for at in range(1, 4)),
@@ -115,6 +118,8 @@ _SAMPLES: Final = 5
 _TIMES_SLOWER: Final = 10
 _SLOW_NS: Final = 1_000_000_000
 _REPEATS: Final = 3
+_EQUAL_ERRORS: Final = 5
+"""A call that failed so often in the same way is a loop and no retry."""
 _POLLS: Final = 10
 
 
@@ -249,8 +254,19 @@ class _Repetitions:
 
 def _repetition(run: _Run) -> Iterator[Hit]:
     if run.count >= _REPEATS and run.second is not None:
-        what = f"{call_name(run.first)} was sent {run.count} times in a row with the same arguments, and got the same answer."
-        yield hit_in(REPEATED_CALL, run.second.request, run.second.row, what, culprit=AGENT, group=run.first.target or "")
+        has_failed = run.first.outcome in (Outcome.TOOL_ERROR, Outcome.ERROR)
+        answer = "error" if has_failed else "answer"
+        what = f"{call_name(run.first)} was sent {run.count} times in a row with the same arguments, and got the same {answer}."
+        severity = Severity.WARNING if has_failed and run.count >= _EQUAL_ERRORS else None
+        yield hit_in(
+            REPEATED_CALL,
+            run.second.request,
+            run.second.row,
+            what,
+            culprit=AGENT,
+            severity=severity,
+            group=run.first.target or "",
+        )
 
 
 class _Run:

@@ -242,7 +242,7 @@ def _cancelled(facts: CaptureFacts, exchange: Exchange, message: Message) -> Ite
         yield _cancelled_initialize(facts, exchange, message)
     if response is not None and message.at_ns - response.at_ns > _RACE_NS:
         yield _late_cancellation(facts, exchange, message, response)
-    if message.sender == exchange.sender:
+    if message.sender == exchange.sender and message.correlation_key in (None, exchange.request.id):
         yield from _ignored(facts, exchange, message)
 
 

@@ -111,7 +111,8 @@ def _given_up(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Hit:
     if culprit == SERVER and exchange.response is None:
         advice = log_advice(line) or advice
     is_impatient = question is None and culprit == requester and _last_progress_ns(exchange, until_ns) is not None
-    severity = None if culprit == responder or is_impatient else Severity.NOTE
+    is_ignored = question is not None and question.response is None
+    severity = None if culprit == responder or is_impatient or is_ignored else Severity.NOTE
     return hit_in(
         TIMED_OUT, message, exchange.row, what, culprit=culprit, severity=severity, blame=blame, advice=advice, group=group
     )

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....lazy_pattern import lazy_pattern
+from ....records import CLIENT
+from ....wire.json_spans import members, string
 from ...http.decode import SEALED
 from ...log_lines import json_logger
 from ...model import Message, UnpairedMessage
 from ..facts import CaptureFacts
 from ..rule import CONFIGURATION, Hit, Severity, hit_in, transport_rule
-from ..words import quoted
+from ..words import call_name, quoted
 from .broken_off import broken_off
 
 STDOUT_NOISE: Final = transport_rule(
@@ -69,6 +71,11 @@ NOISE: Final = (
 
 _OF_LAUNCHERS: Final = ("npm", "a package installer")
 
+
+_MAX_OPEN: Final = 100
+"""So many requests without an answer are compared with an answer behind text."""
+
+_message = lazy_pattern(rb"\{\s*\"(?:jsonrpc|id|method|result|error)\"\s*:")
 
 _LIKE_MESSAGE: Final = lazy_pattern(rb"\{(?![\w.-]+[,|}])|\[\s*(?:[\[{\]]|$)")
 """Beginnings of messages and batches. A bracket before anything else is a logger's: `[2026-11-20 12:00:00]`, `[dotenv@17.2.0]`.
@@ -139,20 +146,37 @@ def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage, with_headers: set
         and facts.stream_name(message.stream) in ("stdout", "")
         and (logger or not _LIKE_MESSAGE.match(text))
     ):
-        source = logger or noise_source(text)
-        what = f"A line on stdout is not a message; it looks like {source}: {quoted(text)}"
-        if source in _OF_LAUNCHERS:
-            blame = f"The configuration of the server: {source} starts it or installs it, and writes to its stdout."
-            advice = (
-                "Install the server first, and start its program itself in the entry; or silence the launcher (npm --silent)."
-            )
-            yield hit_in(
-                STDOUT_NOISE, message, unpaired.row, what, group=source, culprit=CONFIGURATION, blame=blame, advice=advice
-            )
-        else:
-            yield hit_in(STDOUT_NOISE, message, unpaired.row, what, group=source)
+        yield _noise(facts, message, unpaired.row, text, logger or noise_source(text))
     else:
         yield _broken(message, unpaired.row, text, is_http=bool(facts.capture.transactions))
+
+
+def _noise(facts: CaptureFacts, message: Message, row: int, text: bytes, source: str) -> Hit:
+    what = f"A line on stdout is not a message; it looks like {source}: {quoted(text)}"
+    if lost := _message_behind(facts, text):
+        what += f" {lost} is behind it on the same line, where no client finds it."
+        advice = "Send text to stderr, and end each line on stdout: what follows on the same line is lost with it."
+        group = f"{source}, a message"
+        return hit_in(STDOUT_NOISE, message, row, what, severity=Severity.ERROR, advice=advice, group=group)
+    if source in _OF_LAUNCHERS:
+        blame = f"The configuration of the server: {source} starts it or installs it, and writes to its stdout."
+        advice = "Install the server first, and start its program itself in the entry; or silence the launcher (npm --silent)."
+        return hit_in(STDOUT_NOISE, message, row, what, group=source, culprit=CONFIGURATION, blame=blame, advice=advice)
+    return hit_in(STDOUT_NOISE, message, row, what, group=source)
+
+
+def _message_behind(facts: CaptureFacts, text: bytes) -> str:
+    """Name the message that ends a line of text; empty if none does."""
+    begin = _message.search(text)
+    found = {} if begin is None else members(text[begin.start() :])
+    if "method" in found:
+        return f"The message {string(found['method'])}"
+    if not {"result", "error"} & found.keys():
+        return ""
+    asked = (*facts.unanswered, *facts.cancelled, *facts.waiting)[:_MAX_OPEN]
+    id = bytes(found.get("id", b"")).decode("utf-8", "replace")
+    answered = next((row for row in asked if row.response is None and row.sender == CLIENT and row.request.id == id), None)
+    return "An answer" if answered is None else f"The answer to {call_name(answered)} (row {answered.row})"
 
 
 _event = lazy_pattern(rb"(?:event|data|id|retry)?:")

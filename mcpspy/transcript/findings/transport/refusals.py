@@ -16,7 +16,7 @@ from ...http.transaction import ScopeKind, Stream, Transaction
 from ...mcp.methods import OPENINGS
 from ...model import HTTP_ERRORS, HTTP_FAILURES, Exchange, Kind, Outcome
 from ..facts import CaptureFacts
-from ..gateway_signs import gateway_field, is_gateway_page, is_product
+from ..gateway_signs import gateway_field, is_block_page, is_gateway_page, is_product
 from ..hits import hit_on_stream
 from ..rule import CLEAN_POST, CONFIGURATION, Hit, HitDetails, Rule, Severity, transport_rule
 from ..words import call_name, quoted, seconds
@@ -129,7 +129,6 @@ _UNAVAILABLE: Final = 503
 _GATEWAY_TIMEOUT: Final = 504
 _BY_GATEWAYS: Final = (502, _GATEWAY_TIMEOUT)
 """Statuses that only a gateway sends, by their meaning."""
-
 _GATEWAY_ADVICE: Final = {
     502: "Check that the server behind the gateway runs, and that the gateway has its right address.",
     _UNAVAILABLE: "Check that the server behind the gateway runs and takes more connections; the gateway has none to pass it on to.",
@@ -140,6 +139,10 @@ _GATEWAY_ADVICE: Final = {
     _TOO_LARGE: "Raise the limit for the bodies of requests (nginx: client_max_body_size), or send less in one call.",
 }
 """Advice about an error of a gateway, by its status."""
+_OTHER_ADVICE: Final = "Read the gateway's log and limits, and check that the server behind it runs."
+_BLOCKED_ADVICE: Final = (
+    "Find the rule that this request met in the log of the gateway or firewall, and exempt the path of the server from it."
+)
 
 _lacks_scope = lazy_pattern(r"\berror\s*=\s*\"?insufficient_scope\b", re.IGNORECASE)
 _scope_in = lazy_pattern(r"\bscope\s*=\s*(?:\"([^\"]*)\"|([^\s,\"]+))", re.IGNORECASE)
@@ -280,9 +283,7 @@ def _http_error(facts: CaptureFacts, transaction: Transaction, response: Stream,
         if status in _BY_GATEWAYS and not is_product.search(server) and not _html.match(transaction.refusal):
             sign = f"only gateways answer {status}"
         details["blame"] = f"A gateway in front of the server, such as a reverse proxy: {sign}."
-        details["advice"] = _GATEWAY_ADVICE.get(
-            status, "Read the gateway's log and limits, and check that the server behind it runs."
-        )
+        details["advice"] = _GATEWAY_ADVICE.get(status, _BLOCKED_ADVICE if status < HTTP_FAILURES else _OTHER_ADVICE)
     elif status >= HTTP_FAILURES:
         culprit = SERVER
         details["blame"] = f"The server: {status} says that it failed, and its text is no page of a gateway."
@@ -315,7 +316,7 @@ def _is_page_of_gateway(transaction: Transaction, response: Stream) -> bool:
     """Return whether a gateway answered: by its page, by its name, or by a status that a server itself does not send."""
     status, body = transaction.status, transaction.refusal
     is_html = bool(_html.match(body)) or response.head.media_type == "text/html"
-    if is_html and is_gateway_page.search(body):
+    if is_html and (is_gateway_page.search(body) or (status not in _NO_SUCH_PLACE and is_block_page.search(body))):
         return True
     if status <= HTTP_FAILURES or status in _NO_SUCH_PLACE:  # 500 is the server's own
         return False

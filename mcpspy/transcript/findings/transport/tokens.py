@@ -23,7 +23,6 @@ from .placeholders import AUTHORIZATION, credential
 UNCLEAR: Final = "unclear"
 
 _LOGIN_PATHS: Final = ("/token", "/register", "/authorize")
-_is_expired = lazy_pattern(r"invalid_token|expired", re.IGNORECASE)
 _names_credential = lazy_pattern(
     rb"\b(?:tokens?|api[ _-]?keys?|credentials?|bearer|unauthori[sz]ed|(?:not |un)authenticated|authentication|"
     rb"invalid[ _-](?:key|auth\w*)|log-?in)\b",
@@ -51,7 +50,7 @@ def token_fault(facts: CaptureFacts, refused: Transaction) -> TokenFault:
     can_renew = login_ns is not None or _changes_token(facts) or "resource_metadata" in challenge.lower()
     if served_ns is not None:
         worked = f"the {name} worked until {seconds(refused.at_ns - served_ns)} before, so that it expired or was revoked"
-        if can_renew or (name == "token" and _is_expired.search(challenge)):
+        if can_renew:
             advice = "Renew the token after 401: with the refresh token, or by a new login; or put a new one into the entry."
             return TokenFault(CLIENT, f"The client: {worked}, and the client came with no other.", advice)
         blame = f"The configuration of the client: {worked}, and nothing shows a login by which the client could get another."
