@@ -108,7 +108,7 @@ class HarImporter:
         connection = server.connections.setdefault(str(entry.get("connection", "")), len(server.connections) + 1)
         target = (url.path or "/") + (f"?{url.query}" if url.query else "")
         fields = _fields(request.get("headers"))
-        body = str((request.get("postData") or {}).get("text") or "").encode("utf-8", "surrogatepass")
+        body = _encoded(str((request.get("postData") or {}).get("text") or ""), (request.get("bodySize"),))
         opening = _head(f"{request['method']} {target} HTTP/1.1", fields)
         if b'"jsonrpc"' in body and not server.is_mcp:
             server.is_mcp, server.path = True, url.path
@@ -172,7 +172,8 @@ def _pieces(
 ) -> list[tuple[bytes, int]]:
     """Return the frames of a response, each with its time."""
     text = str(content.get("text") or "")
-    body = b64decode(text) if content.get("encoding") == "base64" else text.encode("utf-8", "surrogatepass")
+    sizes = (content.get("size"), _sum(content.get("size"), content.get("compression")))
+    body = b64decode(text) if content.get("encoding") == "base64" else _encoded(text, sizes)
     messages = entry.get("_eventSourceMessages")
     times = [_seconds_ns(message.get("time")) for message in messages] if isinstance(messages, list) else []
     framing = body_framing(_value(fields, "content-type"))
@@ -188,6 +189,23 @@ def _pieces(
         at_ns = next(due, 0) if parse(event).data is not None else 0
         pieces.append((event, at_ns or (pieces[-1][1] if pieces and times else end_ns)))
     return pieces
+
+
+def _encoded(text: str, sizes: tuple[Any, ...]) -> bytes:
+    """Return the bytes of a text. mitmproxy decodes events as Latin-1, though they are UTF-8: their number in bytes gives it away."""
+    data = text.encode("utf-8", "surrogatepass")
+    if len(text) == len(data) or len(data) in sizes or len(text) not in sizes:
+        return data
+    try:
+        wire = text.encode("latin-1")
+        wire.decode("utf-8")
+    except UnicodeError:
+        return data
+    return wire
+
+
+def _sum(size: Any, more: Any) -> int:
+    return size + more if isinstance(size, int) and isinstance(more, int) else -1
 
 
 def _event(message: dict[str, Any]) -> bytes:

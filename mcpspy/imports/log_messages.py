@@ -20,6 +20,8 @@ MAX_PYTHON_LETTERS: Final = 1 << 20
 
 _OPENING: Final = re.compile(r'\{\s*"|\[\s*\{\s*"')
 _PYTHON: Final = re.compile(r"\bJSONRPC(?:Request|Notification|(?:Result)?Response|Error(?:Response)?)\(")
+_FIELDS: Final = re.compile(r"(?<![\w.])jsonrpc='2\.0' (?=[a-z]+=)")
+_FIELD_PIECE: Final = re.compile(r"""[()\[\]{}]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"| [a-z]+=""")
 _PYTHON_PIECE: Final = re.compile(r"""[()\[\]{}]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _CUT: Final = re.compile(r'\{\s*"(?:jsonrpc"\s*:\s*"2\.0"|method"\s*:\s*"[a-z]+/?[A-Za-z/]*"\s*,|result"\s*:)')
 _decoder: Final = json.JSONDecoder()
@@ -108,7 +110,9 @@ def _in_string(text: str) -> LineMessage | None:
 def _python_message(line: str) -> LineMessage | None:
     """Return the message that the official SDK for Python printed as an object."""
     begin = _PYTHON.search(line)
-    if begin is None or len(line) - begin.start() > MAX_PYTHON_LETTERS:
+    if begin is None:
+        return _python_fields(line)
+    if len(line) - begin.start() > MAX_PYTHON_LETTERS:
         return None
     depth = 0
     for piece in _PYTHON_PIECE.finditer(line, begin.end() - 1):
@@ -118,13 +122,33 @@ def _python_message(line: str) -> LineMessage | None:
             break
     else:
         return None
+    return _python_value(line[begin.start() : piece.end()], line[: begin.start()])
+
+
+def _python_fields(line: str) -> LineMessage | None:
+    """Return the message that version 2 of that SDK printed without the name of its class: `jsonrpc='2.0' id=1 method='ping'`."""
+    begin = _FIELDS.search(line)
+    if begin is None or len(line) - begin.start() > MAX_PYTHON_LETTERS:
+        return None
+    depth, last, words = 0, begin.start(), []
+    for piece in _FIELD_PIECE.finditer(line, begin.start()):
+        sign = piece.group()
+        depth += (sign in "([{") - (sign in ")]}")
+        if depth == 0 and sign.startswith(" "):
+            words.append(line[last : piece.start()])
+            last = piece.start() + 1
+    return _python_value(f"JSONRPCMessage({', '.join([*words, line[last:].rstrip()])})", line[: begin.start()])
+
+
+def _python_value(source: str, before: str) -> LineMessage | None:
+    """Return the message that a text of Python constructs; None if it constructs none."""
     try:
-        tree = ast.parse(line[begin.start() : piece.end()], mode="eval")
+        tree = ast.parse(source, mode="eval")
         value = _plain(tree.body)
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
-    return LineMessage(text, value, line[: begin.start()], is_printed=False) if is_message(value) else None
+    return LineMessage(text, value, before, is_printed=False) if is_message(value) else None
 
 
 def _plain(node: ast.expr) -> Any:

@@ -25,11 +25,11 @@ _ARROW = r"\s*(?:-+>|=+>|→|⇒|➜|»)\s*"
 _BACK = r"\s*(?:<-+|<=+|←|⇐|«)\s*"
 _FROM_CLIENT: Final = re.compile(
     rf"from (?:the )?{_CLIENT}|to (?:the )?{_SERVER}|{_CLIENT}(?:{_ARROW}|[ _-]?to[ _-]?|_?2_?)[\w.-]*{_SERVER}"
-    rf"|{_CLIENT}{_ARROW}|{_ARROW}{_SERVER}|{_SERVER}{_BACK}|\bc2s\b|\bc->s\b|\bstdin\b|{_CLIENT}'?s? message"
+    rf"|{_CLIENT}{_ARROW}|{_ARROW}{_SERVER}|{_SERVER}{_BACK}|\bc2s\b|\bc->s\b|\bstdin\b|{_CLIENT}'?s? (?:message|says)"
 )
 _FROM_SERVER: Final = re.compile(
     rf"from (?:the )?{_SERVER}|to (?:the )?{_CLIENT}|{_SERVER}(?:{_ARROW}|[ _-]?to[ _-]?|_?2_?)[\w.-]*{_CLIENT}"
-    rf"|{_SERVER}{_ARROW}|{_ARROW}{_CLIENT}|{_CLIENT}{_BACK}|\bs2c\b|\bs->c\b|\bstdout\b|{_SERVER}'?s? message|\bsse message"
+    rf"|{_SERVER}{_ARROW}|{_ARROW}{_CLIENT}|{_CLIENT}{_BACK}|\bs2c\b|\bs->c\b|\bstdout\b|{_SERVER}'?s? (?:message|says)|\bsse message"
 )
 _RECEIVED: Final = re.compile(
     r"\breceiv\w*|\brecv\w*|\bincoming\b|\binbound\b|\bgot\b|\bread\b|<<<?|<--?|⇐|←|\bin\b\s*[:=]|direction=in\b|收到|接收"
@@ -103,6 +103,10 @@ class Senders:
                     asked.remove(OTHER_SIDE[sender])
                 if not asked:
                     del self._requests[key]
+
+    def open_requests(self) -> int:
+        """Return the number of requests that no message has answered."""
+        return sum(map(len, self._requests.values()))
 
     def _by_content(self, message: Any) -> Side | None:
         """Return the only side that can have sent a message, by its method, or by the ids of requests that are open."""

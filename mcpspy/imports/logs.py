@@ -39,6 +39,9 @@ _CLIENT_CLOSED: Final = re.compile(r"\bClient transport closed\b", re.IGNORECASE
 _AGAIN: Final = re.compile(r"Received JSON: b['\"]|Sending session message to writer|Client message sent successfully")
 """Words of the Python SDK before a message that it also logs in another form."""
 
+_STREAMABLE: Final = "mcp.client.streamable_http"
+_NO_JSON_ANSWERS: Final = "the Python SDK does not log answers that come as JSON"
+
 _STREAMS: Final = {CLIENT: STDIN, SERVER: STDOUT}
 
 
@@ -54,7 +57,7 @@ class HeldLine(msgspec.Struct):
 class _ServerLog:
     """The lines about one server, in order."""
 
-    __slots__ = ("held", "last", "lost", "senders", "session", "skipped")
+    __slots__ = ("held", "last", "lost", "omits_answers", "senders", "session", "skipped")
 
     def __init__(self) -> None:
         self.session: StdioSession | None = None
@@ -63,6 +66,7 @@ class _ServerLog:
         self.last: tuple[str, Any] = ("", None)
         self.lost: list[int] = []
         self.skipped: Counter[str] = Counter()
+        self.omits_answers = False
 
 
 class LogImporter:
@@ -98,7 +102,7 @@ class LogImporter:
         line = data.decode("utf-8", "replace").rstrip("\r").removeprefix("\ufeff")
         if not line.strip():
             return []
-        message = message_in(line) if "{" in line or "JSONRPC" in line else None
+        message = message_in(line) if "{" in line or "JSONRPC" in line or "jsonrpc=" in line else None
         before = line if message is None else message.before
         wall_ns = self._clock.time_ns(before)
         self._last_ns = wall_ns or self._last_ns
@@ -143,6 +147,7 @@ class LogImporter:
             self._hold(log, line)
             return records
         log.senders.take(message.value, sender)
+        log.omits_answers = log.omits_answers or _STREAMABLE in message.before
         data = message.text.encode("utf-8", "surrogatepass") + b"\n"
         return [*records, *self._session(log, line).frame(line.wall_ns, _STREAMS[sender], data)]
 
@@ -222,6 +227,9 @@ class LogImporter:
         records: list[SessionRecord] = []
         lost = [*log.lost, *(line.number for line in log.held if line.message is not None)]
         session, log.session = log.session, None
+        if session is not None and log.omits_answers and (open_requests := log.senders.open_requests()):
+            records += session.gap(self._last_ns, 0, _NO_JSON_ANSWERS, frames=open_requests)
+        log.omits_answers = False
         log.senders, log.held, log.lost, log.last = Senders(), [], [], ("", None)
         if session is not None:
             if lost:

@@ -12,7 +12,7 @@ from mcpspy import read as read_capture
 from mcpspy.imports.formats import recognized
 from mcpspy.imports.har import HarImporter
 from mcpspy.imports.source import Source
-from mcpspy.records import Header, Record
+from mcpspy.records import Frame, Header, Record
 from tests.cli.terminal import run
 from tests.conftest import ROOT
 from tests.imports.logging_clients import rows_of
@@ -85,6 +85,15 @@ def test_events_that_a_browser_kept_apart_have_their_times() -> None:
     (exchange,) = transcript.exchanges
     assert exchange.duration_ns is not None
     assert 1_000_000_000 < exchange.duration_ns < 2_000_000_000
+
+
+@pytest.mark.parametrize("compression", [0, 100])
+def test_events_that_mitmproxy_decoded_as_latin_1_are_utf_8(compression: int) -> None:
+    event = ("data: " + ANSWERS.replace("[]", '[{"name":"café"}]') + "\n\n").encode()
+    content = {"size": len(event) - compression, "compression": compression, "text": event.decode("latin-1")}
+    response = ENTRY["response"] | {"headers": [{"name": "content-type", "value": "text/event-stream"}], "content": content}  # type: ignore[operator]
+    (records,) = imported(har({**ENTRY, "response": response}))
+    assert event in [record.data for record in records if isinstance(record, Frame)]
 
 
 def test_pages_that_do_not_speak_mcp_make_no_capture() -> None:
