@@ -129,7 +129,7 @@ def imported_by(*arguments: str) -> set[str]:
 
 
 def test_the_help_of_web_waits_for_no_server_and_no_page() -> None:
-    names = {"aiohttp", "mcpspy.cli.stored_recordings", "mcpspy.transcript", "msgspec"}
+    names = {"aiohttp", "mcpspy.cli.web.stored_recordings", "mcpspy.transcript", "msgspec"}
     assert_absent(names, imported_by("web", "--help"))
 
 

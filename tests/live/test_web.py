@@ -18,7 +18,7 @@ from multidict import CIMultiDictProxy
 from pytest_aiohttp.plugin import AiohttpClient
 from yarl import URL
 
-from mcpspy.cli.stored_recordings import StoredRecordings
+from mcpspy.cli.web.stored_recordings import StoredRecordings
 from mcpspy.live.web import MAX_LOOKS, SHUTDOWN_S, Web
 from tests.cli.recording import Recording
 from tests.deadlines import DEADLINE_S

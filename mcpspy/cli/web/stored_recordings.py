@@ -3,44 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from math import inf
-from operator import attrgetter
 from time import monotonic
 from typing import Any, Final
 
-from ..capture.store.catalog import CatalogEntry, Recording, entry, has_message, recordings
-from ..capture.store.folder import EXTENSION, captures_folder
-from ..errors import FilterError
-from ..lazy_pattern import lazy_pattern
-from ..transcript.client_rows import ClientKey, ClientRows
-from ..transcript.filter.filter import FilterMatcher, filter_of
-from ..transcript.findings.finders import CHECKED, left_rules
-from ..transcript.findings.rule import Finding
-from ..transcript.findings.run import findings
-from ..transcript.hops import forwarded_calls
-from ..transcript.llm.tool_trips import tool_trips
-from ..transcript.model import CaptureInfo, Exchange, ModelCall, Numbered, Row, Transcript
-from ..views.page.page import heading, live_page, part
-from ..views.page.row_details import messages_of_call, row_details
-from ..views.page.rows import page_row, progress
-from ..views.text.escape import decoded, safe_text
-from ..views.text.units import wall_time
-from ..views.timeline.exchange import messages_of
-from .export.formats import page_files
-from .export.selection import shell_names
-from .transcripts import CaptureSelection, GrowingTranscript, client_keys, index_of
+from ...capture.store.catalog import CatalogEntry, Recording, has_message, recordings
+from ...capture.store.folder import captures_folder
+from ...errors import FilterError
+from ...transcript.client_rows import ClientKey, ClientRows
+from ...transcript.filter.filter import FilterMatcher, filter_of
+from ...transcript.findings.finders import CHECKED, left_rules
+from ...transcript.findings.rule import Finding
+from ...transcript.findings.run import findings
+from ...transcript.hops import forwarded_calls
+from ...transcript.llm.tool_trips import tool_trips
+from ...transcript.model import Exchange, Numbered, Row, Transcript
+from ...views.page.page import heading, live_page, part
+from ...views.page.row_details import row_details
+from ...views.page.rows import page_row, progress
+from ...views.text.escape import safe_text
+from ...views.text.units import wall_time
+from ..export.formats import page_files
+from ..export.selection import shell_names
+from ..transcripts import CaptureSelection, GrowingTranscript, client_keys, index_of
+from .catalog_cache import CatalogCache
+from .indexed_recording import IndexedRecording, contains
 
 MAX_RECORDINGS: Final = 40
 """The number of recordings that the page lists, the newest."""
 
+FIRST_ROWS: Final = 2_000
+"""So many rows are sent first."""
+
 HEADING_S: Final = 1.0
 """Time between two headings while a call is pending."""
-
-_UNICODE_ESCAPE: Final = lazy_pattern(r"\\u([0-9a-fA-F]{4})")
-_newest_first = attrgetter("begin_ns", "path")
 
 
 class StoredRecordings:
@@ -59,9 +58,15 @@ class StoredRecordings:
         name = recording or next(map(_name, self._with_messages(1)), "")
         return "".join(live_page(self._files, recording=name, follows=not recording))
 
-    def open(self, recording: str) -> GrowingRecording | None:
+    def open(self, recording: str) -> GrowingRecording | IndexedRecording | None:
         """Open a recording by its name, to be read from its beginning; None if there is none."""
-        return GrowingRecording(recording, self._store) if _named(recording, self._store.entries()) else None
+        captures = self._store.entries()
+        named = _named(recording, captures)
+        if named is None:
+            return None
+        if any(_may_join(capture) for capture in captures):
+            return GrowingRecording(recording, self._store)
+        return IndexedRecording.of(named) or GrowingRecording(recording, self._store)
 
     def _with_messages(self, limit: int = MAX_RECORDINGS) -> list[Recording]:
         """Find the newest recordings that have a message."""
@@ -88,18 +93,21 @@ class GrowingRecording:
         """The calls without an answer, by identity."""
         self._due_s = inf
         """Time of the next heading: it says how long they have waited."""
+        self._rest: Iterator[Row] | None = None
+        """Rows that are not taken yet: of a large recording the first are shown while the others are read."""
+        self._most = FIRST_ROWS
         self._findings: list[Finding] = []
         """The findings when they were last asked for; the heading counts them."""
 
     def take(self) -> dict[str, Any] | None:
         """Read rows that are new or changed, each after its index, and the heading of the page; None if nothing happened."""
         self._join()
-        was_live = self._growing.live
-        changed: dict[int, Row] = {id(row): row for row in self._growing.take()}
+        was_live, was_reading = self._growing.live, self._rest is not None
+        changed = self._changed()
         for at, row in changed.items():
             (self._pending.add if isinstance(row, Exchange) and not row.over else self._pending.discard)(at)
         is_due = monotonic() >= self._due_s
-        if not changed and was_live == self._growing.live and not is_due:
+        if not changed and was_live == self._growing.live and not is_due and not was_reading:
             return None
         self._due_s = monotonic() + HEADING_S if self._pending else inf
         transcript = self._growing.transcript
@@ -112,8 +120,18 @@ class GrowingRecording:
             "rows": lines,
             "progress": progress([row for at, row in changed.items() if at not in self._others]),
             "addresses": shell_names(tail.path for tail in self._growing.tails),
-            **heading(self._transcript, live=self._growing.live),
+            **heading(self._transcript, live=self._growing.live and self._rest is None),
         }
+
+    def _changed(self) -> dict[int, Row]:
+        """Read rows, twice as many each time as before, until nothing is new."""
+        self._rest = self._rest or self._growing.take()
+        rows = list(islice(self._rest, self._most))
+        if len(rows) < self._most:
+            self._rest = None
+        else:
+            self._most *= 2  # for each time the heading counts all rows
+        return {id(row): row for row in rows}
 
     @property
     def _client(self) -> ClientRows | None:
@@ -143,8 +161,7 @@ class GrowingRecording:
         if names == self._seen:
             return
         captures = self._store.entries()
-        may_join = [capture for capture in captures if capture.live and (capture.header is None or capture.is_proxied)]
-        if not may_join:  # else one has no header yet, or a proxy that may get this client
+        if not any(map(_may_join, captures)):
             self._seen = names
         known = {tail.path for tail in self._growing.tails}
         recording = _named(self._name, captures)
@@ -174,7 +191,7 @@ class GrowingRecording:
         return [
             row.row
             for row in transcript.rows
-            if isinstance(row, Numbered) and _contains(row, transcript.captures[row.capture], lower)
+            if isinstance(row, Numbered) and contains(row, transcript.captures[row.capture], lower)
         ]
 
     def filter(self, expression: str) -> list[int]:
@@ -211,56 +228,9 @@ class GrowingRecording:
         return part(name, transcript, transcript.rows)
 
 
-class CatalogCache:
-    """The captures of the store; one that has ended and did not change is not read again.
-
-    A page asks once a second. With 1,000 captures that takes 5 ms of processor time instead of 38 ms.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, int, int], CatalogEntry] = {}
-
-    def entries(self) -> list[CatalogEntry]:
-        """List the captures, the newest first; none if there is no store. Raises: OSError: if the store cannot be read."""
-        current = dict[tuple[str, int, int], CatalogEntry]()
-        for file in _files():
-            capture = self._known.get(file)
-            if capture is None or capture.live:
-                capture = entry(file[0])
-            if capture is not None:
-                current[file] = capture
-        self._known = current
-        return sorted(current.values(), key=_newest_first, reverse=True)
-
-
-def _files() -> list[tuple[str, int, int]]:
-    """List the files of the store: path, size in bytes and time of change in nanoseconds."""
-    try:
-        with os.scandir(captures_folder()) as folder:
-            files = [file for file in folder if file.name.endswith(EXTENSION)]
-    except FileNotFoundError:
-        return []
-    described = []
-    for file in files:
-        try:
-            status = file.stat()
-        except OSError:  # it is gone
-            continue
-        described.append((file.path, status.st_size, status.st_mtime_ns))
-    return described
-
-
-def _contains(row: Numbered, capture: CaptureInfo, lower: str) -> bool:
-    if isinstance(row, ModelCall):
-        texts = [str(message.get("text", "")) for message in messages_of_call(row, capture)]
-    else:
-        texts = [decoded(message.raw) for message in messages_of(row)]
-    return any(lower in _without_escapes(text).lower() for text in texts)
-
-
-def _without_escapes(text: str) -> str:
-    """Replace the Unicode escapes of JSON by their characters, as the page shows them."""
-    return _UNICODE_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text) if "\\u" in text else text
+def _may_join(capture: CatalogEntry) -> bool:
+    """Return whether a capture may become one of a recording: it has no header yet, or is a proxy's, which may get its client."""
+    return capture.live and (capture.header is None or capture.is_proxied)
 
 
 def _named(name: str, captures: list[CatalogEntry]) -> Recording | None:

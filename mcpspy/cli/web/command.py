@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from .screen import say
+from ..screen import say
 
 TOKEN_BYTES: Final = 18
 PORT_IN_USE: Final = 4
@@ -33,7 +33,7 @@ def command(*, port: int, opens: bool) -> int:
     Example:
       mcpspy web --open
     """
-    from ..live.web import serve  # these take longer than all else: not for --help
+    from ...live.web import serve  # these take longer than all else: not for --help
     from .stored_recordings import StoredRecordings
 
     try:
