@@ -98,8 +98,8 @@ class CaptureIndex:
             return transcribe(read(self._path), keep_frames=keeps_frames, credentials=CredentialSearch())
 
         transcript = indexed_transcript(self._path, self._version, whole, keeps_frames=keeps_frames)
-        if transcript is not None and recounts and not knows_hits(transcript):
-            return None
+        if transcript is not None and recounts and (self.checked.word or not knows_hits(transcript)):
+            return None  # the hits are not those of all rules
         if transcript is not None:
             seek_credentials(transcript, CredentialSearch())
             self.checked.take(transcript)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcpspy.capture.file.format import header_line, record_line
-from mcpspy.cli.stored_recordings import StoredRecordings
+from mcpspy.cli.web.stored_recordings import StoredRecordings
 from mcpspy.records import Frame
 from tests.capture.making import closes, header, opens
 from tests.cli.terminal import on_terminal, run
@@ -138,3 +138,12 @@ def test_the_page_has_the_findings_of_a_check_whatever_that_showed(store: Path) 
     assert heading is not None
     assert LEFT not in json.dumps(heading)
     page.close()
+
+
+def test_what_is_shown_since_a_time_after_a_check_is_the_same_with_an_index(store: Path) -> None:
+    run("check", "large")
+    words = ("show", "large", "--since", "2000-01-01", "-F", "row:1..3")
+    first = run(*words)
+    assert (store / f"{NAME}.idx").exists()
+    again = run(*words)
+    assert (first.stdout, first.returncode) == (again.stdout, 0)
