@@ -174,12 +174,27 @@ def test_a_timeline_of_stdio_waits_for_no_rules_about_http_models_or_forms() -> 
     assert f"{findings}.protocol.handshake" in loaded
 
 
+def test_a_timeline_of_a_sound_session_waits_for_no_rules_about_unsound_ones() -> None:
+    findings = "mcpspy.transcript.findings"
+    names = {
+        f"{findings}.capture",
+        *(f"{findings}.protocol.{name}" for name in ("answers", "errors", "modern", "pings", "timeouts")),
+        *(
+            f"{findings}.transport.{name}"
+            for name in ("bursts", "headers", "limits", "placeholders", "server_exits", "sessions")
+        ),
+    }
+    assert_absent(names | {"mcpspy.transcript.http.decode"}, loaded_by("show", str(CAPTURES / "filesystem.mcpspy")))
+    names = {f"{findings}.transport.{name}" for name in ("bursts", "disconnects", "limits", "refusals", "resumption")}
+    assert_absent(names | {"urllib.parse"}, loaded_by("show", str(CAPTURES / "streamable.mcpspy")))
+
+
 @pytest.mark.parametrize(
     ("arguments", "most"),
     [
-        (["list"], 45),
-        (["show", str(CAPTURES / "filesystem.mcpspy")], 191),
-        (["show", str(CAPTURES / "streamable.mcpspy")], 202),
+        (["list"], 44),
+        (["show", str(CAPTURES / "filesystem.mcpspy")], 166),
+        (["show", str(CAPTURES / "streamable.mcpspy")], 185),
     ],
     ids=["list", "show of stdio", "show of HTTP"],
 )

@@ -17,7 +17,6 @@ from ..capture.store.address import STDIN, resolve, rows_alone
 from ..capture.store.folder import is_live
 from ..errors import AddressError, CaptureError
 from ..records import Header, Record
-from ..transcript.client_rows import ClientKey, ClientRows
 from ..transcript.findings.run import findings
 from ..transcript.hops import forwarded_calls
 from ..transcript.model import CaptureInfo, Numbered, Row, Transcript
@@ -27,6 +26,7 @@ from .fifo import announced, opened_stdin
 from .progress import ReadingProgress, reading
 
 if TYPE_CHECKING:
+    from ..transcript.client_rows import ClientKey
     from .indexes import CaptureIndex
 
 DEFAULT_WHAT = "@"
@@ -144,6 +144,8 @@ def _of_clients(transcript: Transcript, captures: CaptureSelection) -> Transcrip
     keys = client_keys(transcript, captures.clients)
     if not keys:
         return transcript
+    from ..transcript.client_rows import ClientRows
+
     client = ClientRows(transcript, keys)
     own = client.transcript
     own.findings = findings(transcript, client.is_about)

@@ -1,7 +1,5 @@
 """The verbs of the command line and the topics of `mcpspy help`: where each verb's module is, and one line of help for each."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -53,7 +51,7 @@ TOPICS: Final = {
 """Subjects of `mcpspy help` that are no verbs, or concern several. `replay` is both: the verb's options are in `replay --help`."""
 
 
-def verb_command(verb: str) -> click.Command:
+def verb_command(verb: str) -> "click.Command":
     """Import the click command of a verb.
 
     Raises:

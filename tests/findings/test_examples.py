@@ -3,9 +3,11 @@
 After a change of a rule: `python -m tests.findings.make`.
 """
 
+from pathlib import Path
+
 import pytest
 
-from mcpspy.capture.file.reader import Reader
+from mcpspy.capture.file.reader import Reader, read
 from mcpspy.cli.credential_search import CredentialSearch
 from mcpspy.transcript.findings.credentials import CREDENTIAL_SHOWN
 from mcpspy.transcript.findings.facts import capture_facts
@@ -31,6 +33,7 @@ from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.offers.baseline import Baseline
 from mcpspy.transcript.offers.definitions import offers
 from mcpspy.transcript.transcribe import transcribe
+from tests.conftest import ROOT
 from tests.findings.make import FOLDER, PARTS, captures, files
 
 ALSO: dict[str, set[str]] = {
@@ -116,6 +119,14 @@ def test_a_module_that_is_not_asked_about_a_capture_would_have_found_nothing() -
             if not facts.capture.is_model:
                 left_out = [name for name in CAPTURE_FINDERS if not concerns(name, facts)]
                 assert [hit for module in left_out for hit in finder(module).find(facts)] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "captures").glob("*.mcpspy")), ids=lambda path: path.stem)
+def test_a_module_that_is_not_asked_about_a_recording_would_have_found_nothing(path: Path) -> None:
+    for facts in capture_facts(transcribe(read(path))):
+        if not facts.capture.is_model:
+            left_out = [name for name in CAPTURE_FINDERS if not concerns(name, facts)]
+            assert [hit for module in left_out for hit in finder(module).find(facts)] == []
 
 
 def test_the_rules_that_only_a_check_runs_are_named() -> None:

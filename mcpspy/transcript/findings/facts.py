@@ -11,11 +11,10 @@ import msgspec
 from ...records import CLIENT, SERVER, Close, Damage, End, Exit, Gap, Note, Partial, Side, Spawn, Stall
 from ..calls.call import Call
 from ..correlator import BY_ORDER, spellings
-from ..http.decode import SEALED
 from ..http.transaction import Transaction
 from ..mcp.methods import CANCELLED, DISCOVER, INITIALIZE, INITIALIZED, PROGRESS
 from ..mcp.revisions import Era
-from ..message import ERROR, MALFORMED, NOTIFICATION
+from ..message import ERROR, MALFORMED, NOTIFICATION, SEALED
 from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..offers.definitions import LISTINGS
 from ..watching import Watchers

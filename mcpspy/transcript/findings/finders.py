@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from ..model import CREDENTIALS
+from ..mcp.revisions import Era, era
+from ..model import CREDENTIALS, HTTP_ERRORS
 from .facts import SUBSCRIPTION_FILTERS
 
 if TYPE_CHECKING:
@@ -100,12 +102,86 @@ _HTTP_ONLY: Final = frozenset({
 
 _FEW_CALLS: Final = 5
 _FEW_LISTS: Final = 4
+_FEW_EXCHANGES: Final = 1000
+_LONG_LINE: Final = 64 << 10
+
+
+def _ended_unusually(facts: CaptureFacts) -> bool:
+    """Return whether a server's process ended otherwise than with its client's leave, or was never used."""
+    if facts.exit is None:
+        return False
+    record = facts.exit[1]
+    is_plain = record.code == 0 and not (record.error or record.signal or record.descendants)
+    return not is_plain or facts.signalled_ns is not None or not facts.capture.messages
+
+
+def _is_long(facts: CaptureFacts) -> bool:
+    """Return whether a capture has so many exchanges that to look at them takes longer than to import a module."""
+    return len(facts.exchanges) > _FEW_EXCHANGES
+
+
+def _has_calls_at_once(facts: CaptureFacts) -> bool:
+    """Return whether a call began while the one before it ran."""
+    return _is_long(facts) or any(
+        first.response is not None and second.at_ns < first.response.at_ns for first, second in pairwise(facts.calls)
+    )
+
+
+def _came_together(facts: CaptureFacts) -> bool:
+    """Return whether an exchange has several notifications, or the first request on stdio no answer while the client was there."""
+    if _is_long(facts) or any(len(exchange.notifications) > 1 for exchange in facts.with_notifications):
+        return True
+    first = next(iter(facts.exchanges), None)
+    if first is None or facts.left_ns is None or facts.capture.transactions:
+        return False
+    return first.response is None or first.response.at_ns > facts.left_ns
+
+
+def _has_long_line(facts: CaptureFacts) -> bool:
+    """Return whether a client on stdio left, and had a line that some clients do not take."""
+    if facts.left_ns is None or facts.capture.transactions:
+        return False
+    answers = (exchange.response for exchange in facts.exchanges)
+    return _is_long(facts) or any(answer is not None and answer.size > _LONG_LINE for answer in answers)
+
+
+def _has_modern_request(facts: CaptureFacts) -> bool:
+    return any(revision is not None and era(revision) is Era.MODERN for _, _, revision, _ in facts.requests)
+
+
+def _has_status(facts: CaptureFacts, least: int) -> bool:
+    """Return whether a response over HTTP has this status or a higher one."""
+    return any(transaction.status >= least for transaction in facts.capture.transactions.values())
+
 
 _NEEDS: Final[dict[str, Callable[[CaptureFacts], object]]] = {
     "protocol.pings": lambda facts: facts.has_request("ping"),
     "protocol.secret_forms": lambda facts: facts.unfinished or facts.has_request("elicitation/create"),
     "payloads.placeholder_arguments": lambda facts: facts.errors or facts.tool_errors,
+    "capture": lambda facts: facts.gaps or facts.damages or facts.end is None,
     "transport.lines": lambda facts: facts.malformed,
+    "transport.server_exits": lambda facts: facts.unanswered or _ended_unusually(facts),
+    "transport.deliveries": lambda facts: facts.capture.transactions,
+    "transport.broken_off": lambda facts: facts.malformed or facts.stopped_reading_ns is not None,
+    "transport.bursts": _came_together,
+    "transport.limits": _has_long_line,
+    "transport.placeholders": lambda facts: facts.capture.transactions or any("{" in argument for argument in facts.argv),
+    "transport.headers": lambda facts: facts.capture.transactions or _has_modern_request(facts),
+    "transport.refusals": lambda facts: _has_status(facts, HTTP_ERRORS),
+    "transport.disconnects": lambda facts: facts.unanswered,
+    "transport.resumption": lambda facts: any(other.anomalies for other in facts.capture.transactions.values()),
+    "protocol.answers": lambda facts: (
+        facts.respelled_ids
+        or facts.cancelled
+        or facts.with_notifications
+        or facts.repeated_answers
+        or facts.partial_answers
+        or facts.flawed
+        or facts.unmatched_responses
+        or facts.by_order
+    ),
+    "protocol.modern": lambda facts: facts.errors or facts.opt_in_notifications or facts.capture.transactions,
+    "protocol.swaps": _has_calls_at_once,
     "transport.stalls": lambda facts: facts.stalls or facts.partials,
     "transport.waiting": lambda facts: facts.waiting,
     "protocol.encoding": lambda facts: facts.flawed,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...wire.encodings import PACKAGES
 from ..absent_facts import unchecked_facts
-from ..http.decode import SEALED
+from ..message import SEALED
 from ..model import Exchange, Kind, UnpairedMessage
 from .facts import SAMPLED
 from .protocol import json_traps

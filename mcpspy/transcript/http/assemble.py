@@ -5,7 +5,6 @@ A record goes in; the rows that are new or changed come out. `decode` cuts bodie
 
 from collections.abc import Callable, Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
 from ...records import CLIENT, SERVER, Close, Frame, Note, Open
 from ...wire.json_spans import members, string
@@ -396,6 +395,8 @@ def _about(stream: Stream, unit: Unit) -> bytes:
 
 def _host_after_user(url: str) -> str:
     """Return host and port of a URL with a user in front of them; empty if it names no user, or is no URL."""
+    from urllib.parse import urlsplit  # slow to import
+
     try:
         _, at_sign, host = urlsplit(url).netloc.rpartition("@")
     except ValueError:

@@ -11,11 +11,9 @@ from ...wire.encodings import Decoding, MissingDecoderError, decode_body
 from ...wire.jsonrpc import Piece, cut, malformed
 from ...wire.sse import SseEvent, SseEvents, parse
 from ..decoder import join_parts
+from ..message import SEALED
 from .head import Head
 from .payloads import DONE, body_pieces
-
-SEALED: Final = "compressed with"
-"""The beginning of the reason for a body that cannot be read because a library is not installed."""
 
 _SIGNS: Final = {"gzip": b"\x1f\x8b", "x-gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 """The first bytes of what is encoded (RFC 1952, section 2.3.1; RFC 8878, section 3.1.1)."""

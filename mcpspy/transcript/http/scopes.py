@@ -6,7 +6,6 @@ hundred clients with the same ids are never mixed up. Source: MCP specification,
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
-from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
@@ -128,6 +127,8 @@ class Scopes:
 
     def resolve(self, get: Transaction, uri: str) -> str:
         """Return the URL of an endpoint as a client resolves it, which knows the server by its own URL; empty if it is no URL."""
+        from urllib.parse import urljoin  # slow to import
+
         try:
             return urljoin(urljoin(self.url, get.target), uri)
         except ValueError:
@@ -150,6 +151,8 @@ def endpoint(data: bytes) -> Endpoint:
 
 def path_and_query(url: str) -> str:
     """Return the target of a request for a URL; empty if it is no URL."""
+    from urllib.parse import urlsplit
+
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -161,6 +164,8 @@ def path_and_query(url: str) -> str:
 
 def origin(url: str) -> tuple[str, str, int | None] | None:
     """Return scheme, host and port of a URL; None if it is no URL."""
+    from urllib.parse import urlsplit
+
     try:
         parts = urlsplit(url)
         return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)

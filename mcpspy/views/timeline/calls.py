@@ -3,12 +3,12 @@
 Polls without news are withheld, and counted in the next poll that is shown. Does not show payloads.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...transcript.calls.call import Call, CallPart
-from ...transcript.calls.join import TASK_STATUSES
-from ...transcript.calls.references import TaskFacts, task_facts
 from ...transcript.mcp.codes import INPUT_REQUIRED
 from ...transcript.mcp.methods import LISTEN
 from ...transcript.model import CaptureInfo, Exchange, Outcome, UnpairedMessage
@@ -16,6 +16,9 @@ from ..text.escape import one_line
 from ..text.line import Line, fitted, joined
 from ..text.units import counted, duration
 from .phrases import Phrase, outcome_phrase
+
+if TYPE_CHECKING:
+    from ...transcript.calls.references import TaskFacts
 
 MAX_PARTS = 40
 """The most lines of a call shown above one of its rows; of more, those at the beginning and at the end."""
@@ -37,6 +40,9 @@ def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, capture: CaptureI
     if call is None:
         return phrase
     if isinstance(row, UnpairedMessage):
+        from ...transcript.calls.join import TASK_STATUSES
+        from ...transcript.calls.references import task_facts
+
         facts = task_facts(row.message) if row.message.method in TASK_STATUSES else None
         ends = f", {_took(call, row.at_ns)} in total" if facts is None and call.ended_ns == row.at_ns else ""
         details = [phrase.detail if facts is None else _status(facts, call, row.at_ns), f"of row {call.row}{ends}"]
@@ -56,7 +62,12 @@ def part_phrase(phrase: Phrase, row: Exchange, call: Call) -> Phrase:
         return phrase
     if row.response.result_type == INPUT_REQUIRED:
         return Phrase("needs input", "wait", phrase.detail.removeprefix("wants "))
-    if call.part(row) not in (CallPart.POLL, CallPart.CANCEL) or (facts := task_facts(row.response)) is None:
+    if call.part(row) not in (CallPart.POLL, CallPart.CANCEL):
+        return phrase
+    from ...transcript.calls.references import task_facts
+
+    facts = task_facts(row.response)
+    if facts is None:
         return phrase
     if phrase.detail.startswith("wants "):
         return phrase
@@ -131,7 +142,11 @@ class PollFolder:
         return runs
 
     def _note(self, row: Exchange, call: Call) -> None:
-        facts = None if row.response is None or call.task is None else task_facts(row.response)
+        if row.response is None or call.task is None:
+            return
+        from ...transcript.calls.references import task_facts
+
+        facts = task_facts(row.response)
         if facts is not None:
             self._statuses[call.row] = facts.status
 

@@ -21,13 +21,12 @@ from ...records import (
     Unknown,
 )
 from ...transcript.absent_facts import imported_facts
-from ...transcript.http.decode import SEALED
 from ...transcript.http.transaction import Transaction
 from ...transcript.log_lines import json_logger
 from ...transcript.mcp.content import content_facts
 from ...transcript.mcp.methods import OPENINGS
+from ...transcript.message import SEALED
 from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
-from ...wire.encodings import PACKAGES
 from ...wire.framing import FRAMINGS
 from ...wire.lines import Lines
 from ..text.escape import PHRASE_LETTERS, decoded, one_line, safe_text
@@ -216,6 +215,8 @@ def unpaired_phrase(unpaired: UnpairedMessage, capture: CaptureInfo) -> Phrase:
         case Kind.REQUEST:
             return Phrase(one_line(message.method or "request"), "", one_line(message.target or ""))
         case Kind.MALFORMED if message.reason.startswith(SEALED):
+            from ...wire.encodings import PACKAGES
+
             package = PACKAGES.get(message.reason.removeprefix(SEALED).strip(), "a decoder")
             return Phrase(one_line(message.reason), "warn", f"pip install {package} to read it")
         case Kind.MALFORMED:

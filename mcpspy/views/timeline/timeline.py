@@ -4,9 +4,12 @@ A machine like all stages, so that live and offline are one path: `feed` takes a
 releases the lines that were withheld for folding, `close` ends it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,7 +17,6 @@ from ...records import Spawn
 from ...transcript.calls.call import CallPart
 from ...transcript.correlator import BY_ORDER
 from ...transcript.exchange import ForwardedCall
-from ...transcript.filter.result import FilterResult, findings_about
 from ...transcript.http.transaction import Transaction
 from ...transcript.log_matches import LineKey, LogMatch, matches_in
 from ...transcript.mcp.methods import INITIALIZE
@@ -37,7 +39,6 @@ from ...transcript.waiting import waited_ns
 from ..text.cells import cells, cut, wrapped
 from ..text.columns import GAP, Columns, columns, widest_words
 from ..text.escape import one_line, safe_text
-from ..text.filter_lines import filter_line
 from ..text.lanes import Lanes
 from ..text.line import Line, fitted, line_cells
 from ..text.units import counted
@@ -45,12 +46,13 @@ from .calls import PollFolder, with_call
 from .details import Detail, has_room, params_words, row_detail
 from .findings import finding_lines
 from .logs import log_line, log_match_line
-from .model_words import SAID_LETTERS, model_phrase
 from .ordering import Order, in_order, result_tokens
-from .payloads import lines as payload_lines
 from .phrases import PROGRESS, Phrase, event_phrase, notification_phrase, outcome_phrase, unpaired_phrase
 from .summary import capture_lines, start_up_words, summary
 from .transaction import body_bytes, status_note, transaction_phrase
+
+if TYPE_CHECKING:
+    from ...transcript.filter.result import FilterResult
 
 FOLD_HEAD = 3
 FOLD_TAIL = 2
@@ -162,6 +164,8 @@ class Timeline:
         """Return the line of a call that has no answer yet, with its waiting time and its last progress."""
         took_ns = max(0, now_ns - row.at_ns)
         if isinstance(row, ModelCall):
+            from .model_words import model_phrase
+
             line = self._call_line(row, row.transaction, took_ns)
             return fitted([*line, (model_phrase(row).detail or "pending", "wait")], self.columns.width)
         request = row.request
@@ -241,6 +245,8 @@ class Timeline:
         """Append what the line of an exchange has no room for: on a narrow screen params and result, with `full` the payloads."""
         there, back = ("→ ", "← ") if row.sender == "client" else ("← ", "→ ")
         if self.detail is Detail.FULL:
+            from .payloads import lines as payload_lines
+
             for arrow, message in ((there, row.request), (back, row.response)):
                 texts = () if message is None else payload_lines(message)
                 lines += [self._beneath(text, arrow if at == 0 else "  ") for at, text in enumerate(texts)]
@@ -274,6 +280,8 @@ class Timeline:
         lines += self._with_phrase(line, transaction_phrase(row), row.row, below=not is_plain)
 
     def _model_call(self, row: ModelCall, lines: list[Line]) -> None:
+        from .model_words import SAID_LETTERS, model_phrase
+
         line = self._call_line(row, row.transaction, row.duration_ns)
         letters = SAID_LETTERS if self.columns.width is None else max(SAID_LETTERS // 2, self.columns.width // 3)
         lines += self._with_phrase(line, model_phrase(row, letters), row.row, below=row.outcome is not Outcome.OK)
@@ -430,6 +438,8 @@ def timeline(
     for line in capture_lines(transcript, zone, width=width, since=since):
         yield fitted(line, width)
     if filtered is not None:
+        from ..text.filter_lines import filter_line
+
         yield fitted([("  ", ""), *filter_line(filtered)], width)
     chosen = rows_between(transcript.rows, rows) if filtered is None else filtered.rows
     if order is not None:
@@ -450,6 +460,8 @@ def timeline(
 def _findings(transcript: Transcript, filtered: FilterResult | None, width: int | None) -> Iterator[Line]:
     """Yield the findings about the rows that are shown, after an empty line."""
     if filtered is not None:
+        from ...transcript.filter.result import findings_about
+
         transcript = Transcript(transcript.captures, transcript.rows, findings_about(filtered, transcript.findings))
     if transcript.findings:
         yield []

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from ....records import CLIENT, SERVER
 from ....wire.jsonrpc import cut
 from ....wire.sse import parse
-from ...http.decode import SEALED
 from ...http.head import LAST_EVENT_ID
 from ...http.transaction import Stream, Transaction
+from ...message import SEALED
 from ...model import Exchange, Kind, UnpairedMessage
 from ..facts import HANDSHAKE_METHODS, CaptureFacts, ScopeKey, scope_key
 from ..hits import hit_on_stream

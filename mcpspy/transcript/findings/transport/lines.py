@@ -7,8 +7,8 @@ from typing import Final
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ....wire.json_spans import members, string
-from ...http.decode import SEALED
 from ...log_lines import json_logger
+from ...message import SEALED
 from ...model import Message, UnpairedMessage
 from ..facts import CaptureFacts
 from ..rule import CONFIGURATION, Hit, Severity, hit_in, transport_rule

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import urljoin, urlsplit
 
 from ....records import SERVER
 from ...http.transaction import Stream, Transaction
@@ -70,6 +69,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 def _wants_https(facts: CaptureFacts, response: Stream) -> bool:
     """Tell whether a redirect only goes from http to https on the same host."""
     header = facts.capture.header
+    from urllib.parse import urlsplit
+
     url = header.tapped.get("url") if header is not None else None
     try:
         here, there = urlsplit(str(url)), urlsplit(response.head.get("location"))
@@ -90,7 +91,7 @@ def lossy_redirects(facts: CaptureFacts) -> list[tuple[Transaction, str]]:
         ):
             continue
         if response is not None and not response.injected:
-            found.append((transaction, _path(urljoin(transaction.target, response.head.get("location")))))
+            found.append((transaction, _path(_joined(transaction.target, response.head.get("location")))))
     return found
 
 
@@ -101,13 +102,22 @@ def redirect_to(facts: CaptureFacts, transaction: Transaction) -> Transaction | 
         if not HTTP_REDIRECTS <= other.status < HTTP_ERRORS or other.at_ns > transaction.at_ns or other.response is None:
             continue
         location = other.response.head.get("location")
-        if location and _path(urljoin(other.target, location)) == path != _path(other.target):
+        if location and _path(_joined(other.target, location)) == path != _path(other.target):
             return other
     return None
 
 
+def _joined(target: str, location: str) -> str:
+    """Return the URL that a location names, seen from a target."""
+    from urllib.parse import urljoin  # slow to import
+
+    return urljoin(target, location)
+
+
 def _path(target: str) -> str:
     """Return the path of a URL or of a target; what cannot be read, as it is."""
+    from urllib.parse import urlsplit
+
     try:
         return urlsplit(target).path
     except ValueError:
