@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ..capture.redaction.arguments import ATTACHED_TO_P, PLACES, PROGRAMS, SETTERS, password_starts
-from ..capture.redaction.names import looks_secret
+from ..capture.redaction.names import LOOKS, looks_secret
 from ..lazy_pattern import lazy_pattern
 from .patterns import SecretSpan
 
@@ -32,9 +32,12 @@ _commands = lazy_pattern(rb"(?<![\w.-])(?:" + "|".join(map(re.escape, PROGRAMS))
 _option = lazy_pattern(rb" [\"']?-(?:[PUapuw]|sS?u|-(?:user|proxy-user|session))| /p:")
 """An option that passwords follow in `PROGRAMS`: a fast test."""
 
+_by_looks = lazy_pattern(rb"(?<![\w-])(" + "|".join(LOOKS).encode() + rb")(?:=|[ \t]+)[\"']?([^\s\"',;|&)\]]+)")
 _PLACE_SIGNS: Final = (b"login ", b" set ", b"host add ", b"authtoken ", b"setapikey ")
 _placed = lazy_pattern(
-    rb"(?<![\w.-])(?:" + "|".join([*PLACES, *(rf"\w+ {' '.join(words)}" for words in SETTERS)]).encode() + rb") "
+    rb"(?<![\w.-])(?:"
+    + "|".join([*PLACES, *(rf"\w+ {' '.join(words)}" for words in SETTERS if len(words) > 1)]).encode()
+    + rb") "
 )
 """Commands that take a secret without an option; each has one of the signs, by which nearly all texts are told to have none."""
 
@@ -106,6 +109,10 @@ def password_spans(data: bytes) -> Iterator[SecretSpan]:
             before = data[max(start - LONGEST_COMMAND, 0) : start - ATTACHED]
             if is_attached_password(match[0], before):
                 yield SecretSpan(start, end, "key", match[1])
+    if b"--" in data:
+        for option in _by_looks.finditer(data):
+            if looks_secret(option[1].decode("latin-1"), option[2].decode("latin-1")):
+                yield SecretSpan(*option.span(2), "key", option[2])
     command = _commands.search(data) if (b" -" in data or b" /p:" in data) and _option.search(data) else None
     for sign in _PLACE_SIGNS:
         if command is None and sign in data:

@@ -46,7 +46,7 @@ PLACES = {
 }  # fmt: skip
 """Commands that take a secret without an option: how many arguments come before it."""
 
-SETTERS = (["config", "set"], ["configure", "set"])
+SETTERS = (["config", "set"], ["configure", "set"], ["config"], ["set"])
 """Words between a program and the name of what it sets."""
 
 _COMMON = ("http", "https")
@@ -94,7 +94,10 @@ def password_starts(arguments: list[str]) -> dict[int, int]:
         elif bare.startswith("/") and program and bare.startswith(PROGRAMS[program][0]):
             _add(starts, at, argument, argument.index(":") + 1, "")
         elif not bare.startswith("-"):
-            if place == 0 and "=" not in bare:
+            name, equals, _ = bare.partition("=")
+            if equals and words[1:] in SETTERS and kind_of(name) is not None:
+                _add(starts, at, argument, argument.index("=") + 1, "")
+            if place == 0 and not equals:
                 _add(starts, at, argument, 0, "")
             name = _program(bare)
             place = _place(words, bare if words else name, place)
@@ -136,7 +139,11 @@ def _add(starts: dict[int, int], at: int, argument: str, begin: int, sign: str) 
     bare = sign.rstrip("?")
     found = argument.find(bare, begin)
     start = begin if found < 0 and bare != sign else found + len(bare)
-    if bare != sign and argument[begin : max(found, 0)].replace(".", "").isdigit() and argument[start:].isdigit():
+    if (
+        bare != sign
+        and argument[begin : max(found, 0)].replace(".", "").isdigit()
+        and argument[start:].strip("'\".,;").isdigit()
+    ):
         return
     if start >= begin + (0 if bare != sign else len(sign)) and argument[start:].strip("'\""):
         starts[at] = start

@@ -58,9 +58,12 @@ SECRET_PREFIX_BYTES = 20
 
 _SECRET_ENDS = (
     "accesskey", "apikey", "assertion", "authkey", "clientsecret", "credential", "credentials", "jwt", "passphrase", "passwd",
-    "password", "privatekey", "secret", "secretkey", "signature", "subscriptionkey", "token",
+    "password", "privatekey", "secret", "secretkey", "secretkeybase", "signature", "subscriptionkey", "token",
 )  # fmt: skip
 _SESSION_ENDS = ("sessid", "sessionid", "sessionkey")
+_SPELLINGS = ("hex", "pem", "value")
+"""Words at the end of a name that say how a secret is spelled, besides `base64`."""
+
 _NO_SECRETS = {
     "cachekey", "foreignkey", "idempotencykey", "partitionkey", "primarykey", "progresstoken", "publickey", "secwebsocketkey",
     "sortkey", "surrogatekey",
@@ -169,7 +172,9 @@ _ID_BYTES = 32
 
 def kind_of(name: str) -> Kind | None:
     """Return the kind of secret that an option, variable or member called `name` carries; None if it carries none."""
-    squashed = "".join(letter for letter in name.lower() if letter.isalnum()).rstrip("0123456789")
+    squashed = "".join(letter for letter in name.lower() if letter.isalnum()).removesuffix("base64").rstrip("0123456789")
+    for spelling in _SPELLINGS:
+        squashed = squashed.removesuffix(spelling)
     if squashed.endswith(_SESSION_ENDS):
         return "session"
     if squashed.endswith("authorization") or squashed in ("auth", "xauth"):

@@ -120,6 +120,8 @@ class Redactor:
             return self._value(text)
         if '"' in text and "{" in text:
             return self._json(text)
+        if text.startswith('["') and text.endswith('"]'):
+            return self._list(text)
         name, equals, value = text.partition("=")
         slash = _slash_option(text)
         if slash:
@@ -138,8 +140,11 @@ class Redactor:
             return f"{name}={self._argument(value, nested=True)}"
         if " " in text.strip():
             return " ".join(self.argv(text.replace("\n", " \n ").split(" "))).replace(" \n ", "\n")
-        if ";" in text and not nested and all(_is_name(part.partition("=")[0]) for part in text.split(";") if part):
-            return ";".join(self._argument(part, nested=True) for part in text.split(";"))  # a connection string
+        if "=" in text and not ("://" in text and "?" in text):
+            for sign in ";,":  # a connection string, or several variables
+                first, *more = text.split(sign)
+                if more and all(_is_name(part.partition("=")[0]) for part in more if part):
+                    return sign.join(self._argument(part, nested=True) for part in (first, *more))
         return self.url(text) if "?" in text or "://" in text else text
 
     def _value(self, text: str) -> str:
@@ -161,6 +166,19 @@ class Redactor:
             at = text.index(secret, text.index(scheme) + len(scheme))
             return text[:at] + self._value(text[at:])
         return self._value(text)
+
+    def _list(self, text: str) -> str:
+        """Redact a list of arguments in JSON: `--args='["--token", "x"]'`. One that has no secret stays as it is spelled."""
+        from json import dumps, loads
+
+        try:
+            arguments = loads(text)
+        except (ValueError, RecursionError):
+            return text
+        if not all(isinstance(argument, str) for argument in arguments):
+            return text
+        redacted = self.argv(arguments)
+        return text if redacted == arguments else dumps(redacted, ensure_ascii=False)
 
     def _json(self, text: str) -> str:
         """Redact JSON on a command line (`--config '{"apiKey": …}'`), and the URLs in it."""

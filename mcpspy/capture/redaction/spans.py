@@ -174,6 +174,9 @@ def url_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
     for segment in data[start:path_end].split(b"/"):
         if is_identifier(segment):
             yield start, start + len(segment), "path", segment
+        elif b";" in segment:  # `/x;jsessionid=…`
+            name, _, parameters = segment.partition(b";")
+            yield from _one_parameter_spans(data, start + len(name) + 1, start + len(name) + 1 + len(parameters))
         start += len(segment) + 1
     yield from _parameter_spans(data, path_end + 1, end)
 
