@@ -18,9 +18,8 @@ from .session import NOTE_TOPIC
 from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source, header
 from .stream_dumps import DumpPiece, StreamDump, is_stream_dump, stream_dumps
 
-MAX_FILE_BYTES: Final = 1 << 28
-"""A dump is read as a whole; Wireshark's window has it in memory too."""
-MAX_PLAIN_BYTES: Final = 1 << 26
+MAX_FILE_BYTES: Final = 1 << 26
+"""A dump is read as a whole, in five times its size."""
 
 _PROTOCOLS: Final = ("tcp", "tls", "http")
 _DOTS: Final = "the dump has a dot in place of each byte that is not ASCII"
@@ -68,9 +67,8 @@ class FollowImporter:
         data = b"".join(self._data)
         self._data = []
         is_plain = not is_stream_dump(data[: 1 << 20])
-        limit = MAX_PLAIN_BYTES if is_plain else MAX_FILE_BYTES
-        if self._size_bytes > limit:
-            self._wrong.append(f"a dump of more than {limit >> 20} MiB")
+        if self._size_bytes > MAX_FILE_BYTES:
+            self._wrong.append(f"a dump of more than {MAX_FILE_BYTES >> 20} MiB; import the packet capture itself")
             return []
         if is_plain:
             plain = PlainHttp(data)
