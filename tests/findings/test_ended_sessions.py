@@ -132,3 +132,23 @@ def test_a_server_that_a_call_keeps_alive_has_to_cancel_it_at_the_end() -> None:
     (finding,) = [finding for finding in findings_of(account) if finding.rule == "end-of-input-ignored"]
     assert finding.what.endswith("a signal ended it. It had not answered tools/call slow.")
     assert finding.advice.startswith("Cancel what still runs")
+
+
+@pytest.mark.parametrize(
+    ("end", "what", "advice"),
+    [
+        ("← goodbye\n", "breaks off 1 ms after the client had closed stdin:", "the session was over"),
+        ("", "breaks off: ", "unless it keeps happening"),
+    ],
+)
+def test_a_capture_that_breaks_off_after_the_end_of_stdin_lacks_nothing_of_the_session(
+    end: str, what: str, advice: str
+) -> None:
+    closes = "· the client closes stdin\n" if end else ""
+    (finding,) = [
+        finding
+        for finding in findings_of(f"· handshake 2025-11-25\n{closes}{end}· the capture breaks off")
+        if finding.rule == "capture-incomplete"
+    ]
+    assert what in finding.what
+    assert advice in finding.advice

@@ -6,6 +6,7 @@ from typing import Final
 from .facts import CaptureFacts
 from .hits import hit_on_record
 from .rule import Hit, Severity, capture_rule
+from .words import seconds
 
 CAPTURE_INCOMPLETE: Final = capture_rule(
     name="capture-incomplete",
@@ -53,6 +54,11 @@ RECORDING_GAP: Final = capture_rule(
     advice="Free space on the disk, or store captures elsewhere with MCPSPY_HOME or --capture FILE.",
 )
 
+_KILLED_AT_THE_END: Final = (
+    "Ignore this: the session was over. "
+    "Clients on the Python SDK kill a server, and mcpspy with it, that still writes to stdout then."
+)
+
 RULES: Final = (CAPTURE_INCOMPLETE, CAPTURE_DAMAGED, CAPTURE_EDITED, RECORDING_GAP)
 
 
@@ -67,5 +73,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         yield hit_on_record(rule, facts, at_ns, -1, what, "file", group=damage.reason)
     capture = facts.capture
     if capture.closed and facts.end is None:
-        what = "The capture breaks off: mcpspy was killed, or is still recording."
-        yield hit_on_record(CAPTURE_INCOMPLETE, facts, capture.last_ns + capture.shift_ns, -1, what, "mcpspy")
+        last_ns, closed_ns = capture.last_ns + capture.shift_ns, facts.stdin_closed_ns
+        after = "" if closed_ns is None else f" {seconds(max(last_ns - closed_ns, 0))} after the client had closed stdin"
+        what = f"The capture breaks off{after}: mcpspy was killed, or is still recording."
+        advice = "" if closed_ns is None else _KILLED_AT_THE_END
+        yield hit_on_record(CAPTURE_INCOMPLETE, facts, last_ns, -1, what, "mcpspy", advice=advice)
