@@ -3,8 +3,9 @@
     data: {"delta":{"text":"my key is sk-"}}         →   data: {"delta":{"text":"my key is redacted-5f1d0c2a9b7e"}}
     data: {"delta":{"text":"0123456789abcdef"}}      →   data: {"delta":{"text":""}}
 
-A piece is any string below a member `delta`, the text of a choice, a candidate or a token, or the content or response beside `done`
-(Ollama, whose events are lines) or `stop` (llama.cpp): the shape tells, whatever the capture is of. The pieces of one text are
+A piece is any string below a member `delta` (or `textDelta` and the like), the text of a choice, a candidate or a token, or the
+content or response beside `done` (Ollama, whose events are lines), `stop` (llama.cpp) or a word for a piece, such as
+`"type":"token"`: the shape tells, whatever the capture is of. The pieces of one text are
 joined, and edits of the text become edits of its pieces. Where events have ids, the pieces of each id are joined too: some servers
 give an id to each text, others to each event.
 """
@@ -17,17 +18,19 @@ from ..wire.json_spans import JsonWalk
 from ..wire.jsonrpc import parse
 from .encodings import JSON
 
-_DELTA: Final = "delta"
-_SIGNS: Final = (b'"delta"', b'"choices"', b'"candidates"', b'"token"', b'"done"', b'"stop"')
-_ENDS: Final = (b'"done"', b'"stop"')
-_FLAT: Final = {("message", "content"), ("message", "thinking"), ("response",), ("thinking",), ("content",)}
-"""Steps to a piece in an object that says whether it is the last, by one of `_ENDS`."""
+_ENDS: Final = (b'"done"', b'"stop"', b'"token"', b'"chunk"', b'"completion"', b'"answer"', b'"append"')
+_SIGNS: Final = (b'elta"', b'"choices"', b'"candidates"', *_ENDS)
+_FLAT: Final = {
+    ("message", "content"), ("message", "thinking"), ("response",), ("thinking",), ("content",), ("text",), ("chunk",),
+    ("completion",), ("answer",), ("v",), ("data", "chunk", "content"),
+}  # fmt: skip
+"""Steps to a piece in an object that says by one of `_ENDS` that it is one, or whether it is the last."""
 
 _OF_TOKEN: Final = ("token", "text")
 """Steps to a piece of Text Generation Inference, whose events have the index and the id of each token."""
 
-_LISTS: Final = ("choices", "candidates")
-_TEXT: Final = "text"
+_LISTS: Final = {"choices", "candidates"}
+_TEXTS: Final = {"text", "content"}
 _IDS: Final = ("id", "item_id", "messageId", "toolCallId", "progressToken")
 _INDEXES: Final = ("index", "output_index", "content_index", "summary_index")
 _JSON_NAMES: Final = {"arguments", "partial_json"}
@@ -134,7 +137,13 @@ def _collect(joined: _Joined, number: int, data: bytes) -> list[Edit]:
 
 
 def _is_piece(steps: Sequence[str | int]) -> bool:
-    return _DELTA in steps or (bool(steps) and steps[-1] == _TEXT and (steps[0] in _LISTS or tuple(steps) == _OF_TOKEN))
+    if tuple(steps) == _OF_TOKEN or any(_is_delta(step) for step in steps):
+        return True
+    return bool(steps) and steps[-1] in _TEXTS and not _LISTS.isdisjoint(steps)
+
+
+def _is_delta(step: str | int) -> bool:
+    return isinstance(step, str) and step.endswith(("delta", "Delta"))
 
 
 def _ids(steps: Sequence[str | int], message: Any) -> Hashable:
@@ -144,7 +153,7 @@ def _ids(steps: Sequence[str | int], message: Any) -> Hashable:
     for step in steps:
         if isinstance(value, dict):
             ids += (f"{name}={value[name]}" for name in _IDS if isinstance(value.get(name), str | int))
-        if step == _DELTA:
+        if _is_delta(step):
             break
         value = _inner(value, step)
     return tuple(ids)

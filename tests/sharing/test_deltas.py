@@ -110,6 +110,15 @@ SHAPES: Final[dict[str, Callable[[str, int], Any]]] = {
     "content": lambda piece, at: {"content": piece, "stop": False},
     "two texts": lambda piece, at: {"type": "text-delta", "id": "t", "delta": piece},
     "JSON-RPC": lambda piece, at: {"jsonrpc": "2.0", "method": "x/chunk", "params": {"progressToken": 1, "delta": piece}},
+    "completion": lambda piece, _: {"type": "completion", "completion": piece, "stop_reason": None},
+    "answer": lambda piece, _: {"event": "message", "answer": piece, "message_id": "m"},
+    "token with a type": lambda piece, _: {"type": "token", "content": piece},
+    "chunk with a type": lambda piece, _: {"type": "chunk", "text": piece},
+    "chunk in an event": lambda piece, _: {"event": "on_chat_model_stream", "data": {"chunk": {"content": piece}}},
+    "patch": lambda piece, _: {"p": "/message/content/parts/0", "o": "append", "v": piece},
+    "delta of a text": lambda piece, _: {"type": "text-delta", "textDelta": piece},
+    "content delta": lambda piece, _: {"content_delta": piece},
+    "message of a choice": lambda piece, _: {"output": {"choices": [{"message": {"content": piece}}]}},
 }
 
 
