@@ -182,3 +182,30 @@ LEAVES = "· the client closes stdin\n· the server exits 0"
 def test_a_client_that_waits_less_than_an_earlier_call_took_left_early(account: str, expected: tuple[str, str]) -> None:
     (finding,) = [finding for finding in findings_of(account) if finding.rule == "unanswered-request"]
     assert (finding.culprit, finding.severity) == expected
+
+
+COMMENTS = "· 15.0 s later\n← : ping\n" * 3
+
+
+@pytest.mark.parametrize(
+    ("comments", "words"), [(COMMENTS, "answered nothing else, and sent 3 keep-alives on its stream."), ("", "nothing else.")]
+)
+def test_keep_alives_that_came_in_place_of_an_answer_are_mentioned(comments: str, words: str) -> None:
+    account = f"{SESSION}{CALL}{SSE}{comments}· 20.0 s later\n{GIVE_UP}"
+    (finding,) = [finding for finding in findings_of(account) if finding.rule == "timed-out"]
+    assert finding.what.endswith(words)
+
+
+def test_a_session_that_is_left_out_of_several_requests_is_one_finding() -> None:
+    refusal = '← 400 Bad Request\n  {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Missing session ID"}}\n'
+    field = "→ POST /mcp\n  MCP-Protocol-Version: 2025-11-25\n  %s\n"
+    account = f"{SESSION}· session none\n{field % 'tools/list 1'}{refusal}{field % 'prompts/list 2'}{refusal}"
+    (finding,) = [finding for finding in findings_of(account) if finding.rule == "session-missing"]
+    assert (finding.count, len(finding.rows)) == (2, 2)
+
+
+def test_a_message_that_is_framed_by_its_length_is_no_line_without_an_end_too() -> None:
+    account = f'{INITIALIZE}← Content-Length: 38\\r\n← \\r\n← {{"jsonrpc":"2.0","id":0,"result":{{}}}}…\n· 9.0 s later\n'
+    rules = [finding.rule for finding in findings_of(account)]
+    assert "malformed-message" in rules
+    assert "half-line" not in rules

@@ -45,9 +45,22 @@ def meanwhile_words(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> s
     later = index.later(exchange.at_ns, until_ns, exchange.row)
     beginning = f" Meanwhile the {OTHER_SIDE[exchange.sender]} answered"
     if later is None:
-        return f"{beginning} {_requests(count, 'earlier') if count else 'nothing else'}."
+        return (
+            f"{beginning} {_requests(count, 'earlier') if count else f'nothing else{_keep_alives(facts, exchange, until_ns)}'}."
+        )
     name = f"the later {call_name(later)} (row {later.row})"
     return f"{beginning} {name}." if count == 1 else f"{beginning} {_requests(count, 'other')}, among them {name}."
+
+
+def _keep_alives(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> str:
+    """Say that keep-alives came meanwhile on the stream on which the answer is due: they show that the sender was there."""
+    transaction = exchange.transaction
+    if transaction is None or exchange.sender != CLIENT:
+        return ""
+    carrier = facts.capture.transactions.get(transaction.scope.stream, transaction)
+    rows = () if carrier.response is None else carrier.response.keep_alives
+    came = sum(row.count for row in rows if exchange.at_ns < row.last_ns <= until_ns)
+    return f", and sent {came} keep-alive{'' if came == 1 else 's'} on its stream" if came else ""
 
 
 def _requests(count: int, which: str) -> str:

@@ -88,7 +88,7 @@ _HEADERS_END: Final = 120
 _header = lazy_pattern(rb"Content-(?:Length: *\d+|Type: *\S+/.*)\s*$", re.IGNORECASE)
 """A header line of the Language Server Protocol, at the end of a line."""
 
-ONE_LINE_ADVICE: Final = (
+_ONE_LINE_ADVICE: Final = (
     "Write each message as JSON on one line that ends with a line feed, without headers: use the stdio transport of an MCP SDK, "
     "not that of the Language Server Protocol."
 )
@@ -138,7 +138,7 @@ def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage, with_headers: set
     if message.stream in with_headers and (not text or _header.search(text[-_HEADERS_END:])):
         if text:
             what = f"The {message.sender} writes headers before messages, as the Language Server Protocol does: {quoted(text)}"
-            yield hit_in(MALFORMED_MESSAGE, message, unpaired.row, what, advice=ONE_LINE_ADVICE, group="headers")
+            yield hit_in(MALFORMED_MESSAGE, message, unpaired.row, what, advice=_ONE_LINE_ADVICE, group="headers")
     elif not text:
         yield hit_in(BLANK_LINE, message, unpaired.row, "An empty line came between messages.", group="blank")
     elif (

@@ -148,7 +148,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
                 continue  # `browsers` says so
             name = _sent_name(facts, transaction) if exchange is None else exchange.method
             what = f"{name} came without {SESSION.title()} and was refused, after the server had given out a session."
-            yield _hit(SESSION_MISSING, facts, transaction, what, CLIENT, group=name)
+            yield _hit(SESSION_MISSING, facts, transaction, what, CLIENT, group="left out")
             continue
         if not session:
             yield from _modern_session(facts, transaction)

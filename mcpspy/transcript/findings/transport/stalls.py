@@ -13,7 +13,7 @@ from ..facts import CaptureFacts
 from ..hits import hit_on_record
 from ..rule import Hit, transport_rule
 from ..words import quoted, seconds
-from .lines import ONE_LINE_ADVICE, streams_with_headers
+from .lines import streams_with_headers
 
 READER_STALLED: Final = transport_rule(
     name="reader-stalled",
@@ -111,13 +111,11 @@ def _half_lines(facts: CaptureFacts) -> Iterator[Hit]:
         if name == "stderr" or framing is WholeBody:  # nobody waits for the end of a prompt, a progress bar or a long upload
             continue
         first_ns = record.first_ns + facts.capture.shift_ns
-        if was_blocked(facts, record.stream, first_ns, at_ns):
-            continue  # the writer may have written all of it
+        if was_blocked(facts, record.stream, first_ns, at_ns) or record.stream in with_headers:
+            continue  # the writer may have written all of it; or it frames messages by their lengths, as `lines` says
         waited = _waited(facts, first_ns, ends_ns.get((record.stream, first_ns)))
         missing, advice = f"The end of {framing.frame_name}", ""
-        if record.stream in with_headers:
-            advice = ONE_LINE_ADVICE
-        elif framing is Lines and is_json(record.data):
+        if framing is Lines and is_json(record.data):
             missing = "The line feed after a whole message"
             advice = "Write a line feed after each message, together with it, and flush."
         what = f"{missing} on {name or 'a stream'} did not come {waited}: {quoted(record.data)}"
