@@ -59,7 +59,8 @@ def _keep_alives(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> str:
         return ""
     carrier = facts.capture.transactions.get(transaction.scope.stream, transaction)
     rows = () if carrier.response is None else carrier.response.keep_alives
-    came = sum(row.count for row in rows if exchange.at_ns < row.last_ns <= until_ns)
+    first, last = (bisect_right(rows, at_ns, key=attrgetter("last_ns")) for at_ns in (exchange.at_ns, until_ns))
+    came = sum(row.count for row in rows[first:last])
     return f", and sent {came} keep-alive{'' if came == 1 else 's'} on its stream" if came else ""
 
 

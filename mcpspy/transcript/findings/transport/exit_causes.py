@@ -6,10 +6,11 @@ Such a server was started in the wrong way or in the wrong place: its culprit is
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ....lazy_pattern import lazy_pattern
-from ....records import CLIENT, SERVER
+from ....records import SERVER
 from ...log_lines import error_line
 from ..rule import CONFIGURATION
 from ..words import quoted
@@ -21,6 +22,8 @@ UNCLEAR: Final = "unclear"
 
 _TAIL: Final = 3
 """So many of the last lines on stderr are looked at, with the last that looks like an error."""
+_TRIED: Final = 100
+"""So many lines on stdout, and so many calls, tell whether a server speaks MCP there."""
 _HEAD: Final = 12
 """A launcher complains about its version in its first lines."""
 
@@ -281,8 +284,9 @@ def without_stdin(facts: CaptureFacts) -> ExitCause | None:
     """Return why a server reads nothing of what its client sends; None if neither its command nor its lines show a reason."""
     if lacks_stdin(facts.argv):
         return _NOT_INTERACTIVE
-    line = next((line for line in (*facts.last_lines, *noise(facts)) if _serves_http.search(line)), b"")
-    if not line or any(exchange.response is not None for exchange in facts.exchanges if exchange.sender == CLIENT):
+    written = (unpaired.message.raw for unpaired in islice(facts.malformed, _TRIED) if unpaired.message.sender == SERVER)
+    line = next((line for line in (*facts.last_lines, *written) if _serves_http.search(line)), b"")
+    if not line or any(exchange.response is not None for exchange in islice(facts.exchanges, _TRIED)):
         return None
     return ExitCause(
         CONFIGURATION,

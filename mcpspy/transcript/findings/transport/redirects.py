@@ -95,16 +95,26 @@ def lossy_redirects(facts: CaptureFacts) -> list[tuple[Transaction, str]]:
     return found
 
 
+class _Redirects:
+    """The first redirect to each path of a capture, and not to its own."""
+
+    def __init__(self, facts: CaptureFacts) -> None:
+        self.to: dict[str, Transaction] = {}
+        for transaction in facts.capture.transactions.values():
+            if not HTTP_REDIRECTS <= transaction.status < HTTP_ERRORS or transaction.response is None:
+                continue
+            location = transaction.response.head.get("location")
+            if location and (path := _path(_joined(transaction.target, location))) != _path(transaction.target):
+                self.to.setdefault(path, transaction)
+
+
 def redirect_to(facts: CaptureFacts, transaction: Transaction) -> Transaction | None:
     """Return the transaction whose redirect sent the client to the path of a later one; None if it went there by itself."""
-    path = _path(transaction.target)
-    for other in facts.capture.transactions.values():
-        if not HTTP_REDIRECTS <= other.status < HTTP_ERRORS or other.at_ns > transaction.at_ns or other.response is None:
-            continue
-        location = other.response.head.get("location")
-        if location and _path(_joined(other.target, location)) == path != _path(other.target):
-            return other
-    return None
+    known: _Redirects | None = facts.watchers.get(_Redirects)
+    if known is None:
+        known = facts.watchers[_Redirects] = _Redirects(facts)
+    other = known.to.get(_path(transaction.target))
+    return other if other is not None and other.at_ns <= transaction.at_ns else None
 
 
 def _joined(target: str, location: str) -> str:

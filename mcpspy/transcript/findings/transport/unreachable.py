@@ -5,6 +5,7 @@ that the server was not started: as on stdio, that is the configuration.
 """
 
 import re
+from bisect import bisect_left
 from typing import Final, NamedTuple
 
 from ....lazy_pattern import lazy_pattern
@@ -118,22 +119,29 @@ def upstream_fault(facts: CaptureFacts, transaction: Transaction, reason: bytes)
     by_reason = next((fault for says, fault in _BY_REASON if says.search(reason)), _NO_WAY)
     if facts.capture.is_model:
         return Fault("api" if by_reason.culprit == SERVER else by_reason.culprit, by_reason.blame, by_reason.advice)
-    answered = [
-        other.response.at_ns
-        for other in facts.capture.transactions.values()
-        if other.response is not None and not other.response.injected
-    ]
-    before = max((at_ns for at_ns in answered if at_ns < transaction.at_ns), default=None)
+    answered = _answers(facts)
+    at = bisect_left(answered, transaction.at_ns)
+    before = answered[at - 1] if at else None
     if _is_of_tls.search(reason) or not answered:
         return by_reason
     if before is None:
-        blame = f"The server: it was not ready yet, and first answered {seconds(min(answered) - transaction.at_ns)} later."
+        blame = f"The server: it was not ready yet, and first answered {seconds(answered[0] - transaction.at_ns)} later."
         return Fault(SERVER, blame, "Start the server before its clients, or let the client try again.")
     ended = "it closed the connection" if b"closed the connection" in reason else "nobody took the connection"
     blame = (
         f"The server: it had answered {seconds(transaction.at_ns - before)} before, and then {ended}. It ended, or is stuck."
     )
     return Fault(SERVER, blame, "Read the end of the server's log, and start it again.")
+
+
+def _answers(facts: CaptureFacts) -> list[int]:
+    """Return the times at which the server itself answered, in order; they are gathered once."""
+    known: list[int] | None = facts.watchers.get(_answers)
+    if known is None:
+        responses = (transaction.response for transaction in facts.capture.transactions.values())
+        times = sorted(response.at_ns for response in responses if response is not None and not response.injected)
+        known = facts.watchers[_answers] = times
+    return known
 
 
 def refusal_fault(_: CaptureFacts, transaction: Transaction, reason: bytes) -> Fault:
