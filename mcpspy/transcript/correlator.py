@@ -5,7 +5,7 @@ request with the exact id waits, spellings of the same number pair too, as in bo
 the message.
 
 A result without an id belongs to the one request that waits; then it has the flaw `by-order`. If several wait it stays unpaired, and
-they are its candidates. Progress in place of a result is a part, like `isComplete: false`:
+the oldest of them are its candidates. Progress in place of a result is a part, like `isComplete: false`:
 
     → tools/call 4, tools/list 5
     ← result 5
@@ -23,7 +23,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Container, Sequence
 from decimal import Decimal
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..lazy_pattern import lazy_pattern
 from ..records import CLIENT, OTHER_SIDE, SERVER, Side
@@ -35,7 +35,13 @@ from .mcp.methods import CANCELLED, LISTEN, OPENINGS, PING, PROGRESS
 from .mcp.negotiation import Negotiation, ProbeDetector
 from .message import ERROR, NOTIFICATION, REQUEST, RESULT, Message
 
+if TYPE_CHECKING:
+    from .in_order import RequestsInOrder
+
 T = TypeVar("T")
+
+MAX_CANDIDATES: Final = 20
+"""The most requests that are named as candidates: where thousands wait, each of thousands of answers would name them all."""
 
 BY_ORDER: Final = "by-order"
 """The flaw of a result without an id that was paired with the one request that waited, and of a `pong` with its request."""
@@ -77,9 +83,11 @@ def _takes_progress(exchange: Exchange) -> bool:
 class _Requests:
     """The requests of one side: by id those that wait and those that were answered, by progress token those that gave it out."""
 
-    __slots__ = ("answered", "by_token", "queued", "sharing", "waiting")
+    __slots__ = ("answered", "by_token", "in_order", "queued", "sharing", "waiting")
 
     def __init__(self) -> None:
+        self.in_order: RequestsInOrder | None = None
+        """Those that wait, once an answer without an id has come: hardly any capture has one."""
         self.waiting: dict[str, Exchange] = {}
         self.queued: dict[str, deque[Exchange]] = {}
         """Requests with the id of one that waits already, which nobody should send: they are answered in their order."""
@@ -95,6 +103,10 @@ class _Requests:
             exchange.request.flaws = (*exchange.request.flaws, "id-in-use")
         else:
             self.waiting[id] = exchange
+            if before is not None and self.in_order is not None:
+                self.in_order.discard(before)
+        if self.in_order is not None:
+            self.in_order.add(exchange)
         token = exchange.request.correlation_key
         if token is not None:
             before = self.by_token.get(token)
@@ -126,13 +138,18 @@ class _Requests:
         self.answered[id] = exchange
         if id in self.queued:
             self._promote(id)
+        if self.in_order is not None:
+            self.in_order.discard(exchange)
         return exchange
 
-    def candidates(self) -> list[Exchange]:
-        """Return the requests that an answer without an id may be meant for: those that were given up only if no other waits."""
-        queued = (exchange for queue in self.queued.values() for exchange in queue)
-        waiting = [exchange for exchange in (*self.waiting.values(), *queued) if exchange.method != LISTEN]
-        return [exchange for exchange in waiting if exchange.cancelled is None and not exchange.over] or waiting
+    def waiting_in_order(self) -> RequestsInOrder:
+        """Return the requests that an answer without an id may be meant for."""
+        if self.in_order is None:
+            from .in_order import RequestsInOrder  # hardly any capture needs it
+
+            queued = (exchange for queue in self.queued.values() for exchange in queue)
+            self.in_order = RequestsInOrder((*self.waiting.values(), *queued))
+        return self.in_order
 
     def take_by_order(self, exchange: Exchange, message: Message) -> None:
         """Take a result without an id as the answer to `exchange`, or as a part of it."""
@@ -157,6 +174,8 @@ class _Requests:
         self.answered[id] = exchange
         exchange.response = message
         exchange.over = True
+        if self.in_order is not None:
+            self.in_order.discard(exchange)
 
     def with_id(self, id: str) -> Exchange | None:
         """Return the newest exchange with this id; failing that, with another spelling of it."""
@@ -275,8 +294,8 @@ class Correlator:
             message.revision = self.negotiation.revision or self.negotiation.last_named
         unpaired = UnpairedMessage(self._next_row(), message)
         if kind is RESULT and message.id is None:
-            candidates = self._requests[OTHER_SIDE[message.sender]].candidates()
-            unpaired.candidates = tuple(exchange.row for exchange in candidates)
+            waiting = self._requests[OTHER_SIDE[message.sender]].waiting_in_order()
+            unpaired.candidates = tuple(exchange.row for exchange in waiting.oldest(MAX_CANDIDATES))
         elif kind is NOTIFICATION and message.method in (PING, PONG):
             self._beat(unpaired)
         return unpaired
@@ -320,11 +339,11 @@ class Correlator:
         # An error with a null id says that its sender could not read some id (JSON-RPC 2.0, section 5): it answers none.
         if message.id is None and message.kind is RESULT:
             requests = self._requests[OTHER_SIDE[message.sender]]
-            candidates = requests.candidates()
-            if len(candidates) != 1:
+            waiting = requests.waiting_in_order().oldest(2)
+            if len(waiting) != 1:
                 return None
-            requests.take_by_order(candidates[0], message)
-            return candidates[0]
+            requests.take_by_order(waiting[0], message)
+            return waiting[0]
         if message.id is None or (message.id == "null" and message.kind is ERROR):
             return None
         return self._requests[OTHER_SIDE[message.sender]].answer(message.id, message)
@@ -332,8 +351,7 @@ class Correlator:
     def _pinged(self, pong: Message) -> Exchange | None:
         """Return the oldest request `ping` that waits, answered by a notification; None if a `ping` without an id waits for it."""
         sender = OTHER_SIDE[pong.sender]
-        pings = (exchange for exchange in self._requests[sender].candidates() if exchange.method == PING)
-        exchange = None if self._pings.get(sender) else next(pings, None)
+        exchange = None if self._pings.get(sender) else self._requests[sender].waiting_in_order().oldest_ping()
         if exchange is not None:
             self._requests[sender].take_by_order(exchange, pong)
         return exchange

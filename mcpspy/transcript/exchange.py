@@ -179,7 +179,7 @@ class UnpairedMessage(msgspec.Struct, eq=False, gc=False, array_like=True, tag="
     row: int
     message: Message
     candidates: tuple[int, ...] = ()
-    """The rows of the requests that a result without an id may answer; of a `ping` or `pong` without an id, the other one."""
+    """The rows of the oldest requests that a result without an id may answer; of a `ping` or `pong` without an id, the other one."""
 
     @property
     def capture(self) -> int:

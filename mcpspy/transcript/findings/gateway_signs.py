@@ -14,7 +14,9 @@ stream, may then be the gateway's. A fault in a message of the server is not tou
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -116,20 +118,41 @@ class GatewaySigns:
         return next((sign for response in responses if (sign := gateway_field(response))), "")
 
     @cached_property
+    def _answered_gets(self) -> dict[str, list[Transaction]]:
+        """The requests with GET that were answered, by their targets."""
+        gets: dict[str, list[Transaction]] = {}
+        for transaction in self._facts.capture.transactions.values():
+            if transaction.method == "GET" and transaction.response is not None:
+                gets.setdefault(transaction.target, []).append(transaction)
+        return gets
+
+    @cached_property
     def _silences(self) -> list[tuple[int, int]]:
-        """The time of each cut of a stream by the server's side, and how long the stream had been silent."""
+        """The silence before each cut of a stream by the server's side, in order, and the time of the cut."""
         cuts = ((transaction.ended_ns, _silent_ns(transaction)) for transaction in self._facts.capture.transactions.values())
-        return [(at_ns, silent_ns) for at_ns, silent_ns in cuts if at_ns is not None and silent_ns is not None]
+        return sorted((silent_ns, at_ns) for at_ns, silent_ns in cuts if at_ns is not None and silent_ns is not None)
+
+    @cached_property
+    def _spans(self) -> dict[tuple[int, int], int]:
+        """By the first and the last place in `_silences`, the time between the first and the last of the cuts there."""
+        return {}
 
     def _time_limit(self, transaction: Transaction) -> tuple[int, str]:
         """Return the silence after which streams are cut, and words for it; 0 if too few show it, or all were cut at one instant."""
         silent_ns = _silent_ns(transaction)
         if silent_ns is None or silent_ns < _SHORTEST_NS:
             return 0, ""
-        equal = [at_ns for at_ns, other_ns in self._silences if abs(other_ns - silent_ns) <= _NEAR * silent_ns]
-        if len(equal) < _SEVERAL or max(equal) - min(equal) < _SHORTEST_NS:
+        near_ns = int(_NEAR * silent_ns)
+        first = bisect_left(self._silences, (silent_ns - near_ns, 0))
+        last = bisect_left(self._silences, (silent_ns + near_ns + 1, 0))
+        if last - first < _SEVERAL:
             return 0, ""
-        return silent_ns, f"{len(equal)} streams were cut {seconds(silent_ns)} after they fell silent, which is a time limit"
+        if (first, last) not in self._spans:
+            cuts_ns = [at_ns for _, at_ns in self._silences[first:last]]
+            self._spans[first, last] = max(cuts_ns) - min(cuts_ns)
+        if self._spans[first, last] < _SHORTEST_NS:
+            return 0, ""
+        return silent_ns, f"{last - first} streams were cut {seconds(silent_ns)} after they fell silent, which is a time limit"
 
     def _doubted(self, finding: Finding, transaction: Transaction) -> Finding:
         sign = self._login_page(transaction)
@@ -156,15 +179,9 @@ class GatewaySigns:
             return f"it wants a login at {place}, where a server of MCP answers 401 with WWW-Authenticate"
         if not HTTP_REDIRECTS <= transaction.status < HTTP_ERRORS or not transaction.request_messages:
             return ""
-        pages = (
-            later
-            for later in self._facts.capture.transactions.values()
-            if later.at_ns > transaction.at_ns
-            and later.response is not None
-            and later.target == location
-            and later.method == "GET"
-        )
-        page = next(pages, None)
+        gets = self._answered_gets.get(location, ())
+        at = bisect_right(gets, transaction.at_ns, key=attrgetter("at_ns"))
+        page = gets[at] if at < len(gets) else None
         if page is None or page.response is None or page.response.head.media_type != "text/html":
             return ""
         return f"it sent the message to {place}, which is a page for people, where a server of MCP answers 401 with WWW-Authenticate"

@@ -1,8 +1,10 @@
 """Words about the time while a request waited: what else the other side answered, and whether it waited for an answer itself."""
 
 import re
+from array import array
 from bisect import bisect_left, bisect_right
-from operator import attrgetter
+from collections.abc import Iterator, Sequence
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from ...lazy_pattern import lazy_pattern
@@ -94,15 +96,33 @@ def awaited(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Exchange 
 
 def written_words(facts: CaptureFacts, until_ns: int) -> str:
     """Quote the last line that the server had written by then, on stderr or in the place of a message."""
+    if facts.written is None:
+        facts.written = list(_written(facts))
+    at = bisect_right(facts.written, until_ns, key=itemgetter(0))
+    return f" The last line that it had written: {quoted(facts.written[at - 1][1])}" if at else " It had written nothing."
+
+
+def _written(facts: CaptureFacts) -> Iterator[tuple[int, bytes]]:
+    """Yield what the server had written last, with the time from which on it was the last."""
     written = b""
     for row in facts.rows:
-        if row.at_ns > until_ns:
-            break
         if isinstance(row, Log) and row.capture == facts.capture.index and row.raw.strip():
             written = unwrapped((written, row.raw) if written else (row.raw,))[-1]
+            yield row.at_ns, written
         elif isinstance(row, UnpairedMessage) and row.capture == facts.capture.index and row.message.sender == SERVER:
             written = row.message.raw
-    return f" The last line that it had written: {quoted(written)}" if written else " It had written nothing."
+            if written:
+                yield row.at_ns, written
+
+
+def requests_ns(facts: CaptureFacts, sender: Side) -> Sequence[int]:
+    """Return the times of all requests of one side, in order."""
+    if not facts.asked_ns:
+        times: dict[Side, array[int]] = {CLIENT: array("q"), SERVER: array("q")}
+        for exchange in facts.exchanges:
+            times[exchange.sender].append(exchange.at_ns)
+        facts.asked_ns = times
+    return facts.asked_ns[sender]
 
 
 def logged_while(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> bytes:

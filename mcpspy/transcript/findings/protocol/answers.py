@@ -1,15 +1,18 @@
 """Findings about responses and the requests that they answer, by their ids."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ....records import SERVER
+from ....records import OTHER_SIDE, SERVER
+from ...correlator import MAX_CANDIDATES
 from ...mcp.blocks import member
 from ...mcp.codes import METHOD_NOT_FOUND
 from ...mcp.methods import PROGRESS
 from ...model import HTTP_ERRORS, Exchange, Kind, Message
 from ...watching import watched
 from ..facts import CaptureFacts, scope_key
+from ..meanwhile import requests_ns
 from ..misdeliveries import Misdelivery
 from ..rule import Hit, HitDetails, Severity, hit_in, protocol_rule, trust_rule
 from ..transport.server_exits import PATIENCE_NS
@@ -131,7 +134,7 @@ RULES: Final = (
     UNPAIRED_RESPONSE, DUPLICATE_RESPONSE, PARTIAL_RESULT, ID_TYPE_MISMATCH, AMBIGUOUS_PAIRING, MISDELIVERED_ANSWER,
 )  # fmt: skip
 
-MAX_CANDIDATES: Final = 5
+_SHOWN_CANDIDATES: Final = 5
 MAX_OPEN: Final = 100
 """Among more requests without an answer, none is looked for that an answer may belong to."""
 
@@ -210,8 +213,9 @@ def _unpaired(facts: CaptureFacts) -> Iterator[Hit]:
         id_words = "no id" if message.id is None else f"the id {message.id}, which no request had"
         what = f"{article} {message.kind} has {id_words}."
         if len(unpaired.candidates) > 1:
-            rows = ", ".join(map(str, unpaired.candidates[:MAX_CANDIDATES]))
-            what = f"A result has no id, and {len(unpaired.candidates)} requests waited: rows {rows}."
+            rows = ", ".join(map(str, unpaired.candidates[:_SHOWN_CANDIDATES]))
+            count = len(unpaired.candidates)
+            what = f"A result has no id, and {'at least ' * (count == MAX_CANDIDATES)}{count} requests waited: rows {rows}."
         yield hit_in(UNPAIRED_RESPONSE, message, unpaired.row, what, group="no id" if message.id is None else "")
 
 
@@ -255,8 +259,9 @@ def _notification_in(facts: CaptureFacts, message: Message) -> str:
     is_unknown = message.kind is Kind.ERROR and member(message.error, "code") == METHOD_NOT_FOUND
     if message.id not in (None, "null") or not (is_unknown or message.kind is Kind.RESULT):
         return ""
-    asked = any(row.sender != message.sender and sent[last] < row.at_ns < message.at_ns for row in facts.exchanges)
-    return "" if asked else last
+    asked_ns = requests_ns(facts, OTHER_SIDE[message.sender])
+    has_asked = bisect_right(asked_ns, sent[last]) < bisect_left(asked_ns, message.at_ns)
+    return "" if has_asked else last
 
 
 def _answered_notification(message: Message, row: int, notified: str, under: str) -> Hit:
@@ -268,7 +273,7 @@ def _answered_notification(message: Message, row: int, notified: str, under: str
 
 def _stuck(facts: CaptureFacts, exchange: Exchange, response: Message) -> str:
     """Say that the side that asked sent nothing after a response that it may not have recognised; empty if it did, or left soon."""
-    sent = [row.at_ns for row in facts.exchanges if row.sender == exchange.sender]
+    sent = [*requests_ns(facts, exchange.sender)[-1:]]
     sent += [use.first.at_ns for (_, sender, _, _), use in facts.notifications.items() if sender == exchange.sender]
     end_ns = facts.capture.last_ns + facts.capture.shift_ns if facts.left_ns is None else facts.left_ns
     if max(sent) > response.at_ns or end_ns - response.at_ns < PATIENCE_NS:

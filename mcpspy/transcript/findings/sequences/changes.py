@@ -3,8 +3,11 @@
 Source: MCP specification, server/tools, prompts and resources (list_changed, subscriptions) of 2024-11-05 to 2025-11-25.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import accumulate
+from operator import itemgetter
 from typing import Final
 
 from ....records import SERVER
@@ -84,9 +87,11 @@ def _storm(rows: list[UnpairedMessage], method: str, uri: str) -> Iterator[Hit]:
 
 def _unasked(rows: list[UnpairedMessage], uri: str, subscriptions: dict[str, list[tuple[int, float]]]) -> Iterator[Hit]:
     """Find updates of a resource outside of the times in which it, or one above it, was subscribed to."""
-    spans = [span for subscribed, times in subscriptions.items() if uri.startswith(subscribed) for span in times]
+    spans = sorted(span for length in set(map(len, subscriptions)) for span in subscriptions.get(uri[:length], ()))
+    ends_ns = list(accumulate((until_ns for _, until_ns in spans), max))
     for row in rows:
-        if not any(since_ns <= row.at_ns <= until_ns + _RACE_NS for since_ns, until_ns in spans):
+        begun = bisect_right(spans, row.at_ns, key=itemgetter(0))
+        if not begun or row.at_ns > ends_ns[begun - 1] + _RACE_NS:
             name = quoted(uri.encode("utf-8", "replace"))
             what = f"The server reported a change of {name}, to which the client had not subscribed."
             yield hit_in(UNASKED_UPDATE, row.message, row.row, what, group=uri)

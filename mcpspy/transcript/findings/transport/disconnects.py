@@ -1,6 +1,6 @@
 """Findings about requests over HTTP whose response ended without a message that answers them. `server_exits` is about stdio."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ....records import CLIENT, SERVER
@@ -47,7 +47,7 @@ _CUT_ADVICE: Final = (
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find unanswered requests, and say who ended the response. A stream that is still open when the recording ends is no fault."""
-    misdelivered, explained = facts.misdelivered.rows, explained_rows(facts)
+    misdelivered, explained, deletions = facts.misdelivered.rows, explained_rows(facts), _deletions(facts)
     for exchange in facts.unanswered:
         may_be_lost = facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns
         if exchange.transaction is None or may_be_lost or exchange.is_probe or not needs_answer(exchange):
@@ -55,16 +55,19 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if exchange.row in misdelivered or exchange.row in explained:
             continue
         if exchange.sender == CLIENT:
-            yield from _unanswered_by_server(facts, exchange, exchange.transaction)
+            yield from _unanswered_by_server(facts, exchange, exchange.transaction, deletions)
         else:
             yield from _unanswered_by_client(facts, exchange, exchange.transaction)
 
 
-def _unanswered_by_server(facts: CaptureFacts, exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
+def _unanswered_by_server(
+    facts: CaptureFacts, exchange: Exchange, transaction: Transaction, deletions: Mapping[str, Sequence[Transaction]]
+) -> Iterator[Hit]:
     answering = _answering(facts, transaction)
     if answering is None or answering.ended_ns is None or _has_unheard_message(answering):
         return
-    deleted = _deletion(facts, exchange, transaction, answering.ended_ns)
+    at_ns, until_ns = exchange.at_ns, answering.ended_ns
+    deleted = next((other for other in deletions.get(transaction.scope.session, ()) if at_ns <= other.at_ns <= until_ns), None)
     if deleted is not None:
         yield _ended_by_client(facts, exchange, deleted)
     elif answering.ended_by == CLIENT:
@@ -119,14 +122,13 @@ def _closed_by_sender(facts: CaptureFacts, exchange: Exchange, closed_ns: int) -
     return never_answered(facts, exchange, f"the client left first, after {seconds(waited_ns)}", closed_ns)
 
 
-def _deletion(facts: CaptureFacts, exchange: Exchange, transaction: Transaction, until_ns: int) -> Transaction | None:
-    """Return the DELETE by which the client ended the session of its request before the response ended."""
-    session = transaction.scope.session
-    for other in facts.capture.transactions.values() if session else ():
-        is_end = other.method == "DELETE" and other.scope.session == session and other.status < HTTP_ERRORS
-        if is_end and exchange.at_ns <= other.at_ns <= until_ns:
-            return other
-    return None
+def _deletions(facts: CaptureFacts) -> dict[str, list[Transaction]]:
+    """Return by session the requests with which the client ended it."""
+    deletions: dict[str, list[Transaction]] = {}
+    for transaction in facts.capture.transactions.values() if facts.unanswered else ():
+        if transaction.method == "DELETE" and transaction.scope.session and transaction.status < HTTP_ERRORS:
+            deletions.setdefault(transaction.scope.session, []).append(transaction)
+    return deletions
 
 
 def _ended_by_client(facts: CaptureFacts, exchange: Exchange, deleted: Transaction) -> Hit:

@@ -1,6 +1,8 @@
 """Findings about redirects after which a client goes on with another method."""
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Final
 
 from ....records import SERVER
@@ -43,11 +45,14 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     redirects = lossy_redirects(facts)
     if not redirects:
         return
-    gets = [transaction for transaction in facts.capture.transactions.values() if transaction.method == "GET"]
+    gets: dict[str, list[Transaction]] = {}
+    for transaction in facts.capture.transactions.values():
+        if transaction.method == "GET":
+            gets.setdefault(_path(transaction.target), []).append(transaction)
     for transaction, target in redirects:
         response = transaction.response
         assert response is not None
-        followed = next((get for get in gets if get.at_ns >= transaction.at_ns and _path(get.target) == target), None)
+        followed = _first_since(gets.get(target, ()), transaction.at_ns)
         ending = "." if followed is None else f", and the client followed with GET{_row(facts, followed)}."
         location = quoted(response.head.get("location").encode("utf-8", "replace"))
         what = f"POST {transaction.target} was answered with {transaction.status} and the location {location}{ending}"
@@ -115,6 +120,11 @@ def redirect_to(facts: CaptureFacts, transaction: Transaction) -> Transaction | 
         known = facts.watchers[_Redirects] = _Redirects(facts)
     other = known.to.get(_path(transaction.target))
     return other if other is not None and other.at_ns <= transaction.at_ns else None
+
+
+def _first_since(transactions: Sequence[Transaction], at_ns: int) -> Transaction | None:
+    at = bisect_left(transactions, at_ns, key=attrgetter("at_ns"))
+    return transactions[at] if at < len(transactions) else None
 
 
 def _joined(target: str, location: str) -> str:

@@ -153,7 +153,7 @@ _html = lazy_pattern(rb"\s*<(?:!doctype html|html)", re.IGNORECASE)
 
 
 class _ServedPaths:
-    """The paths of a capture that served a request, and the tokens that were refused there."""
+    """The paths of a capture that served a request, and the tokens that were refused there; one pass for all refusals."""
 
     def __init__(self, facts: CaptureFacts) -> None:
         self.served_ns: dict[str, int] = {}
@@ -163,8 +163,11 @@ class _ServedPaths:
         """By path the time of the last request that had a token."""
         self.tokens_served_ns: dict[str, dict[str, int]] = {}
         """By path and token the time of the last request that was served."""
+        self.redirected = {target for _, target in lossy_redirects(facts)}
+        """The paths that a redirect of a message names, where a client comes with GET and without the message."""
         self.first_session_ns = given_out_ns(facts)
         self.refused_tokens: set[tuple[str, str]] = set()
+        self.well_known = [other for other in facts.capture.transactions.values() if "/.well-known/" in other.target]
         for transaction in facts.capture.transactions.values():
             if not _is_of_mcp(transaction):
                 continue
@@ -212,7 +215,7 @@ def _is_expected(facts: CaptureFacts, transaction: Transaction) -> bool:
 def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction, response: Stream) -> Iterator[Hit]:
     exchange, status = facts.first_exchanges.get(transaction.number), transaction.status
     body, is_page = transaction.refusal, _is_page_of_gateway(transaction, response)
-    if transaction.method == "GET" and any(target == _path(transaction) for _, target in lossy_redirects(facts)):
+    if transaction.method == "GET" and _path(transaction) in requests.redirected:
         return
     if status in (_UNAUTHORIZED, _FORBIDDEN) and unfilled_field(transaction) is not None:
         return  # `placeholders` says why
@@ -462,16 +465,12 @@ def _unauthorized(facts: CaptureFacts, requests: _ServedPaths, transaction: Tran
 
         yield _blamed(TOKEN_REFUSED, facts, transaction, what, token_fault(facts, transaction))
     elif not is_again and max(requests.served_ns.get(path, -1), requests.with_token_ns.get(path, -1)) <= transaction.at_ns:
-        yield _without_login(facts, transaction, token, has_token=bool(requests.with_token_ns))
+        yield _without_login(facts, requests, transaction, token)
 
 
-def _without_login(facts: CaptureFacts, transaction: Transaction, token: str, *, has_token: bool) -> Hit:
+def _without_login(facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction, token: str) -> Hit:
     """Make a finding about a 401 after which the client came with no other token; one that no login can follow needs a setting."""
-    looked = [
-        other
-        for other in facts.capture.transactions.values()
-        if other.at_ns > transaction.at_ns and "/.well-known/" in other.target
-    ]
+    looked = [other for other in requests.well_known if other.at_ns > transaction.at_ns]
     challenge = "" if transaction.response is None else transaction.response.head.get("www-authenticate")
     told = f"{_answered(facts, transaction)}{_described(challenge)}: the request had {'a token' if token else 'no token'}"
     what = f"{told}, and the client sent no other."
@@ -481,7 +480,7 @@ def _without_login(facts: CaptureFacts, transaction: Transaction, token: str, *,
         from .tokens import token_fault  # as above
 
         culprit, blame, advice = token_fault(facts, transaction)
-    elif has_token:
+    elif requests.with_token_ns:
         what = f"{told}, and others of the client have one."
         blame, advice = "The client: it left out the token that it has.", "Send the token with every request to the server."
     elif not can_log_in:

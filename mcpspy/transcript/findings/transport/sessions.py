@@ -279,7 +279,7 @@ def _lost_session(facts: CaptureFacts, transaction: Transaction, exchange: Excha
                 f"have brought, and {field}."
             ),
         )
-    if all(other.at_ns <= transaction.at_ns for other in facts.capture.transactions.values()):
+    if all(other.at_ns <= transaction.at_ns for other in reversed(facts.capture.transactions.values())):
         what += " The client sent nothing after it."
     advice = "Compare the head of the response to initialize on both sides of each proxy, and let Mcp-Session-Id pass."
     return _hit(SESSION_MISSING, facts, transaction, what, culprit, blame=blame, advice=advice, group="not given")

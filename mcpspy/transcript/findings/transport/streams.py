@@ -3,6 +3,7 @@
 Where a proxy between mcpspy and the server would look the same as the server itself, the culprit is unclear.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final
 
@@ -142,13 +143,14 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     yield from _unopened(facts)
     yield from _not_reopened(facts)
     waited: list[tuple[Transaction, Stream]] = []
+    missed_ns = _missed_ns(facts)
     for transaction in facts.capture.transactions.values():
         response = transaction.response
         if response is None or response.injected:
             continue
         if response.opened.framing == "sse" or EVENT_STREAM.encode() in response.opened.head.lower():
             yield from _beginning(facts, transaction, response)
-            yield from _break_off(facts, transaction, response)
+            yield from _break_off(facts, transaction, response, missed_ns.get(transaction.number, 0))
         elif response.first_ns is not None and response.first_ns - response.at_ns in _NAGLE_NS:
             waited += [(transaction, response)] if response.body_bytes < _SMALL_BYTES else []
     if len(waited) >= _OFTEN:
@@ -207,6 +209,7 @@ def held_back(response: Stream | None, made_late: str) -> tuple[str, str]:
 
 def _unopened(facts: CaptureFacts) -> Iterator[Hit]:
     """Find streams whose head did not come while POSTs were answered, so that the server was alive."""
+    heads_ns: list[int] | None = None
     for transaction in facts.capture.transactions.values():
         if transaction.response is not None or not asks_for_stream(transaction) or transaction.request is None:
             continue
@@ -215,7 +218,10 @@ def _unopened(facts: CaptureFacts) -> Iterator[Hit]:
         if waited_ns < _SILENCE_NS or transaction.left_by == SERVER or facts.last_hole_ns is not None:
             continue
         is_given_up = transaction.left_by == CLIENT
-        answered = _answered(facts, transaction.at_ns, until_ns + (_SILENCE_NS if is_given_up else 0))
+        if heads_ns is None:
+            heads_ns = _heads_ns(facts)
+        last = bisect_left(heads_ns, until_ns + (_SILENCE_NS if is_given_up else 0))
+        answered = last - bisect_right(heads_ns, transaction.at_ns)
         if answered:
             requests = f"{answered} other request{'s were' if answered > 1 else ' was'} answered"
             when = "meanwhile or soon after" if is_given_up else "meanwhile"
@@ -225,14 +231,10 @@ def _unopened(facts: CaptureFacts) -> Iterator[Hit]:
             )
 
 
-def _answered(facts: CaptureFacts, since_ns: int, until_ns: int) -> int:
-    """Count the requests that were answered with a head in this time."""
-    return sum(
-        transaction.response is not None
-        and not transaction.response.injected
-        and since_ns < transaction.response.at_ns < until_ns
-        for transaction in facts.capture.transactions.values()
-    )
+def _heads_ns(facts: CaptureFacts) -> list[int]:
+    """Return the times of the heads with which the server answered, in order."""
+    responses = (transaction.response for transaction in facts.capture.transactions.values())
+    return sorted(response.at_ns for response in responses if response is not None and not response.injected)
 
 
 def _not_reopened(facts: CaptureFacts) -> Iterator[Hit]:
@@ -284,7 +286,7 @@ def _left_closed(facts: CaptureFacts, opened: list[Transaction], went_on_ns: int
     )
 
 
-def _break_off(facts: CaptureFacts, transaction: Transaction, response: Stream) -> Iterator[Hit]:
+def _break_off(facts: CaptureFacts, transaction: Transaction, response: Stream, missed_ns: int) -> Iterator[Hit]:
     """Find a stream that broke off after its keep-alives stopped, or after a silence without any."""
     close, closed_ns = response.close, response.closed_ns
     if close is None or closed_ns is None or close.how == "eof" or close.by != SERVER:
@@ -300,7 +302,7 @@ def _break_off(facts: CaptureFacts, transaction: Transaction, response: Stream) 
             every = seconds(round(interval_ns))
             what = f"On the stream of {name} comments came every {every}, then none for {seconds(silent_ns)}, and it broke off."
             yield _hit(KEEP_ALIVE_STOPPED, facts, transaction, response, what, SERVER)
-    elif silent_ns >= _IDLE_NS or (silent_ns >= _SILENCE_NS and _was_missed(facts, transaction, closed_ns)):
+    elif silent_ns >= _IDLE_NS or (silent_ns >= _SILENCE_NS and missed_ns > closed_ns):
         what = f"The stream of {name} broke off after {seconds(silent_ns)} of silence."
         is_limit = any(abs(silent_ns - limit_s * 1_000_000_000) <= _ROUND_NS for limit_s in _LIMITS_S)
         severity = None if is_limit or silent_ns < _IDLE_NS else Severity.NOTE
@@ -309,15 +311,13 @@ def _break_off(facts: CaptureFacts, transaction: Transaction, response: Stream) 
         yield _hit(IDLE_STREAM_CUT, facts, transaction, response, what, "unclear", severity=severity, blame=blame)
 
 
-def _was_missed(facts: CaptureFacts, stream: Transaction, closed_ns: int) -> bool:
-    """Return whether a POST to the endpoint that a stream of HTTP+SSE announced was refused after the stream had broken off."""
-    return any(
-        other.scope.stream == stream.number
-        and other.method == "POST"
-        and other.at_ns > closed_ns
-        and HTTP_ERRORS <= other.status < HTTP_FAILURES
-        for other in facts.capture.transactions.values()
-    )
+def _missed_ns(facts: CaptureFacts) -> dict[int, int]:
+    """Return by stream of HTTP+SSE the time of the last POST to the endpoint that it announced, if that was refused."""
+    return {
+        transaction.scope.stream: transaction.at_ns
+        for transaction in facts.capture.transactions.values()
+        if transaction.scope.stream and transaction.method == "POST" and HTTP_ERRORS <= transaction.status < HTTP_FAILURES
+    }
 
 
 def _hit(
