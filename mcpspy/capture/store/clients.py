@@ -6,6 +6,7 @@ Reads as little as it can: the last note lists all processes, and stands near th
 import json
 import mmap
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -15,7 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from ...errors import CaptureError
-from ...records import CLIENT_PROCESSES, Frame, Note, Open, Record, connection_processes, noted_processes
+from ...lazy_pattern import lazy_pattern
+from ...records import CLIENT, CLIENT_PROCESSES, Frame, Note, Open, Record, connection_processes, noted_processes
 from ..file.reader import read, sound_record
 
 NOTE: Final = b'"kind":"note","topic":"%s"' % CLIENT_PROCESSES.encode()
@@ -23,6 +25,7 @@ NOTE: Final = b'"kind":"note","topic":"%s"' % CLIENT_PROCESSES.encode()
 GREETING_RECORDS: Final = 1000
 """The number of records at the beginning of a capture among which the names of clients are looked for."""
 
+_session = lazy_pattern(rb"^mcp-session-id:[ \t]*(\S+)", re.IGNORECASE | re.MULTILINE)
 _MODERN: Final = "io.modelcontextprotocol/clientInfo"
 
 
@@ -98,24 +101,31 @@ def _process(process: dict[str, Any]) -> ClientProcess:
 def _given_names(path: str, _size_bytes: int) -> dict[tuple[int, int] | int, str]:
     """Return the names that clients gave, by process where a tap noted it, else by connection; 0 is the client of stdio.
 
+    A connection that nobody noted is that of the process which uses its session on another.
     The size tells a capture that has grown from what is remembered of it.
     """
     names: dict[int, str] = {}
     processes: dict[int, tuple[int, int]] = {}
     connections: dict[int, int] = {}
+    sessions: dict[int, bytes] = {}
     for record in islice(_beginning(path), GREETING_RECORDS):
         match record:
-            case Open(sender="client"):
-                connections[record.stream] = record.connection
+            case Open():
+                if record.sender == CLIENT:
+                    connections[record.stream] = record.connection
+                if session := _session.search(record.head):
+                    sessions[record.connection] = session[1]
             case Note(topic=topic) if topic == CLIENT_PROCESSES:
                 processes.update(connection_processes(record))
             case Frame() if record.stream in connections and b"clientInfo" in record.data and (name := _name(record.data)):
                 names.setdefault(connections[record.stream], name)
     owners = set(processes.values())
     sole = owners.pop() if len(owners) == 1 else None  # then a connection that was over before it was noted is its, too
+    by_session = {sessions[connection]: process for connection, process in processes.items() if connection in sessions}
     by_client: dict[tuple[int, int] | int, str] = {}
     for connection in sorted(names, key=lambda connection: connection not in processes):
-        by_client.setdefault(processes.get(connection, sole or connection), names[connection])
+        process = processes.get(connection) or by_session.get(sessions.get(connection, b"")) or sole
+        by_client.setdefault(process or connection, names[connection])
     return by_client
 
 

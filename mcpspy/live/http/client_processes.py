@@ -2,8 +2,8 @@
 
     client accepted ──► queue ──► thread: the socket's inode → /proc/*/fd → pid ──► reactor ──► one note for all that were found
 
-A thread looks for the owners, so that no message waits for it. A connection that ends before the thread looked stays unknown.
-Elsewhere than on Linux, and for other users' processes, nothing is found and nothing is noted.
+A thread looks for the owners, so that no message waits for it. Of a connection that ends before the thread looked, of other users'
+processes, and elsewhere than on Linux, the port alone is noted.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ GATHER_S: Final = 0.2
 MAX_PROCESSES: Final = 64
 """Most processes in a note, the latest: each note lists all, so that readers need the last note only."""
 
+MAX_PORTS: Final = 1000
+"""So many ports are noted, though none of their processes was found."""
+
 # Of linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
 _NETLINK_SOCK_DIAG: Final = 4
 _SOCK_DIAG_BY_FAMILY: Final = 20
@@ -40,15 +43,17 @@ Ends = tuple[tuple[str, int], tuple[str, int]]
 class ClientProcesses:
     """The processes behind the connections of one tap. All methods belong to the reactor's thread."""
 
-    __slots__ = ("_found", "_is_looking", "_is_timed", "_open", "_processes", "_tap", "_unsought")
+    __slots__ = ("_found", "_is_looking", "_is_timed", "_open", "_ports", "_processes", "_tap", "_unsought")
 
     def __init__(self, tap: TapContext) -> None:
         self._tap = tap
         self._unsought: list[tuple[int, Ends]] = []
         self._is_looking = False
         self._is_timed = False
-        self._found: dict[int, tuple[int, int]] = {}
-        """The processes of connections that were not noted yet: pids, and the ports of their ends, by connection."""
+        self._found: dict[int, int] = {}
+        """The pids of connections that were not noted yet."""
+        self._ports: dict[int, int] = {}
+        """The ports of the clients' ends of connections that were not noted yet."""
         self._open: dict[int, int] = {}
         """The processes of open connections."""
         self._processes: dict[int, dict[str, Any]] = {}
@@ -59,9 +64,11 @@ class ClientProcesses:
             peer, own = client.getpeername()[:2], client.getsockname()[:2]
         except OSError:
             return  # it has left
-        if peer[0] == own[0] and hasattr(socket, "AF_NETLINK"):
-            self._unsought.append((connection, (peer, own)))
-            self._look()
+        if peer[0] == own[0]:
+            self._ports[connection] = peer[1]
+            if hasattr(socket, "AF_NETLINK"):
+                self._unsought.append((connection, (peer, own)))
+                self._look()
 
     def ended(self, connection: int) -> None:
         """Remember when a process was last connected."""
@@ -71,7 +78,7 @@ class ClientProcesses:
 
     def close(self) -> None:
         """Note what is known at the end, so that readers find it near the end of the capture."""
-        if self._processes:
+        if self._processes or self._ports:
             self._note()
 
     def _look(self) -> None:
@@ -93,10 +100,9 @@ class ClientProcesses:
         except OSError:
             pass  # no descriptors are left, or no /proc
         finally:
-            ports = {connection: peer[1] for connection, (peer, _) in unsought}
-            self._tap.reactor.wake(lambda: self._take(owners, ports))
+            self._tap.reactor.wake(lambda: self._take(owners))
 
-    def _take(self, owners: dict[int, ListedProcess], ports: dict[int, int]) -> None:
+    def _take(self, owners: dict[int, ListedProcess]) -> None:
         self._is_looking = False
         now_ns = self._tap.now_ns()
         for connection, owner in owners.items():
@@ -112,11 +118,11 @@ class ClientProcesses:
             entry["last_ns"] = now_ns
             self._processes.pop(owner.pid, None)
             self._processes[owner.pid] = entry  # the latest is last
-            self._found[connection] = owner.pid, ports[connection]
+            self._found[connection] = owner.pid
             self._open[connection] = owner.pid
         while len(self._processes) > MAX_PROCESSES:
             del self._processes[next(iter(self._processes))]
-        if self._found and not self._is_timed:
+        if (self._found or len(self._ports) >= MAX_PORTS) and not self._is_timed:
             self._is_timed = True
             self._tap.reactor.later(GATHER_S, self._note)
         self._look()
@@ -124,10 +130,11 @@ class ClientProcesses:
     def _note(self) -> None:
         self._is_timed = False
         pids: dict[int, list[int]] = {}
-        for connection, (pid, _) in self._found.items():
+        for connection, pid in self._found.items():
             pids.setdefault(pid, []).append(connection)
-        ports = [[connection, port] for connection, (_, port) in self._found.items()]
+        ports = [[connection, port] for connection, port in self._ports.items()]
         self._found.clear()
+        self._ports.clear()
         text = ", ".join(
             f"{self._processes[pid]['name']} (pid {pid}): connection {', '.join(map(str, connections))}"
             for pid, connections in pids.items()
@@ -135,7 +142,7 @@ class ClientProcesses:
         )
         connections = [[pid, *numbers] for pid, numbers in pids.items()]
         extra = {"connections": connections, "ports": ports, "processes": list(map(dict, self._processes.values()))}
-        text = text or "all processes that were connected"
+        text = text or ("all processes that were connected" if self._processes else "no process that was connected was found")
         self._tap.sink((Note(at_ns=self._tap.now_ns(), topic=CLIENT_PROCESSES, text=text, extra=extra),))
 
 
@@ -179,8 +186,9 @@ def _inode(peer: tuple[str, int], own: tuple[str, int]) -> int:
 
 
 def _pids() -> list[int]:
+    """Return the pids of all other processes, the youngest first: a client that was started just now may leave soon."""
     own = os.getpid()
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own]
+    return sorted((int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != own), reverse=True)
 
 
 def _sockets(pid: int) -> list[str]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mcpspy.capture.store.catalog import Recording, entries, recordings
 from mcpspy.capture.store.clients import given_name
-from mcpspy.records import CLIENT_PROCESSES, Frame, Note, connection_processes
+from mcpspy.records import CLIENT_PROCESSES, Frame, Note, Open, connection_processes
 from tests.capture.making import SECOND_NS, stored
 
 HTTP: Final[dict[str, Any]] = {
@@ -96,6 +96,30 @@ def test_a_recording_has_the_name_that_its_client_gave() -> None:
 def test_a_connection_that_nobody_noted_is_of_the_only_client(others: tuple[int, ...], name: str) -> None:
     path = stored("remote", more=[greeting("claude"), noted(11, 2), *(noted(pid, 3) for pid in others)], **HTTP)
     assert given_name(path, (11, 2)) == name
+
+
+def test_a_connection_that_nobody_noted_is_of_the_process_that_uses_its_session() -> None:
+    with_session = b"POST /mcp HTTP/1.1\r\nMcp-Session-Id: s1\r\n\r\n"
+    path = stored(
+        "remote",
+        more=[
+            Open(at_ns=4, name="request", sender="client", stream=10, connection=1, head=b"POST /mcp HTTP/1.1\r\n\r\n"),
+            Frame(10, 4, 4, greeting("claude").data),
+            Open(
+                at_ns=5,
+                name="response",
+                sender="server",
+                stream=11,
+                connection=1,
+                head=b"HTTP/1.1 200\r\nmcp-session-id: s1\r\n\r\n",
+            ),
+            Open(at_ns=6, name="request", sender="client", stream=12, connection=2, head=with_session),
+            noted(11, 2),
+            noted(12, 3),
+        ],
+        **HTTP,
+    )
+    assert [given_name(path, key) for key in ((11, 2), (12, 2))] == ["claude 1.2", ""]
 
 
 @given(
