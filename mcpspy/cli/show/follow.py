@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from signal import SIGTERM, signal
+from signal import SIGINT, SIGTERM, signal
 from typing import TYPE_CHECKING, Protocol
 
 from ...capture.store.address import STDIN
@@ -156,7 +156,7 @@ class Follower:
     the filter does not show.
     """
 
-    __slots__ = ("_all", "_empty", "_filter", "_keeps_frames", "_known", "_output", "_since", "_wants", "_watch")
+    __slots__ = ("_all", "_empty", "_filter", "_keeps_frames", "_known", "_output", "_since", "_wants", "_watch", "ended_by")
 
     def __init__(
         self,
@@ -178,6 +178,8 @@ class Follower:
         self._known = set(_names())
         self._empty: list[str] = []
         """Captures that have no header yet."""
+        self.ended_by = 0
+        """The signal that ended it. An exception alone may be lost: Python drops those that a callback of its imports raises."""
 
     def begin(self, paths: tuple[str, ...]) -> None:
         """Follow captures as one recording."""
@@ -188,7 +190,7 @@ class Follower:
 
     def run(self) -> None:
         """Follow until interrupted, or until standard input ends, if only that is followed."""
-        while True:
+        while not self.ended_by:
             self._watch.add(_watched_folder())
             self._look_for_newer()
             for followed in self._all:
@@ -199,7 +201,8 @@ class Follower:
             if self._all and all(tail.path == STDIN and tail.over for followed in self._all for tail in followed.growing.tails):
                 return
             pending = any(followed.waiting() for followed in self._all)
-            self._watch.wait(self._output.redraw_s if pending else None)
+            if not self.ended_by:
+                self._watch.wait(self._output.redraw_s if pending else None)
 
     def close(self) -> None:
         """Let the output finish."""
@@ -329,7 +332,13 @@ def follow(
     """Follow the captures that `whats` name, and new ones, until the user ends it. For the rest see `Follower`."""
     watch = Watch(reader_fd=_output_fd(), input_fd=0 if STDIN in whats else None)
     follower = Follower(output, watch, _wanted_captures(whats), keeps_frames=keeps_frames, since=since, live_filter=live_filter)
-    signal(SIGTERM, _end)
+
+    def end(number: int, _frame: object) -> None:
+        follower.ended_by = number
+        raise KeyboardInterrupt
+
+    for number in (SIGINT, SIGTERM):
+        signal(number, end)
     try:
         os.nice(NICENESS)
         for paths in _first_recordings(whats, since):
@@ -340,6 +349,8 @@ def follow(
     finally:
         follower.close()
         watch.close()
+    if follower.ended_by == SIGTERM:
+        raise SystemExit(128 + SIGTERM)
 
 
 def _first_recordings(whats: tuple[str, ...], since: Since | None) -> list[tuple[str, ...]]:
@@ -414,8 +425,3 @@ def _output_fd() -> int | None:
         return sys.stdout.fileno()
     except (AttributeError, OSError, ValueError):
         return None
-
-
-def _end(number: int, _frame: object) -> None:
-    """Exit with the status of that signal, after the screen was restored."""
-    raise SystemExit(128 + number)

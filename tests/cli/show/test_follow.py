@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from mcpspy.capture.file.format import header_line, record_line
+from mcpspy.cli.show.follow import Follower
+from mcpspy.live.watch import Watch
 from mcpspy.records import Header
 from tests.capture.making import stored
 from tests.cli.recording import Recording
@@ -263,6 +265,21 @@ def test_a_terminal_that_cannot_redraw_gets_lines() -> None:
         assert shown.end(signal.SIGINT) == 0
     assert "\x1b" not in shown.text
     recording.end()
+
+
+def test_it_ends_though_the_exception_of_the_signal_was_lost() -> None:
+    class Lost:
+        redraw_s = None
+
+        def row(self, *_: Any, **__: Any) -> None: ...
+        def close(self, _: Any) -> None: ...
+        def rest(self, _: Any) -> None:
+            follower.ended_by = signal.SIGINT
+
+    watch = Watch()
+    follower = Follower(Lost(), watch, lambda _: True, keeps_frames=False, since=None, live_filter=None)
+    follower.run()
+    watch.close()
 
 
 def test_waiting_costs_next_to_nothing() -> None:
