@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...records import CLIENT, SERVER
+from ..http.head import SESSION
 from ..http.transaction import Transaction
+from ..mcp.methods import INITIALIZE
 from ..model import Exchange, Message, Numbered, UnpairedMessage
 from .words import listed, seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..exchange import ForwardedCall
     from ..http.transaction import Stream
 
 _LATE_NS: Final = 1_000_000_000
@@ -166,6 +171,36 @@ def lost_fields(outer: Numbered, inner: Numbered) -> tuple[str, ...]:
     if here is None or behind is None:
         return ()
     return (*_missing(here.request, behind.request), *_missing(behind.response, here.response))
+
+
+class LostSession(NamedTuple):
+    """A session that a gateway left out: of requests, whose `rows` on both hops these are, or of the response that gave it out."""
+
+    reason: str
+    is_of_requests: bool
+    rows: frozenset[int]
+
+
+def lost_session(calls: Iterable[ForwardedCall]) -> LostSession | None:
+    """Return the session that a gateway left out on its way; None if all its requests went on with the ids that they had."""
+    requests: list[ForwardedCall] = []
+    kept = 0
+    for call in calls:
+        here, behind = call.outer.transaction, call.last.transaction
+        if here is None or behind is None:
+            continue
+        if SESSION in map(str.lower, _missing(behind.response, here.response)) and call.outer.method == INITIALIZE:
+            reason = f"it did not pass on the field Mcp-Session-Id of the response in row {call.last.row}"
+            return LostSession(reason, is_of_requests=False, rows=frozenset())
+        if SESSION in map(str.lower, _missing(here.request, behind.request)):
+            requests.append(call)
+        elif here.scope.session and call.outer.method != INITIALIZE:
+            kept += 1
+    if not requests or kept:
+        return None
+    reason = f"the client sent the field Mcp-Session-Id (row {requests[0].outer.row}), and it did not pass it on"
+    rows = frozenset(row.row for call in requests for row in (call.outer, *call.inner))
+    return LostSession(reason, is_of_requests=True, rows=rows)
 
 
 def _carrier(row: Numbered) -> Transaction | None:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ...records import CLIENT, SERVER
 from ..hops import hop_name, hop_pairs, stream_pairs
 from ..model import Exchange, Numbered, Outcome
-from .gateway_differences import changed_answer, made_by_gateway, passed_on, undelivered
+from .gateway_differences import LostSession, changed_answer, lost_session, made_by_gateway, passed_on, undelivered
 from .hop_counterparts import Counterparts
 from .rule import AGENT, Hit, Severity
 
@@ -35,12 +35,16 @@ _GATEWAY: Final = "gateway"
 _CLIENTS: Final = {CLIENT, AGENT}
 """Culprits whose faults a gateway can only pass on: a client, and the model behind it."""
 _ADVICE: Final = "Look at the settings and the log of the gateway; mcpspy diff of the two captures shows what it changes."
+_SESSION_ADVICE: Final = "Let the gateway pass Mcp-Session-Id on, in requests and in responses."
 _OF_SILENCE: Final = ("timed-out", "given-up", "unanswered-request")
 _REPEATED: Final = "repeated-by-gateway"
 _OF_COPIES: Final = frozenset({"id-in-use", "id-reused", "repeated-call", "resent-call", _REPEATED})
 """Rules that find, behind a gateway, the copy of a request that the gateway repeated."""
 _OF_HANDSHAKE: Final = frozenset({"missing-initialize", "missing-initialized"})
 """Rules about what a session lacks: that a request in it failed alike on both hops says nothing about them."""
+_SESSION_MISSING: Final = "session-missing"
+_OF_SESSIONS: Final = frozenset({"session-unknown", _SESSION_MISSING, "http-error"})
+"""Rules that find the refusals of requests whose session a gateway left out, on either of its hops."""
 _SEVEREST: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 _FAILED: Final = (Outcome.PENDING, Outcome.CANCELLED, Outcome.UNANSWERED, Outcome.ERROR, Outcome.HTTP_ERROR, Outcome.REDIRECTED)
 
@@ -78,14 +82,51 @@ class _Hops:
             self._by_fault.setdefault(self._key(place.hit, place.row), []).append(place)
         self._withheld = self._withheld_questions()
         self._copies = {place.hit.finding.row: place.hit for place in self._places if place.hit.finding.rule == _REPEATED}
+        self._sessions = self._lost_sessions()
         self._merged: set[int] = set()
         """The identities of hits that another one speaks for."""
 
     def settled(self) -> Iterator[tuple[int, Hit]]:
         """Yield the hits that remain."""
+        self._merge_refusals()
         for place in self._places:
             if id(place.hit) not in self._merged and not self._waited_for_withheld(place) and not self._is_of_copy(place.hit):
                 yield place.counted, self._judged(place)
+
+    def _lost_sessions(self) -> dict[int, LostSession]:
+        """Return the sessions that gateways left out, by the capture whose requests then lack them."""
+        lost = {}
+        for outer, inner in self._pairs:
+            calls = (
+                call for call in self._transcript.hops.values() if (call.outer.capture, call.last.capture) == (outer, inner)
+            )
+            session = lost_session(calls)
+            if session is not None:
+                lost[inner if session.is_of_requests else outer] = session
+        return lost
+
+    def _lost_session(self, place: _Place) -> LostSession | None:
+        """Return the session that the gateway left out of a request, if the hit says that the request lacks it."""
+        finding = place.hit.finding
+        session = self._sessions.get(finding.capture) if finding.rule == _SESSION_MISSING else None
+        if session is None or finding.row is None or not session.rows or finding.row in session.rows:
+            return session
+        return None if place.others else session
+
+    def _merge_refusals(self) -> None:
+        """Let the hits that say that a gateway left a session out speak for the refusals that this had, on both of its hops."""
+        speaking = [place for place in self._places if self._lost_session(place) is not None]
+        hops = {index for pair in self._pairs for index in pair if any(place.counted in pair for place in speaking)}
+        records = {(place.counted, place.hit.finding.number) for place in speaking}
+        rows = {row.row for place in speaking if place.row is not None for row in (place.row, *place.others)}
+        of_session = {id(place) for place in speaking}
+        for place in self._places if speaking else ():
+            finding = place.hit.finding
+            if finding.capture not in hops or finding.rule not in _OF_SESSIONS or id(place) in of_session:
+                continue
+            is_early = finding.row is None and finding.rule != "http-error"  # about a notification
+            if is_early or finding.row in rows or (finding.capture, finding.number) in records:
+                self._merged.add(id(place.hit))
 
     def _is_of_copy(self, hit: Hit) -> bool:
         """Tell whether a hit is about a request that the gateway repeated; the last hit that says so speaks for all."""
@@ -127,6 +168,11 @@ class _Hops:
     def _judged(self, place: _Place) -> Hit:
         """Decide about one hit."""
         finding = place.hit.finding
+        session = self._lost_session(place)
+        if session is not None:
+            rows = tuple(sorted({*finding.rows, *(row.row for row in place.others)}))
+            hit = place.hit._replace(finding=replace(finding, severity=Severity.ERROR, rows=rows))
+            return _with(hit, _GATEWAY, f"The gateway: {session.reason}.", _SESSION_ADVICE)
         inner = [pair[1] for pair in self._pairs if pair[0] == finding.capture]
         outer = [pair[0] for pair in self._pairs if pair[1] == finding.capture]
         if inner and finding.culprit in (SERVER, _UNCLEAR):
