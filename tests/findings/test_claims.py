@@ -103,6 +103,24 @@ def test_the_side_that_wrote_it_is_to_blame(account: str, culprit: str, words: s
     assert (finding.culprit, words in finding.what) == (culprit, True)
 
 
+LONG = "eyJwYWdlIjoyfQ.c2lnbmF0dXJl"
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (LONG.replace(".c", ".C"), "; the client's differs from character 16 on: “C2lnbmF0” instead of “c2lnbmF0”."),
+        (LONG[:-1], "; the client's differs from character 27 on: nothing more instead of “l”."),
+        (f"{LONG}=", "; the client's differs from character 28 on: “=” instead of nothing more."),
+    ],
+)
+def test_long_texts_that_have_to_be_equal_are_told_apart_where_they_differ(sent: str, words: str) -> None:
+    (cursor,) = found(f"{PAGES}{MORE}".replace("p2", LONG).replace(f'"cursor":"{LONG}"', f'"cursor":"{sent}"'))
+    (state,) = found(ROUND.replace("s1", LONG) + RETRY.format(AGE, sent) + DONE)
+    assert cursor.what.endswith(words)
+    assert state.what == f"tools/call a has a requestState that no result gave: “{sent}”{words}"
+
+
 @pytest.mark.parametrize(("result", "words"), [('{"items":[]}', "tools: Field required"), ('{"tools":{}}', "valid list")])
 def test_main_members_are_checked_without_the_official_types(result: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp_types", None)

@@ -55,6 +55,10 @@ def waits(*later: str, after: str = "5.0", before: str = "0.6") -> str:
 
 PING, ADD = "→ ping 2\n", '→ tools/call 3 {"name":"add"}\n'
 DONE = "← result 2\n← result 3\n"
+UNREAD = (
+    f'→ tools/call 1 {{"name":"report"}}\n{PING}{ADD}· 4.0 s later\n· stdout stalls: 65536 bytes waiting\n'
+    f"· 1.0 s later\n· stdout flows again after %s s\n← result 1\n{DONE}"
+)
 MEMO = '→ resources/read %d {"uri":"memo:///%s"}\n← result %d {"contents":[{"uri":"memo:///%s","text":"%s"}]}\n'
 SUBSCRIBED = '→ resources/subscribe 9 {"uri":"memo:///a"}\n← result 9 {}\n'
 UPDATED = '← notifications/resources/updated {"uri":"memo:///a"}\n'
@@ -111,6 +115,11 @@ CASES = {
     "two calls that wait for less than two seconds": (
         waits(ADD.replace("3", "2"), ADD, after="1.0") + DONE,
         [("blocked-by-call", "note", "server")],
+    ),
+    "requests whose answers the client did not read": (UNREAD % "5.0", []),
+    "requests that waited long before the client stopped reading": (
+        UNREAD % "2.0",
+        [("blocked-by-call", "warning", "server")],
     ),
     "one that is answered meanwhile": (waits(PING, ADD, "← result 2\n") + "← result 3\n", []),
     "requests just before the end": (waits(PING, ADD, after="0.1") + DONE, []),

@@ -37,3 +37,26 @@ def definition_name(kind: DefinitionKind, name: str) -> str:
     if kind is DefinitionKind.INSTRUCTIONS:
         return "The text of the server's instructions"
     return f"The {kind} {quoted(name.encode('utf-8', 'replace'))}"
+
+
+_CLEAR_LETTERS = 12
+"""Texts that both are no longer are quoted whole, and told apart at a glance."""
+_SHOWN_LETTERS = 8
+
+
+def told_apart(sent: str, known: Iterable[str]) -> str:
+    """Say where a text of the client begins to differ from the likeliest of those that it got; empty where a glance shows it.
+
+    Quotations are cut, and tokens in them are shortened, so that two that differ may look equal.
+    """
+    nearest, same = max(((other, _same_letters(sent, other)) for other in known), key=lambda pair: pair[1], default=("", 0))
+    if not nearest or max(len(sent), len(nearest)) <= _CLEAR_LETTERS:
+        return ""
+    parts = [text[same : same + _SHOWN_LETTERS] for text in (sent, nearest)]
+    shown = [f"“{part}”" if part else "nothing more" for part in parts]
+    return f"; the client's differs from character {same + 1:,} on: {shown[0]} instead of {shown[1]}"
+
+
+def _same_letters(text: str, other: str) -> int:
+    """Count the letters with which both texts begin."""
+    return next((at for at, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))

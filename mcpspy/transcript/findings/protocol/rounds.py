@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ....records import CLIENT
-from ....wire.json_spans import Slice, members
+from ....wire.json_spans import Slice, members, string
 from ...calls.call import Call, CallPart
 from ...mcp.blocks import member
 from ...mcp.codes import CLIENT_CAPABILITIES, INPUT_REQUIRED, TASK
@@ -19,7 +19,7 @@ from ..facts import CaptureFacts
 from ..meanwhile import FOR_PEOPLE
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..transport.server_exits import PATIENCE_NS
-from ..words import call_name, listed, quoted, seconds
+from ..words import call_name, listed, quoted, seconds, told_apart
 from .schemas import MAX_NAMES
 
 _MODERN: Final = '· revision 2026-07-28, client: roots\n→ tools/call 1 {"name":"files"}\n'
@@ -158,12 +158,19 @@ def _unknown_states(facts: CaptureFacts) -> Iterator[Hit]:
             continue
         state = _state_in(exchange.request, "params")
         if state and state not in given and exchange.row not in facts.capture.calls and not facts.is_unseen(exchange.at_ns):
-            what = f"{call_name(exchange)} has a requestState that no result gave: {quoted(state)}."
+            sent, known = _text(state), sorted(map(_text, given))
+            what = f"{call_name(exchange)} has a requestState that no result gave: {quoted(sent.encode())}{told_apart(sent, known)}."
             yield hit_in(CHANGED_REQUEST_STATE, exchange.request, exchange.row, what, group=exchange.method)
 
 
 def _state_in(message: Message, content: str) -> bytes:
     return bytes(members(members(message.raw).get(content, b"")).get("requestState", b""))
+
+
+def _text(state: bytes) -> str:
+    """Return a requestState without its quotation marks, as valid Unicode."""
+    text = string(state)
+    return (state.decode("utf-8", "replace") if text is None else text).encode("utf-8", "replace").decode()
 
 
 def _input_request(exchange: Exchange) -> Iterator[Hit]:

@@ -12,7 +12,7 @@ from ...model import Exchange, Kind
 from ...offers.definitions import LISTINGS
 from ..facts import CaptureFacts, ScopeKey
 from ..rule import Hit, hit_in, protocol_rule
-from ..words import quoted
+from ..words import quoted, told_apart
 
 _PAGE: Final = '· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 {"tools":[],"nextCursor":"cGFnZTI="}\n'
 
@@ -91,7 +91,8 @@ def _changed(exchange: Exchange, cursor: str, given: set[str]) -> Hit:
     last = sorted(given - {""})
     sent = quoted(cursor.encode("utf-8", "replace"))
     known = f"the server gave {quoted(last[0].encode('utf-8', 'replace'))}" if last else "the server gave none"
-    what = f"{exchange.method} has the cursor {sent}, which no result gave; {known}{' and others' if len(last) > 1 else ''}."
+    others = " and others" if len(last) > 1 else ""
+    what = f"{exchange.method} has the cursor {sent}, which no result gave; {known}{others}{told_apart(cursor, last)}."
     return hit_in(CHANGED_CURSOR, exchange.request, exchange.row, what, group=exchange.method)
 
 

@@ -14,6 +14,7 @@ from ...model import Exchange
 from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import Hit, Severity, Unchecked, behaviour_rule, hit_in
+from ..transport.stalls import unread_ns
 from ..words import call_name, listed, seconds
 
 _WAIT: Final = (
@@ -110,10 +111,10 @@ def _blocked(facts: CaptureFacts, call: Exchange, later: list[Exchange]) -> Iter
     answers = [exchange.response.at_ns for exchange in later if exchange.response is not None]
     if len(answers) < len(later) or answers != sorted(answers) or answers[0] < end_ns or answers[-1] - end_ns > _AFTER_NS:
         return
-    waited_ns = end_ns - later[0].at_ns
-    early = [exchange for exchange in later if end_ns - exchange.at_ns >= _LONG_NS]
+    early = [exchange for exchange in later if _waited_ns(facts, exchange, end_ns) >= _LONG_NS]
     if len(early) < _FEWEST:
-        return  # they came just before its end
+        return  # they came just before its end, or their answers waited for the client to read
+    waited_ns = _waited_ns(facts, early[0], end_ns)
     names = listed((call_name(exchange) for exchange in later), _MOST_NAMED)
     what = (
         f"While {call_name(call)} ran for {seconds(end_ns - call.at_ns)}, the server answered none of the {len(later)} requests "
@@ -123,3 +124,8 @@ def _blocked(facts: CaptureFacts, call: Exchange, later: list[Exchange]) -> Iter
     has_ping = any(exchange.method == PING for exchange in early)
     severity = None if has_ping or waited_ns >= _BAD_NS else Severity.NOTE
     yield hit_in(BLOCKED_BY_CALL, later[0].request, call.row, what, culprit="server", severity=severity, group=call_name(call))
+
+
+def _waited_ns(facts: CaptureFacts, exchange: Exchange, end_ns: int) -> int:
+    """Return how long a request waited for the server until `end_ns`: not while the client read no answers."""
+    return end_ns - exchange.at_ns - unread_ns(facts, exchange, end_ns)
