@@ -138,3 +138,38 @@ def test_an_error_that_is_not_marked_with_a_boolean_is_found(value: str, expecte
     findings = found(account)
     assert [finding.rule for finding in findings] == expected
     assert all("isError: Input should be true or false" in finding.what for finding in findings)
+
+
+TYPED = {
+    "an image without its type": ('[{"type":"image","data":"aa"}]', "content.0.mimeType: Field required"),
+    "an image without anything": ('[{"type":"text","text":""},{"type":"image"}]', "content.1.data: Field required"),
+    "a resource without content": (
+        '[{"type":"resource","resource":{"uri":"a:b"}}]',
+        "content.0.resource.text or blob: Field required",
+    ),
+    "a link without a name": ('[{"type":"resource_link","uri":"a:b"}]', "content.0.name: Field required"),
+    "a type that there is not": ('[{"type":"video","data":"aa"}]', "content.0.type: unknown type “video”"),
+    "a block without a type": ('[{"data":"aa"}]', "content.0.type: Field required"),
+    "a text in the place of a block": ('["a"]', "content.0: Input should be an object"),
+    "a text in the place of blocks": ('"a"', "content: Input should be a valid list"),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), TYPED.values(), ids=list(TYPED))
+def test_the_mistake_is_that_of_the_kind_of_content_which_the_block_says_it_is(content: str, words: str) -> None:
+    findings = found(f'{CALL}← result 1 {{"content":{content}}}')
+    told = [finding.what for finding in findings if finding.rule == "not-as-specified"]
+    assert told == [f"The result of tools/call does not fit the specification: {words}."]
+
+
+def test_a_result_that_is_no_object_is_said_to_be_none_and_not_by_a_name_of_a_library() -> None:
+    (finding,) = found("· handshake 2025-11-25, server: tools\n→ tools/list 1\n← result 1 [1]")
+    assert finding.what == "The result of tools/list does not fit the specification: Input should be an object."
+
+
+def test_blocks_of_all_kinds_are_as_specified() -> None:
+    blocks = (
+        '{"type":"text","text":"a"},{"type":"resource","resource":{"uri":"a:b","blob":"YWE="}},'
+        '{"type":"resource_link","uri":"a:b","name":"c"}'
+    )
+    assert found(f'{CALL}← result 1 {{"content":[{blocks}]}}') == []

@@ -8,7 +8,7 @@ MAX_EACH, and as many later results that lack a main member.
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from ....records import CLIENT
 from ....wire.json_spans import members
@@ -146,12 +146,80 @@ def _mistake(check: Callable[..., Any], method: str, revision: str, content: Any
         if errors is None:
             return ""
         found = errors(include_url=False, include_context=False, include_input=False)
-        first = next((mistake for mistake in found if not _is_of_schema(mistake["loc"])), None)
-        if first is None:
-            return ""
-        where = ".".join(str(part) for part in first["loc"])[:80]
-        return f"{where}: {first['msg'][:80]}"
+        mistakes = [_Mistake.read(mistake, content) for mistake in found if not _is_of_schema(mistake["loc"])]
+        return _described(_likeliest(mistakes)) if mistakes else ""
     return ""
+
+
+class _Mistake(NamedTuple):
+    """A mistake: its path in the content, and at what depths of it which alternatives of the specification were tried.
+
+    A block {"type": "image"} without mimeType is a mistake as each kind of content: `content.0`, at depth 2 tried as TextContent,
+    as ImageContent and so on. All but one have another `type`.
+    """
+
+    path: tuple[str | int, ...]
+    tried: tuple[tuple[int, str], ...]
+    words: str
+    is_missing: bool
+    is_choice: bool
+    """True if the member says which alternative it is: it has one value in each."""
+
+    @classmethod
+    def read(cls, mistake: Any, content: Any) -> Self:
+        """Read one of pydantic's mistakes, whose place has names of alternatives between the parts of the path."""
+        path: list[str | int] = []
+        tried: list[tuple[int, str]] = []
+        value, place, kind = content, mistake["loc"], mistake["type"]
+        for at, part in enumerate(place, 1):
+            if (isinstance(value, dict) and part in value) or (isinstance(value, list) and part in range(len(value))):
+                path.append(part)
+                value = value[part]
+            elif at == len(place) and kind == "missing":
+                path.append(part)
+            else:
+                tried.append((len(path), str(part)))
+        words = _WORDS.get(kind, mistake["msg"][:80])
+        is_choice = kind == "literal_error" or (kind == "missing" and path[-1:] == ["type"])
+        if kind == "literal_error" and isinstance(value, str) and tried:
+            words = f"unknown {path[-1]} {quoted(value.encode('utf-8', 'replace'))}"
+        return cls(tuple(path), tuple(tried), words, kind == "missing", is_choice)
+
+
+_WORDS: Final = {"model_type": "Input should be an object"}
+"""Words in the place of pydantic's, which name a class."""
+
+
+def _likeliest(mistakes: list[_Mistake], level: int = 0) -> list[_Mistake]:
+    """Return the first mistake; where several alternatives of the specification remain, the first one in each of them."""
+    first = mistakes[0]
+    if len(first.tried) <= level:
+        return [first]
+    at = first.tried[level][0]
+    by_name: dict[str, list[_Mistake]] = {}
+    for mistake in mistakes:
+        if len(mistake.tried) > level and mistake.tried[level][0] == at and mistake.path[:at] == first.path[:at]:
+            by_name.setdefault(mistake.tried[level][1], []).append(mistake)
+    chosen = {
+        name: [mistake for mistake in group if mistake.is_choice and len(mistake.path) == at + 1]
+        for name, group in by_name.items()
+    }
+    fitting = [group for name, group in by_name.items() if not chosen[name]]
+    if not fitting:
+        return chosen[first.tried[level][1]][:1]
+    if len(fitting) == 1:
+        return _likeliest(fitting[0], level + 1)
+    return [_likeliest(group, level + 1)[0] for group in fitting]
+
+
+def _described(mistakes: list[_Mistake]) -> str:
+    """Describe a mistake with its path; members of which one is required are named together: `resource.text or blob`."""
+    first = mistakes[0]
+    path = [str(part) for part in first.path]
+    names = {str(mistake.path[-1]): None for mistake in mistakes if mistake.is_missing and mistake.path[:-1] == first.path[:-1]}
+    if first.is_missing and 1 < len(names) == len(mistakes):
+        path[-1] = " or ".join(names)
+    return ": ".join(part for part in (".".join(path)[:80], first.words) if part)
 
 
 def _quoted_boolean(method: str, result: Any) -> str:
