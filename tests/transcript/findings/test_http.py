@@ -285,8 +285,17 @@ def test_a_stream_that_mcpspy_ended_blames_nobody() -> None:
 def test_a_client_that_closes_the_stream_instead_of_answering_is_found() -> None:
     traffic = Traffic()
     traffic.post(initialize()).answer(200, result(0), Mcp_Session_Id="s")
-    traffic.get(session="s").stream().event(request(1, "roots/list")).close("client", "broken")
+    asked = traffic.get(session="s").stream().event(request(1, "roots/list"))
+    traffic.wait(1000)
+    asked.close("client", "broken")
     assert blame(traffic) == ("unanswered-request", "client", Severity.ERROR)
+
+
+def test_a_client_that_leaves_when_it_is_asked_may_not_have_read_it() -> None:
+    traffic = Traffic()
+    traffic.post(initialize()).answer(200, result(0), Mcp_Session_Id="s")
+    traffic.get(session="s").stream().event(request(1, "roots/list")).close("client", "broken")
+    assert traffic.rules == []
 
 
 def test_a_subscription_that_ends_needs_no_answer() -> None:

@@ -44,6 +44,9 @@ _CUT_ADVICE: Final = (
     "Look in the server's log for a crash or a restart, and in proxies and load balancers for a time limit: it ended"
 )
 
+_CROSSING_NS: Final = 1_000_000_000
+"""A client that leaves may have done so before it read a request that came just then."""
+
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find unanswered requests, and say who ended the response. A stream that is still open when the recording ends is no fault."""
@@ -109,7 +112,7 @@ def _unanswered_by_client(facts: CaptureFacts, exchange: Exchange, transaction: 
         yield never_answered(
             facts, exchange, f"the server closed the stream first, after {seconds(waited_ns)}", stream.closed_ns
         )
-    elif stream.close.by == CLIENT:
+    elif stream.close.by == CLIENT and waited_ns >= _CROSSING_NS:
         yield never_answered(facts, exchange, "it closed the stream that the request came on", stream.closed_ns)
 
 
