@@ -4,7 +4,10 @@ import pytest
 
 from mcpspy.records import Header, Open, Record
 from mcpspy.transcript.findings.rule import Finding
+from mcpspy.transcript.stats.troubles import troubles
 from mcpspy.transcript.transcribe import transcribe
+from mcpspy.views.text.line import plain
+from mcpspy.views.timeline.timeline import timeline
 from tests.findings.account import records
 
 SESSION = "· HTTP\n· handshake 2025-11-25, server: tools\n"
@@ -71,3 +74,19 @@ def test_a_session_that_the_gateway_passed_on_as_it_came_is_not_its_fault(outer:
 
 def test_a_gateway_that_leaves_a_session_out_which_the_server_does_not_miss_is_not_blamed() -> None:
     assert found(hop(SERVED), hop(SERVED, is_inner=True, drops="client")) == []
+
+
+def test_the_row_of_a_refused_call_gives_the_status_behind_the_gateway() -> None:
+    lines = [plain(line) for line in timeline(transcribe(hop(REFUSED), hop(REFUSED, is_inner=True, drops="client")))]
+    assert any(line.endswith("row 6: 404 Not Found") for line in lines)
+    assert not any("no answer" in line for line in lines)
+
+
+def test_refusals_that_both_sides_of_a_gateway_show_count_once() -> None:
+    transcript = transcribe(hop(REFUSED), hop(REFUSED, is_inner=True, drops="client"))
+    assert troubles(transcript).refused_calls == 2
+
+
+def test_a_refusal_that_the_client_did_not_get_counts_too() -> None:
+    transcript = transcribe(hop(SERVED + SERVED), hop(SERVED + REFUSED, is_inner=True))
+    assert troubles(transcript).refused_calls == 2

@@ -12,6 +12,7 @@ from mcpspy.transcript.hops import hop_name
 from mcpspy.transcript.model import Transcript
 from mcpspy.transcript.stats.outcomes import outcomes
 from mcpspy.transcript.stats.statistics import numbers
+from mcpspy.transcript.stats.totals import totals
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.json.rows import hops_object
 from mcpspy.views.sequence.layout import diagram
@@ -192,3 +193,18 @@ def test_findings_name_their_hop() -> None:
     transcript = joined(OUTER, inner)
     assert {finding.hop for finding in transcript.findings if finding.rule == "stdout-noise"} == {"gateway ↔ server"}
     assert hop_name(transcript, 0) == "agent ↔ gateway"
+
+
+def test_the_sums_over_both_sides_of_a_gateway_count_once_what_came_through() -> None:
+    steps = Step(10, 30, 1), Step(40, 60, 2, text="again")
+    inner = Step(15, 25, 1), Step(45, 55, 2, text="again")
+    outer_alone = totals(numbers(transcribe(capture("gateway", CLIENT, *steps).records)))
+    both = totals(numbers(joined(capture("gateway", CLIENT, *steps), capture("server", GATEWAY, *inner))))
+    assert (both.clients, both.messages, both.result_tokens) == (1, outer_alone.messages, outer_alone.result_tokens)
+
+
+def test_the_sums_count_what_another_client_called_without_the_gateway() -> None:
+    outer = capture("gateway", CLIENT, Step(10, 30, 1))
+    inner = capture("server", GATEWAY, Step(15, 25, 1), Step(45, 55, 2, tool="other", text="direct"))
+    servers = numbers(joined(outer, inner))
+    assert totals(servers).messages == sum(server.messages for server in servers)

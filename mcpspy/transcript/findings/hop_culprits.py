@@ -278,4 +278,14 @@ def _failed_alike(row: Numbered | None, other: Numbered | None) -> bool:
 
 def _with(hit: Hit, culprit: str, blame: str, advice: str = "") -> Hit:
     finding = hit.finding
-    return hit._replace(finding=replace(finding, culprit=culprit, blame=blame, advice=advice or finding.advice))
+    what = _as_undelivered(finding.what) if culprit == _GATEWAY else finding.what
+    return hit._replace(finding=replace(finding, what=what, culprit=culprit, blame=blame, advice=advice or finding.advice))
+
+
+def _as_undelivered(what: str) -> str:
+    """Say of an answer that a gateway kept that it never came, not that it was never given."""
+    for asked, other in ((SERVER, CLIENT), (CLIENT, SERVER)):
+        never = f"The {asked} never answered "
+        if what.startswith(never):
+            return f"The {other} never got the answer to {what.removeprefix(never)}"
+    return what

@@ -12,7 +12,7 @@ class Totals:
     """Sums over servers. `servers` and `clients` count different names; `latency` is that of all answered calls.
 
     `calls`, `failed` and `pending` are those of clients, `requests` those of servers. Tokens are estimates. `unused` counts the
-    tools that were offered and never called.
+    tools that were offered and never called. What came through a gateway whose other side was tapped too counts there, once.
     """
 
     servers: int
@@ -36,18 +36,19 @@ def totals(servers: Iterable[ServerNumbers]) -> Totals:
     """Return the sums over the servers; captures of a model API are left out."""
     some = [server for server in servers if not server.capture_info.is_model]
     calls = [call for server in some for call in server.calls]
-    costs = [server.cost for server in some]
+    near = [server for server in some if server.forwarded is None or any(call.by_target for call in server.calls)]
+    costs = [server.cost for server in near]
     return Totals(
         servers=len({server.capture_info.server for server in some}),
-        clients=len({name for server in some for name in server.capture_info.clients}),
+        clients=len({name for server in near for name in server.capture_info.clients}),
         calls=sum(call.count for call in calls),
         failed=sum(call.failed for call in calls),
         pending=sum(call.pending for call in calls),
-        requests=sum(call.count for server in some for call in server.requests),
+        requests=sum(call.count for server in near for call in server.requests),
         latency=latency(ns for call in calls for ns in call.durations_ns),
-        messages=sum(server.messages for server in some),
-        client_bytes=sum(server.sent_bytes[CLIENT] for server in some),
-        server_bytes=sum(server.sent_bytes[SERVER] for server in some),
+        messages=sum(server.messages for server in near),
+        client_bytes=sum(server.sent_bytes[CLIENT] for server in near),
+        server_bytes=sum(server.sent_bytes[SERVER] for server in near),
         definition_bytes=sum(cost.definition_bytes for cost in costs),
         definition_tokens=sum(cost.definition_tokens for cost in costs),
         instructions_tokens=sum(cost.instructions_tokens for cost in costs),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from ..http.transaction import Transaction
@@ -9,6 +11,7 @@ from ..model import HTTP_ERRORS, CaptureInfo, Exchange, Outcome, Transcript, Unp
 from ..stored_rows import StoredRows
 
 _LOGIN = 401
+_REFUSED = (Outcome.HTTP_ERROR, Outcome.REDIRECTED)
 _NOT_OFFERED = (_LOGIN, 404, 405)
 """Refusals of a GET or DELETE that do no harm: the server wants a login first, or has no such stream or document."""
 
@@ -27,7 +30,7 @@ class Troubles(msgspec.Struct, kw_only=True):
 
 
 def troubles(*transcripts: Transcript) -> Troubles:
-    """Count the troubles of all captures; rows are looked at only where there was HTTP."""
+    """Count the troubles of all captures, once what both sides of a gateway show; rows are looked at only where there was HTTP."""
     counted = Troubles()
     for transcript in transcripts:
         if isinstance(transcript.rows, StoredRows):
@@ -51,23 +54,30 @@ def _is_cut(transaction: Transaction) -> bool:
 def _count_refusals(transcript: Transcript, counted: Troubles) -> None:
     repeated: list[tuple[int, str]] = []  # after a login, or at the place that a redirect names
     ok: set[tuple[int, str]] = set()
+    hops = transcript.hops
+    messages: Counter[int] = Counter()
     for row in transcript.rows:
         match row:
+            case Exchange() if row.row in hops and hops[row.row].outer is not row and hops[row.row].outer.outcome in _REFUSED:
+                pass  # counted where its client was
             case Exchange() if row.transaction is not None:
                 method = row.capture, row.method
                 if row.outcome is Outcome.OK:
                     ok.add(method)
-                elif row.outcome in (Outcome.HTTP_ERROR, Outcome.REDIRECTED):
+                elif row.outcome in _REFUSED:
                     if row.transaction.status == _LOGIN or row.outcome is Outcome.REDIRECTED:
                         repeated.append(method)
                     else:
                         counted.refused_calls += 1
             case UnpairedMessage():
-                counted.refused_messages += _is_refused(row, transcript.captures[row.capture])
+                messages[row.capture] += _is_refused(row, transcript.captures[row.capture])
             case Transaction() if row.status >= HTTP_ERRORS and row.status not in _NOT_OFFERED:
                 counted.refused_messages += "/.well-known/" not in row.target
             case _:
                 pass
+    for outer, inner in {(call.outer.capture, call.last.capture) for call in hops.values()}:
+        messages[inner] -= min(messages[outer], messages[inner])
+    counted.refused_messages += messages.total()
     counted.refused_calls += sum(method not in ok for method in repeated)
 
 

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator
 from ...replay.compare.difference import Differences
 from ...replay.compare.hops import HopChanges, hop_changes
 from ...transcript.exchange import ForwardedCall
-from ...transcript.model import CaptureInfo, Numbered, Row, Transcript
+from ...transcript.model import HTTP_ERRORS, CaptureInfo, Numbered, Row, Transcript
 from ..text.escape import one_line, safe_text
 from ..text.line import Line
 from ..text.units import counted, duration
+from .phrases import status_words
 
 _MAX_PATHS = 2
 """So many changed places are named in a line; more are counted."""
@@ -24,7 +25,7 @@ def hop_lines(call: ForwardedCall, captures: list[CaptureInfo]) -> Iterator[Line
     """Yield `→ add row 6: 11.7 ms, gateway 169 ms, 93 %`, and a line for each kind of change that the gateway made."""
     server, gateway = (safe_text(captures[row.capture].server) for row in (call.last, call.outer))
     rows = ", ".join(str(row.row) for row in call.inner)
-    words = f"→ {server} {'row' if len(call.inner) == 1 else 'rows'} {rows}: {_took(call.server_ns)}"
+    words = f"→ {server} {'row' if len(call.inner) == 1 else 'rows'} {rows}: {_answered(call)}"
     if call.gateway_ns is not None and call.outer.duration_ns:
         share = round(100 * call.gateway_ns / call.outer.duration_ns)
         words += f", {gateway} {duration(call.gateway_ns)}, {share} %"
@@ -52,5 +53,9 @@ def _places(differences: Differences) -> str:
     return ", ".join(one_line(difference.path) for difference in differences.listed)
 
 
-def _took(time_ns: int | None) -> str:
-    return "no answer" if time_ns is None else duration(time_ns)
+def _answered(call: ForwardedCall) -> str:
+    """Return how long the server took, or the status with which it refused the call: `404 Not Found`."""
+    if call.server_ns is not None:
+        return duration(call.server_ns)
+    refusal, response = call.last.transaction, call.last.response
+    return "no answer" if refusal is None or response is not None or refusal.status < HTTP_ERRORS else status_words(refusal)
