@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from mcpspy.records import Close
 from mcpspy.transcript.findings.run import findings
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.account import records
@@ -124,3 +125,56 @@ def test_json_under_the_type_of_events_is_no_stream() -> None:
     traffic = Traffic()
     traffic.post(request(1)).stream().raw(RAW).close()
     assert "body-contradicts-head" in traffic.rules
+
+
+def cut(missing: object, data: bytes = RAW, how: str = "abort", by: str = "server", product: str = "lab") -> Traffic:
+    traffic = Traffic()
+    traffic.post(request(1)).answer(
+        200, data, by=by, how=how, Content_Type="application/json", Content_Length="99", Server=product
+    )
+    closed = traffic.records[-1]
+    assert isinstance(closed, Close)
+    closed.extra = {} if missing is None else {"missing_bytes": missing}
+    return traffic
+
+
+@pytest.mark.parametrize(("product", "culprit"), [("uvicorn", "server"), ("nginx/1.27.4", "unclear")])
+def test_a_whole_body_that_is_shorter_than_its_length_is_found(product: str, culprit: str) -> None:
+    (finding,) = [each for each in cut(10, product=product).findings if each.rule == "body-contradicts-head"]
+    assert (finding.culprit, finding.severity) == (culprit, "error")
+    assert "ended 10 bytes short of its Content-Length, “99”" in finding.what
+
+
+@pytest.mark.parametrize(
+    "traffic",
+    [
+        cut(None, how="eof"),
+        cut(None, how="reset"),
+        cut(10, by="client"),
+        cut(10, RAW[:-9]),
+        cut("many"),
+    ],
+    ids=["whole", "reset after it", "a client that left", "a message that is not whole", "an odd record"],
+)
+def test_a_body_that_ends_in_another_way_is_not_too_short_for_its_length(traffic: Traffic) -> None:
+    assert "body-contradicts-head" not in traffic.rules
+
+
+GET_SSE = "→ GET /mcp\n  Accept: text/event-stream\n← 200 OK\n"
+
+
+def test_json_in_the_place_of_the_stream_of_http_sse_is_found_without_any_message() -> None:
+    assert rules(f'{GET_SSE}  {{"ok":true}}') == [("unaccepted-type", "error", "unclear")]
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        f'{GET_SSE.replace("/mcp", "/health")}  {{"ok":true}}',
+        '→ GET /mcp\n  Accept: */*\n← 200 OK\n  {"ok":true}',
+        GET_SSE.replace("200 OK", "405 Method Not Allowed") + POST + f"← 200 OK\n  {RESULT}",
+    ],
+    ids=["another path", "a page that is read", "a client that goes on with POST"],
+)
+def test_a_get_that_has_to_give_no_stream_may_give_anything(account: str) -> None:
+    assert "unaccepted-type" not in {rule for rule, _, _ in rules(account)}

@@ -6,13 +6,15 @@ Source: RFC 9110, sections 8.3 and 8.4; MCP specification, basic/transports of e
 from collections.abc import Iterator
 from typing import Final
 
-from ....records import CLIENT, SERVER
+from ....records import CLIENT, SERVER, Close
+from ....wire.body import WholeBody
 from ...http.head import LAST_EVENT_ID
-from ...http.transaction import Anomaly, ScopeKind, Transaction
+from ...http.transaction import Anomaly, ScopeKind, Stream, Transaction
 from ...model import Exchange
 from ..facts import CaptureFacts
+from ..gateway_signs import gateway_field
 from ..hits import hit_on_stream
-from ..rule import Hit, Severity, hit_in, transport_rule
+from ..rule import Hit, HitDetails, Severity, hit_in, transport_rule
 from ..words import call_name, quoted
 
 _ASKED: Final = "→ POST /mcp\n  tools/list 1\n← 200 OK\n"
@@ -22,8 +24,11 @@ BODY_CONTRADICTS_HEAD: Final = transport_rule(
     name="body-contradicts-head",
     title="Body is not what its head says",
     severity=Severity.ERROR,
-    what="The body of a response is not encoded as its Content-Encoding says, or it is JSON under the Content-Type of events.",
-    why="Clients decode a body as its head says: they fail, or wait for an event that never comes.",
+    what=(
+        "The body of a response is not encoded as its Content-Encoding says, it is JSON under the Content-Type of events, or it is "
+        "whole and shorter than its Content-Length."
+    ),
+    why="Clients read and decode a body as its head says: they fail, or wait for an event or for bytes that never come.",
     blame="The server, or a proxy before it that changed the one and not the other.",
     example=f"{_ASKED}  Content-Encoding: gzip\n  {_RESULT}",
     clean=f"{_ASKED}  {_RESULT}",
@@ -57,6 +62,8 @@ _BODY_ANOMALIES: Final = {
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find bodies and answers in the wrong form or place."""
     for transaction in facts.capture.transactions.values():
+        if transaction.response is not None and transaction.response.close is not None:
+            yield from _short(facts, transaction, transaction.response, transaction.response.close)
         for anomaly in transaction.anomalies:
             if anomaly.name in _BODY_ANOMALIES or anomaly.name == OTHER_EVENT:
                 yield from _anomaly(facts, transaction, anomaly)
@@ -67,6 +74,31 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         is_in_own = response.stream == own.response.opened.stream
         if is_in_own == (own.scope.kind is ScopeKind.STREAM):
             yield from _elsewhere(facts, exchange, own)
+
+
+def _short(facts: CaptureFacts, transaction: Transaction, response: Stream, close: Close) -> Iterator[Hit]:
+    """Find a body with a whole message that ended before as many bytes had come as its Content-Length says."""
+    missing = close.extra.get("missing_bytes")
+    if type(missing) is not int or close.by != SERVER or close.how != "abort" or response.injected:
+        return
+    length, stream = response.head.get("content-length"), response.opened.stream
+    is_whole = transaction.response_messages > 0 and all(unpaired.message.stream != stream for unpaired in facts.malformed)
+    if not length or not is_whole or response.opened.framing != WholeBody.name:
+        return
+    what = (
+        f"The response to {transaction.method} {transaction.target} has a whole message, and ended {missing:,} bytes short of its "
+        f"Content-Length, {quoted(length.encode())}."
+    )
+    sign, details = gateway_field(response), HitDetails(group="length", advice=_LENGTH_ADVICE)
+    if sign:
+        details["blame"] = f"Unclear: the server, or the gateway in front of it that may have changed the body: {sign}."
+    yield hit_on_stream(BODY_CONTRADICTS_HEAD, facts, transaction, response, what, "unclear" if sign else SERVER, **details)
+
+
+_LENGTH_ADVICE: Final = (
+    "Count the bytes of the body, not its characters, and count them after the last change to it; or let the HTTP library set "
+    "Content-Length."
+)
 
 
 def _anomaly(facts: CaptureFacts, transaction: Transaction, anomaly: Anomaly) -> Iterator[Hit]:

@@ -140,15 +140,19 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def _no_streams(facts: CaptureFacts, modern_targets: set[str]) -> Iterator[Hit]:
-    """Find GETs that ask for a stream of events, at an endpoint that POSTs are sent to, and get a page or JSON with 200."""
+    """Find GETs that ask for a stream of events and get a page or JSON with 200.
+
+    They are sent to an endpoint that POSTs are sent to, or nothing was posted, and they are sent to the URL of the server itself.
+    """
     redirected = {target for _, target in lossy_redirects(facts)}
     posted = {transaction.target for transaction in facts.capture.transactions.values() if transaction.request_messages}
+    endpoints = posted - modern_targets - redirected if posted else {_own_target(facts)}
     refused: dict[tuple[str, str], list[Transaction]] = {}
     for transaction in facts.capture.transactions.values():
         response, target = transaction.response, transaction.target
         if response is None or response.injected or transaction.status != _OK or transaction.is_stream:
             continue
-        if asks_for_stream(transaction) and target in posted - modern_targets - redirected:
+        if asks_for_stream(transaction) and target in endpoints:
             refused.setdefault((target, response.head.media_type), []).append(transaction)
     for (target, sent), gets in refused.items():
         response = gets[0].response
@@ -156,6 +160,11 @@ def _no_streams(facts: CaptureFacts, modern_targets: set[str]) -> Iterator[Hit]:
         times = "" if len(gets) == 1 else f", {len(gets)} times"
         came = f"and {quoted(sent.encode())} instead of a stream of events" if sent else "and no stream of events"
         what = f"GET {target}, which asks for a stream, was answered with 200 {came}{times}."
+        if not posted:
+            yield hit_on_stream(
+                UNACCEPTED_TYPE, facts, gets[0], response, what, "unclear", blame=_BLAME, advice=_ADVICE, group=target
+            )
+            continue
         blame = "The server: on the MCP endpoint a GET gets text/event-stream, or 405 (basic/transports)."
         advice = (
             "Answer GET on this path with 405 Method Not Allowed if the server offers no stream; serve pages on other paths."
@@ -164,6 +173,20 @@ def _no_streams(facts: CaptureFacts, modern_targets: set[str]) -> Iterator[Hit]:
             UNACCEPTED_TYPE, facts, gets[0], response, what, SERVER, blame=blame, advice=advice, severity=Severity.WARNING,
             group=f"GET {target}",
         )  # fmt: skip
+
+
+_BLAME: Final = "Unclear: the URL of the client is no endpoint of HTTP+SSE, or the server sends its stream under a wrong type."
+_ADVICE: Final = (
+    "Compare the path with the server's documentation, or try Streamable HTTP (type http); a server of HTTP+SSE sends its stream "
+    "with Content-Type: text/event-stream."
+)
+
+
+def _own_target(facts: CaptureFacts) -> str:
+    """Return the path of the URL that mcpspy was given; empty if there is none."""
+    header = facts.capture.header
+    url = "" if header is None else str(header.tapped.get("url") or "")
+    return f"/{url.partition('://')[2].partition('/')[2]}" if url else ""
 
 
 def _is_streamable(exchange: Exchange, transaction: Transaction, agreed: Mapping[ScopeKey, str]) -> bool:
