@@ -224,6 +224,31 @@ def test_the_page_of_a_firewall_is_no_answer_of_the_server(status: str, media_ty
     assert [finding.culprit for finding in findings_of(account) if finding.rule == "http-error"] == [culprit]
 
 
+LIMITED = "→ POST /mcp\n  tools/list 1\n← 429 Too Many Requests\n%s  Content-Type: text/plain\n  slow down\n"
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [("", "names no time to wait (Retry-After)."), ("  Retry-After: 7\n", "asks to wait (“Retry-After: 7”).")],
+)
+def test_a_request_over_a_limit_is_told_to_come_less_often(field: str, words: str) -> None:
+    (finding,) = (finding for finding in findings_of(SESSION + LIMITED % field) if finding.rule == "http-error")
+    assert (finding.culprit, finding.blame.endswith(words)) == ("unclear", True)
+    assert finding.advice.startswith("Ask less often")
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "405 Method Not Allowed"])
+def test_what_is_refused_after_initialize_at_a_wrong_url_is_no_other_fault(status: str) -> None:
+    refusal = f"← {status}\n  Content-Type: text/plain\n  No\n"
+    account = f"→ POST /mcp\n  {INITIALIZE[2:]}{refusal}→ POST /mcp\n  tools/list 1\n{refusal}"
+    assert [(finding.rule, finding.count) for finding in findings_of(account)] == [("wrong-endpoint", 1)]
+
+
+def test_what_a_server_refuses_with_405_where_it_served_something_is_a_fault_of_its_own() -> None:
+    account = f"{SESSION}→ POST /mcp\n  tools/list 1\n← 405 Method Not Allowed\n  Content-Type: text/plain\n  No\n"
+    assert "http-error" in {finding.rule for finding in findings_of(account)}
+
+
 FAILS = '→ tools/call {0} {{"name":"read"}}\n← result {0} {{"content":[{{"type":"text","text":"{1}"}}],"isError":true}}\n'
 
 

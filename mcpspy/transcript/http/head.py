@@ -99,3 +99,21 @@ def date_ns(text: str) -> int | None:
         return int(parsedate_to_datetime(text).timestamp()) * 1_000_000_000
     except (ValueError, OverflowError, TypeError, IndexError):
         return None
+
+
+_DATE_NS: Final = 1_000_000_000
+"""The precision of dates in HTTP."""
+
+
+def wait_ns(head: Head, received_ns: int | None) -> int:
+    """Return the time span that Retry-After asks for: in seconds, or until a date (RFC 9110, section 10.2.3); 0 if it is unreadable.
+
+    The response's own Date is a better beginning than the Unix time at which it came: the clock of the server may be wrong. Both
+    dates are cut to seconds.
+    """
+    wait = head.get("retry-after")
+    if wait.isascii() and wait.isdecimal():
+        return int(wait[:9]) * 1_000_000_000
+    until_ns, since_ns = date_ns(wait), date_ns(head.get("date"))
+    since_ns = received_ns if since_ns is None else since_ns
+    return 0 if until_ns is None or since_ns is None else until_ns - since_ns - _DATE_NS

@@ -11,7 +11,7 @@ from typing import Final, Unpack
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, SERVER
-from ...http.head import date_ns
+from ...http.head import wait_ns
 from ...http.transaction import ScopeKind, Stream, Transaction
 from ...mcp.methods import OPENINGS
 from ...model import HTTP_ERRORS, HTTP_FAILURES, Exchange, Kind, Outcome
@@ -121,8 +121,6 @@ _MISDIRECTED: Final = 421
 _TOO_MANY: Final = 429
 _NO_SUCH_PLACE: Final = (_NOT_FOUND, 405, 410, 501)
 """Nothing is here, or nothing that takes this method; 501 is what plain file servers say of POST."""
-_DATE_NS: Final = 1_000_000_000
-"""The precision of dates in HTTP."""
 _OTHER_NAME: Final = ", or use a name that it allows, such as 127.0.0.1 or localhost with its port"
 _TOO_LARGE: Final = 413
 _UNAVAILABLE: Final = 503
@@ -136,6 +134,7 @@ _GATEWAY_ADVICE: Final = {
         "Raise the time that the gateway waits for the server (nginx: proxy_read_timeout) above what the call takes, "
         "or make the call faster, a stream of events, or a task."
     ),
+    _TOO_MANY: "Ask less often, and wait longer after each 429; or raise the server's limit, and let it name a time (Retry-After).",
     _TOO_LARGE: "Raise the limit for the bodies of requests (nginx: client_max_body_size), or send less in one call.",
 }
 """Advice about an error of a gateway, by its status."""
@@ -159,6 +158,8 @@ class _ServedPaths:
         self.served_ns: dict[str, int] = {}
         """By path the time of the last request that was served there."""
         self.posted: set[str] = set()
+        self.wrong: set[str] = set()
+        """The paths at which nothing is served, which one finding says for all their requests."""
         self.with_token_ns: dict[str, int] = {}
         """By path the time of the last request that had a token."""
         self.tokens_served_ns: dict[str, dict[str, int]] = {}
@@ -252,7 +253,9 @@ def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transacti
     if is_place and not _is_known_method(exchange):
         place = _wrong_place(facts, requests, transaction, exchange)
         if place is not None:
+            requests.wrong.add(_path(transaction))
             yield place
+        if _path(transaction) in requests.wrong:
             return
     if transaction.response_messages or status == _TOO_MANY:
         return
@@ -300,8 +303,16 @@ def _http_error(facts: CaptureFacts, transaction: Transaction, response: Stream,
         )
     if not transaction.request_messages or transaction.number not in facts.first_exchanges:
         details["severity"] = Severity.WARNING
-    if status == _TOO_LARGE:
-        details["advice"] = _GATEWAY_ADVICE[_TOO_LARGE]
+    if status == _TOO_MANY and not is_page:
+        wait = response.head.get("retry-after")
+        named = (
+            f"asks to wait ({quoted(f'Retry-After: {wait}'.encode('utf-8', 'replace'))})"
+            if wait
+            else "names no time to wait (Retry-After)"
+        )
+        details["blame"] = f"Unclear: the client asks too often, or the server's limit is too low; the answer {named}."
+    if status in (_TOO_MANY, _TOO_LARGE):
+        details["advice"] = _GATEWAY_ADVICE[status]
     what = f"{_answered(facts, transaction)}{_circumstance(transaction, response)}."
     return _hit(HTTP_ERROR, facts, transaction, what, culprit, **details)
 
@@ -546,21 +557,9 @@ def _early_retries(facts: CaptureFacts, refused: list[Transaction]) -> Iterator[
 
 
 def _retry_after_ns(facts: CaptureFacts, response: Stream) -> int:
-    """Return the time span that Retry-After asks for: in seconds, or until a date (RFC 9110, section 10.2.3); 0 if it is unreadable.
-
-    The response's own Date is the better beginning: the clock of the server may be wrong. Both dates are cut to seconds.
-    """
-    head = response.head
-    wait = head.get("retry-after")
-    if wait.isascii() and wait.isdecimal():
-        return int(wait[:9]) * 1_000_000_000
-    until_ns, since_ns = date_ns(wait), date_ns(head.get("date"))
+    """Return the time span that Retry-After asks for; 0 if there is none."""
     header = facts.capture.header
-    if since_ns is None and header is not None:
-        since_ns = header.wall_ns + response.at_ns - facts.capture.shift_ns
-    if until_ns is None or since_ns is None:
-        return 0
-    return until_ns - since_ns - _DATE_NS
+    return wait_ns(response.head, None if header is None else header.wall_ns + response.at_ns - facts.capture.shift_ns)
 
 
 def _repeat_key(facts: CaptureFacts, transaction: Transaction) -> tuple[str, ...]:
