@@ -38,7 +38,10 @@ class Exchange(msgspec.Struct, eq=False, gc=False, array_like=True, tag="exchang
     transaction: Transaction | None = None
     """The transaction that carried the request; None on stdio. The answer may have come in another one."""
     left_ns: int | None = None
-    """The time at which the client closed the stream on which the answer was due: it cancels a request of the modern era."""
+    """The time at which the client closed the stream on which the answer was due, and did not take it later.
+
+    It cancels a request of the modern era; in the others the client has only given it up.
+    """
     is_probe: bool = False
     """True if the client tries with it which era the server speaks: if the server refuses it, the client goes on in another way."""
 
@@ -101,6 +104,8 @@ class Exchange(msgspec.Struct, eq=False, gc=False, array_like=True, tag="exchang
         cancelled = self.cancelled
         if cancelled is not None and cancelled.at_ns <= response.at_ns and cancelled.sender == self.request.sender:
             return Outcome.CANCELLED
+        if self.left_ns is not None and self.left_ns < response.at_ns:
+            return Outcome.CANCELLED
         if response.kind is Kind.ERROR:
             return Outcome.ERROR
         return Outcome.TOOL_ERROR if response.is_error else Outcome.OK
@@ -126,7 +131,7 @@ class Exchange(msgspec.Struct, eq=False, gc=False, array_like=True, tag="exchang
         if (cancelled is None and self.left_ns is None) or self.method == LISTEN:
             return None
         if cancelled is None:
-            return self.left_ns if response is None else None
+            return self.left_ns if response is None or (self.left_ns or 0) < response.at_ns else None
         is_late = response is not None and response.at_ns < cancelled.at_ns
         return None if is_late or cancelled.sender != self.sender else cancelled.at_ns
 

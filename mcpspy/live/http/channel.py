@@ -96,6 +96,10 @@ class Channel:
         """The number of bytes that wait to be sent."""
         return len(self._pending)
 
+    def copy(self) -> socket.socket:
+        """Return another socket of the same connection, which goes on when this channel is closed. Raises: OSError."""
+        return socket.socket(fileno=os.dup(self._fd))
+
     def write(self, data: bytes) -> None:
         """Send, after what waits."""
         if self._is_gone or not data:

@@ -27,6 +27,7 @@ from .host_check import Refusal, refusal_response
 from .opaque import OpaqueStreams
 from .recorder import StreamRecorder, half_closed, note
 from .responses import ResponseRelay
+from .taken_answer import TakenAnswer, note_taken
 from .timers import REQUEST_S, RequestTimer, StallTimer
 from .transaction import ProxiedTransaction
 from .usual import UsualMessages
@@ -42,9 +43,9 @@ class ConnectionPair:
     """The two connections and what is under way on them. `number` is the client connection's."""
 
     __slots__ = (
-        "_begin_ns", "_client", "_dial", "_has_client_ended", "_is_between_events", "_is_full", "_is_over", "_opaque",
-        "_record_event", "_refusal", "_request", "_request_timer", "_requests", "_responses", "_sending", "_server", "_stall_timer",
-        "_stream", "_tap", "_unsent", "_usual", "number",
+        "_answered_late", "_begin_ns", "_client", "_dial", "_has_client_ended", "_is_between_events", "_is_full", "_is_over",
+        "_opaque", "_record_event", "_refusal", "_request", "_request_timer", "_requests", "_responses", "_sending", "_server",
+        "_stall_timer", "_stream", "_tap", "_unsent", "_usual", "number",
     )  # fmt: skip
 
     def __init__(self, tap: TapContext, client: socket) -> None:
@@ -75,6 +76,7 @@ class ConnectionPair:
         )
         self._is_over = False
         self._has_client_ended = False  # it has closed its half
+        self._answered_late: dict[int, None] = {}  # the transactions of which something was sent after that
         self._is_between_events = False
         self._stream = -1  # the latest response
         self._record_event = tap.event
@@ -193,11 +195,25 @@ class ConnectionPair:
         try:
             if not self._is_over:
                 self._record_end(self._culprit(error, CLIENT), _how(error))
+            if self._answered_late:
+                self._note_taken(error)
         finally:
             if self._server is not None:
                 self._server.abort()
             elif self._dial is not None:
                 self._dial.cancel()
+
+    def _note_taken(self, error: Exception | None) -> None:
+        """Note whether the client, which had closed its half, took what it was sent after that."""
+        answered = list(self._answered_late)
+        if error is not None:
+            note_taken(self._tap, self.number, answered, is_taken=False)
+            return
+        try:
+            connected = self._client.copy()
+        except OSError:
+            return
+        TakenAnswer(self._tap, self.number, answered, connected)
 
     def _record_end(self, by: str, how: str) -> None:
         """Record that everything under way ends here."""
@@ -265,6 +281,8 @@ class ConnectionPair:
                 return
         records: list[Record] = []
         out: list[bytes] = []
+        if self._has_client_ended:
+            self._answered_late.update((waits.number, None) for waits in self._responses.waiting)
         run = self._responses.feed(data, now_ns, records, out)
         self._is_between_events = self._responses.is_between_events
         self._stream = self._responses.stream

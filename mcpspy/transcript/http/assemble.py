@@ -19,7 +19,10 @@ from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
 from .payloads import DONE, RecordedChunks, add_note, measure
 from .scopes import ScopeState, SentEvent, endpoint, origin, path_and_query
 from .transaction import (
+    ANSWER_REFUSED,
+    ANSWER_TAKEN,
     DONE_EVENT,
+    HALF_CLOSED,
     MAX_INJECTED_BYTES,
     MAX_REFUSAL_BYTES,
     OTHER_EVENT,
@@ -63,7 +66,7 @@ class TransactionAssembler:
     """
 
     __slots__ = (
-        "_calls", "_capture_info", "_correlator", "_keeps_frames", "_next_row", "_rows", "_scopes", "_streams",
+        "_calls", "_capture_info", "_correlator", "_half_closed", "_keeps_frames", "_next_row", "_rows", "_scopes", "_streams",
         "_transactions",
     )  # fmt: skip
 
@@ -86,6 +89,8 @@ class TransactionAssembler:
         self._scopes = self._correlator.scopes
         self._streams: dict[int, _OpenStream] = {}
         self._transactions: dict[int, OpenTransaction] = {}
+        self._half_closed: dict[int, OpenTransaction] = {}
+        """Those whose client closed its half of the connection, also when they are over, until it is known whether it had left."""
         """Transactions that go on, by number."""
 
     def open(self, record: Open) -> Sequence[Row]:
@@ -135,10 +140,19 @@ class TransactionAssembler:
     def note(self, record: Note) -> Sequence[Row] | None:
         """Take in the tap's note about a transaction that goes on."""
         number = record.extra.get("transaction")
-        opened = self._transactions.get(number) if isinstance(number, int) else None
+        if not isinstance(number, int):
+            return None
+        opened = self._transactions.get(number) or self._half_closed.get(number)
         if opened is None:
             return None
         is_over = add_note(opened.transaction, record, self._capture_info.shift_ns)
+        if record.topic == HALF_CLOSED:
+            self._half_closed[number] = opened
+            self._correlator.leave(opened)
+        elif record.topic in (ANSWER_TAKEN, ANSWER_REFUSED):
+            self._half_closed.pop(number, None)
+            if record.topic == ANSWER_TAKEN:
+                self._correlator.stay(opened)
         return self._over(opened) if is_over else opened.rows
 
     def damage(self) -> None:

@@ -182,6 +182,20 @@ class HttpCorrelator:
             changed += opened.state.correlator.close()
         return changed
 
+    def leave(self, opened: OpenTransaction) -> None:
+        """Take in that the client closed its half of the connection: it has given up what nothing was answered to yet.
+
+        A client that only says that it will ask no more takes the answer, and `stay` is called.
+        """
+        if opened.transaction.response is None and opened.state.scope.kind is not ScopeKind.STREAM:
+            for exchange in opened.waiting:
+                exchange.left_ns = opened.transaction.half_closed_ns
+
+    def stay(self, opened: OpenTransaction) -> None:
+        """Take in that the client took its answer after it had closed its half of the connection."""
+        for exchange in opened.requests:
+            exchange.left_ns = None
+
     def end(self) -> list[Exchange]:
         """End everything; return the exchanges that changed."""
         single = [exchange for opened in self._single.values() for exchange in opened.state.correlator.close()]

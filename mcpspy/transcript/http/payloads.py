@@ -10,7 +10,7 @@ from ...records import Frame, Note
 from ...wire.json_spans import WHITESPACE
 from ...wire.jsonrpc import Piece, cut
 from ..correlator import appended
-from .transaction import Stream, Transaction
+from .transaction import HALF_CLOSED, Stream, Transaction
 
 DONE: Final = b"[DONE]"
 """The end mark of chat completions, which some MCP servers send as well."""
@@ -81,7 +81,7 @@ def measure(stream: Stream, chunks: RecordedChunks, frame: Frame, shift_ns: int,
 def add_note(transaction: Transaction, record: Note, shift_ns: int) -> bool:
     """Add the tap's note to its transaction. Return whether it says that a side has left, which ends the transaction."""
     transaction.notes = appended(transaction.notes, record)
-    if record.topic == "half-closed":
+    if record.topic == HALF_CLOSED:
         transaction.half_closed_ns = record.at_ns + shift_ns
     if record.topic != "left":
         return False

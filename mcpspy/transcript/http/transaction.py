@@ -27,6 +27,12 @@ NO_ENDPOINT: Final = "no-endpoint"
 """The name of an anomaly: a stream that did not announce where to POST, and answers what is posted there."""
 
 
+HALF_CLOSED: Final = "half-closed"
+ANSWER_TAKEN: Final = "answer-taken"
+ANSWER_REFUSED: Final = "answer-refused"
+"""Topics of notes: a client closed its half of the connection, and whether it took what it was sent after that."""
+
+
 class ScopeKind(StrEnum):
     """The reach of a request id (MCP specification, basic/transports of each revision)."""
 

@@ -25,6 +25,7 @@ from ...transcript.http.transaction import Transaction
 from ...transcript.log_lines import json_logger
 from ...transcript.mcp.content import content_facts
 from ...transcript.mcp.methods import OPENINGS
+from ...transcript.mcp.revisions import Era
 from ...transcript.message import SEALED
 from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
 from ...wire.framing import FRAMINGS
@@ -75,7 +76,8 @@ def outcome_phrase(exchange: Exchange, detail: Detail = Detail.NAMES) -> Phrase:
         return Phrase("ok", OUTCOME_STYLES[outcome], _answer(exchange, with_head=detail is not Detail.NAMES))
     phrase = Phrase(outcome.value, OUTCOME_STYLES[outcome])
     if outcome is Outcome.CANCELLED:
-        phrase = phrase._replace(word=f"{outcome.value} {given_up_words(exchange)}".rstrip())
+        is_cancelled = exchange.cancelled is not None or exchange.era is Era.MODERN
+        phrase = phrase._replace(word=f"{outcome.value if is_cancelled else 'given up'} {given_up_words(exchange)}".rstrip())
     match outcome:
         case Outcome.PROBE:
             return phrase._replace(detail=_refusal(exchange))
@@ -84,9 +86,13 @@ def outcome_phrase(exchange: Exchange, detail: Detail = Detail.NAMES) -> Phrase:
         case Outcome.TOOL_ERROR if exchange.response is not None:
             return phrase._replace(detail=one_line(_tool_text(_member(exchange.response, "result"))))
         case Outcome.CANCELLED if exchange.response is not None:
-            return phrase._replace(detail="answered anyway")
+            return phrase._replace(
+                detail="answered anyway" if exchange.cancelled is not None else "answered after the client left"
+            )
         case Outcome.CANCELLED if exchange.cancelled is None:
-            return phrase._replace(detail="the client closed the stream")
+            began = exchange.transaction is not None and exchange.transaction.response is not None
+            is_stream = began or exchange.era is Era.MODERN
+            return phrase._replace(detail=f"the client closed the {'stream' if is_stream else 'connection'}")
         case Outcome.HTTP_ERROR | Outcome.REDIRECTED if exchange.transaction is not None:
             return phrase._replace(detail=_status_and_text(exchange.transaction))
         case _:

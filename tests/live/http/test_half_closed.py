@@ -10,11 +10,15 @@ import pytest
 
 from mcpspy.capture.file.reader import read
 from mcpspy.records import Close, Note
+from mcpspy.transcript.model import Exchange, Outcome
 from mcpspy.transcript.transcribe import transcribe
 from tests.deadlines import DEADLINE_S, eventually
 from tests.live.http.ends import EVENTS, EVENTS_TO_CLOSE, OK, Proxy, Upstream, Wire, asked, between, chunk
 
 EVENT = b'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'
+CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{}}}'
+RESULT = b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(RESULT), RESULT)
 TO_CLOSE = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{}"
 
 
@@ -41,8 +45,36 @@ def test_a_client_that_closes_its_half_gets_its_answer(answer: bytes, tmp_path: 
         server.send(answer)
         server.close()
         assert client.rest() == answer
-        assert proxy.topics() == ["half-closed"]
+        eventually(lambda: proxy.topics() == ["half-closed", "answer-taken"], "the note that it took the answer")
         eventually(lambda: proxy.open_sockets() == 1, "both connections to be closed")
+
+
+def test_a_client_that_left_before_its_answer_takes_none(tmp_path: Path) -> None:
+    path = tmp_path / "x.mcpspy"
+    with between(path) as (upstream, proxy):
+        client, server = asked(upstream, proxy, proxy.request(body=CALL))
+        server.head()
+        client.close()
+        eventually(lambda: "half-closed" in proxy.topics(), "the note that the client has closed its half")
+        server.send(ANSWER)
+        eventually(lambda: proxy.topics() == ["half-closed", "answer-refused"], "the note that it did not take the answer")
+        eventually(lambda: proxy.open_sockets() == 1, "both connections to be closed")
+    (row,) = (row for row in transcribe(read(path)).rows if isinstance(row, Exchange))
+    assert (row.outcome, row.given_up_ns) == (Outcome.CANCELLED, row.left_ns)
+
+
+def test_a_client_that_takes_its_answer_has_not_given_up(tmp_path: Path) -> None:
+    path = tmp_path / "x.mcpspy"
+    with between(path) as (upstream, proxy):
+        client, server = asked(upstream, proxy, proxy.request(body=CALL))
+        server.head()
+        say_no_more(client)
+        server.rest()
+        server.send(ANSWER)
+        assert client.rest() == ANSWER
+        eventually(lambda: "answer-taken" in proxy.topics(), "the note that it took the answer")
+    (row,) = (row for row in transcribe(read(path)).rows if isinstance(row, Exchange))
+    assert (row.outcome, row.given_up_ns) == (Outcome.OK, None)
 
 
 def test_all_requests_before_the_end_get_their_answers(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import CLIENT, OTHER_SIDE, SERVER
+from ...http.transaction import ANSWER_REFUSED
 from ...mcp.blocks import member
 from ...mcp.methods import INITIALIZE, PING, PROGRESS
 from ...model import Exchange, Kind
@@ -126,7 +127,16 @@ def _reply(exchange: Exchange, until_ns: int) -> str:
     if late.kind is Kind.ERROR and exchange.cancelled is not None and late.at_ns - until_ns < _SOON_NS:
         words = quoted(str(member(late.error, "message")).encode("utf-8", "backslashreplace"))
         return f"had not answered by then, and answered the cancellation with the error {words}"
-    return f"answered after {seconds(late.at_ns - exchange.at_ns)}"
+    return f"answered after {seconds(late.at_ns - exchange.at_ns)}{_taken_words(exchange)}"
+
+
+def _taken_words(exchange: Exchange) -> str:
+    """Say whether a client that had closed its connection took the answer; empty for one that cancelled."""
+    if exchange.cancelled is not None or exchange.transaction is None:
+        return ""
+    if any(note.topic == ANSWER_REFUSED for note in exchange.transaction.notes):
+        return ", which the client did not take any more"
+    return ", and the recording does not show whether the client still took that"
 
 
 def _as_it_should(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> str:
