@@ -23,6 +23,9 @@ from tests.views.golden import same_as_golden
 PEERS = ROOT / "tests" / "peers"
 CALL = '· handshake 2025-11-25, server: tools.listChanged\n→ tools/call 1 {"name":"slow"}\n'
 CHANGED = "· handshake 2025-11-25, server: tools.listChanged\n← notifications/tools/list_changed\n"
+PROMPT_CALL = '→ tools/call 2 {"name":"slow"}\n← result 2\n'
+LATE_CALL = f"· 0.2 s later\n{PROMPT_CALL}"
+FETCH = '· 5.0 s later\n→ tools/list 3\n← result 3 {"tools":[]}\n'
 
 
 def client(account: str) -> ComparedClient:
@@ -37,13 +40,35 @@ def client(account: str) -> ComparedClient:
             "gives up",
             "after 3.0 s, by notifications/cancelled",
         ),
+        (
+            f'{CALL}· 3.0 s later\n→ notifications/cancelled {{"requestId":1,"reason":"MCP error -32001: Request timed out"}}',
+            "gives up",
+            "after 3.0 s, by notifications/cancelled (timed out)",
+        ),
+        (
+            f'{CALL}· 3.0 s later\n→ notifications/cancelled {{"requestId":1,"reason":"User pressed stop"}}',
+            "gives up",
+            "after 3.0 s, by notifications/cancelled (by the user)",
+        ),
+        (
+            f'{CALL}· 3.0 s later\n→ notifications/cancelled {{"requestId":1,"reason":"shutting down"}}',
+            "gives up",
+            "after 3.0 s, by notifications/cancelled (“shutting down”)",
+        ),
         (f"{CALL}← result 1", "gives up", "not seen"),
         (f'{CHANGED}→ tools/list 2\n← result 2 {{"tools":[]}}', "on list_changed", "fetches tools/list"),
         (f"{CHANGED}→ ping 2\n← result 2", "on list_changed", "does not fetch tools/list"),
+        (
+            f"{CHANGED}{LATE_CALL}{FETCH}",
+            "on list_changed",
+            "goes on with the old list of tools, fetches tools/list 5.2 s later",
+        ),
+        (f"{CHANGED}{LATE_CALL}", "on list_changed", "goes on with the old list of tools"),
+        (f"{CHANGED}{PROMPT_CALL}{FETCH}", "on list_changed", "fetches tools/list"),
         (CALL, "header fields", "none: stdio"),
         ("· HTTP\n· handshake 2025-11-25, server: tools\n→ POST /mcp\n  tools/list 1\n← 404 Not Found", "on 404", "stops"),
     ],
-    ids=["gives-up", "waits", "fetches", "ignores", "stdio", "stops"],
+    ids=["gives-up", "times-out", "user", "reason", "waits", "fetches", "ignores", "late", "old", "prompt", "stdio", "stops"],
 )
 def test_an_aspect_says_what_the_client_did(account: str, aspect: str, words: str) -> None:
     assert client(account).aspects[aspect] == words

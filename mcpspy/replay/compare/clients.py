@@ -1,5 +1,6 @@
 """Clients side by side: what each did in its capture of the same server, aspect by aspect, as short texts."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,13 @@ OPENING_MESSAGES = 8
 _NOT_FOUND = 404
 _LIST_CHANGED = "/list_changed"
 _UNSEEN = "not seen"
+_USES = {"tools": "tools/call", "prompts": "prompts/get", "resources": "resources/read"}
+"""The methods that use what is in a list."""
+_PROMPT_NS = 100_000_000
+"""A call so soon after a change may have been on its way already."""
+_REASON_LETTERS = 60
+_is_timeout = re.compile(r"\btime[sd]?[ -]?out|-32001|\bdeadline", re.IGNORECASE).search
+_is_user = re.compile(r"\busers?\b", re.IGNORECASE).search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,26 +81,52 @@ def _fields(info: CaptureInfo) -> list[str]:
 
 
 def _given_up(exchanges: list[Exchange]) -> str:
-    """Say after which times the client gave requests up, and how it told the server."""
+    """Say after which times the client gave requests up, how it told the server, and with what reason."""
     ways: Counter[str] = Counter()
     for row in exchanges:
         given_up_ns = row.given_up_ns
         if row.sender == CLIENT and given_up_ns is not None:
-            how = "notifications/cancelled" if row.cancelled is not None else "closing the stream"
+            how = "closing the stream" if row.cancelled is None else f"notifications/cancelled{_reason(row.cancelled)}"
             ways[f"{(given_up_ns - row.at_ns) / 1e9:.1f} s, by {how}"] += 1
     return "; ".join(f"after {way}" + (f" ×{count}" if count > 1 else "") for way, count in sorted(ways.items())) or _UNSEEN
 
 
+def _reason(cancellation: Message) -> str:
+    """Return who or what gave a request up, as its reason says: `(timed out)`, `(by the user)`, or the reason itself."""
+    params = cancellation.params
+    reason = str(params.get("reason") or "").strip() if isinstance(params, dict) else ""
+    if _is_timeout(reason):
+        return " (timed out)"
+    if _is_user(reason):
+        return " (by the user)"
+    return f" (“{reason if len(reason) <= _REASON_LETTERS else reason[:_REASON_LETTERS] + '…'}”)" if reason else ""
+
+
 def _after_changes(messages: list[Message]) -> str:
-    """Say whether the client fetched a list again after the server had announced a change of it."""
+    """Say whether the client fetched a list again after the server had announced a change of it, and whether before it used it."""
     ways: Counter[str] = Counter()
     for at, message in enumerate(messages):
         if message.sender != SERVER or not (message.method or "").endswith(_LIST_CHANGED):
             continue
         kind = (message.method or "").split("/")[1]
-        fetched = any(later.method == f"{kind}/list" for later in _sent(messages[at + 1 :]))
-        ways[f"fetches {kind}/list" if fetched else f"does not fetch {kind}/list"] += 1
+        ways[_after_change(message, kind, _sent(messages[at + 1 :]))] += 1
     return ", ".join(ways) or _UNSEEN
+
+
+def _after_change(change: Message, kind: str, sent: list[Message]) -> str:
+    fetch = next((message for message in sent if message.method == f"{kind}/list"), None)
+    is_used = any(
+        message.method == _USES.get(kind)
+        and message.at_ns - change.at_ns >= _PROMPT_NS
+        and (fetch is None or message.at_ns < fetch.at_ns)
+        for message in sent
+    )
+    if fetch is None:
+        return f"goes on with the old list of {kind}" if is_used else f"does not fetch {kind}/list"
+    if is_used:
+        later_s = (fetch.at_ns - change.at_ns) / 1e9
+        return f"goes on with the old list of {kind}, fetches {kind}/list {later_s:.1f} s later"
+    return f"fetches {kind}/list"
 
 
 def _after_not_found(info: CaptureInfo) -> str:
