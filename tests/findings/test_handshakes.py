@@ -39,6 +39,10 @@ WELL = {
     "a call that is refused for its arguments": f"→ {CALL % 1}\n← error 1 -32602 folder: no such place",
     "a call of a tool that there is not": f"→ {CALL % 1}\n← error 1 -32602 Unknown tool: list",
     "a server that fails for another reason": f"→ {CALL % 1}\n← error 1 -32603 Disk full",
+    "a client that says that it is initialized after what was not recorded": (
+        f"· no space: 3 frames, 60 bytes\n→ notifications/initialized\n→ {CALL % 2}\n← result 2"
+    ),
+    "a client that says that it is initialized, and was": f"{INITIALIZE}{HELLO}→ notifications/initialized\n→ {CALL % 2}\n← result 2",
     "a revision that needs no handshake": f"· revision 2026-07-28\n→ tools/list 1\n← error 1 {GENERIC}",
     "a client that asked with server/discover": (
         '→ server/discover 1\n← result 1 {"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}\n'
@@ -75,6 +79,11 @@ def test_a_stream_that_was_opened_again_is_named_with_the_handshake_of_the_one_b
 def test_many_requests_without_a_handshake_that_are_all_served_are_a_note() -> None:
     account = "".join(f"→ {method}/list {at}\n← result {at}\n" for at, method in enumerate(("tools", "prompts", "resources")))
     assert [(finding.rule, finding.severity) for finding in findings_of(account)] == [("missing-initialize", "note")]
+
+
+def test_a_client_that_says_it_is_initialized_and_never_sent_initialize_is_to_blame_though_it_is_served() -> None:
+    (finding,) = findings_of(f'→ notifications/initialized\n→ {CALL % 2}\n← result 2 {{"content":[]}}')
+    assert (finding.rule, finding.severity, finding.culprit) == ("missing-initialize", "warning", "client")
 
 
 OPENING = f"→ POST /mcp\n  {INITIALIZE[2:]}← 200 OK\n%s  {HELLO[2:]}"

@@ -192,14 +192,23 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def _without_initialize(facts: CaptureFacts) -> Iterator[Hit]:
-    """Find sessions without a handshake. Where all is answered, requests of several kinds are a note: the server may need none."""
+    """Find sessions without a handshake. Where all is answered, requests of several kinds are a note: the server may need none.
+
+    It is a warning where the client sent what follows initialize alone: it speaks an era that needs it.
+    """
     lacking = without_handshake(facts)
     refused = refused_for_handshake(facts, lacking)
     for scope, sent in lacking.items():
         for exchange in refused.get(scope, ()):
             yield _uninitialized(facts, exchange, scope)
-        if scope not in refused and not facts.initializes and len(sent) >= _SEVERAL:
-            first, kinds = sent[0], f"so were requests of {len(sent) - 1} other kinds"
+        if scope in refused or facts.initializes:
+            continue
+        first = sent[0]
+        if first.transaction is None and any(key[:2] == (INITIALIZED, CLIENT) for key in facts.notifications):
+            what = f"{call_name(first)} was sent in a session without initialize, though the client sent notifications/initialized."
+            yield hit_in(MISSING_INITIALIZE, first.request, first.row, what)
+        elif len(sent) >= _SEVERAL:
+            kinds = f"so were requests of {len(sent) - 1} other kinds"
             what = f"{call_name(first)} was sent in a session without initialize; {kinds}."
             yield hit_in(MISSING_INITIALIZE, first.request, first.row, what, severity=Severity.NOTE, advice=_ADVICE_IF_SERVED)
 
