@@ -2,15 +2,17 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...records import SERVER
 from ...transcript.exchange import Exchange, ForwardedCall
+from ...transcript.message import Message
 from ..mock.content import VOLATILE, answer_reading, params_reading
-from .difference import NO_DIFFERENCES, Differences, differences
+from .difference import NO_DIFFERENCES, Difference, Differences, differences
 from .ignore import Ignore
 
 _IGNORED = Ignore.of([*VOLATILE, "$.name", "$._meta"])
-"""The row shows the name that the gateway called; `_meta` belongs to each hop."""
+"""The row shows the name that the gateway called; `_meta` belongs to each hop, but for the progress token."""
 
 _PROGRESS = "notifications/progress"
 
@@ -31,9 +33,19 @@ def hop_changes(call: ForwardedCall) -> HopChanges:
     """Compare the hops of a forwarded call. Of answers only those that both hops have are compared."""
     outer, inner = call.outer, call.last
     params = differences(params_reading(outer.request).value, params_reading(inner.request).value, _IGNORED)
+    token = None if inner.request.correlation_key is not None else _progress_token(outer.request)
+    if token is not None:
+        left_out = Difference(steps=("_meta", "progressToken"), how="removed", before=token)
+        params = Differences(listed=(*params.listed, left_out), count=params.count + 1)
     has_both = all(row.response is not None and not row.response.unkept_bytes for row in (outer, inner))
     answer = differences(answer_reading(inner).value, answer_reading(outer).value, _IGNORED) if has_both else NO_DIFFERENCES
     return HopChanges(params=params, answer=answer, dropped=_sent(inner, outer) - _sent(outer, outer))
+
+
+def _progress_token(request: Message) -> Any:
+    """Return the token by which a client wants to hear of progress; None if it wants to hear of none."""
+    meta = request.params.get("_meta") if isinstance(request.params, dict) else None
+    return meta.get("progressToken") if isinstance(meta, dict) else None
 
 
 def _sent(row: Exchange, outer: Exchange) -> Counter[str]:

@@ -8,6 +8,7 @@ from ...replay.compare.gateway import GatewayComparison, PassedRow
 from ...replay.compare.hops import HopChanges
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, Numbered, UnpairedMessage
+from ..json.diff import difference_objects
 from ..json.rows import capture_object
 from ..text.cells import wrapped
 from ..text.escape import one_line, safe_text
@@ -16,6 +17,7 @@ from ..text.line import Line, fitted
 from ..text.units import counted, duration
 from ..timeline.hops import change_words
 from ..timeline.summary import capture_line, headline
+from .differences import difference_lines
 
 _INDENT = "     "
 _MAX_LINES = 4
@@ -41,6 +43,10 @@ def gateway_lines(comparison: GatewayComparison, *, width: int | None = None, zo
             yield from (
                 [(f"{_INDENT}{text}", "warn")] for text in wrapped(word, None if width is None else width - 5, _MAX_LINES)
             )
+        for name, changes in (("params", row.params), ("answer", row.answer)):
+            if changes and row.sender and row.receiver:
+                yield fitted([(f"{_INDENT}{gateway} changed the {name}:", "warn")], width)
+                yield from difference_lines(changes, indent=7, width=width)
 
 
 def _title(row: PassedRow) -> Line:
@@ -56,14 +62,14 @@ def _places(row: PassedRow) -> str:
 
 
 def row_words(row: PassedRow, comparison: GatewayComparison) -> list[str]:
-    """Return phrases for what the gateway did to a row."""
+    """Return phrases for what the gateway did to a row, but for the values that it changed."""
     gateway = safe_text(comparison.outer.server)
     if not row.receiver:
         return [f"{gateway} did not pass it on"]
     if not row.sender:
         return [f"{gateway} made it: the other hop does not have it"]
     words = [f"{gateway}: {safe_text(row.reason)}"] if row.reason else []
-    changes = HopChanges(params=row.params, answer=row.answer, dropped=row.dropped)
+    changes = HopChanges(dropped=row.dropped)
     words += [f"{gateway} {change}" for change in change_words(changes)]
     if row.fields:
         words.append(f"{gateway} left out {', '.join(map(one_line, row.fields))}")
@@ -99,8 +105,8 @@ def _row_object(row: PassedRow) -> dict[str, Any]:
         "became": [place.row for place in row.receiver],
         "name": _name(row.first),
         "reason": row.reason or None,
-        "changed_params": [difference.path for difference in row.params.listed],
-        "changed_answer": [difference.path for difference in row.answer.listed],
+        "changed_params": difference_objects(row.params),
+        "changed_answer": difference_objects(row.answer),
         "dropped": dict(row.dropped),
         "lost_fields": list(row.fields),
     }
