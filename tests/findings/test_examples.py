@@ -40,6 +40,7 @@ ALSO: dict[str, set[str]] = {
     "ambiguous-pairing": {"fractional-id"},
     "unasked-log": {"deprecated-method"},
     "cancellation-ignored": {"given-up"},
+    "carried-out-twice": {"timed-out"},
 }
 """Other rules that the example of a rule breaks, because one fault brings another."""
 

@@ -30,15 +30,19 @@ AGAIN = '  Retry-After: 2\n· 2.5 s later\n→ POST /mcp\n  tools/call 3 {"name"
 CASES = {
     "a call with an effect, carried out twice": (
         f"{WRITES}{FIRST}{GIVE_UP}{SECOND}{ANSWERS}",
-        [("carried-out-twice", "warning", "client")],
+        [("timed-out", "warning", "server"), ("carried-out-twice", "warning", "client")],
     ),
     "a call that a model repeats when it has heard of the timeout": (
         f"{WRITES}{FIRST}{GIVE_UP}· 1.0 s later\n{SECOND}{ANSWERS}",
-        [("carried-out-twice", "warning", "agent")],
+        [("timed-out", "warning", "server"), ("carried-out-twice", "warning", "agent")],
     ),
     "a call of a tool that says nothing about its effects, carried out twice": (
         f"{TOOL % ''}{FIRST}{GIVE_UP}{SECOND}{ANSWERS}",
-        [("carried-out-twice", "note", "client")],
+        [("timed-out", "warning", "server"), ("carried-out-twice", "note", "client")],
+    ),
+    "a call that a user cancels, and that is made again": (
+        f"{WRITES}{FIRST}{GIVE_UP.replace('timed out', 'User pressed stop')}{SECOND}{ANSWERS}",
+        [("carried-out-twice", "warning", "client"), ("cancellation-ignored", "warning", "server")],
     ),
     "a call of an idempotent tool, made twice": (
         TOOL % ',"annotations":{"idempotentHint":true}' + f"{FIRST}{GIVE_UP}{SECOND}{ANSWERS}",
@@ -105,7 +109,8 @@ def test_a_repetition_or_a_wrong_place_is_blamed_on_the_side_that_chose_it(
 
 def test_both_results_of_a_call_that_was_carried_out_twice_are_quoted() -> None:
     texts = [f'← result {at} {{"content":[{{"type":"text","text":"paid {at}"}}]}}\n' for at in (2, 3)]
-    (finding,) = findings_of(f"{WRITES}{FIRST}{GIVE_UP}{SECOND}{''.join(texts)}")
+    timed_out, finding = findings_of(f"{WRITES}{FIRST}{GIVE_UP}{SECOND}{''.join(texts)}")
+    assert timed_out.rule == "timed-out"
     assert finding.what.endswith("both were carried out: “paid 2”, and “paid 3”.")
 
 

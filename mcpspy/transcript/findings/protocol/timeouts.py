@@ -82,8 +82,10 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             continue  # `pings` has the rule about a ping, and `progress` that about a cancelled initialize
         if facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns:
             continue  # the answer may be missing
-        if exchange.row in misdelivered or exchange.row in explained or exchange.row in twice:
+        if exchange.row in misdelivered or exchange.row in explained:
             continue  # it was answered, to somebody else, or another finding says why not
+        if exchange.row in twice and not is_timeout(exchange, until_ns):
+            continue  # `repeats` says that it was given up
         if held_up(facts, exchange) is not None:
             continue  # `progress` says that the cancellation was ignored
         yield _given_up(facts, exchange, until_ns)
