@@ -130,3 +130,13 @@ def test_captures_of_different_servers_or_of_one_client_are_a_mistake() -> None:
     assert (apart.returncode, alone.returncode) == (2, 2)
     assert "these captures are of different servers: mcp-time, mcp-git." in apart.stderr
     assert "two captures or more" in alone.stderr
+
+
+def test_a_wide_terminal_shows_a_column_for_each_client_if_there_is_room() -> None:
+    clients = [client(CALL), client(f"{CHANGED}→ ping 2\n← result 2")]
+    wide = [plain(line) for line in client_lines(clients, width=160)]
+    (row,) = [line for line in wide if line.startswith("≠ on list_changed")]
+    assert row.split("  ")[-1] == "does not fetch tools/list"
+    assert "not seen" in row
+    assert max(map(len, wide)) <= 160
+    assert any(line == "≠ on list_changed" for line in (plain(line) for line in client_lines(clients * 4, width=160)))
