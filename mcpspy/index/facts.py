@@ -28,6 +28,7 @@ _COPIED: Final = (
     "unkept",
     "last_ns",
     "left_ns",
+    "unread",
     "closed",
 )
 """The fields of a capture's info that are plain values."""

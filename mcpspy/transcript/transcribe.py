@@ -28,6 +28,7 @@ from ..records import (
     Open,
     Record,
     Side,
+    Stall,
     connection_ports,
     connection_processes,
 )
@@ -373,6 +374,9 @@ class _CaptureReader:
                 return self.close()
             case Note(topic="escalation"):
                 info.escalations += 1
+                return ()
+            case Stall(lasted_ns=int(lasted_ns)):
+                info.unread.append([record.stream, record.at_ns - lasted_ns, record.at_ns])
                 return ()
             case Gap():
                 info.gaps += 1

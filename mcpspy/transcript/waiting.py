@@ -1,5 +1,7 @@
 """Times of requests without an answer: how long they have waited, or did until nobody waited any more."""
 
+from typing import Final
+
 from .exchange import Exchange
 from .http.transaction import ScopeKind, Transaction
 from .model import CaptureInfo
@@ -34,3 +36,17 @@ def _may_come_elsewhere(carried: Transaction) -> bool:
     """Return whether the answer can come in another transaction than the one that carried the request."""
     kind = carried.scope.kind
     return kind is ScopeKind.STREAM or (carried.is_stream and kind is ScopeKind.SESSION)
+
+
+_BACKLOG_NS: Final = 500_000_000
+"""An answer that waited for its reader comes so soon after the reader goes on."""
+
+
+def unread_ns(exchange: Exchange, info: CaptureInfo) -> int:
+    """Return how long an answer waited because the side that asked did not read; 0 if it came at another time."""
+    response = exchange.response
+    for stream, since_ns, until_ns in () if response is None else info.unread:
+        began_ns, ended_ns = since_ns + info.shift_ns, until_ns + info.shift_ns
+        if response is not None and stream == response.stream and began_ns < response.at_ns <= ended_ns + _BACKLOG_NS:
+            return max(0, min(ended_ns, response.at_ns) - max(began_ns, exchange.at_ns))
+    return 0

@@ -14,7 +14,7 @@ from ...transcript.mcp.methods import LISTEN
 from ...transcript.model import CaptureInfo, Exchange, Outcome, UnpairedMessage
 from ..text.escape import one_line
 from ..text.line import Line, fitted, joined
-from ..text.units import counted, duration
+from ..text.units import SECOND_NS, counted, duration
 from .phrases import Phrase, outcome_phrase
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, capture: CaptureI
     """Add to `phrase` the part that the row plays in its call. `held` polls came before it and are not shown."""
     call = capture.calls.get(row.row)
     if call is None:
-        return phrase
+        return _unread(phrase, row, capture)
     if isinstance(row, UnpairedMessage):
         from ...transcript.calls.join import TASK_STATUSES
         from ...transcript.calls.references import task_facts
@@ -53,7 +53,17 @@ def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, capture: CaptureI
             details.reverse()
         if held:
             phrase = phrase._replace(word=f"{phrase.word} ×{held + 1}")
-    return phrase._replace(detail=" · ".join(detail for detail in details if detail))
+    return _unread(phrase._replace(detail=" · ".join(detail for detail in details if detail)), row, capture)
+
+
+def _unread(phrase: Phrase, row: Exchange | UnpairedMessage, capture: CaptureInfo) -> Phrase:
+    """Say how long an answer waited to be read: its server was not slow."""
+    if not capture.unread or phrase.word != "ok" or isinstance(row, UnpairedMessage):
+        return phrase
+    from ...transcript.waiting import unread_ns
+
+    waited_ns = unread_ns(row, capture)
+    return phrase._replace(word=f"{phrase.word}, {duration(waited_ns)} unread") if waited_ns >= SECOND_NS else phrase
 
 
 def part_phrase(phrase: Phrase, row: Exchange, call: Call) -> Phrase:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from mcpspy.records import Close, Frame, Unknown
-from mcpspy.transcript.model import Transcript
+from mcpspy.transcript.model import Exchange, Transcript
 from mcpspy.transcript.transcribe import transcribe
+from mcpspy.views.page.rows import page_row
 from mcpspy.views.text.lanes import Lanes
 from mcpspy.views.text.line import line_cells, plain
 from mcpspy.views.timeline.summary import summary
@@ -302,3 +303,20 @@ def test_a_pending_call_shows_its_waiting_time_and_its_last_progress() -> None:
     (row,) = transcript.exchanges
     assert "2.50 s" in plain(machine.pending(row, row.at_ns + 2_500_000_000))
     assert plain(machine.pending(row, row.at_ns)).endswith("3/17 asking")
+
+
+@pytest.mark.parametrize(
+    ("stream", "pause_ms", "ending"),
+    [(1, 100, "ok, 3.00 s unread"), (1, 900, "ok"), (2, 100, "ok"), (0, 100, "ok")],
+    ids=["unread", "late by itself", "of the log", "of the requests"],
+)
+def test_an_answer_that_waited_for_its_reader_says_so(stream: int, pause_ms: int, ending: str) -> None:
+    scene = (
+        opened("weather").client(call(7, "forecast")).wait(3_100).stall(stream, 3_000_000_000).wait(pause_ms).server(result(7))
+    )
+    assert line_with("tools/call forecast", scene).endswith(f"  {ending}")
+    transcript = scene.transcript
+    row = next(row for row in transcript.rows if isinstance(row, Exchange) and row.method == "tools/call")
+    line = page_row(row, transcript.captures[0], flagged=())
+    assert line is not None
+    assert line.outcome == ending
