@@ -200,8 +200,7 @@ class _Hops:
         reason = "" if place.row is None else undelivered(place.row, self._other(place), self._server(others))
         if not reason or place.hit.finding.capture not in {outer for outer, _ in self._pairs}:
             return place.hit
-        finding = replace(place.hit.finding, severity=min(place.hit.finding.severity, Severity.WARNING, key=_SEVEREST.index))
-        return _with(place.hit._replace(finding=finding), _GATEWAY, f"The gateway: {reason}.", _ADVICE)
+        return _with(_at_least_warning(place.hit), _GATEWAY, f"The gateway: {reason}.", _ADVICE)
 
     def _other(self, place: _Place) -> Numbered | None:
         return place.others[-1] if place.others else None
@@ -245,7 +244,8 @@ class _Hops:
             return _with(place.hit, _UNCLEAR, "Unclear: the gateway, or another server behind it that was not tapped.")
         where = "" if other is None else f" (row {other.row})"
         blame = f"The gateway: {reason or f'what is on its other side does not show this{where}'}."
-        return _with(place.hit, _GATEWAY, blame, _ADVICE)
+        hit = _at_least_warning(place.hit) if reason and finding.rule in _OF_SILENCE else place.hit
+        return _with(hit, _GATEWAY, blame, _ADVICE)
 
     def _outer_reason(self, place: _Place, others: list[int], other: Numbered | None) -> str:
         """Say how the client was served otherwise than the gateway was. What decides nothing is decided by delivery alone."""
@@ -288,4 +288,10 @@ def _as_undelivered(what: str) -> str:
         never = f"The {asked} never answered "
         if what.startswith(never):
             return f"The {other} never got the answer to {what.removeprefix(never)}"
+        what = what.replace(f"; the {asked} never answered", f"; no answer reached the {other}")
     return what
+
+
+def _at_least_warning(hit: Hit) -> Hit:
+    severity = min(hit.finding.severity, Severity.WARNING, key=_SEVEREST.index)
+    return hit._replace(finding=replace(hit.finding, severity=severity))
