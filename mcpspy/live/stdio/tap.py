@@ -320,9 +320,9 @@ class StdioTap:
             self._sink((Exit(at_ns=now_ns, pid=self._child.pid, code=self._status, descendants=left),))
 
     def _left_running(self) -> list[ListedProcess]:
-        """Return the processes that the server left when it ended and that still run."""
-        running = {process.pid for process in self._descendants()} if self._left else ()
-        return [process for process in self._left if process.pid in running]
+        """Return the processes that the server left when it ended and that still run, each by the name that it has now."""
+        left = {process.pid for process in self._left}
+        return [process for process in self._descendants() if process.pid in left] if left else []
 
     def _forward(self, number: int) -> None:
         """Forward a signal at once. One that ends a process comes from the client: the server gets the end of its input too."""

@@ -6,6 +6,7 @@ and once without. Traffic is random, and so are its cuts, its order over connect
 
 import errno
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -60,6 +61,9 @@ class SentSide:
     def abort(self) -> None:
         self.events.append("abort")
         self.is_closing = True
+
+    def copy(self) -> socket.socket:
+        raise OSError("there is no connection")
 
     def close(self, *, by_reset: bool = False) -> None:
         self.events.append("reset" if by_reset else "close")

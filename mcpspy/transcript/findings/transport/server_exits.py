@@ -286,10 +286,9 @@ def _process(facts: CaptureFacts, at_ns: int, record: Exit) -> Iterator[Hit]:
 
 
 def _still_running(record: Exit, note: Note) -> Sequence[dict[str, Any]]:
-    """Return the processes that a server left and that ran on, which the note lists."""
+    """Return the processes that a server left and that ran on, which the note lists by the names that they had then."""
     running = note.extra.get("descendants")
-    pids = [process.get("pid") for process in running if isinstance(process, dict)] if isinstance(running, list) else []
-    return [process for process in record.descendants if process.get("pid") in pids] or record.descendants
+    return [process for process in running if isinstance(process, dict)] if isinstance(running, list) else record.descendants
 
 
 def _ended_by_signal(facts: CaptureFacts, record: Exit) -> Iterator[Hit]:
