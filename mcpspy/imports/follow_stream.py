@@ -17,9 +17,7 @@ from .plain_http import PlainHttp, is_plain_http
 from .session import NOTE_TOPIC
 from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source, header
 from .stream_dumps import DumpPiece, StreamDump, is_stream_dump, stream_dumps
-
-MAX_FILE_BYTES: Final = 1 << 26
-"""A dump is read as a whole, in five times its size."""
+from .whole_file import WholeFileImporter
 
 _PROTOCOLS: Final = ("tcp", "tls", "http")
 _DOTS: Final = "the dump has a dot in place of each byte that is not ASCII"
@@ -45,49 +43,34 @@ class _SidedPiece(msgspec.Struct):
     packet: int = 0
 
 
-class FollowImporter:
-    """Records from the bytes of such a dump, which are read when the last has come; each after the number of its session."""
+class FollowImporter(WholeFileImporter):
+    """Records from the bytes of such a dump; each after the number of its session."""
 
-    __slots__ = ("_data", "_make", "_size_bytes", "_source", "_wrong")
+    __slots__ = ("_make",)
+
+    MAX_FILE_BYTES = 1 << 26  # a dump takes five times its size
+    TOO_LARGE = "a dump of more than 64 MiB; import the packet capture itself"
 
     def __init__(self, source: Source, make: StreamMakerClass) -> None:
-        self._source = source
+        super().__init__(source)
         self._make = make
-        self._data: list[bytes] = []
-        self._size_bytes = 0
-        self._wrong: list[str] = []
-
-    def feed(self, data: bytes) -> list[SessionRecord]:
-        self._size_bytes += len(data)
-        if self._size_bytes <= MAX_FILE_BYTES:
-            self._data.append(data)
-        return []
 
     def close(self) -> list[SessionRecord]:
-        data = b"".join(self._data)
-        self._data = []
-        is_plain = not is_stream_dump(data[: 1 << 20])
-        if self._size_bytes > MAX_FILE_BYTES:
-            self._wrong.append(f"a dump of more than {MAX_FILE_BYTES >> 20} MiB; import the packet capture itself")
+        if (whole := self._whole()) is None:
             return []
-        if is_plain:
-            plain = PlainHttp(data)
-            if plain.passed_over:
-                self._wrong.append(f"{plain.passed_over} line{'s that are' if plain.passed_over > 1 else ' that is'} no HTTP")
-            pieces = [
-                _SidedPiece(piece.connection, CLIENT if piece.is_client else SERVER, piece.data) for piece in plain.pieces
-            ]
-            return self._session(0, pieces, [], "plain")
-        return self._dumps(stream_dumps(data))
-
-    def passed_over(self) -> list[str]:
-        """Say what the file has that is not read."""
-        return [f"not read: {why}" for why in self._wrong]
+        data = bytes(whole)
+        if is_stream_dump(data[: 1 << 20]):
+            return self._dumps(stream_dumps(data))
+        plain = PlainHttp(data)
+        if plain.passed_over:
+            self._count("a line that is no HTTP", plain.passed_over)
+        pieces = [_SidedPiece(piece.connection, CLIENT if piece.is_client else SERVER, piece.data) for piece in plain.pieces]
+        return self._session(0, pieces, [], "plain")
 
     def _dumps(self, dumps: list[StreamDump]) -> list[SessionRecord]:
         kept = [dump for dump in dumps if dump.protocol in _PROTOCOLS]
         if len(kept) < len(dumps):
-            self._wrong.append(f"{len(dumps) - len(kept)} × a followed stream of another protocol than TCP, TLS or HTTP")
+            self._count("a followed stream of another protocol than TCP, TLS or HTTP", len(dumps) - len(kept))
         sessions: dict[object, list[StreamDump]] = {}
         for number, dump in enumerate(kept):
             is_timed = all(piece.at_ns is not None for piece in dump.pieces)

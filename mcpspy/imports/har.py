@@ -18,9 +18,7 @@ from ..wire.body import body_framing
 from ..wire.framing import FRAMINGS
 from ..wire.sse import SseEvents, parse
 from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source, header
-
-MAX_FILE_BYTES: Final = 1 << 28
-"""A HAR is one JSON value, which is held as a whole, in several times its size."""
+from .whole_file import WholeFileImporter
 
 _MS_NS: Final = 1_000_000
 _DECODED: Final = ("content-encoding",)
@@ -50,21 +48,14 @@ class _HarServer:
         self.is_mcp = self.begins = False
 
 
-class HarImporter:
-    """Records from the bytes of a HAR, which are read when the last has come; each after the number of its session."""
+class HarImporter(WholeFileImporter):
+    """Records from the bytes of a HAR, which is one JSON value; each after the number of its session."""
 
-    __slots__ = ("_data", "_servers", "_source", "_wrong")
+    __slots__ = ("_servers",)
 
     def __init__(self, source: Source) -> None:
-        self._source = source
-        self._data = bytearray()
+        super().__init__(source)
         self._servers: dict[str, _HarServer] = {}
-        self._wrong: dict[str, int] = {}
-
-    def feed(self, data: bytes) -> list[SessionRecord]:
-        if len(self._data) <= MAX_FILE_BYTES:
-            self._data += data
-        return []
 
     def close(self) -> list[SessionRecord]:
         for entry in self._entries():
@@ -75,17 +66,8 @@ class HarImporter:
         spoken = [(origin, server) for origin, server in self._servers.items() if server.is_mcp]
         return [record for number, (origin, server) in enumerate(spoken) for record in self._session(number, origin, server)]
 
-    def passed_over(self) -> list[str]:
-        """Say what the file has that is not read."""
-        return [f"not read: {count} × {why}" for why, count in self._wrong.items()]
-
-    def _count(self, why: str) -> None:
-        self._wrong[why] = self._wrong.get(why, 0) + 1
-
     def _entries(self) -> list[Any]:
-        data, self._data = bytes(self._data), bytearray()
-        if len(data) > MAX_FILE_BYTES:
-            self._count(f"a file of more than {MAX_FILE_BYTES >> 20} MiB")
+        if (data := self._whole()) is None:
             return []
         try:
             entries = json.loads(data.decode("utf-8-sig"))["log"]["entries"]

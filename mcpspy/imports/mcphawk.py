@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from .session import STDIN, STDOUT, StdioSession
-from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source
+from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord
+from .whole_file import WholeFileImporter
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
-
-MAX_FILE_BYTES: Final = 1 << 28
-"""The database is held in memory, up to twice."""
 
 MAX_EARLY_ROWS: Final = 16
 
@@ -46,20 +44,10 @@ def is_mcphawk(head: bytes) -> bool:
     return head.startswith(_MAGIC) and b"CREATE TABLE messages" in head and b"'c2s'" in head
 
 
-class HawkImporter:
-    """Records from the bytes of a database, which is read when the last has come; each after the number of its session."""
+class HawkImporter(WholeFileImporter):
+    """Records from the bytes of a database, which is held in memory, up to twice; each after the number of its session."""
 
-    __slots__ = ("_data", "_source", "_wrong")
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._data = bytearray()
-        self._wrong: dict[str, int] = {}
-
-    def feed(self, data: bytes) -> list[SessionRecord]:
-        if len(self._data) <= MAX_FILE_BYTES:
-            self._data += data
-        return []
+    __slots__ = ()
 
     def close(self) -> list[SessionRecord]:
         sessions: dict[str, StdioSession] = {}
@@ -71,20 +59,11 @@ class HawkImporter:
             records += session.end("end of the database", notes=self.passed_over())
         return records
 
-    def passed_over(self) -> list[str]:
-        """Say what the file has that is not read."""
-        return [f"not read: {count} × {why}" for why, count in self._wrong.items()]
-
-    def _count(self, why: str) -> None:
-        self._wrong[why] = self._wrong.get(why, 0) + 1
-
     def _rows(self, names: dict[str, str]) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of messages, after taking the names of the sessions."""
         import sqlite3  # which nothing else needs
 
-        data, self._data = self._data, bytearray()
-        if len(data) > MAX_FILE_BYTES:
-            self._count(f"a database of more than {MAX_FILE_BYTES >> 20} MiB")
+        if (data := self._whole()) is None:
             return
         if not data.startswith(_MAGIC):
             self._count("a file that is no database of SQLite")

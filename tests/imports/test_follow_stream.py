@@ -133,7 +133,7 @@ def test_text_in_the_order_of_time_is_a_session_of_several_connections() -> None
     transcript = transcribe(records)
     assert methods(transcript) == [("initialize", "ok")]
     assert [finding.rule for finding in transcript.findings] == []
-    assert [record.text for record in records if isinstance(record, Note)] == ["not read: 1 line that is no HTTP"]
+    assert [record.text for record in records if isinstance(record, Note)] == ["not read: 1 × a line that is no HTTP"]
 
 
 def test_a_body_that_somebody_shortened_is_read_to_the_next_head() -> None:
