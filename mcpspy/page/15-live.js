@@ -71,6 +71,10 @@ const live = (() => {
       data.addresses = news.addresses;
       data.end = news.end;
       data.lanes = news.lanes;
+      if (data.checked !== news.checked) {
+        data.checked = news.checked;
+        findings.render();
+      }
       exporting.render();
     }
     if (news.look && number) state.chosen = (rowByNumber.get(number)?.index ?? -1) + 1;

@@ -18,15 +18,22 @@ from multidict import CIMultiDictProxy
 from pytest_aiohttp.plugin import AiohttpClient
 from yarl import URL
 
+from mcpspy.capture.file.reader import read
+from mcpspy.capture.store.folder import captures_folder
+from mcpspy.cli import transcripts
 from mcpspy.cli.web.stored_recordings import StoredRecordings
 from mcpspy.live.web import MAX_LOOKS, SHUTDOWN_S, Web
 from tests.cli.recording import Recording
+from tests.cli.terminal import run
+from tests.conftest import ROOT
 from tests.deadlines import DEADLINE_S
 from tests.transcript.llm.traffic import ModelTraffic, completion
 
 pytestmark = pytest.mark.asyncio
 
 TOKEN = "Secret-0"
+NOT_YET = "not all checked yet"
+SOUND = ROOT / "captures" / "memory.mcpspy"
 PATHS = ("events", "row", "search", "diagram", "findings", "numbers", "recordings")
 
 
@@ -162,6 +169,51 @@ async def test_a_recording_is_told_from_its_beginning_and_as_it_grows(page: Page
     recording.answer(3)
     (after,) = (await news.next())["rows"]
     assert (after[0], after[10]) == (line[0], "ok")
+
+
+async def test_no_page_calls_a_session_well_before_its_findings_are_known(page: Page) -> None:
+    recording = Recording()
+    recording.write(list(read(str(SOUND)))[4:-1])
+    news = await page.news(recording.id)
+    first = await news.next()
+    assert (first["summary"][:2], first["checked"], NOT_YET in first["summary"]) == ("· ", False, True)
+    assert "all ok" not in first["summary"]
+    assert await page.json(f"findings?look={first['look']}") == []
+    known = await news.next()
+    assert (known["summary"][:2], known["checked"], NOT_YET in known["summary"]) == ("✓ ", True, False)
+    assert "recording" in known["summary"]
+
+
+async def test_what_came_after_the_findings_is_not_called_well_either(page: Page) -> None:
+    begin, sound = list(read(str(SOUND)))[4:-1], Recording()
+    sound.write(begin)
+    news = await page.news(sound.id)
+    look = (await news.next())["look"]
+    await page.json(f"findings?look={look}")
+    assert (await news.next())["summary"].startswith("✓ ")
+    sound.line(1, b"Listening on stdio\n")
+    later = await news.next()
+    assert (later["summary"][:2], later["checked"]) == ("· ", False)
+    assert [finding["rule"] for finding in await page.json(f"findings?look={look}")] == ["stdout-noise"]
+    assert (await news.next())["summary"].startswith("✗ ")
+
+
+@pytest.mark.parametrize("has_index", [False, True])
+async def test_a_page_says_in_the_end_what_show_says(page: Page, monkeypatch: pytest.MonkeyPatch, *, has_index: bool) -> None:
+    monkeypatch.setattr(transcripts, "LARGE_BYTES", 1)
+    Recording().close()  # makes the store
+    for name in ("everything", "question", "streamable"):
+        (Path(captures_folder()) / f"{name}.mcpspy").write_bytes((ROOT / "captures" / f"{name}.mcpspy").read_bytes())
+        if has_index:
+            run("show", name)
+    for listed in await page.json("recordings"):
+        news = await page.news(listed["recording"])
+        first = await news.next()
+        assert first["checked"] or not first["summary"].startswith("✓")
+        await page.json(f"findings?look={first['look']}")
+        last = first if first["checked"] else await news.next()
+        shown = run("show", f"@{listed['recording']}").stdout.splitlines()[0]
+        assert last["summary"] == shown
 
 
 async def test_what_joins_a_recording_later_is_told_too(page: Page, recording: Recording) -> None:

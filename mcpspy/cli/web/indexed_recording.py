@@ -32,7 +32,6 @@ class IndexedRecording:
     def __init__(self, path: str, transcript: Transcript) -> None:
         self._path = path
         self._transcript = transcript
-        self._findings, transcript.findings = transcript.findings, []  # the page asks for them
         self._rest = iter(transcript.rows)
         self._most = FIRST_ROWS
         self._indexes: dict[tuple[str, int], int] = {}
@@ -96,8 +95,6 @@ class IndexedRecording:
     def part(self, name: str) -> Any:
         """Write the `diagram`, `findings` or `numbers` of the transcript."""
         transcript = self._transcript
-        if name != "diagram" and not transcript.findings:
-            transcript.findings, self._is_news = self._findings, bool(self._findings)
         transcript.rows = list(transcript.rows)  # views of all rows compare them by identity
         return part(name, transcript, transcript.rows)
 

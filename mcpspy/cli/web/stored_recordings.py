@@ -98,6 +98,8 @@ class GrowingRecording:
         self._most = FIRST_ROWS
         self._findings: list[Finding] = []
         """The findings when they were last asked for; the heading counts them."""
+        self._checked = False
+        """True if these are the findings about all rows that were taken."""
 
     def take(self) -> dict[str, Any] | None:
         """Read rows that are new or changed, each after its index, and the heading of the page; None if nothing happened."""
@@ -110,6 +112,7 @@ class GrowingRecording:
         if not changed and was_live == self._growing.live and not is_due and not was_reading:
             return None
         self._due_s = monotonic() + HEADING_S if self._pending else inf
+        self._checked = self._checked and not changed and was_live == self._growing.live
         transcript = self._growing.transcript
         lines = []
         for row in self._of_client(changed):
@@ -120,7 +123,7 @@ class GrowingRecording:
             "rows": lines,
             "progress": progress([row for at, row in changed.items() if at not in self._others]),
             "addresses": shell_names(tail.path for tail in self._growing.tails),
-            **heading(self._transcript, live=self._growing.live and self._rest is None),
+            **heading(self._transcript, live=self._growing.live and self._rest is None, checked=self._checked),
         }
 
     def _changed(self) -> dict[int, Row]:
@@ -219,11 +222,10 @@ class GrowingRecording:
         whole = self._growing.transcript
         if len(whole.captures) > 1:
             whole.hops = forwarded_calls(whole)
-        if name != "diagram":
-            client = self._client
-            before = self._findings, left_rules(whole)
-            self._findings = self._found(whole, client)
-            self._due_s = self._due_s if before == (self._findings, left_rules(whole)) else 0.0
+        if name != "diagram" and (self._pending or not self._checked):
+            before = self._checked, self._findings, left_rules(whole)
+            self._findings, self._checked = self._found(whole, self._client), self._rest is None
+            self._due_s = self._due_s if before == (self._checked, self._findings, left_rules(whole)) else 0.0
         transcript = self._transcript
         return part(name, transcript, transcript.rows)
 

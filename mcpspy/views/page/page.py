@@ -80,6 +80,7 @@ def live_page(files: Mapping[str, str], *, recording: str, follows: bool) -> Ite
     yield _body(files, note="Without scripts this page shows nothing. On a terminal: mcpspy show -f")
     nothing = {
         "rows": [], "progress": {}, "diagram": {"lanes": [], "steps": []}, "findings": [], "numbers": "", "end": 0, "lanes": "",
+        "checked": False,
     }  # fmt: skip
     begin = {"live": True, "recording": recording, "follows": follows, "addresses": [], "chunk": CHUNK, "filter": filter_keys()}
     yield _block("data", {**begin, **nothing})
@@ -106,13 +107,17 @@ def part(name: str, transcript: Transcript, rows: Sequence[Row]) -> Any:
     return PARTS[name](transcript, rows)
 
 
-def heading(transcript: Transcript, *, live: bool = False) -> dict[str, Any]:
-    """Build the summary, a line for each capture, the end of the axis, and the title of the column of lanes, if there is one."""
+def heading(transcript: Transcript, *, live: bool = False, checked: bool = True) -> dict[str, Any]:
+    """Build the summary, a line for each capture, the end of the axis, and the title of the column of lanes, if there is one.
+
+    `live` and `checked` are as for `summary`.
+    """
     return {
-        "summary": " ".join(map(plain, summary(transcript, live=live))),
+        "summary": " ".join(map(plain, summary(transcript, live=live, checked=checked))),
         "captures": [plain(line).strip() for line in capture_lines(transcript)],
         "end": last_of(transcript),
         "lanes": Lanes(transcript.captures).role,
+        "checked": checked,
     }
 
 

@@ -36,6 +36,9 @@ WELL: Piece = ("✓ ", "good")
 FLAG: Piece = ("⚑ ", "warn")
 """The sign of a session without bad findings in which a call failed, or something was given up, refused, ended by force or cut."""
 
+UNKNOWN: Piece = ("· ", "dim")
+"""The sign of a session of which nobody can say that it went well or badly."""
+
 FAILURES = (Outcome.ERROR, Outcome.TOOL_ERROR, Outcome.UNANSWERED, Outcome.CANCELLED)
 """Outcomes that leave something to explain. Refused calls are counted among the troubles, where a login is none."""
 
@@ -43,10 +46,13 @@ _SEPARATOR = " · "
 _BETWEEN: Piece = (_SEPARATOR, "dim")
 
 
-def summary(*transcripts: Transcript, live: bool = False, width: int | None = None, since: str = "") -> list[Line]:
+def summary(
+    *transcripts: Transcript, live: bool = False, checked: bool = True, width: int | None = None, since: str = ""
+) -> list[Line]:
     """Return one line about the transcripts, or more where `width` cells are too few; `live` says that a tap still records.
 
-    `since` is for transcripts that were cut at a point in time: `since 2026-11-21 09:30`.
+    Unless `checked`, findings about some rows are not known yet. `since` is for transcripts that were cut at a point in time:
+    `since 2026-11-21 09:30`.
     """
     captures = [capture for transcript in transcripts for capture in shown_captures(transcript, since)]
     findings = [finding for transcript in transcripts for finding in transcript.findings]
@@ -56,7 +62,7 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
     lasted_ns = _lasted_ns(transcripts)
     when = since or (f"in {duration(lasted_ns)}" if lasted_ns else "")
     trouble = troubles(*transcripts)
-    sign = session_sign(calls, model_calls, trouble, severities)
+    sign = session_sign(calls, model_calls, trouble, severities, checked=checked)
     parts = [_calls(calls, when, is_ok=sign == WELL)] if calls or not model_calls else []
     parts += outcome_counts(calls)
     parts += _longest_wait(transcripts) if calls[Outcome.PENDING] else []
@@ -64,6 +70,8 @@ def summary(*transcripts: Transcript, live: bool = False, width: int | None = No
     parts += trouble_counts(trouble)
     if findings:
         parts.append([(counted(len(findings), "finding"), "warn")])
+    if not checked:
+        parts.append([("not all checked yet", "wait")])
     parts += _exits(captures)
     parts.append([_completeness(captures, live=live)])
     left = max((len(left_rules(transcript)) for transcript in transcripts), default=0)
@@ -231,10 +239,13 @@ def session_sign(
     trouble: Troubles,
     severities: Collection[Severity],
     fail_on: Severity = Severity.WARNING,
+    *,
+    checked: bool = True,
 ) -> Piece:
     """Return the sign of a session, which `show` and `check` begin with: `✗` if a finding is as bad as `fail_on`.
 
-    Else `…` while a call waits, `⚑` if something did not go well, and `✓` if all did.
+    Else `…` while a call waits, `⚑` if something did not go well, and `✓` if all did. It is `·` if there was no call, or if nothing
+    bad is known but not everything was `checked`.
     """
     if any(is_at_least(severity, fail_on) for severity in severities):
         return "✗ ", "bad"
@@ -244,7 +255,7 @@ def session_sign(
         return FLAG
     if any(is_at_least(severity, Severity.WARNING) for severity in severities):
         return FLAG
-    return WELL if calls or model_calls else ("· ", "dim")
+    return WELL if checked and (calls or model_calls) else UNKNOWN
 
 
 def capture_line(capture: CaptureInfo, zone: tzinfo | None = None) -> Line:
