@@ -35,7 +35,8 @@ INDEX: Final = """\
 A finding is something in a capture that somebody should look at.
 Findings are shown below the timeline of [`mcpspy show`](start.md#look) and in [its JSON](json.md#mcpspy-show---json).
 [`mcpspy check`](check.md) groups them by culprit.
-Only it reports findings about cost, trust, schemas and types, and about calls that go together.
+In captures of more than 10,000 messages, only it reports those about cost, trust, schemas and types,
+and about calls that go together.
 
 Each finding follows a rule.
 The rule's name is stable, and its severity is the default: a harmless case gets a lower one.

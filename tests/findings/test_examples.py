@@ -133,3 +133,4 @@ def test_a_module_that_is_not_asked_about_a_recording_would_have_found_nothing(p
 def test_the_rules_that_only_a_check_runs_are_named() -> None:
     optional = [name for name in (*CAPTURE_FINDERS, *TRANSCRIPT_FINDERS, *MODEL_FINDERS) if is_optional(name)]
     assert tuple(rule.name for name in optional for rule in finder(name).RULES) == LEFT_TO_CHECK
+    assert f"`{len(LEFT_TO_CHECK)} rules left to check`" in (ROOT / "docs" / "check.md").read_text()

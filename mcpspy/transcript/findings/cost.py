@@ -1,4 +1,4 @@
-"""Findings about how much of a model's context a server takes. This is no fault, so only `mcpspy check` asks for them."""
+"""Findings about how much of a model's context a server takes, which is no fault."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
