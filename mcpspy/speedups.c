@@ -1,4 +1,5 @@
-/* Functions of mcpspy in C: lines of usual frames, and the chunks and events that they come in. No state; Python's stable ABI.
+/* Functions of mcpspy in C: lines of usual frames, the chunks and events that they come in, and a search for tokens.
+   No state; Python's stable ABI.
 
    Each does what the Python function of its name does (tests/test_speedups.py), in whose place mcpspy/compiled.py puts it. */
 
@@ -21,7 +22,7 @@
 #define DECODED_BYTES 65536               /* text is checked in slices: decoded at once, it would take four times its length */
 
 typedef struct {
-    const char *data;
+    char *data;
     Py_ssize_t length;
 } Bytes;
 
@@ -125,14 +126,12 @@ static char *end_line(const char *begin, char *at)
 /* Return -1 with an exception if this is not UTF-8. */
 static int check_utf8(Bytes text)
 {
-    for (Py_ssize_t at = 0; at < text.length;) {
-        Py_ssize_t left = text.length - at, used = left;
-        PyObject *decoded = left > DECODED_BYTES ? PyUnicode_DecodeUTF8Stateful(text.data + at, DECODED_BYTES, "strict", &used)
-                                                 : PyUnicode_DecodeUTF8(text.data + at, left, "strict");
+    for (Py_ssize_t at = 0, used; at < text.length; at += used) {
+        used = text.length - at > DECODED_BYTES ? DECODED_BYTES : text.length - at;
+        PyObject *decoded = PyUnicode_DecodeUTF8Stateful(text.data + at, used, "strict", at + used < text.length ? &used : NULL);
         if (decoded == NULL)
             return -1;
         Py_DECREF(decoded);
-        at += used;
     }
     return 0;
 }
@@ -151,10 +150,7 @@ static char *put_frame(char *at, Numbers numbers, Bytes text, int is_event)
     return end_line(begin, at);
 }
 
-static size_t frame_room(Bytes text)
-{
-    return ESCAPE_ROOM * (size_t)text.length + BLOCK + LINE_ROOM;
-}
+#define FRAME_ROOM(text) (ESCAPE_ROOM * (size_t)(text).length + BLOCK + LINE_ROOM)
 
 /* Make bytes of what was written, and free it. NULL for its `end` is an exception. */
 static PyObject *bytes_of(char *lines, const char *end)
@@ -164,13 +160,7 @@ static PyObject *bytes_of(char *lines, const char *end)
     return bytes;
 }
 
-static int read_bytes(PyObject *object, Bytes *bytes)
-{
-    char *data;
-    int failed = PyBytes_AsStringAndSize(object, &data, &bytes->length);
-    bytes->data = data;
-    return failed;
-}
+#define READ_BYTES(object, bytes) PyBytes_AsStringAndSize(object, &(bytes).data, &(bytes).length)
 
 static int read_numbers(PyObject *const *arguments, Py_ssize_t count, Py_ssize_t wanted, Numbers *numbers)
 {
@@ -193,14 +183,14 @@ static PyObject *lines_of(PyObject *const *arguments, Py_ssize_t count, int is_e
     if (!PyList_Check(frames))
         return PyErr_Format(PyExc_TypeError, "frames have to be a list");
     Py_ssize_t number_of_frames = PyList_Size(frames);
-    for (Py_ssize_t index = 0; index < number_of_frames; index++, room += frame_room(text))
-        if (read_bytes(PyList_GetItem(frames, index), &text) < 0)
+    for (Py_ssize_t index = 0; index < number_of_frames; index++, room += FRAME_ROOM(text))
+        if (READ_BYTES(PyList_GetItem(frames, index), text) < 0)
             return NULL;
     char *lines = PyMem_Malloc(room), *at = lines;
     if (lines == NULL)
         return PyErr_NoMemory();
     for (Py_ssize_t index = 0; at != NULL && index < number_of_frames; index++, numbers.number++) {
-        read_bytes(PyList_GetItem(frames, index), &text);
+        READ_BYTES(PyList_GetItem(frames, index), text);
         at = put_frame(at, numbers, text, is_event);
     }
     return bytes_of(lines, at);
@@ -220,14 +210,14 @@ static PyObject *message_lines(PyObject *module, PyObject *const *arguments, Py_
 {
     Numbers numbers;
     Bytes opening, text, by;
-    if (read_numbers(arguments, count, 7, &numbers) < 0 || read_bytes(arguments[4], &text) < 0)
+    if (read_numbers(arguments, count, 7, &numbers) < 0 || READ_BYTES(arguments[4], text) < 0)
         return NULL;
-    opening.data = PyUnicode_AsUTF8AndSize(arguments[3], &opening.length);
-    by.data = opening.data == NULL ? NULL : PyUnicode_AsUTF8AndSize(arguments[5], &by.length);
+    opening.data = (char *)PyUnicode_AsUTF8AndSize(arguments[3], &opening.length);
+    by.data = opening.data == NULL ? NULL : (char *)PyUnicode_AsUTF8AndSize(arguments[5], &by.length);
     int is_sse = by.data == NULL ? -1 : PyObject_IsTrue(arguments[6]);
     if (is_sse < 0)
         return NULL;
-    char *lines = PyMem_Malloc((size_t)(opening.length + by.length) + 2 * LINE_ROOM + frame_room(text)), *at = lines;
+    char *lines = PyMem_Malloc((size_t)(opening.length + by.length) + 2 * LINE_ROOM + FRAME_ROOM(text)), *at = lines;
     if (lines == NULL)
         return PyErr_NoMemory();
     if (opening.length) {
@@ -248,9 +238,9 @@ static PyObject *message_lines(PyObject *module, PyObject *const *arguments, Py_
 /* --- chunks and events --- */
 
 /* Find the payload of the chunk that `*at` begins with, if its size is up to ten hex digits and not 0. Return 0 if there is none. */
-static int read_chunk(const char **at, const char *end, Bytes *payload)
+static int read_chunk(char **at, const char *end, Bytes *payload)
 {
-    const char *digit = *at;
+    char *digit = *at;
     payload->length = 0;
     for (; digit < end && digit < *at + 10; digit++) {
         int letter = *digit | 0x20;
@@ -286,9 +276,9 @@ static int is_one_event(Bytes event)
 static PyObject *event_of_chunk(PyObject *module, PyObject *data)
 {
     Bytes read, event;
-    if (read_bytes(data, &read) < 0)
+    if (READ_BYTES(data, read) < 0)
         return NULL;
-    const char *at = read.data, *end = read.data + read.length;
+    char *at = read.data, *end = read.data + read.length;
     if (read_chunk(&at, end, &event) && at == end && event.length >= SHORTEST_EVENT && is_one_event(event))
         return PyBytes_FromStringAndSize(event.data, event.length);
     Py_RETURN_NONE;
@@ -300,16 +290,16 @@ static PyObject *whole_chunks(PyObject *module, PyObject *const *arguments, Py_s
     if (count != 2)
         return PyErr_Format(PyExc_TypeError, "takes 2 arguments, not %zd", count);
     Py_ssize_t begin = PyLong_AsSsize_t(arguments[1]), chunks = 0, total = 0;
-    if (read_bytes(arguments[0], &read) < 0 || PyErr_Occurred())
+    if (READ_BYTES(arguments[0], read) < 0 || PyErr_Occurred())
         return NULL;
     if (begin < 0 || begin > read.length)
         return PyErr_Format(PyExc_ValueError, "begins outside of the data");
-    const char *end = read.data + read.length, *stop = read.data + begin;
-    for (const char *next = stop; read_chunk(&next, end, &payload); stop = next, chunks++)
+    char *end = read.data + read.length, *stop = read.data + begin;
+    for (char *next = stop; read_chunk(&next, end, &payload); stop = next, chunks++)
         total += payload.length;
     PyObject *sizes = PyTuple_New(chunks), *payloads = PyBytes_FromStringAndSize(NULL, total);
     char *to = payloads == NULL ? NULL : PyBytes_AsString(payloads);
-    const char *at = read.data + begin;
+    char *at = read.data + begin;
     for (Py_ssize_t index = 0; !PyErr_Occurred() && read_chunk(&at, stop, &payload); index++) {
         to = put(to, payload.data, (size_t)payload.length);
         PyTuple_SetItem(sizes, index, PyLong_FromSsize_t(payload.length));
@@ -321,6 +311,29 @@ static PyObject *whole_chunks(PyObject *module, PyObject *const *arguments, Py_s
     return NULL;
 }
 
+/* --- words that may be tokens --- */
+
+static PyObject *token_places(PyObject *module, PyObject *arguments)
+{
+    const unsigned char *data, *kinds;
+    Py_ssize_t length, size, shortest, words = 0, begin = 0, at;
+    if (!PyArg_ParseTuple(arguments, "y#y#n", &data, &length, &kinds, &size, &shortest) || size != 1 << 16 || shortest < 2)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "takes the kinds of all pairs, and a length above 1");
+    PyObject *places = PyList_New(0), *place;
+    for (; places != NULL && begin <= length - shortest; begin = at) {
+        for (at = begin + shortest; at > begin && kinds[data[at - 1]]; at--); /* of a short word, only its end is looked at */
+        if (at > begin)
+            continue;
+        if (!words++ || kinds[data[begin] << 8 | data[begin + 1]] || (begin >= 2 && kinds[data[begin - 2] << 8 | data[begin - 1]])) {
+            if ((place = PyLong_FromSsize_t(begin)) == NULL || PyList_Append(places, place) < 0)
+                Py_CLEAR(places);
+            Py_XDECREF(place);
+        }
+        for (at += shortest; at < length && kinds[data[at]]; at++);
+    }
+    return places;
+}
+
 #define METHOD(name, flags) {#name, (PyCFunction)(void (*)(void))name, flags, NULL}
 static PyMethodDef methods[] = {
     METHOD(plain_frame_lines, METH_FASTCALL),
@@ -328,6 +341,7 @@ static PyMethodDef methods[] = {
     METHOD(message_lines, METH_FASTCALL),
     METHOD(event_of_chunk, METH_O),
     METHOD(whole_chunks, METH_FASTCALL),
+    METHOD(token_places, METH_VARARGS),
     {NULL, NULL, 0, NULL},
 };
 

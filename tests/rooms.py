@@ -82,7 +82,7 @@ ROOMS = {
     "index": room("errors records wire capture transcript", others=JSON, never=NETWORK),
     "replay": room("errors records lazy_pattern wire transcript", never=THE_WORLD, pure=True),
     # of capture only what names and heads say about secrets: tests/sharing holds it to that
-    "sharing": room("errors records lazy_pattern wire capture transcript", never=THE_WORLD, pure=True),
+    "sharing": room("errors records compiled lazy_pattern wire capture transcript", never=THE_WORLD, pure=True),
     # msgspec to write the blocks of the page, which take a sixth of the time with it
     "views": room("records lazy_pattern wire transcript replay", others={"rich"} | JSON, never=THE_WORLD | TERMINAL, pure=True),
     "live": room("records wire transcript replay errors compiled", others={"aiohttp", "httptools"}),

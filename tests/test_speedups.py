@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mcpspy import __version__, compiled
 from mcpspy.capture.file import plain_lines
+from mcpspy.sharing import credentials
 from mcpspy.wire import http_body, sse
 from tests.deadlines import DEADLINE_S
 
@@ -109,7 +110,29 @@ def test_an_event_of_any_bytes_is_the_same(data: bytes) -> None:
     assert_same(sse.event_of_chunk, data)
 
 
-@pytest.mark.parametrize("name", ["plain_frame_lines", "plain_event_lines", "message_lines", "whole_chunks"])
+words = st.lists(
+    st.sampled_from(
+        [b"ghp_", b"sk-", b"eyJ", b"hvs.", b"\\n", b"x" * 19, b"0" * 20, b"a-b_c+d", b" ", b".", b'"', b"\xc3\xa9"]
+    ),
+    max_size=30,
+)
+
+
+@given(words.map(b"".join) | payloads, st.integers(2, 30))
+@example(b"e." + b"x" * 20, 20)
+@example(b"." + b"x" * 20 + b".", 20)
+@example(b"x" * 39 + b" ghp_" + b"x" * 16, 20)
+def test_places_of_tokens_are_the_same(data: bytes, shortest: int) -> None:
+    assert_same(credentials.token_places, data, credentials.KINDS, shortest)
+
+
+def test_kinds_of_another_size_and_words_of_one_letter_are_refused() -> None:
+    for kinds, shortest in ((credentials.KINDS[1:], 20), (credentials.KINDS, 1), (credentials.KINDS, -1)):
+        with pytest.raises(ValueError, match="takes the kinds"):
+            BUILT.token_places(b"x" * 40, kinds, shortest)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", ["plain_frame_lines", "plain_event_lines", "message_lines", "whole_chunks", "token_places"])
 @pytest.mark.parametrize(
     "arguments",
     [

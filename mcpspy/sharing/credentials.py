@@ -5,22 +5,35 @@ are few. Names, ids, documented examples and words with hyphens that only begin 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Final
 
+from ..compiled import compiled
 from ..lazy_pattern import lazy_pattern
-from .patterns import BEGINNINGS, KEY_SIGN, LETTERS_AND_DIGITS, LongWords, SecretSpan, has_digit, token_at
+from .patterns import BEGINNINGS, KEY_SIGN, LETTERS_AND_DIGITS, SecretSpan, has_digit, token_at
 
 SHORTEST: Final = 20
 """No credential is shorter."""
 
-_long_words: Final = LongWords(LETTERS_AND_DIGITS + b"_-+", SHORTEST)
-_PAIRS: Final = frozenset(
-    sign[:2] for beginning in BEGINNINGS for sign in (beginning, *(bytes((letter,)) + beginning for letter in b"bfnrt"))
-)
-"""Two letters that a long word with a token begins with, also after the backslash of an escape in JSON."""
-_DOT: Final = ord(".")
 _DOTTED: Final = tuple(beginning for beginning in BEGINNINGS if beginning.endswith(b"."))
+_PAIRS: Final = {
+    *(sign[:2] for beginning in BEGINNINGS for sign in (beginning, *(bytes((letter,)) + beginning for letter in b"bfnrt"))),
+    *(beginning[-2:] for beginning in _DOTTED),
+}
+"""Two letters that a long word with a token begins with, also after the backslash of an escape in JSON, or two before it."""
+
+
+def _kinds() -> bytes:
+    kinds = bytearray(1 << 16)
+    for first, second in _PAIRS:
+        kinds[first << 8 | second] = 1
+    for letter in LETTERS_AND_DIGITS + b"_-+":
+        kinds[letter] = 1
+    return bytes(kinds)
+
+
+KINDS: Final = _kinds()
+"""1 at the number of each letter of a word, and at 256 times a letter and the next one if the two are one of `_PAIRS`."""
+
 _MAX_BYTES: Final = 4096
 _NEEDS_RANDOM_PIECE: Final = (b"sk", b"rk", b"pypi-", b"tvly-")
 _LONGEST_LINE: Final = 256
@@ -39,7 +52,7 @@ _LINES_BYTES: Final = 256
 def shown_credentials(data: bytes) -> Sequence[SecretSpan]:
     """Return the credentials in a text, which may have JSON's escapes."""
     spans = [*_key_spans(data)] if KEY_SIGN in data else []
-    for start in _token_starts(data, _long_words.spans(data)):
+    for start in _token_starts(data, _token_places(data, KINDS, SHORTEST)):
         value = token_at(data[start : start + _MAX_BYTES])
         if value is not None and _is_credential(value):
             spans.append(SecretSpan(start, start + len(value), "token", value))
@@ -52,20 +65,38 @@ def may_show(texts: Sequence[bytes]) -> bool:
     A private key in a text that is longer than a line of a log has long words.
     """
     joined = b"\n".join(texts)
-    words = _long_words.spans(joined)
-    first = next(words, None)
-    if KEY_SIGN in (joined if first is not None else b"\n".join([text for text in texts if len(text) <= _LONGEST_LINE])):
+    places = _token_places(joined, KINDS, SHORTEST)
+    if KEY_SIGN in (joined if places else b"\n".join([text for text in texts if len(text) <= _LONGEST_LINE])):
         return True
-    return first is not None and next(_token_starts(joined, chain((first,), words)), None) is not None
+    return next(_token_starts(joined, places), None) is not None
 
 
-def _token_starts(data: bytes, words: Iterable[tuple[int, int]]) -> Iterator[int]:
-    """Yield where tokens may begin in these long words."""
-    for at, _ in words:
-        if data[at : at + 2] in _PAIRS or data[at - 1] == _DOT:
-            start = _token_start(data, at)
-            if start >= 0:
-                yield start
+def _token_starts(data: bytes, places: Iterable[int]) -> Iterator[int]:
+    """Yield where tokens may begin in the words at these places."""
+    for at in places:
+        start = _token_start(data, at)
+        if start >= 0:
+            yield start
+
+
+def token_places(data: bytes, kinds: bytes, shortest: int) -> list[int]:
+    """Return where the first word of at least `shortest` letters begins, and those whose first two or the two before are a pair.
+
+    `kinds` is not 0 at the number of a letter of a word, and at 256 times the first of a pair and the second.
+    """
+    long_word = b"\1" * shortest
+    marked = data.translate(kinds[:256])
+    places = []
+    at = first = marked.find(long_word)
+    while at >= 0:
+        if at == first or kinds[data[at] << 8 | data[at + 1]] or (at >= 2 and kinds[data[at - 2] << 8 | data[at - 1]]):
+            places.append(at)
+        end = marked.find(0, at)
+        at = marked.find(long_word, end) if end >= 0 else -1
+    return places
+
+
+_token_places: Final = compiled(token_places)
 
 
 def _key_spans(data: bytes) -> Iterator[SecretSpan]:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpspy.sharing import credentials
 from mcpspy.sharing.credentials import may_show, shown_credentials
 
 TOKENS = [
@@ -89,6 +90,15 @@ def test_a_private_key_is_found_in_a_long_text(key: str) -> None:
         (span,) = shown_credentials(data)
         assert may_show([b"a line", data])
         assert (span.kind, data[span.start : span.end]) == ("key", span.value)
+
+
+def test_credentials_are_found_without_the_speedups_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(credentials, "_token_places", credentials.token_places)
+    for text in (*TOKENS, *(f"see.{token}" for token in TOKENS), *(f"a\\n{token}" for token in TOKENS), *KEYS):
+        assert may_show([b"the weather", text.encode()]) == bool(shown_credentials(text.encode()))
+        assert shown_credentials(text.encode())
+    for text in HARMLESS:
+        assert not shown_credentials(text.encode())
 
 
 @given(before=st.binary(max_size=30), after=st.binary(max_size=30))
