@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     """Bytes with pseudonyms in them, and where: `(offset, length, kind)` in these bytes."""
 
 FORM_TYPE = "application/x-www-form-urlencoded"
+FORM_TYPES = (FORM_TYPE, "application/x-amz-json-")
+"""Types of requests that are never JSON-RPC, nor is what answers them. AWS has its logins in JSON of a type of its own."""
 
 SCHEMES = {
-    "apikey", "aws4-hmac-sha256", "basic", "bearer", "digest", "dpop", "hawk", "key", "negotiate", "ntlm", "oauth", "token",
+    "accesskey", "api-key", "api-token", "apikey", "apitoken", "aws4-hmac-sha256", "basic", "bearer", "digest", "dpop", "geniekey",
+    "hawk", "key", "negotiate", "ntlm", "oauth", "ssws", "token", "zoho-oauthtoken",
 }  # fmt: skip
 """Words that come before a credential and are no part of it."""
 
@@ -34,15 +37,19 @@ TOKENS = (
     ("AIDA AKIA AROA ASIA", "[A-Z0-9]{12,}"),
     ("AIza", "[A-Za-z0-9_-]{30,}"),
     ("ya29. GOCSPX-", "[A-Za-z0-9_-]{16,}"),
-    ("hf_ lin_api_ ntn_", "[A-Za-z0-9]{16,}"),
+    ("hf_ lin_api_ lin_oauth_ ntn_", "[A-Za-z0-9]{16,}"),
     ("npm_ gsk_ pplx- r8_", "[A-Za-z0-9]{20,}"),
     ("pypi- figd_", "[A-Za-z0-9_-]{16,}"),
     ("tvly-", "[A-Za-z0-9-]{16,}"),
-    ("dop_v1_", "[a-f0-9]{32,}"),
+    ("doo_v1_ dop_v1_ dor_v1_", "[a-f0-9]{32,}"),
     ("shpat_ shpca_ shppa_ shpss_", "[a-f0-9]{16,}"),
     ("nvapi- xai- glsa_ whsec_", "[A-Za-z0-9_-]{20,}"),
     ("SG.", r"[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
     ("secret_", "[A-Za-z0-9]{32,}"),  # Notion
+    ("ATATT3 ATCTT3", "[A-Za-z0-9_=-]{30,}"),  # Atlassian
+    ("dckr_pat_ dp.pt. dp.st. pcsk_ sntrys_ sntryu_ tskey-", "[A-Za-z0-9_.-]{20,}"),  # Docker, Doppler, Pinecone, Sentry
+    ("lsv2_pt_ lsv2_sk_ rubygems_ sbp_ xkeysib-", "[a-f0-9]{32,}"),  # LangSmith, RubyGems, Supabase, Brevo
+    ("NRAK- PMAK-", "[A-Za-z0-9-]{24,}"),  # New Relic, Postman
     ("hvb. hvr. hvs.", "[A-Za-z0-9_-]{20,}"),  # HashiCorp Vault
     ("eyJ", r"(?<![_-]eyJ)[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_.-]*"),  # a JWT (RFC 7519), signed or encrypted
 )
@@ -57,8 +64,9 @@ SECRET_PREFIX_BYTES = 20
 """Shorter texts with such a beginning are ordinary words."""
 
 _SECRET_ENDS = (
-    "accesskey", "apikey", "assertion", "authkey", "clientsecret", "credential", "credentials", "jwt", "passphrase", "passwd",
-    "password", "privatekey", "secret", "secretkey", "secretkeybase", "signature", "subscriptionkey", "token",
+    "accesskey", "apikey", "appkey", "assertion", "authkey", "clientsecret", "credential", "credentials", "jwt", "licensekey",
+    "masterkey", "passphrase", "passwd", "password", "privatekey", "secret", "secretkey", "secretkeybase", "signature",
+    "subscriptionkey", "token",
 )  # fmt: skip
 _SESSION_ENDS = ("sessid", "sessionid", "sessionkey")
 _SPELLINGS = ("hex", "pem", "value")
@@ -69,15 +77,25 @@ _NO_SECRETS = {
     "sortkey", "surrogatekey",
 }  # fmt: skip
 _PARAMETERS: dict[str, Kind] = {
-    "auth": "authorization", "authreqid": "token",
-    "code": "token", "codeverifier": "token", "devicecode": "token", "idtokenhint": "token",
-    "key": "key", "pass": "key", "pwd": "key", "samlresponse": "token", "session": "session", "sid": "session", "sig": "key",
-    "state": "token", "ticket": "token", "usercode": "token",
+    "auth": "authorization", "bearer": "token",
+    "code": "token", "idtokenhint": "token", "key": "key", "mnemonic": "key", "passkey": "key", "pin": "key",
+    "samlresponse": "token", "session": "session", "sid": "session", "sig": "key", "state": "token", "ticket": "token",
+    "wresult": "token",
 }  # fmt: skip
 """Names that mean a secret as a parameter of a URL or a form, and too little in other places."""
 
-_MEMBERS = {"authreqid", "codeverifier", "devicecode", "otp", "pass", "passcode", "pwd", "usercode"}
-"""Secret members of JSON of OAuth and logins, with names that mean too little in other places (RFC 7636, RFC 8628, OpenID CIBA)."""
+_MEMBERS = {
+    "appsecretproof", "authreqid", "interactionhandle", "loginticket", "otp", "pass", "passcode", "pswd", "pw", "pwd", "secretid",
+    "statehandle", "totp",
+}  # fmt: skip
+"""Secret parameters, and members of JSON of OAuth and logins, with names that mean too little in other places (OpenID CIBA)."""
+
+_MEMBER_ENDS = (
+    "accesscode", "activationcode", "authcode", "authorizationcode", "authorizedcode", "backupcode", "confirmationcode", "devicecode",
+    "logincode", "mfacode", "onetimecode", "oobcode", "otpcode", "recoverycode", "securitycode", "smscode", "totpcode",
+    "txcode", "usercode", "verificationcode", "verifier",
+)  # fmt: skip
+"""Ends of such names (RFC 5849, 7636, 8628, OpenID4VCI): codes that let in, and what proves that a code is one's own."""
 
 _PUBLIC_FIELDS = {
     "accept-signature", "authentication-info", "last-event-id", "proxy-authenticate", "proxy-authentication-info",
@@ -90,14 +108,15 @@ _FIELD_WORDS: dict[str, Kind] = {
     "auth": "authorization", "authentication": "authorization", "authn": "authorization", "authorisation": "authorization",
     "authz": "authorization",
     "authorization": "authorization", "oauth": "authorization", "xauth": "authorization",
-    "cookie": "cookie", "csrf": "key", "dpop": "dpop", "macaroon": "key", "session": "session", "sid": "session", "xsrf": "key",
+    "cookie": "cookie", "crumb": "key", "csrf": "key", "dpop": "dpop", "macaroon": "key", "session": "session", "sid": "session",
+    "xsrf": "key",
     "2fa": "key", "bearer": "key", "cred": "key", "hmac": "key", "key": "key", "mfa": "key", "mnemonic": "key", "otp": "key",
-    "pass": "key", "passcode": "key", "passkey": "key", "pat": "key", "pin": "key", "pwd": "key", "sig": "key", "sign": "key",
-    "tfa": "key", "ticket": "key", "totp": "key",
+    "pass": "key", "passcode": "key", "passkey": "key", "pat": "key", "pin": "key", "pswd": "key", "pw": "key", "pwd": "key",
+    "sig": "key", "sign": "key", "tfa": "key", "ticket": "key", "totp": "key",
 }  # fmt: skip
 """Words of a field's name that mean a secret, besides those that end in one of `_SECRET_ENDS`."""
 
-_SECRET_FIELDS = {"x-honeycomb-team", "x-jfrog-art-api", "x-vercel-protection-bypass"}
+_SECRET_FIELDS = {"x-honeycomb-team", "x-jfrog-art-api", "x-registry-config", "x-vercel-protection-bypass"}
 """Header fields that carry a key under a name that does not say so."""
 
 _CODE_WORDS = {
@@ -144,10 +163,10 @@ _OWN_FACTS = {
 """Words that make the value a fact after one secret word only: the number of a PIN is the PIN."""
 
 _PATH_WORDS = {
-    "apikey", "auth", "authenticate", "authn", "authorization", "authorize", "backchannel", "ciba",
-    "credential", "dcr", "device", "gnap", "introspect",
-    "introspection", "jwt", "login", "logout", "mfa", "oauth", "oidc", "openid", "par", "register", "registration", "revocation",
-    "revoke", "saml", "session", "signin", "signup", "sso", "sts", "userinfo",
+    "apikey", "auth", "authenticate", "authn", "authorization", "authorize", "backchannel", "ciba", "cred", "credential", "dcr",
+    "device", "gnap", "introspect", "introspection", "jwt", "login", "logout", "mfa", "oauth", "oidc", "openid", "par",
+    "passwordless", "refresh", "reg", "register", "registration", "revocation", "revoke", "saml", "session", "signin", "signup",
+    "sso", "sts", "userinfo",
 }  # fmt: skip
 _PATH_ENDS = ("token", "devicecode", "deviceauthorization", "registration")
 """Words, and ends of words, in the paths of authorization servers (RFC 6749, 7009, 7591, 7662, 8628, 9126)."""
@@ -220,8 +239,8 @@ def is_public_field(name: str) -> bool:
 
 def is_credential(value: str) -> bool:
     """Return whether a value is secret under any name: by a scheme with one word after it, or as a well-known service's token."""
-    scheme, blank, secret = value.partition(" ")
-    if blank and scheme.lower() in SCHEMES:
+    scheme, blank, secret = value.replace("\t", " ").partition(" ")
+    if blank and scheme.rstrip(":").lower() in SCHEMES:
         secret = secret.strip()
         is_word = secret.isalpha() and len(secret) < SECRET_PREFIX_BYTES and (secret.islower() or secret.istitle())
         bare = secret.rstrip("=").translate(_TOKEN68)
@@ -234,7 +253,8 @@ def is_credential(value: str) -> bool:
 
 def kind_of_parameter(name: str) -> Kind | None:
     """Return the same for a parameter of a URL or a form, where shorter names say enough."""
-    return kind_of(name) or _PARAMETERS.get(name.replace("_", "").replace("-", "").lower())
+    squashed = name.replace("_", "").replace("-", "").lower()
+    return kind_of(name) or _PARAMETERS.get(squashed) or ("token" if _is_member(squashed) else None)
 
 
 def kind_of_option(name: str) -> Kind | None:
@@ -268,12 +288,12 @@ def looks_secret(option: str, value: str) -> bool:
 
 def is_oauth_member(name: str) -> bool:
     """Return whether this is a secret member of OAuth's JSON bodies, in any spelling: `access_token`, `accessToken`."""
-    return kind_of(name) is not None or name.replace("_", "").lower() in _MEMBERS
+    return kind_of(name) is not None or _is_member(name.replace("_", "").replace("-", "").lower())
 
 
 def is_oauth_path(path: str) -> bool:
     """Return whether an authorization server's endpoint may have this path, by the words of its segments: `/api/oauth.v2.access`."""
-    words = _words(path)
+    words = [*_words(path), *("".join(_words(segment)) for segment in path.split("/"))]  # `sign_in` is `signin`
     return any(word in _PATH_WORDS or word.endswith(_PATH_ENDS) for word in (*words, *map(_bare, words)))
 
 
@@ -288,6 +308,10 @@ def is_identifier(segment: bytes) -> bool:
     if not bare.lower().strip(b"0123456789abcdef"):
         return True
     return any(48 <= letter <= 57 for letter in bare) and not bare.islower() and not bare.isupper()
+
+
+def _is_member(squashed: str) -> bool:
+    return squashed in _MEMBERS or squashed.removesuffix("s").endswith(_MEMBER_ENDS)
 
 
 def _ends_in_key(name: str) -> bool:

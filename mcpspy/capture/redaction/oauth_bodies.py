@@ -61,15 +61,17 @@ class JsonBody:
     """A filter for a JSON object, whole or cut off: replaces the values of OAuth's secret members, at any depth, without parsing.
 
     So are tokens of well-known services and codes under any name, and secrets in URLs (RFC 8628 `verification_uri_complete`), and
-    the value in an object that a secret member holds: `{"token":{"value":"…","type":"Bearer"}}`.
+    the value in an object that a secret member holds: `{"token":{"value":"…","type":"Bearer"}}`, alone or in an array (RFC 9635
+    §3.2.2), and the texts in such an array.
     """
 
-    __slots__ = ("_depth", "_is_escaped", "_is_secret", "_name", "_pseudonym", "_state", "_value")
+    __slots__ = ("_depth", "_is_array", "_is_escaped", "_is_secret", "_name", "_pseudonym", "_state", "_value")
 
     def __init__(self, pseudonym: Callable[[bytes], bytes]) -> None:
         self._pseudonym = pseudonym
         self._state = "text"
         self._name = b""
+        self._is_array = False  # the values are those of an array that a secret member holds
         self._is_escaped = False  # the value's last byte was a backslash
         self._is_secret = False  # by its name
         self._depth = 0  # of objects and arrays below a secret member
@@ -135,12 +137,13 @@ class JsonBody:
                 self._value, self._is_secret = bytearray(), self._holds_secret()
             elif self._state == "after name":
                 self._begin_name()  # with the quote that was to end one
+            elif data[end] == _COMMA and self._state == "after element":
+                self._state, end = "before value", end + 1
+            elif not self._depth and data[end] in b"{[" and self._state == "before value" and self._holds_secret():
+                self._depth, self._is_array = 1, data[end] == _BRACKET
+                self._state, end = ("before value" if self._is_array else "text"), end + 1
             else:
-                if not self._depth and data[end] == _BRACE and self._state == "before value" and self._holds_secret():
-                    self._depth = 1
-                    out.put(data[at : end + 1])
-                    at = end = end + 1
-                self._state = "text"
+                self._state, self._is_array = "text", False
         out.put(data[at:end])
         return end
 
@@ -160,7 +163,10 @@ class JsonBody:
         if end < len(data) and data[end] == _QUOTE and not self._is_escaped:
             self._end_value(out)
             out.put(b'"')
-            self._begin_name()
+            if self._is_array:
+                self._state = "after element"
+            else:
+                self._begin_name()
             end += 1
         return end
 
@@ -185,7 +191,8 @@ class JsonBody:
             out.replace(self._pseudonym(value), "token")
             return
         done = 0
-        for start, end, kind, secret in text_spans(raw, 0, len(raw)) if b"://" in raw.replace(b"\\/", b"/") else ():
+        may_have_url = b"?" in raw or b"://" in raw.replace(b"\\/", b"/")
+        for start, end, kind, secret in text_spans(raw, 0, len(raw)) if may_have_url else ():
             if kind != "path" and start < end:  # paths of metadata have ids of tenants, which clients need
                 out.put(raw[done:start])
                 out.replace(self._pseudonym(secret), kind)
@@ -325,7 +332,7 @@ class TextBody:
         if self.is_rpc:
             return held, ()
         is_markup = self._seals_markup and held.lstrip(_BEFORE_JSON)[:1] == b"<"
-        if self._sealed is not None and (is_markup or _BARE_TOKEN(held[:_MAX_NAME_BYTES])):
+        if self._sealed is not None and (is_markup or held.startswith(_GZIP) or _BARE_TOKEN(held[:_MAX_NAME_BYTES])):
             self._filter = self._sealed
         else:
             self._filter = (FormBody if _FORM(held) else JsonBody)(self._pseudonym)
@@ -342,9 +349,11 @@ def filter_for(
 
 
 def is_grant(body: bytes) -> bool:
-    """Return whether a request's body is a JSON object that asks for tokens or logs in: short, and no JSON-RPC."""
-    if len(body) > MAX_SECRET_BYTES or b'"jsonrpc"' in body or not _GRANT(body):
+    """Return whether a request's body, whatever its type, asks for tokens or logs in: a short form or JSON object, no JSON-RPC."""
+    if len(body) > MAX_SECRET_BYTES or b'"jsonrpc"' in body:
         return False
+    if not _GRANT(body):
+        return _FORM_GRANT(body) is not None
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -357,17 +366,24 @@ _JSON_RPC = re.compile(rb'"jsonrpc"[ \t\r\n]*+:').search
 _GRANT = re.compile(
     rb'"(?:access[_-]?[tT]oken|api[_-]?[kK]ey|assertion|[aA]uth_?(?:[fF]low|[rR]eq_?[iI]d)'
     rb"|client[_-]?(?:[aA]ssertion|[sS]ecret)|code_?[vV]erifier|device_?[cC]ode|grant_?[tT]ype|id_?[tT]oken|otp"
-    rb"|pass(?:code|phrase|wd|word)?|private_?[kK]ey|pwd|refresh(?:_?[tT]oken)?|secret(?:_?(?:[aA]ccess_?)?[kK]ey)?"
-    rb'|subject_?[tT]oken|Password)"[ \t\r\n]*+:[ \t\r\n]*+"'
-    rb'|"(?:access_token|[aA]uth_?[pP]arameters)"[ \t\r\n]*+:[ \t\r\n]*+[\[{]'
+    rb"|pass(?:code|phrase|wd|word)?|private_?[kK]ey|pwd|redirect_?[uU]ris|refresh(?:_?[tT]oken)?"
+    rb'|secret(?:_?(?:[aA]ccess_?)?[kK]ey)?|subject_?[tT]oken|Password)"[ \t\r\n]*+:[ \t\r\n]*+"'
+    rb'|"(?:access_token|[aA]uth_?[pP]arameters|redirect_?[uU]ris)"[ \t\r\n]*+:[ \t\r\n]*+[\[{]'
 ).search
-"""A member of a request for a token (RFC 6749, 7523, 7636, 8628, 8693, 9635) or of a login."""
+"""A member of a request for a token (RFC 6749, 7523, 7636, 8628, 8693, 9635), of a registration (RFC 7591) or of a login."""
+_FORM_GRANT = re.compile(
+    rb'(?:[^\s{}\[\]"]*&)?(?:assertion|client_assertion|client_secret|code_verifier|device_code|grant_type|password|refresh_token'
+    rb"|subject_token)=\S"
+).match
+"""A form that asks for tokens, whose type says something else, as where a client sends it as text."""
 _FORM = re.compile(rb"[\w.%-]{1,64}=").match
 _CODE = re.compile(rb"(?=.*[0-9])[\w./~+-]{16,}+\Z").match
 """An authorization code (RFC 6749 §4.1.3), unlike the code of an error."""
 _BARE_TOKEN = re.compile(rb'\s*+"?(?=.*[0-9])[\w./~+-]{20,}+=*+"?\s*+\Z').match
 """A token alone in a body, or its beginning: a JWT (RFC 9701 §5, OpenID Connect Core §5.3.2), a metadata service's token."""
-_QUOTE, _COLON, _BACKSLASH, _EQUALS, _BRACE = b'":\\={'
+_GZIP = b"\x1f\x8b"
+"""The beginning of a compressed body whose head does not say that it is one (RFC 1952 §2.3.1)."""
+_QUOTE, _COLON, _BACKSLASH, _EQUALS, _COMMA, _BRACKET = b'":\\=,['
 _VALUES = {"data", "encoded", "plain", "plaintext", "raw", "string", "text", "value"}
 """Members of an object that hold the secret itself, where the name of the object's own member says that it is one."""
 _NAME = re.compile(rb"[\w.\\-]*+")

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ...records import CLIENT, Close, Frame, Open, Partial, Record
-from .names import FORM_TYPE, is_oauth_path
+from .names import FORM_TYPES, is_oauth_path
 from .oauth_bodies import is_grant
 from .redactor import Redactor
 from .spans import decode_percent
@@ -110,7 +110,7 @@ class RedactingSink:
     def template(self, record: Open, length: str) -> OpenTemplate | None:
         """Render an `open` record for `message`, redacted; None if the bodies of such streams have to be looked into."""
         is_oauth = record.name == "request" and _is_oauth_path(_path(record.head))
-        if self._template is None or is_oauth or _value(record.head, b"content-type").startswith(FORM_TYPE):
+        if self._template is None or is_oauth or _value(record.head, b"content-type").startswith(FORM_TYPES):
             return None
         self._redact_heads(record)
         return self._template(record, length)
@@ -180,7 +180,7 @@ class RedactingSink:
 
     def _open(self, record: Open) -> None:
         content_type = _value(record.head, b"content-type")
-        is_form = content_type.startswith(FORM_TYPE)
+        is_form = content_type.startswith(FORM_TYPES)
         if record.name == "request":
             if is_form:
                 self._oauth[record.transaction] = False

@@ -32,6 +32,8 @@ MAX_REMEMBERED_BYTES = 1 << 10
 """Longer lines of heads are searched each time; of shorter ones the result is remembered, as most heads differ in one line only."""
 
 _URL_FIELDS = {b"location", b"content-location", b"referer"}
+_BASE64_OBJECTS = (b"ewo", b"eyA", b"eyI", b"eyJ")
+"""How a JSON object begins in base64: a brace, then an end of line, a blank, or a quote and a letter."""
 _HEX = b"0123456789abcdefABCDEF"
 _MEMBER = re.compile(rb'"([\w.-]{1,64})"[ \t\r\n]*+:[ \t\r\n]*+"((?:[^"\\]|\\.)*+)', re.DOTALL)
 
@@ -172,7 +174,7 @@ def url_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
         yield from _userinfo_spans(data, start, slash)
         start = slash if slashes is None else start  # in a request line, a path may begin with two slashes
     for segment in data[start:path_end].split(b"/"):
-        if is_identifier(segment):
+        if is_identifier(segment.rpartition(b":")[2]) or is_credential(segment.decode("latin-1")):  # `/bot123:KEY/`
             yield start, start + len(segment), "path", segment
         elif b";" in segment:  # `/x;jsessionid=…`
             name, _, parameters = segment.partition(b";")
@@ -202,13 +204,20 @@ def _one_parameter_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
     for part in data[start:end].replace(b"?", b";").split(b";"):
         name, equals, _ = part.partition(b"=")
         kind = kind_of_parameter(decode_percent(name).decode("latin-1")) if equals else None
+        first = start + len(name) + 1
+        if equals and kind is None and _is_secret_value(name, decode_percent(data[first:end])):
+            kind = "token"
         if kind is not None:
-            first = start + len(name) + 1
             value = decode_percent(data[first:end])
             if not is_placeholder(value):
                 yield first, end, kind, value
             return
         start += len(part) + 1
+
+
+def _is_secret_value(name: bytes, value: bytes) -> bool:
+    """Return whether a parameter's value is secret under any name, or a configuration in base64, which has the keys of a server."""
+    return is_credential(value.decode("latin-1")) or (name.lower() == b"config" and value.startswith(_BASE64_OBJECTS))
 
 
 def decode_percent(data: bytes) -> bytes:

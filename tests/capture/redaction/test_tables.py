@@ -40,7 +40,7 @@ SECRET_FIELDS = words("""
     X-Pin X-Pin-Code X-User-Pin X-Card-Pin-Number X-Ticket X-Auth-Ticket X-Alfresco-Ticket X-CAS-Ticket Ticket X-Otp
     X-Otp-Code X-TOTP X-Mfa X-Mfa-Code X-MFA-Token x-amz-mfa X-2FA X-2FA-Code X-TFA-Code X-Verification-Code X-Access-Code
     X-Security-Code X-SMS-Code X-One-Time-Code X-Recovery-Code X-Backup-Code X-Passkey X-Mnemonic X-Vercel-Protection-Bypass
-    X-Honeycomb-Team X-JFrog-Art-Api X-PHP-SessId
+    X-Honeycomb-Team X-JFrog-Art-Api X-PHP-SessId X-Registry-Config Jenkins-Crumb x-appkey X-Licensekey X-Pswd
 """)
 
 PUBLIC_FIELDS = words("""
@@ -61,6 +61,7 @@ PUBLIC_FIELDS = words("""
     X-Zendesk-Ticket X-Ticketmaster-Region X-Error-Code X-Status-Code X-Country-Code X-Response-Code X-Exit-Code X-Reason-Code
     X-Currency-Code X-Region-Code X-Postal-Code X-Code X-Otp-Length X-Bypass-Cache X-Passkey-User X-Claude-Code-Version
     X-Completion-Tokens X-Reasoning-Tokens X-Cached-Tokens X-Thinking-Tokens X-Token-Budget
+    X-Breadcrumb X-Appkeys-Url X-Powered-By
 """)
 
 TOKEN_PATHS = words("""
@@ -70,7 +71,8 @@ TOKEN_PATHS = words("""
     /realms/x/protocol/openid-connect/token /realms/x/clients-registrations/openid-connect/7 /connect/token
     /connect/deviceauthorization /oauth2/v1/clients /-/oauth_token /oauth2/get_token /services/oauth2/token
     /v1/oauth/token/ /oidc/register /client/register /oauth/introspect /%74oken http://h/token
-    /api/authenticate /api/v1/sessions /jwt/create /api/v1/authn /mfa/verify /sts
+    /api/authenticate /api/v1/sessions /jwt/create /api/v1/authn /mfa/verify /sts /users/sign_in /log-in /accounts/sign_up
+    /v1/client/sign_ins /reg /reg/abc123 /auth/refresh /passwordless/verify /v1/database/creds/reader
 """)
 
 PUBLIC_PATHS = ["/mcp", "/sse", "/messages/", "/v1/chat/completions", "/v1/messages/count", "/", "*", "/parse", "/authors"]
@@ -115,13 +117,20 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
         ("bearer SECRETVALUE", "SECRETVALUE"),
         ("Basic dXNlcjpodW50ZXIy==", "dXNlcjpodW50ZXIy=="),
         ("Token abc123def456", "abc123def456"),
+        ("ApiToken abc123def456", "abc123def456"),
+        ("SSWS 00abc123def456", "00abc123def456"),
+        ("Bearer: s3cret-Value", "Bearer: s3cret-Value"),
+        ("Bearer\ts3cret-Value", "Bearer\ts3cret-Value"),
         ("AWS4-HMAC-SHA256 Credential=AK/x, Signature=0f", "Credential=AK/x, Signature=0f"),
         ("hvs.CAESIJ0123456789abcdefgh", "hvs.CAESIJ0123456789abcdefgh"),
         ("ghp_0123456789abcdefghij", "ghp_0123456789abcdefghij"),
         ("sk-ant-0123456789abcdef", "sk-ant-0123456789abcdef"),
         *(
             (prefix + "0123456789abcdefghij", prefix + "0123456789abcdefghij")
-            for prefix in ("glptt-", "xai-", "nvapi-", "pplx-", "r8_", "shpca_", "tvly-")
+            for prefix in (
+                *("glptt-", "xai-", "nvapi-", "pplx-", "r8_", "shpca_", "tvly-", "ATATT3", "dckr_pat_", "dp.pt.", "lsv2_pt_"),
+                *("pcsk_", "NRAK-", "PMAK-", "rubygems_", "sbp_", "sntryu_", "tskey-", "xkeysib-", "doo_v1_", "lin_oauth_"),
+            )
         ),
         (JWT, JWT),
     ],
@@ -262,7 +271,10 @@ ASKING = [
     b'{"access_token":{"access":["read"]},"client":{"clientSecret":"%b"}}',
     b'{"id":"x","secretKey":"%b"}',
     b'{"secret":"%b"}',
+    b"grant_type=x&client_secret=%b",
+    b"a=b&refresh_token=%b",
 ]
+REGISTERING = [b'{"redirect_uris":["http://localhost/cb"]}', b'{"client_name":"x","redirect_uris" : "http://localhost"}']
 KEPT = [
     b'{"model":"m","input":[{"password":"%b"}],"messages":[{"content":"{\\"grant_type\\":\\"x\\"}"}]}',
     b'{"tools":[{"password":"string"}],"note":"%b"}',
@@ -279,6 +291,96 @@ def test_a_request_for_a_token_is_known_by_its_members_at_every_path(path: str, 
     kept = Disk().recorded(request, data % SECRET.encode(), OK + b"\r\n", GRANT)
     assert SECRET.encode() not in kept
     assert kept.count(b"redacted-") == 3
+
+
+@pytest.mark.parametrize("path", PUBLIC_PATHS)
+@pytest.mark.parametrize("data", REGISTERING)
+def test_a_registration_is_known_by_its_members_at_every_path(path: str, data: bytes) -> None:
+    request = b"POST %b HTTP/1.1\r\n%b\r\n" % (path.encode(), JSON_TYPE)
+    registered = b'{"client_id":"x","client_secret":"%b","registration_access_token":"%b"}' % (SECRET.encode(), SECRET.encode())
+    assert SECRET.encode() not in Disk().recorded(request, data, OK + b"\r\n", registered)
+
+
+@pytest.mark.parametrize("answer", [b'{"AuthenticationResult":{"AccessToken":"%b"}}', b'{"Credentials":{"SecretKey":"%b"}}'])
+def test_json_of_aws_is_searched_at_every_path(answer: bytes) -> None:
+    request = b"POST / HTTP/1.1\r\nContent-Type: application/x-amz-json-1.1\r\n\r\n"
+    assert SECRET.encode() not in Disk().recorded(request, b'{"IdentityId":"x"}', OK + b"\r\n", answer % SECRET.encode())
+
+
+def test_a_compressed_body_whose_head_does_not_say_so_is_one_pseudonym() -> None:
+    request = b"POST /x HTTP/1.1\r\n%b\r\n" % FORM_TYPE
+    kept = Disk().recorded(request, b"a=b", OK + b"\r\n", gzip.compress(GRANT))
+    assert (kept[4:13], len(kept)) == (b"redacted-", 25)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"access_token":[{"label":"a","value":"%b"},{"value" : "%b"}],"value":"kept"}',
+        b'{"recovery_codes":["%b","%b"],"value":"kept"}',
+        b'{"secret": [ "%b" , "%b" ], "value":"kept"}',
+        b'{"client_secret":["%b",["kept"]],"password":"%b","value":"kept"}',
+    ],
+)
+def test_what_is_in_an_array_that_a_secret_member_holds_is_secret(answer: bytes) -> None:
+    request = b"POST /x HTTP/1.1\r\n%b\r\n" % FORM_TYPE
+    sent = answer % (SECRET.encode(), b"an0ther")
+    names = [REDACTOR.pseudonym(secret) for secret in (SECRET.encode(), b"an0ther")]
+    assert Disk().recorded(request, b"", OK + b"\r\n", sent) == b"\n" + answer % tuple(names)
+
+
+CODES = words("""
+    otp totp mfa_code otp_code oobCode verification_code recovery_code auth_code authorization_code oauth_verifier code_verifier
+    pre-authorized_code tx_code pw secret_id appsecret_proof login_ticket stateHandle appkey
+""")
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_a_code_that_lets_in_is_redacted_in_forms_urls_and_json(name: str) -> None:
+    for path, field, data in (
+        ("/x", FORM_TYPE, b"a=b&%b=%b"),
+        ("/oauth/x", JSON_TYPE, b'{"a":"b","%b":"%b"}'),
+    ):
+        request = f"POST {path} HTTP/1.1\r\n".encode() + field + b"\r\n"
+        assert SECRET.encode() not in Disk().recorded(request, data % (name.encode(), SECRET.encode()), OK + b"\r\n", b"")
+    assert SECRET not in REDACTOR.url(f"http://h/x?a=b&{name}={SECRET}")
+
+
+@pytest.mark.parametrize(
+    "name", ["zip_code", "country_code", "errorCode", "code_challenge", "timecode", "keyword", "spin", "pwx"]
+)
+def test_other_codes_are_kept(name: str) -> None:
+    request = b"POST /x HTTP/1.1\r\n%b\r\n" % FORM_TYPE
+    sent = f"{name}={SECRET}".encode()
+    assert Disk().recorded(request, sent, OK + b"\r\n", b"") == sent + b"\n"
+
+
+KEY = "sk-proj-0123456789abcdefghij"
+
+
+@pytest.mark.parametrize(
+    ("url", "secret"),
+    [
+        (f"https://h/{KEY}/mcp", KEY),
+        (f"https://h/mcp?k={KEY}&x=1", KEY),
+        (f"https://h/mcp?profile=x;y={KEY}", KEY),
+        (f"https://h/u/{JWT}/sse", JWT),
+        ("https://api.example/bot123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw8/getMe", "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw8"),
+        ("https://h/mcp?config=eyJleGFBcGlLZXkiOiJhIn0%3D&x=1", "eyJleGFBcGlLZXkiOiJhIn0"),
+    ],
+)
+def test_a_token_of_a_service_is_redacted_anywhere_in_a_url(url: str, secret: str) -> None:
+    assert secret not in REDACTOR.url(url)
+    assert REDACTOR.url(url).count("redacted-") == 1
+    line = url.removeprefix("https://h").encode()
+    assert secret.encode() not in REDACTOR.head(b"GET %b HTTP/1.1\r\n\r\n" % line)[0]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://h/mcp?config=prod", "http://h/mcp?cursor=eyJhIjoxfQ", "http://h/a:b/sk-1/v1?q=Bearer+x"]
+)
+def test_a_url_without_a_secret_is_kept(url: str) -> None:
+    assert REDACTOR.url(url) == url
 
 
 @pytest.mark.parametrize("path", PUBLIC_PATHS)
