@@ -112,16 +112,17 @@ def _writer(values: Values, argv: list[str], max_bytes: int, wall_ns: int, begin
 
     redact = last(values, "redact", "credentials")
     redactor = NoRedaction() if redact == "none" else Redactor(key())
+    redacted = redactor.argv(argv)
     start = CaptureStart(
         wall_ns=wall_ns,
         begin_ns=begin_ns,
-        label=last(values, "label") or default_label(argv),
+        label=last(values, "label") or default_label(redacted),
         file=last(values, "capture") or None,
         redact=redact,
         max_bytes=max_bytes,
         quiet="quiet" in values,
     )
-    return open_writer(start, {"transport": "stdio", "argv": redactor.argv(argv), "env": sorted(os.environ)})
+    return open_writer(start, {"transport": "stdio", "argv": redacted, "env": sorted(os.environ)})
 
 
 def _not_started(command: str, failure: OSError, child: ServerProcess, writer: Writer | None, begin_ns: int) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple, Protocol
 
 from ..capture.redaction.arguments import password_starts
-from ..capture.redaction.spans import endpoint_spans, head_spans
+from ..capture.redaction.spans import endpoint_spans, head_spans, text_spans
 from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Stall, Unknown
 from ..wire.body import body_framing
 from ..wire.edits import Edit, apply_edits, edited_parts, event_edits, shift, with_kinds
@@ -247,7 +247,9 @@ class Sharing:
         for name, value in tapped.items():
             if name != "argv":
                 digest = value.pop("sha256", None) if name == "imported" and isinstance(value, dict) else None
-                tapped[name] = self._json_value(value, name)
+                tapped[name] = (
+                    self._with_urls(value) if name == "url" and isinstance(value, str) else self._json_value(value, name)
+                )
                 if digest is not None:  # of the file that was imported: random to look at, and no secret
                     is_digest = isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest) is not None
                     tapped[name]["sha256"] = digest if is_digest else self._json_value(digest)
@@ -271,10 +273,16 @@ class Sharing:
             is_value = is_announced and not argument.startswith("--")
             begin = 0 if is_value else starts.get(at, self._secret_start(data, before, last))
             begin = len(data[:begin].decode("utf-8", "surrogatepass")) if begin > 0 else begin
-            shared.append(argument[:begin] + self._whole_text(argument[begin:]) if begin >= 0 else self._text(argument))
+            shared.append(argument[:begin] + self._whole_text(argument[begin:]) if begin >= 0 else self._with_urls(argument))
             is_announced = begin < 0 and announces_secret(data, self._finder.is_secret_option)
             before, last = before[-LONGEST_COMMAND:] + b" " + data, data
         return shared
+
+    def _with_urls(self, text: str) -> str:
+        """Remove secrets from a text, in the paths of its URLs too."""
+        data = text.encode("utf-8", "surrogatepass")
+        edits = [*self._finder.span_edits(text_spans(data, 0, len(data))), *self._finder.text_edits(data)]
+        return apply_edits(data, self._finder.without_overlaps(data, edits)).decode("utf-8", "surrogatepass")
 
     def _secret_start(self, argument: bytes, before: bytes, last: bytes) -> int:
         """Return where the secret begins in an argument after `last`, by the option in it or by its looks; -1 if it has none."""

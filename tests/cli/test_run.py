@@ -306,6 +306,11 @@ def test_the_header_says_what_is_tapped() -> None:
         assert (header.pid, header.parent["pid"], header.label) == (client.pid, os.getpid(), "mine")
 
 
+def test_a_label_that_is_made_of_the_command_has_no_secret() -> None:
+    with Client(["env", "cmd", "server --token hunter2-hunter2 -x"]) as client:
+        assert "hunter2" not in client.recorded(Header).label
+
+
 def test_of_the_environment_only_the_names_are_recorded() -> None:
     with Client(puppet("echo"), environment={"FOO_TOKEN": "hunter2-hunter2"}) as client:
         assert "FOO_TOKEN" in client.recorded(Header).tapped["env"]

@@ -87,7 +87,16 @@ def test_replacements_are_listed_with_their_offsets() -> None:
 def test_the_command_and_the_rest_of_the_header_are_shared_too() -> None:
     tapped = {
         "transport": "stdio",
-        "argv": ["serve", "--api-key", "k1", "--token=k2", "-p", "9", "https://u:pw@h/"],
+        "argv": [
+            "serve",
+            "--api-key",
+            "k1",
+            "--token=k2",
+            "-p",
+            "9",
+            "https://u:pw@h/",
+            "https://h/0123456789abcdef0123456789abcdef/mcp",
+        ],
         "env": ["API_KEY"],
     }
     made = shared([header(tapped=tapped, label="k1-xyz sk-abcdefghijklmnop12", boot_id="0123", cwd="/x")])[0]
@@ -95,7 +104,13 @@ def test_the_command_and_the_rest_of_the_header_are_shared_too() -> None:
     shown = json.loads(
         marked(json.dumps([made.tapped["argv"], made.tapped["env"], made.label, made.boot_id, made.cwd]).encode())
     )
-    assert shown == [["serve", "--api-key", "R", "--token=R", "-p", "9", "https://u:R@h/"], ["API_KEY"], "k1-xyz R", "R", "/x"]
+    assert shown == [
+        ["serve", "--api-key", "R", "--token=R", "-p", "9", "https://u:R@h/", "https://h/R/mcp"],
+        ["API_KEY"],
+        "k1-xyz R",
+        "R",
+        "/x",
+    ]
     assert made.redaction == "shared"
 
 

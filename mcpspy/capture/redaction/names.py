@@ -179,8 +179,8 @@ LOOKS = ("--key", "--pin", "--session")
 """Options that have a secret for their value if that looks like one: `@smithery/cli run … --key UUID`, `--pin 1234`."""
 
 _OPTIONS = {
-    "2fa", "2fa-code", "auth", "basic-auth", "bearer", "keypass", "mfa-code", "otp", "otp-code", "pass", "passcode", "pat",
-    "pin-code", "pincode", "pwd", "storepass", "totp", "totp-code",
+    "2fa", "2fa-code", "auth", "basic-auth", "bindpw", "csrf", "hmac", "keypass", "mfa-code", "mnemonic", "otp", "otp-code", "pass",
+    "passcode", "passin", "passout", "pat", "pin-code", "pincode", "pw", "pwd", "seed-phrase", "storepass", "totp", "totp-code",
 }  # fmt: skip
 """Options with a secret whose names mean too little in other places."""
 
@@ -239,7 +239,8 @@ def is_public_field(name: str) -> bool:
 
 def is_credential(value: str) -> bool:
     """Return whether a value is secret under any name: by a scheme with one word after it, or as a well-known service's token."""
-    scheme, blank, secret = value.replace("\t", " ").partition(" ")
+    value = value.strip("'\"").replace("\t", " ")
+    scheme, blank, secret = value.partition(" ")
     if blank and scheme.rstrip(":").lower() in SCHEMES:
         secret = secret.strip()
         is_word = secret.isalpha() and len(secret) < SECRET_PREFIX_BYTES and (secret.islower() or secret.istitle())
@@ -254,7 +255,7 @@ def is_credential(value: str) -> bool:
 def kind_of_parameter(name: str) -> Kind | None:
     """Return the same for a parameter of a URL or a form, where shorter names say enough."""
     squashed = name.replace("_", "").replace("-", "").lower()
-    return kind_of(name) or _PARAMETERS.get(squashed) or ("token" if _is_member(squashed) else None)
+    return kind_of_option(name) or _PARAMETERS.get(squashed) or ("token" if _is_member(squashed) else None)
 
 
 def kind_of_option(name: str) -> Kind | None:
@@ -263,7 +264,7 @@ def kind_of_option(name: str) -> Kind | None:
         return None
     if name.lower().replace("_", "-") in _OPTIONS:
         return "key"
-    if name.lower().endswith(("_pass", "-pass", "-bearer", "_pat", "-pat", "_pwd", "-pwd")):
+    if name.lower().endswith(("_pass", "-pass", "bearer", "_pat", "-pat", "_pw", "-pw", "_pwd", "-pwd")):
         return "key"
     is_count = name.endswith("tokens") and _words(name)[-2:-1][:1] not in _OWNED  # `--max-tokens`, `--num-tokens`, …
     is_plural = name.endswith("s") and not is_count

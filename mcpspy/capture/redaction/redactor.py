@@ -16,7 +16,7 @@ from .names import LOOKS, SCHEMES, SECRET_PREFIX_BYTES, SECRET_PREFIXES, kind_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Literal
+    from typing import Any, Literal
 
     from ...records import Redaction
     from .names import Redacted
@@ -119,14 +119,17 @@ class Redactor:
         if text.startswith(SECRET_PREFIXES) and len(text) >= SECRET_PREFIX_BYTES:
             return self._value(text)
         if '"' in text and "{" in text:
-            return self._json(text)
+            redacted = self._json(text)
+            if " " not in text or _is_json(text):
+                return redacted
+            text = redacted  # the text of a shell, say
         if text.startswith('["') and text.endswith('"]'):
             return self._list(text)
         name, equals, value = text.partition("=")
         slash = _slash_option(text)
         if slash:
             return text[:slash] + self._value(text[slash:])
-        if equals and _is_name(name) and (kind_of_option(name.lstrip("-'\"")) or looks_secret(name, value.strip("'\""))):
+        if equals and _is_setting(name) and (kind_of_option(name.lstrip("-'\"$/")) or looks_secret(name, value.strip("'\""))):
             return f"{name}={self._value(value)}"
         field, colon, credential = text.partition(":")
         if (
@@ -141,9 +144,11 @@ class Redactor:
         if " " in text.strip():
             return " ".join(self.argv(text.replace("\n", " \n ").split(" "))).replace(" \n ", "\n")
         if "=" in text and not ("://" in text and "?" in text):
-            for sign in ";,":  # a connection string, or several variables
+            for sign in ";,&":  # a connection string, several variables, a query
                 first, *more = text.split(sign)
                 if more and all(_is_name(part.partition("=")[0]) for part in more if part):
+                    if sign == "&":
+                        return self.url("?" + text)[1:]
                     return sign.join(self._argument(part, nested=True) for part in (first, *more))
         return self.url(text) if "?" in text or "://" in text else text
 
@@ -184,8 +189,35 @@ class Redactor:
         """Redact JSON on a command line (`--config '{"apiKey": …}'`), and the URLs in it."""
         from .spans import member_spans, text_spans
 
+        start = text.index("{")
+        if _is_json(text):
+            text = text[:start] + self._with_lists(text[start:])
         data, _ = self._replaced(_bytes(text), member_spans(_bytes(text), lambda name: kind_of(name) is not None))
         return _text(self._replaced(data, text_spans(data, 0, len(data)))[0])
+
+    def _with_lists(self, text: str) -> str:
+        """Redact lists of arguments and variables in a JSON object: `{"args": ["--token", "x"]}`. Keep it where none has a secret."""
+        from json import dumps, loads
+
+        is_changed = False
+
+        def redacted(value: Any) -> Any:
+            nonlocal is_changed
+            if isinstance(value, dict):
+                return {name: redacted(inner) for name, inner in value.items()}
+            if not isinstance(value, list):
+                return value
+            if not all(isinstance(item, str) for item in value):
+                return [redacted(item) for item in value]
+            arguments = self.argv(value)
+            is_changed = is_changed or arguments != value
+            return arguments
+
+        try:
+            value = redacted(loads(text))
+        except (ValueError, RecursionError):
+            return text
+        return dumps(value, ensure_ascii=False) if is_changed else text
 
     def _replaced(self, data: bytes, spans: Iterable[Span]) -> Redacted:
         pieces: list[bytes] = []
@@ -245,6 +277,17 @@ def _text(data: bytes) -> str:
 def _is_name(text: str) -> bool:
     """Return whether a text may name an option, a variable or a header field; a quote or hyphens may come before the name."""
     return text.lstrip("-'\"").replace("-", "").replace("_", "").replace(".", "").isalnum()
+
+
+def _is_setting(text: str) -> bool:
+    """Return whether a text may name what is set: also `$env:NAME` of PowerShell, `Section:Name` of .NET, `/p:Name` of MSBuild."""
+    return _is_name(text.lstrip("-'\"$/").replace(":", ""))
+
+
+def _is_json(text: str) -> bool:
+    """Return whether an argument is a JSON object, or an option or a variable that has one for its value."""
+    before = text[: text.index("{")].strip("'\"")
+    return not before or (before.endswith("=") and _is_name(before[:-1]))
 
 
 def _slash_option(text: str) -> int:

@@ -33,7 +33,9 @@ MAX_REMEMBERED_BYTES = 1 << 10
 
 _URL_FIELDS = {b"location", b"content-location", b"referer"}
 _BASE64_OBJECTS = (b"ewo", b"eyA", b"eyI", b"eyJ")
-"""How a JSON object begins in base64: a brace, then an end of line, a blank, or a quote and a letter."""
+"""The beginnings of a JSON object in base64: a brace, then an end of line, a blank, or a quote and a letter."""
+_BOM = b"\xef\xbb\xbf"
+"""A stream of events may begin with it (HTML §9.2.5)."""
 _HEX = b"0123456789abcdefABCDEF"
 _MEMBER = re.compile(rb'"([\w.-]{1,64})"[ \t\r\n]*+:[ \t\r\n]*+"((?:[^"\\]|\\.)*+)', re.DOTALL)
 
@@ -136,7 +138,7 @@ def _cookie_spans(data: bytes, start: int, end: int, *, every: bool) -> Iterator
 def endpoint_spans(data: bytes) -> Iterator[Span]:
     """Yield the secrets of the address in an SSE event, if it is an `endpoint` event; as plain data, or in JSON."""
     lines = list(_event_lines(data))
-    if not any(data[start:end].replace(b" ", b"") == b"event:endpoint" for start, end in lines):
+    if not any(data[start:end].removeprefix(_BOM).replace(b" ", b"") == b"event:endpoint" for start, end in lines):
         return
     for start, end in lines:
         if data.startswith(b"data:", start):
@@ -216,8 +218,15 @@ def _one_parameter_spans(data: bytes, start: int, end: int) -> Iterator[Span]:
 
 
 def _is_secret_value(name: bytes, value: bytes) -> bool:
-    """Return whether a parameter's value is secret under any name, or a configuration in base64, which has the keys of a server."""
-    return is_credential(value.decode("latin-1")) or (name.lower() == b"config" and value.startswith(_BASE64_OBJECTS))
+    """Return whether a parameter's value is secret under any name: a credential, or a URL that has one.
+
+    So is a configuration as JSON or in base64, which has the keys of a server.
+    """
+    if is_credential(value.replace(b"+", b" ").decode("latin-1")):
+        return True
+    if name.lower() == b"config":
+        return value.startswith((b"{", *_BASE64_OBJECTS))
+    return b"://" in value and any(kind != "path" for _, _, kind, _ in url_spans(value, 0, len(value)))
 
 
 def decode_percent(data: bytes) -> bytes:

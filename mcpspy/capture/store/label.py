@@ -44,6 +44,9 @@ DOCKER_FLAGS = {
 }
 """Long options of `docker run` without a value. Of its short ones, `-i -t -d -P` and their runs take none."""
 
+_SHELL_TEXTS = {"-cl", "-ec", "-exc", "-ic", "-ilc", "-lc", "-lic", "-xc"}
+"""Options of shells with `-c` among them: what follows is a text to run, and no name."""
+
 GENERIC = {
     "index", "main", "server", "cli", "app", "__main__", "mcp", "start", "run", "dist", "build", "src", "lib", "bin", "out",
     "target", "release", "debug", "scripts", "venv", ".venv",
@@ -131,7 +134,7 @@ def _interpreted(command: str, arguments: list[str]) -> str:
     own = arguments[: len(arguments) - len(operands)]
     if command.startswith(("python", "pypy")) and "-m" in own and operands:
         return _script(operands[0].replace(".", "/"))
-    if "-c" in own or "-e" in own or not operands:
+    if "-c" in own or "-e" in own or not operands or (command.endswith("sh") and any(option in _SHELL_TEXTS for option in own)):
         return command
     if command in ("deno", "bun") and operands[0] in ("run", "task") and len(operands) > 1:
         operands = _from_operand(operands[1:])

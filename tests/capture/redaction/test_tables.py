@@ -121,6 +121,7 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
         ("SSWS 00abc123def456", "00abc123def456"),
         ("Bearer: s3cret-Value", "Bearer: s3cret-Value"),
         ("Bearer\ts3cret-Value", "Bearer\ts3cret-Value"),
+        ('"Bearer s3cret-Value"', 's3cret-Value"'),
         ("AWS4-HMAC-SHA256 Credential=AK/x, Signature=0f", "Credential=AK/x, Signature=0f"),
         ("hvs.CAESIJ0123456789abcdefgh", "hvs.CAESIJ0123456789abcdefgh"),
         ("ghp_0123456789abcdefghij", "ghp_0123456789abcdefghij"),
@@ -367,6 +368,10 @@ KEY = "sk-proj-0123456789abcdefghij"
         (f"https://h/u/{JWT}/sse", JWT),
         ("https://api.example/bot123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw8/getMe", "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw8"),
         ("https://h/mcp?config=eyJleGFBcGlLZXkiOiJhIn0%3D&x=1", "eyJleGFBcGlLZXkiOiJhIn0"),
+        (f"https://h/mcp?config=%7B%22a%22:%22{SECRET}%22%7D", SECRET),
+        (f"https://h/mcp?header=Bearer+{SECRET}", SECRET),
+        (f"https://h/login?next=https%3A%2F%2Fa%2Fcb%3Fcode%3D{SECRET}&x=1", SECRET),
+        *((f"https://h/mcp?{name}={SECRET}", SECRET) for name in ("api_keys", "db_pass", "bearer", "ldap_pw", "pat")),
     ],
 )
 def test_a_token_of_a_service_is_redacted_anywhere_in_a_url(url: str, secret: str) -> None:
@@ -377,7 +382,14 @@ def test_a_token_of_a_service_is_redacted_anywhere_in_a_url(url: str, secret: st
 
 
 @pytest.mark.parametrize(
-    "url", ["http://h/mcp?config=prod", "http://h/mcp?cursor=eyJhIjoxfQ", "http://h/a:b/sk-1/v1?q=Bearer+x"]
+    "url",
+    [
+        "http://h/mcp?config=prod",
+        "http://h/mcp?cursor=eyJhIjoxfQ",
+        "http://h/a:b/sk-1/v1?q=Bearer+x",
+        "http://h/a?max_tokens=12",
+        "http://h/a?redirect_uri=https%3A%2F%2Fh%2F7c9e6679-7425-40de-944b-e07fc1f90ae7%2Fcb",
+    ],
 )
 def test_a_url_without_a_secret_is_kept(url: str) -> None:
     assert REDACTOR.url(url) == url

@@ -47,6 +47,7 @@ from mcpspy.capture.store.label import LETTERS, default_label
         ("/opt/bin/github-mcp-server stdio", "github-mcp-server"),
         ("./server", "server"),
         ("sh -c thing", "sh"),
+        ("bash -lc thing", "bash"),
         ("npx", "npx"),
         ("env", "server"),
     ],
