@@ -4,6 +4,7 @@ A secret that was recognized in one place is replaced in every other. Work is li
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -53,9 +54,14 @@ class KnownValues:
         self._values: dict[bytes, str] = {}
         self._bytes = 0
         self._words: set[bytes] = set()
-        self._spellings: dict[bytes, list[tuple[bytes, bytes, str]]] = {}
+        self._spellings: list[bytes] = []
+        """All in order, so that those with which a text begins are found in few steps: tokens of a service begin alike."""
+        self._found_as: dict[bytes, tuple[bytes, str, bytes]] = {}
+        """For each its pseudonym, its kind, and the longest other one that it begins with, if any."""
         self._search: Callable[[bytes, int], re.Match[bytes] | None] | None = None
         self._longest = 0
+        self._longest_with: dict[bytes, int] = {}
+        """The length of the longest one with each beginning."""
         self.has_numbers = False
         """True if one of them could be a JSON number."""
         self.left_out = 0
@@ -86,15 +92,21 @@ class KnownValues:
         for word in self._words:
             self._values.pop(word, None)
         self.has_numbers = any(_is_number.fullmatch(value) for value in self._values)
-        spellings: dict[bytes, list[tuple[bytes, bytes, str]]] = {}
+        replacements: dict[bytes, tuple[bytes, str]] = {}
         for value, kind in self._values.items():
             for spelling, new in self._spelled(value):
-                spellings.setdefault(spelling[:_BEGINNING], []).append((spelling, new, kind))
-        for group in spellings.values():
-            group.sort(key=lambda spelling: -len(spelling[0]))
-        self._spellings = spellings
-        self._longest = max((len(group[0][0]) for group in spellings.values()), default=0)
-        self._search = re.compile(_tree(sorted(spellings)), re.DOTALL).search if spellings else None
+                replacements.setdefault(spelling, (new, kind))
+        self._spellings = sorted(replacements)
+        shorter = b""
+        for spelling in self._spellings:
+            while shorter and not spelling.startswith(shorter):
+                shorter = self._found_as[shorter][2]
+            self._found_as[spelling] = (*replacements[spelling], shorter)
+            shorter = spelling
+            beginning = spelling[:_BEGINNING]
+            self._longest_with[beginning] = max(self._longest_with.get(beginning, 0), len(spelling))
+        self._longest = max(self._longest_with.values(), default=0)
+        self._search = re.compile(_tree(sorted(self._longest_with)), re.DOTALL).search if self._spellings else None
 
     def edits(self, data: bytes) -> Iterator[Edit]:
         """Yield an edit for each value in a text; of values that begin at one offset the longest."""
@@ -103,16 +115,22 @@ class KnownValues:
         at = 0
         while match := self._search(data, at):
             at = match.start()
-            for spelling, new, kind in self._beginning_with(match[0]):
-                if data.startswith(spelling, at) and _stands_alone(data, at, at + len(spelling)):
+            for spelling in self._begun_with(data[at : at + self._longest_with[match[0]]]):
+                if _stands_alone(data, at, at + len(spelling)):
+                    new, kind, _ = self._found_as[spelling]
                     yield Edit(at, at + len(spelling), new, kind)
                     at += len(spelling) - 1
                     break
             at += 1
 
-    def _beginning_with(self, beginning: bytes) -> Iterator[tuple[bytes, bytes, str]]:
-        for length in range(len(beginning), 0, -1):  # a shorter one is a value that has no more letters
-            yield from self._spellings.get(beginning[:length], ())
+    def _begun_with(self, text: bytes) -> Iterator[bytes]:
+        """Yield the spellings that a text begins with, the longest first. The last one in order up to `text` begins with them all."""
+        place = bisect_right(self._spellings, text)
+        spelling = self._spellings[place - 1] if place else b""
+        while spelling:
+            if text.startswith(spelling):
+                yield spelling
+            spelling = self._found_as[spelling][2]
 
     def begun_at(self, data: bytes) -> int | None:
         """Return the offset of a value whose first four bytes or more end a text that was cut off; None if there is none."""
@@ -121,7 +139,9 @@ class KnownValues:
         at = max(len(data) - self._longest, 0)
         while match := self._search(data, at):
             at = match.start()
-            if any(spelling.startswith(data[at:]) for spelling, _, _ in self._beginning_with(match[0])):
+            place = bisect_left(self._spellings, data[at:])
+            spelling = self._spellings[place] if place < len(self._spellings) else b""
+            if spelling.startswith(data[at:]) and match[0].startswith(spelling[:_BEGINNING]):
                 return at
             at += 1
         return None
