@@ -278,13 +278,17 @@ class Partial:
 
 @_record
 class Stall:
-    """A write that blocked: the reader of `stream` stopped reading. `lasted_ns` is None while it lasts."""
+    """A write that blocked: the reader of `stream` stopped reading. `lasted_ns` is None while it lasts.
+
+    `incomplete_bytes` is how much of its last frame, whose end did not come yet, was received; 0 if there is none, or over HTTP.
+    """
 
     at_ns: int
     lasted_ns: int | None = None
     number: int = -1
     stream: int
     waiting_bytes: int
+    incomplete_bytes: int = 0
     extra: dict[str, Any] = _EMPTY
 
 

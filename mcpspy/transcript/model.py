@@ -100,7 +100,10 @@ class CaptureInfo(msgspec.Struct, eq=False):
     left_ns: int | None = None
     """The time at which the client closed the standard input of its server, on the capture's own clock; None if it did not."""
     unread: list[list[int]] = []
-    """Stream, beginning and end of each time in which a reader did not read, on the capture's own clock, once it is over."""
+    """Stream, beginning and end of each time in which a reader did not read, on the capture's own clock, once it is over.
+
+    And the number of the first record on that stream that it had not read.
+    """
     now_ns: int | None = None
     """The present, on the transcript's clock, for a capture that is still being recorded; None if nobody said so."""
     closed: bool = False

@@ -237,6 +237,7 @@ class _CaptureReader:
         "_on_client_name",
         "_probes",
         "_rows",
+        "_unread_from",
         "info",
     )
 
@@ -266,6 +267,7 @@ class _CaptureReader:
         self._probes = ProbeDetector()
         self._correlator = Correlator(next_row, self._probes)
         self._knows_client = False
+        self._unread_from: dict[int, int] = {}
 
     def feed(self, record: Record) -> Sequence[Row]:
         info = self.info
@@ -375,8 +377,8 @@ class _CaptureReader:
             case Note(topic="escalation"):
                 info.escalations += 1
                 return ()
-            case Stall(lasted_ns=int(lasted_ns)):
-                info.unread.append([record.stream, record.at_ns - lasted_ns, record.at_ns])
+            case Stall():
+                self._stall(record)
                 return ()
             case Gap():
                 info.gaps += 1
@@ -389,6 +391,17 @@ class _CaptureReader:
         if self._http is not None:
             self._http.damage()
         return ()
+
+    def _stall(self, record: Stall) -> None:
+        """Note what a reader left unread, and how long."""
+        stream, lasted_ns = record.stream, record.lasted_ns
+        if lasted_ns is None:
+            from .waiting import first_unread
+
+            self._unread_from[stream] = first_unread(self._rows, self.info, record)
+        else:
+            first = self._unread_from.pop(stream, record.number)
+            self.info.unread.append([stream, record.at_ns - lasted_ns, record.at_ns, first])
 
     def _over(self, rows: list[Exchange]) -> Sequence[Row]:
         """Return exchanges that nobody will answer, and the first rows of their calls."""

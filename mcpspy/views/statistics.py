@@ -31,6 +31,8 @@ LEGEND = (
     "Tokens are estimates.",
 )
 
+_UNREAD = "Times for which a request or its answer waited for a reader that had stopped are not in the times."
+
 _CALLS = (
     Column("call"), Column("n"), Column("failed"), Column("pending"), Column("min", 6), Column("p50", 1), Column("p90", 1),
     Column("p99", 4), Column("max"), Column("sent", 3), Column("back", 2), Column("tokens", 2), Column("progress", 8),
@@ -91,6 +93,8 @@ def statistics_lines(
         chosen = None if rows is None else {row.row for row in rows if isinstance(row, Numbered)}
         yield from leg_lines(leg_numbers(transcript, chosen), width)
         legend = (*LEGEND[:-1], *_MODEL_LEGEND)
+    if any(info.unread for info in transcript.captures):
+        legend = (*legend[:2], _UNREAD, *legend[2:])
     yield []
     for sentence in legend:
         yield from ([(part, "dim")] for part in wrapped(sentence, width, 4))

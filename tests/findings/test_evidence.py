@@ -83,6 +83,21 @@ def test_a_call_that_waited_for_its_own_reader_is_no_slow_call() -> None:
     assert [finding.rule for finding in found(account)] == ["reader-stalled"]
 
 
+@pytest.mark.parametrize(("later", "rules"), [(9, ["reader-stalled"]), (40_000, ["reader-stalled", "slow-call"])])
+def test_a_call_that_its_server_read_late_is_no_slow_call(later: int, rules: list[str]) -> None:
+    account = f'{FAST}\n→ tools/call 1 {{"name":"slow"}}\n→ ping 8 {{"_meta":{{"x":"{"x" * later}"}}}}\n'
+    account += "· stdin stalls: 9 bytes waiting\n· 4.0 s later\n· stdin flows again after 3.9 s\n← result 1\n← result 8"
+    assert sorted(finding.rule for finding in found(account)) == rules
+
+
+@pytest.mark.parametrize(("later", "words"), [(9, "it stopped reading stdin before"), (40_000, "it received the request")])
+def test_a_call_that_its_server_never_read_was_not_received(later: int, words: str) -> None:
+    account = f'{CALL}→ ping 8 {{"_meta":{{"x":"{"x" * later}"}}}}\n· stdin stalls: 9 bytes waiting\n· 9.0 s later\n'
+    (finding,) = [each for each in found(f"{account}· the client closes stdin") if each.row == 3]
+    assert words in finding.blame
+    assert finding.culprit == "server"
+
+
 def test_a_client_that_gives_up_while_it_does_not_read_is_to_blame_itself() -> None:
     account = f'{CALL}· stdout stalls: 9 bytes waiting\n· 60.0 s later\n→ notifications/cancelled {{"requestId":1}}'
     assert {(finding.rule, finding.culprit) for finding in found(account)} == {

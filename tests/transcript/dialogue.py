@@ -85,8 +85,12 @@ class Dialogue:
     def note(self, topic: str, signal: str = "SIGTERM") -> Dialogue:
         return self.add(Note(at_ns=self.tick(), topic=topic, text=f"{signal} received and forwarded"))
 
-    def stall(self, stream: int, lasted_ns: int | None = None) -> Dialogue:
-        return self.add(Stall(at_ns=self.tick(), stream=stream, waiting_bytes=65536, lasted_ns=lasted_ns))
+    def stall(
+        self, stream: int, lasted_ns: int | None = None, waiting_bytes: int = 65536, incomplete_bytes: int = 0
+    ) -> Dialogue:
+        record = Stall(at_ns=self.tick(), stream=stream, waiting_bytes=waiting_bytes, lasted_ns=lasted_ns)
+        record.incomplete_bytes = incomplete_bytes
+        return self.add(record)
 
     def partial(self, stream: int, data: bytes) -> Dialogue:
         return self.add(Partial(at_ns=self.tick(), stream=stream, first_ns=self.at_ns, data=data))

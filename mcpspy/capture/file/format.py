@@ -113,8 +113,9 @@ def record_line(number: int, record: Record) -> bytes:
             length = record.length if record.length != len(record.data) else None
             return _line(number, "partial", record, {**members, "length": length})
         case Stall():
-            members = {"stream": record.stream, "waiting_bytes": record.waiting_bytes, "lasted_ns": record.lasted_ns}
-            return _line(number, "stall", record, members)
+            incomplete, lasted_ns = record.incomplete_bytes or None, record.lasted_ns
+            members = {"stream": record.stream, "waiting_bytes": record.waiting_bytes, "incomplete_bytes": incomplete}
+            return _line(number, "stall", record, {**members, "lasted_ns": lasted_ns})
         case Spawn():
             return _line(number, "spawn", record, {"pid": record.pid, "start": record.start})
         case Exit():

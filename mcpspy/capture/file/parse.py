@@ -162,6 +162,7 @@ def _stall(rest: _Members, at_ns: int) -> Stall:
         at_ns=at_ns,
         stream=rest.take("stream", int),
         waiting_bytes=rest.take("waiting_bytes", int),
+        incomplete_bytes=rest.take("incomplete_bytes", int, 0),
         lasted_ns=rest.take("lasted_ns", int, None),
     )
 

@@ -78,7 +78,7 @@ class Pump:
     __slots__ = (
         "_begin_ns", "_blocked_ns", "_first_ns", "_frame", "_frames", "_framing", "_on_change", "_partial_recorded", "_terminator",
         "_pending", "_read_bytes", "_ready", "_send", "_sink", "_source", "_stalled", "_stream", "_target", "_watches_reader",
-        "broken", "due_ns", "finished", "left", "over", "reader", "writer",
+        "_taken_ns", "broken", "due_ns", "finished", "left", "over", "reader", "writer",
     )  # fmt: skip
 
     def __init__(
@@ -114,7 +114,7 @@ class Pump:
         self._read_bytes = READ_BYTES
         self._pending = memoryview(b"")
         self._first_ns = 0
-        self._blocked_ns = 0
+        self._blocked_ns = self._taken_ns = 0
         self._stalled = False
         self._partial_recorded = False
         self.due_ns = 0
@@ -174,7 +174,7 @@ class Pump:
         """Record what has waited too long."""
         if self._pending and not self._stalled and now_ns >= self._blocked_ns + STALL_NS:
             self._stalled = True
-            self._sink((Stall(at_ns=now_ns, stream=self._stream, waiting_bytes=len(self._pending)),))
+            self._sink((self._stall(now_ns),))
         if self._framing.held_bytes and not self._partial_recorded and now_ns >= self._first_ns + PARTIAL_NS:
             self._partial_recorded = True
             held = self._framing.held
@@ -255,7 +255,7 @@ class Pump:
         if len(rest) >= READ_BYTES:
             enlarge(self._target)
         self._pending = rest
-        self._blocked_ns = now_ns
+        self._blocked_ns = self._taken_ns = now_ns
         self._ready.watch(self._source, 0, self._hung_up)
         self._ready.watch(self._target, POLLOUT, self._writable)
         self._schedule()
@@ -281,12 +281,24 @@ class Pump:
         self._pending = self._pending[sent:]
         if not self._pending:
             self._unblock(now_ns)
+        elif self._stalled and now_ns >= self._taken_ns + STALL_NS:  # nothing was taken, and now a part of it
+            self._end_stall(now_ns)
+            self._blocked_ns = now_ns
+            self._schedule()
+        self._taken_ns = now_ns
+
+    def _stall(self, now_ns: int, lasted_ns: int | None = None) -> Stall:
+        waiting_bytes, held_bytes = len(self._pending), self._framing.held_bytes if self._pending else 0
+        stream = self._stream
+        return Stall(at_ns=now_ns, stream=stream, waiting_bytes=waiting_bytes, incomplete_bytes=held_bytes, lasted_ns=lasted_ns)
+
+    def _end_stall(self, now_ns: int) -> None:
+        self._stalled = False
+        self._sink((self._stall(now_ns, now_ns - self._blocked_ns),))
 
     def _unblock(self, now_ns: int) -> None:
         if self._stalled:
-            self._stalled = False
-            lasted_ns = now_ns - self._blocked_ns
-            self._sink((Stall(at_ns=now_ns, stream=self._stream, waiting_bytes=0, lasted_ns=lasted_ns),))
+            self._end_stall(now_ns)
         self._schedule()
         if self.over:
             self._finish()

@@ -18,6 +18,7 @@ from ..exchange import ForwardedCall
 from ..mcp.fields import code_of
 from ..model import CaptureInfo, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..phases import Lifecycle
+from ..waiting import unread_ns
 from .context import ServerCost, costs
 from .http import HttpNumbers, http_numbers
 from .outcomes import measured_call
@@ -61,9 +62,9 @@ class CallNumbers:
     """The calls of one method, or of one target of a method, in numbers; `by_target` has the numbers of a method's targets.
 
     A call may take several exchanges: rounds with required input, a task. `count`, `outcomes` and `latency` are those of calls,
-    `latency` of answered ones; `exchange_latency` is that of exchanges, None if each call was one exchange. `codes` counts
-    JSON-RPC errors by their code. Bytes are those of payloads, without notifications. `tokens` are those of results; None if no
-    model reads them.
+    `latency` of answered ones, without the time for which a request or its answer waited to be read; `exchange_latency` is that of
+    exchanges, None if each call was one exchange. `codes` counts JSON-RPC errors by their code. Bytes are those of payloads,
+    without notifications. `tokens` are those of results; None if no model reads them.
     """
 
     method: str
@@ -109,15 +110,15 @@ class CallNumbers:
         """The number of calls that wait for their answer."""
         return self.outcomes.get(Outcome.PENDING, 0)
 
-    def feed(self, row: Exchange, call: Call | None) -> None:
-        """Take in an exchange; `call` is its call, if that has other exchanges."""
+    def feed(self, row: Exchange, call: Call | None, unread_ns: int) -> None:
+        """Take in an exchange; `call` is its call, if that has other exchanges. It waited for a reader for `unread_ns`."""
         response = row.response
         self.exchanges += 1
         self.request_bytes += row.request.size
         if row.notifications:
             self.progress += row.progress
         if response is not None:
-            self.wire_ns.append(response.at_ns - row.request.at_ns)
+            self.wire_ns.append(response.at_ns - row.request.at_ns - unread_ns)
             self.response_bytes += response.size
             if response.kind is Kind.ERROR and row.outcome is Outcome.ERROR:  # not a probe, and not cancelled before
                 self.codes[code_of(response)] += 1
@@ -313,9 +314,10 @@ class _CaptureCounter:
         by_target = self._by_target.get((request.sender, method, target))
         if by_target is None:
             by_target = self._by_target[request.sender, method, target] = CallNumbers(method=method, target=target)
-        by_target.feed(row, call)
+        waited_ns = unread_ns(row, self._info)
+        by_target.feed(row, call, waited_ns)
         if request.sender == CLIENT:
-            self._by_client.setdefault(self._info.client_of(row), CallNumbers(method="")).feed(row, call)
+            self._by_client.setdefault(self._info.client_of(row), CallNumbers(method="")).feed(row, call, waited_ns)
 
     def _exchange(self, row: Exchange) -> None:
         request, response = row.request, row.response

@@ -57,7 +57,7 @@ def with_call(phrase: Phrase, row: Exchange | UnpairedMessage, capture: CaptureI
 
 
 def _unread(phrase: Phrase, row: Exchange | UnpairedMessage, capture: CaptureInfo) -> Phrase:
-    """Say how long an answer waited to be read: its server was not slow."""
+    """Say how long a request or its answer waited to be read: no call is slow for that."""
     if not capture.unread or phrase.word != "ok" or isinstance(row, UnpairedMessage):
         return phrase
     from ...transcript.waiting import unread_ns

@@ -85,6 +85,12 @@ class Bench:
                 return received
             received += data
 
+    def take_once_after(self, waited_ns: int) -> None:
+        """Empty the pipe, and let the pump fill it again, as if nothing had been taken for this long before."""
+        os.read(self.reader, SMALL_PIPE_BYTES)
+        self.pump._taken_ns -= waited_ns  # in place of a sleep
+        self.turn()
+
     def end(self) -> bytes:
         """End the input; returns all that was still to be read."""
         self.close_writer()
@@ -229,7 +235,7 @@ def test_nothing_is_read_while_the_reader_takes_nothing() -> None:
 
 def test_a_write_that_waits_a_second_is_a_stall() -> None:
     with bench() as made:
-        made.write(b"x" * (3 * SMALL_PIPE_BYTES))
+        made.write(b"x" * (3 * SMALL_PIPE_BYTES - 1) + b"\n")
         made.pump.on_time(made.pump.due_ns)
         (stall,) = made.records_of(Stall)
         assert stall == Stall(at_ns=stall.at_ns, stream=STREAM, waiting_bytes=2 * SMALL_PIPE_BYTES)
@@ -251,6 +257,29 @@ def test_the_end_of_a_stall_tells_how_long_it_lasted() -> None:
         assert isinstance(last, Stall)
         assert last.lasted_ns is not None
         assert last.lasted_ns > 0
+
+
+def test_a_reader_that_takes_a_part_and_stops_again_stalls_twice() -> None:
+    with bench() as made:
+        made.write(b"x" * (SMALL_PIPE_BYTES - 1) + b"\n" + b"y" * SMALL_PIPE_BYTES + b"\n" + b"z" * 99)
+        made.pump.on_time(made.pump.due_ns)
+        made.take_once_after(STALL_NS)
+        began, ended = made.records_of(Stall)
+        assert isinstance(began, Stall)
+        assert isinstance(ended, Stall)
+        assert (began.waiting_bytes, began.incomplete_bytes, began.lasted_ns) == (SMALL_PIPE_BYTES + 100, 99, None)
+        assert (ended.waiting_bytes, ended.incomplete_bytes) == (100, 99)
+        made.pump.on_time(made.pump.due_ns)
+        assert len(made.records_of(Stall)) == 3
+
+
+def test_a_reader_that_takes_a_little_all_the_time_stalls_once() -> None:
+    with bench() as made:
+        made.write(b"x" * (4 * SMALL_PIPE_BYTES))
+        made.pump.on_time(made.pump.due_ns)
+        made.take_once_after(0)
+        made.take_once_after(0)
+        assert len(made.records_of(Stall)) == 1
 
 
 def test_bytes_that_wait_five_seconds_for_their_newline_are_a_partial() -> None:

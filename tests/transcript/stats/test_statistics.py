@@ -56,6 +56,13 @@ def test_calls_are_counted_by_method_and_by_tool() -> None:
     assert {name: call.count for name, call in calls(scene).items()} == {"tools/list": 1, "tools/call": 3, "a": 2, "b": 1}
 
 
+def test_the_time_for_which_a_call_was_not_read_is_not_in_its_latency() -> None:
+    scene = Dialogue().client(tool_call(1, "a")).wait(999).stall(0).wait(1_999).stall(0, 3_000 * MS).wait(99).server(result(1))
+    latency_of_a = calls(scene)["a"].latency
+    assert latency_of_a is not None
+    assert latency_of_a.max_ns == 100 * MS
+
+
 def test_resources_are_counted_by_method_alone() -> None:
     scene = Dialogue()
     for id in range(5):

@@ -306,6 +306,29 @@ def test_a_pending_call_shows_its_waiting_time_and_its_last_progress() -> None:
 
 
 @pytest.mark.parametrize(
+    ("later_bytes", "incomplete_bytes", "ending"),
+    [(0, 0, "ok, 3.00 s unread"), (60_000, 0, "ok, 3.00 s unread"), (100_000, 0, "ok"), (60_000, 64_000, "ok")],
+    ids=["alone", "behind it", "read long ago", "another that is not complete behind it"],
+)
+def test_a_request_that_waited_for_its_reader_says_so(later_bytes: int, incomplete_bytes: int, ending: str) -> None:
+    scene = (
+        opened("weather")
+        .client(call(7, "forecast"))
+        .client(notification("notifications/x", {"text": "x" * later_bytes}))
+        .wait(999)
+    )
+    scene.stall(0, waiting_bytes=50_000, incomplete_bytes=incomplete_bytes).wait(1_998).stall(0, 3_000_000_000)
+    scene.wait(4_000).server(result(7))
+    assert line_with("tools/call forecast", scene).endswith(f"  {ending}")
+
+
+def test_a_request_that_was_answered_meanwhile_did_not_wait_for_its_reader() -> None:
+    scene = opened("weather").client(call(7, "forecast")).wait(999).stall(0).wait(1_000).server(result(7))
+    scene.wait(1_000).stall(0, 3_000_000_000)
+    assert line_with("tools/call forecast", scene).endswith("  ok")
+
+
+@pytest.mark.parametrize(
     ("stream", "pause_ms", "ending"),
     [(1, 100, "ok, 3.00 s unread"), (1, 900, "ok"), (2, 100, "ok"), (0, 100, "ok")],
     ids=["unread", "late by itself", "of the log", "of the requests"],

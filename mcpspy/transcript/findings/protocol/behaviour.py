@@ -13,6 +13,7 @@ from ...calls.call import Call, CallPart
 from ...message import RESULT
 from ...model import HTTP_ERRORS, Exchange, Kind, Message, Outcome
 from ...outcome import HTTP_REDIRECTS
+from ...waiting import request_unread_ns
 from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..meanwhile import written_words
@@ -206,7 +207,7 @@ def _slow(facts: CaptureFacts) -> Iterator[Hit]:
         tool_ns, took_ns = usual_ns[request.target], response.at_ns - request.at_ns
         if took_ns <= _SLOW_NS:
             continue
-        own_ns = took_ns - unread_ns(facts, exchange, exchange.at_ns + took_ns)
+        own_ns = took_ns - unread_ns(facts, exchange, exchange.at_ns + took_ns) - request_unread_ns(exchange, facts.capture)
         if own_ns > _SLOW_NS and own_ns > _TIMES_SLOWER * tool_ns:
             count = len(durations.by_tool[request.target])
             what = f"{call_name(exchange)} took {seconds(took_ns)}; the median of {count} calls is {tool_ns / 1e6:.0f} ms."

@@ -236,6 +236,12 @@ def never_answered(facts: CaptureFacts, exchange: Exchange, reason: str, until_n
             return _unanswered_hit(exchange, what, cause.culprit, blame=cause.blame, advice=cause.advice)
     if advice := log_advice(line):
         details.setdefault("advice", advice)
+    if facts.stalls and exchange.transaction is None:
+        from .stalls import was_never_read  # as above
+
+        if was_never_read(facts, exchange):
+            name = facts.stream_name(exchange.request.stream)
+            details.setdefault("blame", f"The {receiver}: it stopped reading {name} before it had read the request.")
     return _unanswered_hit(exchange, what, receiver, **details)
 
 

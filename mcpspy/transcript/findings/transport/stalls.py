@@ -9,6 +9,7 @@ from ....wire.framing import FRAMINGS
 from ....wire.json_spans import is_json
 from ....wire.lines import Lines
 from ...model import Exchange, UnpairedMessage
+from ...waiting import first_unread
 from ..facts import CaptureFacts
 from ..hits import hit_on_record
 from ..rule import Hit, transport_rule
@@ -82,15 +83,25 @@ def was_blocked(facts: CaptureFacts, stream: int, since_ns: int, until_ns: int) 
 
 def unread_ns(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> int:
     """Return how long the side that waits for a response did not read meanwhile. What reached it late is its own fault."""
-    longest_ns = 0
+    unread: dict[int, int] = {}
     number = 0 if exchange.transaction is None else exchange.transaction.number
     for at_ns, record in facts.stalls:
         opened = facts.capture.streams.get(record.stream)
         if opened is None or opened.transaction != number or _READER.get(opened.name, CLIENT) != exchange.sender:
             continue
         began_ns, ended_ns = (at_ns, until_ns) if record.lasted_ns is None else (at_ns - record.lasted_ns, at_ns)
-        longest_ns = max(longest_ns, min(ended_ns, until_ns) - max(began_ns, exchange.at_ns))
-    return longest_ns
+        within_ns = max(0, min(ended_ns, until_ns) - max(began_ns, exchange.at_ns))
+        unread[record.stream] = unread.get(record.stream, 0) + within_ns
+    return max(unread.values(), default=0)
+
+
+def was_never_read(facts: CaptureFacts, exchange: Exchange) -> bool:
+    """Return whether the side that was asked stopped reading before it had read a request, and did not go on."""
+    stream = exchange.request.stream
+    _, last = next((stall for stall in reversed(facts.stalls) if stall[1].stream == stream), (0, None))
+    if last is None or last.lasted_ns is not None:
+        return False
+    return first_unread(facts.rows, facts.capture, last) <= exchange.request.number < last.number
 
 
 def _stall(facts: CaptureFacts, at_ns: int, record: Stall, how_long: str) -> Hit:
