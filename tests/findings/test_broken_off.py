@@ -31,7 +31,13 @@ BROKEN = {
     ),
     "a line": (f"{LINE}· 0.1 s later\n· the client closes stdin\n", "warning"),
 }
+HALF = f'{HANDSHAKE}→ tools/call 3 {{"name":"export"}}\n← {{"jsonrpc":"2.0","id":3,"result":{{"content":[{{"type":"te…\n'
+UNCLEAR = {
+    "a short line that may have been stuck": f"{HALF}· 3.0 s later\n· the client closes stdin\n",
+    "an event that came no further": f"{SESSION}{CALL}{SSE}{EVENT % 1_000}· 3.0 s later\n{LEAVES}",
+}
 SILENT = {
+    "a server that hangs within a short line": f"{HALF}· 6.0 s later\n· the client closes stdin\n",
     "an answer that came whole": f"{SESSION}{CALL}{SSE}{EVENT.replace('…', '') % 70_000}{LEAVES}",
     "a server that broke off": f"{SESSION}{CALL}{SSE}{EVENT % 70_000}· the server breaks off the stream, broken\n",
     "a server that stopped in the middle": f"{SESSION}{CALL}{SSE}{EVENT % 70_000}· 9.0 s later\n{LEAVES}",
@@ -53,6 +59,17 @@ def test_a_client_that_leaves_within_an_answer_is_to_blame(account: str, severit
         (finding.rule, finding.culprit, finding.severity) for finding in findings_of(account) if finding.rule != "half-line"
     ]
     assert found == [("answer-broken-off", "client", severity)]
+
+
+@pytest.mark.parametrize("account", UNCLEAR.values(), ids=list(UNCLEAR))
+def test_nobody_is_to_blame_where_the_answer_may_have_been_stuck(account: str) -> None:
+    found = [(finding.rule, finding.culprit, finding.severity) for finding in findings_of(account)]
+    assert found == [("answer-broken-off", "unclear", "note")]
+
+
+def test_a_server_that_hangs_within_a_line_is_to_blame_alone() -> None:
+    found = [(finding.rule, finding.culprit) for finding in findings_of(SILENT["a server that hangs within a short line"])]
+    assert found == [("half-line", "server")]
 
 
 @pytest.mark.parametrize("account", SILENT.values(), ids=list(SILENT))

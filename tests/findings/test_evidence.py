@@ -6,7 +6,7 @@ from mcpspy.transcript.findings.rule import Finding
 from mcpspy.transcript.findings.run import findings
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.account import records
-from tests.findings.test_near_misses import CALL
+from tests.findings.test_near_misses import CALL, SESSION, SSE
 
 HALF = '← {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}…\n· 8.0 s later\n'
 FAST = "\n".join(f'→ tools/call {at} {{"name":"slow","arguments":{{"at":{at}}}}}\n← result {at}' for at in range(2, 8))
@@ -104,6 +104,59 @@ def test_a_client_that_gives_up_while_it_does_not_read_is_to_blame_itself() -> N
         ("reader-stalled", "client"),
         ("timed-out", "client"),
     }
+
+
+@pytest.mark.parametrize(
+    ("reason", "rule"),
+    [
+        ("User pressed stop", "given-up"),
+        ("The user aborted a request.", "given-up"),
+        ("stopped by user", "given-up"),
+        ("UserCancelled", "given-up"),
+        ("Keyboard interrupt", "given-up"),
+        ("Operator clicked Stop", "given-up"),
+        ("Cancelled", "timed-out"),
+        ("AbortError", "timed-out"),
+        ("personal quota", "timed-out"),
+        ("the request of the user timed out", "timed-out"),
+    ],
+)
+@pytest.mark.parametrize("waited_s", ["10.0", "30.0", "60.0"])
+def test_what_a_person_cancelled_did_not_time_out(waited_s: str, reason: str, rule: str) -> None:
+    account = f'{CALL}· {waited_s} s later\n→ notifications/cancelled {{"requestId":1,"reason":"{reason}"}}'
+    assert [finding.rule for finding in found(account)] == [rule]
+
+
+ASKS = f'{CALL}← elicitation/create 5 {{"message":"Sure?","requestedSchema":{{"type":"object","properties":{{}}}}}}\n· 9.0 s later\n'
+CLOSED = "→ error 5 -32000 Connection closed\n"
+
+
+@pytest.mark.parametrize(
+    ("end", "culprit", "words"),
+    [
+        (f"{CLOSED}· the client closes stdin", "client", "answered that with an error after 9.0 s"),
+        ('→ result 5 {"action":"accept"}\n· the client closes stdin', "client", "answered that with a result after 9.0 s"),
+        (f"{CLOSED}· 6.0 s later\n· the client closes stdin", "server", "the client left first, after 15.0 s"),
+    ],
+    ids=["an error at the end", "a result at the end", "an error long before"],
+)
+def test_a_client_that_answers_only_when_it_leaves_kept_its_own_call_waiting(end: str, culprit: str, words: str) -> None:
+    (finding,) = [each for each in found(ASKS + end) if each.rule == "unanswered-request"]
+    assert words in finding.what
+    assert finding.culprit == culprit
+
+
+def test_a_server_that_had_the_answer_for_an_instant_did_not_time_out() -> None:
+    account = ASKS.replace("9.0", "10.0") + CLOSED + '→ notifications/cancelled {"requestId":1}'
+    (finding,) = [each for each in found(account) if each.rule == "timed-out"]
+    assert (finding.culprit, finding.severity) == ("client", "note")
+
+
+def test_a_person_who_leaves_a_question_over_http_is_noted_as_on_stdio() -> None:
+    asks = '← data: elicitation/create 5 {"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}'
+    account = f"{SESSION}→ POST /mcp\n  tools/call 3\n{SSE}{asks}\n· 9.0 s later\n· the client closes the stream"
+    left = [each for each in found(account) if each.rule == "unanswered-request"]
+    assert [(finding.culprit, finding.severity) for finding in left] == [("client", "note"), ("client", "note")]
 
 
 RETRIES = "! Call failed and is tried again in 2 s\n! Connect call failed ('127.0.0.1', 7687)\n"

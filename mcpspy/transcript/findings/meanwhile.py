@@ -23,6 +23,7 @@ _is_busy = lazy_pattern(
     rb"still running|already (?:running|in progress|being)|in progress|\bbusy\b|\blocked\b|not finished", re.IGNORECASE
 )
 _AFTER_NS: Final = 500_000_000
+_NO_TIME_NS: Final = 250_000_000
 _TOO_LONG_NS: Final = 30_000_000_000
 _HELD_UP_NS: Final = 1_000_000_000
 _SEARCHED: Final = 1000
@@ -84,9 +85,11 @@ def usual_ns(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> int:
 def awaited(facts: CaptureFacts, exchange: Exchange, until_ns: int) -> Exchange | None:
     """Return the request that the side that was asked had made meanwhile and waited for at that time; None if there is none.
 
-    Over HTTP it comes on the stream of the request that it is about, or on the server's stream.
+    An answer that came just before, as one that says “Connection closed”, left it no time to go on. Over HTTP the request comes on
+    the stream of the one that it is about, or on the server's stream.
     """
-    request = _index(facts, OTHER_SIDE[exchange.sender], exchange).last_waiting(exchange.at_ns, until_ns)
+    index = _index(facts, OTHER_SIDE[exchange.sender], exchange)
+    request = index.last_waiting(exchange.at_ns, until_ns) or index.last_waiting(exchange.at_ns, until_ns - _NO_TIME_NS)
     if request is None or (request.given_up_ns is not None and request.given_up_ns <= until_ns):
         return None
     if request.transaction is None or request.transaction is exchange.transaction:

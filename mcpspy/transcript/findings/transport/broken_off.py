@@ -44,6 +44,13 @@ _LIMITS: Final = ((10 << 20, "10 MiB"), (1 << 20, "1 MiB"), (64 << 10, "64 KiB")
 """Limits for one message that clients on the SDKs, asyncio and Go have."""
 _STALLED_NS: Final = 5_000_000_000
 """A client that leaves so long after the last byte waited in vain for the rest."""
+_PAUSE_NS: Final = 1_000_000_000
+_PIPE_BYTES: Final = 1 << 16
+"""A line of this size passes through a pipe at once, unless its writer stops in the middle."""
+_UNCLEAR: Final = (
+    "Unclear: the client left while the rest was on its way, or the server had stopped in the middle of its answer."
+)
+_UNCLEAR_ADVICE: Final = "Let the server write each message whole, and flush; and look in the client's log for why it left."
 _LIKELY_WITHIN: Final = 300
 _ids = lazy_pattern(rb'"id"\s*:\s*("[^"\\]{0,100}"|-?\d{1,30})')
 
@@ -72,6 +79,8 @@ def broken_off(facts: CaptureFacts) -> Iterator[BrokenOff]:
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find answers that the client broke off. It is a note if the size of what came meets no usual limit."""
     for exchange, arrived, left_ns in broken_off(facts):
+        if _hangs(facts, arrived):
+            continue  # `stalls` says so
         limit = next(
             (f"; that is more than {name}, a limit of some clients" for size, name in _LIMITS if arrived.size > size), ""
         )
@@ -79,8 +88,28 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             f"The client left {seconds(max(left_ns - exchange.at_ns, 0))} after it sent {call_name(exchange)}, while the answer was "
             f"arriving: {_amount(arrived, left_ns)}{limit}."
         )
-        severity = None if limit else Severity.NOTE
-        yield hit_in(BROKEN_OFF, exchange.request, exchange.row, what, culprit=CLIENT, severity=severity)
+        if limit or _flowed(exchange, arrived, left_ns):
+            severity = None if limit else Severity.NOTE
+            yield hit_in(BROKEN_OFF, exchange.request, exchange.row, what, culprit=CLIENT, severity=severity)
+            continue
+        yield hit_in(
+            BROKEN_OFF, exchange.request, exchange.row, what, culprit="unclear", severity=Severity.NOTE, blame=_UNCLEAR,
+            advice=_UNCLEAR_ADVICE,
+        )  # fmt: skip
+
+
+def _flowed(exchange: Exchange, arrived: Message, left_ns: int) -> bool:
+    """Return whether the answer was arriving until the client left. Of a line on stdio only its first byte has a time."""
+    return arrived.size > _PIPE_BYTES if exchange.transaction is None else left_ns - arrived.at_ns < _PAUSE_NS
+
+
+def _hangs(facts: CaptureFacts, piece: Message) -> bool:
+    """Return whether nothing came of a line any more after it had waited for its end for seconds."""
+    return any(
+        partial.stream == piece.stream and partial.first_ns + facts.capture.shift_ns == piece.first_ns
+        for _, partial in facts.partials
+        if partial.length >= piece.size
+    )
 
 
 def _amount(arrived: Message, left_ns: int) -> str:

@@ -8,10 +8,10 @@ from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT, OTHER_SIDE, SERVER, Exit, Note
 from ...log_lines import error_line, plain_line
 from ...mcp.methods import INITIALIZE, PING
-from ...model import Exchange, UnpairedMessage
+from ...model import Exchange, Kind, UnpairedMessage
 from ..facts import HANDSHAKE_METHODS, CaptureFacts
 from ..hits import hit_on_record
-from ..meanwhile import FOR_PEOPLE, log_advice, log_words, logged_while, meanwhile_words, usual_ns, written_words
+from ..meanwhile import FOR_PEOPLE, awaited, log_advice, log_words, logged_while, meanwhile_words, usual_ns, written_words
 from ..rule import CONFIGURATION, Hit, HitDetails, Severity, hit_in, transport_rule
 from ..words import call_name, listed, quoted, seconds
 from .deliveries import explained_rows
@@ -165,10 +165,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if exchange.is_probe or exchange.row in explained or abandoned_ns(facts, exchange) is not None:
             continue
         if last is not None and exchange.sender == CLIENT and last.at_ns > exchange.at_ns:
-            question = f"{call_name(last)} (row {last.row})"
-            what = f"The client never answered {question}, for which the server kept {call_name(exchange)} waiting."
-            blame = "The client: it did not answer the request that the server sent meanwhile."
-            yield _unanswered_hit(exchange, what, CLIENT, blame=blame, severity=Severity.NOTE)
+            yield _kept_waiting(exchange, last)
         else:
             yield _unanswered(facts, exchange)
 
@@ -255,6 +252,28 @@ def left_early(exchange: Exchange, until_ns: int, *, how: str = "left", other_ns
     blame = f"The {sender}: it did not wait for the response."
     advice = "Wait for the response, or cancel the request before you leave."
     return _unanswered_hit(exchange, what, sender, blame=blame, advice=advice, severity=Severity.NOTE)
+
+
+def left_with_question(facts: CaptureFacts, exchange: Exchange, left_ns: int) -> Hit | None:
+    """Make a note about a client whose call waited for its own answer when it left, or until just before; None if it did not."""
+    question = awaited(facts, exchange, left_ns) if exchange.sender == CLIENT else None
+    if question is None or question.response is None:
+        return None if question is None else _kept_waiting(exchange, question)
+    answer = "an error" if question.response.kind is Kind.ERROR else "a result"
+    what = (
+        f"The server kept {call_name(exchange)} waiting for {call_name(question)} (row {question.row}). The client answered that "
+        f"with {answer} after {seconds(question.response.at_ns - question.at_ns)}, and left at once."
+    )
+    blame = "The client: it left before the server could go on."
+    advice = "Wait for the response, or cancel the request before you leave."
+    return _unanswered_hit(exchange, what, CLIENT, blame=blame, advice=advice, severity=Severity.NOTE)
+
+
+def _kept_waiting(exchange: Exchange, question: Exchange) -> Hit:
+    name = f"{call_name(question)} (row {question.row})"
+    what = f"The client never answered {name}, for which the server kept {call_name(exchange)} waiting."
+    blame = "The client: it did not answer the request that the server sent meanwhile."
+    return _unanswered_hit(exchange, what, CLIENT, blame=blame, severity=Severity.NOTE)
 
 
 def _unanswered_hit(exchange: Exchange, what: str, culprit: str, **details: Unpack[HitDetails]) -> Hit:
@@ -423,6 +442,8 @@ def _unanswered(facts: CaptureFacts, exchange: Exchange) -> Hit:
     if sender_ns is None:
         end_ns = facts.capture.last_ns + facts.capture.shift_ns
         return never_answered(facts, exchange, "the recording ended with both sides connected", end_ns)
+    if (hit := left_with_question(facts, exchange, sender_ns)) is not None:
+        return hit
     waited_ns = sender_ns - exchange.at_ns
     heard_ns = max((message.at_ns for message in exchange.notifications if message.sender == receiver), default=exchange.at_ns)
     if min(waited_ns, sender_ns - heard_ns) < PATIENCE_NS:
