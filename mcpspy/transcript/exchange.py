@@ -184,7 +184,10 @@ class UnpairedMessage(msgspec.Struct, eq=False, gc=False, array_like=True, tag="
     row: int
     message: Message
     candidates: tuple[int, ...] = ()
-    """The rows of the oldest requests that a result without an id may answer; of a `ping` or `pong` without an id, the other one."""
+    """The rows of the oldest requests that a result without an id may answer; of a `ping` or `pong` without an id, the other one.
+
+    Of an answer that was sent to another client, the row of the request that it answers, once there are findings.
+    """
 
     @property
     def capture(self) -> int:

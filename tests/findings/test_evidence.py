@@ -159,6 +159,20 @@ def test_a_person_who_leaves_a_question_over_http_is_noted_as_on_stdio() -> None
     assert [(finding.culprit, finding.severity) for finding in left] == [("client", "note"), ("client", "note")]
 
 
+WORKS = (
+    '· handshake 2025-11-25, server: tools tasks.requests.tools.call\n→ tools/call 1 {"name":"a","task":{}}\n'
+    '← result 1 {"task":{"taskId":"t","status":"working","ttl":60000}}\n'
+)
+DONE = '→ tasks/get 2 {"taskId":"t"}\n← result 2 {"taskId":"t","status":"completed","ttl":60000}\n'
+
+
+@pytest.mark.parametrize(("before", "expected"), [("", ("unclear", "note")), (DONE, ("server", "error"))])
+def test_the_result_of_a_task_is_due_once_the_task_has_ended(before: str, expected: tuple[str, str]) -> None:
+    account = f'{WORKS}{before}→ tasks/result 3 {{"taskId":"t"}}\n· 9.0 s later\n· the client closes stdin'
+    (finding,) = [each for each in found(account) if each.rule == "unanswered-request"]
+    assert (finding.culprit, finding.severity) == expected
+
+
 RETRIES = "! Call failed and is tried again in 2 s\n! Connect call failed ('127.0.0.1', 7687)\n"
 LEAVES = "· 9.0 s later\n· the client closes stdin\n· the server exits 0"
 CANCELS = '· 60.0 s later\n→ notifications/cancelled {"requestId":1,"reason":"Request timed out"}\n'

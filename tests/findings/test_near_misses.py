@@ -5,7 +5,9 @@ import json
 import pytest
 
 from mcpspy.transcript.findings.run import all_findings
+from mcpspy.transcript.model import UnpairedMessage
 from mcpspy.transcript.transcribe import transcribe
+from mcpspy.views.timeline.phrases import unpaired_phrase
 from tests.findings.account import records
 
 INITIALIZE = '→ initialize 0 {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"client","version":"1"}}\n'
@@ -547,6 +549,15 @@ def test_a_request_whose_answer_went_elsewhere_did_not_time_out() -> None:
     account = f"{ALICE}{BOB}tools/call 9\n← 200 OK\n  data: result 7\n\n  data: result 9\n· the server closes the stream\n"
     cancelled = '· session a11c\n· 59.9 s later\n→ POST /mcp\n  notifications/cancelled {"requestId":7}\n← 202 Accepted'
     assert rules_in(account + cancelled) == {"misdelivered-answer"}
+
+
+def test_the_row_of_a_misdelivered_answer_says_whose_it_is() -> None:
+    account = f"{ALICE}{BOB}tools/call 9\n← 200 OK\n  data: result 7\n\n  data: result 9\n· the server closes the stream\n"
+    transcript = transcribe(records(account))
+    (unpaired,) = [row for row in transcript.rows if isinstance(row, UnpairedMessage) and row.message.id == "7"]
+    (finding,) = [finding for finding in transcript.findings if finding.rule == "misdelivered-answer"]
+    assert unpaired_phrase(unpaired, transcript.captures[0]).word == f"answer to row {unpaired.candidates[0]}, misdelivered"
+    assert f"in row {unpaired.candidates[0]} (" in finding.what
 
 
 def test_an_answer_that_every_client_gets_is_misdelivered() -> None:

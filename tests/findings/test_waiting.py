@@ -10,6 +10,7 @@ from tests.findings.test_near_misses import ALICE, BOB, CALL, LISTEN, SESSION, S
 COUNTING = '· handshake 2025-11-25, server: tools\n→ tools/call 1 {"name":"slow","_meta":{"progressToken":1}}\n'
 ASKING = '· handshake 2025-11-25, client: {}, server: tools\n→ tools/call 1 {{"name":"slow"}}\n'
 RUNNING = '· handshake 2025-11-25, server: tools tasks.requests.tools.call\n→ tools/call 1 {"name":"a","task":{}}\n'
+DONE = '→ tasks/get 2 {"taskId":"t"}\n← result 2 {"taskId":"t","status":"completed","ttl":60000}\n'
 
 WAITING = {
     "less than five seconds": (CALL, 4, []),
@@ -41,6 +42,21 @@ WAITING = {
         f'{RUNNING}{TASK}→ tasks/result 2 {{"taskId":"t"}}\n',
         60,
         [],
+    ),
+    "the result of a task that had ended": (
+        f'{RUNNING}{TASK}{DONE}→ tasks/result 3 {{"taskId":"t"}}\n',
+        20,
+        [("note", "unclear")],
+    ),
+    "the result of a task that ends meanwhile": (
+        f'{RUNNING}{TASK}→ tasks/result 3 {{"taskId":"t"}}\n· 20.0 s later\n{DONE}',
+        24,
+        [],
+    ),
+    "the result of a task that ended long ago": (
+        f'{RUNNING}{TASK}→ tasks/result 3 {{"taskId":"t"}}\n{DONE}',
+        60,
+        [("warning", "server")],
     ),
     "a stream that is kept alive": (
         f'{SESSION}→ POST /mcp\n  tools/call 1 {{"name":"slow"}}\n{SSE}· 20.0 s later\n← : ping\n',

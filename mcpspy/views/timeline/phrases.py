@@ -209,6 +209,9 @@ def notification_phrase(messages: list[Message]) -> Phrase:
 def unpaired_phrase(unpaired: UnpairedMessage, capture: CaptureInfo) -> Phrase:
     """Return the words for a message that belongs to no exchange."""
     message = unpaired.message
+    if message.id is not None and unpaired.candidates and message.kind is not Kind.REQUEST:
+        detail = error_phrase(message) if message.kind is Kind.ERROR else ""
+        return Phrase(f"answer to row {unpaired.candidates[0]}, misdelivered", "bad", detail)
     match message.kind:
         case Kind.NOTIFICATION:
             phrase = notification_phrase([message])

@@ -161,6 +161,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     misdelivered = facts.misdelivered.rows
     for misdelivery in facts.misdelivered.responses:
         yield _misdelivered(facts, misdelivery)
+    _name_owners(facts)
     for exchange in facts.repeated_answers:
         if exchange.row in misdelivered:
             continue
@@ -326,6 +327,14 @@ def _misdelivered(facts: CaptureFacts, misdelivery: Misdelivery) -> Hit:
     to = f"to {receiver}" if receiver != sender else "in another session"
     what = f"The answer to {call_name(owner)} in row {owner.row} ({sender}) was sent {to}."
     return hit_in(MISDELIVERED_ANSWER, message, row, what)
+
+
+def _name_owners(facts: CaptureFacts) -> None:
+    """Let the rows of misdelivered answers say whose they are, as the findings do."""
+    owners = {misdelivery.row: misdelivery.owner.row for misdelivery in facts.misdelivered.responses}
+    for unpaired in facts.unmatched_responses if owners else ():
+        if unpaired.row in owners:
+            unpaired.candidates = (owners[unpaired.row],)
 
 
 def _answers_by_status(facts: CaptureFacts, message: Message) -> bool:

@@ -14,7 +14,7 @@ from ..rule import CONFIGURATION, Hit, Severity, hit_in, transport_rule
 from ..words import call_name, seconds
 from .bodies import OTHER_EVENT
 from .deliveries import explained_rows
-from .server_exits import PATIENCE_NS, UNANSWERED_REQUEST, left_early, left_with_question, needs_answer, never_answered
+from .server_exits import PATIENCE_NS, UNANSWERED_REQUEST, left_early, left_while_waiting, needs_answer, never_answered
 
 ACCEPTED_REQUEST: Final = transport_rule(
     name="accepted-request",
@@ -120,7 +120,7 @@ def _unanswered_by_client(facts: CaptureFacts, exchange: Exchange, transaction: 
 
 def _closed_by_sender(facts: CaptureFacts, exchange: Exchange, closed_ns: int) -> Hit:
     """Blame the server if it was silent for long when the client closed the stream, and waited for no answer itself."""
-    if (hit := left_with_question(facts, exchange, closed_ns)) is not None:
+    if (hit := left_while_waiting(facts, exchange, closed_ns)) is not None:
         return hit
     waited_ns = closed_ns - exchange.at_ns
     heard_ns = max((message.at_ns for message in exchange.notifications if message.sender == SERVER), default=exchange.at_ns)

@@ -96,6 +96,8 @@ RULES: Final = (
     UNANSWERED_REQUEST, SERVER_DIED, SERVER_NOT_STARTED, DESCENDANTS_LEFT, END_OF_INPUT_IGNORED, UNUSED_START,
 )  # fmt: skip
 
+_TASK_RESULT: Final = "tasks/result"
+
 _TIME_TO_END_NS: Final = 1_900_000_000
 """Clients on the SDKs wait two seconds after they closed stdin, by their own clocks."""
 
@@ -254,8 +256,25 @@ def left_early(exchange: Exchange, until_ns: int, *, how: str = "left", other_ns
     return _unanswered_hit(exchange, what, sender, blame=blame, advice=advice, severity=Severity.NOTE)
 
 
-def left_with_question(facts: CaptureFacts, exchange: Exchange, left_ns: int) -> Hit | None:
-    """Make a note about a client whose call waited for its own answer when it left, or until just before; None if it did not."""
+def ended_task_ns(facts: CaptureFacts, exchange: Exchange) -> int | None:
+    """Return when the task ended whose result was asked for; None if it had not, as far as was seen, and 0 for other requests."""
+    if exchange.method != _TASK_RESULT:
+        return 0
+    call = facts.capture.calls.get(exchange.row)
+    return None if call is None else call.ended_ns
+
+
+def left_while_waiting(facts: CaptureFacts, exchange: Exchange, left_ns: int) -> Hit | None:
+    """Make a note about a client that left while a task worked, or while its call waited for its own answer, or just after.
+
+    None if it left at another time.
+    """
+    if ended_task_ns(facts, exchange) is None:
+        waited = seconds(left_ns - exchange.at_ns)
+        what = f"The {exchange.sender} left {waited} after it asked for the result of a task that may still work."
+        blame = "Unclear: tasks/result is answered when the task has ended."
+        advice = "Ask for the state of the task with tasks/get, or cancel it before you leave."
+        return _unanswered_hit(exchange, what, "unclear", blame=blame, advice=advice, severity=Severity.NOTE)
     question = awaited(facts, exchange, left_ns) if exchange.sender == CLIENT else None
     if question is None or question.response is None:
         return None if question is None else _kept_waiting(exchange, question)
@@ -442,7 +461,7 @@ def _unanswered(facts: CaptureFacts, exchange: Exchange) -> Hit:
     if sender_ns is None:
         end_ns = facts.capture.last_ns + facts.capture.shift_ns
         return never_answered(facts, exchange, "the recording ended with both sides connected", end_ns)
-    if (hit := left_with_question(facts, exchange, sender_ns)) is not None:
+    if (hit := left_while_waiting(facts, exchange, sender_ns)) is not None:
         return hit
     waited_ns = sender_ns - exchange.at_ns
     heard_ns = max((message.at_ns for message in exchange.notifications if message.sender == receiver), default=exchange.at_ns)

@@ -11,7 +11,7 @@ from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..meanwhile import FOR_PEOPLE, log_words, logged_while, meanwhile_words
 from ..rule import Hit, Rule, Severity, hit_in
 from ..words import call_name, seconds
-from .server_exits import OPEN_ENDED, PATIENCE_NS, UNANSWERED_REQUEST
+from .server_exits import OPEN_ENDED, PATIENCE_NS, UNANSWERED_REQUEST, ended_task_ns
 
 RULES: Final[tuple[Rule, ...]] = ()
 """None of its own: `server_exits` has the rule."""
@@ -19,8 +19,8 @@ RULES: Final[tuple[Rule, ...]] = ()
 SILENCE_NS: Final = 30_000_000_000
 """A side that sent nothing at all for so long is to blame, whatever it does."""
 
-_MAY_WAIT: Final = OPEN_ENDED | FOR_PEOPLE | {"sampling/createMessage", "tasks/result"}
-"""Requests that are answered when a person, a model or a task is done."""
+_MAY_WAIT: Final = OPEN_ENDED | FOR_PEOPLE | {"sampling/createMessage"}
+"""Requests that are answered when a person or a model is done."""
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
@@ -32,7 +32,10 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
     misdelivered = facts.misdelivered.rows
     questions = {(exchange.sender, scope_key(exchange.transaction)) for exchange in facts.waiting}
     for exchange in facts.waiting:
-        waited_ns = now_ns - exchange.at_ns
+        task_ended_ns = ended_task_ns(facts, exchange)
+        if task_ended_ns is None:
+            continue  # it is answered when its task has ended
+        waited_ns = now_ns - max(exchange.at_ns, task_ended_ns)
         receiver, scope = OTHER_SIDE[exchange.sender], scope_key(exchange.transaction)
         if exchange.row in misdelivered:
             continue  # it was answered, to somebody else
@@ -40,6 +43,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if waited_ns < PATIENCE_NS or exchange.method in _MAY_WAIT or waits_for_sender or _progresses(exchange, now_ns):
             continue
         what = f"The {receiver} has not answered {call_name(exchange)} for {seconds(waited_ns)}"
+        if task_ended_ns:
+            what += ", though its task has ended"
         silent_ns = now_ns - max(exchange.at_ns, heard_ns.get((receiver, scope), 0), _stream_ns(exchange))
         if silent_ns < SILENCE_NS:
             what += f".{meanwhile_words(facts, exchange, now_ns)}{log_words(logged_while(facts, exchange, now_ns))}"
