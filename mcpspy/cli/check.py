@@ -16,9 +16,8 @@ from ..transcript.filter.grammar import Filter
 from ..transcript.filter.result import findings_about
 from ..transcript.findings.registry import rule_named, selected_rules
 from ..transcript.findings.rule import Finding, Rule, Severity, Unchecked
-from ..transcript.findings.run import all_findings, findings
+from ..transcript.findings.run import all_findings, findings, unrecorded
 from ..transcript.findings.trust import NOT_ACCEPTED, NOT_COMPARED
-from ..transcript.findings.unchecked import unchecked_messages
 from ..transcript.model import Numbered, Transcript
 from ..transcript.offers.baseline import Baseline
 from ..transcript.offers.definitions import offers
@@ -244,7 +243,7 @@ def _result(
         since="" if since is None else since.words,
         since_wall_ns=None if since is None else since.wall_ns,
         lines=lines,
-        unchecked=[*limits, *unchecked_messages(transcript, rules)],
+        unchecked=[*limits, *unrecorded(transcript, rules)],
         rows={row.row: row for row in transcript.rows if isinstance(row, Numbered) and row.row in row_numbers}
         if selected
         else {},

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, astuple
 
 from ..errors import CaptureError
 from ..records import Damage, Gap, Note, Partial
-from ..transcript.findings.run import hits_of
+from ..transcript.findings.run import hits_of, reached_limits
 from ..transcript.http.transaction import Scope, Stream, Transaction
 from ..transcript.log_matches import log_matches
 from ..transcript.message import Message
@@ -155,6 +155,7 @@ def _facts(transcript: Transcript, places: Places, widths: tuple[int, int, int, 
         clients=info.clients,
         findings=transcript.findings,
         hits=hits_of(transcript),
+        limits=list(reached_limits(transcript)),
         calls=call_entries(info),
         figures=_figures(transcript, widths),
     )

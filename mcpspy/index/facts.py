@@ -9,7 +9,7 @@ import msgspec
 from ..capture.file.reader import Reader
 from ..records import Exit, Header, Open
 from ..transcript.calls.call import Call, Task
-from ..transcript.findings.rule import Finding
+from ..transcript.findings.rule import Finding, Unchecked
 from ..transcript.model import CaptureInfo, Exchange, Row, UnpairedMessage
 from ..transcript.stored_rows import RowFigures, StoredRows
 from .transactions import Place, ScopeEntry
@@ -64,6 +64,8 @@ class Facts(msgspec.Struct, kw_only=True):
     findings: list[Finding]
     hits: list[tuple[int, Finding, str]] | None
     """The hits that the findings were counted of; None if there were too many."""
+    limits: list[Unchecked]
+    """The limits that rules reached."""
     calls: list[CallEntry]
     figures: RowFigures
 

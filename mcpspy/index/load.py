@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from ..capture.file.payloads import Payloads
 from ..errors import CaptureError
-from ..transcript.findings.run import know_hits
+from ..transcript.findings.run import know_hits, reached_limits
 from ..transcript.model import Row, Transcript
 from ..transcript.stored_rows import BLOCK_ROWS, COLUMNS, StoredRows
 from .entries import rows_from
@@ -82,6 +82,7 @@ def _transcript(index: IndexFile, source: IndexedCapture, whole: Callable[[], Tr
     join_calls(facts.calls, info, rows)
     shown = list(rows) if info.is_model else cast("list[Row]", rows)  # those of a model are few, and compared by identity
     transcript = Transcript([info], shown, facts.findings)
+    reached_limits(transcript).update(dict.fromkeys(facts.limits))
     if facts.hits is not None:
         know_hits(transcript, facts.hits)
     return transcript

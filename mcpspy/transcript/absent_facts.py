@@ -102,14 +102,14 @@ def _number(row: Row) -> int:
     return row.message.number if isinstance(row, UnpairedMessage) else 0
 
 
-def unchecked_facts(captures: Sequence[CaptureInfo], asked: Container[str]) -> Iterator[Unchecked]:
-    """Yield the rules, of those that are `asked` for, that did not run on imported captures."""
+def unchecked_facts(captures: Sequence[CaptureInfo], asked: Container[str] | None) -> Iterator[Unchecked]:
+    """Yield the rules, of those that are `asked` for (None: of all), that did not run on imported captures."""
     from .findings.rule import Unchecked  # with dataclasses, for which views that show no findings need not wait
 
     by_fact: dict[str, set[str]] = {}
     for info in captures:
         for rule, fact in unproven_rules(info).items():
-            if rule in asked:
+            if asked is None or rule in asked:
                 by_fact.setdefault(fact, set()).add(rule)
     for fact, rules in by_fact.items():
         yield Unchecked(rules=tuple(sorted(rules)), reason=_REASONS[fact], did_run=False)

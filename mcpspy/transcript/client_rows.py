@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from .findings.run import share_limits
 from .model import CREDENTIALS, CaptureInfo, Numbered, Row, Transcript
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class ClientRows:
         captures = [self._of_client(info) for info in self._transcript.captures]
         own = Transcript(captures, self.rows, [], self._transcript.hops)
         own.__dict__[CREDENTIALS] = self._transcript.__dict__.get(CREDENTIALS)
+        share_limits(self._transcript, own)
         return own
 
     def has(self, row: Row) -> bool:

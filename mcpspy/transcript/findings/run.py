@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ..absent_facts import Proof
+from ..absent_facts import Proof, unchecked_facts
 from ..hops import hop_name, hop_pairs, stream_pairs
 from ..model import CREDENTIALS
 from .facts import EARLY_FACTS, PackedFacts, TranscriptFacts, capture_facts
-from .finders import CAPTURE_FINDERS, HOP_FINDERS, MODEL_FINDERS, TRANSCRIPT_FINDERS, concerns, finder, left_modules
+from .finders import CAPTURE_FINDERS, HOP_FINDERS, MODEL_FINDERS, TRANSCRIPT_FINDERS, concerns, finder, left_modules, left_rules
 from .gateway_signs import GatewaySigns
 
 if TYPE_CHECKING:
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
 
 _ALL_CAPTURES = -1
 _HITS: Final = "_hits"
+_LIMITS: Final = "_limits"
 _KNOWN_HITS: Final = "_known_hits"
 
 MAX_HITS: Final = 10_000
 """The hits of a transcript with more are not kept."""
+
+LEFT_REASON: Final = "only mcpspy check runs them"
 
 COMPARING = "trust"
 """The module that finds more if there are baselines."""
@@ -79,7 +82,9 @@ def all_findings(
     found = [finding for finding in transcript.findings if finding.rule not in again]
     both = [*found, *_with_hops(transcript, _counted(_settled(transcript, _hits(facts, is_asked)), wanted))]
     facts.limits.update(
-        (limit, None) for limit in reached_limits(transcript) if rules is None or any(name in rules for name in limit.rules)
+        (limit, None)
+        for limit in reached_limits(transcript)
+        if rules is None or not limit.rules or any(name in rules for name in limit.rules)
     )
     asked = sorted((finding for finding in both if rules is None or finding.rule in rules), key=lambda finding: finding.at_ns)
     return asked if credentials is None else credentials.masked(asked)
@@ -143,8 +148,34 @@ def _credentials(transcript: Transcript) -> FindsCredentials | None:
 
 def reached_limits(transcript: Transcript) -> dict[Unchecked, None]:
     """Return the limits that rules have reached so far."""
-    limits: dict[Unchecked, None] = transcript.__dict__.setdefault("_limits", {})
+    limits: dict[Unchecked, None] = transcript.__dict__.setdefault(_LIMITS, {})
     return limits
+
+
+def share_limits(whole: Transcript, part: Transcript) -> None:
+    """Let a transcript of some rows of another have its limits, now and later: its findings are those of the other."""
+    part.__dict__[_LIMITS] = reached_limits(whole)
+
+
+def unchecked(transcript: Transcript) -> list[Unchecked]:
+    """Return what the findings of a transcript leave out: rules that were left to `mcpspy check`, limits, what was not recorded."""
+    left = left_rules(transcript)
+    others = [*reached_limits(transcript), *unrecorded(transcript)]
+    if not left:
+        return others
+    from .rule import Unchecked
+
+    return [Unchecked(rules=left, reason=LEFT_REASON, did_run=False), *others]
+
+
+def unrecorded(transcript: Transcript, rules: Container[str] | None = None) -> Iterator[Unchecked]:
+    """Yield what rules, of these or of all, did not look at because it was not recorded."""
+    unkept = sum(info.unkept for info in transcript.captures)
+    if unkept:
+        from .rule import Unchecked
+
+        yield Unchecked(rules=(), reason=f"the payloads of {unkept:,} frame{'s' * (unkept > 1)} were not recorded")
+    yield from unchecked_facts(transcript.captures, rules)
 
 
 def _hits(facts: TranscriptFacts, is_asked: Callable[[str], bool]) -> Iterator[tuple[int, Hit]]:

@@ -20,7 +20,15 @@ from ..text.hint import command_lines
 from ..text.line import Line, fitted
 from ..text.units import counted, seconds
 from ..timeline.findings import STYLES, rows_words, sentence_lines, titled
-from ..timeline.summary import FAILURES, headline, outcome_counts, session_sign, shown_captures, trouble_counts
+from ..timeline.summary import (
+    FAILURES,
+    headline,
+    outcome_counts,
+    session_sign,
+    shown_captures,
+    trouble_counts,
+    unchecked_counts,
+)
 from .model import CheckResult, culprit_name, worst_first
 
 MAX_LINES = 6
@@ -75,7 +83,7 @@ def _totals(check: CheckResult, width: int | None) -> list[Line]:
     trouble = troubles(check.transcript)
     unwell = _unwell(calls, model_calls, trouble)
     sign = session_sign(calls, model_calls, trouble, check.counts.keys(), check.fail_on)
-    unwell += _unchecked_counts(check)
+    unwell += unchecked_counts(check.unchecked)
     reasons = list(_unchecked_lines(check, width))
     if not check.findings:
         return [*headline(sign, [[("nothing found", "strong"), (f" {where}", "dim")], *unwell], width), *reasons]
@@ -89,15 +97,6 @@ def _totals(check: CheckResult, width: int | None) -> list[Line]:
         article = "an" if check.fail_on is Severity.ERROR else "a"
         parts.append([(f"none is as bad as {article} {check.fail_on}", "dim")])
     return [*headline(sign, parts, width), *reasons]
-
-
-def _unchecked_counts(check: CheckResult) -> list[Line]:
-    """Count the rules that did not run, and those that did not look at everything."""
-    idle = {rule for unchecked in check.unchecked if not unchecked.did_run for rule in unchecked.rules}
-    partial = {rule for unchecked in check.unchecked if unchecked.did_run for rule in unchecked.rules or ("messages",)}
-    words = [f"{counted(len(idle), 'rule')} did not run"] if idle else []
-    words += ["not all messages were checked"] if partial else []
-    return [[(word, "warn")] for word in words]
 
 
 def _unchecked_lines(check: CheckResult, width: int | None) -> Iterator[Line]:

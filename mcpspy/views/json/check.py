@@ -7,7 +7,7 @@ from ...transcript.findings.rule import WORST_FIRST, Finding, Rule
 from ...transcript.stats.outcomes import outcomes
 from ..check.model import CheckResult, culprit_name
 from ..text.json_text import SCHEMA, with_lines
-from .rows import capture_object, finding_object
+from .rows import capture_object, finding_object, unchecked_object
 
 
 def check_json(check: CheckResult) -> str:
@@ -19,10 +19,7 @@ def check_json(check: CheckResult) -> str:
         "findings": len(check.findings),
         **counts,
         "rules": len(check.rules),
-        "unchecked": [
-            {"rules": list(unchecked.rules), "ran": unchecked.did_run, "reason": unchecked.reason}
-            for unchecked in check.unchecked
-        ],
+        "unchecked": list(map(unchecked_object, check.unchecked)),
         "fail_on": check.fail_on.value,
         "failed": check.failed,
     }

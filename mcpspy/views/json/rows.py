@@ -12,8 +12,8 @@ from ...records import Record
 from ...replay.compare.hops import hop_changes
 from ...transcript.calls.call import Call, Task
 from ...transcript.filter.result import FilterResult, findings_about
-from ...transcript.findings.finders import left_rules
-from ...transcript.findings.rule import Finding
+from ...transcript.findings.rule import Finding, Unchecked
+from ...transcript.findings.run import unchecked
 from ...transcript.http.transaction import Transaction
 from ...transcript.log_matches import LogMatch, matches_in
 from ...transcript.mcp.content import content_facts
@@ -123,7 +123,7 @@ def capture_object(capture: CaptureInfo) -> dict[str, Any]:
 
 def summary_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
     """Return the summary in numbers."""
-    of_outcomes, left = outcomes(transcript), left_rules(transcript)
+    of_outcomes = outcomes(transcript)
     counts = {outcome.value.replace(" ", "_"): of_outcomes[outcome] for outcome in Outcome}
     complete = all(capture.complete for capture in transcript.captures)
     models = {"model_calls": len(transcript.model_calls)} if any(capture.is_model for capture in transcript.captures) else {}
@@ -132,10 +132,15 @@ def summary_object(transcript: Transcript, *, live: bool) -> dict[str, Any]:
         **counts,
         **models,
         "findings": len(transcript.findings),
-        "unchecked": [{"rules": left, "ran": False, "reason": "only mcpspy check runs them"}] if left else [],
+        "unchecked": list(map(unchecked_object, unchecked(transcript))),
         "complete": complete,
         "live": live,
     }
+
+
+def unchecked_object(unchecked: Unchecked) -> dict[str, Any]:
+    """Return rules that did not look at everything."""
+    return {"rules": list(unchecked.rules), "ran": unchecked.did_run, "reason": unchecked.reason}
 
 
 def row_object(row: Row, captures: list[CaptureInfo], *, whole: bool = False) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from datetime import datetime, tzinfo
 
 from ...transcript.absent_facts import TIMES, lacks
 from ...transcript.findings.finders import left_rules
-from ...transcript.findings.rule import Severity, is_at_least
+from ...transcript.findings.rule import Severity, Unchecked, is_at_least
+from ...transcript.findings.run import unchecked
 from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript
 from ...transcript.phases import Lifecycle, Phase, StartUp, lifecycles
 from ...transcript.stats.outcomes import outcomes
@@ -62,7 +63,8 @@ def summary(
     lasted_ns = _lasted_ns(transcripts)
     when = since or (f"in {duration(lasted_ns)}" if lasted_ns else "")
     trouble = troubles(*transcripts)
-    sign = session_sign(calls, model_calls, trouble, severities, checked=checked)
+    left = {rule for transcript in transcripts for rule in left_rules(transcript)}
+    sign = session_sign(calls, model_calls, trouble, severities, checked=checked and not left)
     parts = [_calls(calls, when, is_ok=sign == WELL)] if calls or not model_calls else []
     parts += outcome_counts(calls)
     parts += _longest_wait(transcripts) if calls[Outcome.PENDING] else []
@@ -74,9 +76,9 @@ def summary(
         parts.append([("not all checked yet", "wait")])
     parts += _exits(captures)
     parts.append([_completeness(captures, live=live)])
-    left = max((len(left_rules(transcript)) for transcript in transcripts), default=0)
-    if left and not live:
-        parts.append([(f"{left} rules left to check", "dim")])
+    if checked:
+        parts += [[(f"{len(left)} rules left to check", "dim")]] if left else []
+        parts += unchecked_counts([limit for transcript in transcripts for limit in unchecked(transcript)], left)
     return headline(sign, parts, width)
 
 
@@ -100,6 +102,14 @@ def outcome_counts(counts: Counter[Outcome]) -> list[Line]:
     """Return the outcomes other than ok, with their counts: `2 errors`, `1 pending`."""
     styles = [(outcome, style) for outcome, style in OUTCOME_STYLES.items() if counts[outcome] and outcome is not Outcome.OK]
     return [[_count(counts[outcome], outcome.value, style)] for outcome, style in styles]
+
+
+def unchecked_counts(limits: Collection[Unchecked], left: Collection[str] = ()) -> list[Line]:
+    """Count the rules that did not run, but not those that were `left` to check, and say if others did not look at everything."""
+    idle = {rule for limit in limits if not limit.did_run for rule in limit.rules if rule not in left}
+    words = [f"{counted(len(idle), 'rule')} did not run"] if idle else []
+    words += ["not all messages were checked"] if any(limit.did_run for limit in limits) else []
+    return [[(word, "warn")] for word in words]
 
 
 def trouble_counts(trouble: Troubles) -> list[Line]:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from mcpspy.cli.credential_search import CredentialSearch
 from mcpspy.records import Close, Frame, Unknown
+from mcpspy.transcript.findings.run import seek_credentials
 from mcpspy.transcript.model import Exchange, Transcript
 from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.page.rows import page_row
@@ -73,9 +75,12 @@ def test_many_servers_that_ended_in_the_same_way_are_counted(count: int, words: 
     assert words in plain(summary(transcribe(*(scene.records for scene in scenes)))[0])
 
 
-def test_the_summary_says_when_all_is_ok_and_complete() -> None:
+def test_the_summary_says_when_all_is_ok_and_complete_and_all_rules_looked() -> None:
     scene = opened("weather").client(request(1)).server(result(1)).client(request(2)).server(result(2)).closes()
-    assert shown(scene.transcript)[0] == "✓ 2 calls in 8.00 ms, all ok · capture complete · 2 rules left to check"
+    transcript = scene.transcript
+    assert shown(transcript)[0] == "· 2 calls in 8.00 ms · capture complete · 2 rules left to check"
+    seek_credentials(transcript, CredentialSearch())
+    assert shown(transcript)[0] == "✓ 2 calls in 8.00 ms, all ok · capture complete"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,9 @@ def test_a_summary_with_findings_is_not_all_ok(line: bytes, expected: str) -> No
 
 
 def test_the_summary_says_that_it_is_still_recording() -> None:
-    assert shown(opened("weather").client(request(1)).server(result(1)).transcript, live=True)[0].endswith(" · recording")
+    assert shown(opened("weather").client(request(1)).server(result(1)).transcript, live=True)[0].endswith(
+        " · recording · 2 rules left to check"
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,12 +110,12 @@ def test_the_summary_says_that_payloads_were_not_kept(change: Callable[[Dialogue
     scene = opened("weather").client(request(1)).server(result(1))
     for stream in (1, 2):
         scene.add(Frame(stream, 9, 9, b"", length=70_000, sha256="00"))
-    assert shown(change(scene).transcript)[0].endswith(f" · {words} · 2 rules left to check")
+    assert shown(change(scene).transcript)[0].endswith(f" · {words} · 2 rules left to check · not all messages were checked")
 
 
 def test_a_live_summary_says_that_payloads_are_not_kept() -> None:
     scene = opened("weather").client(request(1)).add(Frame(1, 9, 9, b"", length=70_000, sha256="00"))
-    assert shown(scene.transcript, live=True)[0].endswith(" · recording, payloads of 1 frame not kept")
+    assert " · recording, payloads of 1 frame not kept · " in shown(scene.transcript, live=True)[0]
 
 
 def test_the_summary_on_several_transcripts_lasts_from_the_first_beginning_to_the_last_record() -> None:

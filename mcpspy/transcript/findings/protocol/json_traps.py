@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from ....wire.json_spans import UNREADABLE
 from ...model import Message
-from ..facts import CaptureFacts
-from ..rule import Hit, Severity, hit_in, transport_rule
+from ..facts import SAMPLED, CaptureFacts
+from ..rule import Hit, Severity, Unchecked, hit_in, transport_rule
 from ..words import quoted
 
 _CALL: Final = '→ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1}}}\n'
@@ -43,6 +43,10 @@ UNSAFE_INTEGER: Final = transport_rule(
 RULES: Final = (DUPLICATE_KEYS, UNSAFE_INTEGER)
 
 MAX_READ_BYTES: Final = 16 << 20
+_NAMES: Final = tuple(rule.name for rule in RULES)
+_MANY: Final = Unchecked(rules=_NAMES, reason=f"only the first {SAMPLED:,} messages of a capture are read")
+_LARGE: Final = Unchecked(rules=_NAMES, reason=f"only the first {MAX_READ_BYTES >> 20} MiB of messages are read")
+
 MAX_SAFE: Final = 2**53 - 1
 """`Number.MAX_SAFE_INTEGER` of JavaScript."""
 
@@ -56,9 +60,12 @@ _MAX_DIGITS: Final = 4000
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find duplicate names and large integers in the first messages of a capture."""
     left_bytes = MAX_READ_BYTES
+    if facts.capture.messages > SAMPLED:
+        facts.limits[_MANY] = None
     for row, message in facts.sample:
         left_bytes -= len(message.raw)
         if left_bytes < 0:
+            facts.limits[_LARGE] = None
             return
         reading = _JsonReading()
         reading.read(message.raw)

@@ -1,6 +1,7 @@
 """Findings about lines that should be messages and are not: text on stdout, broken JSON, empty lines."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,7 +12,7 @@ from ...log_lines import json_logger
 from ...message import SEALED
 from ...model import Message, UnpairedMessage
 from ..facts import CaptureFacts
-from ..rule import CONFIGURATION, Hit, Severity, hit_in, transport_rule
+from ..rule import CONFIGURATION, Hit, Severity, Unchecked, hit_in, transport_rule
 from ..words import call_name, quoted
 from .broken_off import broken_off
 
@@ -110,6 +111,7 @@ def streams_with_headers(facts: CaptureFacts) -> set[int]:
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find lines, bodies and events that are not messages; those that the recording broke are nobody's fault."""
+    _note_sealed(facts)
     if _is_explained(facts):
         return
     with_headers = streams_with_headers(facts)
@@ -118,6 +120,17 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if unpaired.message.number in broken:
             continue  # the client left within it
         yield from _malformed(facts, unpaired, with_headers)
+
+
+def _note_sealed(facts: CaptureFacts) -> None:
+    """Note the bodies that were not decompressed."""
+    reasons = (unpaired.message.reason for unpaired in facts.malformed)
+    for reason, count in Counter(reason for reason in reasons if reason.startswith(SEALED)).items():
+        from ....wire.encodings import PACKAGES
+
+        bodies = f"{count:,} {'body is' if count == 1 else 'bodies are'}"
+        package = PACKAGES.get(reason.removeprefix(SEALED).strip(), "a decoder")
+        facts.limits[Unchecked(rules=(), reason=f"{bodies} {reason}, which needs pip install {package}")] = None
 
 
 def _is_explained(facts: CaptureFacts) -> bool:
