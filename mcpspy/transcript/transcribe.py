@@ -37,6 +37,7 @@ from .correlator import Correlator
 from .decoder import Decoded, Decoder
 from .hops import forwarded_calls
 from .mcp.fields import client_name
+from .mcp.methods import LISTEN
 from .mcp.negotiation import ProbeDetector
 from .mcp.usual import usual_message
 from .message import REQUEST, RESULT
@@ -404,7 +405,11 @@ class _CaptureReader:
             self.info.unread.append([stream, record.at_ns - lasted_ns, record.at_ns, first])
 
     def _over(self, rows: list[Exchange]) -> Sequence[Row]:
-        """Return exchanges that nobody will answer, and the first rows of their calls."""
+        """Return exchanges that nobody will answer, and the first rows of their calls. A subscription ends when its client leaves."""
+        left_ns = self.info.left_ns
+        for row in rows:
+            if left_ns is not None and row.method == LISTEN and row.cancelled is None and row.response is None:
+                row.left_ns = left_ns + self.info.shift_ns
         return rows if self._calls is None else (*rows, *self._calls.firsts(rows))
 
     def _add(self, decoded: Sequence[Decoded]) -> Sequence[Row]:

@@ -505,7 +505,8 @@ def test_subscriptions_interleave() -> None:
         (lambda dialogue: dialogue.client(cancelled(1)), Outcome.CANCELLED),
         (lambda dialogue: dialogue.server(cancelled(1)), Outcome.CANCELLED),
         (lambda dialogue: dialogue.server(cancelled(1)).server(result(1)), Outcome.OK),
-        (lambda dialogue: dialogue.closes(), Outcome.UNANSWERED),
+        (lambda dialogue: dialogue.closes(), Outcome.CANCELLED),
+        (lambda dialogue: dialogue.server_closes_stdout().exits(1).ends(), Outcome.UNANSWERED),
     ],
 )
 def test_a_subscription_ends_in_several_ways(end: Any, outcome: Outcome) -> None:
