@@ -8,8 +8,9 @@ from rich.live import Live
 from rich.text import Text
 
 from ...transcript.calls.call import Call
-from ...transcript.findings.run import seek_credentials
-from ...transcript.hops import recent_forwarded_calls
+from ...transcript.findings.finders import is_large
+from ...transcript.findings.run import findings, seek_credentials, share_limits
+from ...transcript.hops import forwarded_calls, recent_forwarded_calls
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, Log, ModelCall, Outcome, Row, Transcript
 from ...transcript.stats.outcomes import outcomes_of
@@ -230,8 +231,10 @@ class TerminalOutput:
             since = self._since
             transcripts = [_shown_transcript(followed, since) for followed in all_followed]
             live = any(followed.growing.live for followed in all_followed)
-            since_words = "" if since is None else since.words
-            self._screen.lines([[], *summary(*transcripts, live=live, width=self._screen.width, since=since_words)])
+            since_words, width = "" if since is None else since.words, self._screen.width
+            checked = not any(is_large(transcript) for transcript in transcripts)
+            lines = summary(*transcripts, live=live, checked=checked, width=width, since=since_words)
+            self._screen.lines([[], *lines])
             if self._filter is not None:
                 self._screen.lines([fitted([("  ", ""), *self._filter.line(all_followed)], self._screen.width)])
 
@@ -294,11 +297,17 @@ def _name_line(followed: FollowedRecording) -> Line:
 
 
 def _shown_transcript(followed: FollowedRecording, since: Since | None) -> Transcript:
-    """Select the rows of a recording that are of the time since a moment."""
+    """Select the rows of a recording that are of the time since a moment, with their findings: none where they take long."""
     transcript = followed.growing.transcript
+    has_findings = not is_large(transcript)
+    if has_findings and len(transcript.captures) > 1:
+        transcript.hops = forwarded_calls(transcript)
     if since is None:
+        transcript.findings = findings(transcript) if has_findings else []
         return transcript
-    paths = [tail.path for tail in followed.growing.tails]
-    recent = Transcript(transcript.captures, recent_rows(transcript, paths, since).rows)
-    seek_credentials(recent, CredentialSearch())
-    return recent
+    recent = recent_rows(transcript, [tail.path for tail in followed.growing.tails], since)
+    found = findings(transcript, recent.is_about) if has_findings else []
+    shorter = Transcript(transcript.captures, recent.rows, found, transcript.hops)
+    seek_credentials(shorter, CredentialSearch())
+    share_limits(transcript, shorter)
+    return shorter

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from mcpspy.capture.file.format import header_line, record_line
+from mcpspy.capture.file.reader import read
 from mcpspy.cli.show.follow import Follower
 from mcpspy.live.watch import Watch
-from mcpspy.records import Header
+from mcpspy.records import Frame, Header
 from tests.capture.making import stored
 from tests.cli.recording import Recording
 from tests.cli.terminal import Running, on_pipe, on_terminal, run
@@ -22,6 +23,7 @@ from tests.findings.account import captures as captures_of
 from tests.transcript.llm.traffic import ModelTraffic, delta, sse
 
 TIME = str(Path(__file__).parents[3] / "captures" / "time.mcpspy")
+SOUND = TIME.replace("time", "memory")
 
 
 def states(running: Running) -> list[dict[str, Any]]:
@@ -218,8 +220,23 @@ def test_a_terminal_shows_what_is_pending_with_a_running_timer_and_leaves_a_summ
         recording.end()
         shown.wait_for("○ waiting for the next capture")
         assert shown.end(signal.SIGINT) == 0
-    assert shown.words.rstrip().splitlines()[-1].startswith("✓ 1 call in ")
-    assert shown.words.rstrip().endswith("ok · capture complete")
+    last = shown.words.rstrip().splitlines()[-1]
+    assert re.fullmatch(r"✓ 1 call in .*, ok · capture complete", last)
+    assert last == run("show", "@").stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize(("line", "sign"), [(None, "✓"), (b"Listening on stdio\n", "✗")], ids=["sound", "noise"])
+def test_the_last_line_knows_the_findings_as_show_does(line: bytes | None, sign: str) -> None:
+    recording = Recording()
+    recording.write([record for record in read(SOUND) if isinstance(record, Frame)])
+    if line is not None:
+        recording.line(1, line)
+    with on_terminal("show", "-f", columns=120) as shown:
+        shown.wait_for("Ctrl-C ends")
+        assert shown.end(signal.SIGINT) == 0
+    last = shown.words.rstrip().splitlines()[-1]
+    assert last == run("show", "@").stdout.splitlines()[0]
+    assert last.startswith(sign)
 
 
 def test_the_last_summary_counts_what_the_status_line_counted_over_all_recordings() -> None:
