@@ -43,12 +43,12 @@ class Message(msgspec.Struct, eq=False, gc=False, array_like=True):
     spelled as ids are: the progress token that a request gives out or a progress notification names, or the request id that a
     cancellation names.
 
-    `flaws` names anomalies of a message that could still be read. Those of bytes are the flaws of `wire.jsonrpc.Piece`, and `crlf`,
-    `no-final-newline`, and `damaged` (records are missing within or just before it). Those of pairing are `id-in-use` and
-    `token-in-use` (a request whose id, or progress token, a waiting request has), `late-progress` (after the answer), and for
-    messages that could belong to several requests, and so belong to none: `ambiguous-id` (an answer), `ambiguous-progress`,
-    `ambiguous-stream` (an answer on one of several streams), `ambiguous-call` (a retry, or a message that names a task or an
-    elicitation). `reason` says why a malformed payload could not be read.
+    `flaws` names anomalies of a message that could still be read. Those of bytes are the flaws of `wire.jsonrpc.Piece`, that of the
+    framing (`flaw_of`: `crlf`, `no-final-newline`), and `damaged` (records are missing within or just before it). Those of pairing
+    are `id-in-use` and `token-in-use` (a request whose id, or progress token, a waiting request has), `late-progress` (after the
+    answer), and for messages that could belong to several requests, and so belong to none: `ambiguous-id` (an answer),
+    `ambiguous-progress`, `ambiguous-stream` (an answer on one of several streams), `ambiguous-call` (a retry, or a message that
+    names a task or an elicitation). `reason` says why a malformed payload could not be read.
     """
 
     capture: int

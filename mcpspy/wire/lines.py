@@ -21,6 +21,7 @@ class Lines:
     name = "lines"
     frame_name = "a line"
     end_name = "line end"
+    unended = "no-final-newline"
     terminator = _LF
 
     __slots__ = ("_held", "held_bytes", "is_part")

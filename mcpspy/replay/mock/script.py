@@ -12,6 +12,7 @@ from ...transcript.correlator import known_spelling
 from ...transcript.mcp.codes import TASK
 from ...transcript.mcp.methods import CANCELLED, LISTEN, PING
 from ...transcript.model import Exchange, Kind, Message
+from ...wire.framing import is_unended
 from .generated_ids import CallContext, GeneratedIds, id_as_json, shifted_time, text_at
 from .matching import MatchCursor
 from .on_miss import ERROR, MissPolicy
@@ -23,7 +24,6 @@ from .templates import Placeholder, PlaceholderKind, line_template, spelled
 if TYPE_CHECKING:
     from .miss import Miss
 
-NO_FINAL_NEWLINE: Final = "no-final-newline"
 
 _TASK_ID: Final = ("result", "task", "taskId")
 
@@ -280,7 +280,7 @@ class Script:
         if step.message.kind is Kind.REQUEST:
             self._ask(step, state)
         line = b"".join(filled)
-        return UnendedLine(line) if NO_FINAL_NEWLINE in step.message.flaws else line
+        return UnendedLine(line) if is_unended(step.message.flaws) else line
 
     def _value(self, placeholder: Placeholder, step: SendMessage, state: ReplyState) -> str | bytes | None:
         """Return the live value for a placeholder; None without one, as a progress token that the client did not give."""

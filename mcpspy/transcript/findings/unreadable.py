@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ..model import HTTP_REDIRECTS
 
@@ -10,29 +10,20 @@ if TYPE_CHECKING:
     from ..model import Exchange
     from .facts import CaptureFacts
 
-_FLAWS: Final = {
-    "no-jsonrpc": 'has no "jsonrpc": "2.0"',
-    "jsonrpc-version": 'has another "jsonrpc" than "2.0"',
-    "fractional-id": "has an id that is no integer",
-    "ambiguous": "has members of two kinds of message",
-    "bom": "begins with a byte order mark",
-    "invalid-utf-8": "is not valid UTF-8",
-    "nan": "has NaN or an infinity as a number",
-    "lone-surrogate": "has half of a surrogate pair",
-    "no-final-newline": "has no line feed at its end",
-    "by-order": "has no id",
-}
-"""Flaws with which strict readers drop a message, by their names."""
-
 
 def why_unreadable(facts: CaptureFacts, exchange: Exchange) -> str:
     """Return the clause that says what was wrong with an answer: `has the id "1" for 1`; empty if nothing was."""
     response = exchange.response
     if response is None:
         return ""
-    for flaw in response.flaws:
-        if flaw in _FLAWS:
-            return _FLAWS[flaw]
+    if response.flaws:
+        from .protocol.encoding import FLAW_WORDS, READ_ALL_THE_SAME  # few answers have a flaw
+
+        for flaw in response.flaws:
+            if flaw in FLAW_WORDS and flaw not in READ_ALL_THE_SAME:
+                return FLAW_WORDS[flaw]
+        if "by-order" in response.flaws:
+            return "has no id"
     if response.id != exchange.request.id and response.id is not None:
         return f"has the id {response.id[:40]} for {(exchange.request.id or '')[:40]}"
     carrier = facts.capture.transaction_of(response.stream)

@@ -17,6 +17,7 @@ class Prefixed:
     name = "prefixed"
     frame_name = "a message"
     end_name = "end of a message"
+    unended = "wrong-length"
     terminator = b""
     is_part = False
 
@@ -54,7 +55,7 @@ class Prefixed:
 
     @staticmethod
     def flaw_of(frame: bytes) -> str:
-        return "" if frame[:DIGITS].isalnum() else "no-length"
+        return "" if len(frame) == DIGITS + int(frame[:DIGITS] or b"0", 16) else "wrong-length"
 
 
 if __name__ == "__main__":

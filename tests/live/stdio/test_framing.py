@@ -9,8 +9,9 @@ import pytest
 from mcpspy.capture.file.reader import read
 from mcpspy.records import Frame, Open
 from mcpspy.transcript.transcribe import transcribe
-from mcpspy.wire.framing import FRAMINGS, STDIO_FRAMINGS
+from mcpspy.wire.framing import FRAMINGS, STDIO_FRAMINGS, is_unended
 from tests.deadlines import DEADLINE_S
+from tests.findings.account import records
 from tests.live.stdio.prefixed import Prefixed
 
 WITH_IT = [sys.executable, "-m", "tests.live.stdio.prefixed"]
@@ -83,3 +84,18 @@ def test_a_payload_comes_out_of_the_frame_that_carries_it(name: str, payload: by
 def test_every_framing_is_found_by_its_name() -> None:
     assert {"lines", "sse", "body"} <= set(FRAMINGS)
     assert {name: framing.name for name, framing in FRAMINGS.items()} == {name: name for name in FRAMINGS}
+
+
+@pytest.mark.usefixtures("known")
+def test_a_message_within_which_its_stream_ends_is_known_by_the_flaw_of_its_framing() -> None:
+    account = '· framing prefixed\n→ tools/call 1 {"name":"add"}\n← =0080{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
+    (call,) = transcribe(records(account)).exchanges
+    assert call.response is not None
+    assert call.response.flaws == (Prefixed.unended,)
+    assert is_unended(call.response.flaws)
+
+
+@pytest.mark.usefixtures("known")
+def test_advice_about_lines_is_given_for_lines_alone() -> None:
+    findings = transcribe(records("· framing prefixed\n→ ping 1\n← =0012Content-Length: 17\n← result 1")).findings
+    assert [finding.rule for finding in findings if "one line" in finding.advice] == []

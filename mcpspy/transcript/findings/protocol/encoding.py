@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final
 
 from ....records import SERVER
+from ....wire.framing import is_unended
 from ...model import Kind, Message
 from ..facts import CaptureFacts
 from ..rule import Hit, Rule, Severity, hit_in, protocol_rule, transport_rule
@@ -151,14 +152,14 @@ def _flawed(facts: CaptureFacts, row: int, message: Message) -> Iterator[Hit]:
         rule = FLAWS.get(name)
         if rule is None or (name == "null-id" and message.kind is Kind.ERROR):  # the id such an error has to have
             continue
-        if name == "no-final-newline" and _is_half_line(facts, message):  # `stalls` says so
+        if is_unended((name,)) and _is_half_line(facts, message):  # `stalls` says so
             continue
         if name in _IN_USE and facts.is_shared(facts.capture.transaction_of(message.stream)):  # by another client
             continue
         if name == "id-in-use" and facts.http and _is_copy(facts, row):
             continue
         article = "An" if message.kind is Kind.ERROR else "A"
-        what = f"{article} {message.kind} has a flaw: {_WORDS[name]}."
+        what = f"{article} {message.kind} {FLAW_WORDS[name]}."
         if name == "invalid-utf-8":
             what = f"{article} {message.kind} is not valid UTF-8{_wrong_bytes(facts, message)}"
         yield hit_in(rule, message, row, what, group=name)
@@ -198,18 +199,22 @@ _AROUND: Final = 20
 _SOON_NS: Final = 1_000_000_000
 _IN_USE: Final = {"id-in-use", "token-in-use"}
 
-_WORDS: Final = {
-    "no-jsonrpc": 'it has no "jsonrpc": "2.0"',
-    "jsonrpc-version": 'its "jsonrpc" is not "2.0"',
-    "null-id": "its id is null",
-    "fractional-id": "its id is not an integer",
-    "ambiguous": "it has members of two kinds of message",
-    "id-in-use": "its id is that of an unanswered request",
-    "token-in-use": "its progress token is that of an unanswered request",
-    "bom": "it begins with a byte order mark",
-    "invalid-utf-8": "it is not valid UTF-8",
-    "nan": "it has NaN or an infinity as a number",
-    "lone-surrogate": "a string has half of a surrogate pair",
-    "crlf": "its line ends in CR LF",
-    "no-final-newline": "its line is the last one and has no line feed",
+FLAW_WORDS: Final = {
+    "no-jsonrpc": 'has no "jsonrpc": "2.0"',
+    "jsonrpc-version": 'has another "jsonrpc" than "2.0"',
+    "null-id": "has the id null",
+    "fractional-id": "has an id that is no integer",
+    "ambiguous": "has members of two kinds of message",
+    "id-in-use": "has the id of an unanswered request",
+    "token-in-use": "has the progress token of an unanswered request",
+    "bom": "begins with a byte order mark",
+    "invalid-utf-8": "is not valid UTF-8",
+    "nan": "has NaN or an infinity as a number",
+    "lone-surrogate": "has half of a surrogate pair",
+    "crlf": "ends in CR LF",
+    "no-final-newline": "is the last line and has no line feed",
 }
+"""The words after `a result`, for its finding and for the reason why nobody read an answer."""
+
+READ_ALL_THE_SAME: Final = frozenset({"null-id", "id-in-use", "token-in-use", "crlf"})
+"""Flaws for which a strict reader does not drop an answer."""

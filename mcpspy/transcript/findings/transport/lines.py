@@ -7,7 +7,9 @@ from typing import Final
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
+from ....wire.framing import is_unended
 from ....wire.json_spans import members, string
+from ....wire.lines import Lines
 from ...log_lines import json_logger
 from ...message import SEALED
 from ...model import Message, UnpairedMessage
@@ -105,8 +107,14 @@ def streams_with_headers(facts: CaptureFacts) -> set[int]:
     return {
         unpaired.message.stream
         for unpaired in facts.malformed
-        if not facts.capture.transactions and _header.search(unpaired.message.raw[-_HEADERS_END:])
+        if _has_lines(facts, unpaired.message) and _header.search(unpaired.message.raw[-_HEADERS_END:])
     }
+
+
+def _has_lines(facts: CaptureFacts, message: Message) -> bool:
+    """Return whether a message came on stdio, in a stream of lines."""
+    opened = facts.capture.streams.get(message.stream)
+    return not facts.capture.transactions and (opened is None or opened.framing == Lines.name)
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
@@ -153,7 +161,8 @@ def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage, with_headers: set
             what = f"The {message.sender} writes headers before messages, as the Language Server Protocol does: {quoted(text)}"
             yield hit_in(MALFORMED_MESSAGE, message, unpaired.row, what, advice=_ONE_LINE_ADVICE, group="headers")
     elif not text:
-        yield hit_in(BLANK_LINE, message, unpaired.row, "An empty line came between messages.", group="blank")
+        advice = "" if facts.capture.transactions or _has_lines(facts, message) else "Write nothing between messages."
+        yield hit_in(BLANK_LINE, message, unpaired.row, "An empty line came between messages.", advice=advice, group="blank")
     elif (
         message.sender == "server"
         and facts.stream_name(message.stream) in ("stdout", "")
@@ -215,7 +224,7 @@ def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Hit:
         return hit_in(
             MALFORMED_MESSAGE, message, row, f"A body cannot be read: {what}: {quoted(text)}", advice=advice, group=what
         )
-    ending = ", and the stream ended within it" if "no-final-newline" in message.flaws else ""
+    ending = ", and the stream ended within it" if is_unended(message.flaws) else ""
     what = f"A message cannot be read ({message.reason}{ending}): {quoted(text)}"
     advice = "Send each message as one JSON object: as a body, or as the data of an event." if is_http else ""
     return hit_in(MALFORMED_MESSAGE, message, row, what, advice=advice, group=f"{message.reason}{ending}")

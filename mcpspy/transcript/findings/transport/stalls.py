@@ -5,7 +5,7 @@ from typing import Final
 
 from ....records import CLIENT, SERVER, Stall
 from ....wire.body import WholeBody
-from ....wire.framing import FRAMINGS
+from ....wire.framing import FRAMINGS, is_unended
 from ....wire.json_spans import is_json
 from ....wire.lines import Lines
 from ...model import Exchange, UnpairedMessage
@@ -143,7 +143,7 @@ def _ends_ns(facts: CaptureFacts) -> dict[tuple[int, int], int]:
     return {
         (message.stream, message.first_ns): message.at_ns
         for message in messages
-        if message.first_ns < message.at_ns and "no-final-newline" not in message.flaws
+        if message.first_ns < message.at_ns and not is_unended(message.flaws)
     }
 
 
