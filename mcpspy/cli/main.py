@@ -114,6 +114,10 @@ def _remedy(error: OSError) -> str:
     if error.errno == ENOENT and folder and not os.path.isdir(folder):
         from shlex import quote
 
+        from ..views.text.escape import without_logins
+
+        if without_logins(path) != path:
+            return "; name a file here, not a URL"
         return f"; there is no folder {folder}. Make it with `mkdir -p {quote(folder)}`, or name a file elsewhere"
     if error.errno in (EACCES, EROFS) and path:
         return "; name a file that you may use, or change its permissions"

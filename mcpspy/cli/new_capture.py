@@ -52,7 +52,9 @@ def open_writer(start: CaptureStart, tapped: dict[str, Any]) -> tuple[Writer | N
             raise OSError(EINVAL, "the protocol goes there; name a file", start.file)
         fd, path = create(start.file, start.label, wall_ns=start.wall_ns, complain=report)
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
+        from ..views.text.escape import without_logins
+
+        where = f"{without_logins(str(error.filename))}: " if error.filename else ""
         report(f"mcpspy: not recording: {where}{error.strerror or error}; traffic goes on")
         return None, ""
     if start.file and path != start.file:

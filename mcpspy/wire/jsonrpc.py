@@ -83,8 +83,8 @@ def may_begin(data: bytes) -> bool:
         json.loads(text)
     except json.JSONDecodeError as error:
         return not error.msg.startswith(("Expecting", "Extra data")) or error.pos > len(text) - _TOKEN_LETTERS
-    except UNREADABLE:
-        pass
+    except UNREADABLE:  # nested too deep, or an integer too long
+        return text[:_TOKEN_LETTERS].strip("[") != ""
     return True
 
 

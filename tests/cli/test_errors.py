@@ -113,6 +113,8 @@ SECRETS = ("alice", "hun", "ter2", "hush")
         "run",
         "run --max-size",
         "list",
+        "import",
+        "export share git.mcpspy -o",
         "show logs.mcpspy -F dur>",
         "wrap --client cursor --server",
     ],
@@ -127,6 +129,12 @@ def test_an_error_shows_neither_the_user_nor_the_query_of_a_url(
     assert done.returncode in (2, 3, 4, 127)
     assert SECRET_URLS[url] in done.stderr
     assert [secret for secret in SECRETS if secret in done.stderr + done.stdout] == []
+
+
+def test_a_url_that_is_given_as_a_capture_to_record_to_is_not_shown_either(tmp_path: Path) -> None:
+    done = run("run", "--capture", f"{tmp_path}/https://alice:hunter2@h/mcp?token=hush", "--", "true")
+    assert (done.returncode, "not recording" in done.stderr) == (0, True)
+    assert [secret for secret in SECRETS if secret in done.stderr] == []
 
 
 def test_a_filter_that_matches_nothing_shows_neither_the_user_nor_the_query_of_a_url() -> None:
