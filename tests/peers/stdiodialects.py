@@ -44,6 +44,8 @@ SAYS: Final[dict[str, bytes]] = {
         b"\xff\xfe half\rline\n"
         b"\n"
     ),
+    # an id with an exponent
+    "completion/complete": b'{"jsonrpc":"2.0","id":%de0,"result":{}}\n',
     # over several lines
     "prompts/list": (
         b'{\n  "jsonrpc": "2.0",\n  "id": 0,\n  "result": {"prompts": []}\n}\n'

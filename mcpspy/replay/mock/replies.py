@@ -122,6 +122,8 @@ class RecordedReply:
 class RecordedReplies:
     """All replies of a transcript: by the row of the request, and by client and method of the notification, in order.
 
+    In place of a method, a line of the client that is no message has its bytes.
+
     They never change once they are read, so any number of live clients share them. `opening` is what the server sent to a client
     before the client sent anything, `closing` what it sent after its input had ended.
     """
@@ -130,7 +132,7 @@ class RecordedReplies:
 
     def __init__(self) -> None:
         self.of_request: dict[int, RecordedReply] = {}
-        self.of_notification: dict[tuple[Owner, str], list[RecordedReply]] = {}
+        self.of_notification: dict[tuple[Owner, str | bytes], list[RecordedReply]] = {}
         self.opening: dict[Owner, RecordedReply] = {}
         self.closing: dict[Owner, RecordedReply] = {}
         self.listeners: set[str] = set()
@@ -275,6 +277,8 @@ class _ReplyReader:
             case Exit(code=code, signal=signal):
                 self._replies.exit_codes[event.capture] = code or 0
                 reply = self._current.get(0)
+                if reply is not None and reply.exchange is None and self._waiting:  # the last call that waits for it
+                    reply = self._replies.of_request[next(reversed(self._waiting))]
                 if self._is_closed or reply is None or reply.exchange is None or reply.exchange.row not in self._waiting:
                     return
                 reply.steps.append(ExitProcess(event.at_ns, code, signal))
@@ -285,7 +289,8 @@ class _ReplyReader:
     def _from_client(self, message: Message, row: Exchange | UnpairedMessage) -> RecordedReply | None:
         """Begin the reply to a client's message, or continue the one that it belongs to."""
         if isinstance(row, UnpairedMessage):
-            return self._notification(message) if message.kind is Kind.NOTIFICATION else None
+            is_noise = message.kind is Kind.MALFORMED and not self._is_http
+            return self._notification(message) if message.kind is Kind.NOTIFICATION or is_noise else None
         if row.request is message:
             return self._request(row) if row.sender == CLIENT else None
         if row.sender == CLIENT:
@@ -302,7 +307,8 @@ class _ReplyReader:
     def _notification(self, message: Message) -> RecordedReply:
         reply = RecordedReply(message.at_ns)
         client = owner(message.capture, self._capture.transaction_of(message.stream))
-        self._replies.of_notification.setdefault((client, message.method or ""), []).append(reply)
+        key = message.raw if message.kind is Kind.MALFORMED else message.method or ""
+        self._replies.of_notification.setdefault((client, key), []).append(reply)
         return reply
 
     def _request(self, row: Exchange) -> RecordedReply | None:

@@ -52,7 +52,7 @@ class Script:
         self._next_id = 1
         self._played: set[int] = set()
         """The rows whose replies have been played."""
-        self._notified: dict[tuple[Owner, str], int] = {}
+        self._notified: dict[tuple[Owner, str | bytes], int] = {}
         """By recorded client and method: how many replies to notifications were played."""
         self._open: dict[str, ReplyState] = {}
         """The client's requests that are not answered yet, by id."""
@@ -78,6 +78,8 @@ class Script:
                 return self.cancel(message.correlation_key or "")
             case Kind.NOTIFICATION:
                 return self._take_notification(message.method or "")
+            case Kind.MALFORMED:
+                return self._take_notification(message.raw)
             case Kind.RESULT | Kind.ERROR:
                 return self._take_answer(message)
             case _:
@@ -205,7 +207,7 @@ class Script:
         reply = replies.get(owner)
         return [] if reply is None else self._go_on(self._state(reply))
 
-    def _take_notification(self, method: str) -> list[ScheduledSend]:
+    def _take_notification(self, method: str | bytes) -> list[ScheduledSend]:
         key = (self._owner, method)
         replies = self._replies.of_notification.get(key, ())
         count = self._notified.get(key, 0)

@@ -95,12 +95,13 @@ def line_template(message: Message, exchange: Exchange | None, *, listeners: Con
 
 
 def spelled(live: str, placeholder: Placeholder) -> str:
-    """Spell a live id key as the recorded server spelled the recorded one: for 2 perhaps "2" or 2.0."""
+    """Spell a live id key as the recorded server spelled the recorded one: for 2 perhaps "2", 2.0 or 2e0."""
     recorded, requested = placeholder.recorded_bytes, placeholder.requested
-    if requested is None or id_key(recorded) == requested:
+    key = id_key(recorded)
+    if requested is None or key == requested:
         return live
-    if id_key(recorded) not in spellings(requested):
-        return recorded.decode("utf-8", "replace")  # another id, or null: nobody asked with it
+    if live == requested or (key not in spellings(requested) and requested not in spellings(key)):
+        return recorded.decode("utf-8", "replace")  # of that request, or another id, or null: nobody asked with it
     text = live[1:-1] if live[:1] == '"' else live
     if not spellings(live):
         return live
@@ -108,6 +109,8 @@ def spelled(live: str, placeholder: Placeholder) -> str:
         text += ".0"
     elif b"." not in recorded and text.endswith(".0"):
         text = text[:-2]
+    if b"e" in recorded.lower() and "e" not in text.lower():
+        text += "e0"
     return f'"{text}"' if recorded[:1] == b'"' else text
 
 

@@ -157,6 +157,21 @@ def test_what_a_server_says_on_its_own_comes_after_the_message_before_it() -> No
     assert methods(play.messages(request(1))) == ["answer", "notifications/message"]
 
 
+UNREAD = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}\n'
+
+
+def test_what_a_server_says_to_a_line_that_is_no_message_comes_after_that_line_and_no_other() -> None:
+    recorded = (
+        Dialogue().client(request(1)).server(result(1)).client(b"{oops\n").server(UNREAD).client(request(2, "prompts/list"))
+    )
+    play = Play(recorded.server(result(2)))
+    assert play.messages(request(1)) == [result(1)]
+    assert play.lines(b"something else\n") == []
+    assert play.lines(b"{oops\n") == [UNREAD]
+    assert play.lines(b"{oops\n") == []
+    assert play.messages(request(2, "prompts/list")) == [result(2)]
+
+
 def test_each_client_gets_the_notifications_of_the_client_whose_sequence_it_follows() -> None:
     traffic = Traffic()
     for name in ("a", "b"):
@@ -367,6 +382,12 @@ def test_a_message_is_sent_as_long_after_the_clients_answer_as_recorded() -> Non
 
 
 # The end
+
+
+def test_a_server_that_died_of_a_line_that_is_no_message_dies_again() -> None:
+    (send,) = Play(Dialogue().client(tool_call(1)).client(b"{oops\n").exits(3)).sends(tool_call(1))
+    assert send.exit is not None
+    assert send.exit.code == 3
 
 
 def test_a_server_that_died_while_it_was_asked_dies_again() -> None:
