@@ -82,8 +82,6 @@ class Script:
                 return self._take_notification(message.raw)
             case Kind.RESULT | Kind.ERROR:
                 return self._take_answer(message)
-            case _:
-                return []
 
     def close(self) -> list[ScheduledSend]:
         """Return what the server sent after its input had ended."""

@@ -4,12 +4,13 @@ The heads of requests and responses go in, the scope of each transaction comes o
 hundred clients with the same ids are never mixed up. Source: MCP specification, basic/transports of each revision.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
 
-from ...records import OTHER_SIDE, Side
+from ...records import OTHER_SIDE, PSEUDONYM_PATTERN, PSEUDONYM_PREFIX, Side
 from ...wire.json_spans import members, string
 from ..correlator import Correlator
 from ..exchange import Exchange
@@ -66,7 +67,7 @@ class Scopes:
 
     def of_request(self, target: str, head: Head) -> ScopeState:
         """Return the scope of a transaction, as far as its request's head shows it: by its endpoint, then by its session."""
-        announced, session = self._endpoints.get(target), head.get(SESSION)
+        announced, session = self._endpoints.get(target) or self._announced_in_clear(target), head.get(SESSION)
         if announced is not None and session not in self._sessions:
             return announced
         if not session:
@@ -75,6 +76,17 @@ class Scopes:
         if state is None:
             state = self._sessions[session] = ScopeState(ScopeKind.SESSION, self._next_row, self.probes, session=session)
         return state
+
+    def _announced_in_clear(self, target: str) -> ScopeState | None:
+        """Return the oldest stream without POSTs that announced this target without its pseudonym: what was compressed has none."""
+        if PSEUDONYM_PREFIX not in target:
+            return None
+        is_of = re.compile("[^/?&#]+".join(map(re.escape, re.split(PSEUDONYM_PATTERN, target))))
+        for announced, state in self._endpoints.items():
+            if state.is_open and PSEUDONYM_PREFIX not in announced and is_of.fullmatch(announced):
+                self._endpoints[target] = self._endpoints.pop(announced)
+                return state
+        return None
 
     def single_transaction(self) -> ScopeState:
         """Return a new scope, for one transaction."""

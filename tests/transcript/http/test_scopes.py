@@ -70,6 +70,18 @@ def test_two_streams_with_the_same_ids_do_not_meet() -> None:
     assert answers(traffic) == ["second", "first"]
 
 
+def test_posts_with_a_pseudonym_belong_to_the_streams_that_announced_their_endpoints_in_clear() -> None:
+    # as where a proxy redacted the heads, and the stream is compressed
+    traffic = Traffic()
+    first, second = sse(traffic, "/messages?s=one"), sse(traffic, "/messages?s=two")
+    sse(traffic, "/other?s=three")
+    for name, stream, digits in (("first", first, "0123456789ab"), ("second", second, "ba9876543210")):
+        for id in (1, 2):
+            traffic.post(request(id), f"/messages?s=redacted-{digits}").answer(202)
+            stream.event(result(id, f"{name} {id}"))
+    assert answers(traffic) == ["first 1", "first 2", "second 1", "second 2"]
+
+
 @pytest.mark.parametrize(
     "uri", ["/messages?s=1", "messages?s=1", "http://127.0.0.1:3001/messages?s=1", "?s=1", "//127.0.0.1:3001/m"]
 )

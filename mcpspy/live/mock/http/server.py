@@ -260,7 +260,7 @@ class HttpMock(ListeningMock):
         client = self._clients.new(session=session, has_one_stream=True)
         target, data = session_endpoint(self.facts, session, self._address(request))
         self._endpoints[target] = client
-        client.open_server_stream(response, [endpoint_event(data, self.facts.event_style)])
+        client.open_server_stream(response, [endpoint_event(data, self.facts)])
         self.play(client, client.script.open())
 
     def _post_to_endpoint(self, request: Request, response: Response, client: LiveClient) -> None:

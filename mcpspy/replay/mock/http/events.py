@@ -31,16 +31,20 @@ _id_value = lazy_pattern(rb"^(id: ?)[^\r\n]*", re.MULTILINE)
 def bare_events(capture: CaptureInfo) -> Iterator[UnpairedMessage]:
     """Yield the events that carry no message, such as `[DONE]` or a comment, as malformed messages.
 
-    An `endpoint` is a mock's own, and so is an event that only gives its stream an id.
+    An `endpoint` is a mock's own, with what came before it, and so is an event that only gives a stream of Streamable HTTP an id.
     """
     info = CaptureInfo(capture.index, shift_ns=capture.shift_ns)
     for transaction in capture.transactions.values():
         response = transaction.response
         if response is None or response.injected or transaction.status >= HTTP_REDIRECTS:
             continue
+        is_announced = response.endpoint is None
         for at, frame in enumerate(event_frames(response)):
             event = parse(frame.data, is_first=at == 0)
-            is_position = event.id is not None and not event.data
+            is_announced = is_announced or event.type == ENDPOINT
+            if not is_announced:
+                continue
+            is_position = event.id is not None and not event.data and transaction.scope.kind is not ScopeKind.STREAM
             is_known = frame.number in transaction.redelivered or event.type == ENDPOINT or bool(event_pieces(event))
             if frame.data and not is_position and not is_known:
                 yield UnpairedMessage(0, message_of(info, SERVER, frame, malformed(frame.data, BARE_EVENT)))

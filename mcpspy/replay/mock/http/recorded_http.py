@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
 
 from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
+from ....transcript.http.decode import event_pieces
 from ....transcript.mcp.codes import METHOD_NOT_FOUND
 from ....transcript.mcp.methods import INITIALIZE
 from ....transcript.mcp.revisions import Era
@@ -64,16 +65,17 @@ _USUAL: Final = AnswerShape()
 class HttpFacts:
     """The facts of a transcript for one transport. `rules` say which requests are equal, as for the matcher beside it.
 
-    `paths` are those of the recorded MCP endpoint, the most used first; none if the capture is not of this transport. `accepted`
-    answers a POST without a request, over HTTP+SSE any POST; `media_types` are those of bodies that are read. `unknown_session`
-    answers in a session that is over or never was, `missing_session` without one. `get_refusal` answers a GET if no stream is
-    offered, else it is None; `offers_stream` means that a GET got one; `delete_answer` answers a DELETE.
+    `announced` is the data of the `endpoint` event, `announcement` the stream up to its end. `paths` are those of the recorded MCP
+    endpoint, the most used first; none if the capture is not of this transport. `accepted` answers a POST without a request, over
+    HTTP+SSE any POST; `media_types` are those of bodies that are read. `unknown_session` answers in a session that is over or never
+    was, `missing_session` without one. `get_refusal` answers a GET if no stream is offered, else it is None; `offers_stream` means
+    that a GET got one; `delete_answer` answers a DELETE.
     """
 
     __slots__ = (
-        "_challenges", "_shapes", "accepted", "announced", "delete_answer", "event_style", "get_refusal", "has_sessions", "mcp_paths",
-        "media_types", "missing_session", "names", "offers_stream", "paths", "refusals", "rules", "static_responses", "transport",
-        "unknown_session",
+        "_challenges", "_shapes", "accepted", "announced", "announcement", "delete_answer", "event_style", "get_refusal",
+        "has_sessions", "mcp_paths", "media_types", "missing_session", "names", "offers_stream", "paths", "refusals", "rules",
+        "static_responses", "transport", "unknown_session",
     )  # fmt: skip
 
     def __init__(self, transcript: Transcript, transport: Transport = "streamable", rules: MatchRules | None = None) -> None:
@@ -95,7 +97,7 @@ class HttpFacts:
         self.static_responses = _static_responses(others)
         self._challenges = _recorded_challenges(in_sessions, self.rules)
         self.refusals = _recorded_refusals(in_sessions, self.rules)
-        self.announced = _announced(in_sessions)
+        self.announced, self.announcement = _announced(in_sessions)
         self.event_style = _event_style(own)
         is_modern = _is_only_modern(transcript.exchanges)
         self.has_sessions = _has_sessions(transcript.exchanges, own)
@@ -324,16 +326,19 @@ def _error_status(exchange: Exchange) -> int:
     return status_of_error(code, exchange.era) if isinstance(code, int) else 200
 
 
-def _announced(transactions: Iterable[RecordedTransaction]) -> bytes:
-    """Return the data of the first `endpoint` event, as the client got it; empty if there is none."""
+def _announced(transactions: Iterable[RecordedTransaction]) -> tuple[bytes, bytes]:
+    """Return the data of the first `endpoint` event, and its stream up to its end, as the client got it; empty if there is none."""
     for transaction in transactions:
         if not transaction.is_of_sse or transaction.transaction.response is None:
             continue
+        before = b""
         for frame in event_frames(transaction.transaction.response):
-            event = parse(frame.data if frame.forwarded is None else frame.forwarded, is_first=True)
+            data = frame.data if frame.forwarded is None else frame.forwarded
+            event = parse(data, is_first=True)
             if event.type == "endpoint" and event.data:
-                return event.data
-    return b""
+                return event.data, before + data
+            before += b"" if event_pieces(event) else data
+    return b"", b""
 
 
 def _event_style(transactions: Iterable[RecordedTransaction]) -> EventStyle:

@@ -154,9 +154,12 @@ def priming(style: EventStyle, id: str) -> bytes:
     return _ended(lines, style)
 
 
-def endpoint_event(data: bytes, style: EventStyle) -> bytes:
-    """Write the event that announces the endpoint of HTTP+SSE."""
-    return _ended([b"event: endpoint", b"data: " + data], style)
+def endpoint_event(data: bytes, facts: HttpFacts) -> bytes:
+    """Write the event that announces the endpoint of HTTP+SSE, after what was recorded before it."""
+    at = facts.announcement.rfind(facts.announced) if facts.announced else -1
+    if at < 0:
+        return _ended([b"event: endpoint", b"data: " + data], facts.event_style)
+    return facts.announcement[:at] + data + facts.announcement[at + len(facts.announced) :]
 
 
 def _ended(lines: list[bytes], style: EventStyle) -> bytes:

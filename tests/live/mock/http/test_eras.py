@@ -1,5 +1,6 @@
 """`mcpspy mock --listen` without sessions, as a process: the modern era over Streamable HTTP, and HTTP+SSE."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from mcpspy.transcript.model import Outcome
+from mcpspy.wire.sse import SseEvents
 from tests.live.mock.mocking import written
 from tests.live.mock.mocking_http import Asking, HttpMocking, Told
 from tests.transcript.dialogue import Dialogue, error, notification, progress, request, result, tool_call
@@ -171,3 +173,25 @@ def test_the_endpoint_is_announced_as_it_was_recorded(tmp_path: Path) -> None:
         event = mock.connect().ask(method="GET", path="/mcp/events").event()
     assert event["data"].startswith("/mcp/post?sessionId=")
     assert not event["data"].endswith("=abc")
+
+
+STYLES = (
+    b": hello\n\nretry: 500\n\nevent: endpoint\ndata: %b\n\nid: 7\n\n",
+    b"\xef\xbb\xbf: odd\r\nid: e1\r\nretry: 9\r\nevent:endpoint\r\ndata:%b\r\n\r\n",
+    b'event: endpoint\rdata: {"uri": "%b", "protocol": "ssE"}\r\rid: 7\revent: x\rdata: \r\r',
+)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_stream_of_http_and_sse_begins_with_the_bytes_of_the_recorded_one(style: bytes, tmp_path: Path) -> None:
+    recorded = Traffic(url="http://127.0.0.1:3001/sse")
+    get, path = recorded.get("/sse").stream(), b"/post?sessionId=abc"
+    events = SseEvents()
+    for event in events.feed(style % path):
+        get.raw(event)
+    recorded.post(initialize(1), path.decode()).answer(202, b"Accepted")
+    get.event(result(1))
+    with HttpMocking(written(tmp_path / "own.mcpspy", recorded.records), "--transport", "sse") as mock:
+        stream = mock.connect().ask(method="GET").response
+        begun = stream.read(len(style % path) + 29)  # the session's id has 32 letters
+    assert re.sub(rb"(?<=sessionId=)\w+", b"abc", begun) == style % path
