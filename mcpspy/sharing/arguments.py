@@ -33,7 +33,7 @@ _option = lazy_pattern(rb" [\"']?-(?:[PUapuw]|sS?u|-(?:user|proxy-user|session))
 """An option that passwords follow in `PROGRAMS`: a fast test."""
 
 _by_looks = lazy_pattern(rb"(?<![\w-])(" + "|".join(LOOKS).encode() + rb")(?:=|[ \t]+)[\"']?([^\s\"',;|&)\]]+)")
-_PLACE_SIGNS: Final = (b"login ", b" set ", b"host add ", b"authtoken ", b"setapikey ")
+_PLACE_SIGNS: Final = (b"login ", b" auth ", b" set ", b"host add ", b"authtoken ", b"setapikey ")
 _placed = lazy_pattern(
     rb"(?<![\w.-])(?:"
     + "|".join([*PLACES, *(rf"\w+ {' '.join(words)}" for words in SETTERS if len(words) > 1)]).encode()

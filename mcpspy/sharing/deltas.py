@@ -18,11 +18,12 @@ from ..wire.json_spans import JsonWalk
 from ..wire.jsonrpc import parse
 from .encodings import JSON
 
-_ENDS: Final = (b'"done"', b'"stop"', b'"token"', b'"chunk"', b'"completion"', b'"answer"', b'"append"')
+_ENDS: Final = (b'"done"', b'"stop"', b'"token"', b'"chunk"', b'"completion"', b'"answer"', b'"append"', b'Chunk"')
 _SIGNS: Final = (b'elta"', b'"choices"', b'"candidates"', *_ENDS)
 _FLAT: Final = {
     ("message", "content"), ("message", "thinking"), ("response",), ("thinking",), ("content",), ("text",), ("chunk",),
-    ("completion",), ("answer",), ("v",), ("data", "chunk", "content"),
+    ("completion",), ("answer",), ("v",), ("data",), ("data", "chunk", "content"), (0, "content"),
+    ("result", "artifact", "parts", 0, "text"),
 }  # fmt: skip
 """Steps to a piece in an object that says by one of `_ENDS` that it is one, or whether it is the last."""
 

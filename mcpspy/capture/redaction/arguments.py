@@ -22,7 +22,7 @@ _LOGINS = (
 )
 _TABLE = (
     (f"{_MYSQL},{_MARIADB},7z,7za,7zr,7zz,rar,unrar", "-p", "", ""),
-    (f"{_MONGO},{_LOGINS},cqlsh,cypher-shell,sshpass", "-p", "-p", ""),
+    (f"{_MONGO},{_LOGINS},cqlsh,cypher-shell,sshpass,twine,youtube-dl,yt-dlp", "-p", "-p", ""),
     ("ldapadd,ldapdelete,ldapmodify,ldapsearch,ldapwhoami", "-w", "-w", ""),
     ("bcp,ipmitool,osql,sqlcmd,unzip,zip", "-P", "-P", ""),
     ("mosquitto_pub,mosquitto_rr,mosquitto_sub", "", "-P", ""),
@@ -30,6 +30,7 @@ _TABLE = (
     ("curl", "-u,-U", "-u,-U,-su,-sSu,--user,--proxy-user", ":"),
     ("smbclient", "-U,--user=", "-U,--user", "%"),
     ("http,https,httpie,xh,xhs", "-a,--auth=", "-a,--auth", ":?"),
+    ("lftp", "-u", "-u", ","),
     ("bw,op", "--session=", "--session", ""),
     ("plink,pscp,psftp", "", "-pw", ""),
     ("rdesktop", "-p", "-p", ""),
@@ -42,7 +43,8 @@ Where `?` follows the sign, an argument without a sign is a secret as a whole.
 
 PLACES = {
     "mc alias set": 3, "mc config host add": 3, "mcli alias set": 3,
-    "cargo login": 0, "ngrok authtoken": 0, "ngrok config add-authtoken": 0, "nuget setapikey": 0, "vault login": 0, "wandb login": 0,
+    "cargo login": 0, "ngrok authtoken": 0, "ngrok config add-authtoken": 0, "nuget setapikey": 0, "snyk auth": 0, "vault login": 0,
+    "wandb login": 0,
 }  # fmt: skip
 """Commands that take a secret without an option: how many arguments come before it."""
 

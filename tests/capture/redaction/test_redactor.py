@@ -128,6 +128,10 @@ def test_a_pseudonym_is_its_own_pseudonym() -> None:
         ["supergateway", "--oauth2Bearer", "{}"],
         ["server", "--pw", "{0}", "--ldap-pw={0}", "--bindpw", "{0}", "--csrf", "{0}", "--hmac={0}", "--mnemonic", "{0}"],
         ["openssl", "req", "-passout", "{}"],
+        ["yt-dlp", "-u", "me", "-p", "{}", "https://h/"],
+        ["twine", "upload", "-u", "__token__", "-p", "{}"],
+        ["lftp", "-u", "me,{}", "h"],
+        ["snyk", "auth", "{}"],
         ["server", "OpenAI:ApiKey={0}", "-P:password={0}", "/p:Password={0}"],
         ["pwsh", "-c", "$env:API_KEY='{}'"],
         ["server", "--sas", "sv=2020&sig={}&se=1"],
@@ -204,6 +208,7 @@ def test_a_token_that_is_known_by_its_beginning_is_redacted(token: str) -> None:
         """server ["--level","a"] ["a", "b"] [1] ["x --set a=1,b=2;c=3 https://h/x;v=1/y,z?k=1 --key-value x --public-key-pem x""",
         "git config user.name x --types token,password --columns id,key,token",
         "server a=b c:d = : -- - --= -=",
+        "lftp -u me -p 2121 ftp://h",
     ],
 )
 def test_a_command_without_secrets_is_kept_as_it_is(command: str) -> None:
