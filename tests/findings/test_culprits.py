@@ -352,3 +352,77 @@ def test_an_unknown_tool_is_named_with_the_nearest_that_is_listed(name: str, nea
 def test_a_schema_without_a_type_is_one_fault_and_hides_no_other(schema: str, more: str, rules: list[str]) -> None:
     account = f'{HANDSHAKE}→ tools/list 1\n← result 1 {{"tools":[{{"name":"a","inputSchema":{schema}{more}}}]}}'
     assert [finding.rule for finding in all_findings(transcribe(records(account)))] == rules
+
+
+OPENING = f"→ POST /mcp\n%s  {INITIALIZE[2:]}← %s\n"
+
+
+@pytest.mark.parametrize(
+    ("account", "expected"),
+    [
+        (OPENING % ("", "400 Bad Request") + "  Content-Type: text/plain\n  Invalid host header\n", "host-refused server"),
+        (
+            OPENING % ("", "400 Bad Request")
+            + "  Content-Type: text/html\n  Server: WSGIServer/0.2\n  <h1>DisallowedHost at /mcp</h1>\n",
+            "host-refused server",
+        ),
+        (
+            OPENING % ("", "403 Forbidden") + "  Content-Type: text/plain\n  Blocked by DNS rebinding protection\n",
+            "host-refused server",
+        ),
+        (
+            OPENING % ("", "400 Bad Request") + "  Content-Type: text/plain\n  The host parameter is empty\n",
+            "http-error unclear",
+        ),
+        (OPENING % ("", "404 Not Found") + PAGE + "\n", "wrong-endpoint configuration"),
+        (
+            OPENING % ("  Accept: application/json\n", "406 Not Acceptable") + "  Content-Type: text/plain\n  No\n",
+            "http-error client",
+        ),
+        (OPENING % ("  Accept: */*\n", "406 Not Acceptable") + "  Content-Type: text/plain\n  No\n", "http-error unclear"),
+        (
+            OPENING % ("  Content-Type: text/plain\n", "415 Unsupported Media Type") + "  Content-Type: text/plain\n  No\n",
+            "http-error client",
+        ),
+        (
+            OPENING % ("  Content-Type: application/json\n", "415 Unsupported Media Type")
+            + "  Content-Type: text/plain\n  No\n",
+            "http-error unclear",
+        ),
+        (
+            "→ GET /sse\n" + PREFIXED + "  tools/list 1\n← 400 Bad Request\n  Content-Type: text/plain\n  No transport found\n",
+            "wrong-endpoint server",
+        ),
+        (
+            "→ GET /sse\n" + PREFIXED + "  tools/list 1\n← 400 Bad Request\n  Content-Type: text/plain\n  No\n",
+            "http-error unclear",
+        ),
+    ],
+)
+def test_a_refusal_is_judged_by_what_it_says_and_by_the_request(account: str, expected: str) -> None:
+    found = [f"{finding.rule} {finding.culprit}" for finding in findings_of(account)]
+    assert expected in found
+    assert len({name for name in found if name.split()[0] in ("host-refused", "wrong-endpoint", "http-error")}) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "culprit"),
+    [
+        ("500 Internal Server Error", "  X-Powered-By: Express\n", "server"),
+        ("503 Service Unavailable", "  Server: WSGIServer/0.2 CPython/3.12\n", "server"),
+        ("500 Internal Server Error", "", "unclear"),
+        ("503 Service Unavailable", "", "gateway"),
+        ("503 Service Unavailable", "  Server: nginx\n", "gateway"),
+    ],
+)
+def test_the_page_of_a_framework_is_the_servers(status: str, fields: str, culprit: str) -> None:
+    page = f"← {status}\n{fields}  Content-Type: text/html\n  <!doctype html><h1>KeyError</h1>\n"
+    (finding,) = findings_of(f"{SESSION}→ POST /mcp\n  tools/list 1\n{page}")
+    assert (finding.rule, finding.culprit) == ("http-error", culprit)
+
+
+def test_a_refused_name_is_not_said_to_be_a_refused_handshake_too() -> None:
+    refusal = '{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Invalid Host"}}'
+    account = OPENING % ("", "403 Forbidden")
+    assert [finding.rule for finding in findings_of(f"{account}  {refusal}\n")] == ["host-refused"]
+    assert [finding.rule for finding in findings_of(f"{account}  {refusal.replace('Host', 'key')}\n")] != ["host-refused"]

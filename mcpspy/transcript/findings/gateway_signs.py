@@ -41,6 +41,12 @@ PRODUCTS: Final = (
 
 is_product = lazy_pattern(PRODUCTS, re.IGNORECASE)
 is_gateway_page = lazy_pattern(rf"<center>\s*(?:{PRODUCTS})|cloudflare|cloudfront|varnish".encode(), re.IGNORECASE)
+_is_application = lazy_pattern(
+    r"uvicorn|hypercorn|gunicorn|daphne|granian|waitress|werkzeug|wsgiserver|(?:base|simple)http/|aiohttp|tornadoserver|kestrel|jetty|"
+    r"tomcat|coyote|puma|webrick|phusion",
+    re.IGNORECASE,
+)
+"""Names of what runs applications, in the field Server."""
 is_block_page = lazy_pattern(
     rb"firewall|\bWAF\b|mod_?security|request (?:was |has been )?(?:blocked|rejected)|requested URL was rejected|"
     rb"(?:support|incident|event|ray|request) id\b|captcha|security (?:policy|rule|check)|you (?:have been|are) blocked",
@@ -229,7 +235,7 @@ def _strange_answer(transaction: Transaction) -> str:
         return f"the request was sent on to another host, {quoted(host.encode())}"
     response = transaction.response
     is_page = response is not None and transaction.request_messages and response.head.media_type == "text/html"
-    return "an HTML page came instead of a message" if is_page else ""
+    return "an HTML page came instead of a message" if is_page and not is_application(response) else ""
 
 
 def gateway_field(response: Stream | None) -> str:
@@ -239,6 +245,12 @@ def gateway_field(response: Stream | None) -> str:
         if lower in _FIELDS or (lower == "server" and is_product.search(value)):
             return f"its field {quoted(f'{name}: {value}'.encode('utf-8', 'replace'))} shows one"
     return ""
+
+
+def is_application(response: Stream | None) -> bool:
+    """Tell whether a response names the framework or the program that runs the application, which then wrote it."""
+    head = None if response is None else response.head
+    return head is not None and bool(head.get("x-powered-by") or _is_application.search(head.get("server")))
 
 
 def _limit(transaction: Transaction) -> str:

@@ -16,7 +16,7 @@ from ...mcp.codes import UNSUPPORTED_REVISION
 from ...mcp.methods import DISCOVER, INITIALIZE, method_row
 from ...mcp.revisions import Era, era, is_known
 from ...message import Message
-from ...model import Exchange, Kind
+from ...model import HTTP_ERRORS, Exchange, Kind
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..rule import CONFIGURATION, Hit, Severity, hit_in, protocol_rule
 from ..words import call_name, listed, quoted
@@ -161,6 +161,11 @@ def _refused(facts: CaptureFacts) -> Iterator[Hit]:
         return
     last = refused[-1]
     assert last.response is not None
+    if last.transaction is not None and last.transaction.status >= HTTP_ERRORS:
+        from ..transport.refusal_culprits import refuses_name  # for HTTP alone
+
+        if refuses_name(last.transaction):
+            return  # `refusals` says which name
     message = member(last.response.error, "message")
     words = quoted(str(message).encode("utf-8", "backslashreplace"))
     what = f"The server answered initialize with the error {_code(last)}: {words}."

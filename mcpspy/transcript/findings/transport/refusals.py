@@ -16,13 +16,26 @@ from ...http.transaction import ScopeKind, Stream, Transaction
 from ...mcp.methods import OPENINGS
 from ...model import HTTP_ERRORS, HTTP_FAILURES, Exchange, Kind, Outcome
 from ..facts import CaptureFacts
-from ..gateway_signs import gateway_field, is_block_page, is_gateway_page, is_product
 from ..hits import hit_on_stream
 from ..rule import CLEAN_POST, CONFIGURATION, Hit, HitDetails, Rule, Severity, transport_rule
 from ..words import call_name, quoted, seconds
 from .placeholders import credential, unfilled_field
 from .redirects import lossy_redirects, redirect_to
-from .sessions import GATEWAY, asks_for_stream, given_out_ns, lacks_session, refuses_session
+from .refusal_culprits import (
+    NO_SUCH_PLACE,
+    circumstance,
+    error_fault,
+    forbidden_fault,
+    is_page_of_gateway,
+    name_fault,
+    place_fault,
+    refused_names,
+    refuses_name,
+    scope_fault,
+    speaks_of_session,
+    token_fault,
+)
+from .sessions import asks_for_stream, given_out_ns, lacks_session, refuses_session
 
 _INITIALIZE: Final = '→ POST /mcp\n  initialize 0 {"protocolVersion":"2025-11-25","capabilities":{}}\n'
 _LOGIN: Final = "→ POST /mcp\n  Authorization: Bearer redacted-%s\n  tools/list %d\n"
@@ -44,7 +57,7 @@ HOST_REFUSED: Final = transport_rule(
     name="host-refused",
     title="Host or origin not allowed",
     severity=Severity.ERROR,
-    what="The server refuses a request with 403 or 421 because of the host or the origin that it names.",
+    what="The server refuses a request with 400, 403 or 421 because of the host or the origin that it names.",
     why="Servers compare both with a list of their own, against DNS rebinding; nothing works until the name is on it.",
     blame="The server: its list of allowed hosts and origins lacks a name under which it is used.",
     example=f"{_INITIALIZE}← 421 Misdirected Request\n  Content-Type: text/plain\n  Invalid Host header",
@@ -117,38 +130,12 @@ _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _NOT_ACCEPTABLE: Final = 406
-_MISDIRECTED: Final = 421
 _TOO_MANY: Final = 429
-_NO_SUCH_PLACE: Final = (_NOT_FOUND, 405, 410, 501)
-"""Nothing is here, or nothing that takes this method; 501 is what plain file servers say of POST."""
-_OTHER_NAME: Final = ", or use a name that it allows, such as 127.0.0.1 or localhost with its port"
-_TOO_LARGE: Final = 413
-_UNAVAILABLE: Final = 503
-_GATEWAY_TIMEOUT: Final = 504
-_BY_GATEWAYS: Final = (502, _GATEWAY_TIMEOUT)
-"""Statuses that only a gateway sends, by their meaning."""
-_GATEWAY_ADVICE: Final = {
-    502: "Check that the server behind the gateway runs, and that the gateway has its right address.",
-    _UNAVAILABLE: "Check that the server behind the gateway runs and takes more connections; the gateway has none to pass it on to.",
-    _GATEWAY_TIMEOUT: (
-        "Raise the time that the gateway waits for the server (nginx: proxy_read_timeout) above what the call takes, "
-        "or make the call faster, a stream of events, or a task."
-    ),
-    _TOO_MANY: "Ask less often, and wait longer after each 429; or raise the server's limit, and let it name a time (Retry-After).",
-    _TOO_LARGE: "Raise the limit for the bodies of requests (nginx: client_max_body_size), or send less in one call.",
-}
-"""Advice about an error of a gateway, by its status."""
-_OTHER_ADVICE: Final = "Read the gateway's log and limits, and check that the server behind it runs."
-_BLOCKED_ADVICE: Final = (
-    "Find the rule that this request met in the log of the gateway or firewall, and exempt the path of the server from it."
-)
 
 _lacks_scope = lazy_pattern(r"\berror\s*=\s*\"?insufficient_scope\b", re.IGNORECASE)
 _scope_in = lazy_pattern(r"\bscope\s*=\s*(?:\"([^\"]*)\"|([^\s,\"]+))", re.IGNORECASE)
 _description_in = lazy_pattern(r"\berror_description\s*=\s*\"([^\"]+)\"", re.IGNORECASE)
-_names_host = lazy_pattern(rb"\b(?:hosts?|origins?)\b", re.IGNORECASE)
 _wants_tls = lazy_pattern(rb"\bHTTP request (?:was sent )?to (?:an )?HTTPS|speaking plain HTTP to an SSL", re.IGNORECASE)
-_html = lazy_pattern(rb"\s*<(?:!doctype html|html)", re.IGNORECASE)
 
 
 class _ServedPaths:
@@ -215,7 +202,7 @@ def _is_expected(facts: CaptureFacts, transaction: Transaction) -> bool:
 
 def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction, response: Stream) -> Iterator[Hit]:
     exchange, status = facts.first_exchanges.get(transaction.number), transaction.status
-    body, is_page = transaction.refusal, _is_page_of_gateway(transaction, response)
+    is_page = is_page_of_gateway(transaction)
     if transaction.method == "GET" and _path(transaction) in requests.redirected:
         return
     if status in (_UNAUTHORIZED, _FORBIDDEN) and unfilled_field(transaction) is not None:
@@ -227,15 +214,12 @@ def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transacti
     if status == _FORBIDDEN and _lacks_scope.search(challenge):
         yield from _without_scope(facts, requests, transaction, challenge)
         return
-    if status in (_FORBIDDEN, _MISDIRECTED) and not is_page and (status == _MISDIRECTED or _names_host.search(body)):
+    if not is_page and refuses_name(transaction):
         yield _host(facts, transaction)
         return
-    if status == _FORBIDDEN and not is_page:
-        from .tokens import forbidden_fault  # refused tokens are rare
-
-        if (fault := forbidden_fault(facts, transaction)) is not None:
-            yield _blamed(HTTP_ERROR, facts, transaction, f"{_answered(facts, transaction)}.", fault)
-            return
+    if status == _FORBIDDEN and not is_page and (fault := forbidden_fault(facts, transaction)) is not None:
+        yield _blamed(HTTP_ERROR, facts, transaction, f"{_answered(facts, transaction)}.", fault)
+        return
     if status < HTTP_FAILURES and _ended_stream(facts, transaction) is not None:
         yield _announced(facts, transaction)
         return
@@ -248,8 +232,9 @@ def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transacti
         return
     if transaction.method == "GET" and status < HTTP_FAILURES and _path(transaction) in requests.posted:
         return  # it offers no such stream, or wants something first that the POSTs show
-    is_place = status in _NO_SUCH_PLACE and (not is_page or bool(_prefix_of(facts, transaction)))
-    is_place = is_place or _names_no_session(requests, transaction) or bool(_wants_tls.search(body))
+    is_announced = transaction.scope.kind is ScopeKind.STREAM
+    is_place = status in NO_SUCH_PLACE and (not is_page or not is_announced or bool(_prefix_of(facts, transaction)))
+    is_place = is_place or _names_no_session(requests, transaction) or bool(_wants_tls.search(transaction.refusal))
     if is_place and not _is_known_method(exchange):
         place = _wrong_place(facts, requests, transaction, exchange)
         if place is not None:
@@ -259,7 +244,7 @@ def _refusal(facts: CaptureFacts, requests: _ServedPaths, transaction: Transacti
             return
     if transaction.response_messages or status == _TOO_MANY:
         return
-    yield _http_error(facts, transaction, response, is_page=is_page)
+    yield _http_error(facts, transaction)
 
 
 def _not_acceptable(facts: CaptureFacts, transaction: Transaction) -> Hit:
@@ -276,100 +261,19 @@ def _is_known_method(exchange: Exchange | None) -> bool:
     return response is not None and (response.kind is Kind.RESULT or b"-32601" in response.raw)
 
 
-def _http_error(facts: CaptureFacts, transaction: Transaction, response: Stream, *, is_page: bool) -> Hit:
-    status, details = transaction.status, HitDetails(group=str(transaction.status))
-    server = response.head.get("server")
-    if is_page:
-        culprit = GATEWAY
-        sign = (
-            f"its Server field is {quoted(server.encode('utf-8', 'replace'))}"
-            if is_product.search(server)
-            else "its page shows it"
-        )
-        if status in _BY_GATEWAYS and not is_product.search(server) and not _html.match(transaction.refusal):
-            sign = f"only gateways answer {status}"
-        details["blame"] = f"A gateway in front of the server, such as a reverse proxy: {sign}."
-        details["advice"] = _GATEWAY_ADVICE.get(status, _BLOCKED_ADVICE if status < HTTP_FAILURES else _OTHER_ADVICE)
-    elif status >= HTTP_FAILURES:
-        culprit = SERVER
-        details["blame"] = f"The server: {status} says that it failed, and its text is no page of a gateway."
-    else:
-        culprit = "unclear"
-        details["blame"] = (
-            f"Unclear: the client, whose request may be wrong, or the server, which does not take it: {status} says no more."
-        )
-        details["advice"] = (
-            "Read the text of the response, and compare the request's header fields and body with what it asks for."
-        )
+def _http_error(facts: CaptureFacts, transaction: Transaction) -> Hit:
+    fault = error_fault(transaction)
+    details = HitDetails(group=str(transaction.status), blame=fault.blame, advice=fault.advice)
     if not transaction.request_messages or transaction.number not in facts.first_exchanges:
         details["severity"] = Severity.WARNING
-    if status == _TOO_MANY and not is_page:
-        wait = response.head.get("retry-after")
-        named = (
-            f"asks to wait ({quoted(f'Retry-After: {wait}'.encode('utf-8', 'replace'))})"
-            if wait
-            else "names no time to wait (Retry-After)"
-        )
-        details["blame"] = f"Unclear: the client asks too often, or the server's limit is too low; the answer {named}."
-    if status in (_TOO_MANY, _TOO_LARGE):
-        details["advice"] = _GATEWAY_ADVICE[status]
-    what = f"{_answered(facts, transaction)}{_circumstance(transaction, response)}."
-    return _hit(HTTP_ERROR, facts, transaction, what, culprit, **details)
-
-
-def _circumstance(transaction: Transaction, response: Stream) -> str:
-    """Say what a limit of time or of size met: how long the request waited, or how large it was."""
-    if transaction.status == _GATEWAY_TIMEOUT:
-        return f", after {seconds(response.at_ns - transaction.at_ns)}"
-    if transaction.status == _TOO_LARGE and transaction.request is not None and transaction.request.body_bytes:
-        return f"; the body of the request has {transaction.request.body_bytes:,} bytes"
-    return ""
-
-
-def _is_page_of_gateway(transaction: Transaction, response: Stream) -> bool:
-    """Return whether a gateway answered: by its page, by its name, or by a status that a server itself does not send."""
-    status, body = transaction.status, transaction.refusal
-    is_html = bool(_html.match(body)) or response.head.media_type == "text/html"
-    if is_html and (is_gateway_page.search(body) or (status not in _NO_SUCH_PLACE and is_block_page.search(body))):
-        return True
-    if status <= HTTP_FAILURES or status in _NO_SUCH_PLACE:  # 500 is the server's own
-        return False
-    return is_html or status in _BY_GATEWAYS or bool(is_product.search(response.head.get("server")))
+    what = f"{_answered(facts, transaction)}{circumstance(transaction)}."
+    return _hit(HTTP_ERROR, facts, transaction, what, fault.culprit, **details)
 
 
 def _host(facts: CaptureFacts, transaction: Transaction) -> Hit:
-    assert transaction.request is not None
-    opened = transaction.request.opened
-    seen = (opened.forwarded or opened.head).lower()
-    names = [
-        f"the {name} {quoted(match[1])}"
-        for name in ("host", "origin")
-        if (match := re.search(rb"\n%b:[ \t]*([^\r\n]+)" % name.encode(), seen)) is not None
-    ]
-    if transaction.status == _FORBIDDEN and len(names) > 1 and b"host" not in transaction.refusal.lower():
-        names = names[1:]
-    elif b"origin" not in transaction.refusal.lower():
-        names = names[:1]
-    named = " and ".join(names)
-    advice = f"Add {named} to what the server allows{'' if _is_loopback(named) else _OTHER_NAME}."
+    named = refused_names(transaction)
     what = f"{_answered(facts, transaction)}; the request named {named}."
-    sign = gateway_field(transaction.response)
-    if sign and named.startswith("the host"):
-        blame = (
-            "The configuration: the server does not allow the host that reaches it. The gateway in front of it may have changed the "
-            f"client's: {sign}."
-        )
-        advice = (
-            "Add the host that the gateway sends (nginx: proxy_set_header Host) to what the server allows, or let the gateway send "
-            f"one that it allows; the client sent {named}."
-        )
-        return _hit(HOST_REFUSED, facts, transaction, what, CONFIGURATION, group=named, blame=blame, advice=advice)
-    return _hit(HOST_REFUSED, facts, transaction, what, SERVER, group=named, advice=advice)
-
-
-def _is_loopback(named: str) -> bool:
-    """Return whether a refused name is that of this machine: then no other name is more likely to be allowed."""
-    return any(name in named for name in ("localhost", "127.0.0.1", "[::1]"))
+    return _blamed(HOST_REFUSED, facts, transaction, what, name_fault(transaction, named), named)
 
 
 def _wrong_place(
@@ -389,6 +293,8 @@ def _wrong_place(
     elif (redirect := redirect_to(facts, transaction)) is not None:
         culprit, blame = SERVER, f"The server, or a gateway in front of it: its redirect from {redirect.target} names this URL."
         advice = "Correct the location of the redirect, or give the client the URL at which the server is."
+    elif is_page_of_gateway(transaction):
+        blame, advice = place_fault(transaction)
     elif method == "GET" and status != _NOT_FOUND:
         advice = "Set the transport of the client to Streamable HTTP (type http) with the same URL, which takes no GET before a POST."
     elif method == "GET":
@@ -407,9 +313,10 @@ def _wrong_place(
 
 
 def _names_no_session(requests: _ServedPaths, transaction: Transaction) -> bool:
-    """Tell whether a GET without a session was refused where nothing was posted: a client of HTTP+SSE sends it."""
+    """Tell whether a session was missed where no client can name one: on a first GET, which opens HTTP+SSE, and at its endpoint."""
     is_alone = transaction.method == "GET" and _path(transaction) not in requests.posted
-    return is_alone and transaction.status == _BAD_REQUEST and b"session" in transaction.refusal.lower()
+    is_announced = transaction.method == "POST" and transaction.scope.kind is ScopeKind.STREAM
+    return (is_alone or is_announced) and transaction.status == _BAD_REQUEST and speaks_of_session(transaction)
 
 
 def _ended_stream(facts: CaptureFacts, transaction: Transaction) -> Transaction | None:
@@ -472,8 +379,6 @@ def _unauthorized(facts: CaptureFacts, requests: _ServedPaths, transaction: Tran
     if token and is_again:
         challenge = "" if transaction.response is None else transaction.response.head.get("www-authenticate")
         what = f"{_answered(facts, transaction)}, with a token that was refused before{_described(challenge)}."
-        from .tokens import token_fault  # as above
-
         yield _blamed(TOKEN_REFUSED, facts, transaction, what, token_fault(facts, transaction))
     elif not is_again and max(requests.served_ns.get(path, -1), requests.with_token_ns.get(path, -1)) <= transaction.at_ns:
         yield _without_login(facts, requests, transaction, token)
@@ -488,8 +393,6 @@ def _without_login(facts: CaptureFacts, requests: _ServedPaths, transaction: Tra
     can_log_in = "resource_metadata" in challenge.lower() or any(0 < other.status < HTTP_ERRORS for other in looked)
     culprit: str = CLIENT
     if token:
-        from .tokens import token_fault  # as above
-
         culprit, blame, advice = token_fault(facts, transaction)
     elif requests.with_token_ns:
         what = f"{told}, and others of the client have one."
@@ -525,8 +428,6 @@ def _without_scope(facts: CaptureFacts, requests: _ServedPaths, transaction: Tra
     match = _scope_in.search(challenge)
     scope = "another scope" if match is None else f"the scope {quoted((match[1] or match[2]).encode('utf-8', 'replace'))}"
     what = f"{_answered(facts, transaction)}: its token lacks a scope; the server wants {scope}."
-    from .tokens import scope_fault  # as above
-
     yield _blamed(INSUFFICIENT_SCOPE, facts, transaction, what, scope_fault(facts, scope), scope)
 
 
@@ -553,7 +454,7 @@ def _early_retries(facts: CaptureFacts, refused: list[Transaction]) -> Iterator[
             hasty.add(_repeat_key(facts, transaction))
             yield _hit(EARLY_RETRY, facts, transaction, what, CLIENT, group=_path(transaction))
         elif then is None and not transaction.response_messages and _repeat_key(facts, transaction) not in hasty:
-            yield _http_error(facts, transaction, response, is_page=_is_page_of_gateway(transaction, response))
+            yield _http_error(facts, transaction)
 
 
 def _retry_after_ns(facts: CaptureFacts, response: Stream) -> int:
