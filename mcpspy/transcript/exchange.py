@@ -40,7 +40,8 @@ class Exchange(msgspec.Struct, eq=False, gc=False, array_like=True, tag="exchang
     left_ns: int | None = None
     """The time at which the client closed the stream on which the answer was due, and did not take it later.
 
-    It cancels a request of the modern era; in the others the client has only given it up.
+    It cancels a request of the modern era; in the others the client has only given it up. Of a subscription on stdio, the time at
+    which the client closed the standard input of its server.
     """
     is_probe: bool = False
     """True if the client tries with it which era the server speaks: if the server refuses it, the client goes on in another way."""
