@@ -5,7 +5,6 @@ Needs a transcript that keeps frames.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
@@ -25,7 +24,7 @@ from .answer import Transport
 BARE_EVENT: Final = "an event without a message"
 """The reason of a message made of such an event: its bytes are the whole event."""
 
-_id_value = lazy_pattern(rb"^(id: ?)[^\r\n]*", re.MULTILINE)
+_id_value = lazy_pattern(rb"((?:\A|(?<=[\r\n]))id: ?)[^\r\n]*")
 
 
 def bare_events(capture: CaptureInfo) -> Iterator[UnpairedMessage]:

@@ -101,7 +101,8 @@ class RecordedTransaction:
         transaction, close = self.transaction, None if self.transaction.response is None else self.transaction.response.close
         is_over = close is not None and (close.by, close.how) == (SERVER, "eof")
         is_mute = not self.is_stream or not transaction.response_messages
-        is_due = bool(self.exchanges) and self.status not in ANSWERED_ELSEWHERE and not self.is_of_sse
+        is_silent = all(len(exchange.messages) == 1 for exchange in self.exchanges)
+        is_due = bool(self.exchanges) and (self.status not in ANSWERED_ELSEWHERE or is_silent) and not self.is_of_sse
         return is_over and is_mute and is_due and all(exchange.response is None for exchange in self.exchanges) and self.is_kept
 
     @property

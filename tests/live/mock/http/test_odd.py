@@ -273,3 +273,27 @@ def test_a_client_that_comes_when_there_is_no_descriptor_left_is_let_in_when_the
         assert late.told().answer == result(1)
         assert mock.ends() == (0, "", "")
     assert mock.topics == []
+
+
+def test_a_request_that_got_an_empty_202_and_no_answer_gets_the_same(tmp_path: Path) -> None:
+    recorded = Traffic()
+    recorded.post(initialize(1)).answer(200, result(1))
+    recorded.post(request(2)).answer(202)
+    with HttpMocking(written(tmp_path / "own.mcpspy", recorded.records)) as mock:
+        client = mock.connect()
+        assert client.ask(initialize(1)).answer == result(1)
+        told = client.ask(request(2))
+        assert (told.status, told.response.read()) == (202, b"")
+
+
+def test_live_ids_of_events_whose_lines_end_with_cr_replace_the_recorded_ones(tmp_path: Path) -> None:
+    recorded = Traffic()
+    recorded.post(initialize(1)).answer(200, result(1))
+    for id in (2, 3):
+        stream = recorded.post(tool_call(id)).stream()
+        stream.raw(b": first\rid: x%d\rdata: %b\r\r" % (id, json.dumps(result(id)).encode())).close()
+    with HttpMocking(written(tmp_path / "own.mcpspy", recorded.records)) as mock:
+        client = mock.connect()
+        assert client.ask(initialize(1)).answer == result(1)
+        bodies = [client.ask(tool_call(id)).response.read() for id in (2, 3)]
+    assert [body.split(b"\r")[1] for body in bodies] == [b"id: 1", b"id: 2"]
