@@ -50,7 +50,7 @@ def compared_sides(before: Transcript, after: Transcript, played: PlayedPlan) ->
     recorded_rows = {id: row for row, id in report.sent.items()}
     pairs = _pairs(after, recorded_rows, report.server_requests)
     if played.restore is not None:
-        _restore(pairs, played.restore)
+        _restore(pairs, after, played.restore)
     recorded = {exchange.row: exchange for exchange in before.exchanges}
     exchanges = [(live, recorded[row]) for live, row in pairs if row in recorded]
     restore_regenerated(exchanges)
@@ -129,7 +129,10 @@ def _without_sent_again(after: Transcript) -> Transcript:
     return Transcript(captures=after.captures, rows=rows)
 
 
-def _restore(pairs: list[tuple[Exchange, int]], restore: Callable[[int, bytes], bytes]) -> None:
+def _restore(pairs: list[tuple[Exchange, int]], after: Transcript, restore: Callable[[int, bytes], bytes]) -> None:
+    for live in after.rows:
+        if isinstance(live, UnpairedMessage) and live.message.kind is not Kind.MALFORMED:
+            live.message.raw = restore(0, live.message.raw)
     for exchange, row in pairs:
         for message in (exchange.request, exchange.response):
             if message is not None and message.raw:

@@ -61,6 +61,15 @@ def test_a_notification_long_after_the_last_call_may_come_and_need_not() -> None
     assert compared(calls(1).closes(), calls(1).server(changed).closes(), [1]).different
 
 
+def test_a_correlated_value_in_a_notification_is_no_difference() -> None:
+    def updated(uri: str) -> Any:
+        return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}}
+
+    recorded, live = (calls(1).server(updated(uri)).client(tool_call(2)).server(result(2)).closes() for uri in ("then", "live"))
+    assert compared(recorded, live, [1, 3]).different
+    assert not compared(recorded, live, [1, 3], restore=lambda _, raw: raw.replace(b"live", b"then")).different
+
+
 def test_what_was_not_sent_is_not_missing() -> None:
     comparison = compared(calls(1, 2, 3).closes(), calls(1).closes(), [1])
     assert not comparison.different
