@@ -68,6 +68,14 @@ def may_have_pieces(event: bytes) -> bool:
     return any(sign in event for sign in _SIGNS)
 
 
+def pieces_of_body(body: bytes) -> list[bytes]:
+    """Return the events of a body whose type does not say that it has some: lines of JSON, or an array of them; else none."""
+    is_array = body.lstrip()[:1] == b"["
+    if not (is_array or (body.startswith(b"{") and b"\n{" in body)) or not may_have_pieces(body):
+        return []
+    return [body] if is_array else body.splitlines(keepends=True)
+
+
 def line_edits(line: bytes, in_data: _Find, _in_line: _Find) -> list[Edit]:
     """Return the edits of an event that is one line of JSON, as `event_edits` does."""
     return in_data(line.rstrip(b"\r\n"))
@@ -174,7 +182,7 @@ def _key(steps: Sequence[str | int], message: Any) -> _Key:
             path += (value[name] for name in _INDEXES if isinstance(value.get(name), int))
         value = _inner(value, step)
         has_index = isinstance(value, dict) and isinstance(value.get("index"), int)
-        path.append(None if isinstance(step, int) and has_index else step)
+        path.append(None if isinstance(step, int) and (has_index or not path) else step)
     return _Key(is_json, kind, tuple(path))
 
 

@@ -19,7 +19,7 @@ from ..wire.framing import STDIO_FRAMINGS, StdioFraming
 from ..wire.lines import Lines
 from ..wire.sse import SseEvents
 from .arguments import LONGEST_COMMAND, announces_secret, secret_start, value_start
-from .deltas import delta_edits, has_pieces, line_edits, may_have_pieces
+from .deltas import delta_edits, has_pieces, line_edits, may_have_pieces, pieces_of_body
 from .finder import Marked
 from .reassembly import FrameParts, Reassembly, empty
 
@@ -180,7 +180,12 @@ class Sharing:
     def _payload(self, data: bytes, stream: _StreamFacts, *, is_cut: bool = False) -> list[Edit]:
         if not stream.is_events and not stream.is_lines:
             at = data.rindex(stream.framing.payload_of(data))
-            return [*self._finder.text_edits(data[:at]), *shift(self._finder.payload_edits(data[at:]), at)]
+            edits = [*self._finder.text_edits(data[:at]), *shift(self._finder.payload_edits(data[at:]), at)]
+            pieces = pieces_of_body(data[at:])
+            if not pieces:
+                return edits
+            joined = delta_edits(pieces, self._finder.payload_edits, self._finder.text_edits, line_edits)
+            return self._finder.without_overlaps(data, [*edits, *shift(joined, at)])
         return self._events(data, is_lines=stream.is_lines, is_cut=is_cut)
 
     def _events(self, data: bytes, *, is_lines: bool, is_cut: bool) -> list[Edit]:

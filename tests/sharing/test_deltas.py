@@ -170,6 +170,24 @@ def test_deltas_in_lines_of_json_are_joined_too(shape: str, coding: str) -> None
     assert (text.count(b"\n"), text.count(pseudonym(TOKEN.encode())), b"ghp_Ab1" in text) == (len(lines_sent), 1, False)
 
 
+@pytest.mark.parametrize("kind", [b"application/json", b"text/plain"])
+@pytest.mark.parametrize("between", [b"\n", b"\r\n", b",\r\n"])
+@pytest.mark.parametrize("coding", ["", "gzip"])
+def test_deltas_in_a_body_that_is_no_stream_by_its_type_are_joined_too(kind: bytes, between: bytes, coding: str) -> None:
+    events = [json.dumps(SHAPES["candidates"](TOKEN[at : at + 7], at)).encode() for at in range(0, len(TOKEN), 7)]
+    body = b"[%b]" % between.join(events) if between[:1] == b"," else between.join(events)
+    traffic = ModelTraffic()
+    call = traffic.ask("user: hi", path="/v1/models/m:streamGenerateContent")
+    field = b"Content-Encoding: gzip\r\n" if coding else b""
+    call.response = traffic.open(call, "response", b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\n%b\r\n" % (kind, field), "body")
+    traffic.frame(call.response, gzip.compress(body) if coding else body)
+    call.close()
+    (made,) = (record for record in shared(traffic.records) if isinstance(record, Frame) and record.stream == call.response)
+    text = gzip.decompress(made.data) if coding else made.data
+    assert (text.count(pseudonym(TOKEN.encode())), b"ghp_Ab1" in text, text.count(b"candidates")) == (1, False, len(events))
+    assert (text[:2], text[-1:]) == ((b"[{" if between[:1] == b"," else b'{"'), body[-1:])
+
+
 def test_a_stream_without_deltas_does_not_wait_for_its_end() -> None:
     sharing = Sharing(finder(), pseudonym)
     passed = [sharing.feed(record) for record in of_pieces({"id": 1, "text": "ghp_"}, {"id": 1, "text": "x"})]
