@@ -49,7 +49,7 @@ const findings = (() => {
 
   function render() {
     worst();
-    const none = data.checked === false ? "Not all checked yet." : "Nothing was found."; // a page that is a file has checked all
+    const none = isLive && !live.knowsFindings() ? "Not all checked yet." : "Nothing was found.";
     byId("findings").replaceChildren(...(data.findings.length ? data.findings.map(finding) : [make("p", {}, none)]));
     byId("finding-count").textContent = data.findings.length ? ` (${data.findings.length})` : "";
     byId("numbers").textContent = data.numbers;

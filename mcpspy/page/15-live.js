@@ -27,6 +27,8 @@ const live = (() => {
   const scroll = byId("scroll");
   const wanted = location.hash; // the state in the address, until there are rows to apply it to
   let hasRows = false;
+  let hasFindings = false;
+  let isChecked = false; // by the server; the page may not have the findings yet
   let listed = "";
   const PARTS = { findings: mark, diagram: () => picture.lay(data.diagram), numbers: () => findings.render() };
   const stale = new Set();
@@ -71,10 +73,9 @@ const live = (() => {
       data.addresses = news.addresses;
       data.end = news.end;
       data.lanes = news.lanes;
-      if (data.checked !== news.checked) {
-        data.checked = news.checked;
-        findings.render();
-      }
+      const wasChecked = isChecked;
+      isChecked = news.checked;
+      if (isChecked !== wasChecked) findings.render();
       exporting.render();
     }
     if (news.look && number) state.chosen = (rowByNumber.get(number)?.index ?? -1) + 1;
@@ -133,6 +134,7 @@ const live = (() => {
   function mark() {
     for (const row of rows) row.flagged = 0;
     for (const one of data.findings) if (rowByNumber.has(one.row)) rowByNumber.get(one.row).flagged = 1;
+    hasFindings = true;
     findings.render();
     list.render({ anew: true });
   }
@@ -165,5 +167,5 @@ const live = (() => {
     );
   }
 
-  return { start };
+  return { start, knowsFindings: () => hasFindings && isChecked };
 })();

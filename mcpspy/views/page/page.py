@@ -80,7 +80,6 @@ def live_page(files: Mapping[str, str], *, recording: str, follows: bool) -> Ite
     yield _body(files, note="Without scripts this page shows nothing. On a terminal: mcpspy show -f")
     nothing = {
         "rows": [], "progress": {}, "diagram": {"lanes": [], "steps": []}, "findings": [], "numbers": "", "end": 0, "lanes": "",
-        "checked": False,
     }  # fmt: skip
     begin = {"live": True, "recording": recording, "follows": follows, "addresses": [], "chunk": CHUNK, "filter": filter_keys()}
     yield _block("data", {**begin, **nothing})
