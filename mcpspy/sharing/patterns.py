@@ -106,8 +106,8 @@ _digit = lazy_pattern(rb"[0-9]")
 # --- Names before values ---
 
 HINTS: Final = (
-    b"token", b"key", b"pass", b"secret", b"auth", b"pwd", b"cookie", b"session", b"credential", b"bearer", b"otp", b"jwt",
-    b"signature", b"assertion", b"dpop", b"requeststate",
+    b"token", b"key", b"pass", b"secret", b"auth", b"cookie", b"session", b"credential", b"bearer", b"otp", b"jwt",
+    b"signature", b"assertion", b"dpop", b"requeststate", b"pw", b"csrf", b"hmac",
 )  # fmt: skip
 
 

@@ -49,6 +49,7 @@ def made(text: str | bytes, *known: bytes, **wanted: Any) -> str:
         ("Authorization: Bearer abc1", "Authorization: Bearer R"),
         ("{'password': 'it'}", "{'password': 'R'}"),
         ("serve --api-key abc --token=abcd --port 1", "serve --api-key R --token=R --port 1"),
+        ("serve --pw x9y8z7 --csrf x9y8z6 --hmac=x9y8z5 --port 1", "serve --pw R --csrf R --hmac=R --port 1"),
         ("run --password 'a b' --secret \"c d\" x", "run --password 'R' --secret \"R\" x"),
         # URLs and forms
         ("see https://u:pw@h/?a=1&api_key=ab%20c&z=2#f", "see https://u:R@h/?a=1&api_key=R&z=2#f"),
