@@ -12,7 +12,8 @@ the oldest of them are its candidates. Progress in place of a result is a part, 
     ← {"result":{"progress":30,"status":"processing"}}          a part of 4
     ← {"result":{"progress":100,"status":"completed"}}          the answer to 4, by order
 
-A notification `pong` answers the oldest `ping` that waits, by order too.
+A notification `pong` answers the oldest `ping` that waits, by order too. A notification `ping` waits no longer once its sender pings
+again and the other side has said something else in between: else one lost `pong` would shift all that follow.
 
 Source: JSON-RPC 2.0, sections 4 to 6; MCP specification, basic/utilities (cancellation, progress).
 """
@@ -259,7 +260,7 @@ class Correlator:
     `probes` is shared by all scopes of a capture.
     """
 
-    __slots__ = ("_next_row", "_pings", "_requests", "negotiation")
+    __slots__ = ("_next_row", "_pings", "_requests", "_spoken", "negotiation")
 
     def __init__(self, next_row: Callable[[], int], probes: ProbeDetector | None = None) -> None:
         self._next_row = next_row
@@ -267,9 +268,13 @@ class Correlator:
         self._requests: dict[Side, _Requests] = {CLIENT: _Requests(), SERVER: _Requests()}
         self._pings: dict[Side, deque[UnpairedMessage]] = {}
         """Notifications `ping`, which some clients send in place of requests, without their `pong`."""
+        self._spoken: set[Side] = set()
+        """The sides that have sent something else than a `pong` since the last `ping` of the other."""
 
     def feed(self, message: Message) -> Exchange | UnpairedMessage:
         kind = message.kind
+        if self._pings:
+            self._give_up_pings(message)
         if kind is REQUEST:
             exchange = Exchange(self._next_row(), message)
             if message.method in OPENINGS:
@@ -355,6 +360,16 @@ class Correlator:
         if exchange is not None:
             self._requests[sender].take_by_order(exchange, pong)
         return exchange
+
+    def _give_up_pings(self, message: Message) -> None:
+        """Wait no longer for the `pong` of a `ping` without an id that the other side has passed over."""
+        if message.method == PONG:
+            self._spoken.discard(message.sender)
+        elif message.method != PING:
+            self._spoken.add(message.sender)
+        elif (other := OTHER_SIDE[message.sender]) in self._spoken:
+            self._pings.get(message.sender, deque()).clear()
+            self._spoken.discard(other)
 
     def _beat(self, row: UnpairedMessage) -> None:
         """Pair a `pong` without an id with the oldest `ping` without one that waits for it."""

@@ -79,6 +79,26 @@ def test_a_ping_without_an_id_and_its_pong_name_each_other() -> None:
 PONG = {"jsonrpc": "2.0", "method": "pong"}
 
 
+PING = {"jsonrpc": "2.0", "method": "ping"}
+
+
+def test_one_lost_pong_does_not_shift_those_that_follow() -> None:
+    recorded = Dialogue().client(PING).client(tool_call(1)).server(result(1))  # rows 1 and 2
+    recorded.client(PING).server(PONG).client(PING).client(tool_call(2)).server(result(2)).client(request(3, "ping")).server(
+        PONG
+    )
+    transcript = transcribe(recorded.records)
+    assert [row.candidates for row in unpaired(transcript)] == [(), (4,), (3,), ()]
+    assert transcript.exchanges[-1].outcome is Outcome.OK
+
+
+def test_pings_without_ids_that_are_sent_together_get_their_pongs_in_order() -> None:
+    recorded = (
+        Dialogue().client(PING).client(PING).client(tool_call(1)).server(result(1)).server(PONG).client(PING).server(PONG)
+    )
+    assert [row.candidates for row in unpaired(transcribe(recorded.records))] == [(4,), (6,), (1,), (), (2,)]
+
+
 def test_a_pong_answers_the_oldest_ping_that_waits() -> None:
     recorded = Dialogue().client(tool_call(1)).client(request(2, "ping")).client(request(3, "ping")).server(PONG).server(PONG)
     call, *pings = exchanges(recorded)
