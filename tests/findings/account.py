@@ -26,7 +26,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from mcpspy.capture.file.format import header_line, record_line
-from mcpspy.records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
+from mcpspy.records import CLIENT_PROCESSES, Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
 from mcpspy.wire.framing import STDIO_FRAMINGS, StdioFraming
 
 if TYPE_CHECKING:
@@ -399,6 +399,16 @@ class Account:
         self.add(Frame(call.response, self.tick(), self.at_ns, data))
         self.add(Close(at_ns=self.tick(), stream=call.response, by="mcpspy", how="eof"))
 
+    def connected(self, age: str, numbers: str) -> None:
+        process = {
+            "pid": 300 + len(self.records),
+            "start": 9 if age == "a new process" else 1,
+            "first_ns": 0,
+            "last_ns": self.at_ns,
+        }
+        extra = {"processes": [process], "connections": [[process["pid"], *map(int, numbers.split())]]}
+        self.add(Note(at_ns=self.tick(), topic=CLIENT_PROCESSES, text="processes of connections", extra=extra))
+
     def leaves(self) -> None:
         extra = {"transaction": self.calls[-1].number, "by": "client"}
         self.add(
@@ -439,6 +449,7 @@ _EVENTS: tuple[tuple[str, Callable[..., None]], ...] = (
     (r"the client closes stdin", Account.close_stdin),
     (r"the (client|server) (?:closes|breaks off) the stream(?: of #(\d+))?(, broken)?", Account.close_stream),
     (r"the client leaves", Account.leaves),
+    (r"connections of (a new process|a process from before the capture): ([\d ]+)", Account.connected),
     (r"the server exits(?: (\d+))?(?: by (SIG\w+))?(?:, leaving (.+))?", Account.exits),
     (r"the client sends (SIG\w+)(?:, when the server has waited (\S+) s for a processor)?", Account.signals),
     (r"the server has waited (\S+) s for a processor before its first output", Account.is_late),

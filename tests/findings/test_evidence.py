@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcpspy.transcript.findings.rule import Finding
+from mcpspy.transcript.findings.rule import HANDSHAKE, Finding
 from mcpspy.transcript.findings.run import findings
 from mcpspy.transcript.transcribe import transcribe
 from tests.findings.account import records
@@ -78,14 +78,14 @@ def test_a_cut_stream_is_to_be_looked_for_in_logs_and_time_limits() -> None:
 
 
 def test_a_call_that_waited_for_its_own_reader_is_no_slow_call() -> None:
-    account = f'{FAST}\n→ tools/call 1 {{"name":"slow"}}\n· stdout stalls: 9 bytes waiting\n· 4.0 s later\n'
+    account = f'{HANDSHAKE}{FAST}\n→ tools/call 1 {{"name":"slow"}}\n· stdout stalls: 9 bytes waiting\n· 4.0 s later\n'
     account += "· stdout flows again after 3.9 s\n← result 1"
     assert [finding.rule for finding in found(account)] == ["reader-stalled"]
 
 
 @pytest.mark.parametrize(("later", "rules"), [(9, ["reader-stalled"]), (40_000, ["reader-stalled", "slow-call"])])
 def test_a_call_that_its_server_read_late_is_no_slow_call(later: int, rules: list[str]) -> None:
-    account = f'{FAST}\n→ tools/call 1 {{"name":"slow"}}\n→ ping 8 {{"_meta":{{"x":"{"x" * later}"}}}}\n'
+    account = f'{HANDSHAKE}{FAST}\n→ tools/call 1 {{"name":"slow"}}\n→ ping 8 {{"_meta":{{"x":"{"x" * later}"}}}}\n'
     account += "· stdin stalls: 9 bytes waiting\n· 4.0 s later\n· stdin flows again after 3.9 s\n← result 1\n← result 8"
     assert sorted(finding.rule for finding in found(account)) == rules
 

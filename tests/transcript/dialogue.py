@@ -19,14 +19,18 @@ STREAMS: tuple[tuple[Side, str], ...] = (("client", "stdin"), ("server", "stdout
 
 
 class Dialogue:
-    """A dialogue over stdio. Each line comes 1 ms after the one before; `records` are the records so far."""
+    """A dialogue over stdio. Each line comes 1 ms after the one before; `records` are the records so far.
 
-    def __init__(self, label: str = "weather", *, header: Header | None = None) -> None:
+    Without `begins` nobody saw the server start: the session may be older.
+    """
+
+    def __init__(self, label: str = "weather", *, header: Header | None = None, begins: bool = True) -> None:
         self.records: list[Record] = [header or make_header(label=label)]
         self.at_ns = 0
         for stream, (sender, name) in enumerate(STREAMS):
             self.add(Open(at_ns=0, stream=stream, sender=sender, name=name))
-        self.add(Spawn(at_ns=0, pid=101))
+        if begins:
+            self.add(Spawn(at_ns=0, pid=101))
 
     def add(self, record: Record) -> Dialogue:
         record.number = len(self.records)

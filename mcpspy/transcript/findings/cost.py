@@ -9,7 +9,7 @@ from ..stats.context import CallCosts, ServerCost, ToolCost, result_text
 from ..stats.tokens import estimated_tokens
 from ..watching import watched_rows
 from .facts import TranscriptFacts
-from .rule import Hit, Rule, Severity, cost_rule, hit_in
+from .rule import HANDSHAKE, Hit, Rule, Severity, cost_rule, hit_in
 from .words import listed, quoted
 
 COSTLY_TOKENS: Final = 10_000
@@ -25,7 +25,7 @@ SESSIONS: Final = 3
 
 _LIST: Final = "→ tools/list 1\n← result 1 "
 _TOOL: Final = '{"name":"read","description":"Reads a file.","inputSchema":{"type":"object"}}'
-_TWO_TOOLS: Final = _LIST + '{"tools":[' + _TOOL + "," + _TOOL.replace("read", "write") + "]}"
+_TWO_TOOLS: Final = HANDSHAKE + _LIST + '{"tools":[' + _TOOL + "," + _TOOL.replace("read", "write") + "]}"
 _CALLED: Final = '\n→ tools/call 2 {"name":"read"}\n← result 2 {"content":[{"type":"text","text":"ok"}]}'
 
 _AGAIN: Final = "\n· another session\n"

@@ -22,7 +22,7 @@ from ..mcp.methods import OPENINGS, PROGRESS
 from ..model import Kind, UnpairedMessage
 from ..offers.drift import step
 from .facts import capture_facts
-from .rule import Hit, Severity, hit_in, transport_rule
+from .rule import HANDSHAKE, Hit, Severity, hit_in, transport_rule
 from .words import call_name, seconds
 
 if TYPE_CHECKING:
@@ -36,13 +36,12 @@ _TRACE: Final = '"_meta":{"progressToken":"t","traceparent":"00-0af7651916cd43dd
 _CALL: Final = f'→ tools/call 1 {{"name":"add","arguments":{{"to":%s}},{_TRACE}}}\n'
 _RESULT: Final = '← result 1 {"content":[{"type":"text","text":"%s"}]}\n'
 _PROGRESS: Final = '← notifications/progress {"progressToken":"t","progress":1}\n'
-_HANDSHAKE: Final = "· handshake 2025-11-25, server: tools\n"
 
 
 def _hops(outer: str, inner: str, text: str, progress: str) -> str:
     """Write the two captures of a gateway."""
-    first = f"{_HANDSHAKE}{_CALL % outer}· 0.6 s later\n{progress}{_RESULT % 'done'}"
-    return f"{first}· behind the gateway\n{_HANDSHAKE}· 0.2 s later\n{_CALL % inner}· 0.1 s later\n{_PROGRESS}{_RESULT % text}"
+    first = f"{HANDSHAKE}{_CALL % outer}· 0.6 s later\n{progress}{_RESULT % 'done'}"
+    return f"{first}· behind the gateway\n{HANDSHAKE}· 0.2 s later\n{_CALL % inner}· 0.1 s later\n{_PROGRESS}{_RESULT % text}"
 
 
 _CLEAN: Final = _hops('"x"', '"x"', "done", _PROGRESS)

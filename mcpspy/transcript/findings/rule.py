@@ -91,6 +91,9 @@ trust_rule = partial(Rule, family=Family.TRUST)
 model_rule = partial(Rule, family=Family.MODEL)
 capture_rule = partial(Rule, family=Family.CAPTURE)
 
+HANDSHAKE: Final = "· handshake 2025-11-25, server: tools\n"
+"""The beginning of examples."""
+
 CLEAN_POST: Final = (
     '→ POST /mcp\n  {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← 200 OK\n  {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
 )

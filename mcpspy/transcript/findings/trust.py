@@ -13,7 +13,7 @@ from ..offers.baseline import ACCEPTED, Baseline, value_of
 from ..offers.definitions import Definition, DefinitionKind, Offer, offers
 from ..offers.drift import OfferChange, changes, differences
 from .facts import TranscriptFacts, scope_key
-from .rule import Hit, Rule, Severity, hit, hit_in, trust_rule
+from .rule import HANDSHAKE, Hit, Rule, Severity, hit, hit_in, trust_rule
 from .words import definition_name, listed, quoted, seconds
 
 LISTED: Final = 5
@@ -101,17 +101,19 @@ TOOL_REDEFINED: Final = trust_rule(
     ),
     why="A client that asked its user about the first definition calls the second, and may not fetch the list again.",
     blame="The server: it sent both definitions; it may have a reason, such as who is logged in.",
-    example=_LIST
+    example=HANDSHAKE
+    + _LIST
     + '{"tools":['
     + _TOOL
     + "]}\n→ tools/list 2\n← result 2 "
     + '{"tools":['
     + _TOOL.replace("Reads", "Sends")
     + "]}",
-    clean=_LIST + '{"tools":[' + _TOOL + "]}\n→ tools/list 2\n← result 2 " + '{"tools":[' + _TOOL + "]}",
+    clean=HANDSHAKE + _LIST + '{"tools":[' + _TOOL + "]}\n→ tools/list 2\n← result 2 " + '{"tools":[' + _TOOL + "]}",
     advice="Look at what changed; announce changes with list_changed, and give a tool that does something else another name.",
 )
 
+_HANDSHAKE: Final = HANDSHAKE.replace("tools", "prompts")
 _PROMPTS: Final = '→ prompts/list %d\n← result %d {"prompts":[{"name":"review","description":"%s a change."}]}'
 
 OFFER_REDEFINED: Final = trust_rule(
@@ -123,8 +125,8 @@ OFFER_REDEFINED: Final = trust_rule(
     ),
     why="A client that keeps the first list works with what does not hold any more.",
     blame="The server: it sent both definitions.",
-    example=_PROMPTS % (1, 1, "Reviews") + "\n" + _PROMPTS % (2, 2, "Approves"),
-    clean=_PROMPTS % (1, 1, "Reviews") + "\n" + _PROMPTS % (2, 2, "Reviews"),
+    example=_HANDSHAKE + _PROMPTS % (1, 1, "Reviews") + "\n" + _PROMPTS % (2, 2, "Approves"),
+    clean=_HANDSHAKE + _PROMPTS % (1, 1, "Reviews") + "\n" + _PROMPTS % (2, 2, "Reviews"),
     advice="Announce changes with notifications/prompts/list_changed or notifications/resources/list_changed.",
 )
 

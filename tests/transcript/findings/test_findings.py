@@ -142,13 +142,13 @@ def test_the_same_flaw_on_both_sides_is_two_findings() -> None:
 
 
 def test_an_id_in_use_is_the_fault_of_its_sender() -> None:
-    dialogue = Dialogue().client(request(1)).client(request(1)).server(result(1)).server(result(1)).closes()
+    dialogue = Dialogue(begins=False).client(request(1)).client(request(1)).server(result(1)).server(result(1)).closes()
     finding = only(dialogue)
     assert (finding.severity, finding.culprit, finding.row) == (Severity.ERROR, "client", 2)
 
 
 def test_an_id_used_again_after_its_answer_is_found() -> None:
-    finding = only(Dialogue().client(request(1)).server(result(1)).client(request(1)).server(result(1)).closes())
+    finding = only(Dialogue(begins=False).client(request(1)).server(result(1)).client(request(1)).server(result(1)).closes())
     assert (finding.rule, finding.culprit, finding.row) == ("id-reused", "client", 2)
 
 

@@ -48,5 +48,6 @@ def hostile() -> Dialogue:
 
 def quiet() -> Dialogue:
     """Make one without findings."""
-    dialogue = Dialogue().client(request(1)).server(result(1, {"tools": [TOOL]})).client(tool_call(2)).server(result(2))
+    dialogue = Dialogue().client(request(0, "initialize")).server(result(0)).client(notification())
+    dialogue.client(request(1)).server(result(1, {"tools": [TOOL]})).client(tool_call(2)).server(result(2))
     return dialogue.closes()

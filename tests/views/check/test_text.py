@@ -80,7 +80,7 @@ def test_the_totals_come_last() -> None:
 
 def test_a_check_without_findings_says_so() -> None:
     (line,) = shown(checked(quiet()))
-    assert line == "✓ nothing found in 2 calls of 1 capture"
+    assert line == "✓ nothing found in 3 calls of 1 capture"
 
 
 def test_findings_below_the_limit_are_shown_and_let_pass() -> None:

@@ -125,9 +125,9 @@ def test_flat_has_no_groups() -> None:
 
 def test_pages_of_a_list_are_drawn_as_one_with_all_that_they_hold() -> None:
     a, b, c = ({"name": name, "inputSchema": {"type": "object"}} for name in "abc")
-    scene = opened("weather").client(request(1, "tools/list")).server(result(1, {"tools": [a], "nextCursor": "x"}))
+    scene = Dialogue(begins=False).client(request(1, "tools/list")).server(result(1, {"tools": [a], "nextCursor": "x"}))
     scene.client(request(2, "tools/list", {"cursor": "x"})).server(result(2, {"tools": [b, c]}))
-    assert texts(drawn(scene)) == ["server started: pid 101", "1–2 tools/list ×2", "1–2 ok: 3 tools on 2 pages"]
+    assert texts(drawn(scene)) == ["1–2 tools/list ×2", "1–2 ok: 3 tools on 2 pages"]
 
 
 def test_a_page_that_failed_is_drawn_by_itself() -> None:

@@ -40,7 +40,8 @@ def shown(dialogue: Dialogue, width: int | None = None) -> list[str]:
     """Return the lines of the rows."""
     lines = [plain(line) for line in timeline(dialogue.transcript, width=width)]
     begin = next(at for at, line in enumerate(lines) if line.startswith("row"))
-    return [line for line in lines[begin + 2 :] if line and not line.startswith(("⚑", "    "))]
+    lines = [line for line in lines[begin + 1 :] if "server started" not in line]
+    return [line for line in lines if line and not line.startswith(("⚑", "    "))]
 
 
 def outcomes(dialogue: Dialogue) -> list[str]:
@@ -60,7 +61,14 @@ def above(dialogue: Dialogue, row: int, width: int | None = None) -> list[str]:
 
 def two_rounds(wait_ms: int = 3000) -> Dialogue:
     """Make a call that needed input."""
-    return Dialogue().client(ask(1)).server(required(1, "s")).wait(wait_ms).client(again(2, state="s")).server(result(2))
+    return (
+        Dialogue(begins=False)
+        .client(ask(1))
+        .server(required(1, "s"))
+        .wait(wait_ms)
+        .client(again(2, state="s"))
+        .server(result(2))
+    )
 
 
 def test_the_last_round_shows_the_duration_of_the_call() -> None:
@@ -127,7 +135,7 @@ def test_selected_rows_are_not_folded() -> None:
 
 
 def test_live_and_offline_fold_alike() -> None:
-    dialogue = polled(Dialogue(), 5).client(poll(9)).server(result(9, task("t", "completed")))
+    dialogue = polled(Dialogue(begins=False), 5).client(poll(9)).server(result(9, task("t", "completed")))
     transcript = dialogue.transcript
     lanes = Lanes(transcript.captures)
     machine = Timeline(timeline_columns(transcript.rows, lanes, None), lanes)

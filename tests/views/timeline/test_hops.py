@@ -20,11 +20,11 @@ def session() -> Transcript:
     """Make one with a renamed tool, an argument and an answer that changed, progress that was dropped, and a second try."""
     outer = capture(
         "gateway", CLIENT, Step(10, 30, 1, "demo_echo"), Step(40, 60, 2, "demo_echo", answer="HELLO", notifies=True),
-        Step(70, 99, 3, "demo_echo", text="again"),
+        Step(70, 99, 3, "demo_echo", text="again"), greets=True,
     )  # fmt: skip
     inner = capture(
         "server", GATEWAY, Step(15, 25, 1), Step(45, 55, 2, notifies=True), Step(72, 75, 3, text="again"),
-        Step(80, 90, 4, text="again"),
+        Step(80, 90, 4, text="again"), greets=True,
     )  # fmt: skip
     return joined(outer, inner)
 

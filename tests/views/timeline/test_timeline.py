@@ -57,7 +57,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
 
 
 def test_the_columns_of_wide_letters_are_aligned() -> None:
-    scene = opened("weather").client(call(1, "天気予報")).server(result(1)).client(call(2, "forecast")).server(result(2))
+    scene = Dialogue(begins=False).client(call(1, "天気予報")).server(result(1)).client(call(2, "forecast")).server(result(2))
     starts = {line_cells([(line[: line.index("ok")], "")]) for line in rows_of(scene) if "tools/call" in line}
     assert len(starts) == 1
 
@@ -76,7 +76,7 @@ def test_many_servers_that_ended_in_the_same_way_are_counted(count: int, words: 
 
 
 def test_the_summary_says_when_all_is_ok_and_complete_and_all_rules_looked() -> None:
-    scene = opened("weather").client(request(1)).server(result(1)).client(request(2)).server(result(2)).closes()
+    scene = opened("weather").client(request(1)).server(result(1)).client(request(2, "ping")).server(result(2)).closes()
     transcript = scene.transcript
     assert shown(transcript)[0] == "· 2 calls in 8.00 ms · capture complete · 2 rules left to check"
     seek_credentials(transcript, CredentialSearch())

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from ...llm.json_values import read_arguments
-from ..rule import Hit, Rule, Severity, model_rule
+from ..rule import HANDSHAKE, Hit, Rule, Severity, model_rule
 from .hits import hit_in_answer, hit_in_prompt
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...model import Exchange
     from .model_facts import ModelFacts
 
-_LISTED: Final = '→ tools/list 1\n← result 1 {"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}\n'
+_LISTED: Final = HANDSHAKE + '→ tools/list 1\n← result 1 {"tools":[{"name":"forecast","inputSchema":{"type":"object"}}]}\n'
 _ASKED: Final = _LISTED + '⇒ asks How is the weather in Paris?\n  offers forecast {"type":"object"}\n'
 _USES: Final = _ASKED + '⇐ uses c1 forecast {"city":"Paris"}\n'
 _SUNNY: Final = '← result 2 {"content":[{"type":"text","text":"Sunny."}]}\n'

@@ -14,7 +14,7 @@ from ...watching import watched
 from ..facts import CaptureFacts, scope_key
 from ..meanwhile import requests_ns
 from ..misdeliveries import Misdelivery
-from ..rule import Hit, HitDetails, Severity, hit_in, protocol_rule, trust_rule
+from ..rule import HANDSHAKE, Hit, HitDetails, Severity, hit_in, protocol_rule, trust_rule
 from ..transport.server_exits import PATIENCE_NS
 from ..words import call_name, quoted, seconds
 
@@ -83,11 +83,13 @@ AMBIGUOUS_PAIRING: Final = protocol_rule(
     why="Neither side can tell which one is meant: mcpspy leaves the message unpaired, and the receiver has to guess.",
     blame="Unclear: one side used an id or a token twice, or the other side changed its spelling.",
     example=(
-        '→ tools/call 7 {"name":"a"}\n→ tools/call "7" {"name":"b"}\n← {"jsonrpc":"2.0","id":7.0,"result":{"content":[]}}\n'
+        f'{HANDSHAKE}→ tools/call 7 {{"name":"a"}}\n→ tools/call "7" {{"name":"b"}}\n'
+        '← {"jsonrpc":"2.0","id":7.0,"result":{"content":[]}}\n'
         '← result 7 {"content":[]}\n← result "7" {"content":[]}'
     ),
     clean=(
-        '→ tools/call 7 {"name":"a"}\n→ tools/call "8" {"name":"b"}\n← result 7 {"content":[]}\n← result "8" {"content":[]}'
+        f'{HANDSHAKE}→ tools/call 7 {{"name":"a"}}\n→ tools/call "8" {{"name":"b"}}\n'
+        '← result 7 {"content":[]}\n← result "8" {"content":[]}'
     ),
     advice="Give every request an id and a progress token of its own, and send both back unchanged.",
 )

@@ -17,12 +17,12 @@ from ...waiting import request_unread_ns
 from ...watching import watched
 from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..meanwhile import written_words
-from ..rule import AGENT, CONFIGURATION, Family, Hit, Rule, Severity, behaviour_rule, hit_in
+from ..rule import AGENT, CONFIGURATION, HANDSHAKE, Family, Hit, Rule, Severity, behaviour_rule, hit_in
 from ..transport.stalls import unread_ns, was_blocked
 from ..words import call_name, seconds
 from .repeats import arguments, may_be_repeated
 
-_SEARCHES: Final = "\n".join(
+_SEARCHES: Final = HANDSHAKE + "\n".join(
     f'→ tools/call {at} {{"name":"search","arguments":{{"q":{at}}}}}\n← result {at}' for at in range(1, 6)
 )
 _TASK: Final = (
@@ -68,8 +68,10 @@ REPEATED_CALL: Final = behaviour_rule(
     ),
     why="A model that repeats a call did not understand the result or hopes for another one, which costs time and context.",
     blame="The agent: the model behind the client repeated a call that was already answered.",
-    example="\n".join(f'→ tools/call {at} {{"name":"read","arguments":{{"path":"/x"}}}}\n← result {at}' for at in range(1, 4)),
-    clean="\n".join(
+    example=HANDSHAKE
+    + "\n".join(f'→ tools/call {at} {{"name":"read","arguments":{{"path":"/x"}}}}\n← result {at}' for at in range(1, 4)),
+    clean=HANDSHAKE
+    + "\n".join(
         f'→ tools/call {at} {{"name":"clock","arguments":{{}}}}\n← result {at} {{"content":[{{"type":"text","text":"{at}"}}]}}'
         for at in range(1, 4)
     ),
@@ -83,11 +85,13 @@ RESENT_CALL: Final = behaviour_rule(
     why="The server runs both: a ticket is made twice, a payment is paid twice.",
     blame="The client: it neither waited for the first call nor cancelled it.",
     example=(
-        '→ tools/call 1 {"name":"pay","arguments":{"to":"x"}}\n· 2.0 s later\n→ tools/call 2 {"name":"pay","arguments":{"to":"x"}}\n'
+        f'{HANDSHAKE}→ tools/call 1 {{"name":"pay","arguments":{{"to":"x"}}}}\n· 2.0 s later\n'
+        '→ tools/call 2 {"name":"pay","arguments":{"to":"x"}}\n'
         "· 1.0 s later\n← result 1\n· 2.0 s later\n← result 2"
     ),
     clean=(
-        '→ tools/call 1 {"name":"pay","arguments":{"to":"x"}}\n→ tools/call 2 {"name":"pay","arguments":{"to":"x"}}\n'
+        f'{HANDSHAKE}→ tools/call 1 {{"name":"pay","arguments":{{"to":"x"}}}}\n'
+        '→ tools/call 2 {"name":"pay","arguments":{"to":"x"}}\n'
         "← result 1\n← result 2"
     ),
     advice="Wait longer, or cancel the first call and look at what it did before you try again.",

@@ -8,7 +8,7 @@ from ....records import SERVER
 from ....wire.framing import is_unended
 from ...model import Kind, Message
 from ..facts import CaptureFacts
-from ..rule import Hit, Rule, Severity, hit_in, protocol_rule, transport_rule
+from ..rule import HANDSHAKE, Hit, Rule, Severity, hit_in, protocol_rule, transport_rule
 from ..words import quoted, seconds
 
 _CLEAN: Final = '→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
@@ -62,24 +62,27 @@ FLAWS: Final[dict[str, Rule]] = {
         title="Id already in use",
         what="A request has the id of another request that is still unanswered.",
         why="The two responses cannot be told apart, and one of the requests may wait forever.",
-        example='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n→ {"jsonrpc":"2.0","id":1,"method":"prompts/list"}\n'
-        '← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n← {"jsonrpc":"2.0","id":1,"result":{"prompts":[]}}',
+        example=HANDSHAKE
+        + '→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+        '← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}',
         advice="Give every request of a session its own id.",
         severity=Severity.ERROR,
         blame="The requesting side: it chooses the ids, and this one was still in use.",
-        clean='→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n→ {"jsonrpc":"2.0","id":2,"method":"prompts/list"}\n'
-        '← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n← {"jsonrpc":"2.0","id":2,"result":{"prompts":[]}}',
+        clean=HANDSHAKE + '→ {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n→ {"jsonrpc":"2.0","id":2,"method":"tools/list"}\n'
+        '← {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n← {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}',
     ),
     "token-in-use": _protocol_flaw(
         name="token-in-use",
         title="Progress token already in use",
         what="A request has the progress token of another request that is still unanswered.",
         why="Progress cannot be attributed: it is shown for the wrong request, or keeps the wrong one from timing out.",
-        example='→ tools/call 1 {"name":"a","_meta":{"progressToken":1}}\n→ tools/call 2 {"name":"b","_meta":{"progressToken":1}}\n'
+        example=HANDSHAKE
+        + '→ tools/call 1 {"name":"a","_meta":{"progressToken":1}}\n→ tools/call 2 {"name":"b","_meta":{"progressToken":1}}\n'
         '← result 1 {"content":[]}\n← result 2 {"content":[]}',
         advice="Give every request its own progress token, for example its id.",
         blame="The requesting side: it chooses the tokens, and this one was still in use.",
-        clean='→ tools/call 1 {"name":"a","_meta":{"progressToken":1}}\n→ tools/call 2 {"name":"b","_meta":{"progressToken":2}}\n'
+        clean=HANDSHAKE
+        + '→ tools/call 1 {"name":"a","_meta":{"progressToken":1}}\n→ tools/call 2 {"name":"b","_meta":{"progressToken":2}}\n'
         '← result 1 {"content":[]}\n← result 2 {"content":[]}',
     ),
     "bom": _transport_flaw(

@@ -14,7 +14,7 @@ from ...mcp.revisions import WITH_BATCHES, Era, era, is_known, nearest
 from ...model import Exchange, Kind, UnpairedMessage
 from ...offers.definitions import LISTED_MEMBERS
 from ..facts import HANDSHAKE_METHODS, CaptureFacts, ScopeKey, scope_key
-from ..missing_handshakes import handshake_log, refused_for_handshake, without_handshake
+from ..missing_handshakes import first_without, handshake_log, refused_for_handshake, served_without, without_handshake
 from ..rule import Hit, Severity, hit_in, protocol_rule
 from ..transport.deliveries import explained_rows
 from ..words import call_name, quoted
@@ -83,7 +83,10 @@ MISSING_INITIALIZED: Final = protocol_rule(
 MISSING_INITIALIZE: Final = protocol_rule(
     name="missing-initialize",
     title="Session without initialize",
-    what="A client sent requests of a session that it never began with initialize, under no revision that goes without.",
+    what=(
+        "A client sent requests of a session that it never began with initialize, under no revision that goes without. "
+        "It is a note where the server answers all the same."
+    ),
     why="Nothing is agreed on: SDK servers refuse such requests, and others answer without knowing the client.",
     blame="The client: until 2025-11-25 a session begins with initialize, and the capture has the beginning of this one.",
     example="→ tools/list 1\n← error 1 -32602 Received request before initialization was complete",
@@ -192,25 +195,48 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 
 
 def _without_initialize(facts: CaptureFacts) -> Iterator[Hit]:
-    """Find sessions without a handshake. Where all is answered, requests of several kinds are a note: the server may need none.
+    """Find sessions without a handshake. It is a note where the server goes on all the same: it may need none.
 
     It is a warning where the client sent what follows initialize alone: it speaks an era that needs it.
     """
     lacking = without_handshake(facts)
     refused = refused_for_handshake(facts, lacking)
-    for scope, sent in lacking.items():
-        for exchange in refused.get(scope, ()):
+    for scope, exchanges in refused.items():
+        for exchange in exchanges:
             yield _uninitialized(facts, exchange, scope)
-        if scope in refused or facts.initializes:
-            continue
+    certain = first_without(facts, lacking)
+    served = served_without(facts, certain)
+    initialized = {scope for method, sender, _, scope in facts.notifications if (method, sender) == (INITIALIZED, CLIENT)}
+    for scope, sent in certain.items():
         first = sent[0]
-        if first.transaction is None and any(key[:2] == (INITIALIZED, CLIENT) for key in facts.notifications):
-            what = f"{call_name(first)} was sent in a session without initialize, though the client sent notifications/initialized."
-            yield hit_in(MISSING_INITIALIZE, first.request, first.row, what)
-        elif len(sent) >= _SEVERAL:
-            kinds = f"so were requests of {len(sent) - 1} other kinds"
-            what = f"{call_name(first)} was sent in a session without initialize; {kinds}."
-            yield hit_in(MISSING_INITIALIZE, first.request, first.row, what, severity=Severity.NOTE, advice=_ADVICE_IF_SERVED)
+        blame = "" if first.transaction is None else _BLAME_IF_YOUNG
+        what = f"{call_name(first)} was sent in a session without initialize"
+        if scope in refused:
+            continue
+        if scope in initialized:
+            what += ", though the client sent notifications/initialized."
+            yield hit_in(MISSING_INITIALIZE, first.request, first.row, what, blame=blame)
+        elif scope in served:
+            what += f", which the server did not ask for.{_others(sent)}"
+            yield hit_in(
+                MISSING_INITIALIZE,
+                first.request,
+                first.row,
+                what,
+                blame=blame,
+                advice=_ADVICE_IF_SERVED,
+                severity=Severity.NOTE,
+            )
+
+
+def _others(sent: list[Exchange]) -> str:
+    match sent[1:]:
+        case []:
+            return ""
+        case [other]:
+            return f" So was {other.method}."
+        case others:
+            return f" So were requests of {len(others)} other kinds."
 
 
 def _uninitialized(facts: CaptureFacts, exchange: Exchange, scope: ScopeKey) -> Hit:
@@ -234,7 +260,7 @@ def _uninitialized(facts: CaptureFacts, exchange: Exchange, scope: ScopeKey) -> 
     return hit_in(MISSING_INITIALIZE, exchange.request, exchange.row, what, blame=blame, advice=advice, group=str(scope))
 
 
-_SEVERAL: Final = 3
+_BLAME_IF_YOUNG: Final = "The client: its process is younger than the capture, which has all that it sent, and no initialize."
 _ADVICE_IF_SERVED: Final = "If the client should also work with servers that need a handshake, let it send initialize first."
 
 

@@ -13,12 +13,13 @@ from ...model import Exchange, Message, Row, Transcript, UnpairedMessage
 from ...watching import watched_rows
 from ..facts import TranscriptFacts, scope_key
 from ..json_schema import MAX_STEPS, Validators, dangling_reference
-from ..rule import AGENT, Hit, HitDetails, Severity, Unchecked, hit_in, protocol_rule
+from ..rule import AGENT, HANDSHAKE, Hit, HitDetails, Severity, Unchecked, hit_in, protocol_rule
 from ..words import call_name, listed, seconds
 
 _SCHEMA: Final = '{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}'
 _RESULT: Final = '{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}'
-_LISTED: Final = f'→ tools/list 1\n← result 1 {{"tools":[{{"name":"add","inputSchema":{_SCHEMA},"outputSchema":{_RESULT}}}]}}\n'
+_TOOL: Final = f'{{"name":"add","inputSchema":{_SCHEMA},"outputSchema":{_RESULT}}}'
+_LISTED: Final = f'{HANDSHAKE}→ tools/list 1\n← result 1 {{"tools":[{_TOOL}]}}\n'
 _CALL: Final = '→ tools/call 2 {"name":"add","arguments":{"a":1,"b":2}}\n'
 _WELL: Final = f'{_LISTED}{_CALL}← result 2 {{"content":[{{"type":"text","text":"3"}}],"structuredContent":{{"sum":3}}}}'
 

@@ -14,13 +14,13 @@ from ....records import CLIENT
 from ...model import Exchange
 from ..facts import CaptureFacts, scope_key
 from ..protocol.repeats import arguments, hints, may_be_repeated
-from ..rule import AGENT, Hit, Severity, behaviour_rule, hit_in
+from ..rule import AGENT, HANDSHAKE, Hit, Severity, behaviour_rule, hit_in
 from ..words import call_name, listed, seconds
 
 
 def _calls(times: int) -> str:
     names = ("lock", "unlock") * times
-    return "".join(f'→ tools/call {at} {{"name":"{name}"}}\n← result {at}\n' for at, name in enumerate(names, 1))
+    return HANDSHAKE + "".join(f'→ tools/call {at} {{"name":"{name}"}}\n← result {at}\n' for at, name in enumerate(names, 1))
 
 
 CALLS_IN_CIRCLES: Final = behaviour_rule(

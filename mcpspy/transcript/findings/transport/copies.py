@@ -12,10 +12,9 @@ from typing import Final
 
 from ...model import HTTP_ERRORS, Exchange
 from ..facts import CaptureFacts, ScopeKey, scope_key
-from ..rule import Hit, hit_in, transport_rule
+from ..rule import HANDSHAKE, Hit, hit_in, transport_rule
 from ..words import call_name, quoted, seconds
 
-HANDSHAKE: Final = "· handshake 2025-11-25, server: tools\n"
 _CALL: Final = '→ tools/call %d {"name":"pay","arguments":{"to":"%s"}}\n'
 GATEWAY_RESULT: Final = '← result %d {"content":[{"type":"text","text":"%s"}]}\n'
 BEHIND: Final = f"· behind the gateway\n{HANDSHAKE}· 0.2 s later\n"

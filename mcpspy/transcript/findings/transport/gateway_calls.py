@@ -20,9 +20,9 @@ from ...hops import hop_pairs
 from ...mcp.blocks import listed as listed_items
 from ...mcp.blocks import member
 from ...model import HTTP_ERRORS, Exchange, Kind
-from ..rule import Hit, Severity, hit_in, transport_rule
+from ..rule import HANDSHAKE, Hit, Severity, hit_in, transport_rule
 from ..words import call_name, listed, seconds
-from .copies import BEHIND, BOTH, FIRST, GATEWAY_RESULT, HANDSHAKE, INNER, REPEATED_BY_GATEWAY, SECOND
+from .copies import BEHIND, BOTH, FIRST, GATEWAY_RESULT, INNER, REPEATED_BY_GATEWAY, SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
