@@ -17,6 +17,16 @@ READ = '→ resources/read 2 {"uri":"file:///a"}\n'
 SIZE = '· handshake 2025-11-25, server: resources\n→ resources/list 1\n← result 1 {"resources":[{"uri":"file:///a","name":"a","size":%d}]}\n'
 FORM = '{"type":"object","properties":{"age":{"type":"integer"},"key":{"type":"string","maxLength":8}},"required":["age"]}'
 ASKED = f'{CALL}← elicitation/create 1 {{"message":"How old?","requestedSchema":{FORM}}}\n'
+CONTENTS = (
+    f'{CALL}← result 1 {{"content":[]}}\n{READ}← result 2 {{"contents":[{{"uri":"file:///a","mimeType":"%s","text":"%s"}}]}}'
+)
+FORMATS = ASKED.replace(
+    FORM,
+    '{"type":"object","properties":{"mail":{"type":"string","format":"email"},"day":{"type":"string","format":"date"},'
+    '"at":{"type":"string","format":"date-time"},"page":{"type":"string","format":"uri"}}}',
+)
+FILL = f'{FORMATS}→ result 1 {{"action":"accept","content":%s}}\n← result 1 {{"content":[]}}'
+FILLED = '{"mail":"a@b.org","day":"2026-01-31","at":"2026-01-31T12:00:00Z","page":"https://a.org/b"}'
 ROUND = (
     '· revision 2026-07-28, client: elicitation\n→ tools/call 1 {"name":"a"}\n'
     f'← result 1 {{"resultType":"input_required","inputRequests":{{"q":{{"method":"elicitation/create",'
@@ -55,6 +65,12 @@ WELL = {
     "pages in their order": f"{PAGES}{MORE}",
     "a page that is asked for again": f"{PAGES}{MORE}".replace('3 {"cursor":"p3"}', '3 {"cursor":"p2"}'),
     "a cursor from before the capture": '→ tools/list 1 {"cursor":"p7"}\n← result 1 {"tools":[]}',
+    "base64 of a JPEG": image("/9j/4AAQSkZJRgABAQEASABIAAA=", "image/jpg"),
+    "a resource that is JSON": CONTENTS % ("application/json", '{\\"a\\": [1]}'),
+    "a resource with JSON on each line": CONTENTS % ("application/json", '{\\"a\\": 1}\\n{\\"a\\": 2}'),
+    "a picture that is a text": CONTENTS % ("image/svg+xml", "<svg></svg>"),
+    "fields of the formats of their form": FILL % FILLED,
+    "a field with a format that was left blank": (FILL % '{"mail":""}'),
     "a tool that fails": f'{CALL}← result 1 {{"content":[],"isError":true}}',
 }
 
@@ -68,6 +84,21 @@ FAULTS = {
     "a data URL": (image(f"data:image/png;base64,{PNG}"), "server", "a data URL instead of base64"),
     "bytes as Python prints them": (image("b'iVBORw0KGgo='"), "server", "not base64"),
     "an empty image": (image(""), "server", "are empty"),
+    "a page in the place of an image": (image(b64encode(b"<!DOCTYPE html><p>404").decode()), "server", "are text/html"),
+    "base64 of base64": (image(b64encode(PNG.encode()).decode()), "server", "do not begin like that: “iVBORw0KGgo"),
+    "bytes in hexadecimal": (image("89504e470d0a1a0a0000"), "server", "do not begin like that"),
+    "an image in the place of a text": (CONTENTS % ("image/png", PNG), "server", "they belong into blob"),
+    "a text that is not JSON": (CONTENTS % ("application/json", "{a: 1,}"), "server", "is not JSON"),
+    "an address without its @": (
+        FILL % FILLED.replace("@", ""),
+        "client",
+        "“ab.org” is not of the format email (at mail)",
+    ),
+    "a date in the order of a country": (
+        FILL % FILLED.replace("2026-01-31", "31.1.2026"),
+        "client",
+        "is not of the format date (at day)",
+    ),
     "a text that is an image": (image(PNG, "text/plain"), "server", "are image/png"),
     "a size in characters": (
         f'{SIZE % 1}{READ}← result 2 {{"contents":[{{"uri":"file:///a","text":"€"}}]}}',
@@ -146,6 +177,10 @@ TYPED = {
     "a resource without content": (
         '[{"type":"resource","resource":{"uri":"a:b"}}]',
         "content.0.resource.text or blob: Field required",
+    ),
+    "a resource with a text and no address": (
+        '[{"type":"resource","resource":{"text":"a"}}]',
+        "content.0.resource.uri: Field required",
     ),
     "a link without a name": ('[{"type":"resource_link","uri":"a:b"}]', "content.0.name: Field required"),
     "a type that there is not": ('[{"type":"video","data":"aa"}]', "content.0.type: unknown type “video”"),

@@ -114,6 +114,8 @@ def test_a_body_that_is_encoded_as_its_head_says_is_well() -> None:
         (b"event: message\ndata: " + RAW + b"\n\n", "a stream of events"),
         (gzip.compress(RAW, mtime=0), "gzip"),
         (b"<html></html>", "HTML"),
+        (RAW.decode().encode("utf-16"), "UTF-16"),
+        (RAW.decode().encode("utf-16-le"), "UTF-16"),
     ],
 )
 def test_a_body_of_json_that_is_something_else_is_named(data: bytes, words: str) -> None:
@@ -124,7 +126,18 @@ def test_a_body_of_json_that_is_something_else_is_named(data: bytes, words: str)
 def test_json_under_the_type_of_events_is_no_stream() -> None:
     traffic = Traffic()
     traffic.post(request(1)).stream().raw(RAW).close()
-    assert "body-contradicts-head" in traffic.rules
+    assert traffic.rules == ["body-contradicts-head"]
+
+
+def test_two_sessions_in_one_response_are_no_fault_of_a_client_that_sends_both() -> None:
+    hello = f"{OPEN.replace(PAGE, '')}← 200 OK\n{HELLO}"
+    once, twice = "  Mcp-Session-Id: aa\n", "  Mcp-Session-Id: aa\n  Mcp-Session-Id: bb\n"
+    again = (
+        "→ POST /mcp\n  Mcp-Session-Id: %s\n  tools/list 1\n← 404 Not Found\n  Content-Type: text/plain\n  Session not found\n"
+    )
+    for fields, expected in ((once, "client"), (twice, "server")):
+        account = hello.replace("← 200 OK\n", f"← 200 OK\n{fields}") + again % "aa, bb" * 2
+        assert ("session-unknown", "error", expected) in rules(account)
 
 
 def cut(missing: object, data: bytes = RAW, how: str = "abort", by: str = "server", product: str = "lab") -> Traffic:

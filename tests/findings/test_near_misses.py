@@ -545,6 +545,11 @@ def test_one_of_two_answers_to_one_client_is_that_of_another_client_with_the_sam
     assert rules_in(f"{account}· the server closes the stream\n← #3 202 Accepted") == {"misdelivered-answer"}
 
 
+def test_a_request_that_got_the_answer_of_another_is_told_of_by_that_answer_alone() -> None:
+    account = f"{ALICE}{BOB}tools/call 9\n← 200 OK\n  result 7"
+    assert rules_in(account) == {"misdelivered-answer"}
+
+
 def test_a_request_whose_answer_went_elsewhere_did_not_time_out() -> None:
     account = f"{ALICE}{BOB}tools/call 9\n← 200 OK\n  data: result 7\n\n  data: result 9\n· the server closes the stream\n"
     cancelled = '· session a11c\n· 59.9 s later\n→ POST /mcp\n  notifications/cancelled {"requestId":7}\n← 202 Accepted'

@@ -209,3 +209,39 @@ def test_a_message_that_is_framed_by_its_length_is_no_line_without_an_end_too() 
     rules = [finding.rule for finding in findings_of(account)]
     assert "malformed-message" in rules
     assert "half-line" not in rules
+
+
+STREAM = "→ GET /sse\n  Accept: text/event-stream\n← 200 OK\n  event: endpoint\n  data: /messages?s=1\n"
+ACCEPTED = "→ POST /messages?s=1\n  tools/list 1\n← 202 Accepted\n"
+
+
+@pytest.mark.parametrize(("waited", "culprit"), [("2.0", "client"), ("0.2", "server")])
+def test_a_request_to_the_endpoint_of_a_stream_that_ended_is_the_clients_fault(waited: str, culprit: str) -> None:
+    account = f"{STREAM}· 1.0 s later\n{CLOSED}· {waited} s later\n{ACCEPTED}"
+    (finding,) = transcribe(records(account)).findings
+    assert (finding.rule, finding.culprit) == ("unanswered-request", culprit)
+    assert "-" not in finding.what
+    assert ("was sent 2.0 s after the stream had ended" in finding.what) is (culprit == "client")
+
+
+LEFT = "· 9.0 s later\n· the client closes the stream\n"
+NAMELESS = f"→ GET /sse\n%s  Accept: text/event-stream\n← 200 OK\n  data: /messages?s=1\n{LEFT}"
+
+
+@pytest.mark.parametrize(
+    ("account", "expected"),
+    [
+        (NAMELESS % "", ["missing-endpoint"]),
+        (NAMELESS % "  Last-Event-ID: 7\n", []),
+        (NAMELESS.replace("/sse", "/mcp") % "", []),
+    ],
+)
+def test_events_of_another_name_announce_no_endpoint(account: str, expected: list[str]) -> None:
+    found = [finding.rule for finding in transcribe(records(account)).findings]
+    assert [rule for rule in found if rule == "missing-endpoint"] == expected
+
+
+def test_an_answer_with_an_id_of_nobody_is_said_to_be_no_answer() -> None:
+    findings = transcribe(records(f"{SESSION}→ POST /mcp\n  tools/list 1\n← 200 OK\n  result 99\n")).findings
+    (what,) = [finding.what for finding in findings if finding.rule == "unanswered-request"]
+    assert "holds only messages that do not answer it" in what

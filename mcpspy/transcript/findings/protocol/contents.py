@@ -3,6 +3,7 @@
 Only the first results of each tool, prompt and resource are looked at, and of long data only the beginning.
 """
 
+import json
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -22,7 +23,10 @@ _IMAGE: Final = '← result 1 {{"content":[{{"type":"image","mimeType":"image/{}
 CONTENT_MISLABELLED: Final = protocol_rule(
     name="content-mislabelled",
     title="Content is not what it claims to be",
-    what="The data of an image, a sound or a resource is not base64, is of another type than its mimeType, or has another size.",
+    what=(
+        "The data of an image, a sound or a resource is not base64, is of another type than its mimeType, or has another size; "
+        "or a text stands where data belong, or is not JSON as it is said to be."
+    ),
     why="Models and clients reject such content, often with an error that does not name it.",
     blame="The server: it wrote both the data and what they are said to be.",
     example=f"{_CALL}{_IMAGE.format('png')}",
@@ -58,7 +62,12 @@ _SIGNS: Final[tuple[tuple[bytes, str], ...]] = (
     (b"OggS", "audio/ogg"),
     (b"ID3", "audio/mpeg"),
     (b"<svg", "image/svg+xml"),
+    (b"<!DOCTYPE html", "text/html"),
+    (b"<!doctype html", "text/html"),
+    (b"<html", "text/html"),
 )
+_ALWAYS_SIGNED: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""Types that begin with their sign, so that data without it are of no such type."""
 _RIFF: Final = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
 _ALIASES: Final = {
     "image/jpg": "image/jpeg",
@@ -93,7 +102,11 @@ class _MislabelledContents:
             if response is None or request.method not in _METHODS or request.sender != CLIENT or response.kind is not RESULT:
                 continue
             raw = response.raw
-            if raw.find(b'"data"', 0, _HEAD_BYTES) < 0 and raw.find(b'"blob"', 0, _HEAD_BYTES) < 0:
+            if (
+                raw.find(b'"data"', 0, _HEAD_BYTES) < 0
+                and raw.find(b'"blob"', 0, _HEAD_BYTES) < 0
+                and (request.method != "resources/read" or raw.find(b'"mimeType"', 0, _HEAD_BYTES) < 0)
+            ):
                 continue
             key = (exchange.method, exchange.target)
             seen[key] = seen.get(key, 0) + 1
@@ -118,6 +131,36 @@ def _mislabelled(exchange: Exchange, response: Message) -> Iterator[Hit]:
         if wrong:
             what = f"The result of {call_name(exchange)} has {_name(block)} whose data {wrong}."
             yield hit_in(CONTENT_MISLABELLED, response, exchange.row, what, group=f"{call_name(exchange)} {wrong[:20]}")
+        text = block.get("text")
+        if data is None and isinstance(text, str) and isinstance(claimed, str) and (wrong := _text_mistake(text, claimed)):
+            what = f"The result of {call_name(exchange)} has {_name(block)} whose text {wrong}."
+            yield hit_in(
+                CONTENT_MISLABELLED, response, exchange.row, what, group=f"{call_name(exchange)} text",
+                severity=Severity.NOTE if "JSON" in wrong else None,
+            )  # fmt: skip
+
+
+def _text_mistake(text: str, claimed: str) -> str:
+    """Say in a few words why a text is not of the type that it is said to be; empty if it may be."""
+    media_type = claimed.partition(";")[0].strip().lower()
+    if not text.strip() or PSEUDONYM in text[:_MAX_DECODED]:
+        return ""
+    if media_type.startswith(("image/", "audio/")) and not media_type.endswith(("xml", "xpixmap", "xbitmap")):
+        return f"stands for data that are said to be {claimed[:60]}: they belong into blob, as base64"
+    if media_type == "application/json" and len(text) <= _MAX_DECODED and not _is_json(text):
+        return f"is not JSON, but is said to be {claimed[:60]}: {quoted(text[:_PREFIX].encode('utf-8', 'replace'))}"
+    return ""
+
+
+def _is_json(text: str) -> bool:
+    """Tell whether a text is one JSON value, or one on each of its lines."""
+    for part in (text, *text.splitlines()[:1]):
+        try:
+            json.loads(part)
+        except (ValueError, RecursionError):
+            continue
+        return True
+    return False
 
 
 def _blocks(result: Any) -> Iterator[dict[str, Any]]:
@@ -150,6 +193,8 @@ def _mistake(data: str, claimed: str) -> str:
     if not decoded and media_type in _KNOWN:
         return f"are empty, but are said to be {media_type}"
     actual = _type_of(decoded)
+    if decoded and not actual and media_type in _ALWAYS_SIGNED:
+        return f"are said to be {claimed[:60]}, and do not begin like that: {quoted(decoded[:_PREFIX])}"
     if actual and actual != media_type and (media_type in _KNOWN or media_type.startswith(("image/", "audio/", "text/"))):
         return f"are {actual}, but are said to be {claimed[:60]}"
     return ""

@@ -6,6 +6,7 @@ Source: MCP specification, client/elicitation of 2025-06-18 to 2026-07-28.
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ....lazy_pattern import lazy_pattern
 from ...calls.call import CallPart
 from ...mcp.blocks import member
 from ...mcp.codes import INPUT_REQUIRED
@@ -13,6 +14,7 @@ from ...model import Exchange, Kind, Message
 from ..facts import CaptureFacts
 from ..json_schema import Validators
 from ..rule import Hit, Severity, hit_in, protocol_rule
+from ..words import quoted
 from .contents import PSEUDONYM
 
 _ASKED: Final = (
@@ -65,11 +67,32 @@ def _inputs(validators: Validators, retry: Exchange, asked: Any) -> Iterator[Hit
             yield from _answer(validators, retry, retry.request, member(request, "params"), answers[key])
 
 
+_FORMATS: Final = {
+    "email": lazy_pattern(r"[^@\s]+@[^@\s]+"),
+    "uri": lazy_pattern(r"[A-Za-z][A-Za-z0-9+.-]*:\S*"),
+    "date": lazy_pattern(r"\d{4}-\d\d-\d\d"),
+    "date-time": lazy_pattern(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d.*"),
+}
+"""Formats that a form may name (2025-06-18 and later, client/elicitation), and the least that each of their values has."""
+
+
+def _unformatted(schema: Any, content: Any) -> str:
+    """Say which text of a form has not the format that the form names; empty if none. A field may be left blank."""
+    properties = member(schema, "properties")
+    for name, value in content.items() if isinstance(content, dict) and isinstance(properties, dict) else ():
+        pattern = _FORMATS.get(str(member(properties.get(name), "format")))
+        if pattern is not None and isinstance(value, str) and value and pattern.fullmatch(value) is None:
+            kind = member(properties.get(name), "format")
+            return f"{quoted(value.encode('utf-8', 'replace'))} is not of the format {kind} (at {name[:40]})."
+    return ""
+
+
 def _answer(validators: Validators, exchange: Exchange, message: Message, form: Any, answer: Any) -> Iterator[Hit]:
     if member(answer, "action") != "accept" or member(form, "mode") == "url" or validators.are_exhausted:
         return
     content = member(answer, "content")
-    wrong = validators.mistake(member(form, "requestedSchema"), {} if content is None else content)
+    schema = member(form, "requestedSchema")
+    wrong = validators.mistake(schema, {} if content is None else content) or _unformatted(schema, content)
     if wrong and PSEUDONYM.encode() not in message.raw:
         missing = "has no content" if content is None else "does not match the form"
         what = f"The accepted answer to {_METHOD} (row {exchange.row}) {missing}: {wrong}"

@@ -209,7 +209,8 @@ def _likeliest(mistakes: list[_Mistake], level: int = 0) -> list[_Mistake]:
         return chosen[first.tried[level][1]][:1]
     if len(fitting) == 1:
         return _likeliest(fitting[0], level + 1)
-    return [_likeliest(group, level + 1)[0] for group in fitting]
+    fewest = min(map(len, fitting))  # a resource with a text and no uri lacks two members as a blob
+    return [_likeliest(group, level + 1)[0] for group in fitting if len(group) == fewest]
 
 
 def _described(mistakes: list[_Mistake]) -> str:

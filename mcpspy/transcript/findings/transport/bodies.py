@@ -26,7 +26,7 @@ BODY_CONTRADICTS_HEAD: Final = transport_rule(
     severity=Severity.ERROR,
     what=(
         "The body of a response is not encoded as its Content-Encoding says, it is JSON under the Content-Type of events, or it is "
-        "whole and shorter than its Content-Length."
+        "whole and shorter than its Content-Length or its last chunk."
     ),
     why="Clients read and decode a body as its head says: they fail, or wait for an event or for bytes that never come.",
     blame="The server, or a proxy before it that changed the one and not the other.",
@@ -57,6 +57,8 @@ _BODY_ANOMALIES: Final = {
     "not-encoded": "names the Content-Encoding {}, but its body is not encoded so",
     "json-for-events": "is a stream of events by its Content-Type, but its body is JSON: {}",
 }
+UNREAD_ANSWERS: Final = frozenset({OTHER_EVENT, "json-for-events"})
+"""Anomalies of responses whose answers clients do not read, so that no other rule need say that none came."""
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
@@ -83,12 +85,11 @@ def _short(facts: CaptureFacts, transaction: Transaction, response: Stream, clos
         return
     length, stream = response.head.get("content-length"), response.opened.stream
     is_whole = transaction.response_messages > 0 and all(unpaired.message.stream != stream for unpaired in facts.malformed)
-    if not length or not is_whole or response.opened.framing != WholeBody.name:
+    if not is_whole or response.opened.framing != WholeBody.name:
         return
-    what = (
-        f"The response to {transaction.method} {transaction.target} has a whole message, and ended {missing:,} bytes short of its "
-        f"Content-Length, {quoted(length.encode())}."
-    )
+    end = f"its Content-Length, {quoted(length.encode())}" if length else "the end of its last chunk"
+    name = f"{transaction.method} {transaction.target}"
+    what = f"The response to {name} has a whole message, and ended {missing:,} bytes short of {end}."
     sign, details = gateway_field(response), HitDetails(group="length", advice=_LENGTH_ADVICE)
     if sign:
         details["blame"] = f"Unclear: the server, or the gateway in front of it that may have changed the body: {sign}."

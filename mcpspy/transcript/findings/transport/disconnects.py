@@ -12,7 +12,7 @@ from ..gateway_signs import gateway_field
 from ..meanwhile import FOR_PEOPLE
 from ..rule import CONFIGURATION, Hit, Severity, hit_in, transport_rule
 from ..words import call_name, seconds
-from .bodies import OTHER_EVENT
+from .bodies import UNREAD_ANSWERS
 from .deliveries import explained_rows
 from .server_exits import PATIENCE_NS, UNANSWERED_REQUEST, left_early, left_while_waiting, needs_answer, never_answered
 
@@ -51,11 +51,12 @@ _CROSSING_NS: Final = 1_000_000_000
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find unanswered requests, and say who ended the response. A stream that is still open when the recording ends is no fault."""
     misdelivered, explained, deletions = facts.misdelivered.rows, explained_rows(facts), _deletions(facts)
+    carriers = {facts.capture.transaction_of(other.message.stream) for other in facts.misdelivered.responses}
     for exchange in facts.unanswered:
         may_be_lost = facts.last_hole_ns is not None and facts.last_hole_ns >= exchange.at_ns
         if exchange.transaction is None or may_be_lost or exchange.is_probe or not needs_answer(exchange):
             continue
-        if exchange.row in misdelivered or exchange.row in explained:
+        if exchange.row in misdelivered or exchange.row in explained or exchange.transaction in carriers:
             continue
         if exchange.sender == CLIENT:
             yield from _unanswered_by_server(facts, exchange, exchange.transaction, deletions)
@@ -67,7 +68,10 @@ def _unanswered_by_server(
     facts: CaptureFacts, exchange: Exchange, transaction: Transaction, deletions: Mapping[str, Sequence[Transaction]]
 ) -> Iterator[Hit]:
     answering = _answering(facts, transaction)
-    if answering is None or answering.ended_ns is None or _has_unheard_message(answering):
+    if answering is None or answering.ended_ns is None or _is_told_of_body(answering):
+        return
+    if exchange.at_ns - answering.ended_ns >= _CROSSING_NS:
+        yield _sent_too_late(exchange, answering.ended_ns)
         return
     at_ns, until_ns = exchange.at_ns, answering.ended_ns
     deleted = next((other for other in deletions.get(transaction.scope.session, ()) if at_ns <= other.at_ns <= until_ns), None)
@@ -81,7 +85,7 @@ def _unanswered_by_server(
         what = f"{call_name(exchange)} was answered with 202 Accepted and nothing else."
         yield hit_in(ACCEPTED_REQUEST, exchange.request, exchange.row, what, culprit=SERVER)
     elif exchange.method in OPENINGS and _is_page(answering.response):
-        reason = _ending(answering.response)
+        reason = _ending(answering)
         what = f"The server never answered {call_name(exchange)}: {reason}."
         yield hit_in(
             UNANSWERED_REQUEST,
@@ -93,9 +97,9 @@ def _unanswered_by_server(
             advice=_PAGE_ADVICE,
         )
     else:
-        reason, advice = _ending(answering.response), ""
+        reason, advice = _ending(answering), ""
         if _is_cut(answering.response):
-            after = f"{seconds(answering.ended_ns - exchange.at_ns)} after the request"
+            after = f"{seconds(max(answering.ended_ns - exchange.at_ns, 0))} after the request"
             reason, advice = f"{reason} {after}", f"{_CUT_ADVICE} {after}."
         yield never_answered(facts, exchange, reason, answering.ended_ns, advice=advice)
 
@@ -129,6 +133,15 @@ def _closed_by_sender(facts: CaptureFacts, exchange: Exchange, closed_ns: int) -
     return never_answered(facts, exchange, f"the client left first, after {seconds(waited_ns)}", closed_ns)
 
 
+def _sent_too_late(exchange: Exchange, ended_ns: int) -> Hit:
+    """Blame a client of HTTP+SSE that sends requests to the endpoint of a stream that ended before."""
+    waited = seconds(exchange.at_ns - ended_ns)
+    what = f"{call_name(exchange)} was sent {waited} after the stream had ended on which its answer should come."
+    blame = "The client: an endpoint ends with its stream, and it has to open another."
+    advice = "Open the stream again after it ends, and POST to the endpoint that it announces then."
+    return hit_in(UNANSWERED_REQUEST, exchange.request, exchange.row, what, culprit=CLIENT, blame=blame, advice=advice)
+
+
 def _deletions(facts: CaptureFacts) -> dict[str, list[Transaction]]:
     """Return by session the requests with which the client ended it."""
     deletions: dict[str, list[Transaction]] = {}
@@ -160,9 +173,9 @@ def _answering(facts: CaptureFacts, transaction: Transaction) -> Transaction | N
     return transaction
 
 
-def _has_unheard_message(transaction: Transaction) -> bool:
-    """Tell whether a message came in an event that clients do not read; `bodies` says so."""
-    return any(anomaly.name == OTHER_EVENT for anomaly in transaction.anomalies)
+def _is_told_of_body(transaction: Transaction) -> bool:
+    """Tell whether a message came in a body or an event that clients do not read; `bodies` says so."""
+    return any(anomaly.name in UNREAD_ANSWERS for anomaly in transaction.anomalies)
 
 
 def _is_page(response: Stream | None) -> bool:
@@ -177,7 +190,8 @@ def _is_cut(response: Stream | None) -> bool:
     return response.close.how != "eof" or response.opened.framing == "sse"
 
 
-def _ending(response: Stream | None) -> str:
+def _ending(transaction: Transaction) -> str:
+    response = transaction.response
     if response is None or response.close is None:
         return "it closed the connection"
     head = response.head
@@ -186,4 +200,5 @@ def _ending(response: Stream | None) -> str:
     if response.opened.framing == "sse":
         return "it closed the stream"
     kind = f", {head.media_type}" if head.media_type else ""
-    return f"its response (HTTP {head.status}{kind}) holds no message"
+    holds = "only messages that do not answer it" if transaction.response_messages else "no message"
+    return f"its response (HTTP {head.status}{kind}) holds {holds}"

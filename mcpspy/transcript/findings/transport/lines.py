@@ -215,6 +215,11 @@ def _wrong_body(text: bytes) -> tuple[str, str] | None:
     return None
 
 
+def _is_utf_16(text: bytes) -> bool:
+    """Tell whether JSON is written in UTF-16: with its mark, or with a zero byte beside each of its first letters."""
+    return text[:2] in (b"\xff\xfe", b"\xfe\xff") or (text[1:8:2] == b"\0\0\0\0" and text[:1] in b"{[")
+
+
 def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Hit:
     if text in (b"{", b"["):
         advice = "Send each message in one frame, on stdio on one line: this looks like pretty-printed JSON."
@@ -225,6 +230,9 @@ def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Hit:
             MALFORMED_MESSAGE, message, row, f"A body cannot be read: {what}: {quoted(text)}", advice=advice, group=what
         )
     ending = ", and the stream ended within it" if is_unended(message.flaws) else ""
+    if _is_utf_16(text):
+        what = f"A message cannot be read: it is encoded as UTF-16: {quoted(text)}"
+        return hit_in(MALFORMED_MESSAGE, message, row, what, advice="Write JSON in UTF-8, without a mark.", group="utf-16")
     what = f"A message cannot be read ({message.reason}{ending}): {quoted(text)}"
     advice = "Send each message as one JSON object: as a body, or as the data of an event." if is_http else ""
     return hit_in(MALFORMED_MESSAGE, message, row, what, advice=advice, group=f"{message.reason}{ending}")

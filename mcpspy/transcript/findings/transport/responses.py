@@ -244,7 +244,7 @@ def _media_types(exchange: Exchange, transaction: Transaction) -> Iterator[Hit]:
     if sent not in _TYPES and not (sent and fields and _takes(accept, sent)):
         what = f"The response to {call_name(exchange)} came as {quoted(sent.encode()) if sent else 'a body without a type'}."
         message = exchange.response or exchange.request
-        yield hit_in(UNACCEPTED_TYPE, message, exchange.row, what, culprit=SERVER, group=sent)
+        yield hit_in(UNACCEPTED_TYPE, message, exchange.row, what, culprit=SERVER, group=sent or "no type")
 
 
 def _takes(accept: str, name: str) -> bool:

@@ -234,7 +234,21 @@ def _unknown_session(facts: CaptureFacts, session: str, refused: list[Transactio
     what = f"The session {_shown(session)} was answered with 404, and the client did not initialize again{more}{change}."
     left_ns = facts.capture.last_ns + facts.capture.shift_ns - refused[0].at_ns
     severity = None if more else Severity.WARNING if left_ns > PATIENCE_NS else Severity.NOTE  # it may have had no time to
+    if change and any(_sessions_in(row) > 1 for row in facts.initializes):
+        times = f" {len(refused)} times" if again else ""
+        what = f"The session {_shown(session)} was answered with 404{times}; the server had given out two sessions in one response."
+        blame = "The server, or a proxy on its side: it gave out two sessions at once, and clients send both in one field."
+        return _hit(SESSION_UNKNOWN, facts, refused[0], what, SERVER, severity=severity, blame=blame, advice=_ONE_SESSION)
     return _hit(SESSION_UNKNOWN, facts, refused[0], what, CLIENT, severity=severity)
+
+
+_ONE_SESSION: Final = "Set Mcp-Session-Id once in the response to initialize; look for a layer that adds a field of its own."
+
+
+def _sessions_in(initialize: Exchange) -> int:
+    """Count the sessions that the response to an initialize gives out."""
+    response = None if initialize.transaction is None else initialize.transaction.response
+    return 0 if response is None else sum(name.lower() == SESSION for name, _ in response.head.fields)
 
 
 def _sessions_given(facts: CaptureFacts) -> set[str]:

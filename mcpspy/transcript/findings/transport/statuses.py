@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ....records import SERVER
+from ...http.head import LAST_EVENT_ID, SESSION
 from ...http.transaction import Anomaly, ScopeKind, Stream, Transaction
 from ...model import HTTP_ERRORS, Exchange, Kind
 from ..facts import CaptureFacts
@@ -248,11 +249,25 @@ def _without_endpoint(facts: CaptureFacts) -> Iterator[Hit]:
     for get in gets:
         ended_ns = facts.capture.last_ns + facts.capture.shift_ns if get.ended_ns is None else get.ended_ns
         response, waited_ns = get.response, ended_ns - get.at_ns
-        if response is not None and waited_ns >= _WAITED_NS and not response.events and get.ended_by != SERVER:
+        if response is not None and waited_ns >= _WAITED_NS and get.ended_by != SERVER:
+            if response.events and not _is_of_older_transport(get):
+                continue
             nothing = "" if response.body_bytes else "; not one byte of its body came"
+            if response.events:
+                nothing = f"; {response.events} event{'s' if response.events > 1 else ''} came, and none is named endpoint"
             what = f"The stream of {get.target} announced no endpoint, and the client waited {seconds(waited_ns)}{nothing}."
             culprit, details = _without_endpoint_by(get, response)
             yield hit_on_stream(MISSING_ENDPOINT, facts, get, response, what, culprit, **details)
+
+
+def _is_of_older_transport(get: Transaction) -> bool:
+    """Tell whether a client opens HTTP+SSE, by the path, and by what it lacks: a session, and an event to go on from."""
+    head = None if get.request is None else get.request.head
+    return (
+        head is not None
+        and "sse" in get.target.partition("?")[0].lower()
+        and not (head.get(SESSION) or head.get(LAST_EVENT_ID))
+    )
 
 
 def _without_endpoint_by(get: Transaction, response: Stream) -> tuple[str, HitDetails]:
