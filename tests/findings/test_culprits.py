@@ -385,6 +385,15 @@ OPENING = f"→ POST /mcp\n%s  {INITIALIZE[2:]}← %s\n"
             "http-error client",
         ),
         (
+            OPENING % ("  Content-Type: text/plain\n", "400 Bad Request") + "  Content-Type: text/plain\n  Bad Content-Type\n",
+            "http-error client",
+        ),
+        (
+            OPENING % ("  Content-Type: application/json\n", "400 Bad Request")
+            + "  Content-Type: text/plain\n  Bad Content-Type\n",
+            "http-error unclear",
+        ),
+        (
             OPENING % ("  Content-Type: application/json\n", "415 Unsupported Media Type")
             + "  Content-Type: text/plain\n  No\n",
             "http-error unclear",

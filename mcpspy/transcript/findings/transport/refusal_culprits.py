@@ -1,10 +1,20 @@
 """The culprit of a request that was refused with an HTTP status: one response in, a culprit with its reason and advice out.
 
-403 or 421 that speaks of hosts or origins, 400 that calls the host invalid     the server's list of allowed names
-a gateway's page or name, 502, 504                                              the gateway
-500 and more, also as a page of an application's framework                      the server
-406 to a request without both types in Accept, 415 to one of another type       the client
-other statuses below 500                                                        unclear
+    403 or 421 that speaks of hosts or origins, 400 that calls the host invalid     the server's list of allowed names
+    a gateway's page or name, 502, 504                                              the gateway
+    500 and more, also as a page of an application's framework                      the server
+    406 to a request without both types in Accept, 415 to one of another type,
+    400 that names the Content-Type of such a request                               the client
+    other statuses below 500                                                        unclear
+
+Of a refused token or key:
+
+    it worked before, and the client can get another                                the client, which did not
+    it worked before, and nothing shows a login                                     the configuration: it expired, or was revoked
+    it never worked, and came out of a login                                        unclear: the client, or the token's issuer
+    it never worked                                                                 the configuration
+
+A client can get another if a login was seen, if it changed the token within a session, or if the server says where to log in.
 """
 
 import re
@@ -73,6 +83,7 @@ _calls_host_invalid = lazy_pattern(
     rb"\bhost\b(?:[ _-]?(?:header|name))?[^\n.]{0,80}\bnot (?:allowed|permitted|trusted)\b",
     re.IGNORECASE,
 )
+_names_type = lazy_pattern(rb"content[- ]type", re.IGNORECASE)
 _names_session = lazy_pattern(rb"session|\btransports?\b", re.IGNORECASE)
 _LOGIN_PATHS: Final = ("/token", "/register", "/authorize")
 _names_credential = lazy_pattern(
@@ -197,7 +208,10 @@ def _type_fault(transaction: Transaction) -> Fault | None:
         if lacking:
             blame = f"The client: its Accept field lacks {' and '.join(lacking)}, and every POST has to list both."
             return Fault(CLIENT, blame, f"Send Accept: {', '.join(_TYPES)} with every POST.")
-    if transaction.status == _UNSUPPORTED_TYPE and request.head.media_type != _TYPES[0]:
+    is_of_type = transaction.status == _UNSUPPORTED_TYPE or (
+        transaction.status == _BAD_REQUEST and bool(_names_type.search(transaction.refusal))
+    )
+    if is_of_type and request.head.media_type != _TYPES[0]:
         sent = quoted(request.head.get("content-type").encode("utf-8", "replace"))
         blame = f"The client: it sent a message as {sent}, and not as {_TYPES[0]}."
         return Fault(CLIENT, blame, f"Send Content-Type: {_TYPES[0]} with every POST.")
