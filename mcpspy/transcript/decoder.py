@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from ..records import CLIENT, SERVER, Frame, Open, Side
-from ..wire.framing import STDIO_FRAMINGS, StdioFraming
+from ..wire.framing import STDIO_FRAMINGS, UNFRAMED, StdioFraming
 from ..wire.jsonrpc import Piece, cut, malformed, may_begin
 from ..wire.lines import Lines
 from .mcp.fields import notification_facts, request_facts, result_facts
@@ -157,8 +157,10 @@ class Decoder:
         data = frame.data
         if not data and frame.length:
             return [self._message(stream, frame, malformed(data, "not recorded"))]
-        messages = [self._message(stream, frame, piece) for piece in cut(stream.payload_of(data))]
-        flaw = stream.flaw_of(data)
+        payload = stream.payload_of(data)
+        messages = [self._message(stream, frame, piece) for piece in cut(payload)]
+        is_noise = payload == data and not stream.is_lines and messages[0].kind is Kind.MALFORMED
+        flaw = UNFRAMED if is_noise else stream.flaw_of(data)
         if flaw:
             for message in messages:
                 message.flaws = (*message.flaws, flaw)

@@ -58,13 +58,14 @@ class StdioFraming(Framing, Protocol):
     def payload_of(frame: bytes) -> bytes:
         """Return the payload of a frame, as it is there; white space around it may stay.
 
-        Bytes that are no frame are their own payload. The frame may be the first part of one, or have been cut off by the end of its
-        stream. Captures keep payloads unchanged, whatever is redacted elsewhere, so a length in a frame stays right.
+        Bytes that are no frame are their own payload, and go out again as they are. The frame may be the first part of one, or have
+        been cut off by the end of its stream. Captures keep payloads unchanged, whatever is redacted elsewhere, so a length in a
+        frame stays right.
         """
 
     @staticmethod
     def frame_of(payload: bytes) -> bytes:
-        """Return the frame that carries a payload, which may have a line end."""
+        """Return the frame that carries a payload. A line end after the payload may be stripped."""
 
     @staticmethod
     def flaw_of(frame: bytes) -> str:
@@ -73,6 +74,10 @@ class StdioFraming(Framing, Protocol):
 
 STDIO_FRAMINGS: Final[dict[str, type[StdioFraming]]] = {framing.name: framing for framing in (Lines,)}
 """Framings of a stdio server's messages. Its stderr is always lines."""
+
+
+UNFRAMED: Final = "unframed"
+"""The flaw of noise in a framing other than lines: bytes that are no frame."""
 
 
 def is_unended(flaws: Container[str]) -> bool:

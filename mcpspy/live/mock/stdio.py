@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open
 from ...replay.mock.batches import Batches, batch_member
-from ...replay.mock.scheduled_send import LiveServerBytes, UnendedLine
+from ...replay.mock.scheduled_send import LiveServerBytes, UnendedLine, UnframedBytes
 from ...transcript.decoder import Decoder
 from ...transcript.message import Message
 from ...transcript.model import CaptureInfo, Kind
@@ -278,7 +278,7 @@ class Mock:
         now_ns = self.now_ns()
         frames = [self._frame(now_ns, line) for line in lines]
         if frames and isinstance(lines[-1], UnendedLine) and (is_last or self._stops_ns):
-            frames[-1].data = bytes(lines[-1])
+            frames[-1].data = bytes(lines[-1]) if self._framing.terminator else self._framing.frame_of(lines[-1] + b" ")[:-1]
         data = b"".join(frame.data for frame in frames)
         self._sink([*records, *frames])
         if data and not self._is_gone:
@@ -288,7 +288,8 @@ class Mock:
 
     def _frame(self, now_ns: int, line: bytes) -> Frame:
         facts = {} if isinstance(line, LiveServerBytes) else {"injected": True}
-        return Frame(STDOUT, now_ns, now_ns, self._framing.frame_of(line), **facts)
+        data = bytes(line) if isinstance(line, UnframedBytes) else self._framing.frame_of(line)
+        return Frame(STDOUT, now_ns, now_ns, data, **facts)
 
     def _flush(self) -> None:
         while self._waiting:

@@ -12,13 +12,13 @@ from ...transcript.correlator import known_spelling
 from ...transcript.mcp.codes import TASK
 from ...transcript.mcp.methods import CANCELLED, LISTEN, PING
 from ...transcript.model import Exchange, Kind, Message
-from ...wire.framing import is_unended
+from ...wire.framing import UNFRAMED, is_unended
 from .generated_ids import CallContext, GeneratedIds, id_as_json, shifted_time, text_at
 from .matching import MatchCursor
 from .on_miss import ERROR, MissPolicy
 from .owner import Owner
 from .replies import LIST_CHANGED, AwaitAnswer, AwaitCancel, ExitProcess, RecordedReplies, RecordedReply, SendMessage
-from .scheduled_send import NO_REPLY, ReplyState, ScheduledSend, UnendedLine
+from .scheduled_send import NO_REPLY, ReplyState, ScheduledSend, UnendedLine, UnframedBytes
 from .templates import Placeholder, PlaceholderKind, line_template, spelled
 
 if TYPE_CHECKING:
@@ -280,6 +280,8 @@ class Script:
         if step.message.kind is Kind.REQUEST:
             self._ask(step, state)
         line = b"".join(filled)
+        if UNFRAMED in step.message.flaws:
+            return UnframedBytes(line)
         return UnendedLine(line) if is_unended(step.message.flaws) else line
 
     def _value(self, placeholder: Placeholder, step: SendMessage, state: ReplyState) -> str | bytes | None:

@@ -12,7 +12,7 @@ DIGITS = 4
 
 
 class Prefixed:
-    """Frames of four digits and a payload that may hold line ends."""
+    """Frames of four digits and a payload that may hold line ends. Noise is lines that begin with `#`."""
 
     name = "prefixed"
     frame_name = "a message"
@@ -35,10 +35,15 @@ class Prefixed:
     def feed(self, data: bytes) -> list[bytes]:
         self.held += data
         frames = []
-        while len(self.held) >= DIGITS and len(self.held) >= (size := DIGITS + int(self.held[:DIGITS], 16)):
+        while (size := self._size()) and len(self.held) >= size:
             frames.append(self.held[:size])
             self.held = self.held[size:]
         return frames
+
+    def _size(self) -> int:
+        if self.held.startswith(b"#"):
+            return self.held.find(b"\n") + 1
+        return DIGITS + int(self.held[:DIGITS], 16) if len(self.held) >= DIGITS else 0
 
     def close(self) -> list[bytes]:
         rest, self.held = self.held, b""
@@ -46,7 +51,7 @@ class Prefixed:
 
     @staticmethod
     def payload_of(frame: bytes) -> bytes:
-        return frame[DIGITS:]
+        return frame if frame.startswith(b"#") else frame[DIGITS:]
 
     @staticmethod
     def frame_of(payload: bytes) -> bytes:
