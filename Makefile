@@ -120,7 +120,7 @@ clean:
 	$(BIN)/python -m pip install --progress-bar on --editable .
 	touch $@
 
-.venv/.tested: pyproject.toml | .venv/.created
+.venv/.tested: pyproject.toml mcpspy/speedups.c hatch_build.py | .venv/.created
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch .venv/.installed $@
 

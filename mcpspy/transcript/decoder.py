@@ -159,7 +159,7 @@ class Decoder:
             return [self._message(stream, frame, malformed(data, "not recorded"))]
         payload = stream.payload_of(data)
         messages = [self._message(stream, frame, piece) for piece in cut(payload)]
-        is_noise = payload == data and not stream.is_lines and messages[0].kind is Kind.MALFORMED
+        is_noise = not stream.is_lines and payload == data and messages[0].kind is Kind.MALFORMED
         flaw = UNFRAMED if is_noise else stream.flaw_of(data)
         if flaw:
             for message in messages:
