@@ -8,6 +8,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from ....lazy_pattern import lazy_pattern
 from ....records import CLIENT
 from ...mcp.blocks import listed, member
 from ...message import RESULT
@@ -45,6 +46,9 @@ PSEUDONYM: Final = "redacted-"
 
 _HEAD_BYTES: Final = 4096
 """A result with data names them in so many bytes."""
+
+_TELLING_TYPE: Final = lazy_pattern(rb'"mimeType"\s*:\s*"[^"]*(?i:image|audio|json)')
+"""Types of which a text can be seen not to be."""
 
 _MAX_DECODED: Final = 1 << 20
 _PREFIX: Final = 64
@@ -105,7 +109,7 @@ class _MislabelledContents:
             if (
                 raw.find(b'"data"', 0, _HEAD_BYTES) < 0
                 and raw.find(b'"blob"', 0, _HEAD_BYTES) < 0
-                and (request.method != "resources/read" or raw.find(b'"mimeType"', 0, _HEAD_BYTES) < 0)
+                and (request.method != "resources/read" or _TELLING_TYPE.search(raw, 0, _HEAD_BYTES) is None)
             ):
                 continue
             key = (exchange.method, exchange.target)

@@ -213,7 +213,7 @@ def _late(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]:
 
 def _not_increasing(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]:
     last: dict[int, float] = {}
-    for message in reports:
+    for message in reports if len(reports) > 1 else ():
         now = progress_value(message)
         before = last.get(message.stream)
         if now is None:
