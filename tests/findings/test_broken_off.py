@@ -92,6 +92,12 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
 
+# The proxy notices that a reader has gone when it sends something. After the end of its input this server sends something more,
+# so it does not matter which of two pipes that were closed at once is seen first.
+SERVER_WITH_LAST_WORDS = f"""{SERVER}
+print('{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"info","data":"bye"}}}}', flush=True)
+"""
+
 
 @pytest.mark.parametrize(("read_bytes", "expected"), [(100_000, True), (3_000_000, False)])
 def test_a_client_that_stops_reading_within_a_line_broke_it_off(read_bytes: int, *, expected: bool, tmp_path: Path) -> None:
@@ -117,7 +123,19 @@ def test_a_client_that_stops_reading_at_once_after_a_long_line_may_have_failed(
     tmp_path: Path,
 ) -> None:
     capture = tmp_path / "long.mcpspy"
-    command = [sys.executable, "-m", "mcpspy", "run", "--quiet", "--capture", str(capture), "--", sys.executable, "-c", SERVER]
+    command = [
+        sys.executable,
+        "-m",
+        "mcpspy",
+        "run",
+        "--quiet",
+        "--capture",
+        str(capture),
+        "--",
+        sys.executable,
+        "-c",
+        SERVER_WITH_LAST_WORDS,
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
         assert client.stdin is not None
         assert client.stdout is not None
