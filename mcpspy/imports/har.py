@@ -8,15 +8,14 @@ is left of them after decoding; the chunks are not in it, nor who ended a stream
 from __future__ import annotations
 
 import json
-from base64 import b64decode
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from ..records import CLIENT, SERVER, Close, End, Frame, Note, Open, Record, Side
+from ..records import CLIENT, SERVER, Close, End, Frame, Gap, Note, Open, Side
 from ..wire.body import body_framing
-from ..wire.framing import FRAMINGS
-from ..wire.sse import SseEvents, parse
+from ..wire.sse import SseEvents
+from .har_events import Content, Reactions, encoded, header_value
 from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source, header
 from .whole_file import WholeFileImporter
 
@@ -25,7 +24,10 @@ _DECODED: Final = ("content-encoding",)
 _ENDED: Final = "connection closed by "
 """The words of mcpspy for an entry without a response."""
 
-TimedRecord = tuple[int, Record]
+_ACCEPTED: Final = 202
+_HALF: Final = "the HAR has requests of HTTP+SSE and not its event stream"
+
+TimedRecord = Open | Frame | Close | Note | Gap
 
 
 def is_har(head: bytes) -> bool:
@@ -35,26 +37,50 @@ def is_har(head: bytes) -> bool:
 
 
 class _HarServer:
-    """The records of one server, with their times in Unix nanoseconds."""
+    """The records of one server, with their times in Unix nanoseconds, and its event streams, each after its beginning."""
 
-    __slots__ = ("begins", "connections", "is_mcp", "path", "records", "streams", "transactions")
+    __slots__ = (
+        "accepted_ns", "begins", "connections", "gaps", "is_heard", "is_mcp", "path", "reactions", "records", "streams",
+        "transactions", "with_events",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.records: list[TimedRecord] = []
+        self.with_events: list[tuple[int, list[Frame]]] = []
+        self.reactions = Reactions()
         self.connections: dict[str, int] = {}
         self.streams = -1
         self.transactions = 0
         self.path = ""
-        self.is_mcp = self.begins = False
+        self.gaps: list[Gap] = []  # up to the end
+        self.accepted_ns = 0  # when a request was first answered with 202, as over HTTP+SSE
+        self.is_heard = self.is_mcp = self.begins = False
+
+    def lacks(self, since_ns: int, until_ns: int | None, why: str, size_bytes: int = 0) -> None:
+        """Note what the HAR does not have. `until_ns` is None for events, which may have come until the end."""
+        gap = Gap(at_ns=until_ns or since_ns, since_ns=since_ns, frames=1, bytes=size_bytes, why=why)
+        (self.records if until_ns else self.gaps).append(gap)
+
+    def sorted_records(self) -> list[TimedRecord]:
+        """Return the records in the order of their times."""
+        if self.accepted_ns and not self.is_heard and not self.gaps:
+            self.lacks(self.accepted_ns, None, _HALF)
+        for stream_ns, events in self.with_events:
+            self.reactions.settle(events, stream_ns)
+        timed = sorted(self.records, key=lambda record: record.at_ns)
+        for gap in self.gaps:
+            gap.at_ns = timed[-1].at_ns
+        return [*timed, *self.gaps]
 
 
 class HarImporter(WholeFileImporter):
     """Records from the bytes of a HAR, which is one JSON value; each after the number of its session."""
 
-    __slots__ = ("_servers",)
+    __slots__ = ("_creator", "_servers")
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
+        self._creator = ""
         self._servers: dict[str, _HarServer] = {}
 
     def close(self) -> list[SessionRecord]:
@@ -70,10 +96,13 @@ class HarImporter(WholeFileImporter):
         if (data := self._whole()) is None:
             return []
         try:
-            entries = json.loads(data.decode("utf-8-sig"))["log"]["entries"]
+            log = json.loads(data.decode("utf-8-sig"))["log"]
+            entries = log["entries"]
         except (ValueError, TypeError, KeyError, RecursionError):
             self._count("a file that is no JSON, or has no log.entries")
             return []
+        creator = log.get("creator")
+        self._creator = str(creator.get("name")) if isinstance(creator, dict) else ""
         return entries if isinstance(entries, list) else []
 
     def _entry(self, entry: dict[str, Any]) -> None:
@@ -81,32 +110,41 @@ class HarImporter(WholeFileImporter):
         request, response = entry["request"], entry["response"]
         url = urlsplit(str(request["url"]))
         server = self._servers.setdefault(f"{url.scheme}://{url.netloc}", _HarServer())
-        began_ns = _time_ns(str(entry["startedDateTime"]))
-        timings = entry.get("timings") or {}
-        sent_ns = began_ns + _span_ns(timings.get("send"))
-        head_ns = sent_ns + _span_ns(timings.get("wait"))
-        end_ns = max(head_ns, began_ns + _span_ns(entry.get("time")))
+        began_ns, sent_ns, head_ns, end_ns = _times(entry)
         server.transactions += 1
-        connection = server.connections.setdefault(str(entry.get("connection", "")), len(server.connections) + 1)
+        connection = _connection(server, entry)
         target = (url.path or "/") + (f"?{url.query}" if url.query else "")
         fields = _fields(request.get("headers"))
-        body = _encoded(str((request.get("postData") or {}).get("text") or ""), (request.get("bodySize"),))
+        body = encoded(str((request.get("postData") or {}).get("text") or ""), (request.get("bodySize"),))
         opening = _head(f"{request['method']} {target} HTTP/1.1", fields)
-        if b'"jsonrpc"' in body and not server.is_mcp:
+        is_mcp = b'"jsonrpc"' in body
+        if is_mcp and not server.is_mcp:
             server.is_mcp, server.path = True, url.path
             server.begins = b'"initialize"' in body or b"server/discover" in body
+        if body:
+            server.reactions.add(began_ns, target, body)
         self._stream(server, CLIENT, connection, opening, fields, [(body, sent_ns)], (began_ns, sent_ns))
         status = response.get("status")
         if not isinstance(status, int) or not 100 <= status <= 999:
             error = str(response.get("_error") or entry.get("_error") or "no response")
             by = error.removeprefix(_ENDED) if error.startswith(_ENDED) else "server"
             extra = {"connection": connection, "transaction": server.transactions, "by": by}
-            server.records.append((end_ns, Note(at_ns=0, topic="left", text=error, extra=extra)))
+            server.records.append(Note(at_ns=end_ns, topic="left", text=error, extra=extra))
             return
         fields = _fields(response.get("headers"))
         opening = _head(f"HTTP/1.1 {status} {response.get('statusText') or ''}".rstrip(), fields)
-        pieces = _pieces(response.get("content") or {}, fields, entry, end_ns)
+        content = Content(
+            content=response.get("content") or {}, fields=fields, messages=entry.get("_eventSourceMessages"),
+            creator=self._creator, end_ns=end_ns,
+        )  # fmt: skip
+        pieces = content.pieces()
         self._stream(server, SERVER, connection, opening, fields, pieces, (head_ns, end_ns))
+        if content.is_absent and (is_mcp or content.is_events):
+            why = f"the HAR does not have the body of the response to {request['method']} {url.path}"
+            server.lacks(head_ns, None if content.is_events else end_ns, why, content.size_bytes)
+        elif is_mcp and status == _ACCEPTED and b'"method"' in body and b'"id"' in body:
+            server.accepted_ns = server.accepted_ns or head_ns
+        server.is_heard = server.is_heard or any(b'"jsonrpc"' in data for data, _ in pieces)
 
     def _stream(
         self,
@@ -120,19 +158,21 @@ class HarImporter(WholeFileImporter):
     ) -> None:
         """Add the records of a request or a response. Nobody knows who ended a stream of events: it has no end."""
         server.streams += 1
-        number, framing = server.streams, body_framing(_value(fields, "content-type"))
+        number, framing = server.streams, body_framing(header_value(fields, "content-type"))
         opened = Open(
-            at_ns=0, stream=number, sender=sender, name="request" if sender == CLIENT else "response", framing=framing,
+            at_ns=span[0], stream=number, sender=sender, name="request" if sender == CLIENT else "response", framing=framing,
             connection=connection, transaction=server.transactions, head=head,
         )  # fmt: skip
-        server.records.append((span[0], opened))
-        server.records += [(max(at_ns, span[0]), Frame(number, 0, 0, data)) for data, at_ns in pieces if data]
+        frames = [Frame(number, due, due, data) for data, at_ns in pieces if data and (due := max(at_ns, span[0]))]
+        server.records += [opened, *frames]
         if framing != SseEvents.name:
-            server.records.append((span[1], Close(at_ns=0, by=sender, how="eof", stream=number)))
+            server.records.append(Close(at_ns=span[1], by=sender, how="eof", stream=number))
+        elif frames:
+            server.with_events.append((span[0], frames))
 
     def _session(self, number: int, origin: str, server: _HarServer) -> list[SessionRecord]:
-        timed = sorted(server.records, key=lambda record: record[0])
-        begin_ns = timed[0][0]
+        timed = server.sorted_records()
+        begin_ns = timed[0].at_ns
         facts = {
             "bytes": RECONSTRUCTED, "senders": EXACT, "times": RECONSTRUCTED, "ends": MISSING, "noise": EXACT,
             "process": MISSING, "heads": RECONSTRUCTED, "beginning": EXACT if server.begins else MISSING,
@@ -140,71 +180,38 @@ class HarImporter(WholeFileImporter):
         tapped = {"transport": "http", "url": origin + server.path}
         head = header(self._source, number, label="", wall_ns=begin_ns, facts=facts, tapped=tapped)
         records: list[SessionRecord] = [(number, head)]
-        for wall_ns, record in timed:
-            record.at_ns = wall_ns - begin_ns
+        end_ns = timed[-1].at_ns - begin_ns
+        for record in timed:
+            record.at_ns -= begin_ns
             if isinstance(record, Frame):
                 record.first_ns = record.at_ns
+            elif isinstance(record, Gap):
+                record.since_ns -= begin_ns
             records.append((number, record))
-        end = End(at_ns=timed[-1][0] - begin_ns, bytes=0, frames=0, why="end of the HAR")
-        return [*records, (number, end)]
+        return [*records, (number, End(at_ns=end_ns, bytes=0, frames=0, why="end of the HAR"))]
 
 
-def _pieces(
-    content: dict[str, Any], fields: list[tuple[str, str]], entry: dict[str, Any], end_ns: int
-) -> list[tuple[bytes, int]]:
-    """Return the frames of a response, each with its time."""
-    text = str(content.get("text") or "")
-    sizes = (content.get("size"), _sum(content.get("size"), content.get("compression")))
-    body = b64decode(text) if content.get("encoding") == "base64" else _encoded(text, sizes)
-    messages = entry.get("_eventSourceMessages")
-    times = [_seconds_ns(message.get("time")) for message in messages] if isinstance(messages, list) else []
-    framing = body_framing(_value(fields, "content-type"))
-    if framing != SseEvents.name:
-        return [(body, end_ns)]
-    if not body and isinstance(messages, list):  # as browsers write a stream that they do not keep
-        return [(_event(message), at_ns or end_ns) for message, at_ns in zip(messages, times, strict=True)]
-    machine = FRAMINGS[framing]()
-    events = [*machine.feed(body), *machine.close()]
-    due = iter(times if len(times) == sum(parse(event).data is not None for event in events) else ())
-    pieces: list[tuple[bytes, int]] = []
-    for event in events:
-        at_ns = next(due, 0) if parse(event).data is not None else 0
-        pieces.append((event, at_ns or (pieces[-1][1] if pieces and times else end_ns)))
-    return pieces
+def _times(entry: dict[str, Any]) -> tuple[int, int, int, int]:
+    """Return when a request began and was sent, and when its response began and ended. Only browsers say how long it was blocked."""
+    timings = entry.get("timings") or {}
+    began_ns = started_ns = _time_ns(str(entry["startedDateTime"]))
+    if isinstance(timings.get("blocked"), int | float):
+        began_ns += sum(_span_ns(timings.get(name)) for name in ("blocked", "dns", "connect"))
+    sent_ns = began_ns + _span_ns(timings.get("send"))
+    head_ns = sent_ns + _span_ns(timings.get("wait"))
+    return began_ns, sent_ns, head_ns, max(head_ns, started_ns + _span_ns(entry.get("time")))
 
 
-def _encoded(text: str, sizes: tuple[Any, ...]) -> bytes:
-    """Return the bytes of a text. mitmproxy decodes events as Latin-1, though they are UTF-8: their number in bytes gives it away."""
-    data = text.encode("utf-8", "surrogatepass")
-    if len(text) == len(data) or len(data) in sizes or len(text) not in sizes:
-        return data
-    try:
-        wire = text.encode("latin-1")
-        wire.decode("utf-8")
-    except UnicodeError:
-        return data
-    return wire
-
-
-def _sum(size: Any, more: Any) -> int:
-    return size + more if isinstance(size, int) and isinstance(more, int) else -1
-
-
-def _event(message: dict[str, Any]) -> bytes:
-    lines = [f"event: {message['eventName']}"] if message.get("eventName") not in (None, "", "message") else []
-    lines += [f"id: {message['eventId']}"] if message.get("eventId") else []
-    lines += [f"data: {line}" for line in str(message.get("data") or "").split("\n")]
-    return ("\n".join(lines) + "\n\n").encode("utf-8", "surrogatepass")
+def _connection(server: _HarServer, entry: dict[str, Any]) -> int:
+    """Return the number of the connection of an entry. Chromium has the server's port as `connection`, and a number of its own."""
+    name = str(entry.get("_connectionId") or entry.get("connection") or "")
+    return server.connections.setdefault(name, len(server.connections) + 1)
 
 
 def _fields(members: Any) -> list[tuple[str, str]]:
     """Return header fields; not those of HTTP/2's own, and none of codings that are undone already."""
     named = [(str(member["name"]), str(member["value"])) for member in members or ()]
     return [(name, value) for name, value in named if not name.startswith(":") and name.lower() not in _DECODED]
-
-
-def _value(fields: list[tuple[str, str]], name: str) -> bytes | None:
-    return next((value.encode("utf-8", "replace") for other, value in fields if other.lower() == name), None)
 
 
 def _head(line: str, fields: list[tuple[str, str]]) -> bytes:
@@ -222,7 +229,3 @@ def _span_ns(milliseconds: Any) -> int:
     """Return a duration of HAR; 0 for one that is unknown."""
     is_known = isinstance(milliseconds, int | float) and 0 < milliseconds < 1e12
     return round(milliseconds * _MS_NS) if is_known else 0
-
-
-def _seconds_ns(seconds: Any) -> int:
-    return round(seconds * 1e9) if isinstance(seconds, int | float) and 0 < seconds < 1e11 else 0

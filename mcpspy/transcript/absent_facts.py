@@ -30,7 +30,7 @@ _MOMENTS: Final = (
     "reader-stalled",
 )  # fmt: skip
 _BEFORE: Final = (
-    "cancelled-unknown-request", "changed-cursor", "early-request", "early-server-request", "missing-initialize",
+    "accepted-request", "cancelled-unknown-request", "changed-cursor", "early-request", "early-server-request", "missing-initialize",
     "missing-initialized", "session-missing", "unasked-input", "unknown-progress-token", "unpaired-response", "wrong-endpoint",
 )  # fmt: skip
 

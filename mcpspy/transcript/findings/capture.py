@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from ..absent_facts import imported_facts
 from .facts import CaptureFacts
 from .hits import hit_on_record
 from .rule import Hit, Severity, capture_rule
@@ -46,9 +47,9 @@ CAPTURE_EDITED: Final = capture_rule(
 RECORDING_GAP: Final = capture_rule(
     name="recording-gap",
     title="Messages not recorded",
-    what="Recording failed for a while, and messages passed unrecorded.",
+    what="Recording failed for a while, and messages passed unrecorded; or an imported file does not have them.",
     why="Messages are missing, so findings about responses are left out.",
-    blame="The disk: it refused what mcpspy wrote.",
+    blame="The disk: it refused what mcpspy wrote. Of an imported capture: the file, or what wrote it.",
     example="· No space left on device: 120 frames, 96000 bytes",
     clean='→ {"jsonrpc":"2.0","id":1,"method":"ping"}\n← {"jsonrpc":"2.0","id":1,"result":{}}',
     advice="Free space on the disk, or store captures elsewhere with MCPSPY_HOME or --capture FILE.",
@@ -59,12 +60,18 @@ _KILLED_AT_THE_END: Final = (
     "Clients on the Python SDK kill a server, and mcpspy with it, that still writes to stdout then."
 )
 
+_RECORD: Final = "Record the session with mcpspy, if you need these messages."
+
 RULES: Final = (CAPTURE_INCOMPLETE, CAPTURE_DAMAGED, CAPTURE_EDITED, RECORDING_GAP)
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
     """Find what the capture lacks."""
     for at_ns, gap in facts.gaps:
+        if imported_facts(facts.capture.header):
+            what, advice = f"Messages are not in the imported file: {gap.why}.", _RECORD
+            yield hit_on_record(RECORDING_GAP, facts, at_ns, gap.number, what, "file", advice=advice)
+            continue
         what = f"{gap.frames:,} frames with {gap.bytes:,} bytes passed unrecorded: {gap.why}."
         yield hit_on_record(RECORDING_GAP, facts, at_ns, gap.number, what, "disk")
     for at_ns, damage in facts.damages:

@@ -328,6 +328,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
                 self.starts_ns.append(at_ns)
             case Gap() as record:
                 self.gaps.append((at_ns, record))
+                self._hole(at_ns - max(1, record.at_ns - record.since_ns))
                 self._hole(at_ns - 1)  # it has the time of the record after it, which is sound
             case Damage() as record:
                 self.damages.append((at_ns, record))

@@ -265,6 +265,8 @@ def event_phrase(record: Record, capture: CaptureInfo) -> Phrase | None:
         case Partial():
             word = f"no {_end_of(capture, record.stream)} on {stream_name(capture, record.stream)} yet"
             return Phrase(word, "warn", f"{size(record.length)} waiting: {raw_phrase(record.data)}")
+        case Gap() if imported_facts(capture.header):
+            return Phrase("gap", "bad", one_line(record.why))
         case Gap():
             lost = f"{counted(record.frames, 'frame')}, {size(record.bytes)}"
             return Phrase("gap", "bad", f"{lost} passed but not recorded: {one_line(record.why)}")
