@@ -656,6 +656,54 @@ def test_a_call_from_a_list_that_the_server_took_back(between: str, answer: str,
     assert [finding.rule for finding in findings] == rules
 
 
+def tools_listed(identifier: int, *names: str, cursor: str = "", following: str = "") -> str:
+    tools = ",".join(f'{{"name":"{name}","inputSchema":{{"type":"object"}}}}' for name in names)
+    params = f' {{"cursor":"{cursor}"}}' if cursor else ""
+    more = f',"nextCursor":"{following}"' if following else ""
+    return f'→ tools/list {identifier}{params}\n← result {identifier} {{"tools":[{tools}]{more}}}\n'
+
+
+GONE_CALL = '→ tools/call 2 {"name":"a"}\n'
+FIRST_LIST = tools_listed(1, "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("account", "rules"),
+    [
+        (f"{FIRST_LIST}{tools_listed(3, 'b')}· 1.0 s later\n{GONE_CALL}{UNKNOWN}", ["stale-tool-list"]),
+        (
+            f"{FIRST_LIST}← notifications/tools/list_changed\n{tools_listed(3, 'b')}· 1.0 s later\n{GONE_CALL}{UNKNOWN}",
+            ["stale-tool-list"],
+        ),
+        (
+            f"{FIRST_LIST}{tools_listed(3, 'b', following='x')}{tools_listed(4, 'c', cursor='x')}· 1.0 s later\n{GONE_CALL}{UNKNOWN}",
+            ["stale-tool-list"],
+        ),
+        (f"{FIRST_LIST}{tools_listed(3, 'b')}· 1.0 s later\n{GONE_CALL}← result 2", []),
+        (f"{FIRST_LIST}{tools_listed(3, 'b')}· 1.0 s later\n{GONE_CALL}← error 2 -32603 Disk full", []),
+        (f"{FIRST_LIST}{tools_listed(3, 'b')}{GONE_CALL}{UNKNOWN}", []),
+        (f"{FIRST_LIST}{tools_listed(3, 'b')}{tools_listed(4, 'a', 'b')}· 1.0 s later\n{GONE_CALL}{UNKNOWN}", []),
+        (f"{FIRST_LIST}{tools_listed(3, 'b', following='x')}· 1.0 s later\n{GONE_CALL}{UNKNOWN}", []),
+        (
+            f"{FIRST_LIST}{tools_listed(3, 'b', following='x')}{tools_listed(4, 'a', cursor='x')}· 1.0 s later\n{GONE_CALL}{UNKNOWN}",
+            [],
+        ),
+        (f"{FIRST_LIST}{tools_listed(3, 'c', cursor='y')}· 1.0 s later\n{GONE_CALL}{UNKNOWN}", []),
+    ],
+    ids=[
+        "gone", "gone with notice", "gone from all pages", "still answered", "failed otherwise", "crossed", "back again",
+        "list not fetched to its end", "on the second page", "a page of an older list",
+    ],
+)  # fmt: skip
+def test_a_call_of_a_tool_that_the_new_list_no_longer_has(account: str, rules: list[str]) -> None:
+    findings = all_findings(
+        transcribe(records(f"{HANDSHAKE.replace('tools', 'tools.listChanged')}{account}")),
+        rules={"stale-tool-list", "unknown-tool"},
+    )
+    assert [finding.rule for finding in findings] == rules
+    assert {finding.culprit for finding in findings} <= {"client"}
+
+
 @pytest.mark.parametrize(
     ("notice", "severity"),
     [("", "warning"), ("← notifications/prompts/list_changed\n", "note"), ("← notifications/tools/list_changed\n", "warning")],

@@ -80,7 +80,10 @@ _CHANGED: Final = (
 STALE_TOOL_LIST: Final = protocol_rule(
     name="stale-tool-list",
     title="Call from an outdated list of tools",
-    what="The server announced that its tools changed; the client did not list them again, and called one that is gone.",
+    what=(
+        "A tool was called that is gone: the server had announced that its tools changed and the client had not listed them again, "
+        "or it had a new list, in which the tool is missing."
+    ),
     why="The call fails, and so do all others from the old list: the model works with tools that there are not.",
     blame="The client: after notifications/tools/list_changed it has to fetch the list again before it calls.",
     example=f'{_CHANGED}→ tools/call 2 {{"name":"add"}}\n← error 2 -32602 Unknown tool: add',
@@ -124,6 +127,12 @@ class _ListedTools:
         self.complete: set[str | int] = set()
         self.changed_ns: dict[str | int, int] = {}
         """By scope when the server announced a change, until the client asks for the list again."""
+        self.walks: dict[str | int, tuple[set[str], str]] = {}
+        """By scope the names on the pages of the list that is being fetched, and the cursor of its next page."""
+        self.names: dict[str | int, set[str]] = {}
+        """By scope the names of the last list that came whole."""
+        self.gone: dict[tuple[str | int, str], Exchange] = {}
+        """For tools that are missing in a new list that came whole: its last page."""
         self.checked: dict[tuple[str | int, str], int] = {}
         self.validators = Validators()
 
@@ -132,6 +141,9 @@ _ENCODED_BLAME: Final = "The agent: the model wrote the value as a text, unless 
 _ENCODED_ADVICE: Final = (
     "Where the schema wants an object or an array, let the client parse such a text before it sends the call."
 )
+
+_GONE_BLAME: Final = "The client: it had the new list, and let a tool be called that only an older one has."
+_GONE_ADVICE: Final = "Give the model the new list in the place of the old one, and refuse calls of tools that are not in it."
 
 _NO_VALUE: Final = "is not one of []"
 _NO_VALUE_BLAME: Final = "The server: its schema has an empty enum there, which no value fits."
@@ -189,6 +201,7 @@ def _listed(server: _ListedTools, row: Exchange) -> Iterator[Hit]:
         if not isinstance(member(tool, "name"), str):
             continue
         server.tools[scope, tool["name"]] = tool
+        server.gone.pop((scope, tool["name"]), None)
         if member(tool, "inputSchema", "type") != "object":
             invalid.append(tool["name"])
     if invalid:
@@ -198,6 +211,21 @@ def _listed(server: _ListedTools, row: Exchange) -> Iterator[Hit]:
     yield from _dangling(row, response, tools)
     if isinstance(result, dict) and not result.get("nextCursor"):
         server.complete.add(scope)
+    _compare_with_last_list(server, row, tools, member(result, "nextCursor"))
+
+
+def _compare_with_last_list(server: _ListedTools, row: Exchange, tools: Any, next_cursor: Any) -> None:
+    """Note which tools a new list no longer has, once its last page has come; pages that do not follow each other tell nothing."""
+    scope, cursor = scope_key(row.transaction), member(row.request.params, "cursor")
+    names, expected = server.walks.pop(scope, (set(), "")) if cursor else (set(), "")
+    if (cursor or "") != expected or not isinstance(tools, list):
+        return
+    names |= {tool["name"] for tool in tools if isinstance(member(tool, "name"), str)}
+    if next_cursor and isinstance(next_cursor, str):
+        server.walks[scope] = names, next_cursor
+    elif not next_cursor:
+        server.gone.update(((scope, name), row) for name in server.names.get(scope, set()) - names)
+        server.names[scope] = names
 
 
 def _dangling(row: Exchange, response: Message, tools: Any) -> Iterator[Hit]:
@@ -237,12 +265,31 @@ def _called(server: _ListedTools, row: Exchange, response: Message) -> Iterator[
             )
             yield hit_in(STALE_TOOL_LIST, request, row.row, what, group=name)
         return
+    if failed and (hit := _gone(server, row, response, name)) is not None:
+        yield hit
+        return
     checked = server.checked[scope, name] = server.checked.get((scope, name), 0) + 1
     if checked > MAX_EACH or server.validators.are_exhausted:
         return
     yield from _asked(server, tool, row, name)
     if tool.get("outputSchema") is not None and not failed and response.result_type is None:
         yield from _answered(server, tool, row, name)
+
+
+def _gone(server: _ListedTools, row: Exchange, response: Message, name: str) -> Hit | None:
+    """Blame the client for the call of a tool that is missing in the new list that it had, if the server does not know it either."""
+    scope = scope_key(row.transaction)
+    listing = server.gone.get((scope, name))
+    if listing is None or listing.response is None or (not scope and row.transaction is not None):
+        return None
+    since_ns = row.at_ns - listing.response.at_ns
+    if since_ns <= _RACE_NS or not _says_unknown.search(response.raw[:MAX_VALUE_BYTES]):
+        return None
+    what = (
+        f"The tool {name[:80]} was called {seconds(since_ns)} after a new list of tools (row {listing.row}) in which it is missing, "
+        "and the server does not know it any more."
+    )
+    return hit_in(STALE_TOOL_LIST, row.request, row.row, what, blame=_GONE_BLAME, advice=_GONE_ADVICE, group=name)
 
 
 def _asked(server: _ListedTools, tool: dict[str, Any], row: Exchange, name: str) -> Iterator[Hit]:
