@@ -214,12 +214,13 @@ DATA_PATH = tuple(
     for name in (
         "live/stdio",
         "live/http",
+        "platform",
         "capture/file/test_writer.py",
         "capture/file/test_round_trip.py",
         "test_speedups.py",
     )
 )
-"""Tests that `make data-path` runs with and without speedups.c."""
+"""Tests that `make data-path` runs with and without speedups.c, and `make mac` on a system that has less than Linux."""
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -68,7 +68,7 @@ ROOMS = {
         never=THE_WORLD,
         pure=True,
     ),
-    "capture": room("errors records compiled usual_lines lazy_pattern", others=JSON, never=NETWORK),
+    "capture": room("errors platform records compiled usual_lines lazy_pattern", others=JSON, never=NETWORK),
     # msgspec for its structs, which the garbage collector does not visit; JSON is read in wire
     "transcript": room(
         "errors records usual_lines lazy_pattern wire",
@@ -79,17 +79,19 @@ ROOMS = {
     ),
     # of transcript only which side may send a method
     "imports": room("errors records wire transcript", others=JSON, never=THE_WORLD, pure=True),
-    "index": room("errors records wire capture transcript", others=JSON, never=NETWORK),
+    "index": room("errors platform records wire capture transcript", others=JSON, never=NETWORK),
     "replay": room("errors records lazy_pattern wire transcript", never=THE_WORLD, pure=True),
     # of capture only what names and heads say about secrets: tests/sharing holds it to that
     "sharing": room("errors records compiled lazy_pattern wire capture transcript", never=THE_WORLD, pure=True),
     # msgspec to write the blocks of the page, which take a sixth of the time with it
     "views": room("records lazy_pattern wire transcript replay", others={"rich"} | JSON, never=THE_WORLD | TERMINAL, pure=True),
-    "live": room("records wire transcript replay errors compiled", others={"aiohttp", "httptools"}),
-    "setup": room("errors lazy_pattern"),
+    # what differs by operating system: nothing else asks which one this is (system_questions)
+    "platform": room(never=CLOCKS - {"time"} | RANDOMNESS),
+    "live": room("platform records wire transcript replay errors compiled", others={"aiohttp", "httptools"}),
+    "setup": room("errors lazy_pattern platform"),
     "demo": room(),
     "cli": room(
-        "__init__ compiled errors records lazy_pattern msgspec_alone wire capture transcript imports index"
+        "__init__ platform compiled errors records lazy_pattern msgspec_alone wire capture transcript imports index"
         " replay sharing views live setup demo",
         others={"click", "rich"},
     ),

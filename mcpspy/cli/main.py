@@ -13,8 +13,8 @@ from importlib import import_module
 from io import TextIOWrapper
 
 from ..errors import FilterError, McpspyError, sentence
-from ..live.stdio.descriptors import ensure_standard_streams
 from ..msgspec_alone import import_msgspec
+from ..platform.descriptors import ensure_standard_streams
 from .capture_options import usual_values
 from .invocation import invoke
 from .verbs import COMPLETES, VERBS

@@ -13,7 +13,7 @@ from .. import __version__
 from ..capture.file.format import header_line
 from ..capture.file.writer import Writer
 from ..capture.store.folder import boot_id, captures_folder, create
-from ..live.stdio.process import process
+from ..platform.processes import process
 from ..records import Header
 
 TYPE_CHECKING = False

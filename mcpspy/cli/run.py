@@ -10,10 +10,10 @@ import gc
 import os
 from time import monotonic_ns, time_ns
 
-from ..live.native import keep_freed_memory
-from ..live.stdio.descriptors import ensure_standard_streams
-from ..live.stdio.process import restore_locale, spawn
 from ..live.stdio.signals import listen
+from ..platform.descriptors import ensure_standard_streams
+from ..platform.native import keep_freed_memory
+from ..platform.processes import restore_locale, spawn
 from .capture_options import (
     FRAMING,
     NO_FILE,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import click
 
     from ..capture.file.writer import Writer
-    from ..live.stdio.process import ServerProcess
+    from ..platform.processes import ServerProcess
     from ..wire.framing import StdioFraming
     from .capture_options import Values
 
@@ -130,6 +130,7 @@ def _not_started(command: str, failure: OSError, child: ServerProcess, writer: W
     from ..records import Exit
 
     os.waitpid(child.pid, 0)
+    child.on_exit()
     reason = "command not found" if isinstance(failure, FileNotFoundError) else failure.strerror or str(failure)
     _report(f"mcpspy: {_without_logins(command)}: {reason}; {_advice(command, failure)}.")
     if writer is not None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from shutil import rmtree
 
 from ...errors import ImportFileError
-from ...live.watch import Watch
+from ...platform.watch import Watch
 from .convert import CaptureFiles
 from .open_source import CHUNK_BYTES, OpenedSource, can_be_imported
 

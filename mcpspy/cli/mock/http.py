@@ -20,6 +20,7 @@ from ...errors import McpspyError, ReplayError
 from ...live.mock.http.server import HttpMock
 from ...live.mock.http.server import serve as serve_all
 from ...live.stdio.signals import listen
+from ...platform.open_files import allow_many_open_files
 from ...records import Header
 from ...replay.mock.http.answer import Transport
 from ...replay.mock.http.recorded_http import HttpFacts
@@ -28,7 +29,7 @@ from ...transcript.http.transaction import ScopeKind
 from ...transcript.model import Transcript
 from ...transcript.transcribe import transcribe
 from ..capture_options import UsageError
-from ..proxy.listening import address, allow_many_connections, begin_capture, redactor_of
+from ..proxy.listening import address, begin_capture, redactor_of
 from .options import MockOptions
 from .session import (
     capture_ids,
@@ -98,7 +99,7 @@ def serve(options: MockOptions) -> int:
         return refused(error)
     signals_fd = listen()  # not before: a signal ends a mock that still reads its captures
     writers = [_record(mock, setting) for mock in served]
-    allow_many_connections()
+    allow_many_open_files()
     gc.freeze()
     gc.enable()
     lines = "\n".join(line for mock in served for line in _address_lines(mock, setting))

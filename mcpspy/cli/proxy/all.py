@@ -14,11 +14,11 @@ import click
 
 from ...capture.store.folder import home_folder
 from ...errors import SetupError
-from ...live.watch import Watch
+from ...platform.open_files import allow_many_open_files
+from ...platform.watch import Watch
 from ...setup.ports import read_reserved_ports
 from ..new_capture import report
 from .activation import inherited_listeners
-from .listening import allow_many_connections
 from .taps import Taps, TapSettings
 
 RETRY_S = 1.0
@@ -33,7 +33,7 @@ def serve_all(settings: TapSettings, *, quiet: bool) -> int:
     reserved = read_reserved_ports(folder)
     if not reserved.by_port:
         raise click.UsageError("No HTTP server is wrapped. mcpspy wrap wraps them; mcpspy wrap --status lists the servers.")
-    allow_many_connections()
+    allow_many_open_files()
     taps = Taps(settings, inherited_listeners(os.environ))
     stop = StopSignal()
     watch = Watch(input_fd=stop.fd)
@@ -81,7 +81,9 @@ class StopSignal:
 
     def __init__(self) -> None:
         self.came = False
-        self.fd, self._writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.fd, self._writing = os.pipe()
+        for fd in (self.fd, self._writing):
+            os.set_blocking(fd, False)
         signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -15,10 +15,11 @@ from click.core import ParameterSource
 
 from ...live.http.listener import HttpOrigin, after_origin, origin
 from ...live.http.tap import HttpTap
+from ...platform.open_files import allow_many_open_files
 from ..by_click.types import SIZE
 from ..capture_options import NO_FILE, UsageError
 from ..new_capture import CaptureStart
-from .listening import DEFAULT_LISTEN, address, allow_many_connections, record_tap
+from .listening import DEFAULT_LISTEN, address, record_tap
 
 API_ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages")
 """The paths of a model API below its base URL. A URL with one was copied from a request."""
@@ -239,7 +240,7 @@ def _record_and_serve(tap: HttpTap, listener: socket.socket, start: CaptureStart
             # -P: not a `mcpspy` in the working folder
             live_view = subprocess.Popen([sys.executable, "-P", "-m", "mcpspy", "show", "-f", path])
 
-    allow_many_connections()
+    allow_many_open_files()
     try:
         tap.run(listener, ready)
     finally:

@@ -1,6 +1,5 @@
 """The parts that verbs share that listen: the address, the number of connections, and the capture of what passes over HTTP."""
 
-import resource
 from _thread import start_new_thread
 from collections.abc import Callable
 from time import sleep
@@ -43,12 +42,6 @@ def address(text: str, *, remote: bool, what: str) -> tuple[str, int]:
             " and --allowed-host with the host name that clients use."
         )
     return parsed.host, parsed.port
-
-
-def allow_many_connections() -> None:
-    """Raise the limit of open files to what the system allows: a stream takes two, and the default is 1,024."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def sync_later(sync: Callable[[], None]) -> None:

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from select import EPOLLIN
 from typing import NoReturn
 
 import click
@@ -21,6 +20,7 @@ from ...capture.store.folder import key
 from ...errors import TapError
 from ...live.http.listener import after_origin, origin
 from ...live.http.tap import HttpTap
+from ...platform.sockets import IN
 from ...setup.ports import ReservedPort
 from ...setup.wrapping import HOST, local_origin
 from ...views.text.escape import safe_text
@@ -182,7 +182,7 @@ def _serve(reserved: ReservedPort, settings: TapSettings, inherited: socket.sock
         quiet=True,
     )
     writer, _, _ = record_tap(tap, start, reserved.url)
-    tap.reactor.watch(alive, EPOLLIN, lambda _: tap.reactor.stop())
+    tap.reactor.watch(alive, IN, lambda _: tap.reactor.stop())
     try:
         tap.run(listener, lambda: _tell(started, READY))
     finally:

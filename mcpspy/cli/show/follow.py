@@ -18,7 +18,7 @@ from ...capture.store.catalog import CatalogEntry, Recording, entries, entry, re
 from ...capture.store.folder import EXTENSION, captures_folder
 from ...capture.store.pruning import SETTLED_NS
 from ...errors import AddressError
-from ...live.watch import Watch
+from ...platform.watch import Watch
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import CaptureInfo, Exchange, ModelCall, Numbered, Outcome, Row
 from ...views.text.escape import safe_text

@@ -11,8 +11,8 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable
-from select import EPOLLERR, EPOLLHUP, EPOLLIN, EPOLLMSG, EPOLLOUT
 
+from ...platform.sockets import ENDED, IN, OUT, was_reset
 from .reactor import Reactor
 
 READ_BYTES = 1 << 16
@@ -20,9 +20,6 @@ MAX_READ_BYTES = 1 << 18
 """Reads double from the first to the second while they come back full, as in a stdio tap."""
 
 _LINGER_NOT = struct.pack("ii", 1, 0)
-
-_ENDED = EPOLLMSG
-"""Events to wait for on a connection whose other side has closed its half. None of them comes, but a reset is always reported."""
 
 IDLE_S = 60
 PROBE_S = 15
@@ -34,6 +31,7 @@ _OPTIONS = (
     (socket.IPPROTO_TCP, "TCP_NODELAY", 1),  # without it an event waits 40 ms for the delayed ACK of the one before
     (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
     (socket.IPPROTO_TCP, "TCP_KEEPIDLE", IDLE_S),
+    (socket.IPPROTO_TCP, "TCP_KEEPALIVE", IDLE_S),  # the same on macOS
     (socket.IPPROTO_TCP, "TCP_KEEPINTVL", PROBE_S),
     (socket.IPPROTO_TCP, "TCP_KEEPCNT", PROBES),
 )
@@ -88,8 +86,8 @@ class Channel:
         self._is_gone = False
         self._is_tls = isinstance(connected, ssl.SSLSocket)  # its handshake is done
         self.is_closing = False
-        self._events = EPOLLIN
-        reactor.watch(self._fd, EPOLLIN, self._ready)
+        self._events = IN
+        reactor.watch(self._fd, IN, self._ready)
 
     @property
     def pending_bytes(self) -> int:
@@ -116,18 +114,18 @@ class Channel:
             return
         if sent != len(data):
             self._pending = memoryview(data)[sent:]
-            self._watch(self._events | EPOLLOUT)
+            self._watch(self._events | OUT)
             self._on_full()
 
     def pause(self) -> None:
         """Read no more for now."""
         if not self.is_closing and self._broken is None:
-            self._watch(self._events & ~EPOLLIN)
+            self._watch(self._events & ~IN)
 
     def resume(self) -> None:
         """Read on."""
-        if not self.is_closing and not self._events & (EPOLLIN | _ENDED):
-            self._watch(self._events | EPOLLIN)
+        if not self.is_closing and not self._events & (IN | ENDED):
+            self._watch(self._events | IN)
             if self._is_tls:
                 self._read_on()
 
@@ -141,7 +139,7 @@ class Channel:
         """Read no more, send what waits, and close; `by_reset` if the other side must not take this for a regular end."""
         if by_reset and not self._is_gone:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
-        self._watch(self._events & ~EPOLLIN)
+        self._watch(self._events & ~IN)
         self.is_closing = True
         if not self._pending:
             self._lose(self._broken)
@@ -152,9 +150,9 @@ class Channel:
 
     def _ready(self, events: int) -> None:
         try:
-            if self._events != EPOLLIN and (events & EPOLLOUT or not self._events & EPOLLIN):
+            if self._events != IN and (events & OUT or not self._events & IN):
                 self._flush()  # also if only writing was watched: an error arrives the same way
-                if not self._events & EPOLLIN or events == EPOLLOUT:
+                if not self._events & IN or events == OUT:
                     return
             try:
                 data = self._recv(self._read_bytes)
@@ -169,7 +167,7 @@ class Channel:
                 if self._is_tls:
                     self._read_on()
             else:
-                if self._is_tls and events & (EPOLLERR | EPOLLHUP):  # Python's TLS reports a reset as an end
+                if was_reset(events, is_tls=self._is_tls):  # Python's TLS reports a reset as an end
                     self._broken = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
                 self._end_reading()
         except Exception as error:  # noqa: BLE001  # a fault of our own ends this connection, and no other
@@ -180,7 +178,7 @@ class Channel:
     def _end_reading(self) -> None:
         """Handle that the other side has closed its half, or that there is nothing left to read of what broke."""
         if self._broken is None and self._on_end():
-            self._watch(self._events & ~EPOLLIN | _ENDED)
+            self._watch(self._events & ~IN | ENDED)
             return
         if not self._sends_on:
             self._pending = memoryview(b"")
@@ -197,7 +195,7 @@ class Channel:
         self._pending = self._pending[sent:]
         if self._pending:
             return
-        self._watch(self._events & ~EPOLLOUT)
+        self._watch(self._events & ~OUT)
         if self.is_closing:
             self._lose(None)
             return
@@ -216,7 +214,7 @@ class Channel:
             return
         self._broken = error
         self._send = len  # drop it all: trying again would spoil what TLS has to read
-        self._watch(EPOLLIN)
+        self._watch(IN)
 
     def _shut_down(self) -> None:
         if not self._is_gone:
@@ -253,13 +251,13 @@ class Channel:
             self._let_go()
 
     def _read_on(self) -> None:
-        """Read on soon if TLS has read more than it has handed on, which `epoll` does not report."""
-        if isinstance(self._socket, ssl.SSLSocket) and self._events & EPOLLIN and self._socket.pending():
+        """Read on soon if TLS has read more than it has handed on, which no poll reports."""
+        if isinstance(self._socket, ssl.SSLSocket) and self._events & IN and self._socket.pending():
             self._reactor.soon(self._ready_still)
 
     def _ready_still(self) -> None:
-        if self._events & EPOLLIN:
-            self._ready(EPOLLIN)
+        if self._events & IN:
+            self._ready(IN)
 
     def _let_go(self) -> None:
         try:

@@ -13,9 +13,9 @@ from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from select import EPOLLIN, EPOLLOUT
 from typing import Any, TypeAlias
 
+from ...platform.sockets import IN, OUT
 from .channel import set_options
 from .listener import HttpOrigin
 from .reactor import Reactor, Timer
@@ -108,7 +108,7 @@ class Dial:
         if code == 0:
             self._accepted()
         elif code == errno.EINPROGRESS:
-            self._reactor.watch(tried.fileno(), EPOLLOUT, self._on_connect_result)
+            self._reactor.watch(tried.fileno(), OUT, self._on_connect_result)
         else:
             self._refused(OSError(code, os.strerror(code)))
 
@@ -141,7 +141,7 @@ class Dial:
         if self._tls is None:
             self._succeed()
         else:
-            self._reactor.watch(self._socket.fileno(), EPOLLOUT, self._shake)
+            self._reactor.watch(self._socket.fileno(), OUT, self._shake)
 
     def _shake(self, events: int) -> None:
         """Take the next step of the TLS handshake."""
@@ -150,9 +150,9 @@ class Dial:
         try:
             tls_socket.do_handshake()
         except ssl.SSLWantReadError:
-            self._reactor.change(tls_socket.fileno(), EPOLLIN)
+            self._reactor.change(tls_socket.fileno(), IN)
         except ssl.SSLWantWriteError:
-            self._reactor.change(tls_socket.fileno(), EPOLLOUT)
+            self._reactor.change(tls_socket.fileno(), OUT)
         except OSError as error:
             self._fail(502, f"{self._to} cannot be reached: {error.strerror or error}")
         else:

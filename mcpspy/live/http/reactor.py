@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
-from select import EPOLLIN, epoll
 from time import monotonic
+
+from ...platform.sockets import IN, SocketPoll
 
 _WAKE_BYTES = 1 << 12
 
@@ -59,7 +60,7 @@ class Reactor:
 
     def __init__(self, fault: Callable[[Exception], None]) -> None:
         self.fault = fault
-        self._poll = epoll()
+        self._poll = SocketPoll()
         self._callbacks: dict[int, Callable[[int], None]] = {}
         self._soon: deque[Callable[[], None]] = deque()
         self._wake_calls: deque[Callable[[], None]] = deque()
@@ -70,10 +71,10 @@ class Reactor:
         self._wake_read_fd, self.wake_fd = os.pipe()
         for fd in (self._wake_read_fd, self.wake_fd):
             os.set_blocking(fd, False)
-        self.watch(self._wake_read_fd, EPOLLIN, self._on_wake)
+        self.watch(self._wake_read_fd, IN, self._on_wake)
 
     def watch(self, fd: int, events: int, callback: Callable[[int], None]) -> None:
-        """Call `callback` with epoll's events on one of `events`, an error or a hang-up. `fd` must not be watched yet."""
+        """Call `callback` with its events on one of `events`, an error or a hang-up. `fd` must not be watched yet."""
         self._poll.register(fd, events)
         self._callbacks[fd] = callback
 

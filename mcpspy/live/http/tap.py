@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import logging
 import os
-import resource
 import signal
 import socket
 import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
-from select import EPOLLIN
 from time import monotonic_ns
 from typing import Any, TypeVar
 
 from ...errors import TapError
+from ...platform.native import keep_freed_memory
+from ...platform.open_files import most_open_files
+from ...platform.sockets import IN
 from ...records import MCPSPY, Frame, Note, Record, Sink
 from ...wire.http_head import RequestHead, ResponseHead
-from ..native import keep_freed_memory
 from .channel import set_options
 from .client_processes import ClientProcesses
 from .connection_pair import ConnectionPair
@@ -149,7 +149,7 @@ class HttpTap:
         self._own_descriptors = lowest_free + SPARE_DESCRIPTORS
         listener.listen(BACKLOG)
         listener.setblocking(False)
-        self.reactor.watch(listener.fileno(), EPOLLIN, self._enter)
+        self.reactor.watch(listener.fileno(), IN, self._enter)
         ready()
         self.reactor.run()
         self.reactor.forget(listener.fileno())
@@ -176,12 +176,11 @@ class HttpTap:
         assert self._listener is not None
         if not accept_all(self._listener, self._let_in, self._has_room):
             self.reactor.change(self._listener.fileno(), 0)
-            self.reactor.later(REST_S, partial(self.reactor.change, self._listener.fileno(), EPOLLIN))
+            self.reactor.later(REST_S, partial(self.reactor.change, self._listener.fileno(), IN))
 
     def _has_room(self) -> bool:
         """Return whether there are descriptors for one more client and for its connection to the upstream."""
-        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return most == resource.RLIM_INFINITY or self._own_descriptors + 2 * len(self._pairs) + 2 <= most
+        return self._own_descriptors + 2 * len(self._pairs) + 2 <= most_open_files()
 
     def _let_in(self, client: socket.socket) -> None:
         try:

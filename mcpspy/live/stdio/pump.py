@@ -7,11 +7,10 @@ reaches the writer, and memory stays bounded.
 from __future__ import annotations
 
 import os
-from select import POLLHUP, POLLIN, POLLOUT, poll
 from time import monotonic_ns
 
+from ...platform.descriptors import PIPE_BYTES, POLLHUP, POLLIN, POLLOUT, enlarge, poll, release, sender
 from ...records import MCPSPY, Close, Frame, Partial, Stall
-from .descriptors import PIPE_BYTES, enlarge, release, sender
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,13 +71,13 @@ class Pump:
     `over` means that nothing more will be read; `finished` that nothing more will be sent and the target is closed; `broken` that the
     target has lost its reader, so what still comes is recorded and not sent; `left` that the writer has gone while the reader keeps
     us from reading the rest. `on_change` is called when one of them becomes true. `due_ns` is when `on_time` must be called, on the
-    tap's clock; 0 for never.
+    tap's clock; 0 for never. `before_end` is called when nothing more will be read, while the target is still open.
     """
 
     __slots__ = (
         "_begin_ns", "_blocked_ns", "_first_ns", "_frame", "_frames", "_framing", "_on_change", "_partial_recorded", "_terminator",
         "_pending", "_read_bytes", "_ready", "_send", "_sink", "_source", "_stalled", "_stream", "_target", "_watches_reader",
-        "_taken_ns", "broken", "due_ns", "finished", "left", "over", "reader", "writer",
+        "_taken_ns", "before_end", "broken", "due_ns", "finished", "left", "over", "reader", "writer",
     )  # fmt: skip
 
     def __init__(
@@ -123,6 +122,7 @@ class Pump:
         self.broken = False
         self.left = False
         self._watches_reader = False
+        self.before_end: Callable[[], object] = _nothing
         ready.watch(source, POLLIN, self._readable)
 
     def before_first(self, action: Callable[[], None]) -> None:
@@ -157,15 +157,13 @@ class Pump:
         if self.over:
             return
         now_ns = monotonic_ns() - self._begin_ns
-        readable = poll()
-        readable.register(self._source, POLLIN)
-        data = _read(self._source, PIPE_BYTES) if readable.poll(0) else b""  # all that a pipe of ours can hold
+        data, is_end = _rest(self._source)
         if data:
             self._report(data, now_ns)
         if data and not self.broken:
             blocked_ns = self._blocked_ns if self._pending else now_ns
             self._block(memoryview(b"".join((self._pending, data))), blocked_ns)
-        if readable.poll(0) == [(self._source, POLLHUP)]:
+        if is_end:
             self._end(now_ns, self.writer, "eof")
         else:
             self._end(now_ns, MCPSPY, "abort")
@@ -310,6 +308,7 @@ class Pump:
 
     def _end(self, now_ns: int, by: str, how: str) -> None:
         """End the stream: record what lacks its end, and close the target once all is sent."""
+        self.before_end()
         began_ns = self._first_ns if self._framing.held_bytes else now_ns
         records: list[Record] = [Frame(self._stream, now_ns, began_ns, rest) for rest in self._framing.close()]
         if not self.broken:  # else the end is recorded, with who caused it
@@ -343,3 +342,18 @@ class Pump:
         self.finished = True
         self._ready.forget(self._target)
         release(self._target)
+
+
+def _nothing() -> None:
+    """Do nothing: the action before an end that needs none."""
+
+
+def _rest(fd: int) -> tuple[bytes, bool]:
+    """Read what a pipe holds. Return it, and whether everybody who could write more has gone."""
+    readable = poll()
+    readable.register(fd, POLLIN)
+    data = _read(fd, PIPE_BYTES) if readable.poll(0) else b""  # all that a pipe of ours can hold
+    if not any(events & POLLHUP for _, events in readable.poll(0)):
+        return data, False
+    more = _read(fd, PIPE_BYTES)  # written meanwhile; some systems report both in the same way
+    return data + more, not more

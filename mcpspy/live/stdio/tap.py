@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from _thread import start_new_thread
-from select import POLLIN
 from time import monotonic_ns
 
+from ...platform.descriptors import POLLIN
+from ...platform.processes import KEEPS_ORPHANS, ListedProcess, descendants, holds_pipe, pipe_name, process, queued_ns
 from ...records import CLIENT, OTHER_SIDE, SERVER, Exit, Note, Open, Spawn
 from ...wire.lines import Lines
 from . import signals
-from .process import ListedProcess, descendants, holds_pipe, pipe_name, process, queued_ns
 from .pump import Pump, Readiness
 from .shutdown import Shutdown
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
     from typing import Any
 
+    from ...platform.processes import ServerProcess
     from ...records import Record, Side, Sink
     from ...wire.framing import StdioFraming
-    from .process import ServerProcess
 else:  # `signal` itself imports `enum`: 4 ms
     from _signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
 
@@ -93,6 +93,8 @@ class StdioTap:
         self._stdout = self._pump(1, child.stdout, 1)
         self._stderr = self._pump(2, child.stderr, 2)
         self._pumps = (self._stdin, self._stdout, self._stderr)
+        if not KEEPS_ORPHANS:  # else they could not be told from other processes once their parents have ended
+            self._stdin.before_end = self._descendants
         self._stdout.before_first(self._on_first_output)
 
     @property
@@ -209,7 +211,7 @@ class StdioTap:
 
     def _descendants(self) -> list[ListedProcess]:
         """Return the server and what it started. Older processes are not: a script may have started them, and then become us."""
-        return [process for process in descendants() if process.start >= self._start]
+        return [process for process in descendants(self._child.pid) if process.start >= self._start]
 
     # Time
 
@@ -304,6 +306,7 @@ class StdioTap:
                 return
             self._on_change()
             if pid == self._child.pid:
+                self._child.on_exit()
                 self._exited(status)
 
     def _exited(self, status: int) -> None:
@@ -329,6 +332,7 @@ class StdioTap:
         now_ns = self.now_ns()
         name = signals.name(number)
         if number in _ENDING:
+            self._stdin.before_end()
             self._is_signalled = True
             self._on_change()
         shared = number in _FROM_KEYBOARD and _keys_reach_us()
@@ -393,16 +397,6 @@ def _is_in_our_group(pid: int) -> bool:
 
 
 def _keys_reach_us() -> bool:
-    """Return whether the terminal sends the signals of its keys to our group. A client that draws its own screen turns them off."""
-    import termios
+    from ...platform.terminals import keys_reach_us
 
-    try:
-        fd = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(fd) == os.getpgrp() and bool(termios.tcgetattr(fd)[3] & termios.ISIG)
-    except (OSError, termios.error):
-        return False
-    finally:
-        os.close(fd)
+    return keys_reach_us()

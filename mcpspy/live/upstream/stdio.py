@@ -10,9 +10,10 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Sequence
-from select import POLLOUT, poll
 
 from ...errors import UpstreamError
+from ...platform.descriptors import POLLOUT, SURE_BYTES, poll
+from ...platform.processes import in_session, process, restore_locale
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open, Record, Sink, Spawn, Stall
 from ...wire.framing import StdioFraming
 from ...wire.http_body import Body
@@ -20,7 +21,6 @@ from ...wire.jsonrpc import cut
 from ...wire.lines import Lines
 from ..http.recorder import StreamRecorder
 from ..stdio import signals
-from ..stdio.process import in_session, process, restore_locale
 from ..stdio.tap import descendants_ended, descendants_running, listed, streams
 from .partials import Partials
 from .protocol import MAX_MESSAGE_BYTES, Failure, ServerListener, cancellation
@@ -46,7 +46,6 @@ KILL_AFTER_S = 1.0
 POLL_S = 0.02
 
 _LAST_WORDS_BYTES = 2048
-_SURE_BYTES = 4096
 STDIN, STDOUT, STDERR = 0, 1, 2
 
 
@@ -389,6 +388,6 @@ def to_stderr(data: bytes) -> None:
     writable.register(2, POLLOUT)
     try:
         while data and writable.poll(0):
-            data = data[os.write(2, data[:_SURE_BYTES]) :]
+            data = data[os.write(2, data[:SURE_BYTES]) :]
     except OSError:
         pass  # nobody reads it

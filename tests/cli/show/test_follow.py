@@ -13,7 +13,7 @@ import pytest
 from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.capture.file.reader import read
 from mcpspy.cli.show.follow import Follower
-from mcpspy.live.watch import Watch
+from mcpspy.platform.watch import Watch
 from mcpspy.records import Frame, Header
 from tests.capture.making import stored
 from tests.cli.recording import Recording

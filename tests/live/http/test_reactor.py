@@ -4,11 +4,11 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from select import EPOLLIN
 
 import pytest
 
 from mcpspy.live.http.reactor import Reactor
+from mcpspy.platform.sockets import IN
 from tests.deadlines import DEADLINE_S
 
 
@@ -59,7 +59,7 @@ def test_a_call_that_raises_ends_nothing_but_itself(loop: Loop) -> None:
         loop.forget(read)
         fail()
 
-    loop.watch(read, EPOLLIN, readable)
+    loop.watch(read, IN, readable)
     loop.soon(fail)
     loop.soon(lambda: called.append("soon"))
     loop.later(0.0, fail)
@@ -85,10 +85,10 @@ def test_a_callback_that_was_forgotten_in_the_same_round_is_not_called(loop: Loo
 
     for read, write in pipes:
         os.write(write, b"x")
-        loop.watch(read, EPOLLIN, readable)
+        loop.watch(read, IN, readable)
     loop.later(0.05, loop.stop)
     loop.run()
-    assert called == [EPOLLIN]
+    assert called == [IN]
     assert loop.faults == []
     for both in pipes:
         for fd in both:

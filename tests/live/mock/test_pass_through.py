@@ -10,7 +10,7 @@ import pytest
 
 from captures.serving import port, started
 from mcpspy.live.mock.stdio import MAX_WAITING_BYTES
-from mcpspy.live.stdio.process import process
+from mcpspy.platform.processes import process
 from mcpspy.records import Frame, Note
 from mcpspy.transcript.model import Outcome
 from tests.conftest import PEERS, NpmProgram

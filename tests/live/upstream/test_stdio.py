@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from mcpspy.errors import UpstreamError
-from mcpspy.live.stdio.process import process
 from mcpspy.live.upstream.protocol import Failure
 from mcpspy.live.upstream.stdio import StdioClient
+from mcpspy.platform.processes import process
 from mcpspy.records import CLIENT, SERVER, Exit, Frame, Open, Partial, Spawn, Stall
 from mcpspy.transcript.model import Outcome
 from tests.conftest import PEERS

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.live.stdio.process import process
+from mcpspy.platform.processes import process
 from mcpspy.records import Frame
 from tests.conftest import PEERS
 from tests.deadlines import eventually

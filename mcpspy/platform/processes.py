@@ -1,4 +1,4 @@
-"""The server's process, started exactly as asked, and the list of what it started, which has to end with it.
+"""Processes: a server's, started exactly as asked, and the list of what it started, which has to end with it.
 
 There is no shell, no changed environment and no new process group: a client that signals our group reaches the server too.
 `subprocess` and `ctypes` are avoided because of what they cost at start-up (2 and 3 ms, CPython 3.11).
@@ -10,7 +10,7 @@ import errno
 import os
 import sys
 
-from ..native import c_function
+from .native import c_function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,12 @@ _EXITING = 0x4
 """PF_EXITING of a process's flags (proc(5)): its files may be closed already, though it is no zombie yet."""
 _LINUX = sys.platform.startswith("linux")
 
+KEEPS_ORPHANS = _LINUX
+"""Processes that lose their parent, and were started by a server, become ours: Linux makes us their subreaper."""
+
+_seen: dict[int, int] = {}
+"""The start of each process that `descendants` found last, where orphans are not kept."""
+
 _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
 """The values that Python gives LC_CTYPE at its start if it finds the C locale (PEP 538)."""
 
@@ -32,20 +38,28 @@ _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
 class ServerProcess:
     """The server's process and our ends of its pipes."""
 
-    __slots__ = ("_failure_fd", "pid", "stderr", "stdin", "stdout")
+    __slots__ = ("_failure_fd", "_warden_fd", "pid", "stderr", "stdin", "stdout")
 
-    def __init__(self, pid: int, stdin: int, stdout: int, stderr: int, failure_fd: int) -> None:
+    def __init__(self, pid: int, stdin: int, stdout: int, stderr: int, failure_fd: int, warden_fd: int = -1) -> None:
         self.pid = pid
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
         self._failure_fd = failure_fd
+        self._warden_fd = warden_fd
 
     def failure(self) -> OSError | None:
         """Wait until the command runs; returns the error if it could not be run. To be called once."""
         with open(self._failure_fd, "rb") as file:
             code = file.read()
         return OSError(int(code), os.strerror(int(code))) if code else None
+
+    def on_exit(self) -> None:
+        """Take note that the process has ended, and that its pid may become another's."""
+        if self._warden_fd >= 0:
+            os.write(self._warden_fd, b"x")
+            os.close(self._warden_fd)
+            self._warden_fd = -1
 
 
 def restore_locale() -> None:
@@ -87,12 +101,15 @@ def spawn(argv: Sequence[str]) -> ServerProcess:
     for fd in (child_in, child_out, child_err, failure_write):
         os.close(fd)
     os.set_blocking(our_in, False)
-    return ServerProcess(pid, our_in, our_out, our_err, failure_read)
+    warden_fd = -1
+    if prctl is None:
+        from .warden import guard
+
+        warden_fd = guard(pid)
+    return ServerProcess(pid, our_in, our_out, our_err, failure_read, warden_fd)
 
 
-def _become(
-    argv: Sequence[str], pipes: Iterable[int], failure_fd: int, prctl: Callable[..., object] | None, parent: int
-) -> None:
+def _become(argv: Sequence[str], pipes: Iterable[int], failure_fd: int, prctl: Callable[..., int] | None, parent: int) -> None:
     """Become the command, in the forked child; else report the error number and exit with 127."""
     code = errno.EINVAL
     try:
@@ -126,7 +143,7 @@ def _become_script(argv: Sequence[str]) -> None:
         os.execv("/bin/sh", ["/bin/sh", path, *argv[1:]])
 
 
-def _prctl() -> Callable[..., object] | None:
+def _prctl() -> Callable[..., int] | None:
     """Return prctl(2), or None on other systems."""
     return c_function("prctl") if _LINUX else None
 
@@ -145,7 +162,9 @@ class ListedProcess:
 
 
 def process(pid: int) -> ListedProcess | None:
-    """Return the process with this pid; None if there is none, if it is a zombie or about to become one, or without /proc."""
+    """Return the process with this pid; None if there is none, or if it is a zombie or about to become one."""
+    if not _LINUX:
+        return next(iter(_listed("-p", str(pid))), None)
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             stat = file.read()
@@ -158,30 +177,35 @@ def process(pid: int) -> ListedProcess | None:
     return ListedProcess(pid, name.decode(errors="replace"), int(fields[1]), int(fields[3]), int(fields[19]))
 
 
-def descendants() -> list[ListedProcess]:
-    """Return every live process below this one, the nearest first. A subreaper keeps those that lose their parent."""
+def descendants(server: int) -> list[ListedProcess]:
+    """Return every live process below this one, the nearest first. A subreaper keeps those that lose their parent.
+
+    Without one, as on macOS, it is the server and what is below it, also what has lost its parent since an earlier call.
+    """
     listed = _listed()
-    known = {os.getpid()}
+    known = {os.getpid() if _LINUX else server}
     below: list[ListedProcess] = []
+    if not _LINUX:
+        below = [process for process in listed if process.pid == server or _seen.get(process.pid) == process.start]
+        known.update(process.pid for process in below)
+        _seen.clear()
     while True:
         children = [process for process in listed if process.parent in known and process.pid not in known]
         if not children:
+            if not _LINUX:
+                _seen.update((process.pid, process.start) for process in below)
             return below
         below += children
         known.update(process.pid for process in children)
 
 
-def _listed() -> list[ListedProcess]:
-    if os.path.isdir("/proc/self"):
-        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-        return [listed for listed in map(process, pids) if listed is not None]
-    with os.popen("ps -axo pid=,ppid=,sess=,stat=,comm=") as listing:  # the BSDs and macOS
-        rows = [line.split(None, 4) for line in listing]
-    return [
-        ListedProcess(int(row[0]), os.path.basename(row[4].strip()), int(row[1]), os.getsid(0), 0)
-        for row in rows
-        if len(row) == 5 and not row[3].startswith("Z")
-    ]
+def _listed(*which: str) -> list[ListedProcess]:
+    if not _LINUX:
+        from .ps import rows
+
+        return [ListedProcess(*row) for row in rows(*which or ("-ax",))]
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [listed for listed in map(process, pids) if listed is not None]
 
 
 def queued_ns(pid: int) -> dict[int, int]:
@@ -212,7 +236,7 @@ def pipe_name(fd: int) -> str:
 
 
 def holds_pipe(pid: int, pipe_names: set[str]) -> bool:
-    """Return whether the process has one of these pipes open; false if the system does not list descriptors."""
+    """Return whether the process has one of these pipes open; false where the system lists no descriptors in /proc."""
     try:
         descriptors = os.listdir(f"/proc/{pid}/fd")
     except OSError:

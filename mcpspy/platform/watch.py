@@ -3,12 +3,14 @@
 Waiting by inotify costs nothing: it is one blocking `poll`. What is watched is not read.
 """
 
-import ctypes
 import os
-from collections.abc import Iterator
-from select import POLLERR, POLLHUP, POLLIN, poll
+from collections.abc import Callable, Iterator
 from struct import Struct
 from time import monotonic, sleep
+from typing import NamedTuple
+
+from .descriptors import POLLERR, POLLHUP, POLLIN, poll
+from .native import c_function
 
 IN_MODIFY = 0x2
 IN_CLOSE_WRITE = 0x8
@@ -38,15 +40,15 @@ class Watch:
     watches is reached, `polling` takes over; without `inotify` it does from the start.
     """
 
-    __slots__ = ("_fd", "_folders", "_input_fd", "_known", "_libc", "_poll", "_reader_fd", "_states")
+    __slots__ = ("_fd", "_folders", "_inotify", "_input_fd", "_known", "_poll", "_reader_fd", "_states")
 
     def __init__(self, *, reader_fd: int | None = None, input_fd: int | None = None, inotify: bool = True) -> None:
         self._known: dict[str, int] = {}
         self._folders: set[int] = set()
         self._states: dict[str, tuple[int, int]] = {}
         self._reader_fd = reader_fd
-        self._libc = _libc() if inotify else None
-        self._fd = -1 if self._libc is None else self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._inotify = _inotify() if inotify else None
+        self._fd = -1 if self._inotify is None else self._inotify.begin(os.O_CLOEXEC | os.O_NONBLOCK)
         self._poll = poll()
         if self._fd >= 0:
             self._poll.register(self._fd, POLLIN)
@@ -66,10 +68,10 @@ class Watch:
         if path in self._states:
             return
         self._states[path] = _state(path)
-        if self._libc is None or self._fd < 0:
+        if self._inotify is None or self._fd < 0:
             return
         events = FOLDER_EVENTS if os.path.isdir(path) else FILE_EVENTS
-        number = self._libc.inotify_add_watch(self._fd, os.fsencode(path), events)
+        number = self._inotify.add(self._fd, os.fsencode(path), events)
         if number >= 0:
             self._known[path] = number
             if events == FOLDER_EVENTS:
@@ -81,8 +83,8 @@ class Watch:
         """Stop waiting for `path`."""
         self._states.pop(path, None)
         number = self._known.pop(path, None)
-        if self._libc is not None and self._fd >= 0 and number is not None:
-            self._libc.inotify_rm_watch(self._fd, number)
+        if self._inotify is not None and self._fd >= 0 and number is not None:
+            self._inotify.remove(self._fd, number)
 
     def remove_input(self) -> None:
         """Stop waiting for the pipe, which has ended."""
@@ -173,12 +175,12 @@ def _state(path: str) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def _libc() -> ctypes.CDLL | None:
-    try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.inotify_init1.argtypes = [ctypes.c_int]
-        libc.inotify_add_watch.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32]
-        libc.inotify_rm_watch.argtypes = [ctypes.c_int, ctypes.c_int]
-    except (OSError, AttributeError, TypeError):
-        return None
-    return libc
+class _Inotify(NamedTuple):
+    begin: Callable[[int], int]
+    add: Callable[[int, bytes, int], int]
+    remove: Callable[[int, int], int]
+
+
+def _inotify() -> _Inotify | None:
+    begin, add, remove = map(c_function, ("inotify_init1", "inotify_add_watch", "inotify_rm_watch"))
+    return None if begin is None or add is None or remove is None else _Inotify(begin, add, remove)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.live.watch import LOOK_S, Watch
+from mcpspy.platform.watch import LOOK_S, Watch
 from tests.deadlines import DEADLINE_S
 
 Maker = Callable[..., Watch]

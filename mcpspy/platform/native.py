@@ -15,8 +15,8 @@ _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 
 
-def c_function(name: str) -> Callable[..., object] | None:
-    """Return the C library's function of this name, for integer arguments; None if there is none."""
+def c_function(name: str) -> Callable[..., int] | None:
+    """Return the C library's function of this name, for integers and bytes; None if there is none."""
     try:
         from _ctypes import call_function, dlopen, dlsym
 

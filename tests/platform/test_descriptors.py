@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpspy.live.stdio import descriptors
+from mcpspy.platform import descriptors
 from mcpspy.records import Frame, Open, Stall
 from tests.deadlines import DEADLINE_S
 from tests.live.client import MCPSPY, OVER, Channels, Client, closing, puppet, stream
