@@ -104,6 +104,10 @@ ROOMS = {
 }
 
 ASYNC_ROOMS = {"live"}
+SYSTEM_ROOMS = {"platform", "testing", "demo"}
+"""The room for what differs by operating system, and programs that are no part of a tap."""
+OF_SOME_SYSTEMS = {"_ctypes", "ctypes", "fcntl", "msvcrt", "pwd", "resource", "termios", "tty", "winreg"}
+LACKING_SOMEWHERE = {"O_NOFOLLOW", "eventfd", "fdatasync", "geteuid", "getuid", "memfd_create", "pidfd_open", "pipe2", "splice"}
 DYNAMIC_IMPORTS = {"__init__", "cli"}
 """Rooms that may import a module by a name made at run time: the front door, and the verb that was asked for."""
 DYNAMIC_TABLE = "mcpspy.transcript.findings.finders"
@@ -283,6 +287,23 @@ def imports_by_name(module: Module) -> Iterator[str]:
                 yield f"{node.lineno}: {module.room} imports by a name made at run time"
 
 
+def system_questions(module: Module) -> Iterator[str]:
+    """Find what asks for the operating system, or works on some of them only, outside the room for that."""
+    if module.room in SYSTEM_ROOMS:
+        return
+    for imported in module.imports:
+        if imported.name in OF_SOME_SYSTEMS:
+            yield f"{imported.line}: {imported.name} is not on every system; see platform"
+    for node in module.nodes:
+        match node:
+            case ast.Attribute(value=ast.Name(id="sys"), attr="platform") | ast.Attribute(value=ast.Name(id="os"), attr="name"):
+                yield f"{node.lineno}: {module.room} asks for the operating system; see platform"
+            case ast.Attribute(value=ast.Name(id="os"), attr=str(name)) if name in LACKING_SOMEWHERE:
+                yield f"{node.lineno}: os.{name} is not on every system; see platform"
+            case ast.Constant(value=str(text)) if text.startswith("/proc/"):
+                yield f"{node.lineno}: /proc is not on every system; see platform"
+
+
 def stray_async(module: Module) -> Iterator[str]:
     """`async def` outside the rooms that await."""
     if module.room in ASYNC_ROOMS:
@@ -398,6 +419,7 @@ RULES = (
     absolute_imports,
     impure_calls,
     imports_by_name,
+    system_questions,
     stray_async,
     too_long,
     bad_name,

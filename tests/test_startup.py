@@ -193,8 +193,8 @@ def test_a_timeline_of_a_sound_session_waits_for_no_rules_about_unsound_ones() -
     ("arguments", "most"),
     [
         (["list"], 44),
-        (["show", str(CAPTURES / "filesystem.mcpspy")], 166),
-        (["show", str(CAPTURES / "streamable.mcpspy")], 185),
+        (["show", str(CAPTURES / "filesystem.mcpspy")], 167),
+        (["show", str(CAPTURES / "streamable.mcpspy")], 186),
     ],
     ids=["list", "show of stdio", "show of HTTP"],
 )

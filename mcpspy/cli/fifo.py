@@ -27,8 +27,10 @@ def announced(paths: Iterable[str]) -> tuple[str, ...]:
         made = {path: captures_of(path) for path in paths}
         _SOURCES.update((capture, path) for path, captures in made.items() for capture in captures)
         paths = tuple(capture for captures in made.values() for capture in captures)
+    from ..platform.system import is_process_file
+
     for path in paths:
-        if not path.startswith(("/dev/", "/proc/")) and os.path.exists(path) and S_ISFIFO(os.stat(path).st_mode):
+        if not is_process_file(path) and os.path.exists(path) and S_ISFIFO(os.stat(path).st_mode):
             from .new_capture import report
 
             report(f"mcpspy: {path} is a FIFO: waiting until somebody writes to it")

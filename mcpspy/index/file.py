@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..capture.store.folder import INDEX_EXTENSION
+from ..platform.files import NOFOLLOW, belongs_to_us
 
 FORMAT: Final = 1
 FIRST_LINE: Final = b"mcpspy-index\n"
@@ -39,7 +40,7 @@ class Identity:
 def identity(path: str) -> Identity | None:
     """Return the identity of the capture at `path`; None if it cannot be read."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        fd = os.open(path, os.O_RDONLY | NOFOLLOW)
     except OSError:
         return None
     try:
@@ -79,7 +80,7 @@ class IndexWriter:
             os.unlink(self._temporary)  # of a process that had our number
         except FileNotFoundError:
             pass
-        self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW, 0o600)
         self._offset = 0
         self._sections: dict[str, tuple[int, int, int]] = {}
         self.append(FIRST_LINE)
@@ -158,7 +159,7 @@ class IndexFile:
 def open_index(capture: str, of: Identity, version: str, more: str = "") -> IndexFile | None:
     """Open the index of the capture at this path; None if there is none of this identity, made by this version, and ours alone."""
     try:
-        fd = os.open(capture + INDEX_EXTENSION + more, os.O_RDONLY | os.O_NOFOLLOW)
+        fd = os.open(capture + INDEX_EXTENSION + more, os.O_RDONLY | NOFOLLOW)
     except OSError:
         return None
     try:
@@ -174,7 +175,7 @@ def open_index(capture: str, of: Identity, version: str, more: str = "") -> Inde
 def _sections(fd: int, of: Identity, version: str) -> dict[str, Any] | None:
     """Return the sections that the last line lists; None if it is not of this capture. Raises: what a hostile file makes it."""
     facts = os.fstat(fd)
-    if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & _OTHERS:
+    if not stat.S_ISREG(facts.st_mode) or not belongs_to_us(facts) or facts.st_mode & _OTHERS:
         return None
     end = os.pread(fd, _END_BYTES, max(0, facts.st_size - _END_BYTES))
     line = end[end.rfind(b"\n", 0, -1) + 1 : -1]

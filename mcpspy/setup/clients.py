@@ -43,7 +43,7 @@ class ClientFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The facts that determine where files are: `sys.platform`, the home folder, the working folder, the environment."""
+    """The facts that determine where files are: the system's name, the home folder, the working folder, the environment."""
 
     platform: str
     home: Path

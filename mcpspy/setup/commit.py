@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import SetupError
+from ..platform.files import lock
 from .files import keep, replace, write_own
 from .plan import Aim, ConfigChange, ConfiguredServer, WrapSettings, plan_change, read_state
 from .ports import FILE, OLD_FILE, ReservedPorts, read_reserved_ports
@@ -71,11 +72,7 @@ def setup_lock(folder: Path) -> Iterator[None]:
 
 def _lock(fd: int) -> None:
     try:
-        from fcntl import LOCK_EX, flock
-    except ImportError:  # Windows
-        return
-    try:
-        flock(fd, LOCK_EX)
+        lock(fd)
     except OSError:  # a file system without locks
         pass
 

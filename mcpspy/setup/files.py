@@ -7,11 +7,12 @@ import glob
 import hashlib
 import os
 import stat
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import SetupError
+from ..platform.files import BINARY, NONBLOCK, restore_owner
+from ..platform.system import runs
 
 NO_FILE = "is not a regular file; move it away"
 MAX_FILE_BYTES = 64_000_000
@@ -62,7 +63,7 @@ def read(file: Path) -> Snapshot | None:
 
 def _without_waiting(file: str, flags: int) -> int:
     """Open a file; a FIFO without waiting for its writer."""
-    return os.open(file, flags | getattr(os, "O_NONBLOCK", 0))
+    return os.open(file, flags | NONBLOCK)
 
 
 def keep(snapshot: Snapshot, folder: Path) -> Path:
@@ -125,7 +126,7 @@ def write_through(target: Path, data: bytes, mode: int, *, over: Snapshot | None
     """Write a new file beside `target`, sync it to the disk, and rename it. Raises: OSError; SetupError: if `over` has changed."""
     _remove_leftovers(target)
     beside = target.with_name(f".{target.name}.mcpspy-{os.getpid()}-{os.urandom(4).hex()}")
-    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600)
     try:
         with os.fdopen(fd, "wb") as opened:
             opened.write(data)
@@ -133,7 +134,7 @@ def write_through(target: Path, data: bytes, mode: int, *, over: Snapshot | None
             os.fsync(opened.fileno())
         os.chmod(beside, mode)
         if over is not None:
-            _restore_owner(beside, over.status)
+            restore_owner(beside, over.status)
             if target.read_bytes() != over.data:
                 raise SetupError(str(over.file), "was not changed: another program wrote to it meanwhile; try again")
         os.replace(beside, target)
@@ -148,29 +149,8 @@ def _remove_leftovers(target: Path) -> None:
     begin = f".{target.name}.mcpspy-"
     for name in os.listdir(target.parent):
         pid = name.removeprefix(begin).partition("-")[0]
-        if name.startswith(begin) and pid.isdecimal() and not _runs(int(pid)):
+        if name.startswith(begin) and pid.isdecimal() and not runs(int(pid)):
             target.with_name(name).unlink(missing_ok=True)
-
-
-def _runs(pid: int) -> bool:
-    """Return whether the process exists; true on Windows, where the question would end it."""
-    if sys.platform == "win32":
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
-
-
-def _restore_owner(file: Path, status: os.stat_result) -> None:
-    """Give a file its owner back, as when root edits a user's file."""
-    if sys.platform == "win32":
-        return
-    if (status.st_uid, status.st_gid) != (os.geteuid(), file.stat().st_gid):
-        os.chown(file, status.st_uid, status.st_gid)
 
 
 def _sync_folder(folder: Path) -> None:

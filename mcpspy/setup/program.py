@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from ..errors import SetupError
+from ..platform.system import PROGRAM_SUFFIX
 
 CACHES = ("cache", "caches")
 
@@ -21,7 +22,7 @@ def program() -> list[str]:
     working folder instead.
     """
     folder = Path(os.path.abspath(sys.executable)).parent
-    script = folder / ("mcpspy.exe" if sys.platform == "win32" else "mcpspy")
+    script = folder / f"mcpspy{PROGRAM_SUFFIX}"
     if script.is_file() and os.access(script, os.X_OK):
         return [str(script)]
     return [os.path.abspath(sys.executable), "-P", "-m", "mcpspy"]

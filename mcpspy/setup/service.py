@@ -8,7 +8,6 @@ import hashlib
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from ..errors import SetupError
 from ..lazy_pattern import lazy_pattern
+from ..platform.system import HAS_SYSTEMD
 from .files import write_own
 from .wrapping import HOST
 
@@ -131,7 +131,7 @@ def wanted_service(folder: Path, ports: Iterable[int], program: Sequence[str], m
 
 def why_no_service() -> str:
     """Explain why no service of the user can be set up here; empty if one can be."""
-    if not sys.platform.startswith("linux"):
+    if not HAS_SYSTEMD:
         return "services of the user need systemd, which this system does not have"
     if shutil.which("systemctl") is None:
         return "there is no systemctl here to set up a service of the user"

@@ -10,6 +10,7 @@ import os
 import sys
 
 from ...compiled import compiled
+from ...platform.files import sync as sync_file
 from ...records import Close, End, Frame, Gap, Note, Open, Partial
 from .format import OpenTemplate, close_line, frame_line, open_line, record_line
 from .plain_lines import message_lines, plain_event_lines, plain_frame_lines
@@ -224,7 +225,7 @@ class Writer:
         """Wait until all is on disk. Errors are left to the next write, which fails too."""
         self._until, self._unsynced = 0, False
         try:
-            (os.fdatasync if hasattr(os, "fdatasync") else os.fsync)(self._fd)
+            sync_file(self._fd)
         except (OSError, ValueError):  # the latter where the capture has been closed meanwhile
             pass
 

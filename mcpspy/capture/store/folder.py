@@ -11,6 +11,8 @@ import os
 import stat
 import time
 
+from ...platform.files import BINARY, NOFOLLOW, NONBLOCK, belongs_to_us, boot_id, is_superuser, try_to_lock, user_home
+from ...platform.files import lock as wait_for_lock
 from .label import default_label
 
 TYPE_CHECKING = False
@@ -48,10 +50,6 @@ _LABEL_LETTERS = 48
 _OTHERS = 0o077
 """The rights of everybody but the owner."""
 
-# Python opens descriptors close-on-exec by itself. Windows has no O_NONBLOCK, the others have no O_BINARY.
-_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
-_BINARY = getattr(os, "O_BINARY", 0)
-
 
 def home_folder() -> str:
     """Return the folder of everything that mcpspy keeps: `MCPSPY_HOME`, otherwise `.mcpspy` in the home directory.
@@ -60,7 +58,7 @@ def home_folder() -> str:
     store that depended on other variables would be written in one place and read in another.
     """
     named = os.environ.get("MCPSPY_HOME")
-    return os.path.abspath(named) if named else os.path.join(_user_home(), ".mcpspy")
+    return os.path.abspath(named) if named else os.path.join(user_home(), ".mcpspy")
 
 
 def captures_folder() -> str:
@@ -74,15 +72,6 @@ def key() -> bytes:
         return _kept_key(os.path.join(home_folder(), "key"))
     except OSError:
         return os.urandom(KEY_BYTES)
-
-
-def boot_id() -> str:
-    """Return the id of the system's start, in which process ids are unique; empty where there is none."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
 
 
 def create(
@@ -114,11 +103,9 @@ def lock(fd: int) -> None:
 
     Raises: BlockingIOError: if another process records into the same file.
     """
-    from fcntl import LOCK_EX, LOCK_NB, flock
-
     for attempt in range(LOCK_ATTEMPTS):
         try:
-            flock(fd, LOCK_EX | LOCK_NB)
+            try_to_lock(fd)
             return
         except BlockingIOError:
             if attempt == LOCK_ATTEMPTS - 1:
@@ -131,16 +118,14 @@ def is_live(path: str) -> bool:
 
     A FIFO is not opened: its writer, who waits for a reader, would write what nobody reads.
     """
-    from fcntl import LOCK_NB, LOCK_SH, flock
-
     try:
         if stat.S_ISFIFO(os.stat(path).st_mode):
             return False
-        fd = os.open(path, os.O_RDONLY | _NONBLOCK)
+        fd = os.open(path, os.O_RDONLY | NONBLOCK)
     except OSError:
         return False
     try:
-        flock(fd, LOCK_SH | LOCK_NB)
+        try_to_lock(fd, shared=True)
     except BlockingIOError:
         return True
     except OSError:  # a file system without locks
@@ -150,21 +135,9 @@ def is_live(path: str) -> bool:
     return False
 
 
-def _user_home() -> str:
-    home = os.environ.get("HOME", "")
-    if os.path.isabs(home):
-        return home
-    from pwd import getpwuid
-
-    try:
-        return getpwuid(os.getuid()).pw_dir
-    except KeyError:  # a container's user without an entry
-        return "/"
-
-
 def _kept_key(path: str) -> bytes:
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | _NONBLOCK | _BINARY)
+        fd = os.open(path, os.O_RDONLY | NOFOLLOW | NONBLOCK | BINARY)
     except FileNotFoundError:
         _make_private(os.path.dirname(path))
         return _made_key(path)
@@ -184,21 +157,19 @@ def _check_owner(fd: int, path: str) -> None:
     facts = os.fstat(fd)
     if not stat.S_ISREG(facts.st_mode):
         raise PermissionError(errno.EPERM, "the key is no file; remove it", path)
-    if facts.st_uid == os.geteuid():
+    if belongs_to_us(facts):
         if facts.st_mode & _OTHERS:
             os.fchmod(fd, 0o600)
-    elif os.geteuid():
+    elif not is_superuser():
         raise PermissionError(errno.EPERM, "the key belongs to another user; set MCPSPY_HOME to a folder of your own", path)
 
 
 def _made_key(path: str) -> bytes:
     """Read the key in the file at `path`, or write a new one: taps that start together take turns, and the first key counts."""
-    from fcntl import LOCK_EX, flock
-
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | _NONBLOCK | _BINARY, 0o600)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | NOFOLLOW | NONBLOCK | BINARY, 0o600)
     try:
         _check_owner(fd, path)
-        flock(fd, LOCK_EX)
+        wait_for_lock(fd)
         kept = os.read(fd, KEY_BYTES)
         if len(kept) == KEY_BYTES:
             return kept
@@ -224,7 +195,7 @@ def _exposed(folder: str, *, is_ours: bool) -> str:
     """Make a folder that `is_ours` private again. Return one line if others can reach another folder, or a link's; else nothing."""
     try:
         facts = os.stat(folder)
-        if facts.st_uid != os.geteuid():
+        if not belongs_to_us(facts):
             return f"mcpspy: {folder} belongs to another user, who can read and change what is recorded there"
         if not facts.st_mode & _OTHERS:
             return ""
@@ -244,7 +215,7 @@ def _file_part(label: str) -> str:
 
 def _open_new(path: str) -> tuple[int, str]:
     stem, extension = os.path.splitext(path)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | _BINARY
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | NOFOLLOW | BINARY
     for count in range(1, MAX_NAMES):
         name = path if count == 1 else f"{stem}-{count}{extension}"
         try:
@@ -270,7 +241,7 @@ def _is_channel(path: str) -> bool:
 
 def _open_channel(path: str) -> int:
     """Open a device or a FIFO, never blocking: a FIFO that nobody reads must not hold up the traffic, it makes a gap."""
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | _NONBLOCK)
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | NONBLOCK)
     if not stat.S_ISFIFO(os.fstat(fd).st_mode):
         return fd
     try:

@@ -13,6 +13,7 @@ import os
 import sys
 import time
 
+from ...platform.files import NOFOLLOW, try_to_lock
 from .folder import EXTENSION, INDEX_EXTENSION, captures_folder, home_folder
 
 TYPE_CHECKING = False
@@ -64,7 +65,7 @@ def set_quota(max_bytes: int | None) -> None:
         return
     os.makedirs(home_folder(), 0o700, exist_ok=True)
     temporary = f"{path}.{os.getpid()}"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NOFOLLOW, 0o600)
     try:
         os.write(fd, b"%d\n" % max_bytes)
         os.replace(temporary, path)
@@ -127,11 +128,9 @@ def _has_room(max_bytes: int) -> bool:
     """Make the store smaller if it is too large and no other tap does so. Return whether it is small enough now. Raises: OSError."""
     if store_size()[1] <= max_bytes:
         return True
-    from fcntl import LOCK_EX, LOCK_NB, flock
-
-    fd = os.open(os.path.join(home_folder(), _LOCK), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    fd = os.open(os.path.join(home_folder(), _LOCK), os.O_RDWR | os.O_CREAT | NOFOLLOW, 0o600)
     try:
-        flock(fd, LOCK_EX | LOCK_NB)
+        try_to_lock(fd)
         _make_room(max_bytes - max_bytes // SHARES)
     except BlockingIOError:
         return True  # as far as anybody knows until the next look
