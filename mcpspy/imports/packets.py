@@ -41,12 +41,19 @@ _BYTE_ORDERS: Final = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}
 _TIME_RESOLUTION: Final = 9
 _TIME_OFFSET: Final = 14
 
+_ETHERNET: Final = 1
 _IP4: Final = 0x0800
 _IP6: Final = 0x86DD
 _VLANS: Final = (0x8100, 0x88A8, 0x9100)
 _TCP: Final = 6
 _SKIPPED_HEADERS: Final = (0, 43, 60)
 _ports = struct.Struct(">HHIIBB")
+
+# What nearly every packet is: TCP over IPv4 without options, not in fragments, on Ethernet without tags. Read in one step, because
+# the way by `_link`, `_ip4` and `_tcp` takes twice the time. It has the same result, and takes what this one leaves.
+_usual = struct.Struct(">12xHBxH2xHxB2x4s4sHHIIBB")
+_USUAL_BYTES: Final = 54
+_IP4_OF_20: Final = 0x45
 
 
 class TcpSegment(msgspec.Struct, gc=False):
@@ -115,19 +122,39 @@ class PacketReader:
         return at + 24
 
     def _record(self, data: bytes, at: int, segments: list[TcpSegment]) -> int:
-        """Take one packet of a pcap."""
-        if len(data) < at + 16:
-            return at
-        seconds, part, kept, size = struct.unpack_from(self._order + "IIII", data, at)
-        if kept > MAX_PACKET_BYTES:
-            return self._spoil(data, at)
-        end: int = at + 16 + kept
-        if end > len(data):
-            return at
-        self.frames += 1
-        at_ns = seconds * 1_000_000_000 + part * self._unit_ns
-        self._link(self._interfaces[0][0], data, at + 16, end, at_ns, max(0, size - kept), segments)
-        return end
+        """Take the packets of a pcap that are whole."""
+        unpack, size_of = struct.Struct(self._order + "IIII").unpack_from, len(data)
+        link, unit_ns = self._interfaces[0][0], self._unit_ns
+        while at + 16 <= size_of:
+            seconds, part, kept, size = unpack(data, at)
+            if kept > MAX_PACKET_BYTES:
+                return self._spoil(data, at)
+            end: int = at + 16 + kept
+            if end > size_of:
+                break
+            self.frames += 1
+            at_ns = seconds * 1_000_000_000 + part * unit_ns
+            if link != _ETHERNET or not self._is_usual(data, at + 16, end, at_ns, segments):
+                self._link(link, data, at + 16, end, at_ns, max(0, size - kept), segments)
+            at = end
+        return at
+
+    def _is_usual(self, data: bytes, at: int, end: int, at_ns: int, segments: list[TcpSegment]) -> bool:
+        """Take a packet if it is a usual one that the file has whole."""
+        if end - at < _USUAL_BYTES:
+            return False
+        kind, first, total, fragment, protocol, source, target, sender, receiver, number, other, offset, flags = (
+            _usual.unpack_from(data, at)
+        )
+        begin, stop = at + 34 + (offset >> 4) * 4, at + 14 + total
+        if kind != _IP4 or first != _IP4_OF_20 or protocol != _TCP or fragment & 0x3FFF:
+            return False
+        if begin < at + _USUAL_BYTES or begin > stop or stop > end:
+            return False
+        segments.append(
+            TcpSegment(self.frames, at_ns, (source, sender), (target, receiver), number, other, flags, data[begin:stop])
+        )
+        return True
 
     def _block(self, data: bytes, at: int, segments: list[TcpSegment]) -> int:
         """Take one block of a pcapng."""
@@ -177,11 +204,12 @@ class PacketReader:
             return
         link, numerator, denominator, offset_ns = self._interfaces[interface]
         at_ns = (high << 32 | low) * numerator // denominator + offset_ns
-        self._link(link, data, at + 20, at + 20 + kept, at_ns, max(0, size - kept), segments)
+        if link != _ETHERNET or not self._is_usual(data, at + 20, at + 20 + kept, at_ns, segments):
+            self._link(link, data, at + 20, at + 20 + kept, at_ns, max(0, size - kept), segments)
 
     def _link(self, link: int, data: bytes, at: int, end: int, at_ns: int, missing: int, segments: list[TcpSegment]) -> None:
         """Take the packet at `data[at:end]` of this link type."""
-        if link == 1:
+        if link == _ETHERNET:
             kind = int.from_bytes(data[at + 12 : at + 14])
             at += 14
             while kind in _VLANS and at + 4 <= end:

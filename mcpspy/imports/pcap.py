@@ -105,15 +105,16 @@ class PacketImporter:
         return [f"not read: {text}" for text in (*packets, *connections)]
 
     def _segment(self, segment: TcpSegment, records: list[SessionRecord]) -> None:
-        connection = self._connection(segment, records)
+        key = (segment.source, segment.target)
+        connection = self._connections.get(key) or self._connections.get((segment.target, segment.source))
+        if connection is None or segment.flags & SYN:
+            connection = self._connection(segment, records)
         if connection is None:
             return
         is_client = segment.source == connection.client
         own, other = (connection.to_server, connection.to_client) if is_client else (connection.to_client, connection.to_server)
-        if segment.flags & ACK and other.is_begun:
-            lost = other.acknowledge(segment.at_ns, segment.acknowledged)
-            if lost:
-                self._read(connection, SERVER if is_client else CLIENT, lost, records)
+        if other.waits and segment.flags & ACK and (lost := other.acknowledge(segment.at_ns, segment.acknowledged)):
+            self._read(connection, SERVER if is_client else CLIENT, lost, records)
         if segment.flags & SYN:
             own.begin((segment.sequence + 1) % (1 << 32))
         elif segment.payload or segment.missing:

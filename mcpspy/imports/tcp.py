@@ -45,6 +45,11 @@ class TcpDirection:
         """True if the number of the next byte is known."""
         return self._next is not None
 
+    @property
+    def waits(self) -> bool:
+        """True if segments wait for one before them."""
+        return bool(self._waiting)
+
     def begin(self, sequence: int) -> None:
         """Take note of the number of the first byte."""
         self._next = sequence + _WRAP

@@ -44,6 +44,7 @@ MIN_READER = 1
 _KNOWN_HEADS = 256
 _KNOWN_HEAD_LENGTH = 1 << 13
 _known_heads: dict[tuple[bytes, bytes | None], str] = {}
+_known_spans: dict[tuple[Any, ...], str] = {}
 
 _frame_lines = compiled(plain_frame_lines)
 
@@ -212,7 +213,17 @@ def _described(record: Open) -> str:
 
 
 def _redacted(record: Open) -> str:
-    return f',"redacted":{_json([list(span) for span in record.redacted])}' if record.redacted else ""
+    return _spans(record.redacted) if record.redacted else ""
+
+
+def _spans(redacted: tuple[Any, ...]) -> str:
+    """Write the member `redacted`. It is remembered: the heads of one client hide the same fields."""
+    member = _known_spans.get(redacted)
+    if member is None:
+        if len(_known_spans) >= _KNOWN_HEADS:
+            _known_spans.clear()
+        member = _known_spans[redacted] = f',"redacted":{_json([list(span) for span in redacted])}'
+    return member
 
 
 def _heads(head: bytes, forwarded: bytes | None) -> str:
@@ -262,6 +273,11 @@ def _data_member(data: bytes) -> list[bytes]:
 
 
 def _rare_frame_members(frame: Frame) -> bytes:
+    rare = frame.rare
+    extra, chunks = rare.get("extra"), rare.get("chunks", ())
+    if extra and len(extra) == 1 and type(packet := extra.get("packet")) is int and len(rare) == 1 + bool(chunks):
+        # of a packet capture: every frame; a tenth of the time of an import with messages of 1 kB
+        return (f',"chunks":[{",".join(map(str, chunks))}],"packet":{packet}' if chunks else f',"packet":{packet}').encode()
     members: dict[str, Any] = {}
     if "length" in frame.rare:
         members = {"length": frame.length, "sha256": frame.sha256}
