@@ -45,7 +45,8 @@ def compile_speedups(source: Path, target: Path) -> str:
     """Compile; return why that failed, or an empty text."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     shared = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared", "-fPIC"]
-    flags = ["-std=c11", "-O2", *shlex.split(os.environ.get("CFLAGS", "")), f"-I{sysconfig.get_path('include')}"]
+    given = [word for name in ("CFLAGS", "ARCHFLAGS") for word in shlex.split(os.environ.get(name, ""))]  # the latter on macOS
+    flags = ["-std=c11", "-O2", *given, f"-I{sysconfig.get_path('include')}"]
     try:
         subprocess.run([*compiler, *flags, *shared, str(source), "-o", str(target), "-lz"], check=True, capture_output=True)
     except OSError as error:

@@ -78,6 +78,13 @@ def test_the_sdist_holds_what_its_tests_need(packages: Path) -> None:
     assert not [name for name in names if name.endswith(".so")]
 
 
+def test_the_same_bytes_are_built_again_by_somebody_with_another_umask(packages: Path, tmp_path: Path) -> None:
+    build = ("-c", "import os, runpy; os.umask(0o077); runpy.run_module('build', run_name='__main__', alter_sys=True)")
+    run(TOOLS / "python", *build, "--quiet", "--outdir", tmp_path / "dist", ROOT, home=tmp_path)
+    for path in packages.glob("mcpspy-*"):
+        assert (tmp_path / "dist" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
 def test_uvx_runs_mcpspy_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     assert version() in run(TOOLS / "uvx", "--from", wheel, "mcpspy", "--version", home=tmp_path)
     assert "8 calls" in run(TOOLS / "uvx", "--from", wheel, "mcpspy", "demo", home=tmp_path)
@@ -86,3 +93,5 @@ def test_uvx_runs_mcpspy_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
 def test_pipx_installs_mcpspy_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     run(TOOLS / "pipx", "install", wheel, home=tmp_path)
     assert version() in run(tmp_path / "bin" / "mcpspy", "--version", home=tmp_path)
+    for shell in ("bash", "zsh", "fish"):
+        assert "mcpspy" in run(tmp_path / "bin" / "mcpspy", "completion", shell, home=tmp_path)
