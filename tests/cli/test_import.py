@@ -1,6 +1,7 @@
 """`mcpspy import`, and files that others recorded in place of captures, as a user has them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,12 @@ def test_several_sessions_on_standard_input_are_refused() -> None:
     assert "2 sessions are in it, and this shows one; write it to a file, and name that" in done.stderr
 
 
+def test_a_log_on_standard_input_cannot_be_followed() -> None:
+    done = run("show", "-f", "-", stdin=LOG.read_bytes())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "follow a log as a file: mcpspy show -f LOG" in done.stderr
+
+
 @pytest.mark.parametrize("words", ["verify {}", "verify --json {}", "check --json {}", "export html {}", "export pytest {}"])
 def test_the_file_is_named_and_not_its_temporary_capture(words: str) -> None:
     done = run(*words.replace("{}", str(LOG)).split())
@@ -155,6 +162,12 @@ def test_a_row_names_the_packets_of_its_messages(packets: str) -> None:
     shown = run("show", f"{packets}:1").stdout
     assert [line.partition(" · packet ")[2].partition(" ")[0] for line in shown.splitlines() if "record" in line] == ["5", "10"]
     assert "packet 10" in run("show", "--http", packets).stdout
+
+
+@pytest.mark.parametrize("words", ["show --json", "show --http --json"])
+def test_the_json_of_a_row_names_its_packets(packets: str, words: str) -> None:
+    shown = run(*words.split(), f"{packets}:1").stdout
+    assert re.findall(r'"packet":(\d+)', shown) == ["5", "10"]
 
 
 def test_a_packet_capture_is_served_by_a_mock(packets: str) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ...errors import CaptureError, ImportFileError
 from ...transcript.model import ChannelEvent, Log, ModelCall, Numbered, Row, Transcript
 from ...views.text.hint import next_commands
 from ...views.timeline.details import Detail
@@ -291,7 +292,17 @@ def _follow(screen: Screen, condition: Filter | None, options: _ShowOptions) -> 
     else:
         output = LineOutput(screen, screen.lines, stderr=not options.no_stderr, detail=options.row_detail)
     if all(map(begins_as_capture, options.what)):
-        follow(options.what, output, live_filter, keeps_frames=options.http, since=options.since)
+        try:
+            follow(options.what, output, live_filter, keeps_frames=options.http, since=options.since)
+        except CaptureError as error:
+            from ...capture.store.address import STDIN
+
+            if STDIN not in options.what or error.line != 1:
+                raise
+            text = (
+                "no capture, and only a capture is followed there; follow a log as a file: mcpspy show -f LOG. Or leave out -f"
+            )
+            raise ImportFileError("standard input", text) from error
         return
     from ..importing.growing import followed_log
 

@@ -37,6 +37,7 @@ from ..text.escape import decoded
 from ..text.json_text import SCHEMA, RawJson, as_json, payload
 from ..timeline.exchange import messages_of
 from ..timeline.phrases import PROGRESS
+from ..timeline.transaction import carrying_frame, packet_of
 from .llm import llm_objects, model_call_object
 from .transactions import transaction_object
 
@@ -404,6 +405,9 @@ def message_object(message: Message, capture: CaptureInfo) -> dict[str, Any]:
     transaction = capture.transaction_of(message.stream)
     if transaction is not None:
         facts["transaction"] = transaction.number
+        frame = carrying_frame(transaction, message)
+        if frame is not None and (packet := packet_of(frame)) is not None:
+            facts["packet"] = packet
     if message.id is not None:
         facts["id"] = id_text(message)
     if message.method is not None:

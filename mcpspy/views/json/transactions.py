@@ -12,6 +12,7 @@ from ...transcript.model import CaptureInfo, Row, Transcript
 from ...wire.sse import parse
 from ..text.json_text import SCHEMA, as_json, payload
 from ..timeline.live_wire import OngoingTransaction, OngoingTransactions
+from ..timeline.transaction import packet_of
 
 
 def transaction_object(transaction: Transaction, capture: CaptureInfo) -> dict[str, Any]:
@@ -148,6 +149,8 @@ def _frame(frame: Frame, capture: CaptureInfo, *, is_events: bool, is_first: boo
         value = getattr(frame, name)
         if value:
             members[name] = value
+    if (packet := packet_of(frame)) is not None:
+        members["packet"] = packet
     if frame.sha256:
         members["sha256"] = frame.sha256
     if frame.forwarded is not None:

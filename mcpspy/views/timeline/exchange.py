@@ -19,7 +19,7 @@ from .calls import call_lines, part_phrase
 from .findings import row_finding_lines
 from .logs import meanwhile
 from .phrases import outcome_phrase, unpaired_phrase
-from .transaction import chunk_words, fact_lines, packet_words, transaction_phrase, with_facts
+from .transaction import carrying_frame, chunk_words, fact_lines, packet_words, transaction_phrase, with_facts
 
 _BETWEEN: Piece = (" · ", "dim")
 
@@ -132,9 +132,7 @@ def _frame_facts(message: Message, capture: CaptureInfo) -> list[str]:
     transaction = capture.transaction_of(message.stream)
     if transaction is None:
         return []
-    streams = (transaction.request, transaction.response)
-    carrying = [stream for stream in streams if stream and stream.opened.stream == message.stream]
-    frame = next((frame for stream in carrying for frame in stream.kept if frame.number == message.number), None)
+    frame = carrying_frame(transaction, message)
     if frame is None:
         return [f"transaction {transaction.number}"]
     chunks = [f"in {chunk_words(frame.chunks)}"] if frame.chunks else []

@@ -3,6 +3,7 @@
 Heads and bodies are not shown here; `http_wire` shows them.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from ...records import SERVER, Frame
@@ -80,9 +81,25 @@ def fact_lines(transaction: Transaction, capture: CaptureInfo, width: int | None
 
 
 def packet_words(frame: Frame) -> list[str]:
-    """Name the packet that completed a frame, as Wireshark numbers it; nothing if the capture was not made of packets."""
+    """Name the packet that completed a frame; nothing if the capture was not made of packets."""
+    packet = packet_of(frame)
+    return [] if packet is None else [f"packet {packet}"]
+
+
+def packet_of(frame: Frame) -> int | None:
+    """Return the number that Wireshark gives the packet that completed a frame; None if the capture was not made of packets."""
     packet = frame.extra.get("packet")
-    return [f"packet {packet}"] if isinstance(packet, int) and packet > 0 else []
+    return packet if isinstance(packet, int) and packet > 0 else None
+
+
+def carrying_frame(transaction: Transaction, message: Message) -> Frame | None:
+    """Return the frame that a message came in; None if the transcript keeps no frames."""
+    for stream in (transaction.request, transaction.response):
+        if stream is not None and stream.opened.stream == message.stream:
+            at = bisect_left(stream.kept, message.number, key=lambda frame: frame.number)
+            if at < len(stream.kept) and stream.kept[at].number == message.number:
+                return stream.kept[at]
+    return None
 
 
 def chunk_words(sizes: tuple[int, ...]) -> str:
