@@ -157,9 +157,9 @@ def _labelled(what: str, name: str, known: list[CatalogEntry]) -> str:
     if candidates:
         return _newest(candidates).path
     path = os.path.join(captures_folder(), name.removesuffix(EXTENSION) + EXTENSION)
-    if os.sep not in name and os.path.exists(path):
+    if not os.path.dirname(name) and os.path.exists(path):
         return path
-    if os.sep in name or name.rpartition(":")[0].endswith(EXTENSION) or name.endswith(EXTENSION):
+    if os.path.dirname(name) or name.rpartition(":")[0].endswith(EXTENSION) or name.endswith(EXTENSION):
         if os.path.exists(what.rpartition(":")[0]):
             raise AddressError(what, "rows are named by their numbers, as :7 or :7..20")
         raise AddressError(what, "there is no such file; mcpspy list shows what has been recorded")

@@ -93,6 +93,14 @@ def test_a_path_takes_rows(paths: dict[str, str]) -> None:
     assert resolve(f"{paths['old']}:2..4") == Address(captures=(paths["old"],), rows=(2, 4))
 
 
+@pytest.mark.parametrize("path", ["C:\\two words\\x.mcpspy", "C:x.mcpspy", "\\\\server\\share\\x.mcpspy"])
+def test_a_path_of_windows_takes_rows_after_its_drive_and_spaces(path: str, paths: dict[str, str]) -> None:
+    Path(paths["old"]).rename(path)
+    assert resolve(path) == Address(captures=(path,))
+    assert resolve(f"{path}:7") == Address(captures=(path,), rows=(7, 7))
+    assert resolve(f"{path}:7..20") == Address(captures=(path,), rows=(7, 20))
+
+
 @pytest.mark.parametrize("name", ["x:7", "@", "@1", "weather", "-"])
 def test_an_existing_file_wins_over_other_meanings_of_its_name(name: str, paths: dict[str, str]) -> None:
     Path(name).touch()
