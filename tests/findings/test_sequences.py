@@ -12,8 +12,8 @@ from tests.findings.account import records
 
 BEGIN = "· handshake 2025-11-25, server: tools resources.subscribe\n"
 RULES = {
-    "listed-again", "calls-in-circles", "invented-id", "text-contradicts", "blocked-by-call", "other-resource", "update-missing",
-    "events-in-burst", "progress-in-burst",
+    "listed-again", "calls-in-circles", "same-failure", "invented-id", "text-contradicts", "blocked-by-call", "other-resource",
+    "update-missing", "events-in-burst", "progress-in-burst",
 }  # fmt: skip
 
 
@@ -72,7 +72,14 @@ def both(text: str, structured: str) -> str:
     return call(1, "weather", answer=text, rest=f',"structuredContent":{structured}')
 
 
-LISTED, CIRCLES, INVENTED = "listed-again", "calls-in-circles", "invented-id"
+def failures(*names: str, text: str = "No API key", rest: str = ',"isError":true') -> str:
+    """Write calls that fail, each of a tool or of a tool and an argument."""
+    return "".join(
+        call(at, name.partition(" ")[0], f'{{"a":"{name.partition(" ")[2]}"}}', text, rest) for at, name in enumerate(names, 1)
+    )
+
+
+LISTED, CIRCLES, INVENTED, ALIKE = "listed-again", "calls-in-circles", "invented-id", "same-failure"
 CASES = {
     "a list eight times": (lists(8), [(LISTED, "warning", "client")]),
     "a list five times": (lists(5), [(LISTED, "note", "client")]),
@@ -97,6 +104,19 @@ CASES = {
         "· 15.0 s later\n".join(calls("get_a", "get_b") for _ in range(4)),
         [],
     ),
+    "five tools that fail alike": (failures(*"abcde"), [(ALIKE, "note", "unclear")]),
+    "five arguments that fail alike": (failures("a 1", "a 2", "a 3", "a 4", "a 5"), [(ALIKE, "note", "unclear")]),
+    "five errors with one text": (
+        "".join(f'→ tools/call {at} {{"name":"{name}"}}\n← error {at} -32603 No API key\n' for at, name in enumerate("abcde", 1)),
+        [(ALIKE, "note", "unclear")],
+    ),
+    "four tools that fail alike": (failures(*"abcd"), []),
+    "one call that fails five times": (failures(*"aaaaa"), []),
+    "five tools that work": (failures(*"abcde", rest=""), []),
+    "five failures of different texts": (failures("a") + failures("b", text="Not found") + failures(*"cde"), []),
+    "a success between failures": (failures(*"abc") + call(4, "d") + failures("e", "f"), []),
+    "failures without a text": (failures(*"abcde", text=""), []),
+    "a circle of calls that fail": (failures(*("a", "b", "c", "d", "e") * 3), [(CIRCLES, "warning", "agent")]),
     "two ids that nobody gave out": (ORDERS + order(2, "ORD-70") + order(3, "ORD-71"), [(INVENTED, "warning", "agent")]),
     "two numbers that nobody gave out": (
         call(1, "orders", answer='{"order_id": 1041}') + order(2, "7001") + order(3, "7002"),

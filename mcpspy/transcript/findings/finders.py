@@ -86,10 +86,10 @@ LEFT_ELSEWHERE: Final = ("not-as-specified", "credential-shown")
 LEFT_TO_CHECK: Final = (
     "content-mislabelled", "form-answer-invalid", "tool-name-refused", "schema-refused", "many-tools",
     "text-contradicts", "other-resource", "update-missing", "change-storm", "unasked-update", "calls-in-circles",
-    "invented-id", "blocked-by-call", "listed-again", "arguments-invalid", "structured-content-invalid", "tool-schema-invalid",
-    "unknown-tool", "stale-tool-list", "not-as-specified", "costly-tools", "unused-tools", "large-result", "tool-added",
-    "tool-changed", "tool-removed", "offer-changed", "not-accepted", "not-compared", "tool-redefined", "offer-redefined",
-    "shared-tool-name", "credential-shown", "use-invalid", "unused-offers",
+    "same-failure", "invented-id", "blocked-by-call", "listed-again", "arguments-invalid", "structured-content-invalid",
+    "tool-schema-invalid", "unknown-tool", "stale-tool-list", "not-as-specified", "costly-tools", "unused-tools",
+    "large-result", "tool-added", "tool-changed", "tool-removed", "offer-changed", "not-accepted", "not-compared",
+    "tool-redefined", "offer-redefined", "shared-tool-name", "credential-shown", "use-invalid", "unused-offers",
 )  # fmt: skip
 """The names of the rules of optional modules; a test compares."""
 
@@ -101,6 +101,7 @@ _HTTP_ONLY: Final = frozenset({
 """Modules that find nothing in a capture without HTTP transactions."""
 
 _FEW_CALLS: Final = 5
+_FEW_FAILURES: Final = 4
 _FEW_LISTS: Final = 4
 _FEW_EXCHANGES: Final = 1000
 _LONG_LINE: Final = 64 << 10
@@ -197,7 +198,9 @@ _NEEDS: Final[dict[str, Callable[[CaptureFacts], object]]] = {
     "sequences.changes": lambda facts: any(method in SUBSCRIPTION_FILTERS for method, *_ in facts.notifications),
     "sequences.contradictions": lambda facts: facts.calls,
     "sequences.invented_ids": lambda facts: facts.errors or facts.tool_errors,
-    "sequences.loops": lambda facts: len(facts.calls) > _FEW_CALLS,
+    "sequences.loops": lambda facts: (
+        len(facts.calls) > _FEW_CALLS or len(facts.errors) + len(facts.tool_errors) > _FEW_FAILURES
+    ),
     "sequences.relisting": lambda facts: len(facts.listings) > _FEW_LISTS,
     "sequences.resources": lambda facts: facts.has_request("resources/read") or facts.has_request("resources/subscribe"),
     "invisible_text": lambda facts: facts.listings,
