@@ -23,6 +23,11 @@ CONFIGURATION = {
     "a program that is not there": "Error: spawn git ENOENT",
     "a variable": "Error: API_TOKEN is not set",
     "a value": "ValueError: Unsupported model: gpt-9",
+    "a program that it missed at its start": (
+        "/x/lib/site-packages/zinc/__init__.py:26: RuntimeWarning: MiniZinc was not found on the system. No default driver.\n"
+        "! INFO starting\n! Traceback (most recent call last):\n! assert driver is not None\n! AssertionError"
+    ),
+    "a program outside of PATH": "WARNING: ffmpeg not found in PATH\n! Traceback (most recent call last):\n! AssertionError",
     "another system": "bash: ./server: cannot execute binary file: Exec format error",
 }
 UNCLEAR = {
@@ -31,6 +36,10 @@ UNCLEAR = {
 }
 SERVER = {
     "its own exception": "KeyError: 'name'",
+    "an exception after something else that was not found": (
+        "WARNING: cache entry not found in store\n! user was not found on the list\n! Traceback (most recent call last):\n"
+        "! KeyError: 'x'"
+    ),
     "a dependency that its package forgot": (
         "File \"/x/lib/site-packages/acme/server.py\", line 1, in <module>\n! ModuleNotFoundError: No module named 'yaml'"
     ),

@@ -188,7 +188,27 @@ def exit_cause(facts: CaptureFacts) -> ExitCause | None:
                     map(_is_installed.search, lines)
                 )  # a package that does not name what it needs
                 return None if lacks_own else _named(cause, b"\n".join(some), argv)
-    return None
+    return _missing_program(lines)
+
+
+_lacks_program = lazy_pattern(
+    rb"(?:^|[:\]-] )([A-Za-z][\w.+-]{1,40}) (?:was |is |could |executable |binary )?not (?:be )?"
+    rb"(?:found|installed) (?:on (?:the|this|your) (?:system|computer|machine)|(?:on|in) (?:the |your |\$)?PATH\b)"
+)
+"""The words in which a program says beforehand that another one is missing; the error that follows from that names it no more."""
+
+
+def _missing_program(lines: list[bytes]) -> ExitCause | None:
+    """Say that a program is missing if the server itself said so before its error."""
+    match = next((match for line in lines if (match := _lacks_program.search(line))), None)
+    if match is None:
+        return None
+    program = quoted(match[1])
+    return ExitCause(
+        CONFIGURATION,
+        f"The configuration of the server: it said before that it does not find {program}, a program that it needs.",
+        f"Install {program}, or add its folder to PATH in the entry (env): clients start servers with another PATH.",
+    )
 
 
 def is_usage(facts: CaptureFacts) -> bool:
