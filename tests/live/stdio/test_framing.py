@@ -103,3 +103,13 @@ def test_a_message_within_which_its_stream_ends_is_known_by_the_flaw_of_its_fram
 def test_advice_about_lines_is_given_for_lines_alone() -> None:
     findings = transcribe(records("· framing prefixed\n→ ping 1\n← =0012Content-Length: 17\n← result 1")).findings
     assert [finding.rule for finding in findings if "one line" in finding.advice] == []
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize(("framing", "words"), [("lines", "on one line."), ("prefixed", "in one frame.")])
+def test_the_advice_for_a_broken_message_fits_the_framing_of_the_capture(framing: str, words: str) -> None:
+    broken = '← {"jsonrpc":"2.0","id":1,"result":{"tools":[}}'
+    found = transcribe(records(f"· framing {framing}\n{broken}")).findings
+    assert [finding.advice for finding in found if finding.rule == "malformed-message"] == [
+        f"Send each message as one JSON object {words}"
+    ]

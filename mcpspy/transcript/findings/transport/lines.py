@@ -170,7 +170,7 @@ def _malformed(facts: CaptureFacts, unpaired: UnpairedMessage, with_headers: set
     ):
         yield _noise(facts, message, unpaired.row, text, logger or noise_source(text))
     else:
-        yield _broken(message, unpaired.row, text, is_http=bool(facts.capture.transactions))
+        yield _broken(facts, message, unpaired.row, text)
 
 
 def _noise(facts: CaptureFacts, message: Message, row: int, text: bytes, source: str) -> Hit:
@@ -220,9 +220,10 @@ def _is_utf_16(text: bytes) -> bool:
     return text[:2] in (b"\xff\xfe", b"\xfe\xff") or (text[1:8:2] == b"\0\0\0\0" and text[:1] in b"{[")
 
 
-def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Hit:
+def _broken(facts: CaptureFacts, message: Message, row: int, text: bytes) -> Hit:
+    is_http, has_lines = bool(facts.capture.transactions), _has_lines(facts, message)
     if text in (b"{", b"["):
-        advice = "Send each message in one frame, on stdio on one line: this looks like pretty-printed JSON."
+        advice = f"Send each message {'on one line' if has_lines else 'in one frame'}: this looks like pretty-printed JSON."
         return hit_in(MALFORMED_MESSAGE, message, row, f"A frame holds only {quoted(text)}.", advice=advice, group="pretty")
     if is_http and (told := _wrong_body(text)):
         what, advice = told
@@ -234,5 +235,8 @@ def _broken(message: Message, row: int, text: bytes, *, is_http: bool) -> Hit:
         what = f"A message cannot be read: it is encoded as UTF-16: {quoted(text)}"
         return hit_in(MALFORMED_MESSAGE, message, row, what, advice="Write JSON in UTF-8, without a mark.", group="utf-16")
     what = f"A message cannot be read ({message.reason}{ending}): {quoted(text)}"
-    advice = "Send each message as one JSON object: as a body, or as the data of an event." if is_http else ""
+    if is_http:
+        advice = "Send each message as one JSON object: as a body, or as the data of an event."
+    else:
+        advice = f"Send each message as one JSON object {'on one line' if has_lines else 'in one frame'}."
     return hit_in(MALFORMED_MESSAGE, message, row, what, advice=advice, group=f"{message.reason}{ending}")
