@@ -195,6 +195,6 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     sign = match[1]
     if sign[:1] == b"x" and len(sign) == 3:
         return bytes((int(sign[1:], 16),))
-    if sign.isdigit():
+    if sign[:1] in b"01234567":
         return bytes((int(sign, 8) & 255,))
     return _LETTERS.get(sign, sign)

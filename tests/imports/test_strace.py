@@ -66,6 +66,11 @@ def test_output_without_times_makes_a_capture_without_times() -> None:
     assert header.tapped["imported"]["facts"]["times"] == "missing"
 
 
+@pytest.mark.parametrize("escape", [b"\\8", b"\\9", b"\\x8", b"\\777", b"\\q"])
+def test_an_escape_that_strace_does_not_write_is_read(escape: bytes) -> None:
+    assert frames(imported(LINES.replace(b"jsonrpc", escape)))
+
+
 def test_a_message_that_strace_cut_is_a_gap() -> None:
     records = imported(b'read(0, "{\\"jsonrpc\\":\\"2."..., 999) = 46\n')
     (gap,) = [record for record in records if isinstance(record, Gap)]
