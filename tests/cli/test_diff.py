@@ -1,6 +1,7 @@
 """`mcpspy diff`, as a user and a build server call it: on kept captures, and on real programs recorded twice."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -188,7 +189,7 @@ def changed_server(folder: Path) -> Iterator[list[str]]:
     sed = shutil.which("sed")
     assert sed is not None
     script = folder / "server.sh"
-    unbuffered = "-u" if sys.platform == "linux" else "-l"
+    unbuffered = "-u" if os.uname().sysname == "Linux" else "-l"
     edits = 's/Get current time in/Tell the time in/; s/"convert_time"/"turn_time"/'
     script.write_text(f"{' '.join(SERVER)} | {sed} {unbuffered} '{edits}'\n")
     yield ["sh", str(script)]

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 LACKING = {
-    os: "eventfd eventfd_read eventfd_write fdatasync getrandom getresuid getresgid getxattr listxattr pidfd_open posix_fadvise"
+    os: "eventfd eventfd_read eventfd_write fdatasync getrandom getresuid getresgid getxattr listxattr posix_fadvise"
     " posix_fallocate removexattr sched_getaffinity sched_getparam sched_getscheduler sched_setaffinity sched_setparam"
     " sched_setscheduler setresgid setresuid setxattr splice unshare setns copy_file_range waitid O_TMPFILE O_PATH O_NOATIME"
     " O_LARGEFILE O_RSYNC",
@@ -28,7 +28,7 @@ LACKING = {
     " TCP_KEEPIDLE TCP_LINGER2 TCP_QUICKACK TCP_SYNCNT TCP_USER_TIMEOUT TCP_WINDOW_CLAMP",
     select: "epoll POLLMSG POLLRDHUP",
 }
-HIDDEN = {os: ("memfd_create", "pipe2"), resource: ("prlimit",)}
+HIDDEN = {os: ("memfd_create", "pidfd_open", "pipe2"), resource: ("prlimit",)}
 """Functions that are hidden from mcpspy: tests may use them."""
 
 C_FUNCTIONS = ("prctl", "inotify_init1", "inotify_add_watch", "inotify_rm_watch", "mallopt", "memfd_create", "epoll_create1")
