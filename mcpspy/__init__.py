@@ -10,7 +10,8 @@ _MODULES = {
     "capture.file.reader": ("read",),
     "errors": ("CaptureError", "McpspyError"),
     "records": (
-        "Close", "Damage", "End", "Exit", "Frame", "Gap", "Header", "Note", "Open", "Partial", "Record", "Spawn", "Stall", "Unknown",
+        "Close", "Damage", "End", "Exit", "Frame", "Gap", "Header", "Intercept", "Note", "Open", "Partial", "Record", "Spawn",
+        "Stall", "Unknown",
     ),
     "transcript.calls.call": ("Call", "CallPart", "Task"),
     "transcript.exchange": ("Exchange", "ForwardedCall", "UnpairedMessage"),
@@ -29,8 +30,8 @@ _PUBLIC = {name: f"{__name__}.{module}" for module, names in _MODULES.items() fo
 
 __all__ = [
     "AnnouncedEndpoint", "Anomaly", "Answer", "Call", "CallPart", "CaptureError", "CaptureInfo", "ChannelEvent", "Close", "Damage",
-    "End", "Era", "Exchange", "Exit", "Finding", "ForwardedCall", "Frame", "Gap", "Head", "Header", "KeepAlives", "Kind", "Lane",
-    "Log", "McpspyError", "Message",
+    "End", "Era", "Exchange", "Exit", "Finding", "ForwardedCall", "Frame", "Gap", "Head", "Header", "Intercept",
+    "KeepAlives", "Kind", "Lane", "Log", "McpspyError", "Message",
     "ModelCall", "Note", "Numbered", "Open", "Outcome", "Partial", "Prompt", "Record", "Row", "Scope", "ScopeKind",
     "Severity", "Spawn", "Stall", "Stream", "Task", "ToolOffer", "ToolReturn", "ToolUse", "Transaction", "Transcript", "Turn",
     "Unknown", "UnpairedMessage", "Usage", "__version__", "open", "read", "transcribe",
@@ -42,7 +43,23 @@ if TYPE_CHECKING:
 
     from .capture.file.reader import read
     from .errors import CaptureError, McpspyError
-    from .records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall, Unknown
+    from .records import (
+        Close,
+        Damage,
+        End,
+        Exit,
+        Frame,
+        Gap,
+        Header,
+        Intercept,
+        Note,
+        Open,
+        Partial,
+        Record,
+        Spawn,
+        Stall,
+        Unknown,
+    )
     from .transcript.calls.call import Call, CallPart, Task
     from .transcript.exchange import Exchange, ForwardedCall, UnpairedMessage
     from .transcript.findings.rule import Finding, Severity

@@ -7,6 +7,7 @@
     ├── ShareError      a capture that cannot be shared, or not into that file
     ├── AddressError    a WHAT on the command line that names nothing
     ├── FilterError     a filter that cannot be read, and the column where
+    ├── InterceptError  an intercept that cannot be read, and the column where
     ├── PathError       a JSON path that cannot be read, and the column where
     ├── RuleError       a name that means no rule of findings, and the nearest that do
     ├── BaselineError   a file of accepted definitions that cannot be read
@@ -138,6 +139,12 @@ class FilterError(_ExpressionError):
     """A filter that cannot be read."""
 
     sentences = "in the filter, column {column}"
+
+
+class InterceptError(_ExpressionError):
+    """An intercept that cannot be read."""
+
+    sentences = "the intercept {expression}, column {column}"
 
 
 class PathError(_ExpressionError):

@@ -407,6 +407,25 @@ def _is_process(process: Any) -> bool:
 
 
 @_record
+class Intercept:
+    """An intercept that acted on the next frame record, whose number is `frame`; minus n, until it is written, for the nth after it.
+
+    `text` is the intercept, `action` what it did in words. `sent` says what the receiver got: `unchanged`, `changed` (the frame's
+    `forwarded`) or `nothing`. `until_ns` is when it is to be sent, if it was delayed. `seed` is that of all chance in the capture.
+    """
+
+    action: str
+    at_ns: int
+    frame: int = -1
+    number: int = -1
+    seed: int = 0
+    sent: str = "unchanged"
+    text: str
+    until_ns: int | None = None
+    extra: dict[str, Any] = _EMPTY
+
+
+@_record
 class End:
     """The last record of a complete capture, with counts by which a reader knows that nothing is missing.
 
@@ -451,7 +470,9 @@ class Unknown:
     extra: dict[str, Any] = _EMPTY
 
 
-Record: TypeAlias = Header | Open | Frame | Partial | Stall | Close | Spawn | Exit | Gap | Note | End | Damage | Unknown
+Record: TypeAlias = (
+    Header | Open | Frame | Partial | Stall | Close | Spawn | Exit | Gap | Note | Intercept | End | Damage | Unknown
+)
 
 Sink: TypeAlias = "Callable[[Sequence[Record]], None]"
 """Takes the records that one read completed, in order; a tap calls it before it forwards the last byte of them.

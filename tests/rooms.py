@@ -80,6 +80,7 @@ ROOMS = {
     # of transcript only which side may send a method
     "imports": room("errors records wire transcript", others=JSON, never=THE_WORLD, pure=True),
     "index": room("errors platform records wire capture transcript", others=JSON, never=NETWORK),
+    "intercept": room("errors records wire transcript", never=THE_WORLD, pure=True),
     "replay": room("errors records lazy_pattern wire transcript", never=THE_WORLD, pure=True),
     # of capture only what names and heads say about secrets: tests/sharing holds it to that
     "sharing": room("errors records compiled lazy_pattern wire capture transcript", never=THE_WORLD, pure=True),
@@ -92,7 +93,7 @@ ROOMS = {
     "demo": room(),
     "cli": room(
         "__init__ platform compiled errors records lazy_pattern msgspec_alone wire capture transcript imports index"
-        " replay sharing views live setup demo",
+        " intercept replay sharing views live setup demo",
         others={"click", "rich"},
     ),
     "testing": room("errors records capture transcript replay views __main__", others_inside_functions={"mcp"}),

@@ -67,6 +67,9 @@ RUN = (
            ("credentials", "none")),
     Option("max-size", "SIZE", "Once the capture has this size (20mb, 1gb), keep only the length and SHA-256 of payloads."),
     Option("quiet", "", "Print nothing to stderr, except when recording fails."),
+    Option("intercept", "TEXT", "Change traffic: FILTER => ACTION, as in 'tool:search => delay 3s'. Can be repeated.", repeats=True),
+    Option("intercepts", "FILE", "A file of intercepts, one to a line; # begins a comment.", repeats=True),
+    Option("seed", "NUMBER", "The seed for the chance of intercepts. The default is a random number, which the capture names."),
     FRAMING,
 )  # fmt: skip
 

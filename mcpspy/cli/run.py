@@ -30,16 +30,23 @@ from .capture_options import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import click
 
     from ..capture.file.writer import Writer
+    from ..live.stdio.tap import StdioTap
     from ..platform.processes import ServerProcess
+    from ..records import Sink
     from ..wire.framing import StdioFraming
     from .capture_options import Values
 
 NOT_STARTED = 127
 
-USAGE = "usage: mcpspy run [--label NAME] [--capture FILE] [--redact credentials|none] [--max-size SIZE] [--quiet] -- COMMAND…"
+USAGE = (
+    "usage: mcpspy run [--label NAME] [--capture FILE] [--redact credentials|none] [--max-size SIZE] [--quiet]\n"
+    "                  [--intercept TEXT] [--intercepts FILE] [--seed NUMBER] -- COMMAND…"
+)
 
 
 def main(arguments: list[str]) -> int:
@@ -54,6 +61,7 @@ def main(arguments: list[str]) -> int:
         if "capture" in values and not last(values, "capture"):
             raise UsageError(NO_FILE)
         framing = _framing(values)
+        make_tap = _tap_maker(values)
     except HelpWanted:
         from .main import main as click_main
 
@@ -68,7 +76,6 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         _report(f"mcpspy: {_without_logins(argv[0])} could not be started: {error.strerror}")
         return NOT_STARTED
-    from ..live.stdio.tap import StdioTap
     from .new_capture import nowhere, with_quota_guard
 
     wall_ns, begin_ns = time_ns(), monotonic_ns()
@@ -77,7 +84,7 @@ def main(arguments: list[str]) -> int:
     if failure is not None:
         return _not_started(argv[0], failure, child, writer, begin_ns)
     keep_freed_memory()
-    tap = StdioTap(child, writer or nowhere, begin_ns, signals_fd, **framing)
+    tap = make_tap(child, writer or nowhere, begin_ns, signals_fd, **framing)
     if writer is not None:
         writer.later = with_quota_guard(tap.call_later, writer, path)
         writer(())  # the header at once, so that `list` and `show -f` see the tap
@@ -87,6 +94,23 @@ def main(arguments: list[str]) -> int:
     if writer is not None:
         writer.close(tap.now_ns(), tap.why)
     return status
+
+
+def _tap_maker(values: Values) -> Callable[..., StdioTap]:
+    """Return what makes the tap. What intercepts need is only imported if there are some. Raises: UsageError: for a wrong one."""
+    if "intercept" in values or "intercepts" in values:
+        from .intercepting import tap_maker
+
+        return tap_maker(values)
+    if "seed" in values:
+        raise UsageError("--seed needs --intercept or --intercepts; leave it out")
+    return _plain_tap
+
+
+def _plain_tap(child: ServerProcess, sink: Sink, begin_ns: int, signals_fd: int, **framing: type[StdioFraming]) -> StdioTap:
+    from ..live.stdio.tap import StdioTap
+
+    return StdioTap(child, sink, begin_ns, signals_fd, **framing)
 
 
 def _framing(values: Values) -> dict[str, type[StdioFraming]]:

@@ -59,7 +59,7 @@ def can_be_indexed(transcript: Transcript) -> bool:
     """Return whether a transcript is of one capture, with few enough calls of several rows."""
     info = transcript.captures[0]
     is_whole = len(transcript.captures) == 1 and info.header is not None and info.shift_ns == 0 and info.closed
-    return is_whole and len(info.calls) <= MAX_CALLS
+    return is_whole and len(info.calls) <= MAX_CALLS and info.intercepted_ns is None
 
 
 def write_index(path: str, transcript: Transcript, of: Identity, version: str, widths: tuple[int, int, int, int, int]) -> bool:

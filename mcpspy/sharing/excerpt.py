@@ -5,7 +5,7 @@ First `see` every record, then ask which records it `keeps`.
 
 from collections.abc import Iterable
 
-from ..records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall
+from ..records import Close, End, Exit, Frame, Gap, Header, Intercept, Note, Open, Partial, Record, Spawn, Stall
 from ..transcript.http.transaction import Transaction
 from ..transcript.mcp.methods import INITIALIZED, OPENINGS
 from ..transcript.model import CaptureInfo, ChannelEvent, Exchange, Log, ModelCall, Row, Transcript, UnpairedMessage
@@ -69,6 +69,8 @@ class Excerpt:
                 return not transaction or transaction in self._transactions
             case Gap():
                 return True
+            case Intercept():
+                return record.frame in self._numbers
         return False
 
     def _is_bare(self, frame: Frame) -> bool:

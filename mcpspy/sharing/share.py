@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from ..capture.redaction.arguments import password_starts
 from ..capture.redaction.spans import endpoint_spans, head_spans, text_spans
-from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Stall, Unknown
+from ..records import Close, Damage, End, Exit, Frame, Gap, Header, Intercept, Note, Open, Partial, Record, Stall, Unknown
 from ..wire.body import body_framing
 from ..wire.edits import Edit, apply_edits, edited_parts, event_edits, shift, with_kinds
 from ..wire.encodings import decode_body
@@ -230,8 +230,10 @@ class Sharing:
                 self._open(record)
             case Partial():
                 self._partial(record)
-            case Close() | Stall() | Unknown() | Gap() | Note() | Exit() | End():
+            case Close() | Stall() | Unknown() | Gap() | Note() | Exit() | End() | Intercept():
                 self._words(record)
+                if isinstance(record, Intercept) and record.frame > 0:
+                    record.frame = record.number - record.frame  # records get new numbers
                 if isinstance(record, Close):
                     self._streams.pop(record.stream, None)
             case Damage():
@@ -323,8 +325,8 @@ class Sharing:
             record.data = apply_edits(record.data, edits)
 
     def _words(self, record: Any) -> None:
-        """Remove secrets from the texts of a record, `why`, `text` and `error`, and from the names of descendants."""
-        for name in ("why", "text", "error"):
+        """Remove secrets from the texts of a record, such as `why` and `text`, and from the names of descendants."""
+        for name in ("why", "text", "error", "action"):
             value = getattr(record, name, None)
             if isinstance(value, str) and value:
                 setattr(record, name, self._text(value))

@@ -7,14 +7,17 @@ Nothing is paired here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ..records import CLIENT, SERVER, Frame, Open, Side
+from ..records import CLIENT, SERVER, Frame, Intercept, Open, Side
 from ..wire.framing import STDIO_FRAMINGS, UNFRAMED, StdioFraming
 from ..wire.jsonrpc import Piece, cut, malformed, may_begin
 from ..wire.lines import Lines
 from .mcp.fields import notification_facts, request_facts, result_facts
-from .model import CaptureInfo, ChannelEvent, Kind, Log, Message
+from .model import CaptureInfo, ChannelEvent, Kind, Log, Message, Row
+
+if TYPE_CHECKING:
+    from .intercepts import InterceptedFrames
 
 Decoded: TypeAlias = Message | Log | ChannelEvent
 
@@ -70,12 +73,26 @@ class Decoder:
     Unless it `keeps_noise`, it reads only the first and the last part of a frame that is a line of a log, or cannot be a message.
     """
 
-    __slots__ = ("_info", "_keeps_noise", "_streams")
+    __slots__ = ("_info", "_intercepted", "_keeps_noise", "_streams")
 
     def __init__(self, info: CaptureInfo, *, keeps_noise: bool = True) -> None:
         self._info = info
         self._keeps_noise = keeps_noise
         self._streams: dict[int, _StdioStream] = {}
+        self._intercepted: InterceptedFrames | None = None
+
+    def intercept(self, record: Intercept) -> tuple[()]:
+        """Take in what was done to the next frame. Nothing is complete with that."""
+        if self._intercepted is None:
+            from .intercepts import InterceptedFrames  # hardly any capture has intercepts
+
+            self._intercepted = InterceptedFrames(self._info)
+        self._intercepted.add(record)
+        return ()
+
+    def mark_requests(self, rows: Sequence[Row]) -> list[Row]:
+        """Mark the requests among `rows` whose answers an intercept kept back, and return their rows."""
+        return [] if self._intercepted is None else self._intercepted.mark_requests(rows)
 
     def open(self, record: Open) -> None:
         """Take in the beginning of a stream."""
@@ -97,12 +114,20 @@ class Decoder:
         if frame.part:
             stream.hold(frame, keeps_noise=self._keeps_noise)
             return []
+        if self._intercepted is not None and not stream.is_log:
+            return self._intercepted.decoded(frame, lambda seen: self._whole(stream, seen), stream.forget)
+        return self._whole(stream, frame)
+
+    def _whole(self, stream: _StdioStream, frame: Frame) -> Sequence[Decoded]:
+        """Return what the last part of a frame completed."""
         if stream.held or stream.damaged:
             return self._doubtful(stream, frame)
         return [self._log(frame)] if stream.is_log else self._messages(stream, frame)
 
     def senders_of_lines(self) -> dict[int, Side]:
         """Return the senders of the streams whose next frame is a line with a message, about which nothing else is known."""
+        if self._intercepted is not None:
+            return {}
         return {
             number: stream.sender
             for number, stream in self._streams.items()

@@ -3,6 +3,7 @@
 A message keeps its bytes and parses them on request; no parsed JSON is held. A struct, for the reasons that `model` gives.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, Final
 
@@ -119,3 +120,18 @@ class Message(msgspec.Struct, eq=False, gc=False, array_like=True):
 
 class UsualMessage(Message, eq=False, gc=False, array_like=True):
     """A message that is the whole text of one line of the capture."""
+
+
+MARK: Final = "intercepted"
+"""The beginning of the flaws of messages on which an intercept acted, as in `intercepted: delay 3 s`."""
+
+NOT_PASSED_ON: Final = f"{MARK}: not passed on"
+"""The flaw of a request that the other side never received."""
+
+
+def mark_words(messages: Iterable[Message]) -> str:
+    """Say what intercepts did with messages: `intercepted: delay 3 s`; empty if there were none."""
+    marks = [
+        flaw.removeprefix(MARK).removeprefix(": ") for message in messages for flaw in message.flaws if flaw.startswith(MARK)
+    ]
+    return f"{MARK}: {', '.join(dict.fromkeys(marks))}" if marks else ""

@@ -24,6 +24,7 @@ from ..records import (
     Frame,
     Gap,
     Header,
+    Intercept,
     Note,
     Open,
     Record,
@@ -293,6 +294,8 @@ class _CaptureReader:
             info.client_processes.update(connection_processes(record))
             info.client_ports.update(connection_ports(record))
             return ()
+        if isinstance(record, Intercept):
+            return self._decoder.intercept(record)
         event = ChannelEvent(info.index, record.at_ns + info.shift_ns, record)
         self._rows.append(event)
         return (event, *self._consequences(record))
@@ -425,7 +428,7 @@ class _CaptureReader:
             else:
                 self._rows.append(item)
                 rows.append(item)
-        return rows
+        return rows if self.info.intercepted_ns is None else [*rows, *self._decoder.mark_requests(self._rows)]
 
     def _add_message(self, message: Message) -> tuple[Exchange | UnpairedMessage, Exchange | None]:
         """Pair a message. Return the row that it became part of, and the first row of the call that it changed."""

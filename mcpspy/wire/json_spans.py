@@ -184,6 +184,30 @@ def span_at(payload: bytes, path: Sequence[str | int]) -> Span | None:
     return begin, end
 
 
+def removal_span(payload: bytes, path: Sequence[str | int]) -> Span | None:
+    """Return the span to cut out so that the value at `path` is gone, with its name and one comma. None if there is no value."""
+    outer, step = span_at(payload, path[:-1]), path[-1]
+    if outer is None:
+        return None
+    text = payload.decode("latin-1")
+    signs = ("{", "}") if isinstance(step, str) else ("[", "]")
+    try:
+        spans = list(_scan(text, *signs, outer[0], is_all=False))
+    except UNREADABLE:
+        return None
+    places = [
+        at
+        for at, (name, name_end, _, _) in enumerate(spans)
+        if (string(payload[name:name_end]) == step if isinstance(step, str) else at == step)
+    ]
+    if not places:
+        return None
+    at = places[-1]
+    if at + 1 < len(spans):
+        return spans[at][0], spans[at + 1][0]
+    return (spans[at - 1][3] if at else spans[at][0]), spans[at][3]
+
+
 def _member_span(payload: bytes, text: str, at: int, wanted: str) -> Span | None:
     span = None
     for name, name_end, begin, end in _scan(text, "{", "}", at, is_all=False):

@@ -19,6 +19,7 @@ from ...records import (
     Frame,
     Gap,
     Header,
+    Intercept,
     Note,
     Open,
     Partial,
@@ -127,6 +128,10 @@ def record_line(number: int, record: Record) -> bytes:
             return _line(number, "gap", record, {**members, "missing": record.missing or None})
         case Note():
             return _line(number, "note", record, {"topic": record.topic, "text": record.text})
+        case Intercept():
+            frame = record.frame if record.frame > 0 else number - record.frame
+            members = {"frame": frame, "text": record.text, "action": record.action, "sent": record.sent}
+            return _line(number, "intercept", record, {**members, "until_ns": record.until_ns, "seed": record.seed})
         case End():
             members = {"frames": record.frames, "bytes": record.bytes, "messages": record.messages, "gaps": record.gaps or None}
             return _line(number, "end", record, {**members, "why": record.why or None})

@@ -10,7 +10,7 @@ from os import PathLike, fspath
 from typing import Any, TypeAlias
 
 from ...lazy_pattern import lazy_pattern
-from ...records import Close, End, Exit, Frame, Gap, Header, Note, Open, Partial, Record, Spawn, Stall, Unknown
+from ...records import Close, End, Exit, Frame, Gap, Header, Intercept, Note, Open, Partial, Record, Spawn, Stall, Unknown
 
 _PIECE_BYTES = 1 << 16
 
@@ -201,6 +201,18 @@ def _note(rest: _Members, at_ns: int) -> Note:
     return Note(at_ns=at_ns, topic=rest.take("topic", str), text=rest.take("text", str))
 
 
+def _intercept(rest: _Members, at_ns: int) -> Intercept:
+    return Intercept(
+        at_ns=at_ns,
+        frame=rest.take("frame", int),
+        text=rest.take("text", str),
+        action=rest.take("action", str),
+        sent=rest.take("sent", str, "unchanged"),
+        until_ns=rest.take("until_ns", int, None),
+        seed=rest.take("seed", int, 0),
+    )
+
+
 def _end(rest: _Members, at_ns: int) -> End:
     return End(
         at_ns=at_ns,
@@ -212,7 +224,7 @@ def _end(rest: _Members, at_ns: int) -> End:
     )
 
 
-_Simple: TypeAlias = Open | Partial | Stall | Close | Spawn | Exit | Gap | Note | End | Unknown
+_Simple: TypeAlias = Open | Partial | Stall | Close | Spawn | Exit | Gap | Note | Intercept | End | Unknown
 
 _SIMPLE: dict[str, Callable[[_Members, int], _Simple]] = {
     "partial": _partial,
@@ -222,5 +234,6 @@ _SIMPLE: dict[str, Callable[[_Members, int], _Simple]] = {
     "exit": _exit,
     "gap": _gap,
     "note": _note,
+    "intercept": _intercept,
     "end": _end,
 }

@@ -157,7 +157,7 @@ class Pump:
         if self.over:
             return
         now_ns = monotonic_ns() - self._begin_ns
-        data, is_end = _rest(self._source)
+        data, is_end = rest_of(self._source)
         if data:
             self._report(data, now_ns)
         if data and not self.broken:
@@ -348,7 +348,7 @@ def _nothing() -> None:
     """Do nothing: the action before an end that needs none."""
 
 
-def _rest(fd: int) -> tuple[bytes, bool]:
+def rest_of(fd: int) -> tuple[bytes, bool]:
     """Read what a pipe holds. Return it, and whether everybody who could write more has gone."""
     readable = poll()
     readable.register(fd, POLLIN)

@@ -126,8 +126,11 @@ class StdioTap:
         return 128 + SIGKILL if self._status is None else self._status
 
     def _pump(self, stream: int, source: int, target: int) -> Pump:
+        return self._new_pump(Pump, stream, source, target)
+
+    def _new_pump(self, kind: type[Pump], stream: int, source: int, target: int) -> Pump:
         _, writer, name, framing = self._streams[stream]
-        return Pump(
+        return kind(
             stream,
             source,
             target,
@@ -380,6 +383,11 @@ def _in_a_thread(action: Callable[[], None]) -> None:
         start_new_thread(action, ())
     except RuntimeError:
         action()  # no thread is left
+
+
+def kill_server(child: ServerProcess) -> None:
+    """Kill a server that has not been waited for."""
+    _kill(child.pid, SIGKILL)
 
 
 def _kill(pid: int, number: int) -> None:

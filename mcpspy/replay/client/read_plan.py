@@ -9,6 +9,7 @@ from typing import Final
 from ...records import CLIENT, SERVER, Close, Exit
 from ...transcript.http.transaction import Scope, Transaction
 from ...transcript.mcp.methods import CANCELLED, INITIALIZE, PROGRESS
+from ...transcript.message import NOT_PASSED_ON
 from ...transcript.model import (
     HTTP_ERRORS,
     HTTP_REDIRECTS,
@@ -219,6 +220,8 @@ def _why_unsent(row: Exchange) -> str:
     """Say why a request is not sent again; nothing for a request that is."""
     if row.request.unkept_bytes:
         return UNKEPT
+    if NOT_PASSED_ON in row.request.flaws:
+        return "an intercept kept it from the server"
     if row.response is None:
         status = refusal_status(row)
         if status in NO_ANSWERS:

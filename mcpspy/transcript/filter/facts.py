@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ...records import CLIENT, SERVER, Damage, Gap, Note, Partial
+from ...records import CLIENT, SERVER, Damage, Gap, Intercept, Note, Partial
 from ...wire.json_spans import string
 from ..calls.call import Call
 from ..http.transaction import ScopeKind, Transaction
@@ -426,7 +426,7 @@ def payload(subject: Subject) -> bytes:
     match row.record:
         case Partial(data=data):
             return data
-        case Damage(text=text) | Note(text=text) | Gap(why=text):
+        case Damage(text=text) | Note(text=text) | Gap(why=text) | Intercept(text=text):
             return str(text).encode("utf-8", "replace")
         case _:
             return b""

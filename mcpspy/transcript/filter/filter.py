@@ -12,7 +12,7 @@ from typing import Final
 
 from ...lazy_pattern import lazy_pattern
 from ..message import Message
-from ..model import Exchange, Numbered, Row, Transcript, UnpairedMessage
+from ..model import CaptureInfo, Exchange, Numbered, Row, Transcript, UnpairedMessage
 from ..stored_rows import StoredRows
 from . import facts
 from .bounds import bounds, literals, texts
@@ -84,6 +84,23 @@ class FilterMatcher:
     def _is_match(self, message: Message) -> object:
         self._subject.message = message
         return self._test(self._subject)
+
+
+class MessageMatcher:
+    """The test of a filter on single messages as they pass, with the facts that their exchanges have by then."""
+
+    __slots__ = ("_subject", "_test")
+
+    def __init__(self, chosen: Filter, capture: CaptureInfo) -> None:
+        self._subject = Subject([capture], {}, None)
+        self._test = _test(chosen.node)
+
+    def matches(self, message: Message, exchange: Exchange | None) -> bool:
+        """Return whether the filter lets this message through."""
+        subject = self._subject
+        subject.message, subject.exchange = message, exchange
+        subject.row = UnpairedMessage(0, message) if exchange is None else exchange
+        return bool(self._test(subject))
 
 
 def filter_rows(chosen: Filter, transcript: Transcript, rows: Sequence[Row], zone: tzinfo | None = None) -> FilterResult:

@@ -207,7 +207,7 @@ def _at(is_right: Callable[[int, int], bool]) -> Callable[[Term], Test]:
 # --- The table ---
 
 _EVENTS: Final = (
-    "spawn", "exit", "close", "stall", "partial", "gap", "damage", "note", "frame", "end", "unknown",
+    "spawn", "exit", "close", "stall", "partial", "gap", "damage", "note", "intercept", "frame", "end", "unknown",
 )  # fmt: skip
 _KINDS: Final = (
     "request", "response", "result", "error", "notification", "progress", "malformed", "noise", "stderr", "transaction", "model",

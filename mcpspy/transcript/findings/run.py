@@ -213,6 +213,10 @@ def _model_hits(facts: TranscriptFacts, names: list[str]) -> Iterator[Hit]:
 
 def _settled(transcript: Transcript, hits: Iterator[tuple[int, Hit]]) -> Iterator[tuple[int, Hit]]:
     """Settle who is to blame where several captures may show both sides of a gateway."""
+    if any(info.intercepted_ns is not None for info in transcript.captures):
+        from ..intercepts import unblamed
+
+        hits = unblamed(transcript, hits)
     if len(transcript.captures) < 2:
         return hits
     from .hop_culprits import settled

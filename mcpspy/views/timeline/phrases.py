@@ -13,6 +13,7 @@ from ...records import (
     Damage,
     Exit,
     Gap,
+    Intercept,
     Note,
     Partial,
     Record,
@@ -26,7 +27,7 @@ from ...transcript.log_lines import json_logger
 from ...transcript.mcp.content import content_facts
 from ...transcript.mcp.methods import OPENINGS
 from ...transcript.mcp.revisions import Era
-from ...transcript.message import SEALED
+from ...transcript.message import SEALED, mark_words
 from ...transcript.model import HTTP_ERRORS, HTTP_REDIRECTS, CaptureInfo, Exchange, Kind, Message, Outcome, UnpairedMessage
 from ...wire.framing import FRAMINGS
 from ...wire.lines import Lines
@@ -70,6 +71,17 @@ OUTCOME_STYLES = {
 
 
 def outcome_phrase(exchange: Exchange, detail: Detail = Detail.NAMES) -> Phrase:
+    """Return the outcome in words, and what intercepts did."""
+    phrase = _outcome_phrase(exchange, detail)
+    return _with_marks(phrase, exchange.messages)
+
+
+def _with_marks(phrase: Phrase, messages: list[Message]) -> Phrase:
+    words = mark_words(messages)
+    return phrase._replace(word=f"{phrase.word}, {one_line(words)}") if words else phrase
+
+
+def _outcome_phrase(exchange: Exchange, detail: Detail) -> Phrase:
     """Return the outcome of an exchange, with the message of an error or a tool error; more `detail` adds the head of a result."""
     outcome = exchange.outcome
     if outcome is Outcome.OK:
@@ -207,7 +219,11 @@ def notification_phrase(messages: list[Message]) -> Phrase:
 
 
 def unpaired_phrase(unpaired: UnpairedMessage, capture: CaptureInfo) -> Phrase:
-    """Return the words for a message that belongs to no exchange."""
+    """Return the words for a message that belongs to no exchange, and what intercepts did."""
+    return _with_marks(_unpaired_phrase(unpaired, capture), [unpaired.message])
+
+
+def _unpaired_phrase(unpaired: UnpairedMessage, capture: CaptureInfo) -> Phrase:
     message = unpaired.message
     if message.id is not None and unpaired.candidates and message.kind is not Kind.REQUEST:
         detail = error_phrase(message) if message.kind is Kind.ERROR else ""
@@ -272,12 +288,20 @@ def event_phrase(record: Record, capture: CaptureInfo) -> Phrase | None:
             return Phrase("gap", "bad", f"{lost} passed but not recorded: {one_line(record.why)}")
         case Damage():
             return Phrase("damage", "bad", f"line {record.line} of the capture: {one_line(record.text)}")
+        case Intercept():
+            return Phrase(
+                f"intercepted: {one_line(record.action)}", "warn", f"{_FATES.get(record.sent, '')}{one_line(record.text)}"
+            )
         case Note():
             return Phrase(one_line(record.topic), "dim", one_line(record.text))
         case Unknown():
             return Phrase("unknown record", "dim", f"of kind {one_line(record.kind)}")
         case _:
             return None
+
+
+_FATES: Final = {"nothing": "not passed on, by ", "changed": "passed on changed, by "}
+"""The beginning of the words about an intercept, by what the receiver got."""
 
 
 def _end_of(capture: CaptureInfo, stream: int) -> str:

@@ -1,0 +1,153 @@
+"""The actions of intercepts: a message in, what the receiver gets instead out.
+
+No action reads a clock or a file: an answer that comes from a file is given in as bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from ..transcript.message import Kind, Message
+from ..wire.edits import Edit, ValueEdit, apply_edits, with_values
+from ..wire.json_spans import removal_span, span_at
+
+Steps: TypeAlias = tuple[str | int, ...]
+
+SECOND_NS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delay:
+    """The message is sent later, by a time between two bounds."""
+
+    least_ns: int
+    most_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeAnswer:
+    """The request is answered by mcpspy; an answer is replaced. `template` is a whole message, whose id is put in."""
+
+    template: bytes
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetValue:
+    """A value is set, or added."""
+
+    steps: Steps
+    value: bytes
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveValue:
+    """A value is removed, with its name."""
+
+    steps: Steps
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate:
+    """Only the first bytes of the message are sent."""
+
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Garbage:
+    """A line that is no message is sent before it."""
+
+    line: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withhold:
+    """The message is not sent. `then` is what else happens: `drop` (nothing), `disconnect`, `stall` or `kill`."""
+
+    then: str
+
+
+Action: TypeAlias = Delay | MadeAnswer | SetValue | RemoveValue | Truncate | Garbage | Withhold
+
+
+def words_of(action: Action, delay_ns: int = 0) -> str:
+    """Say in a few words what an action does; `delay_ns` is the delay that chance chose."""
+    match action:
+        case Delay():
+            return f"delay {delay_ns / SECOND_NS:.3f}".rstrip("0").rstrip(".") + " s"
+        case MadeAnswer(words=words):
+            return words
+        case SetValue(path=path):
+            return f"set {path}"
+        case RemoveValue(path=path):
+            return f"remove {path}"
+        case Truncate(length=length):
+            return f"truncate {length}"
+        case Garbage():
+            return "garbage"
+        case Withhold(then=then):
+            return then
+
+
+def edited(action: SetValue | RemoveValue | Truncate, payload: bytes) -> bytes:
+    """Return the payload with what the action changes; all other bytes stay."""
+    match action:
+        case SetValue(steps=steps, value=value):
+            return _with_value(payload, steps, value)
+        case RemoveValue(steps=steps):
+            span = removal_span(payload, steps)
+            return payload if span is None else apply_edits(payload, [Edit(*span, b"")])
+        case Truncate(length=length):
+            end = len(payload.rstrip(b"\r\n"))
+            return payload if length >= end else payload[:length] + payload[end:]
+
+
+def answered(action: MadeAnswer, message: Message) -> bytes:
+    """Return the answer to a request, or what replaces an answer: the template with the id of the message."""
+    id = (message.id or "null").encode("utf-8", "surrogatepass")
+    return with_values(action.template, [ValueEdit(("id",), id, adds=True)])
+
+
+def can_answer(message: Message) -> bool:
+    """Return whether there is something to answer or to replace."""
+    return message.kind in (Kind.REQUEST, Kind.RESULT, Kind.ERROR) and message.id is not None
+
+
+def error_template(code: int, text: str) -> bytes:
+    """Return the message of an error."""
+    return json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": text}}, ensure_ascii=False).encode()
+
+
+def answer_template(content: bytes) -> bytes | None:
+    """Return the message of an answer that is one, or that is a result alone; None for what is no JSON."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    line = content.strip().replace(b"\r", b" ").replace(b"\n", b" ")
+    if isinstance(value, dict) and ("result" in value or "error" in value):
+        return line
+    return b'{"jsonrpc":"2.0","id":null,"result":' + line + b"}"
+
+
+def _with_value(payload: bytes, steps: Steps, value: bytes) -> bytes:
+    span = span_at(payload, steps)
+    if span is not None:
+        return apply_edits(payload, [Edit(*span, value)])
+    *outer, name = steps
+    place = span_at(payload, outer)
+    if not isinstance(name, str) or (place is None and not outer):
+        return payload
+    member = json.dumps(name).encode() + b":" + value
+    if place is None:
+        return _with_value(payload, tuple(outer), b"{" + member + b"}")
+    begin, end = place
+    if payload[begin : begin + 1] != b"{":
+        return payload
+    is_empty = not payload[begin + 1 : end - 1].strip()
+    return apply_edits(payload, [Edit(end - 1, end - 1, member if is_empty else b"," + member)])

@@ -1,0 +1,149 @@
+"""Messages in, decisions out: what a tap does with each message that passes, by the intercepts in force.
+
+No clock is read, and chance is given in: with the same seed and the same traffic, the decisions are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from ..records import Frame, Intercept, Side
+from ..transcript.decoder import message_of
+from ..transcript.filter.filter import MessageMatcher
+from ..transcript.message import NOTIFICATION, REQUEST, Kind, Message
+from ..transcript.model import CaptureInfo, Exchange
+from ..wire.jsonrpc import cut
+from .actions import Delay, Garbage, MadeAnswer, Withhold, answered, can_answer, edited, words_of
+from .exchanges import ExchangeKey, PassingExchanges
+from .syntax import InterceptRule
+
+_ANSWERS: Final = (Kind.RESULT, Kind.ERROR)
+
+
+class Chance(Protocol):
+    """A source of numbers, such as `random.Random(seed)`."""
+
+    def random(self) -> float: ...
+
+
+class Decision:
+    """The fate of one message. `records` tell it to the capture, in front of the frame; without any it passes as it is.
+
+    `payload` is sent on, and None is not. `reply` goes back to the sender, and `noise` goes before the message. Both and the message
+    are sent `delay_ns` later. `then` is what happens to the channel: `disconnect`, `stall` or `kill`. `key` is that of the exchange.
+    """
+
+    __slots__ = ("delay_ns", "key", "noise", "payload", "records", "reply", "then")
+
+    def __init__(self, payload: bytes, key: ExchangeKey | None = None) -> None:
+        self.payload: bytes | None = payload
+        self.key = key
+        self.records: list[Intercept] = []
+        self.reply: bytes | None = None
+        self.noise: bytes | None = None
+        self.delay_ns = 0
+        self.then = ""
+
+
+class _RuleInForce:
+    """An intercept with its counts and its chance."""
+
+    __slots__ = ("_chance", "_matcher", "_matches", "_times", "rule")
+
+    def __init__(self, rule: InterceptRule, capture: CaptureInfo, chance: Chance) -> None:
+        self.rule = rule
+        self._matcher = MessageMatcher(rule.chosen, capture)
+        self._chance = chance
+        self._matches = self._times = 0
+
+    def acts(self, message: Message, exchange: Exchange | None) -> bool:
+        """Return whether it acts on a message, and count."""
+        limits = self.rule.limits
+        if limits.most and self._times >= limits.most:
+            return False
+        if not _is_in_scope(self.rule.scope, message, exchange) or message.at_ns < limits.after_ns:
+            return False
+        if isinstance(self.rule.action, MadeAnswer) and not can_answer(message):
+            return False
+        if not self._matcher.matches(message, exchange):
+            return False
+        self._matches += 1
+        if limits.nth and self._matches != limits.nth:
+            return False
+        if limits.chance < 1.0 and self._chance.random() >= limits.chance:
+            return False
+        self._times += 1
+        return True
+
+    def delay_ns(self, delay: Delay) -> int:
+        """Choose a delay."""
+        width_ns = delay.most_ns - delay.least_ns
+        return delay.least_ns + (int(self._chance.random() * width_ns) if width_ns else 0)
+
+
+def _is_in_scope(scope: str, message: Message, exchange: Exchange | None) -> bool:
+    if scope == "all":
+        return True
+    if scope == "answers":
+        return message.kind in _ANSWERS
+    return message.kind is REQUEST or (message.kind is NOTIFICATION and exchange is None)
+
+
+class Intercepts:
+    """The intercepts in force at one tap. `chances` has one source of numbers for each; `seed` is written down."""
+
+    __slots__ = ("_capture", "_exchanges", "_rules", "_seed")
+
+    def __init__(self, rules: Sequence[InterceptRule], chances: Sequence[Chance], seed: int) -> None:
+        self._capture = CaptureInfo(0)
+        self._rules = [_RuleInForce(rule, self._capture, chance) for rule, chance in zip(rules, chances, strict=True)]
+        self._exchanges = PassingExchanges()
+        self._seed = seed
+
+    def decide(self, sender: Side, payload: bytes, at_ns: int) -> Decision:
+        """Decide on the next message that a side sent. Batches, and what is no message, pass."""
+        pieces = cut(payload)
+        if len(pieces) != 1 or pieces[0].batch or pieces[0].kind == "malformed":
+            return Decision(payload)
+        message = message_of(self._capture, sender, Frame(0, at_ns, at_ns, payload), pieces[0])
+        exchange, key = self._exchanges.feed(message)
+        decision = Decision(payload, key)
+        for in_force in self._rules:
+            if in_force.acts(message, exchange):
+                self._act(decision, in_force, message)
+                if decision.payload is None:
+                    break
+        return decision
+
+    def _act(self, decision: Decision, in_force: _RuleInForce, message: Message) -> None:
+        """Do what an intercept says. One that changes nothing leaves no record."""
+        action, delay_ns, before = in_force.rule.action, 0, decision.payload
+        assert before is not None
+        sent = "unchanged"
+        match action:
+            case Delay():
+                delay_ns = in_force.delay_ns(action)
+                decision.delay_ns += delay_ns
+            case Garbage(line=line):
+                decision.noise = line if decision.noise is None else decision.noise + b"\n" + line
+            case Withhold(then=then):
+                decision.payload, decision.then, sent = None, "" if then == "drop" else then, "nothing"
+            case MadeAnswer() if message.kind is REQUEST:
+                decision.payload, decision.reply, sent = None, answered(action, message), "nothing"
+            case MadeAnswer():
+                decision.payload, sent = answered(action, message), "changed"
+            case _:
+                decision.payload, sent = edited(action, before), "changed"
+                if decision.payload == before:
+                    return
+        until_ns = message.at_ns + decision.delay_ns if delay_ns else None
+        record = Intercept(
+            at_ns=message.at_ns,
+            text=in_force.rule.text,
+            action=words_of(action, delay_ns),
+            sent=sent,
+            until_ns=until_ns,
+            seed=self._seed,
+        )
+        decision.records.append(record)

@@ -1,0 +1,364 @@
+"""A stdio tap that takes messages whole and asks what to do with each: pass it on, later, changed, or not at all.
+
+It does what the plain tap does, and is only used, and imported, if there are intercepts. Who decides is given in. What was
+received is recorded as ever; what was sent instead is recorded with it, before it is sent.
+
+A delayed message holds back no others, but those of its own exchange: progress or a cancellation never overtakes its request. If
+much is delayed, nothing more is read, until some of it has been sent.
+"""
+
+from __future__ import annotations
+
+from time import monotonic_ns
+
+from ...platform.descriptors import POLLIN
+from ...records import MCPSPY, Frame, Note
+from .pump import Pump, _read, rest_of
+from .tap import StdioTap, kill_server
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from typing import Any, Protocol
+
+    from ...records import Side
+
+    class MessageDecision(Protocol):
+        """The fate of a message; see `intercept.decisions.Decision`."""
+
+        records: Any
+        payload: bytes | None
+        reply: bytes | None
+        noise: bytes | None
+        delay_ns: int
+        then: str
+
+        @property
+        def key(self) -> Hashable: ...
+
+    Decide = Callable[[Side, bytes, int], MessageDecision]
+
+MAX_MESSAGE_BYTES = 1 << 24
+"""A longer message passes as it comes, and a note says so: messages are held whole until it is decided what becomes of them."""
+
+MAX_DELAYED_BYTES = 1 << 24
+MAX_DELAYED = 1000
+"""So much is delayed in one direction; then nothing more is read there."""
+
+
+class _Delayed:
+    """Bytes to be sent at `due_ns`. `injected`: mcpspy made them, and they are recorded when they are sent."""
+
+    __slots__ = ("data", "due_ns", "injected", "key")
+
+    def __init__(self, due_ns: int, key: Hashable, data: bytes, *, injected: bool) -> None:
+        self.due_ns = due_ns
+        self.key = key
+        self.data = data
+        self.injected = injected
+
+
+class InterceptingPump(Pump):
+    """A pump that decides on each message. `connect` gives it what it needs besides, before anything is read."""
+
+    __slots__ = (
+        "_decide", "_delayed", "_delayed_bytes", "_held", "_held_bytes", "_is_passing", "_mate", "_replies", "_stalls", "_then",
+    )  # fmt: skip
+
+    _decide: Decide
+    _mate: InterceptingPump
+    _then: Callable[[str], None]
+    _delayed: list[_Delayed]
+    _held: list[bytes]
+    _replies: list[bytes]
+    _stalls: MessageDecision | None
+
+    def connect(self, decide: Decide, mate: InterceptingPump, then: Callable[[str], None]) -> None:
+        """Set who decides, the pump of the other direction, and what does something to the channel."""
+        self._decide, self._mate, self._then = decide, mate, then
+        self._delayed, self._delayed_bytes = [], 0
+        self._held, self._held_bytes, self._is_passing = [], 0, False
+        self._replies = []
+        self._stalls = None
+
+    def reply(self, frame: bytes, due_ns: int, now_ns: int, key: Hashable) -> None:
+        """Send a frame of our own to the reader, now or at `due_ns`; between messages, never within one."""
+        if self.finished or self.broken:
+            return
+        if due_ns > now_ns:
+            self._delay(_Delayed(due_ns, key, frame, injected=True))
+        elif self._held or self._is_passing:
+            self._replies.append(frame)
+        else:
+            self._inject(frame, now_ns)
+
+    def forget_delayed(self) -> None:
+        """Drop what is delayed: nobody waits for it any more."""
+        if self._delayed:
+            self._delayed, self._delayed_bytes = [], 0
+            self._went_on()
+
+    def stop(self) -> None:
+        self.forget_delayed()
+        super().stop()
+
+    def drain(self) -> None:
+        if self.over:
+            return
+        now_ns = monotonic_ns() - self._begin_ns
+        data, is_end = rest_of(self._source)
+        if data:
+            self._take(data, now_ns)
+        if not self.over:  # a decision may have ended it
+            self._end(now_ns, self.writer if is_end else MCPSPY, "eof" if is_end else "abort")
+
+    def on_time(self, now_ns: int) -> None:
+        due = [item for item in self._delayed if item.due_ns <= now_ns]
+        if due and not (self._held or self._is_passing):  # else at the end of the message that is passing
+            self._delayed = [item for item in self._delayed if item.due_ns > now_ns]
+            self._delayed_bytes -= sum(len(item.data) for item in due)
+            for item in due:
+                if item.injected:
+                    self._inject(item.data, now_ns)
+                else:
+                    self._transmit(item.data, now_ns)
+            self._went_on()
+        super().on_time(now_ns)
+
+    # Reading
+
+    def _readable(self, events: int) -> None:
+        try:
+            data = _read(self._source, self._read_bytes)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._end(monotonic_ns() - self._begin_ns, self.writer, "reset")
+            return
+        now_ns = monotonic_ns() - self._begin_ns
+        if data:
+            self._take(data, now_ns)
+        else:
+            self._end(now_ns, self.writer, "eof")
+
+    def _take(self, data: bytes, now_ns: int) -> None:
+        """Take bytes that were read: decide on each message that they complete."""
+        if self._is_one_message(data):
+            decision = self._decide(self.writer, self._framing.payload_of(data), now_ns)
+            if not (decision.records or self._delayed):
+                self._frame(self._stream, now_ns, data)  # nearly all messages go this short way
+                self._transmit(data, now_ns)
+            else:
+                self._carry_out(decision, Frame(self._stream, now_ns, now_ns, data), data)
+            return
+        began_ns = self._first_ns if self._framing.held_bytes else now_ns
+        pieces = self._framing.feed(data)
+        last = len(pieces) - 1
+        for at, piece in enumerate(pieces):
+            frame = Frame(self._stream, now_ns, now_ns if at else began_ns, piece, at == last and self._framing.is_part)
+            if frame.part:
+                self._part(frame)
+            else:
+                self._whole(frame)
+            if self.over:
+                return
+        if pieces or began_ns == now_ns:
+            self._first_ns = now_ns
+            self._partial_recorded = False
+        self._schedule()
+
+    def _is_one_message(self, data: bytes) -> bool:
+        """Return whether these bytes are one whole message, while no part of another waits, and nothing is withheld."""
+        if self._framing.held_bytes or self._held or self._is_passing or self._stalls is not None:
+            return False
+        return 0 < data.find(self._terminator) + 1 == len(data) if self._terminator else False
+
+    def _part(self, frame: Frame) -> None:
+        """Record a part, and hold it, unless the message is too long to be held."""
+        self._sink((frame,))
+        self._held.append(frame.data)
+        self._held_bytes += len(frame.data)
+        if self._is_passing or self._held_bytes > MAX_MESSAGE_BYTES:
+            if not self._is_passing:
+                text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MiB passes without intercepts"
+                self._sink((Note(at_ns=frame.at_ns, topic="not-intercepted", text=text, extra={"stream": self._stream}),))
+            self._is_passing = True
+            self._transmit(b"".join(self._held), frame.at_ns)
+            self._held = []
+
+    def _whole(self, frame: Frame) -> None:
+        """Decide on a message with its last part, record it, and do what was decided."""
+        now_ns = frame.at_ns
+        if self._is_passing:
+            self._sink((frame,))
+            self._transmit(frame.data, now_ns)
+        else:
+            whole = b"".join((*self._held, frame.data))
+            decision = self._stalls or self._decide(self.writer, self._framing.payload_of(whole), now_ns)
+            self._carry_out(decision, frame, whole)
+        self._held, self._held_bytes, self._is_passing = [], 0, False
+        replies, self._replies = self._replies, []
+        for reply in replies:
+            self._inject(reply, now_ns)
+        if self._delayed and not self.over:
+            self._schedule()
+
+    def _carry_out(self, decision: MessageDecision, frame: Frame, whole: bytes) -> None:
+        now_ns, payload, acts = frame.at_ns, decision.payload, decision.records
+        sent: bytes | None = whole
+        if acts:
+            if payload is None:
+                sent = None
+            elif payload != self._framing.payload_of(whole):
+                sent = self._framing.frame_of(payload)
+            if sent != whole:
+                frame.rare["forwarded"] = sent or b""
+            for at, act in enumerate(acts):
+                act.at_ns, act.frame = now_ns, at - len(acts)
+        self._sink((*acts, frame))
+        due_ns = now_ns + decision.delay_ns
+        if decision.noise is not None:
+            self._send_or_delay(self._framing.frame_of(decision.noise), due_ns, decision.key, now_ns, injected=True)
+        if sent is not None:
+            self._send_or_delay(sent, due_ns, decision.key, now_ns, injected=False)
+        if decision.reply is not None:
+            self._mate.reply(self._framing.frame_of(decision.reply), due_ns, now_ns, decision.key)
+        if decision.then == "stall":
+            decision.noise = None  # it was sent, and comes once
+            self._stalls = decision
+        elif decision.then:
+            self._then(decision.then)
+
+    # Sending
+
+    def _send_or_delay(self, data: bytes, due_ns: int, key: Hashable, now_ns: int, *, injected: bool) -> None:
+        if self.broken:
+            return
+        if self._delayed and key is not None:
+            due_ns = max([due_ns, *(item.due_ns for item in self._delayed if item.key == key)])
+        if due_ns > now_ns:
+            self._delay(_Delayed(due_ns, key, data, injected=injected))
+        elif injected:
+            self._inject(data, now_ns)
+        else:
+            self._transmit(data, now_ns)
+
+    def _delay(self, item: _Delayed) -> None:
+        self._delayed.append(item)
+        self._delayed.sort(key=lambda other: other.due_ns)
+        self._delayed_bytes += len(item.data)
+        if self._is_full and not self.over:
+            self._ready.watch(self._source, 0, self._hung_up)
+        self._schedule()
+
+    @property
+    def _is_full(self) -> bool:
+        return self._delayed_bytes > MAX_DELAYED_BYTES or len(self._delayed) >= MAX_DELAYED
+
+    def _inject(self, data: bytes, now_ns: int) -> None:
+        if not self.broken and not self.finished:
+            self._sink((Frame(self._stream, now_ns, now_ns, data, injected=True),))
+            self._transmit(data, now_ns)
+
+    def _transmit(self, data: bytes, now_ns: int) -> None:
+        """Send bytes behind those that wait for the reader."""
+        if self.broken or self.finished:
+            return
+        if self._pending:
+            self._pending = memoryview(b"".join((self._pending, data)))
+            return
+        try:
+            sent = self._send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._break(now_ns, len(data))
+            return
+        if sent != len(data):
+            self._block(memoryview(data)[sent:], now_ns)
+
+    def _schedule(self) -> None:
+        super()._schedule()
+        if self._delayed and not (self._held or self._is_passing):
+            due_ns = max(self._delayed[0].due_ns, 1)
+            self.due_ns = min(self.due_ns, due_ns) if self.due_ns else due_ns
+            self._ready.interrupted = True
+
+    def _block(self, rest: memoryview, now_ns: int) -> None:
+        super()._block(rest, now_ns)
+        if self.over:
+            self._ready.forget(self._source)  # which is closed, and its number may be another file's
+
+    def _went_on(self) -> None:
+        """Read again, or finish, when less is delayed."""
+        self._schedule()
+        if self._pending:
+            return
+        if not self.over and not self._is_full:
+            self._ready.watch(self._source, POLLIN, self._readable)
+        elif self.over and not self._delayed:
+            self._finish()
+            self._on_change()
+
+    def _unblock(self, now_ns: int) -> None:
+        super()._unblock(now_ns)
+        if self._is_full and not self.over:
+            self._ready.watch(self._source, 0, self._hung_up)
+
+    # The end
+
+    def _end(self, now_ns: int, by: str, how: str) -> None:
+        rest = b"".join((*self._held, self._framing.held))
+        self._held, self._held_bytes = [], 0
+        if rest and self._stalls is None:
+            self._transmit(rest, now_ns)
+        self._is_passing = False
+        super()._end(now_ns, by, how)
+        replies, self._replies = self._replies, []
+        for reply in replies:
+            self._inject(reply, now_ns)
+
+    def _break(self, now_ns: int, unsent_bytes: int = 0) -> None:
+        self._delayed, self._delayed_bytes, self._replies = [], 0, []
+        super()._break(now_ns, unsent_bytes)
+
+    def _finish(self) -> None:
+        if not self._delayed:
+            super()._finish()
+
+
+class InterceptingTap(StdioTap):
+    """A stdio tap with intercepts. `decide` says what is done with a message of one side, at a time of the tap's clock."""
+
+    __slots__ = ()
+
+    def intercept(self, decide: Decide) -> None:
+        """Ask `decide` from now on. To be called before `run`."""
+        to_server, to_client = self._stdin, self._stdout
+        assert isinstance(to_server, InterceptingPump)
+        assert isinstance(to_client, InterceptingPump)
+        to_server.connect(decide, to_client, self._do)
+        to_client.connect(decide, to_server, self._do)
+
+    def _pump(self, stream: int, source: int, target: int) -> Pump:
+        return (
+            super()._pump(stream, source, target) if stream == 2 else self._new_pump(InterceptingPump, stream, source, target)
+        )
+
+    def _do(self, what: str) -> None:
+        """Do something to the channel: `kill` the server, or `disconnect` both sides."""
+        if what == "kill":
+            if self._status is None:
+                kill_server(self._child)
+            return
+        self._shutdown.why = self._shutdown.why or "disconnected by an intercept"
+        self._shutdown.on_client_gone(self.now_ns())
+        self._stdin.stop()
+        self._stdout.stop()
+
+    def _review(self) -> None:
+        super()._review()
+        if self._is_signalled:
+            for pump in (self._stdin, self._stdout):
+                assert isinstance(pump, InterceptingPump)
+                pump.forget_delayed()
