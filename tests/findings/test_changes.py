@@ -153,6 +153,7 @@ HOPS = {
 
 @pytest.mark.parametrize(("outer", "inner", "expected"), HOPS.values(), ids=HOPS)
 def test_a_gateway_passes_on_what_concerns_both_sides(outer: str, inner: str, expected: list[tuple[str, str]]) -> None:
-    hops = [Account(OUTER + outer).records, Account(INNER + inner, "behind").records]
+    begins = [begin.replace("server:", "client: sampling, server:") for begin in (OUTER, INNER)]
+    hops = [Account(begins[0] + outer).records, Account(begins[1] + inner, "behind").records]
     findings = all_findings(transcribe(*hops))
     assert [(finding.rule, finding.severity) for finding in findings if finding.culprit == "gateway"] == expected

@@ -154,7 +154,8 @@ def test_a_server_that_had_the_answer_for_an_instant_did_not_time_out() -> None:
 
 def test_a_person_who_leaves_a_question_over_http_is_noted_as_on_stdio() -> None:
     asks = '← data: elicitation/create 5 {"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}'
-    account = f"{SESSION}→ POST /mcp\n  tools/call 3\n{SSE}{asks}\n· 9.0 s later\n· the client closes the stream"
+    session = SESSION.replace("server:", "client: elicitation, server:")
+    account = f"{session}→ POST /mcp\n  tools/call 3\n{SSE}{asks}\n· 9.0 s later\n· the client closes the stream"
     left = [each for each in found(account) if each.rule == "unanswered-request"]
     assert [(finding.culprit, finding.severity) for finding in left] == [("client", "note"), ("client", "note")]
 

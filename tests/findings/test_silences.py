@@ -245,3 +245,29 @@ def test_an_answer_with_an_id_of_nobody_is_said_to_be_no_answer() -> None:
     findings = transcribe(records(f"{SESSION}→ POST /mcp\n  tools/list 1\n← 200 OK\n  result 99\n")).findings
     (what,) = [finding.what for finding in findings if finding.rule == "unanswered-request"]
     assert "holds only messages that do not answer it" in what
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        ("sampling", {("unanswered-request", "client", "error")}),
+        ("roots", {("unanswered-request", "server", "note"), ("undeclared-capability", "server", "warning")}),
+    ],
+)
+def test_a_client_need_not_answer_what_it_did_not_declare(declared: str, expected: set[tuple[str, str, str]]) -> None:
+    account = (
+        f"· handshake 2025-11-25, client: {declared}, server: tools\n"
+        '← sampling/createMessage 1 {"messages":[],"maxTokens":1}\n· 9.0 s later\n· the client closes stdin\n· the server exits 0'
+    )
+    assert {(finding.rule, finding.culprit, finding.severity) for finding in findings_of(account)} == expected
+
+
+@pytest.mark.parametrize(("declared", "culprit"), [("sampling", "client"), ("roots", "server")])
+def test_a_call_that_waits_for_what_the_client_did_not_declare_is_the_fault_of_its_server(declared: str, culprit: str) -> None:
+    account = (
+        f'· handshake 2025-11-25, client: {declared}, server: tools\n→ tools/call 1 {{"name":"report"}}\n'
+        '← sampling/createMessage 1 {"messages":[],"maxTokens":1}\n· 9.0 s later\n· the client closes stdin\n· the server exits 0'
+    )
+    found = [finding for finding in findings_of(account) if finding.rule == "unanswered-request"]
+    assert {finding.culprit for finding in found} == {culprit}
+    assert len(found) == 2

@@ -38,6 +38,11 @@ WAITING = {
         60,
         [("warning", "client")],
     ),
+    "roots of a client that did not declare any": (
+        ASKING.format("sampling") + "← roots/list 1\n",
+        60,
+        [("note", "server")],
+    ),
     "the result of a task": (
         f'{RUNNING}{TASK}→ tasks/result 2 {{"taskId":"t"}}\n',
         60,

@@ -340,6 +340,21 @@ def _capabilities(facts: CaptureFacts, agreed: dict[ScopeKey, Handshake]) -> Ite
             )
 
 
+def undeclared(facts: CaptureFacts, request: Exchange) -> str:
+    """Return the capability that a request of the server needs and its client did not declare in the handshake; empty if none."""
+    revision, scope = request.revision, scope_key(request.transaction)
+    if request.sender != SERVER or revision is None or era(revision) is not Era.LEGACY:
+        return ""
+    known = method_row(request.method, SERVER, revision)
+    if known is None or known.needs[:1] != (CLIENT,):
+        return ""
+    before = (other for other in facts.initializes if other.at_ns <= request.at_ns and scope_key(other.transaction) == scope)
+    handshake = max(before, key=lambda other: other.at_ns, default=None)
+    declared = None if handshake is None else member(handshake.request.params, "capabilities")
+    path = known.needs[1:]
+    return "" if not isinstance(declared, dict) or has_capability(declared, path) else ".".join(path)
+
+
 def _advice(method: Method, sender: Side) -> str:
     """Say what to do: the sender declares a capability of its own, and leaves alone what the other side did not declare."""
     owner, *path = method.needs

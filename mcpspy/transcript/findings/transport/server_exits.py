@@ -167,7 +167,7 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
         if exchange.is_probe or exchange.row in explained or abandoned_ns(facts, exchange) is not None:
             continue
         if last is not None and exchange.sender == CLIENT and last.at_ns > exchange.at_ns:
-            yield _kept_waiting(exchange, last)
+            yield _kept_waiting(facts, exchange, last)
         else:
             yield _unanswered(facts, exchange)
 
@@ -241,7 +241,21 @@ def never_answered(facts: CaptureFacts, exchange: Exchange, reason: str, until_n
         if was_never_read(facts, exchange):
             name = facts.stream_name(exchange.request.stream)
             details.setdefault("blame", f"The {receiver}: it stopped reading {name} before it had read the request.")
+    if exchange.sender == SERVER and (hit := undeclared_hit(facts, exchange, what)) is not None:
+        return hit
     return _unanswered_hit(exchange, what, receiver, **details)
+
+
+def undeclared_hit(facts: CaptureFacts, exchange: Exchange, what: str) -> Hit | None:
+    """Make a note about a request that the client need not know, as it did not declare the capability: the fault is the server's."""
+    from ..protocol.handshake import undeclared  # as above
+
+    capability = undeclared(facts, exchange)
+    if not capability:
+        return None
+    blame = f"The server: the client had not declared the capability {capability}, and need not know the method."
+    advice = "Ask for nothing that the client did not declare; and let a client refuse what it does not know, with -32601."
+    return _unanswered_hit(exchange, what, SERVER, blame=blame, advice=advice, severity=Severity.NOTE)
 
 
 def left_early(exchange: Exchange, until_ns: int, *, how: str = "left", other_ns: int = 0) -> Hit:
@@ -277,7 +291,7 @@ def left_while_waiting(facts: CaptureFacts, exchange: Exchange, left_ns: int) ->
         return _unanswered_hit(exchange, what, "unclear", blame=blame, advice=advice, severity=Severity.NOTE)
     question = awaited(facts, exchange, left_ns) if exchange.sender == CLIENT else None
     if question is None or question.response is None:
-        return None if question is None else _kept_waiting(exchange, question)
+        return None if question is None else _kept_waiting(facts, exchange, question)
     answer = "an error" if question.response.kind is Kind.ERROR else "a result"
     what = (
         f"The server kept {call_name(exchange)} waiting for {call_name(question)} (row {question.row}). The client answered that "
@@ -288,9 +302,14 @@ def left_while_waiting(facts: CaptureFacts, exchange: Exchange, left_ns: int) ->
     return _unanswered_hit(exchange, what, CLIENT, blame=blame, advice=advice, severity=Severity.NOTE)
 
 
-def _kept_waiting(exchange: Exchange, question: Exchange) -> Hit:
+def _kept_waiting(facts: CaptureFacts, exchange: Exchange, question: Exchange) -> Hit:
     name = f"{call_name(question)} (row {question.row})"
     what = f"The client never answered {name}, for which the server kept {call_name(exchange)} waiting."
+    from ..protocol.handshake import undeclared  # as above
+
+    if capability := undeclared(facts, question):
+        blame = f"The server: the client had not declared the capability {capability}, for which it asked meanwhile."
+        return _unanswered_hit(exchange, what, SERVER, blame=blame, severity=Severity.NOTE)
     blame = "The client: it did not answer the request that the server sent meanwhile."
     return _unanswered_hit(exchange, what, CLIENT, blame=blame, severity=Severity.NOTE)
 

@@ -11,7 +11,7 @@ from ..facts import CaptureFacts, ScopeKey, scope_key
 from ..meanwhile import FOR_PEOPLE, log_words, logged_while, meanwhile_words
 from ..rule import Hit, Rule, Severity, hit_in
 from ..words import call_name, seconds
-from .server_exits import OPEN_ENDED, PATIENCE_NS, UNANSWERED_REQUEST, ended_task_ns
+from .server_exits import OPEN_ENDED, PATIENCE_NS, UNANSWERED_REQUEST, ended_task_ns, undeclared_hit
 
 RULES: Final[tuple[Rule, ...]] = ()
 """None of its own: `server_exits` has the rule."""
@@ -56,6 +56,9 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
             )  # fmt: skip
         else:
             what += f", and has sent nothing else for {seconds(silent_ns)}."
+            if (hit := undeclared_hit(facts, exchange, what)) is not None:
+                yield hit
+                continue
             blame = f"The {receiver}: it received the request and has been silent since."
             yield hit_in(
                 UNANSWERED_REQUEST,
