@@ -26,6 +26,9 @@ FOLDER_EVENTS = IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF
 LOOK_S = 0.1
 """Time between two looks without inotify."""
 
+ANYWAY_S = 1.0
+"""Time after which a wait without inotify ends though nothing changed: that a writer was killed shows in no file's state."""
+
 SETTLE_S = 0.03
 """Time for more events to come after the first: reading in batches keeps a watcher cheap."""
 
@@ -93,7 +96,7 @@ class Watch:
             self._input_fd = None
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until something changes, or until the time-out. Returns True if something did.
+        """Wait until something changes, or until the time-out. Returns True if something did, or may have.
 
         Raises: BrokenPipeError: if nobody reads our output any more.
         """
@@ -138,15 +141,15 @@ class Watch:
         self._fd = -1
 
     def _look_until(self, timeout_s: float | None) -> bool:
-        until = None if timeout_s is None else monotonic() + timeout_s
+        until = monotonic() + (ANYWAY_S if timeout_s is None else timeout_s)
         while True:
             now = {path: _state(path) for path in self._states}
             if now != self._states:
                 self._states = now
                 return True
-            left = LOOK_S if until is None else min(LOOK_S, until - monotonic())
+            left = min(LOOK_S, until - monotonic())
             if left <= 0:
-                return False
+                return timeout_s is None
             ready = self._poll.poll(round(left * 1000))
             self._check_reader(ready)
             if any(fd == self._input_fd for fd, _ in ready):
