@@ -21,7 +21,8 @@ from .whole_file import WholeFileImporter
 
 _PROTOCOLS: Final = ("tcp", "tls", "http")
 _DOTS: Final = "the dump has a dot in place of each byte that is not ASCII"
-_HALF: Final = "the dump has one connection of a session of HTTP+SSE: what went over the others is not in it"
+_HALF: Final = "the dump has one connection of the session: what went over the others is not in it"
+_RUN_OF_DOTS: Final = b".."  # a character that is not ASCII has two bytes or more
 _HOST: Final = re.compile(rb"\r\nhost: *([!-~]{1,300})\r\n", re.IGNORECASE)
 _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked[^\r]*", re.IGNORECASE)
 _CODED: Final = re.compile(rb"\r\n(?:content-encoding|content-length):[^\r]*", re.IGNORECASE)
@@ -128,8 +129,11 @@ class FollowImporter(WholeFileImporter):
 
 def _facts(form: str, pieces: list[_SidedPiece], *, has_times: bool) -> dict[str, str]:
     exact = EXACT if form in ("hex", "raw", "yaml") else RECONSTRUCTED
+    has_text = form in ("hex", "raw", "yaml") or not any(_RUN_OF_DOTS in piece.data for piece in pieces)
+    has_others = len({piece.connection for piece in pieces}) > 1
     return {
-        "bytes": exact, "senders": RECONSTRUCTED if form == "plain" else EXACT, "times": RECONSTRUCTED if has_times else MISSING,
+        "bytes": exact if has_text else MISSING, "connections": EXACT if has_others else MISSING,
+        "senders": RECONSTRUCTED if form == "plain" else EXACT, "times": RECONSTRUCTED if has_times else MISSING,
         "ends": MISSING, "noise": EXACT, "process": MISSING, "heads": exact, "beginning": EXACT if _begins(pieces) else MISSING,
     }  # fmt: skip
 
@@ -174,11 +178,11 @@ def _begins(pieces: list[_SidedPiece]) -> bool:
 
 
 def _is_half(pieces: list[_SidedPiece]) -> bool:
-    """Return whether one connection of HTTP+SSE is alone: its requests are answered on another, or its answers asked there."""
+    """Return whether one connection is alone: its requests are answered on another, or its answers asked there."""
     if len({piece.connection for piece in pieces}) > 1:
         return False
-    sent = {piece.side for piece in pieces if b'"jsonrpc"' in piece.data}
-    return len(sent) == 1
+    messages = [piece for piece in pieces if b'"jsonrpc"' in piece.data]
+    return len({piece.side for piece in messages}) == 1 and any(b'"id"' in piece.data for piece in messages)
 
 
 def _address(pieces: list[_SidedPiece], peers: list[list[tuple[str, int]]]) -> str:

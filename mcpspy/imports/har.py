@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import msgspec
+
 from ..records import CLIENT, SERVER, Close, End, Frame, Gap, Note, Open, Side
 from ..wire.body import body_framing
 from ..wire.sse import SseEvents
@@ -84,9 +86,11 @@ class HarImporter(WholeFileImporter):
         self._servers: dict[str, _HarServer] = {}
 
     def close(self) -> list[SessionRecord]:
-        for entry in self._entries():
+        entries = self._entries()
+        entries.reverse()
+        while entries:  # an entry goes as soon as it is read
             try:
-                self._entry(entry)
+                self._entry(entries.pop())
             except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
                 self._count("an entry that is not as HAR 1.2 has it")
         spoken = [(origin, server) for origin, server in self._servers.items() if server.is_mcp]
@@ -96,7 +100,7 @@ class HarImporter(WholeFileImporter):
         if (data := self._whole()) is None:
             return []
         try:
-            log = json.loads(data.decode("utf-8-sig"))["log"]
+            log = _json(data)["log"]
             entries = log["entries"]
         except (ValueError, TypeError, KeyError, RecursionError):
             self._count("a file that is no JSON, or has no log.entries")
@@ -175,7 +179,7 @@ class HarImporter(WholeFileImporter):
         begin_ns = timed[0].at_ns
         facts = {
             "bytes": RECONSTRUCTED, "senders": EXACT, "times": RECONSTRUCTED, "ends": MISSING, "noise": EXACT,
-            "process": MISSING, "heads": RECONSTRUCTED, "beginning": EXACT if server.begins else MISSING,
+            "process": MISSING, "heads": RECONSTRUCTED, "connections": EXACT, "beginning": EXACT if server.begins else MISSING,
         }  # fmt: skip
         tapped = {"transport": "http", "url": origin + server.path}
         head = header(self._source, number, label="", wall_ns=begin_ns, facts=facts, tapped=tapped)
@@ -189,6 +193,14 @@ class HarImporter(WholeFileImporter):
                 record.since_ns -= begin_ns
             records.append((number, record))
         return [*records, (number, End(at_ns=end_ns, bytes=0, frames=0, why="end of the HAR"))]
+
+
+def _json(data: bytearray) -> Any:
+    """Return the value of a JSON text. msgspec is twice as fast, and refuses half a surrogate pair, which others write."""
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.MsgspecError:
+        return json.loads(data.decode("utf-8-sig"))
 
 
 def _times(entry: dict[str, Any]) -> tuple[int, int, int, int]:

@@ -216,6 +216,7 @@ class LogImporter:
                 "senders": EXACT if self._is_desktop else RECONSTRUCTED,
                 "times": MISSING if line.wall_ns is None else RECONSTRUCTED,
                 "ends": RECONSTRUCTED if self._is_desktop else MISSING,
+                "connections": EXACT,
                 "beginning": EXACT if message is not None and _method(message.value) == "initialize" else MISSING,
             }
             log.session = StdioSession(self._source, self._sessions, label=label, wall_ns=line.wall_ns, facts=facts)

@@ -215,7 +215,7 @@ class PacketImporter:
         url = f"http://[{host}]:{port}{path}" if ":" in host else f"http://{host}:{port}{path}"
         facts = {
             "bytes": EXACT, "senders": EXACT, "times": EXACT, "ends": EXACT, "noise": EXACT, "heads": EXACT,
-            "beginning": EXACT if server.is_begun else MISSING, "process": MISSING,
+            "connections": EXACT, "beginning": EXACT if server.is_begun else MISSING, "process": MISSING,
         }  # fmt: skip
         tapped = {"transport": "http", "url": url}
         return header(self._source, server.session or 0, label="", wall_ns=server.begin_ns, facts=facts, tapped=tapped)

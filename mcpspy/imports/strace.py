@@ -182,6 +182,7 @@ class StraceImporter:
             "ends": RECONSTRUCTED,
             "noise": EXACT,
             "process": RECONSTRUCTED,
+            "connections": EXACT,
             "beginning": EXACT if begins else MISSING,
         }
 

@@ -33,18 +33,32 @@ _BEFORE: Final = (
     "accepted-request", "cancelled-unknown-request", "changed-cursor", "early-request", "early-server-request", "missing-initialize",
     "missing-initialized", "session-missing", "unasked-input", "unknown-progress-token", "unpaired-response", "wrong-endpoint",
 )  # fmt: skip
+_ELSEWHERE: Final = (
+    *_BEFORE, "cancellation-ignored", "declared-not-served", "input-not-given", "misdelivered-answer",
+    "missing-endpoint", "not-redelivered", "pages-unread", "ping-unanswered", "served-not-declared", "stale-tool-list",
+    "stream-not-reopened", "task-lost", "undeclared-capability", "unanswered-request", "unheard-answer", "update-missing",
+    "unused-offers", "unused-tools",
+)  # fmt: skip
+_SPELLING: Final = ("blank-line", "byte-order-mark", "crlf", "invalid-utf-8", "no-final-newline")
+_TEXTS: Final = (
+    "arguments-changed", "arguments-invalid", "body-contradicts-head", "duplicate-keys", "form-answer-invalid",
+    "header-contradicts", "offer-changed", "offered-twice", "placeholder-argument", "repeated-call",
+    "repeated-tool-name", "result-cut", "shared-tool-name", "structured-content-invalid", "text-contradicts", "text-cut",
+    "tool-name-refused", "tool-schema-invalid", "unknown-tool",
+)  # fmt: skip
 
 NEEDED: Final[dict[str, tuple[str, ...]]] = {
     TIMES: _WAITS,
     "beginning": _BEFORE,
     "ends": ("answer-broken-off", "end-of-input-ignored", "late-answers", "line-over-limit"),
-    "bytes": ("blank-line", "byte-order-mark", "crlf", "invalid-utf-8", "no-final-newline"),
+    "bytes": (*_SPELLING, *_TEXTS),
+    "connections": _ELSEWHERE,
     "noise": ("stdout-noise",),
     "heads": ("missing-header", "session-missing"),
 }
 """Rules by a fact without which they find nothing."""
 
-NEEDED_EXACTLY: Final[dict[str, tuple[str, ...]]] = {TIMES: _MOMENTS, "bytes": NEEDED["bytes"], "senders": ("wrong-direction",)}
+NEEDED_EXACTLY: Final[dict[str, tuple[str, ...]]] = {TIMES: _MOMENTS, "bytes": _SPELLING, "senders": ("wrong-direction",)}
 """Rules by a fact that has to be as it was on the wire."""
 
 UNANSWERED: Final = "unanswered-request"
@@ -120,6 +134,7 @@ _REASONS: Final = {
     "beginning": "an imported file does not begin with the session",
     "ends": "an imported file does not tell when streams ended",
     "bytes": "an imported file does not have the bytes of the wire",
+    "connections": "an imported file has one connection, and what went over others is missing",
     "noise": "an imported file has nothing but messages",
     "heads": "an imported file does not have the heads of HTTP",
     "senders": "an imported file does not name the senders",

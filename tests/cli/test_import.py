@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from mcpspy import open as open_captures
+from mcpspy.imports.formats import FORMATS
 from tests.cli.terminal import on_pipe, run
 from tests.conftest import ROOT
 from tests.imports.packet_files import dialogue, pcap
+from tests.imports.test_mcphawk import database_of
 from tests.imports.test_pcap import SEGMENTS, TALK
 
 LOG = ROOT / "captures" / "mcp-server-weather.log"
@@ -229,3 +231,66 @@ def test_a_servers_own_log_becomes_the_session_that_it_tells(tmp_path: Path) -> 
 def test_the_digest_of_an_imported_file_is_no_leak(tmp_path: Path) -> None:
     shared = run("export", "share", str(LOG), "-o", str(tmp_path / "shared.mcpspy"))
     assert "leak" not in shared.stdout + shared.stderr
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """Return a file of each format that can be imported."""
+    recorded = ROOT / "tests" / "imports" / "recorded"
+    (folder / "dump.pcap").write_bytes(pcap(SEGMENTS))
+    (folder / "window.txt").write_bytes(b"".join(data for _, data in TALK).replace(b"\r\n", b"\n"))
+    calls = (("read(0", '{"jsonrpc":"2.0","id":0,"method":"initialize"}'), ("write(1", '{"jsonrpc":"2.0","id":0,"result":{}}'))
+    lines = [f"{call}, {json.dumps(text + chr(10))}, {len(text) + 1}) = {len(text) + 1}\n" for call, text in calls]
+    (folder / "plain.strace").write_text("".join(lines))
+    (folder / "hawk.db").write_bytes(database_of("time"))
+    return {
+        "pcap": folder / "dump.pcap", "follow": folder / "window.txt", "har": recorded / "chromium-sse.devtools.har",
+        "mcpsnoop": recorded / "mcpsnoop-stdio.jsonl", "mcphawk": folder / "hawk.db", "strace": folder / "plain.strace", "log": LOG,
+    }  # fmt: skip
+
+
+def test_each_format_is_imported_as_itself_and_refused_by_name_as_any_other(tmp_path: Path) -> None:
+    files = _files(tmp_path)
+    assert list(files) == [known.name for known in FORMATS]
+    for real, path in files.items():
+        for number, named in enumerate(files):
+            out = tmp_path / f"{real}-{number}.mcpspy"
+            done = run("import", str(path), "--as", named, "-o", str(out))
+            if named == real:
+                assert (done.returncode, out.exists()) == (0, True), done.stderr
+                assert open_captures(out).exchanges
+            else:
+                assert (done.returncode, out.exists(), f"say --as {real}" in done.stderr) == (2, False, True), done.stderr
+
+
+def test_a_capture_is_no_file_to_import_as_anything() -> None:
+    done = run("import", str(ROOT / "captures" / "time.mcpspy"), "--as", "log")
+    assert (done.returncode, "this is a capture already" in done.stderr) == (2, True)
+
+
+WALKTHROUGH = """\
+1. The client opens the stream:
+
+    GET /sse HTTP/1.1
+    Accept: text/event-stream
+
+2. It sends a request:
+
+    {
+      "jsonrpc": "2.0",
+      "id": 1,
+      "method": "tools/list"
+    }
+
+3. The answer is an event:
+
+    data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+"""
+
+
+@pytest.mark.parametrize("words", ["import {}", "import --as follow {}", "show {}"])
+def test_a_document_with_messages_over_lines_is_refused_with_the_line_where_http_begins(words: str, tmp_path: Path) -> None:
+    path = tmp_path / "walkthrough.txt"
+    path.write_text(WALKTHROUGH)
+    done = run(*words.replace("{}", str(path)).split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Line 3 has HTTP: copy the requests and responses" in done.stderr

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,13 @@ from mcpspy.imports.follow_stream import FollowImporter
 from mcpspy.imports.formats import recognized
 from mcpspy.imports.source import Source
 from mcpspy.live.http.recorder import StreamRecorder
-from mcpspy.records import Frame, Header, Note, Record
+from mcpspy.records import Frame, Gap, Header, Note, Record
 from tests.cli.terminal import run
 from tests.conftest import DebianProgram
 from tests.deadlines import DEADLINE_S
 from tests.imports.logging_clients import rows_in_any_order
-from tests.imports.packet_files import pcap
-from tests.imports.sniffing import sniff
+from tests.imports.packet_files import Sent, duplicated, pcap, pcapng
+from tests.imports.sniffing import sessions_of, sniff
 from tests.imports.test_pcap import SEGMENTS, TALK, exchange
 
 OPENS = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{}}}'
@@ -192,6 +193,75 @@ def test_yaml_of_all_streams_makes_the_rows_of_the_taps_capture(
     assert {finding.rule for finding in transcript.findings} <= {finding.rule for finding in sniffed.tapped.findings}
     packets = {record.extra["packet"] for record in records if isinstance(record, Frame)}
     assert packets == {record.extra["packet"] for record in sniffed.session if isinstance(record, Frame)}
+
+
+@pytest.mark.parametrize("form", ["ascii", "hex", "raw"])
+@pytest.mark.parametrize("story", ["streamable", "sse", "stateless"])
+def test_dumps_of_one_connection_each_accuse_nobody_whom_the_taps_capture_does_not(
+    story: str, form: str, tmp_path: Path, debian_program: DebianProgram
+) -> None:
+    sniffed = sniff(story, tmp_path, debian_program)
+    dump = followed(sniffed.packets, form, streams_of(sniffed.packets, sniffed.port, debian_program), debian_program)
+    sessions = imported(dump)
+    assert sum(len(transcribe(records).exchanges) for records in sessions) >= len(sniffed.tapped.exchanges)
+    accused = {finding.rule for records in sessions for finding in transcribe(records).findings}
+    assert accused <= {"recording-gap", *(finding.rule for finding in sniffed.tapped.findings)}
+    assert {facts(records)["connections"] for records in sessions} == {"missing"}
+
+
+def test_ascii_with_dots_for_characters_is_not_compared_with_its_head() -> None:
+    meta = '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
+    body = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"größe",{meta}}}}}'.encode()
+    head = b"POST /mcp HTTP/1.1\r\nHost: h\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n"
+    head += b"Mcp-Name: =?base64?Z3LDtsOfZQ==?=\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    dots = re.sub(rb"[^ -~\r\n]", b".", head + body)
+    (records,) = imported(TSHARK % b"ascii" + b"%d\n%b\n" % (len(dots), dots))
+    assert facts(records)["bytes"] == "missing"
+    assert "header-contradicts" not in {finding.rule for finding in transcribe(records).findings}
+    (whole,) = imported(TSHARK % b"raw" + (head + body.replace(b"gr", b"kr")).hex().encode() + b"\n")
+    assert facts(whole)["bytes"] == "exact"
+    assert "header-contradicts" in {finding.rule for finding in transcribe(whole).findings}
+
+
+_BODY = [at for at, sent in enumerate(SEGMENTS) if sent.data]
+_SECOND, _FIFTH = _BODY[1], _BODY[4]
+_SWAPPED = [*SEGMENTS[:_SECOND], SEGMENTS[_SECOND + 1], SEGMENTS[_SECOND], *SEGMENTS[_SECOND + 2 :]]
+_SENT_TWICE = [*SEGMENTS[: _FIFTH + 1], SEGMENTS[_FIFTH], *SEGMENTS[_FIFTH + 1 :]]
+_OVERLAPPING = [*SEGMENTS[: _FIFTH + 1], duplicated(SEGMENTS[_FIFTH], 20), *SEGMENTS[_FIFTH + 1 :]]
+FAULTS = {
+    "out of order": pcap(_SWAPPED),
+    "sent twice": pcap(_SENT_TWICE),
+    "overlapping": pcap(_OVERLAPPING),
+    "out of order, pcapng": pcapng(_SWAPPED),
+    "sent twice, pcapng": pcapng(_SENT_TWICE),
+    "overlapping, pcapng": pcapng(_OVERLAPPING),
+    "IPv6": pcap(SEGMENTS, version=6),
+    "tagged": pcap(SEGMENTS, "vlan"),
+    "tagged, pcapng": pcapng(SEGMENTS, ["vlan"]),
+    "numbers wrap": pcap(SEGMENTS, first={"client": (1 << 32) - 150, "server": (1 << 32) - 2}),
+    "all of these": pcap(_SWAPPED, "vlan", 6, first={"client": (1 << 32) - 150, "server": (1 << 32) - 2}),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_tshark_puts_faulty_packets_together_as_we_do(fault: str, tmp_path: Path, debian_program: DebianProgram) -> None:
+    packets = tmp_path / "dump.pcap"
+    packets.write_bytes(FAULTS[fault])
+    (records,) = imported(followed(packets, "raw", ["0"], debian_program))
+    (own,) = sessions_of(FAULTS[fault])
+    assert frames(own) == frames(records) == PLAIN
+
+
+@pytest.mark.parametrize("make", [pcap, pcapng])
+def test_bytes_that_tshark_says_are_missing_are_a_gap(
+    make: Callable[[list[Sent]], bytes], tmp_path: Path, debian_program: DebianProgram
+) -> None:
+    packets = tmp_path / "dump.pcap"
+    packets.write_bytes(make([*SEGMENTS[:_FIFTH], *SEGMENTS[_FIFTH + 1 :]]))
+    dump = followed(packets, "ascii", ["0"], debian_program)
+    (missing,) = re.findall(rb"\[(\d+) bytes missing in capture file\]", dump)
+    (own,) = sessions_of(packets.read_bytes())
+    assert [record.bytes for record in own if isinstance(record, Gap)] == [int(missing)]
 
 
 def test_a_dump_is_shown_in_place_of_a_capture(tmp_path: Path) -> None:

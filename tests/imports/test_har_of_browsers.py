@@ -66,7 +66,7 @@ def test_what_the_client_answered_came_before_the_answer() -> None:
 
 
 @pytest.mark.parametrize("kind", PATHS)
-def test_a_mock_plays_what_a_browser_recorded(kind: str) -> None:
+def test_a_replay_of_what_a_browser_recorded_is_planned(kind: str) -> None:
     har = Hars.of(kind, KEPT).devtools
     listed = run("replay", str(har), "--dry-run", "--url", "http://127.0.0.1:9/mcp").stdout
     assert [name for name in ("add", "slow", "greet", "sing") if f"tools/call {name}" in listed] == [

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from ...capture.store.address import STDIN
 from ...errors import ImportFileError
@@ -18,6 +19,11 @@ from ...imports.source import Source
 from ...live.http.recorder import StreamRecorder
 
 CHUNK_BYTES = 1 << 18
+_MAY_BE_TOLD_WRONG: Final = {"log": ("follow", "strace")}
+"""By the format that a file seems to have, those that it may be read as: text around them may look like a log."""
+_HTTP: Final = re.compile(
+    rb"^[ \t>|]*(?:\d+ \|)?[ \t]*(?:(?:GET|POST|DELETE) [!-~]{1,8000} HTTP/1\.[01]|HTTP/1\.[01] \d{3})", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +33,19 @@ class OpenedSource:
     file: BinaryIO
     format: ImportFormat
     importer: Importer
+    head: bytes
+    is_named: bool
 
     def nothing(self, path: str) -> ImportFileError:
         """Return the error of a file in which there is no session."""
         passed_over = "".join(f". {text}" for text in self.importer.passed_over())
-        words = f"{self.format.title}, but no session of MCP is in it{passed_over}"
-        return ImportFileError(path, f"{words}. mcpspy import --help says what is read")
+        seems = recognized(self.head)
+        if self.is_named and seems is not self.format:
+            known = f"it looks like {seems.title}: say --as {seems.name}" if seems is not None else "leave --as away"
+            words = f"read as {self.format.title}, no session of MCP is in it{passed_over}. If it is something else, {known}"
+        else:
+            words = f"{self.format.title}, but no session of MCP is in it{passed_over}. mcpspy import --help says what is read"
+        return ImportFileError(path, words + (_recorded_part(self.head) if self.format.name in ("log", "follow") else ""))
 
     def chunks(self) -> Callable[[], bytes]:
         """Return a function that reads the next bytes."""
@@ -60,7 +73,7 @@ def open_source(path: str, named: str | None = None, *, grows: bool = False, cop
         raise ImportFileError(name, f"{chosen.title} is read whole; leave out --follow")
     size_bytes, digest = (0, "") if grows else _digest(file)
     source = Source(name=name, format=chosen.name, wall_ns=wall_ns, size_bytes=size_bytes, sha256=digest)
-    return OpenedSource(file, chosen, chosen.importer(source, StreamRecorder))
+    return OpenedSource(file, chosen, chosen.importer(source, StreamRecorder), head, named is not None)
 
 
 def can_be_imported(path: str) -> bool:
@@ -70,15 +83,30 @@ def can_be_imported(path: str) -> bool:
 
 
 def _format(name: str, head: bytes, named: str | None) -> ImportFormat:
-    if named is not None:
-        return next(candidate for candidate in FORMATS if candidate.name == named)
     if head.startswith(b'{"mcpspy"'):
         raise ImportFileError(name, "this is a capture already; look at it with mcpspy show")
     chosen = recognized(head)
+    if named is not None:
+        wanted = next(candidate for candidate in FORMATS if candidate.name == named)
+        if chosen not in (None, wanted) and named not in _MAY_BE_TOLD_WRONG.get(chosen.name, ()):
+            raise ImportFileError(
+                name, f"this is {chosen.title}, not {wanted.title}; leave --as away, or say --as {chosen.name}"
+            )
+        return wanted
     if chosen is None:
         what = "it is empty" if not head else f"nothing in its first {HEAD_BYTES >> 20} MiB is in a format that mcpspy reads"
-        raise ImportFileError(name, f"{what}; mcpspy import --help lists the formats, and --as names one")
+        raise ImportFileError(name, f"{what}; mcpspy import --help lists the formats, and --as names one{_recorded_part(head)}")
     return chosen
+
+
+def _recorded_part(head: bytes) -> str:
+    """Say where HTTP begins in a text that has more; nothing if it has none, or begins with it."""
+    found = _HTTP.search(head)
+    if found is None or not head[: found.start()].strip():
+        return ""
+    line = head.count(b"\n", 0, found.start()) + 1
+    copied = "copy the requests and responses as they were sent, without the text around them, to a file of their own"
+    return f". Line {line} has HTTP: {copied}"
 
 
 def _digest(file: BinaryIO) -> tuple[int, str]:
