@@ -8,6 +8,7 @@
 #   make ways        the tests of the HTTP tap without its short way for usual messages, and with it from the second message on
 #   make data-path   the tests of the data path of a tap: without mcpspy/speedups.c, and with it (needs a C compiler)
 #   make mac         the tests of the data path as on macOS, as far as Linux can play it (tests/systems)
+#   make windows     the tests of what reads captures as on Windows, likewise
 #   make asan        the tests of mcpspy/speedups.c under the address sanitizer (needs gcc)
 #   make calendar    the tests with the clock a day, a week and half a year ahead: none may depend on the date
 #   make npm         what the tests marked `npm` start, into build: npm programs, mitmproxy, MCPHawk, and other generations of the SDKs
@@ -22,7 +23,7 @@ PYTEST_ARGS ?=
 # Tests start mcpspy hundreds of times: without files of bytecode, which some images turn off, each start compiles it again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test more interop check lint types soak calendar ways data-path mac asan npm bench-stdio format clean
+.PHONY: demo test more interop check lint types soak calendar ways data-path mac windows asan npm bench-stdio format clean
 .DEFAULT_GOAL := check
 
 demo: .venv/.installed
@@ -53,7 +54,7 @@ format: .venv/.tested
 
 soak: .venv/.tested
 	MCPSPY_TIER=full $(BIN)/pytest -n $(WORKERS) -m "soak or tiered or hypothesis" --timeout 3600 $(PYTEST_ARGS)
-	$(MAKE) ways data-path mac asan calendar DATA_PATH=soak
+	$(MAKE) ways data-path mac windows asan calendar DATA_PATH=soak
 
 # The HTTP tap's tests on the general path alone, and with the short way taken as early as can be (mcpspy/live/http/usual.py).
 ways: .venv/.tested
@@ -74,6 +75,11 @@ data-path: .venv/.tested mcpspy/speedups.abi3.so
 mac: .venv/.tested
 	PYTHONPATH=tests/systems MCPSPY_TESTED_SYSTEM=darwin $(BIN)/pytest -n $(WORKERS) --dist worksteal \
 	  -m "$(if $(filter soak,$(DATA_PATH)),,data_path and )not npm and not debian and not soak" $(PYTEST_ARGS)
+
+# As far as mcpspy is written for Windows: reading captures.
+windows: .venv/.tested
+	PYTHONPATH=tests/systems MCPSPY_TESTED_SYSTEM=win32 $(BIN)/pytest -n $(WORKERS) --dist worksteal \
+	  -m "not npm and not debian and not soak" tests/systems tests/capture/file tests/cli/test_verify.py $(PYTEST_ARGS)
 
 # An editable install makes it, and goes on without a compiler: then this fails.
 mcpspy/speedups.abi3.so: mcpspy/speedups.c hatch_build.py | .venv/.tested

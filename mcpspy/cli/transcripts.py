@@ -16,6 +16,7 @@ from ..capture.file.reader import CHUNK_BYTES, CaptureRecords, Reader, read
 from ..capture.store.address import STDIN, resolve, rows_alone
 from ..capture.store.folder import is_live
 from ..errors import AddressError, CaptureError
+from ..platform.files import BINARY
 from ..records import Header, Record
 from ..transcript.findings.run import findings
 from ..transcript.hops import forwarded_calls
@@ -198,7 +199,7 @@ class Tail:
         self.path = path
         self.over = False
         self._progress = progress
-        self._fd = 0 if path == STDIN else os.open(path, os.O_RDONLY)
+        self._fd = 0 if path == STDIN else os.open(path, os.O_RDONLY | BINARY)
         self._reader = Reader("standard input" if path == STDIN else path)
 
     def read(self) -> list[Record]:

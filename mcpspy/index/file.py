@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..capture.store.folder import INDEX_EXTENSION
-from ..platform.files import NOFOLLOW, belongs_to_us
+from ..platform.files import BINARY, NOFOLLOW, belongs_to_us, read_at
 
 FORMAT: Final = 1
 FIRST_LINE: Final = b"mcpspy-index\n"
@@ -40,7 +40,7 @@ class Identity:
 def identity(path: str) -> Identity | None:
     """Return the identity of the capture at `path`; None if it cannot be read."""
     try:
-        fd = os.open(path, os.O_RDONLY | NOFOLLOW)
+        fd = os.open(path, os.O_RDONLY | NOFOLLOW | BINARY)
     except OSError:
         return None
     try:
@@ -59,8 +59,8 @@ def identity_of(fd: int) -> Identity:
         mtime_ns=facts.st_mtime_ns,
         ctime_ns=facts.st_ctime_ns,
         inode=facts.st_ino,
-        head=crc32(os.pread(fd, _END_BYTES, 0)),
-        tail=crc32(os.pread(fd, _END_BYTES, max(0, facts.st_size - _END_BYTES))),
+        head=crc32(read_at(fd, _END_BYTES, 0)),
+        tail=crc32(read_at(fd, _END_BYTES, max(0, facts.st_size - _END_BYTES))),
     )
 
 
@@ -80,7 +80,7 @@ class IndexWriter:
             os.unlink(self._temporary)  # of a process that had our number
         except FileNotFoundError:
             pass
-        self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW, 0o600)
+        self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NOFOLLOW | BINARY, 0o600)
         self._offset = 0
         self._sections: dict[str, tuple[int, int, int]] = {}
         self.append(FIRST_LINE)
@@ -106,12 +106,14 @@ class IndexWriter:
         """Write the last line, and take the place of an older index. Raises: OSError."""
         line = _last_line(of, version, self._sections)
         self.append(line)
+        os.close(self._fd)  # first: Windows moves no file that is open
+        self._fd = -1
         os.replace(self._temporary, self._path)
-        os.close(self._fd)
 
     def discard(self) -> None:
         """Remove what was written."""
-        os.close(self._fd)
+        if self._fd >= 0:
+            os.close(self._fd)
         os.unlink(self._temporary)
 
 
@@ -138,7 +140,7 @@ class IndexFile:
         """Read a section. Raises: ValueError: if it is missing or damaged."""
         try:
             offset, length, crc = self._sections[name]
-            data = os.pread(self._fd, length, offset)
+            data = read_at(self._fd, length, offset)
         except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
             raise ValueError(f"section {name} cannot be read") from error
         if len(data) != length or crc32(data) != crc:
@@ -148,7 +150,7 @@ class IndexFile:
     def piece(self, begin: int, end: int, crc: int) -> bytes:
         """Read bytes that are no section. Raises: ValueError: if they are damaged."""
         try:
-            data = os.pread(self._fd, max(0, end - begin), begin)
+            data = read_at(self._fd, max(0, end - begin), begin)
         except (OSError, OverflowError) as error:
             raise ValueError("a block cannot be read") from error
         if len(data) != end - begin or crc32(data) != crc:
@@ -159,7 +161,7 @@ class IndexFile:
 def open_index(capture: str, of: Identity, version: str, more: str = "") -> IndexFile | None:
     """Open the index of the capture at this path; None if there is none of this identity, made by this version, and ours alone."""
     try:
-        fd = os.open(capture + INDEX_EXTENSION + more, os.O_RDONLY | NOFOLLOW)
+        fd = os.open(capture + INDEX_EXTENSION + more, os.O_RDONLY | NOFOLLOW | BINARY)
     except OSError:
         return None
     try:
@@ -177,7 +179,7 @@ def _sections(fd: int, of: Identity, version: str) -> dict[str, Any] | None:
     facts = os.fstat(fd)
     if not stat.S_ISREG(facts.st_mode) or not belongs_to_us(facts) or facts.st_mode & _OTHERS:
         return None
-    end = os.pread(fd, _END_BYTES, max(0, facts.st_size - _END_BYTES))
+    end = read_at(fd, _END_BYTES, max(0, facts.st_size - _END_BYTES))
     line = end[end.rfind(b"\n", 0, -1) + 1 : -1]
     if line[-10:-2] != b"%08x" % crc32(line[:-_CRC_BYTES]):
         return None

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from ..capture.file.payloads import Payloads
 from ..errors import CaptureError
-from ..platform.files import NOFOLLOW
+from ..platform.files import BINARY, NOFOLLOW
 from ..transcript.findings.run import know_hits, reached_limits
 from ..transcript.model import Row, Transcript
 from ..transcript.stored_rows import BLOCK_ROWS, COLUMNS, StoredRows
@@ -30,7 +30,7 @@ def indexed_transcript(
     `whole` reads the capture, should a part of the index turn out to be damaged later. With `keeps_frames` streams have their frames.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | NOFOLLOW)
+        fd = os.open(path, os.O_RDONLY | NOFOLLOW | BINARY)
     except OSError:
         return None
     source = Payloads(fd, path)

@@ -10,7 +10,7 @@ from typing import Final
 
 from ..capture.file.payloads import Payloads
 from ..capture.file.reader import sound_record
-from ..platform.files import NOFOLLOW
+from ..platform.files import BINARY, NOFOLLOW
 from ..records import Close, Frame, Open
 from ..transcript.http.transaction import Stream
 from ..transcript.stored_rows import FOREVER
@@ -54,7 +54,7 @@ class Places:
     )
 
     def __init__(self, path: str, *, has_frames: bool, is_damaged: bool) -> None:
-        self._source = Payloads(os.open(path, os.O_RDONLY | NOFOLLOW), path)
+        self._source = Payloads(os.open(path, os.O_RDONLY | NOFOLLOW | BINARY), path)
         self._begins = array("Q")
         self._before = array("I")
         """For each record the number of the frame before it on the same stream; 0 if there is none."""

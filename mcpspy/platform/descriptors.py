@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from select import PIPE_BUF, POLLERR, POLLHUP, POLLIN, POLLOUT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,9 +17,13 @@ if TYPE_CHECKING:
 else:  # the C part alone: `functools` costs 2 ms, and a lambda instead 0.06 µs a call
     from _functools import partial
 
-if sys.platform.startswith("linux"):
-    from select import poll
+if sys.platform == "win32":
+    from .no_poll import PIPE_BUF, POLLERR, POLLHUP, POLLIN, POLLOUT, poll
+elif sys.platform.startswith("linux"):
+    from select import PIPE_BUF, POLLERR, POLLHUP, POLLIN, POLLOUT, poll
 else:
+    from select import PIPE_BUF, POLLERR, POLLHUP, POLLIN, POLLOUT
+
     from .bsd_poll import BsdPoll as poll  # noqa: N813 - as the C module spells it
 
 __all__ = [

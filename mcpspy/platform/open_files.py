@@ -1,6 +1,5 @@
 """The number of files and sockets that this process may have open at once."""
 
-import resource
 import sys
 from typing import Final
 
@@ -10,12 +9,20 @@ _OPEN_MAX: Final = 10_240
 
 def most_open_files() -> float:
     """Return the number that may be open now."""
+    if sys.platform == "win32":
+        return 512  # what select takes there
+    import resource
+
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return float("inf") if most == resource.RLIM_INFINITY else most
 
 
 def allow_many_open_files() -> None:
     """Raise the number to what the system allows: the default is 1,024 on Linux, and 256 on macOS."""
+    if sys.platform == "win32":
+        return
+    import resource
+
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most
     if sys.platform == "darwin" and (most == resource.RLIM_INFINITY or most > _OPEN_MAX):

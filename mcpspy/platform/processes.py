@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from signal import SIG_DFL, SIGCHLD, SIGKILL, SIGPIPE, SIGXFSZ, signal
-else:  # `signal` itself imports `enum`: 4 ms
+elif sys.platform != "win32":  # `signal` itself imports `enum`: 4 ms
     from _signal import SIG_DFL, SIGCHLD, SIGKILL, SIGPIPE, SIGXFSZ, signal
 
 _PR_SET_PDEATHSIG = 1
@@ -163,6 +163,8 @@ class ListedProcess:
 
 def process(pid: int) -> ListedProcess | None:
     """Return the process with this pid; None if there is none, or if it is a zombie or about to become one."""
+    if sys.platform == "win32":
+        return None  # it lists processes for programs alone
     if not _LINUX:
         return next(iter(_listed("-p", str(pid))), None)
     try:

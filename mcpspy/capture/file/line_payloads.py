@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from ...errors import CaptureError
+from ...platform.files import read_at
 from ...records import Frame, Record
 from ...usual_lines import FrameLine, decode_line, decode_lines
 
@@ -110,7 +111,7 @@ class LinePayloads:
 
     def _read(self, block: int) -> list[bytes]:
         size = self._sizes[block]
-        data = os.pread(self._fd, size, self._offsets[block])
+        data = read_at(self._fd, size, self._offsets[block])
         if len(data) == size and os.fstat(self._fd).st_mtime_ns == self._mtime_ns:
             payloads = self._payloads(data)
             if len(payloads) == self._counts[block]:

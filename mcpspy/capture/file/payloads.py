@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...errors import CaptureError
+from ...platform.files import read_at, read_into
 from ...records import Frame, Record
 from .format import text_member
 from .reader import MAX_LINE_BYTES, sound_frame, sound_record
@@ -57,10 +58,10 @@ class Payloads:
         end = self._window.find(b"\n", at) if 0 <= at < len(self._window) else -1
         if end < 0:
             self._begin, at, wanted = offset, 0, _WINDOW_BYTES
-            self._window = os.pread(self._fd, wanted, offset)
+            self._window = read_at(self._fd, wanted, offset)
             while (end := self._window.find(b"\n")) < 0 and len(self._window) == wanted <= MAX_LINE_BYTES:
                 wanted *= 4
-                self._window = os.pread(self._fd, wanted, offset)
+                self._window = read_at(self._fd, wanted, offset)
         return self._window[at : end if end >= 0 else None]
 
     def offsets(self, texts: Sequence[bytes]) -> Sequence[int] | None:
@@ -79,7 +80,7 @@ class Payloads:
         """Add the offsets of a text, one for each line at least. Return False if there are too many."""
         buffer, overlap, begin = bytearray(_SEARCHED_BYTES), len(needle) - 1, 0
         view = memoryview(buffer)
-        while (count := os.preadv(self._fd, [view], begin)) > overlap:
+        while (count := read_into(self._fd, view, begin)) > overlap:
             at = buffer.find(needle, 0, count)
             while at >= 0:
                 found.append(begin + at)

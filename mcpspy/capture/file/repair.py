@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from ...errors import RepairError
+from ...platform.files import BINARY
 from ...records import End, Gap, Header, Record
 from ..store.catalog import entry
 from ..store.folder import EXTENSION
@@ -36,7 +37,7 @@ def repair(path: str, out: str) -> RepairResult:
     read, or `out` cannot be written.
     """
     try:
-        target = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        target = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600)
     except FileExistsError as error:
         raise RepairError(f"{out} exists; name a file that does not") from error
     try:

@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...errors import CaptureError
+from ...platform.files import read_at
 from ...records import End, Frame, Header, Open
 from ..file.reader import CHUNK_BYTES, Reader, RecordCounts, read, sound_record
 from .clients import ClientProcess, given_name, noted_clients
@@ -279,7 +280,7 @@ def _last(fd: int, size_bytes: int) -> tuple[int, End | None]:
     """Return the time of the last sound record, and that record if it ends the capture."""
     for window in TAIL_BYTES:
         begin = max(0, size_bytes - window)
-        lines = os.pread(fd, size_bytes - begin, begin).split(b"\n")
+        lines = read_at(fd, size_bytes - begin, begin).split(b"\n")
         for line in reversed(lines[1:] if begin else lines):
             record = sound_record(line)
             if record is not None:

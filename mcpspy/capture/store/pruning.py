@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ...platform.files import NOFOLLOW, try_to_lock
+from ...platform.files import BINARY, NOFOLLOW, try_to_lock
 from .catalog import CatalogEntry, Recording, entry, recordings
 from .folder import EXTENSION, INDEX_EXTENSION, captures_folder, home_folder, is_live
 
@@ -162,7 +162,7 @@ def _is_live(recording: Recording) -> bool:
 def _remove(capture: CatalogEntry) -> bool:
     """Remove a capture unless a tap may record into it, and tell whether that was done. The capture's lock is held meanwhile."""
     try:
-        fd = os.open(capture.path, os.O_RDONLY | NOFOLLOW)
+        fd = os.open(capture.path, os.O_RDONLY | NOFOLLOW | BINARY)
     except FileNotFoundError:
         return False
     try:
@@ -215,6 +215,8 @@ def _add_to_totals(removed: PruneTotals, *, by_quota: bool) -> None:
     ledger = _ledger()
     path = os.path.join(home_folder(), LEDGER)
     temporary = f"{path}.{os.getpid()}"
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NOFOLLOW, 0o600), "w", encoding="utf-8") as file:
+    with open(
+        os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NOFOLLOW | BINARY, 0o600), "w", encoding="utf-8"
+    ) as file:
         json.dump({**ledger, _BY_QUOTA: total} if by_quota else {**ledger, **total}, file)
     os.replace(temporary, path)

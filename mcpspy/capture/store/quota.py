@@ -13,7 +13,7 @@ import os
 import sys
 import time
 
-from ...platform.files import NOFOLLOW, try_to_lock
+from ...platform.files import BINARY, NOFOLLOW, try_to_lock
 from .folder import EXTENSION, INDEX_EXTENSION, captures_folder, home_folder
 
 TYPE_CHECKING = False
@@ -65,15 +65,14 @@ def set_quota(max_bytes: int | None) -> None:
         return
     os.makedirs(home_folder(), 0o700, exist_ok=True)
     temporary = f"{path}.{os.getpid()}"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NOFOLLOW, 0o600)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NOFOLLOW | BINARY, 0o600)
     try:
-        os.write(fd, b"%d\n" % max_bytes)
+        with open(fd, "wb") as file:
+            file.write(b"%d\n" % max_bytes)
         os.replace(temporary, path)
     except OSError as error:
         os.unlink(temporary)
         raise OSError(error.errno, f"the quota could not be kept: {error.strerror}", path) from error
-    finally:
-        os.close(fd)
 
 
 def store_size() -> tuple[int, int]:

@@ -14,6 +14,7 @@ import click
 from ...capture.store.address import STDIN
 from ...capture.store.folder import EXTENSION
 from ...errors import ShareError
+from ...platform.files import BINARY
 from ...records import Record
 from ...sharing.excerpt import Excerpt
 from ...views.store.leaks import CaptureLeaks
@@ -182,7 +183,7 @@ def _targets(originals: list[Original], output: str) -> Iterator[str]:
 def _copied(copier: Copier, original: Original, path: str, excerpt: Excerpt | None) -> ShareResult:
     """Write a copy to a new file, which is removed if that fails."""
     try:
-        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600)
     except FileExistsError as error:
         raise ShareError(f"{path} exists; name a file that does not") from error
     try:

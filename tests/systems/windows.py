@@ -1,0 +1,204 @@
+"""Windows on Linux: see sitecustomize.py, which plays it.
+
+Only mcpspy's own modules see Windows: the standard library, other people's packages and the tests go on with Linux. A module that
+differs gets a class which looks at who asks. Played are the names that are missing, the values of `sys.platform` and `os.name`,
+the names of files that Windows refuses, and files that cannot be replaced or removed while somebody has them open.
+"""
+
+import _signal  # type: ignore[import-not-found]
+import _socket
+import builtins
+import errno
+import fcntl
+import os
+import re
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty", "_posixsubprocess", "_curses", "syslog"}
+"""Modules that Windows lacks."""
+
+SIGNALS = {"SIGABRT", "SIGFPE", "SIGILL", "SIGINT", "SIGSEGV", "SIGTERM"}
+"""The signals that it has. SIGBREAK, CTRL_C_EVENT and CTRL_BREAK_EVENT exist there alone."""
+
+LACKING = {
+    "os": """O_ASYNC O_CLOEXEC O_DIRECT O_DIRECTORY O_DSYNC O_LARGEFILE O_NDELAY O_NOATIME O_NOCTTY O_NOFOLLOW O_NONBLOCK O_PATH
+        O_SYNC O_TMPFILE WCOREDUMP WEXITSTATUS WIFCONTINUED WIFEXITED WIFSIGNALED WIFSTOPPED WNOHANG WTERMSIG chown chroot ctermid
+        environb eventfd fchdir fchmod fchown fdatasync fork forkpty getegid geteuid getgid getgrouplist getgroups
+        getpgid getpgrp getpriority getresuid getsid getuid get_blocking initgroups killpg lchown lockf major makedev
+        memfd_create minor mkfifo mknod nice openpty pathconf pidfd_open pipe2 posix_fadvise posix_fallocate posix_spawn
+        posix_spawnp pread preadv pwrite pwritev readv register_at_fork sched_getaffinity sched_yield sendfile setgid setpgid
+        setpriority setsid setuid set_blocking splice statvfs sync sysconf tcgetpgrp tcsetpgrp ttyname uname wait wait3 wait4
+        waitid writev""",
+    "select": "PIPE_BUF POLLERR POLLHUP POLLIN POLLMSG POLLNVAL POLLOUT POLLPRI POLLRDHUP epoll poll",
+    "signal": """ITIMER_PROF ITIMER_REAL ITIMER_VIRTUAL SIG_BLOCK SIG_SETMASK SIG_UNBLOCK alarm getitimer pause pidfd_send_signal
+        pthread_kill pthread_sigmask setitimer siginterrupt sigpending sigtimedwait sigwait sigwaitinfo""",
+    "socket": """AF_ALG AF_CAN AF_NETLINK AF_PACKET AF_UNIX AF_VSOCK CMSG_LEN MSG_DONTWAIT MSG_NOSIGNAL SOCK_CLOEXEC SOCK_NONBLOCK
+        SO_PEERCRED SO_REUSEPORT TCP_INFO TCP_QUICKACK TCP_USER_TIMEOUT sethostname""",
+    "time": "clock_gettime clock_gettime_ns clock_settime pthread_getcpuclockid tzset",
+}
+VALUES: dict[str, dict[str, Any]] = {
+    "sys": {"platform": "win32"},
+    "os": {"name": "nt", "O_BINARY": 0},
+    "signal": {},
+}
+
+MOST_IN_SELECT = 512
+_FORBIDDEN = re.compile(r'[<>:"|?*\x00-\x1f]|[. ]$')
+_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
+_THROUGH = {
+    "pathlib",
+    "pathlib._local",
+    "pathlib._abc",
+    "shutil",
+    "tempfile",
+    "os",
+    "io",
+    "genericpath",
+    "posixpath",
+    "windows",
+}
+"""Modules that do what their callers ask for."""
+
+_readlink, _listdir, _stat, _fspath = os.readlink, os.listdir, os.stat, os.fspath
+
+
+def play() -> None:
+    """Let mcpspy's modules see Windows."""
+    for module, name in ((os, "os"), (select, "select"), (socket, "socket"), (_socket, "socket"), (sys, "sys"), (time, "time")):
+        _differ(module, name)
+    for module in (signal, _signal):
+        _differ(module, "signal")
+    for name in ("open", "mkdir", "stat", "lstat"):
+        setattr(os, name, _refusing_names(getattr(os, name)))
+    builtins.open = _refusing_names(open)
+    for name in ("replace", "rename", "unlink", "remove"):
+        setattr(os, name, _refusing_names(_refusing_open_files(getattr(os, name))))
+    select.select = _select_of_sockets(select.select)
+    builtins.__import__ = _without_modules(builtins.__import__)
+
+
+def _asker(depth: int = 2) -> str:
+    """Return the name of the module that asks, past those that ask for others."""
+    frame = sys._getframe(depth)
+    while frame.f_back is not None and frame.f_globals.get("__name__") in _THROUGH:
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _is_ours(name: object) -> bool:
+    if name == "__main__":  # as with `python -m mcpspy`
+        name = getattr(vars(sys.modules["__main__"]).get("__spec__"), "name", "")
+    return isinstance(name, str) and (name == "mcpspy" or name.startswith("mcpspy."))
+
+
+def _differ(module: ModuleType, name: str) -> None:
+    """Give a module other contents for mcpspy."""
+    lacking = frozenset(LACKING.get(name, "").split())
+    values = VALUES.get(name, {})
+    get = ModuleType.__getattribute__
+    if name == "signal":
+        lacking |= {number for number in dir(module) if re.fullmatch("SIG[A-Z0-9]+", number)} - SIGNALS - {"SIG_DFL", "SIG_IGN"}
+
+    class Played(ModuleType):
+        def __getattribute__(self, attribute: str) -> Any:
+            if (attribute in lacking or attribute in values) and _is_ours(sys._getframe(1).f_globals.get("__name__")):
+                if attribute in values:
+                    return values[attribute]
+                raise AttributeError(f"module '{name}' has no attribute '{attribute}' on Windows")
+            return get(self, attribute)
+
+    module.__class__ = Played
+
+
+def _without_modules(real: Callable[..., ModuleType]) -> Callable[..., ModuleType]:
+    def find(name: str, asker: Any = None, *others: Any, level: int = 0, **named: Any) -> ModuleType:
+        level = others[2] if len(others) == 3 else level
+        if name == "msvcrt" and _is_ours((asker or {}).get("__name__")):
+            return _msvcrt()
+        if level == 0 and name in MODULES and _is_ours((asker or {}).get("__name__")):
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+        return real(name, asker, *others, **named) if len(others) == 3 else real(name, asker, *others, level=level, **named)
+
+    return find
+
+
+def _msvcrt() -> ModuleType:
+    """Return the part of this module that is played: the locks of bytes, which are one lock of the file here."""
+
+    def locking(fd: int, mode: int, size_bytes: int) -> None:
+        assert os.lseek(fd, 0, os.SEEK_CUR) >= 1 << 32, "nobody can read bytes that are locked"
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | (fcntl.LOCK_NB if mode == 2 else 0))
+        except BlockingIOError:
+            raise PermissionError(errno.EACCES, "Permission denied") from None
+
+    module = ModuleType("msvcrt")
+    vars(module).update(locking=locking, LK_UNLCK=0, LK_LOCK=1, LK_NBLCK=2)
+    return module
+
+
+def _refusing_names(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*arguments: Any, **named: Any) -> Any:
+        paths = [path for path in arguments[:2] if isinstance(path, str | os.PathLike)]
+        if paths and _is_ours(_asker()):
+            for path in (str(_fspath(path)) for path in paths):
+                if path.startswith("/proc"):
+                    raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+                for part in path.split("/"):
+                    if part not in (".", "..") and (_FORBIDDEN.search(part) or _DEVICE.fullmatch(part)) and path != os.devnull:
+                        raise OSError(errno.EINVAL, "Invalid argument", path)
+        return function(*arguments, **named)
+
+    return call
+
+
+def _refusing_open_files(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*paths: Any, **named: Any) -> Any:
+        if _is_ours(_asker()):
+            for path in paths[:2]:
+                if is_open(str(_fspath(path))):
+                    raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return function(*paths, **named)
+
+    return call
+
+
+def is_open(path: str) -> bool:
+    """Return whether any process has the file open."""
+    try:
+        wanted = _stat(path)
+    except OSError:
+        return False
+    for pid in filter(str.isdigit, _listdir("/proc")):
+        try:
+            for fd in _listdir(f"/proc/{pid}/fd"):
+                try:
+                    if os.path.samestat(_stat(f"/proc/{pid}/fd/{fd}"), wanted):
+                        return True
+                except OSError:
+                    continue
+        except OSError:
+            continue
+    return False
+
+
+def _select_of_sockets(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(reading: Any, writing: Any, failing: Any, timeout_s: float | None = None) -> Any:
+        if _is_ours(_asker()):
+            for waited in (reading, writing, failing):
+                if len(waited) > MOST_IN_SELECT:
+                    raise ValueError("too many file descriptors in select()")
+                for item in waited:
+                    fd = item if isinstance(item, int) else item.fileno()
+                    if not _readlink(f"/proc/self/fd/{fd}").startswith("socket:"):
+                        raise OSError(10038, "An operation was attempted on something that is not a socket")
+        return function(reading, writing, failing, timeout_s)
+
+    return call
