@@ -120,6 +120,10 @@ class TapError(_AboutError):
     sentences = "{reason}"
 
 
+class ControlError(McpspyError):
+    """A running tap that cannot be controlled, or that refuses what a controller asks for."""
+
+
 class UpstreamError(McpspyError):
     """A live server that cannot be started or reached; `server` is its command or URL, `reason` why, and `advice` what to do."""
 

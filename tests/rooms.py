@@ -89,11 +89,12 @@ ROOMS = {
     # what differs by operating system: nothing else asks which one this is (system_questions)
     "platform": room(never=CLOCKS - {"time"} | RANDOMNESS),
     "live": room("platform records wire transcript replay errors compiled", others={"aiohttp", "httptools"}),
+    "control": room("errors platform"),
     "setup": room("errors lazy_pattern platform"),
     "demo": room(),
     "cli": room(
         "__init__ platform compiled errors records lazy_pattern msgspec_alone wire capture transcript imports index"
-        " intercept replay sharing views live setup demo",
+        " intercept replay sharing views live setup demo control",
         others={"click", "rich"},
     ),
     "testing": room("errors records capture transcript replay views __main__", others_inside_functions={"mcp"}),

@@ -70,6 +70,7 @@ RUN = (
     Option("intercept", "TEXT", "Change traffic: FILTER => ACTION, as in 'tool:search => delay 3s'. Can be repeated.", repeats=True),
     Option("intercepts", "FILE", "A file of intercepts, one to a line; # begins a comment.", repeats=True),
     Option("seed", "NUMBER", "The seed for the chance of intercepts. The default is a random number, which the capture names."),
+    Option("no-control", "", "Open no socket for mcpspy control. Without this, only your own programs can use it."),
     FRAMING,
 )  # fmt: skip
 

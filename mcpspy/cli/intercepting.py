@@ -24,7 +24,7 @@ def tap_maker(values: Values) -> Callable[..., StdioTap]:
     """Return what makes a tap with the intercepts of these options. Raises: UsageError: if one cannot be read."""
     texts = [*values.get("intercept", ()), *(line for name in values.get("intercepts", ()) for line in _lines(name))]
     try:
-        rules = [parse_intercept(text, _answer) for text in texts]
+        rules = [parse_intercept(text, answer_of) for text in texts]
     except InterceptError as error:
         raise UsageError(str(error).rstrip(".")) from None
     seed = _seed(values)
@@ -32,7 +32,7 @@ def tap_maker(values: Values) -> Callable[..., StdioTap]:
 
     def make(*arguments: Any, **options: Any) -> StdioTap:
         tap = InterceptingTap(*arguments, **options)
-        tap.intercept(intercepts.decide)
+        tap.intercept(intercepts)
         return tap
 
     return make
@@ -58,7 +58,7 @@ def _lines(name: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _answer(name: str) -> bytes:
+def answer_of(name: str) -> bytes:
     """Return the content of a file, or the answer of a recorded row as in `@:7`. Raises: ValueError: with the reason."""
     if os.path.isfile(name) or ":" not in name:
         try:

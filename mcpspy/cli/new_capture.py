@@ -28,11 +28,12 @@ class CaptureStart:
     `begin_ns` (monotonic clock) and `wall_ns` (Unix time) are of the same instant. `file` is the one that the user named, if any.
     """
 
-    __slots__ = ("begin_ns", "file", "label", "max_bytes", "quiet", "redact", "wall_ns")
+    __slots__ = ("begin_ns", "capture_id", "file", "label", "max_bytes", "quiet", "redact", "wall_ns")
 
     def __init__(
         self, *, wall_ns: int, begin_ns: int, label: str, file: str | None, redact: str, max_bytes: int, quiet: bool
     ) -> None:
+        self.capture_id = os.urandom(8).hex()
         self.wall_ns = wall_ns
         self.begin_ns = begin_ns
         self.label = label
@@ -108,7 +109,7 @@ def _header(start: CaptureStart, tapped: dict[str, Any]) -> Header:
     own, parent_pid = process(os.getpid()), os.getppid()
     parent = process(parent_pid)
     return Header(
-        capture_id=os.urandom(8).hex(),
+        capture_id=start.capture_id,
         wall_ns=start.wall_ns,
         monotonic_ns=start.begin_ns,
         boot_id=boot_id(),

@@ -40,12 +40,14 @@ if TYPE_CHECKING:
     from ..records import Sink
     from ..wire.framing import StdioFraming
     from .capture_options import Values
+    from .controlling import ControlPoint
+    from .new_capture import CaptureStart
 
 NOT_STARTED = 127
 
 USAGE = (
     "usage: mcpspy run [--label NAME] [--capture FILE] [--redact credentials|none] [--max-size SIZE] [--quiet]\n"
-    "                  [--intercept TEXT] [--intercepts FILE] [--seed NUMBER] -- COMMAND…"
+    "                  [--intercept TEXT] [--intercepts FILE] [--seed NUMBER] [--no-control] -- COMMAND…"
 )
 
 
@@ -79,7 +81,7 @@ def main(arguments: list[str]) -> int:
     from .new_capture import nowhere, with_quota_guard
 
     wall_ns, begin_ns = time_ns(), monotonic_ns()
-    writer, path = _writer(values, argv, max_bytes, wall_ns, begin_ns)
+    writer, path, start = _writer(values, argv, max_bytes, wall_ns, begin_ns)
     failure = child.failure()
     if failure is not None:
         return _not_started(argv[0], failure, child, writer, begin_ns)
@@ -88,9 +90,12 @@ def main(arguments: list[str]) -> int:
     if writer is not None:
         writer.later = with_quota_guard(tap.call_later, writer, path)
         writer(())  # the header at once, so that `list` and `show -f` see the tap
+    close_control = _open_control(tap, writer, start, path) if writer is not None and "no-control" not in values else None
     gc.freeze()
     gc.enable()
     status = tap.run()
+    if close_control is not None:
+        close_control()
     if writer is not None:
         writer.close(tap.now_ns(), tap.why)
     return status
@@ -129,7 +134,9 @@ def _framing(values: Values) -> dict[str, type[StdioFraming]]:
     return {"framing": STDIO_FRAMINGS[name]}
 
 
-def _writer(values: Values, argv: list[str], max_bytes: int, wall_ns: int, begin_ns: int) -> tuple[Writer | None, str]:
+def _writer(
+    values: Values, argv: list[str], max_bytes: int, wall_ns: int, begin_ns: int
+) -> tuple[Writer | None, str, CaptureStart]:
     from ..capture.redaction.redactor import NoRedaction, Redactor
     from ..capture.store.folder import default_label, key
     from .new_capture import CaptureStart, open_writer
@@ -146,7 +153,45 @@ def _writer(values: Values, argv: list[str], max_bytes: int, wall_ns: int, begin
         max_bytes=max_bytes,
         quiet="quiet" in values,
     )
-    return open_writer(start, {"transport": "stdio", "argv": redacted, "env": sorted(os.environ)})
+    return *open_writer(start, {"transport": "stdio", "argv": redacted, "env": sorted(os.environ)}), start
+
+
+def _open_control(tap: StdioTap, writer: Writer, start: CaptureStart, path: str) -> Callable[[], None] | None:
+    """Open the tap's control socket, and return what closes it. What controllers need is imported when the first one connects."""
+    from ..capture.store.folder import live_folder
+    from ..platform import control_sockets
+    from ..platform.descriptors import POLLIN
+
+    folder, name = live_folder(), f"{start.capture_id}.sock"
+    try:
+        listener = control_sockets.listen(folder, name)
+    except (OSError, AttributeError):
+        return None  # without one, the tap does all else
+    points: list[ControlPoint] = []
+
+    def connected(_: int) -> None:
+        if not points:
+            from .controlling import ControlPoint
+
+            facts = {
+                "id": start.capture_id,
+                "label": start.label,
+                "pid": os.getpid(),
+                "capture": path,
+                "begin_ns": start.wall_ns,
+            }
+            points.append(ControlPoint(tap, writer, facts))
+        points[0].connected(listener)
+
+    def close() -> None:
+        listener.close()
+        try:
+            os.unlink(os.path.join(folder, name))
+        except OSError:
+            pass  # somebody cleaned up
+
+    tap.watch(listener.fileno(), POLLIN, connected)
+    return close
 
 
 def _not_started(command: str, failure: OSError, child: ServerProcess, writer: Writer | None, begin_ns: int) -> int:

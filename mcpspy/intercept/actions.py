@@ -17,12 +17,21 @@ Steps: TypeAlias = tuple[str | int, ...]
 
 SECOND_NS: Final = 1_000_000_000
 
+HOLD: Final = "hold"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
     """The message is sent later, by a time between two bounds."""
 
     least_ns: int
+    most_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """The message waits until a controller lets it go, but no longer than this."""
+
     most_ns: int
 
 
@@ -72,7 +81,7 @@ class Withhold:
     then: str
 
 
-Action: TypeAlias = Delay | MadeAnswer | SetValue | RemoveValue | Truncate | Garbage | Withhold
+Action: TypeAlias = Delay | Hold | MadeAnswer | SetValue | RemoveValue | Truncate | Garbage | Withhold
 
 
 def words_of(action: Action, delay_ns: int = 0) -> str:
@@ -80,6 +89,8 @@ def words_of(action: Action, delay_ns: int = 0) -> str:
     match action:
         case Delay():
             return f"delay {delay_ns / SECOND_NS:.3f}".rstrip("0").rstrip(".") + " s"
+        case Hold():
+            return HOLD
         case MadeAnswer(words=words):
             return words
         case SetValue(path=path):

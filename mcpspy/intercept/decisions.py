@@ -14,7 +14,7 @@ from ..transcript.filter.filter import MessageMatcher
 from ..transcript.message import NOTIFICATION, REQUEST, Kind, Message
 from ..transcript.model import CaptureInfo, Exchange
 from ..wire.jsonrpc import cut
-from .actions import Delay, Garbage, MadeAnswer, Withhold, answered, can_answer, edited, words_of
+from .actions import Delay, Garbage, Hold, MadeAnswer, Withhold, answered, can_answer, edited, words_of
 from .exchanges import ExchangeKey, PassingExchanges
 from .syntax import InterceptRule
 
@@ -32,9 +32,10 @@ class Decision:
 
     `payload` is sent on, and None is not. `reply` goes back to the sender, and `noise` goes before the message. Both and the message
     are sent `delay_ns` later. `then` is what happens to the channel: `disconnect`, `stall` or `kill`. `key` is that of the exchange.
+    Before all that, it is held for `hold_ns` at most, because of the intercept with the handle `held_by`.
     """
 
-    __slots__ = ("delay_ns", "key", "noise", "payload", "records", "reply", "then")
+    __slots__ = ("delay_ns", "held_by", "hold_ns", "key", "noise", "payload", "records", "reply", "then")
 
     def __init__(self, payload: bytes, key: ExchangeKey | None = None) -> None:
         self.payload: bytes | None = payload
@@ -43,6 +44,8 @@ class Decision:
         self.reply: bytes | None = None
         self.noise: bytes | None = None
         self.delay_ns = 0
+        self.hold_ns = 0
+        self.held_by = 0
         self.then = ""
 
 
@@ -93,13 +96,27 @@ def _is_in_scope(scope: str, message: Message, exchange: Exchange | None) -> boo
 class Intercepts:
     """The intercepts in force at one tap. `chances` has one source of numbers for each; `seed` is written down."""
 
-    __slots__ = ("_capture", "_exchanges", "_rules", "_seed")
+    __slots__ = ("_capture", "_exchanges", "_rules", "seed")
 
     def __init__(self, rules: Sequence[InterceptRule], chances: Sequence[Chance], seed: int) -> None:
         self._capture = CaptureInfo(0)
         self._rules = [_RuleInForce(rule, self._capture, chance) for rule, chance in zip(rules, chances, strict=True)]
         self._exchanges = PassingExchanges()
-        self._seed = seed
+        self.seed = seed
+
+    @property
+    def texts(self) -> list[str]:
+        """The intercepts as they were written."""
+        return [in_force.rule.text for in_force in self._rules]
+
+    def add(self, rule: InterceptRule, chance: Chance) -> int:
+        """Put one more in force, behind the others. Return what removes it."""
+        self._rules.append(_RuleInForce(rule, self._capture, chance))
+        return id(self._rules[-1])
+
+    def remove(self, handle: int) -> None:
+        """Take one out of force that was added."""
+        self._rules = [in_force for in_force in self._rules if id(in_force) != handle]
 
     def decide(self, sender: Side, payload: bytes, at_ns: int) -> Decision:
         """Decide on the next message that a side sent. Batches, and what is no message, pass."""
@@ -125,6 +142,8 @@ class Intercepts:
             case Delay():
                 delay_ns = in_force.delay_ns(action)
                 decision.delay_ns += delay_ns
+            case Hold(most_ns=most_ns):
+                decision.hold_ns, decision.held_by = max(decision.hold_ns, most_ns), id(in_force)
             case Garbage(line=line):
                 decision.noise = line if decision.noise is None else decision.noise + b"\n" + line
             case Withhold(then=then):
@@ -144,6 +163,6 @@ class Intercepts:
             action=words_of(action, delay_ns),
             sent=sent,
             until_ns=until_ns,
-            seed=self._seed,
+            seed=self.seed,
         )
         decision.records.append(record)

@@ -16,9 +16,11 @@ from ..transcript.filter.filter import filter_of
 from ..transcript.filter.grammar import Filter
 from ..transcript.filter.values import DURATIONS_NS, BadValue, amount, in_quotes
 from .actions import (
+    SECOND_NS,
     Action,
     Delay,
     Garbage,
+    Hold,
     MadeAnswer,
     RemoveValue,
     SetValue,
@@ -37,12 +39,14 @@ KNOWN_KEYS: Final = frozenset({
 """The keys of filters whose facts are known while a message passes."""
 
 ACTIONS: Final = (
-    "delay", "drop", "error", "respond", "set", "remove", "truncate", "garbage", "disconnect", "stall", "kill",
+    "delay", "hold", "drop", "error", "respond", "set", "remove", "truncate", "garbage", "disconnect", "stall", "kill",
 )  # fmt: skip
 _LATER: Final = {
-    "hold": "Write delay and a time, as in delay 30s.",
     "status": "Write error and a code, as in error -32000.",
 }
+HOLD_NS: Final = 60 * SECOND_NS
+"""The longest time that a message is held, unless the intercept names another."""
+
 _LIMITS: Final = ("p", "nth", "max", "after")
 
 _arrow = re.compile(r'(?:[^"=]++|"(?:[^"\\]++|\\.)*+"|=(?!>))*+(=>)', re.DOTALL)
@@ -179,6 +183,8 @@ def _action(arguments: _Arguments, answers: Answers) -> Action:
     match name:
         case "delay":
             return _delay(arguments)
+        case "hold":
+            return Hold(most_ns=HOLD_NS if arguments.is_over else _time(arguments, *arguments.take("the time", "hold 30s")))
         case "drop" | "disconnect" | "stall" | "kill":
             return Withhold(then=name)
         case "error":

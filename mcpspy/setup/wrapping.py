@@ -18,7 +18,7 @@ from .spans import Member
 # --- Commands ---
 
 NAME = lazy_pattern(r"(?i)(?:.*[/\\])?mcpspy(?:\.exe|\.cmd)?")
-RUN_SWITCHES = {"--quiet"}
+RUN_SWITCHES = {"--no-control", "--quiet"}
 """The options of `mcpspy run` without a value; a test compares them with its table of options."""
 
 MAX_WORDS_BEFORE = 6

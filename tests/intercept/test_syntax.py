@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.errors import InterceptError
-from mcpspy.intercept.actions import Delay, Garbage, MadeAnswer, RemoveValue, SetValue, Truncate, Withhold
+from mcpspy.intercept.actions import Delay, Garbage, Hold, MadeAnswer, RemoveValue, SetValue, Truncate, Withhold
 from mcpspy.intercept.syntax import ACTIONS, parse_intercept
 from tests.intercept.making import no_file
 
@@ -17,6 +17,8 @@ from tests.intercept.making import no_file
     [
         ("tool:a => delay 3s", Delay(least_ns=3_000_000_000, most_ns=3_000_000_000)),
         ("tool:a => delay 1s..3s p=0.1", Delay(least_ns=1_000_000_000, most_ns=3_000_000_000)),
+        ("tool:a => hold", Hold(most_ns=60 * 10**9)),
+        ("tool:a => hold 5s max=1", Hold(most_ns=5 * 10**9)),
         ("tool:a=>drop", Withhold(then="drop")),
         ("tool:a => kill", Withhold(then="kill")),
         ("tool:a => truncate 20", Truncate(length=20)),
@@ -70,7 +72,6 @@ def test_a_scope_follows_from_the_filter_and_the_action(text: str, scope: str) -
         (" => drop", 2, "the filter is empty"),
         ("rule:slow-call => drop", 1, "rule is not known while a message passes"),
         ("tool:a =>", 10, "the action is missing"),
-        ("tool:a => hold", 11, "hold is not possible"),
         ("tool:a => status 500", 11, "status is not possible"),
         ("tool:a => explode", 11, "there is no action “explode”"),
         ("tool:a => delay", 16, "the time is missing"),

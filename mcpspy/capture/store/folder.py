@@ -11,7 +11,7 @@ import os
 import stat
 import time
 
-from ...platform.files import BINARY, NOFOLLOW, NONBLOCK, belongs_to_us, boot_id, is_superuser, try_to_lock, user_home
+from ...platform.files import BINARY, NOFOLLOW, NONBLOCK, OTHERS, belongs_to_us, boot_id, is_superuser, try_to_lock, user_home
 from ...platform.files import lock as wait_for_lock
 from .label import default_label
 
@@ -29,6 +29,7 @@ __all__ = [
     "home_folder",
     "is_live",
     "key",
+    "live_folder",
     "lock",
 ]
 
@@ -47,9 +48,6 @@ LOCK_ATTEMPTS = 50
 
 _LABEL_LETTERS = 48
 
-_OTHERS = 0o077
-"""The rights of everybody but the owner."""
-
 
 def home_folder() -> str:
     """Return the folder of everything that mcpspy keeps: `MCPSPY_HOME`, otherwise `.mcpspy` in the home directory.
@@ -64,6 +62,11 @@ def home_folder() -> str:
 def captures_folder() -> str:
     """Return the folder of captures that were not given a file of their own."""
     return os.path.join(home_folder(), "captures")
+
+
+def live_folder() -> str:
+    """Return the folder of the control sockets of running taps."""
+    return os.path.join(home_folder(), "live")
 
 
 def key() -> bytes:
@@ -158,7 +161,7 @@ def _check_owner(fd: int, path: str) -> None:
     if not stat.S_ISREG(facts.st_mode):
         raise PermissionError(errno.EPERM, "the key is no file; remove it", path)
     if belongs_to_us(facts):
-        if facts.st_mode & _OTHERS:
+        if facts.st_mode & OTHERS:
             os.fchmod(fd, 0o600)
     elif not is_superuser():
         raise PermissionError(errno.EPERM, "the key belongs to another user; set MCPSPY_HOME to a folder of your own", path)
@@ -197,7 +200,7 @@ def _exposed(folder: str, *, is_ours: bool) -> str:
         facts = os.stat(folder)
         if not belongs_to_us(facts):
             return f"mcpspy: {folder} belongs to another user, who can read and change what is recorded there"
-        if not facts.st_mode & _OTHERS:
+        if not facts.st_mode & OTHERS:
             return ""
         if is_ours and not os.path.islink(folder):
             os.chmod(folder, 0o700)

@@ -9,6 +9,7 @@ much is delayed, nothing more is read, until some of it has been sent.
 
 from __future__ import annotations
 
+from itertools import count
 from time import monotonic_ns
 
 from ...platform.descriptors import POLLIN
@@ -31,12 +32,20 @@ if TYPE_CHECKING:
         reply: bytes | None
         noise: bytes | None
         delay_ns: int
+        hold_ns: int
+        held_by: int
         then: str
 
         @property
         def key(self) -> Hashable: ...
 
     Decide = Callable[[Side, bytes, int], MessageDecision]
+
+    class Decider(Protocol):
+        """The intercepts in force; see `intercept.decisions.Intercepts`."""
+
+        def decide(self, sender: Side, payload: bytes, at_ns: int) -> MessageDecision: ...
+
 
 MAX_MESSAGE_BYTES = 1 << 24
 """A longer message passes as it comes, and a note says so: messages are held whole until it is decided what becomes of them."""
@@ -58,11 +67,31 @@ class _Delayed:
         self.injected = injected
 
 
+class HeldMessage:
+    """A message of which nothing is recorded or sent before a controller lets it go, or its time `due_ns` has come.
+
+    One behind a held message of its exchange waits for that: its `number` is 0.
+    """
+
+    __slots__ = ("decision", "due_ns", "frame", "number", "whole")
+
+    def __init__(self, number: int, due_ns: int, decision: MessageDecision, frame: Frame, whole: bytes) -> None:
+        self.number = number
+        self.due_ns = due_ns
+        self.decision = decision
+        self.frame = frame
+        self.whole = whole
+
+
+_numbers = count(1)
+
+
 class InterceptingPump(Pump):
     """A pump that decides on each message. `connect` gives it what it needs besides, before anything is read."""
 
     __slots__ = (
-        "_decide", "_delayed", "_delayed_bytes", "_held", "_held_bytes", "_is_passing", "_mate", "_replies", "_stalls", "_then",
+        "_decide", "_delayed", "_delayed_bytes", "_held", "_held_bytes", "_is_passing", "held", "_mate", "_passed_bytes", "_replies",
+        "_stalls", "_then",
     )  # fmt: skip
 
     _decide: Decide
@@ -71,6 +100,7 @@ class InterceptingPump(Pump):
     _delayed: list[_Delayed]
     _held: list[bytes]
     _replies: list[bytes]
+    held: list[HeldMessage]
     _stalls: MessageDecision | None
 
     def connect(self, decide: Decide, mate: InterceptingPump, then: Callable[[str], None]) -> None:
@@ -80,6 +110,89 @@ class InterceptingPump(Pump):
         self._held, self._held_bytes, self._is_passing = [], 0, False
         self._replies = []
         self._stalls = None
+        self._passed_bytes = 0
+        self.held = []
+
+    def begin_within(self) -> None:
+        """Let the message pass of which a part was sent before we were asked."""
+        self._passed_bytes = self._framing.held_bytes
+        self._is_passing = self._framing.is_part or self._passed_bytes > 0
+
+    def let_go(self) -> bool:
+        """Send all that waits, so that a plain pump can go on. Return False if that must wait for the end of a message."""
+        if self._is_passing and (self._delayed or self._replies or self.held):
+            return False
+        now_ns = monotonic_ns() - self._begin_ns
+        self._release_all(now_ns)
+        delayed, self._delayed, self._delayed_bytes = self._delayed, [], 0
+        for item in delayed:
+            (self._inject if item.injected else self._transmit)(item.data, now_ns)
+        replies, self._replies = self._replies, []
+        for reply in replies:
+            self._inject(reply, now_ns)
+        if rest := b"".join((*self._held, self._framing.held))[self._passed_bytes :]:
+            self._transmit(rest, now_ns)
+        self._held, self._held_bytes, self._is_passing, self._passed_bytes = [], 0, False, 0
+        self._went_on()
+        return True
+
+    def release(self, number: int, payload: bytes | None, change: str = "") -> None:
+        """Let a held message go with this payload, or drop it. `change` says in a word what a controller did to it."""
+        held = next(item for item in self.held if item.number == number)
+        if change:
+            for act in held.decision.records:
+                act.action = f"{act.action}, {change}" if act.action == "hold" else act.action
+                act.sent = "nothing" if payload is None else "changed"
+            held.decision.payload = payload
+        self._let_out(held)
+        self._went_on()
+
+    def _let_out(self, held: HeldMessage) -> None:
+        """Let a message go, and those of its exchange that wait behind it; all when the message that passes now has ended."""
+        behind, key = self.held[self.held.index(held) + 1 :], held.decision.key
+        held.due_ns = 0
+        if key is None:
+            return
+        for item in behind:
+            if item.decision.key == key:
+                if item.number:
+                    break
+                item.due_ns = 0
+
+    def _release_due(self, now_ns: int) -> None:
+        for item in self.held:
+            if item.number and 0 < item.due_ns <= now_ns:
+                self._let_out(item)
+        due = [item for item in self.held if not item.due_ns]
+        self.held = [item for item in self.held if item.due_ns]
+        for item in due:
+            frame = item.frame
+            for act in item.decision.records:
+                if act.action.startswith("hold"):
+                    act.action = f"hold {(now_ns - frame.at_ns) / 1e9:.1f} s{act.action[4:]}"
+            released = Frame(frame.stream, now_ns, frame.first_ns, frame.data)
+            self._carry_out(item.decision, released, item.whole)
+
+    def _release_all(self, now_ns: int) -> None:
+        """Let all go that is held: nothing waits for what nobody will let go."""
+        for item in self.held:
+            item.due_ns = 0
+        self._release_due(now_ns)
+
+    def _hold(self, decision: MessageDecision, frame: Frame, whole: bytes) -> bool:
+        """Hold a message that is to be held, or that is behind one of its exchange. Return whether it is held now."""
+        is_behind = decision.key is not None and any(item.decision.key == decision.key for item in self.held)
+        if self.over or not (decision.hold_ns or is_behind):
+            return False
+        number = next(_numbers) if decision.hold_ns else 0
+        self.held.append(HeldMessage(number, frame.at_ns + decision.hold_ns if number else 1 << 62, decision, frame, whole))
+        if number:
+            text = f"message {number} of the {self.writer} is held: {next(act.text for act in decision.records)}"
+            self._sink((Note(at_ns=frame.at_ns, topic="held", text=text, extra={"stream": self._stream}),))
+        if self._is_full:
+            self._ready.watch(self._source, 0, self._hung_up)
+        self._schedule()
+        return True
 
     def reply(self, frame: bytes, due_ns: int, now_ns: int, key: Hashable) -> None:
         """Send a frame of our own to the reader, now or at `due_ns`; between messages, never within one."""
@@ -123,6 +236,9 @@ class InterceptingPump(Pump):
                 else:
                     self._transmit(item.data, now_ns)
             self._went_on()
+        if self.held and not (self._held or self._is_passing):
+            self._release_due(now_ns)
+            self._went_on()
         super().on_time(now_ns)
 
     # Reading
@@ -145,11 +261,11 @@ class InterceptingPump(Pump):
         """Take bytes that were read: decide on each message that they complete."""
         if self._is_one_message(data):
             decision = self._decide(self.writer, self._framing.payload_of(data), now_ns)
-            if not (decision.records or self._delayed):
+            if not (decision.records or self._delayed or self.held):
                 self._frame(self._stream, now_ns, data)  # nearly all messages go this short way
                 self._transmit(data, now_ns)
-            else:
-                self._carry_out(decision, Frame(self._stream, now_ns, now_ns, data), data)
+            elif not self._hold(decision, frame := Frame(self._stream, now_ns, now_ns, data), data):
+                self._carry_out(decision, frame, data)
             return
         began_ns = self._first_ns if self._framing.held_bytes else now_ns
         pieces = self._framing.feed(data)
@@ -183,24 +299,26 @@ class InterceptingPump(Pump):
                 text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MiB passes without intercepts"
                 self._sink((Note(at_ns=frame.at_ns, topic="not-intercepted", text=text, extra={"stream": self._stream}),))
             self._is_passing = True
-            self._transmit(b"".join(self._held), frame.at_ns)
-            self._held = []
+            self._transmit(b"".join(self._held)[self._passed_bytes :], frame.at_ns)
+            self._held, self._passed_bytes = [], 0
 
     def _whole(self, frame: Frame) -> None:
         """Decide on a message with its last part, record it, and do what was decided."""
         now_ns = frame.at_ns
         if self._is_passing:
             self._sink((frame,))
-            self._transmit(frame.data, now_ns)
+            self._transmit(frame.data[self._passed_bytes :], now_ns)
+            self._passed_bytes = 0
         else:
             whole = b"".join((*self._held, frame.data))
             decision = self._stalls or self._decide(self.writer, self._framing.payload_of(whole), now_ns)
-            self._carry_out(decision, frame, whole)
+            if not self._hold(decision, frame, whole):
+                self._carry_out(decision, frame, whole)
         self._held, self._held_bytes, self._is_passing = [], 0, False
         replies, self._replies = self._replies, []
         for reply in replies:
             self._inject(reply, now_ns)
-        if self._delayed and not self.over:
+        if (self._delayed or self.held) and not self.over:
             self._schedule()
 
     def _carry_out(self, decision: MessageDecision, frame: Frame, whole: bytes) -> None:
@@ -253,7 +371,8 @@ class InterceptingPump(Pump):
 
     @property
     def _is_full(self) -> bool:
-        return self._delayed_bytes > MAX_DELAYED_BYTES or len(self._delayed) >= MAX_DELAYED
+        waiting = len(self._delayed) + len(self.held)
+        return self._delayed_bytes + sum(len(item.whole) for item in self.held) > MAX_DELAYED_BYTES or waiting >= MAX_DELAYED
 
     def _inject(self, data: bytes, now_ns: int) -> None:
         if not self.broken and not self.finished:
@@ -283,6 +402,10 @@ class InterceptingPump(Pump):
             due_ns = max(self._delayed[0].due_ns, 1)
             self.due_ns = min(self.due_ns, due_ns) if self.due_ns else due_ns
             self._ready.interrupted = True
+        if self.held and not (self._held or self._is_passing):
+            due_ns = max(min(item.due_ns for item in self.held), 1)
+            self.due_ns = min(self.due_ns, due_ns) if self.due_ns else due_ns
+            self._ready.interrupted = True
 
     def _block(self, rest: memoryview, now_ns: int) -> None:
         super()._block(rest, now_ns)
@@ -296,7 +419,7 @@ class InterceptingPump(Pump):
             return
         if not self.over and not self._is_full:
             self._ready.watch(self._source, POLLIN, self._readable)
-        elif self.over and not self._delayed:
+        elif self.over and not self._delayed and not self.held:
             self._finish()
             self._on_change()
 
@@ -308,12 +431,17 @@ class InterceptingPump(Pump):
     # The end
 
     def _end(self, now_ns: int, by: str, how: str) -> None:
-        rest = b"".join((*self._held, self._framing.held))
+        if self.held and not (self._held or self._is_passing):
+            self._release_all(now_ns)
+        rest = b"".join((*self._held, self._framing.held))[self._passed_bytes :]
         self._held, self._held_bytes = [], 0
         if rest and self._stalls is None:
             self._transmit(rest, now_ns)
         self._is_passing = False
         super()._end(now_ns, by, how)
+        self._release_all(now_ns)
+        if self.over and not self._pending:
+            self._finish()
         replies, self._replies = self._replies, []
         for reply in replies:
             self._inject(reply, now_ns)
@@ -323,17 +451,18 @@ class InterceptingPump(Pump):
         super()._break(now_ns, unsent_bytes)
 
     def _finish(self) -> None:
-        if not self._delayed:
+        if not self._delayed and not self.held:
             super()._finish()
 
 
 class InterceptingTap(StdioTap):
-    """A stdio tap with intercepts. `decide` says what is done with a message of one side, at a time of the tap's clock."""
+    """A stdio tap with intercepts, which say what is done with a message of one side, at a time of the tap's clock."""
 
     __slots__ = ()
 
-    def intercept(self, decide: Decide) -> None:
-        """Ask `decide` from now on. To be called before `run`."""
+    def intercept(self, intercepts: Decider) -> None:
+        """Ask these from now on."""
+        self.intercepts, decide = intercepts, intercepts.decide
         to_server, to_client = self._stdin, self._stdout
         assert isinstance(to_server, InterceptingPump)
         assert isinstance(to_client, InterceptingPump)
@@ -344,6 +473,33 @@ class InterceptingTap(StdioTap):
         return (
             super()._pump(stream, source, target) if stream == 2 else self._new_pump(InterceptingPump, stream, source, target)
         )
+
+    def exchange_pumps(self, kind: type[Pump]) -> None:
+        """Go on with pumps of another kind."""
+        self._stdin, self._stdout = _exchanged(self._stdin, kind), _exchanged(self._stdout, kind)
+        self._pumps = (self._stdin, self._stdout, self._stderr)
+
+    def begin_within(self) -> None:
+        """Let pass what is on its way while we take over."""
+        for pump in self._both():
+            pump.begin_within()
+
+    def let_go(self) -> bool:
+        """Send all that waits; return whether plain pumps can go on."""
+        return sum(pump.let_go() for pump in self._both()) == 2
+
+    def held(self) -> list[tuple[InterceptingPump, HeldMessage]]:
+        """List the messages that are held, each with its pump."""
+        return [(pump, item) for pump in self._both() for item in pump.held if item.number and item.due_ns]
+
+    def release_those_of(self, handle: int) -> None:
+        """Let the messages go that an intercept holds which is in force no more."""
+        for pump, item in self.held():
+            if item.decision.held_by == handle:
+                pump.release(item.number, item.decision.payload)
+
+    def _both(self) -> list[InterceptingPump]:
+        return [pump for pump in (self._stdin, self._stdout) if isinstance(pump, InterceptingPump)]
 
     def _do(self, what: str) -> None:
         """Do something to the channel: `kill` the server, or `disconnect` both sides."""
@@ -359,6 +515,34 @@ class InterceptingTap(StdioTap):
     def _review(self) -> None:
         super()._review()
         if self._is_signalled:
-            for pump in (self._stdin, self._stdout):
-                assert isinstance(pump, InterceptingPump)
+            for pump in self._both():
                 pump.forget_delayed()
+
+
+def take_over(tap: StdioTap, intercepts: Decider) -> None:
+    """Put intercepts into a tap that runs without any: from the next message on, in both directions."""
+    if isinstance(tap, InterceptingTap):
+        return  # it could not be given back yet
+    tap.__class__ = InterceptingTap
+    assert isinstance(tap, InterceptingTap)
+    tap.exchange_pumps(InterceptingPump)
+    tap.intercept(intercepts)
+    tap.begin_within()
+
+
+def give_back(tap: StdioTap) -> None:
+    """Let a tap run without intercepts again. What waits is sent at once."""
+    assert isinstance(tap, InterceptingTap)
+    if tap.let_go():
+        tap.exchange_pumps(Pump)
+        tap.intercepts = None
+        tap.__class__ = StdioTap  # type: ignore[assignment]
+
+
+def _exchanged(pump: Pump, kind: type[Pump]) -> Pump:
+    """Return a pump of another kind that goes on where this one is, on the same descriptors."""
+    new = kind.__new__(kind)
+    for name in Pump.__slots__:
+        setattr(new, name, getattr(pump, name))
+    new.resume()
+    return new

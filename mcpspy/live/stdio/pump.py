@@ -125,6 +125,21 @@ class Pump:
         self.before_end: Callable[[], object] = _nothing
         ready.watch(source, POLLIN, self._readable)
 
+    def resume(self) -> None:
+        """Go on where a pump of another kind was, whose facts we have been given."""
+        self._frame = getattr(self._sink, "frame", self._frame_as_record)
+        self._frames = getattr(self._sink, "frames", self._frames_as_records)
+        ready = self._ready
+        if not self.over and not self._pending:
+            ready.watch(self._source, POLLIN, self._readable)
+        elif not self.over and not self.left:
+            ready.watch(self._source, 0, self._hung_up)
+        if not self.finished and self._pending:
+            ready.watch(self._target, POLLOUT, self._writable)
+        elif not self.finished and self._watches_reader:
+            ready.watch(self._target, 0, self._writable)
+        ready.interrupted = True
+
     def before_first(self, action: Callable[[], None]) -> None:
         """Call `action` once, before the first byte is read; never if none comes."""
 

@@ -62,7 +62,7 @@ class StdioTap:
     __slots__ = (
         "_alarm_ns", "_begin_ns", "_changed", "_child", "_drain_ns", "_is_signalled", "_left", "_met", "_parent", "_parent_ns",
         "_pipes", "_pumps", "_put_off", "_put_off_ns", "_queued_ns", "_ready", "_shutdown", "_signals_fd", "_sink", "_start",
-        "_status", "_stderr", "_stdin", "_stdout", "_streams",
+        "_status", "_stderr", "_stdin", "_stdout", "_streams", "intercepts",
     )  # fmt: skip
 
     def __init__(
@@ -83,6 +83,7 @@ class StdioTap:
         self._put_off_ns = 0
         self._alarm_ns = 0
         self._changed = False
+        self.intercepts: object = None
         self._met: set[int] = set()
         self._is_signalled = False
         self._left: list[ListedProcess] = []
@@ -104,6 +105,14 @@ class StdioTap:
     def now_ns(self) -> int:
         """Return the nanoseconds since the tap's clock began."""
         return monotonic_ns() - self._begin_ns
+
+    def watch(self, fd: int, events: int, callback: Callable[[int], None]) -> None:
+        """Call `callback` on one of `events` of a descriptor that is no stream of ours."""
+        self._ready.watch(fd, events, callback)
+
+    def forget(self, fd: int) -> None:
+        """Watch a descriptor no more."""
+        self._ready.forget(fd)
 
     def run(self) -> int:
         signals.listen_to_our_own()

@@ -1,0 +1,238 @@
+"""The tap's end of its control socket: what controllers ask for is done here. Imported when the first one connects.
+
+docs/control.md describes the lines of JSON. Whatever a controller has set is undone when its connection ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import InterceptError
+from ..intercept.decisions import Intercepts
+from ..intercept.syntax import parse_intercept
+from ..live.stdio.intercepting import HeldMessage, InterceptingPump, InterceptingTap, give_back, take_over
+from ..platform.control_sockets import accept, own_user
+from ..platform.descriptors import POLLIN
+from ..records import Note
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from ..live.stdio.tap import StdioTap
+    from ..records import Sink
+
+MAX_LINE_BYTES: Final = 1 << 24
+_READ_BYTES: Final = 1 << 16
+
+MAX_SHOWN: Final = 10_000
+MAX_LISTED: Final = 10
+"""So much of a held message is told, and of so many: the answer fits into a socket."""
+
+
+class _RefusedError(Exception):
+    """A request of a controller that is not done; the text says why."""
+
+
+class ControlPoint:
+    """All controllers of one tap. `facts` tell them about it."""
+
+    def __init__(self, tap: StdioTap, sink: Sink, facts: dict[str, Any]) -> None:
+        self.tap = tap
+        self._sink = sink
+        self._facts = facts
+        self._connections: list[_Controller] = []
+        self._last_id = self._last_name = 0
+        self._added: dict[int, tuple[str, str, int]] = {}
+        self._own = tap.intercepts if isinstance(tap.intercepts, Intercepts) else None
+        self._intercepts = self._own or Intercepts((), (), int.from_bytes(os.urandom(4), "big"))
+
+    def connected(self, listener: socket) -> None:
+        """Take a new controller, if it belongs to our user."""
+        try:
+            connection, user, pid = accept(listener)
+        except OSError:
+            return  # it has gone again
+        if user != own_user():
+            self.note(f"a process of user {user} was refused at the control socket")
+            connection.close()
+            return
+        self._last_name += 1
+        self._connections.append(_Controller(self, connection, f"controller {self._last_name} (pid {pid})"))
+
+    def note(self, text: str) -> None:
+        """Record something about controllers."""
+        self._sink((Note(at_ns=self.tap.now_ns(), topic="control", text=text),))
+
+    def left(self, connection: _Controller) -> None:
+        """Undo what a controller has set."""
+        self._connections.remove(connection)
+        for id in connection.own:
+            self._remove(id)
+        if connection.has_acted:
+            kept = f"; {len(connection.kept)} intercepts stay" if connection.kept else ""
+            self.note(f"{connection.name} left{kept}")
+
+    def do(self, request: dict[str, Any], by: _Controller) -> dict[str, Any]:
+        """Do what a controller asks for. Raises: _RefusedError."""
+        match request.get("do"):
+            case "status":
+                return {**self._facts, "intercepts": self._listed(), "held": self._held()}
+            case "intercept":
+                return self._add(request, by)
+            case "remove":
+                id = request.get("id")
+                if id not in self._added:
+                    raise _RefusedError(f"there is no intercept {id} of a controller")
+                self.note(f"{by.name} removed intercept {id}: {self._added[id][0]}")
+                by.has_acted = True
+                self._remove(id)
+                return {}
+            case "release" | "drop" | "edit" as what:
+                self._let_go(what, request, by)
+                return {}
+            case "keep":
+                by.kept += by.own
+                by.own = []
+                return {}
+        raise _RefusedError(f"there is nothing to do that is called {request.get('do')!r}")
+
+    def _listed(self) -> list[dict[str, Any]]:
+        by_run = [{"id": None, "text": text, "by": "run"} for text in self._intercepts.texts[: self._given]]
+        return [*by_run, *({"id": id, "text": text, "by": by} for id, (text, by, _) in self._added.items())]
+
+    def _held(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": item.number,
+                "sender": pump.writer,
+                "held_ns": self.tap.now_ns() - item.frame.at_ns,
+                "text": item.decision.records[0].text,
+                "bytes": len(item.whole),
+                "payload": _without_end(item)[0].decode("utf-8", "replace")[:MAX_SHOWN],
+            }
+            for pump, item in self._waiting()[:MAX_LISTED]
+        ]
+
+    def _waiting(self) -> list[tuple[InterceptingPump, HeldMessage]]:
+        return self.tap.held() if isinstance(self.tap, InterceptingTap) else []
+
+    def _let_go(self, what: str, request: dict[str, Any], by: _Controller) -> None:
+        """Release, drop or edit a held message; `payload` is the edited one."""
+        id, payload = request.get("id"), request.get("payload")
+        found = next(((pump, item) for pump, item in self._waiting() if item.number == id), None)
+        if found is None:
+            raise _RefusedError(f"message {id} is not held")
+        if what == "edit" and (not isinstance(payload, str) or "\n" in payload or "\r" in payload):
+            raise _RefusedError("edit needs a payload, a text in one line")
+        pump, item = found
+        words = {"release": "released", "drop": "dropped", "edit": "edited"}[what]
+        self.note(f"{by.name} {words} message {id}")
+        by.has_acted = True
+        before, end = _without_end(item)
+        edited = str(payload).encode("utf-8", "surrogatepass")
+        if what == "release" or (what == "edit" and edited == before):
+            pump.release(item.number, item.decision.payload)
+        else:
+            pump.release(item.number, edited + end if what == "edit" else None, words)
+
+    @property
+    def _given(self) -> int:
+        return len(self._intercepts.texts) - len(self._added)
+
+    def _add(self, request: dict[str, Any], by: _Controller) -> dict[str, Any]:
+        text, answers = request.get("text"), request.get("answers", {})
+        if not isinstance(text, str) or not isinstance(answers, dict):
+            raise _RefusedError("intercept needs a text, and answers are an object")
+
+        def answer(name: str) -> bytes:
+            if not isinstance(answers.get(name), str):
+                raise ValueError(f"{name} was not sent along")
+            return str(answers[name]).encode("utf-8", "surrogatepass")
+
+        try:
+            rule = parse_intercept(text, answer)
+        except InterceptError as error:
+            raise _RefusedError(str(error)) from None
+        self._last_id += 1
+        id = self._last_id
+        self.note(f"{by.name} added intercept {id}: {rule.text}")
+        handle = self._intercepts.add(rule, Random(f"{self._intercepts.seed} by control {id}"))  # noqa: S311 - no secret
+        self._added[id] = (rule.text, by.name, handle)
+        by.has_acted = True
+        by.own.append(id)
+        if self._own is None and len(self._added) == 1:
+            take_over(self.tap, self._intercepts)
+        return {"id": id}
+
+    def _remove(self, id: int) -> None:
+        if id not in self._added:
+            return
+        handle = self._added.pop(id)[2]
+        self._intercepts.remove(handle)
+        if isinstance(self.tap, InterceptingTap):
+            self.tap.release_those_of(handle)
+        if self._own is None and not self._added:
+            give_back(self.tap)
+
+
+def _without_end(item: HeldMessage) -> tuple[bytes, bytes]:
+    """Return what a held message says, and the line end behind it."""
+    payload = item.decision.payload or b""
+    text = payload.rstrip(b"\r\n")
+    return text, payload[len(text) :]
+
+
+class _Controller:
+    """One controller."""
+
+    def __init__(self, point: ControlPoint, connection: socket, name: str) -> None:
+        self.name = name
+        self.own: list[int] = []
+        self.kept: list[int] = []
+        self.has_acted = False
+        self._point = point
+        self._connection = connection
+        self._held = b""
+        point.tap.watch(connection.fileno(), POLLIN, self._readable)
+
+    def _readable(self, events: int) -> None:
+        try:
+            data = self._connection.recv(_READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._close()
+            return
+        self._held += data
+        *lines, self._held = self._held.split(b"\n")
+        try:
+            for line in lines:
+                self._answer(line)
+            if len(self._held) > MAX_LINE_BYTES:
+                self._close()
+        except OSError:  # it is gone, or does not read: the tap waits for nobody
+            self._close()
+
+    def _answer(self, line: bytes) -> None:
+        try:
+            request = json.loads(line)
+            if not isinstance(request, dict):
+                raise _RefusedError("a request is an object of JSON")
+            answer = {"ok": True, **self._point.do(request, self)}
+        except (ValueError, RecursionError):
+            answer = {"ok": False, "error": "a request is one line of JSON"}
+        except _RefusedError as error:
+            answer = {"ok": False, "error": str(error)}
+        data = json.dumps(answer).encode() + b"\n"
+        if self._connection.send(data) != len(data):
+            raise BlockingIOError
+
+    def _close(self) -> None:
+        self._point.tap.forget(self._connection.fileno())
+        self._connection.close()
+        self._point.left(self)

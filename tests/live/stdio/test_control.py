@@ -1,0 +1,301 @@
+"""The control socket of a tap: intercepts are added to a server that runs, and undone when their controller leaves or dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from mcpspy.records import Intercept, Note
+from mcpspy.transcript.findings.run import all_findings
+from mcpspy.transcript.transcribe import transcribe
+from tests.deadlines import DEADLINE_S, eventually
+from tests.intercept.making import call, line
+from tests.live.client import MCPSPY, Client
+from tests.live.stdio.test_intercepts import SERVER_COMMAND
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MCPSPY_HOME", str(tmp_path))
+    return tmp_path
+
+
+def socket_in(home: Path) -> Path:
+    """Wait for the one socket, and return its path."""
+    return eventually(lambda: next((home / "live").glob("*.sock"), None), "a control socket")
+
+
+class Controller:
+    """A connection to a tap, as docs/control.md describes it."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(DEADLINE_S)
+        self._socket.connect(str(path))
+        self._lines = self._socket.makefile("rb")
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        self._socket.sendall(json.dumps(request).encode() + b"\n")
+        return dict(json.loads(self._lines.readline()))
+
+    def leave(self) -> None:
+        self._lines.close()
+        self._socket.close()
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*MCPSPY, "control", *arguments], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+
+def error_of(answer: bytes) -> Any:
+    return json.loads(answer).get("error", {}).get("message")
+
+
+def answered(client: Client, id: int) -> Any:
+    client.send(call(id))
+    return error_of(client.line())
+
+
+def test_an_intercept_is_added_to_a_server_that_runs_and_undone_when_its_controller_leaves(home: Path) -> None:
+    with Client(SERVER_COMMAND) as client:
+        assert answered(client, 1) is None
+        path = socket_in(home)
+        controller = Controller(path)
+        assert controller.ask(do="intercept", text='tool:search => error 7 "by us"') == {"ok": True, "id": 1}
+        assert answered(client, 2) == "by us"
+        assert [listed["text"] for listed in controller.ask(do="status")["intercepts"]] == ['tool:search => error 7 "by us"']
+        controller.leave()
+        second = Controller(path)
+        eventually(lambda: second.ask(do="status")["intercepts"] == [], "the controller has left")
+        assert answered(client, 3) is None
+        second.leave()
+        client.close(client.stdin)
+        client.rest()
+        assert client.wait() == 0
+        records = client.records()
+    assert not path.exists()
+    assert [record.sent for record in records if isinstance(record, Intercept)] == ["nothing"]
+    notes = [record.text.split(") ")[1] for record in records if isinstance(record, Note) and record.topic == "control"]
+    assert notes == ['added intercept 1: tool:search => error 7 "by us"', "left"]
+    assert all(finding.culprit == "unclear" for finding in all_findings(transcribe(records)))
+
+
+def test_the_socket_is_private_and_can_be_switched_off(home: Path) -> None:
+    with Client(SERVER_COMMAND) as client:
+        path = socket_in(home)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        client.close(client.stdin)
+        client.wait()
+    with Client(SERVER_COMMAND, "--no-control") as client:
+        assert answered(client, 1) is None
+        assert not list((home / "live").glob("*"))
+        client.close(client.stdin)
+        client.wait()
+
+
+def test_a_path_that_is_too_long_for_a_socket_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if sys.platform != "linux":
+        pytest.skip("only Linux has a way around the limit")
+    home = tmp_path / ("long" * 30)
+    monkeypatch.setenv("MCPSPY_HOME", str(home))
+    with Client(SERVER_COMMAND, "--label", "weather") as client:
+        socket_in(home)
+        assert "weather" in run().stdout
+        client.close(client.stdin)
+        client.wait()
+
+
+def test_a_socket_that_a_killed_tap_left_is_removed(home: Path) -> None:
+    with Client(SERVER_COMMAND) as client:
+        path = socket_in(home)
+        client.process.kill()
+        client.process.wait()
+    assert path.exists()
+    assert run("--json").stdout == '{\n  "schema": 1,\n  "taps": []\n}\n'
+    assert not path.exists()
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_is_refused(home: Path) -> None:
+    with Client(SERVER_COMMAND) as client:
+        path = socket_in(home)
+        # the mode lets it in, so that the tap itself has to refuse
+        outer = (
+            "import os, socket, sys; os.chdir(os.path.dirname(sys.argv[1])); name = os.path.basename(sys.argv[1]); "
+            "os.chmod(name, 0o666); os.setuid(65534); "
+            "s = socket.socket(socket.AF_UNIX); s.connect(name); os._exit(len(s.recv(9)))"
+        )
+        path.parent.chmod(0o755)
+        subprocess.run([sys.executable, "-I", "-S", "-c", outer, str(path)], timeout=DEADLINE_S, check=True)
+        note = client.recorded(Note, topic="control")
+        assert note.text == "a process of user 65534 was refused at the control socket"
+        client.close(client.stdin)
+        client.wait()
+
+
+def test_two_controllers_do_not_undo_each_others_intercepts(home: Path) -> None:
+    with Client(SERVER_COMMAND) as client:
+        path = socket_in(home)
+        first, second = Controller(path), Controller(path)
+        assert first.ask(do="intercept", text='tool:search => error 1 "first"')["ok"]
+        assert second.ask(do="intercept", text='tool:search => error 2 "second"')["ok"]
+        assert answered(client, 1) == "first"
+        first.leave()
+        eventually(lambda: len(second.ask(do="status")["intercepts"]) == 1, "the controller has left")
+        assert answered(client, 2) == "second"
+        assert second.ask(do="keep")["ok"]
+        second.leave()
+        assert answered(client, 3) == "second"
+        third = Controller(path)
+        assert third.ask(do="remove", id=2)["ok"]
+        assert answered(client, 4) is None
+        third.leave()
+        client.close(client.stdin)
+        client.wait()
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({"do": "dance"}, "there is nothing to do that is called 'dance'"),
+        ({"do": "intercept"}, "intercept needs a text, and answers are an object"),
+        ({"do": "intercept", "text": "tool:x => dance"}, "there is no action “dance”"),
+        ({"do": "intercept", "text": "tool:x => respond /etc/passwd"}, "/etc/passwd was not sent along"),
+        ({"do": "remove", "id": 9}, "there is no intercept 9 of a controller"),
+    ],
+)
+def test_a_request_that_is_not_done_says_why(home: Path, request_: dict[str, Any], words: str) -> None:
+    with Client(SERVER_COMMAND) as client:
+        controller = Controller(socket_in(home))
+        answer = controller.ask(**request_)
+        assert not answer["ok"]
+        assert words in answer["error"]
+        assert answered(client, 1) is None
+        controller.leave()
+        client.close(client.stdin)
+        client.wait()
+
+
+def test_the_verb_lists_adds_and_removes(home: Path) -> None:
+    with Client(SERVER_COMMAND, "--label", "weather") as client:
+        socket_in(home)
+        assert "weather" in run().stdout
+        added = run("weather", "--intercept", 'tool:search => error 7 "by us"', "--keep")
+        assert added.returncode == 0, added.stderr
+        assert answered(client, 1) == "by us"
+        (tap,) = json.loads(run("weather", "--json").stdout)["taps"]
+        assert [intercept["id"] for intercept in tap["intercepts"]] == [1]
+        assert run("weather", "--remove", "1").returncode == 0
+        assert answered(client, 2) is None
+        assert run("sunshine").returncode == 2
+        client.close(client.stdin)
+        client.wait()
+
+
+def held_message(controller: Controller) -> dict[str, Any]:
+    """Wait until a message is held, and return it."""
+    return dict(eventually(lambda: next(iter(controller.ask(do="status")["held"]), None), "a held message"))
+
+
+@pytest.mark.parametrize("what", ["release", "edit", "drop", "leave", "close", "remove", "time"])
+def test_a_held_call_goes_on_when_it_is_let_go(home: Path, what: str) -> None:
+    with Client(SERVER_COMMAND) as client:
+        first, second = Controller(socket_in(home)), Controller(socket_in(home))
+        assert second.ask(do="intercept", text=f"tool:search => hold {'300ms' if what == 'time' else ''}")["ok"]
+        client.send(call(1))
+        client.send(call(2, tool="other"))
+        assert json.loads(client.line())["id"] == 2  # it holds back no others
+        if what != "time":
+            held = held_message(first)
+            assert (held["sender"], json.loads(held["payload"])["id"]) == ("client", 1)
+        match what:
+            case "release" | "drop":
+                assert first.ask(do=what, id=held["id"])["ok"]
+            case "edit":
+                assert first.ask(do="edit", id=held["id"], payload=held["payload"].replace('"search"', '"find"'))["ok"]
+            case "remove":
+                assert first.ask(do="remove", id=1)["ok"]
+            case "leave":
+                second.leave()
+            case "close":
+                client.close(client.stdin)
+        if what == "drop":
+            client.close(client.stdin)
+            assert client.rest() == b""
+        else:
+            assert json.loads(json.loads(client.line())["result"]["content"][0]["text"])["name"] == (
+                "find" if what == "edit" else "search"
+            )
+        first.leave()
+        second.leave()
+        client.close(client.stdin)
+        client.rest()
+        assert client.wait() == 0
+        records = client.records()
+    (record,) = [record for record in records if isinstance(record, Intercept)]
+    assert record.sent == {"drop": "nothing", "edit": "changed"}.get(what, "unchanged")
+    assert record.action.startswith("hold ")
+    assert record.action.endswith({"drop": "s, dropped", "edit": "s, edited"}.get(what, "s"))
+    assert [record.topic for record in records if isinstance(record, Note)].count("held") == 1
+
+
+def test_an_answer_is_held_and_an_intercept_of_run_holds_too(home: Path) -> None:
+    with Client(SERVER_COMMAND, "--label", "weather", "--intercept", "kind:result => hold") as client:
+        controller = Controller(socket_in(home))
+        client.send(call(1))
+        held = held_message(controller)
+        assert held["sender"] == "server"
+        controller.leave()
+        assert run("weather", "--release", str(held["id"])).returncode == 0
+        assert json.loads(client.line())["id"] == 1
+        client.close(client.stdin)
+        assert client.wait() == 0
+
+
+@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.soak)])
+def test_a_tap_whose_controllers_are_killed_goes_on_as_if_there_had_never_been_one(home: Path, kills: int) -> None:
+    """Messages come in random pieces while controllers add what matches nothing, or delays, and are killed."""
+    random = Random(7)
+    code = """
+import json, os, socket, sys
+s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
+for text in ("tool:search => delay 1m", "tool:search => hold", "tool:other => drop", "method:x => kill")[int(sys.argv[2]):]:
+    s.sendall(json.dumps({"do": "intercept", "text": text}).encode() + b"\\n")
+    s.recv(4096)
+print(flush=True)
+s.recv(1)
+"""
+    with Client(SERVER_COMMAND) as client:
+        path = socket_in(home)
+        for turn in range(kills):
+            data = line({"id": turn, "method": "tools/call", "params": {"name": "search", "arguments": {"x": "y" * turn}}})
+            cut = random.randrange(len(data) + 1)
+            command = [sys.executable, "-I", "-S", "-c", code, str(path), str(random.randrange(4))]
+            if random.random() < 0.5:
+                client.send(data[:cut])
+                data = data[cut:]
+            with subprocess.Popen(command, stdout=subprocess.PIPE) as controller:
+                assert controller.stdout is not None
+                if random.random() < 0.7:
+                    controller.stdout.readline()
+                cut = random.randrange(len(data) + 1)
+                client.send(data[:cut])
+                controller.send_signal(signal.SIGKILL)
+                client.send(data[cut:])
+            answer = json.loads(client.line())
+            assert answer["id"] == turn
+            assert json.loads(answer["result"]["content"][0]["text"])["arguments"] == {"x": "y" * turn}
+        client.close(client.stdin)
+        assert client.rest() == b""
+        assert client.wait() == 0
