@@ -93,7 +93,7 @@ def test_a_database_that_mcphawk_made_is_that_of_the_taps_capture(tmp_path: Path
     subprocess.run(client, env=environment, capture_output=True, timeout=DEADLINE_S, check=True)
     made = run("import", str(stored), "-o", str(tmp_path / "made.mcpspy")).stdout.strip()
     hawk, tapped = open_captures(made), open_captures(capture)
-    assert methods(hawk) == methods(tapped)
+    assert sorted(methods(hawk)) == sorted(methods(tapped))  # it forwards before it stores: what comes then may be stored first
     assert {finding.rule for finding in hawk.findings} == {finding.rule for finding in tapped.findings}
 
 
