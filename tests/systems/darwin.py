@@ -9,6 +9,7 @@ import os
 import resource
 import select
 import selectors
+import struct
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
@@ -38,7 +39,10 @@ RDHUP = 0x2000
 HUP, ERR, IN, OUT, NVAL = select.POLLHUP, select.POLLERR, select.POLLIN, select.POLLOUT, select.POLLNVAL
 NO_LIMIT = (1 << 63) - 1
 
+SOL_LOCAL, LOCAL_PEERCRED, LOCAL_PEERPID = 0, 1, 2
+
 _poll = select.poll
+_SO_PEERCRED = _socket.SO_PEERCRED
 
 
 def play() -> None:
@@ -53,6 +57,7 @@ def play() -> None:
         for name in functions:
             setattr(module, name, _hidden(name, getattr(module, name)))
     _socket.TCP_KEEPALIVE = 4  # type: ignore[attr-defined]
+    _socket.socket = LocalSocket  # type: ignore[misc]
     select.PIPE_BUF = PIPE_BUF  # type: ignore[misc]
     select.poll = KqueuePoll  # type: ignore[misc,assignment]
     # asyncio uses kqueue there: here it goes on with Linux's own poll, which `selectors` has taken
@@ -133,6 +138,20 @@ class SysconfigFinder:
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         wanted = name.replace("_sysconfigdata__darwin", "_sysconfigdata__linux")
         return None if wanted == name else importlib.util.find_spec(wanted)
+
+
+class LocalSocket(_socket.socket):
+    """A socket that says who is at the other end in the way of macOS's `unix(4)`."""
+
+    __slots__ = ()
+
+    def getsockopt(self, level: int, option: int, size: int = 0, /) -> Any:
+        """Return an option's value: a number, or `size` bytes."""
+        if level == SOL_LOCAL and self.family == _socket.AF_UNIX and option in (LOCAL_PEERCRED, LOCAL_PEERPID):
+            pid, user, group = struct.unpack("3i", super().getsockopt(_socket.SOL_SOCKET, _SO_PEERCRED, 12))
+            xucred = struct.pack("=IIh2x16I", 0, user, 1, group, *[0] * 15)
+            return pid if option == LOCAL_PEERPID else xucred[:size]
+        return super().getsockopt(level, option, size) if size else super().getsockopt(level, option)
 
 
 class KqueuePoll:
