@@ -91,10 +91,8 @@ def command(
     limit = Limit() if slower is None else Limit(factor=slower, counts=True)
     if not (ignore or slower or filters) and (between := _hops(before, after)) is not None:
         return _print_gateway(between, as_json=as_json)
-    sides = _side(before, condition), _side(after, condition)
-    restore_correlated(sides[0].transcript, sides[1].transcript, ignore)
-    comparison = compare(*sides, ignore, limit)
-    if sides[0].transcript.model_calls and sides[1].transcript.model_calls:
+    comparison = compared(select_captures((before,)), select_captures((after,)), condition, ignore, limit)
+    if comparison.before.model_calls and comparison.after.model_calls:
         say("mcpspy: model calls are not compared, only their findings; mcpspy show has them side by side.")
     if not comparison.whole and not comparison.servers:
         say("mcpspy: there is no call to compare: neither side has one, or none matches.")
@@ -103,6 +101,19 @@ def command(
     else:
         _print(comparison, before, after)
     return DIFFERENT if comparison.different else 0
+
+
+def compared(
+    before: CaptureSelection,
+    after: CaptureSelection,
+    condition: Filter | None = None,
+    ignore: tuple[str, ...] = (),
+    limit: Limit | None = None,
+) -> Comparison:
+    """Compare two selections, or the rows of them that match. Raises: McpspyError; OSError."""
+    sides = _side(before, condition), _side(after, condition)
+    restore_correlated(sides[0].transcript, sides[1].transcript, ignore)
+    return compare(*sides, ignore, limit)
 
 
 def _two_sides(whats: tuple[str, ...]) -> tuple[str, str]:
@@ -172,9 +183,8 @@ def _compare_clients(whats: tuple[str, ...], *, as_json: bool, markdown: bool) -
     return DIFFERENT if len({tuple(client.aspects.values()) for client in compared}) > 1 else 0
 
 
-def _side(what: str, condition: Filter | None) -> ComparedSide:
-    """Read one side: the rows of a WHAT that match."""
-    selection = select_captures((what,))
+def _side(selection: CaptureSelection, condition: Filter | None) -> ComparedSide:
+    """Read one side: the rows of a selection that match."""
     transcript, _ = transcript_of(selection)
     transcript.findings = all_findings(transcript)
     if selection.rows is None and condition is None:

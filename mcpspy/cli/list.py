@@ -48,7 +48,7 @@ def run(*, as_json: bool, everything: bool, since: Since | None = None) -> None:
       mcpspy list --all --json
       mcpspy list --since 2d
     """
-    lines, unreadable, left_out = _find(None if everything or since else SHOWN_RECORDINGS, since)
+    lines, unreadable, left_out = find_recordings(None if everything or since else SHOWN_RECORDINGS, since)
     if as_json:
         sys.stdout.write(listing_json(captures_folder(), lines, unreadable, _store_usage()))
     elif lines or unreadable:
@@ -92,7 +92,7 @@ def _store_usage() -> StoreUsage:
 
 def overview() -> None:
     """Print the newest recordings and the next useful commands, for bare `mcpspy`."""
-    lines, unreadable, _ = _find(OVERVIEW_RECORDINGS)
+    lines, unreadable, _ = find_recordings(OVERVIEW_RECORDINGS)
     if not lines:
         _say_nothing_yet()
         say("mcpspy --help lists all commands.")
@@ -114,7 +114,7 @@ def _say_nothing_yet() -> None:
     say("mcpspy wrap inserts mcpspy between your clients and their servers; mcpspy demo shows a small example.")
 
 
-def _find(limit: int | None, since: Since | None = None) -> tuple[list[RecordingLine], list[UnreadableFile], int]:
+def find_recordings(limit: int | None, since: Since | None = None) -> tuple[list[RecordingLine], list[UnreadableFile], int]:
     """Find the newest recordings, and those changed since a moment. Returns them, unreadable files, and the number left out.
 
     Each recording keeps the address that it has among all.

@@ -93,6 +93,12 @@ def parse_intercept(text: str, answers: Answers) -> InterceptRule:
     return InterceptRule(text=text.strip(), chosen=chosen, action=action, limits=limits, scope=_scope(chosen, action))
 
 
+def parse_path(text: str) -> Steps:
+    """Read a path alone, as in `result.content[0].text`. Raises: InterceptError: says where it cannot be read."""
+    steps, _ = _Arguments(text, 0).path("")
+    return steps
+
+
 def _scope(chosen: Filter, action: Action) -> str:
     if chosen.keys & {"kind", "sender"}:
         return "all"

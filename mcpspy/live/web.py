@@ -1,7 +1,6 @@
 """The server of `mcpspy web`: the page of a recording in the browser, updated live. The caller reads the recordings.
 
-Every path begins with a secret token, and only our own page may call: Host, Origin and Sec-Fetch are compared with our address,
-because another site's page could reach us under a name of its own (DNS rebinding). GET is the only method.
+Every path begins with a secret token, and only our own page may call. GET is the only method.
 """
 
 import asyncio
@@ -14,6 +13,8 @@ from itertools import count
 from typing import Any, Final, Protocol
 
 from aiohttp import web
+
+from .local_request import is_local
 
 LOOK_S: Final = 0.05
 """Time between two reads of an open page's recording. Costs 12 ms of processor time a second for each visible page."""
@@ -79,7 +80,7 @@ class Web:
     def __init__(self, recordings: Recordings, token: str, port: int) -> None:
         self._recordings = recordings
         self._token = token
-        self._hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+        self._port = port
         self._looks: dict[str, tuple[OpenRecording, asyncio.Lock]] = {}
         """The open recording of each stream of events, by the name that the stream's first event gives."""
         self._names = count(1)
@@ -115,10 +116,10 @@ class Web:
 
     def _is_allowed(self, request: web.Request) -> bool:
         token = request.match_info.get("token", "")
-        host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
-        site = request.headers.get("Sec-Fetch-Site", "none")
-        is_here = host in self._hosts and (origin is None or origin == f"http://{host}") and site in ("none", "same-origin")
-        return is_here and request.method == "GET" and compare_digest(token.encode(), self._token.encode())
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        return (
+            is_local(headers, self._port) and request.method == "GET" and compare_digest(token.encode(), self._token.encode())
+        )
 
     async def _page(self, request: web.Request) -> web.Response:
         text = await asyncio.to_thread(self._recordings.page, request.query.get("recording", ""))

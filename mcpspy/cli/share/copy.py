@@ -4,7 +4,7 @@ import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -21,10 +21,12 @@ from ...sharing.known import KnownValues
 from ...sharing.names import SecretNames
 from ...sharing.share import SHARED, Sharing
 from ...sharing.user_paths import UserPaths
+from ...wire.edits import apply_edits
 from ..progress import ReadingProgress
 from .environment import named_values, people, secret_variables
 
 FRESH_KEY_BYTES = 32
+_CUT = "…".encode()
 
 
 class Pseudonyms:
@@ -116,6 +118,18 @@ class Copier:
         """Finish learning."""
         self._finder.end_learning()
 
+    def learn_payloads(self, payloads: Iterable[bytes]) -> None:
+        """Learn the secrets of payloads."""
+        for payload in payloads:
+            self._finder.payload_edits(payload)
+
+    def masked(self, text: str) -> str:
+        """Return a text of a view without secrets, and without those that the view has cut off with `…`."""
+        data = text.encode("utf-8", "surrogatepass")
+        *cut, last = apply_edits(data, self._finder.text_edits(data)).split(_CUT)
+        whole = _CUT.join([*(apply_edits(part, self._finder.cut_off(part, [])) for part in cut), last])
+        return whole.decode("utf-8", "surrogatepass")
+
     def records(self, original: Original) -> Iterator[Record]:
         """Yield the records of a capture without secrets. No other may be read at the same time. Raises: CaptureError."""
         sharing = Sharing(self._finder, self._pseudonyms.boot)
@@ -158,6 +172,7 @@ def copier_of(
     keep: tuple[re.Pattern[str], ...] = (),
     personal: bool,
     same_key: bool = False,
+    spares_pseudonyms: bool = False,
 ) -> Copier:
     """Make a copier that knows the secrets of this machine and, by names, paths, patterns and variables, those of the user.
 
@@ -174,7 +189,13 @@ def copier_of(
     for _, value in people() if personal else ():
         known.add(value, "personal", telling=True)
     options = FinderOptions(
-        pseudonym=pseudonyms, names=SecretNames(keys), paths=user_paths, values=values, keep=keep, personal=personal
+        pseudonym=pseudonyms,
+        names=SecretNames(keys),
+        paths=user_paths,
+        values=values,
+        keep=keep,
+        personal=personal,
+        spares_pseudonyms=spares_pseudonyms,
     )
     return Copier(options, known, pseudonyms)
 

@@ -23,7 +23,7 @@ def comparison_json(comparison: Comparison) -> str:
         "schema": SCHEMA,
         "before": _captures(comparison.before),
         "after": _captures(comparison.after),
-        "summary": _summary(comparison),
+        "summary": comparison_summary(comparison),
         "ignore": comparison.ignore,
         "volatile": VOLATILE,
         "limit": asdict(comparison.limit),
@@ -56,7 +56,8 @@ def _captures(transcript: Transcript) -> list[dict[str, Any]]:
     return [capture_object(capture) for capture in transcript.captures]
 
 
-def _summary(comparison: Comparison) -> dict[str, Any]:
+def comparison_summary(comparison: Comparison) -> dict[str, Any]:
+    """Return the counts of what changed."""
     servers = comparison.servers
     calls = [change.how for server in servers for change in server.calls]
     return {

@@ -447,7 +447,7 @@ def timeline(
     if not chosen:
         return
     detail, fold = row_detail(width, detail), rows is None and filtered is None
-    machine = _timeline_of(transcript, chosen, width, detail, order, stderr=stderr, fold=fold)
+    machine = timeline_machine(transcript, chosen, width, detail, order, stderr=stderr, fold=fold)
     yield []
     yield fitted(machine.columns.header(), width)
     for row in chosen:
@@ -468,7 +468,7 @@ def _findings(transcript: Transcript, filtered: FilterResult | None, width: int 
         yield from (fitted(line, width) for line in finding_lines(transcript, width=width))
 
 
-def _timeline_of(
+def timeline_machine(
     transcript: Transcript, rows: list[Row], width: int | None, detail: Detail, order: Order | None, *, stderr: bool, fold: bool
 ) -> Timeline:
     """Make the machine that draws these rows, which are some or all of the transcript's."""
