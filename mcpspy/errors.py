@@ -13,6 +13,7 @@
     ├── BaselineError   a file of accepted definitions that cannot be read
     ├── ReplayError     a capture that cannot be played
     ├── SetupError      a client's configuration file that cannot be read or changed
+    ├── AgentToolError  a call of a tool of `mcpspy mcp` that cannot be answered
     ├── TapError        one end of a tap could not be started or reached
     └── UpstreamError   a live server that cannot be started or reached
 
@@ -118,6 +119,18 @@ class TapError(_AboutError):
 
     exit_status = 4
     sentences = "{reason}"
+
+
+class AgentToolError(McpspyError):
+    """Arguments of a tool of `mcpspy mcp` that cannot be used; `reason` says why, and `advice` what to pass instead."""
+
+    def __init__(self, reason: str, advice: str) -> None:
+        super().__init__(reason, advice)
+        self.reason = reason
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{sentence(self.reason)} {self.advice}"
 
 
 class ControlError(McpspyError):

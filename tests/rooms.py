@@ -90,11 +90,18 @@ ROOMS = {
     "platform": room(never=CLOCKS - {"time"} | RANDOMNESS),
     "live": room("platform records wire transcript replay errors compiled", others={"aiohttp", "httptools"}),
     "control": room("errors platform"),
+    # captured text for agents; its server is on the official SDK
+    "agent": room(
+        "errors wire transcript intercept replay views live",
+        others={"mcp", "mcp_types", "anyio", "starlette"},
+        others_inside_functions={"jsonschema", "uvicorn"},
+        never=FILES | PROCESSES | RANDOMNESS,
+    ),
     "setup": room("errors lazy_pattern platform"),
     "demo": room(),
     "cli": room(
         "__init__ platform compiled errors records lazy_pattern msgspec_alone wire capture transcript imports index"
-        " intercept replay sharing views live setup demo control",
+        " intercept replay sharing views live setup demo control agent",
         others={"click", "rich"},
     ),
     "testing": room("errors records capture transcript replay views __main__", others_inside_functions={"mcp"}),
@@ -105,7 +112,7 @@ ROOMS = {
     "__main__": room("__init__ compiled msgspec_alone cli"),  # the first two for the version
 }
 
-ASYNC_ROOMS = {"live"}
+ASYNC_ROOMS = {"agent", "live"}
 SYSTEM_ROOMS = {"platform", "testing", "demo"}
 """The room for what differs by operating system, and programs that are no part of a tap."""
 OF_SOME_SYSTEMS = {"_ctypes", "ctypes", "fcntl", "msvcrt", "pwd", "resource", "termios", "tty", "winreg"}

@@ -30,6 +30,7 @@ VERBS: Final = {
     "diff": Verb("diff", "show what changed from one capture to another"),
     "export": Verb("export.command", "write a page, a diagram, a report, a test, decoded messages"),
     "web": Verb("web.command", "show recordings live in the browser"),
+    "mcp": Verb("web.agent", "let an agent look at recordings: an MCP server over captures"),
     "mock": Verb("mock.command", "serve a capture as a server"),
     "replay": Verb("replay.command", "send a capture's requests to a server, and compare the answers"),
     "import": Verb("importing.command", "make captures of logs and files that others recorded"),

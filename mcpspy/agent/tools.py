@@ -1,0 +1,122 @@
+"""The tools of `mcpspy mcp`: their definitions, and what each returns for its arguments.
+
+All that blocks is in the source; `wait_for` and `call_again` wait, and are in `server`.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ..errors import AgentToolError
+from .answers import ToolAnswer
+from .budget import DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS, cursor_number
+from .fence import Fence
+from .reports import comparison_answer, findings_answer, recordings_answer, row_answer, timeline_answer
+from .source import CaptureSource
+from .waiting import CallEvent
+
+WHAT: Final = {"type": "string", "default": "@", "description": "@ newest recording, @1 the one before, a label, an id"}
+ROW: Final = {"type": "string", "description": "a row: @:7 or weather:7"}
+FILTER: Final = {"type": "string", "description": 'as in: tool:search* status:error dur>2s not kind:progress "text"'}
+PAGES: Final = {
+    "cursor": {"type": "string", "description": "next_cursor of the last page"},
+    "max_tokens": {"type": "integer", "default": DEFAULT_TOKENS, "minimum": LEAST_TOKENS, "maximum": MOST_TOKENS},
+}
+MAX_WAIT_S: Final = 300
+
+
+def _schema(*required: str, **properties: Any) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return schema | ({"required": list(required)} if required else {})
+
+
+DEFINITIONS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "recordings": ("List what was recorded and what runs now: clients and their MCP servers.", _schema(**PAGES)),
+    "timeline": (
+        "Show the calls of a recording in order: method, arguments, outcome, time taken, stderr.",
+        _schema(what=WHAT, filter=FILTER, **PAGES),
+    ),
+    "row": (
+        "Show one call in full: request, answer, HTTP, stderr meanwhile, findings. With path, only that JSON value.",
+        _schema(
+            "what", what=ROW, path={"type": "string", "description": "as result.content[0].text or params.arguments"}, **PAGES
+        ),
+    ),
+    "findings": (
+        "Report what went wrong and who is to blame, with evidence rows and advice; also why a tool was not called. Start here.",
+        _schema(what=WHAT, rule={"type": "string", "description": "only findings of this rule"}, **PAGES),
+    ),
+    "compare": (
+        "Show what changed from one recording, or row, to another: tools offered, requests, answers, times.",
+        _schema("before", "after", before=WHAT, after=WHAT, **PAGES),
+    ),
+    "wait_for": (
+        "Wait until a call that matches comes, ends, fails, or hangs (no answer for hang_s). Earlier calls do not count.",
+        _schema(
+            what=WHAT,
+            filter=FILTER,
+            event={"enum": [event.value for event in CallEvent], "default": "ends"},
+            timeout_s={"type": "number", "default": 30, "minimum": 0, "maximum": MAX_WAIT_S},
+            hang_s={"type": "number", "default": 5, "minimum": 0.1},
+            max_tokens=PAGES["max_tokens"],
+        ),
+    ),
+}
+"""The description and the input schema of each tool, by its name."""
+
+
+def report(source: CaptureSource, fence: Fence, name: str, arguments: dict[str, Any]) -> ToolAnswer:
+    """Answer a call of a tool that only looks. Blocks. Raises: McpspyError; OSError; KeyError: for another tool."""
+    first = cursor_number(arguments.get("cursor", ""))
+    return _REPORTS[name](source, fence, arguments, first, max_tokens_of(arguments))
+
+
+def max_tokens_of(arguments: dict[str, Any]) -> int:
+    """Read the budget."""
+    return int(arguments.get("max_tokens", DEFAULT_TOKENS))
+
+
+def _recordings(source: CaptureSource, fence: Fence, _: dict[str, Any], first: int, max_tokens: int) -> ToolAnswer:
+    return recordings_answer(source.recordings(), source.mask, first, max_tokens, fence)
+
+
+def _timeline(source: CaptureSource, fence: Fence, arguments: dict[str, Any], first: int, max_tokens: int) -> ToolAnswer:
+    selected = source.select(arguments.get("what", "@"))
+    return timeline_answer(selected, arguments.get("filter", ""), first, max_tokens, fence)
+
+
+def _row(source: CaptureSource, fence: Fence, arguments: dict[str, Any], first: int, max_tokens: int) -> ToolAnswer:
+    return row_answer(source.select(arguments["what"]), arguments.get("path", ""), first, max_tokens, fence)
+
+
+def _findings(source: CaptureSource, fence: Fence, arguments: dict[str, Any], first: int, max_tokens: int) -> ToolAnswer:
+    selected = source.select(arguments.get("what", "@"), all_rules=True)
+    return findings_answer(selected, arguments.get("rule", ""), first, max_tokens, fence)
+
+
+def _compare(source: CaptureSource, fence: Fence, arguments: dict[str, Any], first: int, max_tokens: int) -> ToolAnswer:
+    before, after = arguments["before"], arguments["after"]
+    comparison, mask = source.compare(before, after)
+    return comparison_answer(comparison, mask, before, after, first, max_tokens, fence)
+
+
+_REPORTS: Final[dict[str, Callable[[CaptureSource, Fence, dict[str, Any], int, int], ToolAnswer]]] = {
+    "recordings": _recordings,
+    "timeline": _timeline,
+    "row": _row,
+    "findings": _findings,
+    "compare": _compare,
+}
+
+
+def checked_arguments(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Check arguments against the schema of a tool. Raises: AgentToolError."""
+    from jsonschema import Draft202012Validator
+
+    if name not in DEFINITIONS:
+        raise AgentToolError(f"There is no tool {name[:40]!r}", f"The tools are {', '.join(DEFINITIONS)}.")
+    errors = Draft202012Validator(DEFINITIONS[name][1]).iter_errors(arguments)
+    error = next(iter(errors), None)
+    if error is not None:
+        where = "".join(f"{step}: " for step in error.absolute_path)
+        raise AgentToolError(f"{where}{error.message[:200]}", "See the tool's input schema.")
+    return arguments

@@ -1,0 +1,57 @@
+"""`mcpspy mcp`: captures as an MCP server, so that an agent can debug the server that it is writing."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+
+import click
+
+from ... import __version__
+from ...errors import McpspyError
+from ..by_click.types import WhatCommand
+from ..proxy.listening import address
+from ..screen import say
+
+FENCE_BYTES = 8
+TOKEN_BYTES = 18
+EXTRA = "pip install 'mcpspy[mcp]'"
+
+
+@click.command("mcp", cls=WhatCommand)
+@click.argument("what", nargs=-1)
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Serve Streamable HTTP on this loopback address instead; port 0 picks a free one."
+)
+def command(*, what: tuple[str, ...], listen: str | None) -> int:
+    """Serve recordings to an agent, as an MCP server on standard input and output.
+
+    Its tools list recordings, show timelines and rows, report findings, compare, and wait for the next call. Secrets are
+    replaced, and captured text is marked as data. With WHAT, `@` means these captures; files outside the store can be named only
+    here.
+
+    \b
+    Examples:
+      claude mcp add mcpspy -- mcpspy mcp
+      mcpspy mcp weather.mcpspy --listen 127.0.0.1:0
+    """
+    try:
+        from ...agent.server import serve_http, serve_stdio
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        raise McpspyError(f"mcpspy mcp needs the official MCP SDK. Install it with: {EXTRA}") from error
+    from ...agent.fence import Fence
+    from .agent_captures import StoredCaptures
+
+    source, fence = StoredCaptures(what), Fence(secrets.token_hex(FENCE_BYTES))
+    if listen is None:
+        serve_stdio(source, fence, __version__)
+        return 0
+    host, port = address(listen, remote=False, what="your recordings")
+    listener = socket.create_server((host, port))
+    path = f"/{secrets.token_urlsafe(TOKEN_BYTES)}/mcp"
+    click.echo(f"http://{host}:{listener.getsockname()[1]}{path}")
+    say("mcpspy: Ctrl-C ends it")
+    serve_http(source, fence, __version__, listener, path)
+    return 0
