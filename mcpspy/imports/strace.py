@@ -1,11 +1,8 @@
 r"""The output of strace of a stdio server: bytes in, records of its session out.
 
-    strace -f -ttt -T -y -e trace=read,write,readv,writev,recvfrom,sendto,close,exit_group -s 1000000 -o FILE -p PID
+    strace -f -ttt -T -y -e trace=read,write,readv,writev,recvfrom,sendto,recvmsg,sendmsg -s 1000000 -o FILE -p PID
 
-    4711  1745130721.123456 read(0<pipe:[81]>, "{\"jsonrpc\":\"2.0\",…}\n", 65536) = 58 <0.000012>
-
-Descriptors 0, 1 and 2 are the server's standard streams. With `-y` only those are read that are the same pipes as those of the first
-process that uses them; without, those of all processes. Source: strace(1).
+`strace_calls` reads its lines, and `strace_streams` tells which calls are on the server's standard streams.
 """
 
 from __future__ import annotations
@@ -17,27 +14,19 @@ from ..records import CLIENT, SERVER
 from ..wire.lines import Lines
 from .session import STDERR, STDIN, STDOUT, StdioSession
 from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source
+from .strace_calls import InOrder, ProcessEnd, StraceEvent, StraceLines, SystemCall, plain
+from .strace_streams import StandardStreams
 from .text_lines import WholeLines
 
 MAX_EARLY: Final = 1000
-MAX_UNFINISHED: Final = 1024
-"""The most calls of different threads that are under way at the same time."""
 
-_LINE: Final = re.compile(rb"(?:(\d+) +)?(?:(\d{9,11})\.(\d{6,9}) +|\d\d:\d\d:\d\d(?:\.\d+)? +)?(.*)")
-_CALL: Final = re.compile(
-    rb"(read|write|readv|writev|pread64|pwrite64|recvfrom|sendto|recvmsg|sendmsg)\((\d+)(<[^>]*>)?, (.*)\) += (-?\d+)(?: |$)"
-)
-_UNFINISHED: Final = re.compile(rb"((\w+)\(.*?),?\s*<unfinished \.\.\.>$")
-_RESUMED: Final = re.compile(rb"<\.\.\. (\w+) resumed>,?\s*(.*)$")
-_STRING: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"(\.\.\.)?')
-_ESCAPE: Final = re.compile(rb"\\(x[0-9a-f]{2}|[0-7]{1,3}|.)")
-_TOOK: Final = re.compile(rb"<(\d+)\.(\d{6,9})>\s*$")
-_EXITED: Final = re.compile(rb"\+\+\+ exited with (\d+) \+\+\+")
-_KILLED: Final = re.compile(rb"\+\+\+ killed by (SIG\w+)")
-_LETTERS: Final = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f", b"b": b"\b", b"a": b"\a"}
-_READS: Final = (b"read", b"readv", b"pread64", b"recvfrom", b"recvmsg")
+CUT: Final = "strace kept only the beginning of what was read or written; call it with -s 1000000"
+UNDER_WAY: Final = "the server was still writing this when strace's output ended: the client may have it, or not"
+ONE_THREAD: Final = "strace named no threads, and others may have read and written too: use -f, or strace-log-merge after -ff"
+
 _LOOKS_SO: Final = re.compile(
-    rb"^(?:\d+ +)?(?:[\d:.]+ +)?(?:read|write|readv|writev|recvfrom|sendto)\(\d+(?:<[^>\n]*>)?, ", re.MULTILINE
+    rb"^(?:\[pid +\d+\] +|\d+ +)?(?:[\d:.]+ +)?(?:read|write|readv|writev|recvfrom|sendto|recvmsg|sendmsg)\(\d+(?:<[^\n]*?>)?, ",
+    re.MULTILINE,
 )
 
 
@@ -50,152 +39,150 @@ class StraceImporter:
     """Records from the bytes of strace's output, cut anywhere, after the number of their session, which is always 0."""
 
     __slots__ = (
+        "_alive",
+        "_calls",
         "_early",
-        "_ended",
+        "_end",
         "_framings",
-        "_has_durations",
+        "_has_ended",
         "_last_ns",
         "_lines",
-        "_pid",
-        "_pipes",
+        "_names_threads",
+        "_order",
         "_session",
         "_source",
-        "_unfinished",
+        "_streams",
+        "_threads",
     )
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._lines = WholeLines()
+        self._calls = StraceLines()
+        self._streams = StandardStreams()
         self._framings = {stream: Lines() for stream in (STDIN, STDOUT, STDERR)}
-        self._pipes: dict[int, bytes] = {}
-        self._unfinished: dict[bytes, bytes] = {}
         self._session: StdioSession | None = None
-        self._pid = b""
-        self._has_durations = False
-        self._early: list[tuple[int | None, bytes]] = []  # written to stderr before the first message
-        self._ended = False
+        self._threads: set[int] = set()  # those that read messages or wrote some
+        self._alive: set[int] = set()
+        self._end: ProcessEnd | None = None
+        self._has_ended = False
+        self._names_threads = False
+        self._early: list[SystemCall] = []  # written to stderr before the first message
         self._last_ns: int | None = None
+        self._order = InOrder()
 
     def feed(self, data: bytes) -> list[SessionRecord]:
         return [record for line in self._lines.feed(data) for record in self._line(line)]
 
     def close(self) -> list[SessionRecord]:
-        records = [record for line in self._lines.close() for record in self._line(line)]
-        if self._session is not None:
-            for stream, framing in self._framings.items():
-                for rest in framing.close():
-                    records += self._session.frame(self._last_ns, stream, rest)
-            records += self._session.end("end of strace's output", notes=self.passed_over())
-        return records
+        last = b"".join(self._lines.close())
+        records = self._line(last)
+        records += [record for event in self._order.close() for record in self._event(event)]
+        under_way = self._calls.close(last)
+        if self._session is None:
+            return records
+        for stream, framing in self._framings.items():
+            for rest in framing.close():
+                records += self._session.frame(self._last_ns, stream, rest)
+        for call in under_way:
+            for stream, _ in self._streams.take(call):
+                if stream == STDOUT:
+                    records += self._session.gap(self._last_ns, call.count, UNDER_WAY)
+        records += self._exit(self._session, self._end)
+        return [*records, *self._session.end("end of strace's output", notes=self.passed_over())]
 
     def passed_over(self) -> list[str]:
         """Say what the file has that is not read. Gaps in the capture say what strace left out."""
-        return self._lines.left_out()
+        one_thread = [] if self._names_threads else [ONE_THREAD]
+        return [*self._lines.left_out(), *self._streams.passed_over(), *one_thread]
 
     def _line(self, line: bytes) -> list[SessionRecord]:
-        matched = _LINE.match(line)
-        if matched is None:
+        event = self._calls.event(line)
+        if event is None:
             return []
-        pid, seconds, part, call = matched.groups()
-        pid = pid or b""
-        wall_ns = int(seconds) * 1_000_000_000 + int(part.ljust(9, b"0")) if seconds else None
-        self._last_ns = wall_ns or self._last_ns
-        is_resumed = False
-        if (unfinished := _UNFINISHED.match(call)) is not None:
-            if len(self._unfinished) < MAX_UNFINISHED:
-                self._unfinished[pid] = unfinished[1]
-            return []
-        if (resumed := _RESUMED.match(call)) is not None:
-            begun = self._unfinished.pop(pid, b"")
-            if not begun and resumed[1] == b"read" and resumed[2].startswith((b'"{', b'"[')):
-                begun = b"read(0" + self._pipes.get(STDIN, b"")  # it waited already when strace came
-            if not begun.startswith(resumed[1] + b"("):
+        if isinstance(event, SystemCall):
+            self._names_threads = self._names_threads or bool(event.pid)
+            if not event.is_over:
+                self._streams.begin(event)
                 return []
-            is_resumed = True
-            call = begun + (b"" if begun.endswith((b"(", b", ")) else b", ") + resumed[2]
-        if call.startswith(b"+++"):
-            return self._exit(pid, wall_ns, call)
-        if (done := _CALL.match(call)) is not None and int(done[5]) >= 0 and int(done[2]) <= STDERR:
-            took = _TOOK.search(line)
-            if wall_ns is not None and took is not None and not is_resumed:
-                self._has_durations = True
-                wall_ns += int(took[1]) * 1_000_000_000 + int(took[2].ljust(9, b"0"))
-            return self._bytes(pid, wall_ns, done)
-        return []
+        if not self._source.sha256:
+            return self._event(event)  # of a file that grows each line counts at once
+        return [record for ready in self._order.feed(event, self._calls) for record in self._event(ready)]
 
-    def _bytes(self, pid: bytes, wall_ns: int | None, call: re.Match[bytes]) -> list[SessionRecord]:
-        """Take what a call read or wrote."""
-        stream, pipe, count = int(call[2]), call[3] or b"", int(call[5])
-        if (call[1] in _READS) is not (stream == STDIN):
-            return []
-        if self._pipes.setdefault(stream, pipe) != pipe:
-            return []
-        self._pid = self._pid or pid
-        if not count:
-            if stream != STDIN or self._session is None:
-                return []
-            return self._session.close_stream(wall_ns, STDIN, CLIENT)
-        strings = _STRING.findall(call[4])
-        data = b"".join(map(_plain, (text for text, _ in strings)))[:count]
+    def _event(self, event: StraceEvent) -> list[SessionRecord]:
+        self._last_ns = event.wall_ns or self._last_ns
+        if isinstance(event, ProcessEnd):
+            return self._process_end(event)
+        return [record for stream, call in self._streams.take(event) for record in self._bytes(stream, call)]
+
+    def _bytes(self, stream: int, call: SystemCall) -> list[SessionRecord]:
+        """Take what a call read or wrote on a standard stream."""
+        if stream != STDERR and call.pid:
+            self._threads.add(int(call.pid))
+            self._alive.add(int(call.pid))
+        if not call.count:
+            is_end = stream == STDIN and self._session is not None
+            return self._session.close_stream(call.wall_ns, STDIN, CLIENT) if is_end and self._session is not None else []
         if self._session is None:
-            if stream == STDERR and len(self._early) < MAX_EARLY:
-                self._early.append((wall_ns, data))
-            if stream == STDERR or not data.lstrip().startswith((b"{", b"[")):
-                return []  # until the first message: strace may have come within one
-            begins = b'"initialize"' in data or b"server/discover" in data
-            first_ns = self._early[0][0] if self._early else wall_ns
-            self._session = StdioSession(self._source, 0, label="", wall_ns=first_ns, facts=self._facts(wall_ns, begins=begins))
-        if len(data) < count:
-            why = "strace kept only the beginning of what was read or written; call it with -s 1000000"
-            self._framings[stream] = Lines()
-            return self._session.gap(wall_ns, count - len(data), why)
+            if stream == STDERR:
+                if len(self._early) < MAX_EARLY:
+                    self._early.append(call)
+                return []
+            first_ns = self._early[0].wall_ns if self._early else call.wall_ns
+            self._session = StdioSession(self._source, 0, label="", wall_ns=first_ns, facts=_facts(call))
         early, self._early = self._early, []
-        reads = [*((came_ns, STDERR, written) for came_ns, written in early), (wall_ns, stream, data)]
-        return [record for read in reads for record in self._frames(self._session, *read)]
+        records = [record for before in early for record in self._frames(self._session, STDERR, before)]
+        return [*records, *self._frames(self._session, stream, call)]
 
-    def _frames(self, session: StdioSession, wall_ns: int | None, stream: int, data: bytes) -> list[SessionRecord]:
+    def _frames(self, session: StdioSession, stream: int, call: SystemCall) -> list[SessionRecord]:
+        data = plain(call.text)[: call.count]
+        if len(data) < call.count:
+            self._framings[stream] = Lines()
+            return session.gap(call.wall_ns, call.count - len(data), CUT)
         framing, records = self._framings[stream], []
         for piece in framing.feed(data):
-            records += session.frame(wall_ns, stream, piece, is_part=framing.is_part and not piece.endswith(b"\n"))
+            records += session.frame(call.wall_ns, stream, piece, is_part=framing.is_part and not piece.endswith(b"\n"))
         return records
 
-    def _exit(self, pid: bytes, wall_ns: int | None, text: bytes) -> list[SessionRecord]:
-        """Take the end of the process whose streams these are."""
-        if self._session is None or self._ended or pid != self._pid:
+    def _process_end(self, end: ProcessEnd) -> list[SessionRecord]:
+        """Take the end of a thread. The last of those that used the streams is the process, or another one with a lower number is.
+
+        A thread ends with 0 while its process goes on, so that a last one that ends so is kept until `close`.
+        """
+        number = int(end.pid or b"0")
+        if self._session is None or self._has_ended or not self._may_be_process(number):
             return []
-        exited, killed = _EXITED.match(text), _KILLED.match(text)
-        if exited is None and killed is None:
+        self._alive.discard(number)
+        if self._alive and (end.signal is None or number not in self._threads):
             return []
-        self._ended = True
-        code = int(exited[1]) if exited is not None else None
-        signal = killed[1].decode() if killed is not None else None
-        records = self._session.close_stream(wall_ns, STDOUT, SERVER)
-        return [*records, *self._session.exit(wall_ns, int(pid or b"0"), code, signal)]
+        if end.signal is None and end.code == 0 and number in self._threads:
+            self._end = end
+            return []
+        return self._exit(self._session, end)
 
-    def _facts(self, wall_ns: int | None, *, begins: bool) -> dict[str, str]:
-        """Return the facts. The time of a call is that of its beginning, so that of a read says nothing without its duration."""
-        times = EXACT if self._has_durations else RECONSTRUCTED
-        return {
-            "bytes": EXACT,
-            "senders": EXACT,
-            "times": MISSING if wall_ns is None else times,
-            "ends": RECONSTRUCTED,
-            "noise": EXACT,
-            "process": RECONSTRUCTED,
-            "connections": EXACT,
-            "beginning": EXACT if begins else MISSING,
-        }
+    def _may_be_process(self, number: int) -> bool:
+        return not self._threads or number in self._threads or number < min(self._threads)
+
+    def _exit(self, session: StdioSession, end: ProcessEnd | None) -> list[SessionRecord]:
+        """Take the end of the process."""
+        if end is None or self._has_ended:
+            return []
+        self._has_ended = True
+        records = session.close_stream(end.wall_ns, STDOUT, SERVER)
+        return [*records, *session.exit(end.wall_ns, int(end.pid or b"0"), end.code, end.signal)]
 
 
-def _plain(text: bytes) -> bytes:
-    """Return the bytes of a string of C."""
-    return _ESCAPE.sub(_unescaped, text) if b"\\" in text else text
-
-
-def _unescaped(match: re.Match[bytes]) -> bytes:
-    sign = match[1]
-    if sign[:1] == b"x" and len(sign) == 3:
-        return bytes((int(sign[1:], 16),))
-    if sign[:1] in b"01234567":
-        return bytes((int(sign, 8) & 255,))
-    return _LETTERS.get(sign, sign)
+def _facts(first: SystemCall) -> dict[str, str]:
+    """Return the facts. The time of a call is that of its beginning, so that of a read says nothing without its duration."""
+    begins = any(word in first.text for word in (b'initialize\\"', b"server/discover"))
+    times = EXACT if first.has_end else RECONSTRUCTED
+    return {
+        "bytes": EXACT,
+        "senders": EXACT,
+        "times": MISSING if first.wall_ns is None else times,
+        "ends": RECONSTRUCTED,
+        "noise": EXACT,
+        "process": RECONSTRUCTED,
+        "connections": EXACT if first.pid else MISSING,
+        "beginning": EXACT if begins else MISSING,
+    }

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from ..records import Close, Exit
 from .exchange import Exchange, UnpairedMessage
+from .model import ChannelEvent
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
@@ -101,10 +103,17 @@ class Proof:
         """Return whether a finding counts. An answer that never came proves nothing if the source may just stop there."""
         if finding.rule in self._unproven:
             return False
-        return finding.rule != UNANSWERED or not lacks(self._info, "ends") or finding.number < self._last_number()
+        return finding.rule != UNANSWERED or not self._may_just_stop() or finding.number < self._last_number()
+
+    def _may_just_stop(self) -> bool:
+        """Return whether the source may stop within the session: it tells no ends, or tells them only as far as it goes."""
+        header = self._info.header
+        if not imported_facts(header) or header is None:
+            return False
+        return lacks(self._info, "ends") or header.tapped.get("transport") == "stdio"
 
     def _last_number(self) -> int:
-        """Return the number of the last record with a message."""
+        """Return the number of the last record with a message, or with the end of a stream or of the process."""
         if self._last is None:
             self._last = max((_number(row) for row in self._rows if row.capture == self._info.index), default=0)
         return self._last
@@ -113,7 +122,9 @@ class Proof:
 def _number(row: Row) -> int:
     if isinstance(row, Exchange):
         return max(message.number for message in row.messages)
-    return row.message.number if isinstance(row, UnpairedMessage) else 0
+    if isinstance(row, UnpairedMessage):
+        return row.message.number
+    return row.record.number if isinstance(row, ChannelEvent) and isinstance(row.record, Close | Exit) else 0
 
 
 def unchecked_facts(captures: Sequence[CaptureInfo], asked: Container[str] | None) -> Iterator[Unchecked]:

@@ -13,7 +13,7 @@ from mcpspy import open as open_captures
 from mcpspy import transcribe
 from mcpspy.imports.formats import recognized
 from mcpspy.imports.source import Source
-from mcpspy.imports.strace import StraceImporter
+from mcpspy.imports.strace import UNDER_WAY, StraceImporter
 from mcpspy.records import Exit, Frame, Gap, Header, Record
 from tests.cli.terminal import on_pipe, run
 from tests.conftest import DebianProgram
@@ -34,7 +34,13 @@ LINES = (
 
 def imported(data: bytes) -> list[Record]:
     importer = StraceImporter(Source(name="hang.strace", format="strace", sha256="ab"))
-    return [record for _, record in [*importer.feed(data), *importer.close()]]
+    return numbered([record for _, record in [*importer.feed(data), *importer.close()]])
+
+
+def numbered(records: list[Record]) -> list[Record]:
+    for number, record in enumerate(records[1:]):
+        record.number = number
+    return records
 
 
 def frames(records: list[Record]) -> list[tuple[int, bytes]]:
@@ -44,8 +50,8 @@ def frames(records: list[Record]) -> list[tuple[int, bytes]]:
 def test_reads_and_writes_of_the_standard_streams_are_messages() -> None:
     assert frames(imported(LINES)) == [
         (0, b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'),
-        (2, "杭\n".encode()),
         (1, b'{"jsonrpc":"2.0","id":1,"result":{}}\n'),
+        (2, "杭\n".encode()),
     ]
 
 
@@ -56,7 +62,7 @@ def test_the_end_of_the_process_is_told() -> None:
 
 def test_other_pipes_are_left_out() -> None:
     other = LINES + LINES.replace(b"[9]", b"[19]").replace(b"71 ", b"81 ").replace(b"72 ", b"82 ")
-    assert [frame for frame in frames(imported(other)) if frame[0] == 1] == [frames(imported(LINES))[2]]
+    assert [frame for frame in frames(imported(other)) if frame[0] == 1] == [frames(imported(LINES))[1]]
 
 
 def test_output_without_times_makes_a_capture_without_times() -> None:
@@ -77,6 +83,100 @@ def test_a_message_that_strace_cut_is_a_gap() -> None:
     assert gap.why == "strace kept only the beginning of what was read or written; call it with -s 1000000"
 
 
+def call(words: str, value: object, end: str = "") -> bytes:
+    """Return the line of a call that reads or writes a message."""
+    data = json.dumps({"jsonrpc": "2.0"} | value) + "\n" if isinstance(value, dict) else str(value)
+    return f"{words}, {json.dumps(data)}, {len(data)}{end or f') = {len(data)}'}\n".encode()
+
+
+ASKED = {"id": 1, "method": "tools/call", "params": {"name": "a"}}
+ANSWERED = {"id": 1, "result": {}}
+NOISE = '{"level":"info"}\n'
+
+
+def test_messages_on_other_descriptors_are_found_by_who_sends_them() -> None:
+    lines = [
+        call("7 write(9<pipe:[9]>", NOISE),
+        call("7 read(6<pipe:[6]>", ASKED),
+        call("7 write(8<pipe:[8]>", ASKED),
+        call("9 write(5</tmp/log>", ANSWERED),
+        call("8 write(7<pipe:[7]>", ANSWERED),
+        call("8 write(1<pipe:[2]>", "a line\n"),
+        call("8 write(2<pipe:[2]>", "another\n"),
+        call("8 write(1<pipe:[2]>", "a third\n"),
+    ]
+    streams = [stream for stream, _ in frames(imported(b"".join(lines)))]
+    assert streams == [0, 1, 2, 2]
+
+
+def test_a_pipe_between_traced_processes_is_no_standard_stream() -> None:
+    hello = {"id": 0, "method": "initialize"}
+    lines = [
+        call("7 write(9<pipe:[9]>", hello, " <unfinished ...>"),
+        call("8 read(0<pipe:[9]>", hello),
+        call("7 read(0<pipe:[6]>", ASKED),
+        call("8 write(1<pipe:[8]>", {"id": 0, "result": {}}),
+        call("7 read(8<pipe:[8]>", {"id": 0, "result": {}}),
+        call("7 write(1<pipe:[7]>", ANSWERED),
+    ]
+    assert [data for _, data in frames(imported(b"".join(lines)))] == [
+        json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n" for message in (ASKED, ANSWERED)
+    ]
+
+
+def test_calls_of_a_client_are_counted_in_the_error(tmp_path: Path) -> None:
+    path = tmp_path / "client.strace"
+    path.write_bytes(call("7 write(9<pipe:[9]>", ASKED) + call("7 read(8<pipe:[8]>", ANSWERED))
+    done = run("show", str(path))
+    assert done.returncode == 2
+    assert "2 calls with messages of a client to its server; trace the server's process" in done.stderr
+
+
+@pytest.mark.parametrize("end", [" <detached ...>", " <unfinished ...>", ""])
+def test_a_write_that_did_not_end_is_a_gap_and_nobody_is_accused(end: str) -> None:
+    begins = call("7 write(1<pipe:[7]>", ANSWERED, end or "|").replace(b"|\n", b"")
+    records = imported(call("7 read(0<pipe:[6]>", ASKED) + begins)
+    (gap,) = [record for record in records if isinstance(record, Gap)]
+    assert (gap.bytes, gap.why) == (len(json.dumps({"jsonrpc": "2.0"} | ANSWERED)) + 1, UNDER_WAY)
+    assert "unanswered-request" not in [finding.rule for finding in transcribe(records).findings]
+
+
+def test_an_answer_comes_before_the_request_that_it_caused_though_strace_saw_its_end_later() -> None:
+    answer = call("8 write(1<pipe:[7]>", ANSWERED, " <unfinished ...>")
+    length = len(json.dumps({"jsonrpc": "2.0"} | ANSWERED)) + 1
+    late = b"8 <... write resumed>) = %d\n" % length
+    again = ASKED | {"id": 2}
+    records = imported(call("7 read(0<pipe:[6]>", ASKED) + answer + call("7 read(0<pipe:[6]>", again) + late)
+    assert [stream for stream, _ in frames(records)] == [0, 1, 0]
+
+
+def test_a_request_that_ends_the_output_accuses_nobody() -> None:
+    request = call("7 read(0<pipe:[6]>", ASKED)
+    assert not transcribe(imported(request)).findings
+    ended = transcribe(imported(request + b'7 read(0<pipe:[6]>, "", 99) = 0\n'))
+    assert [finding.rule for finding in ended.findings] == ["unanswered-request"]
+
+
+def test_threads_that_strace_does_not_name_may_have_answered() -> None:
+    transcript = transcribe(imported(call("read(0<pipe:[6]>", ASKED) + b'read(0<pipe:[6]>, "", 99) = 0\n'))
+    assert not transcript.findings
+    assert "strace named no threads" in repr(transcript.rows)
+
+
+def test_the_exit_is_that_of_the_process_and_not_of_its_threads() -> None:
+    talk = call("8 read(0<pipe:[6]>", ASKED) + call("9 write(1<pipe:[7]>", ANSWERED)
+    ends = b"9 +++ exited with 0 +++\n8 +++ exited with 0 +++\n7 +++ exited with 3 +++\n"
+    (exit_,) = [record for record in imported(talk + ends) if isinstance(record, Exit)]
+    assert (exit_.pid, exit_.code) == (7, 3)
+
+
+@pytest.mark.parametrize("prefix", [b"[pid  7] ", b"7     0.000012 ", b"7 12:00:00 ", b"7 12:00:00.123456 "])
+def test_other_prefixes_of_strace_are_read(prefix: bytes) -> None:
+    line = prefix + call("read(0", ASKED)
+    assert recognized(line) is not None
+    assert len(frames(imported(line))) == 1
+
+
 @given(
     st.lists(st.sampled_from([*LINES.splitlines(keepends=True), b'"', b"\\", b"(", b"<unfinished ...>\n", b"\n", b" = 5\n"]))
 )
@@ -89,12 +189,24 @@ def test_any_bytes_are_read_cut_anywhere(data: bytes, step: int) -> None:
     data = LINES[:200] + data + LINES
     importer = StraceImporter(Source(name="hang.strace", format="strace", sha256="ab"))
     cut = [item for at in range(0, len(data), step) for item in importer.feed(data[at : at + step])]
-    assert [record for _, record in [*cut, *importer.close()]] == imported(data)
+    assert numbered([record for _, record in [*cut, *importer.close()]]) == imported(data)
 
 
-@pytest.mark.parametrize("piece", [b'read(0, "', b'read(0, "\\', b"<... ", b'read(0, "a", ', b"\\1"])
-def test_a_hostile_line_takes_linear_time(piece: bytes) -> None:
-    imported(piece * (1_000_000 // len(piece)) + b"\n")
+@pytest.mark.parametrize("begin", [b"", b"read(0, ", b'read(0, "', b"readv(0, ", b"write(1<"])
+@pytest.mark.parametrize(
+    "piece",
+    [b'read(0, "', b'read(0, "\\', b"<... ", b'read(0, "a", ', b"\\1", b'\\"', b" ", b"->, ", b") = ", b'iov_base=\\"', b"1"],
+)
+@pytest.mark.parametrize("end", [b"\n", b'"\n', b" <unfinished ...>\n", b") = 5\n"])
+def test_a_hostile_line_takes_linear_time(begin: bytes, piece: bytes, end: bytes) -> None:
+    imported(begin + piece * (200_000 // len(piece)) + end)
+
+
+@pytest.mark.parametrize(
+    "line", [call("7 write(9<pipe:[9]>", ASKED), b'7 write(9<pipe:[9]>, "{", 1) = 1\n', b'7 write(1, "[", 1) = 1\n']
+)
+def test_hostile_lines_take_linear_time(line: bytes) -> None:
+    imported(line * (2_000_000 // len(line)))
 
 
 def test_strace_makes_the_rows_and_findings_of_the_taps_capture(tmp_path: Path, debian_program: DebianProgram) -> None:
