@@ -12,7 +12,7 @@ PIPES = 8
 LOOKS = (["show"], ["list"], ["check"])
 """Verbs that read and print, without a thread or a process that could be left."""
 
-RECORDERS = ("run", "proxy", "wrap", "mock", "replay", "demo", "control")
+RECORDERS = ("control",)
 """Verbs that start processes or wait for pipes, or have clients do so, in ways that Windows lacks."""
 
 

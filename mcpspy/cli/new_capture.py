@@ -94,7 +94,7 @@ def with_quota_guard(
 
 def report(line: str) -> None:
     """Write one line to stderr. Drop it if nobody reads stderr: traffic does not wait for it."""
-    from select import POLLOUT, poll
+    from ..platform.descriptors import POLLOUT, poll
 
     stderr = poll()
     stderr.register(2, POLLOUT)

@@ -10,10 +10,10 @@ import gc
 import os
 from time import monotonic_ns, time_ns
 
-from ..live.stdio.signals import listen
 from ..platform.descriptors import ensure_standard_streams
 from ..platform.native import keep_freed_memory
-from ..platform.processes import restore_locale, spawn
+from ..platform.processes import exit_status, restore_locale, spawn
+from ..platform.signals import listen
 from .capture_options import (
     FRAMING,
     NO_FILE,
@@ -98,7 +98,7 @@ def main(arguments: list[str]) -> int:
         close_control()
     if writer is not None:
         writer.close(tap.now_ns(), tap.why)
-    return status
+    return exit_status(status)
 
 
 def _tap_maker(values: Values) -> Callable[..., StdioTap]:
@@ -198,7 +198,6 @@ def _not_started(command: str, failure: OSError, child: ServerProcess, writer: W
     """Report on stderr and in the capture that the command could not be run."""
     from ..records import Exit
 
-    os.waitpid(child.pid, 0)
     child.on_exit()
     reason = "command not found" if isinstance(failure, FileNotFoundError) else failure.strerror or str(failure)
     _report(f"mcpspy: {_without_logins(command)}: {reason}; {_advice(command, failure)}.")

@@ -1,7 +1,8 @@
 """Waiting for descriptors; writing to them without ever blocking, and closing them, also those that we share with other processes.
 
 A client's end of a pipe is shared with whatever else holds it, so O_NONBLOCK is never set on it: that would break its other
-holders. Pipes and terminals are opened anew through /proc; for sockets each call says that it must not block.
+holders. Pipes and terminals are opened anew through /proc; for sockets each call says that it must not block. On Windows all this
+is done by pipe_threads.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ else:  # the C part alone: `functools` costs 2 ms, and a lambda instead 0.06 µs
     from _functools import partial
 
 if sys.platform == "win32":
-    from .no_poll import PIPE_BUF, POLLERR, POLLHUP, POLLIN, POLLOUT, poll
+    from .pipe_threads import PIPE_BUF, POLLERR, POLLHUP, POLLIN, POLLOUT, poll, read
 elif sys.platform.startswith("linux"):
+    from os import read
     from select import PIPE_BUF, POLLERR, POLLHUP, POLLIN, POLLOUT, poll
 else:
+    from os import read
     from select import PIPE_BUF, POLLERR, POLLHUP, POLLIN, POLLOUT
 
     from .bsd_poll import BsdPoll as poll  # noqa: N813 - as the C module spells it
@@ -36,7 +39,9 @@ __all__ = [
     "enlarge",
     "ensure_standard_streams",
     "poll",
+    "read",
     "release",
+    "rest_of",
     "sender",
 ]
 
@@ -76,6 +81,17 @@ def release(fd: int) -> None:
     os.dup2(nowhere, fd)
     if nowhere != fd:
         os.close(nowhere)
+
+
+def rest_of(fd: int) -> tuple[bytes, bool]:
+    """Read what a pipe holds. Return it, and whether everybody who could write more has gone."""
+    readable = poll()
+    readable.register(fd, POLLIN)
+    data = read(fd, PIPE_BYTES) if readable.poll(0) else b""  # all that a pipe of ours can hold
+    if not any(events & POLLHUP for _, events in readable.poll(0)):
+        return data, False
+    more = read(fd, PIPE_BYTES)  # written meanwhile; some systems report both in the same way
+    return data + more, not more
 
 
 def enlarge(fd: int) -> None:
@@ -134,3 +150,7 @@ def _careful_sender(fd: int) -> Callable[[bytes | memoryview], int]:
         return len(data) - len(rest)
 
     return send
+
+
+if sys.platform == "win32":  # where each pipe has a thread
+    from .pipe_threads import release, rest_of, sender

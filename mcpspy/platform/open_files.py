@@ -1,5 +1,7 @@
 """The number of files and sockets that this process may have open at once."""
 
+import os
+import socket
 import sys
 from typing import Final
 
@@ -28,3 +30,12 @@ def allow_many_open_files() -> None:
     if sys.platform == "darwin" and (most == resource.RLIM_INFINITY or most > _OPEN_MAX):
         wanted = now if now != resource.RLIM_INFINITY and now > _OPEN_MAX else _OPEN_MAX
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
+def open_files(listener: socket.socket) -> int:
+    """Return how many are open now, or a little more. On Windows sockets alone count, and select's: the listener and the waker."""
+    if sys.platform == "win32":
+        return 2
+    lowest_free = os.dup(listener.fileno())
+    os.close(lowest_free)
+    return lowest_free

@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from signal import SIG_DFL, SIGCHLD, SIGKILL, SIGPIPE, SIGXFSZ, signal
+    from typing import Final
 elif sys.platform != "win32":  # `signal` itself imports `enum`: 4 ms
     from _signal import SIG_DFL, SIGCHLD, SIGKILL, SIGPIPE, SIGXFSZ, signal
 
@@ -28,6 +29,9 @@ _LINUX = sys.platform.startswith("linux")
 KEEPS_ORPHANS = _LINUX
 """Processes that lose their parent, and were started by a server, become ours: Linux makes us their subreaper."""
 
+END_BY: Final = "taskkill" if sys.platform == "win32" else ""
+"""The program that ends a process and all below it, where there are no signals for that."""
+
 _seen: dict[int, int] = {}
 """The start of each process that `descendants` found last, where orphans are not kept."""
 
@@ -36,23 +40,38 @@ _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
 
 
 class ServerProcess:
-    """The server's process and our ends of its pipes."""
+    """The server's process and our ends of its pipes. On Windows, a `failure` to start it is known at once."""
 
-    __slots__ = ("_failure_fd", "_warden_fd", "pid", "stderr", "stdin", "stdout")
+    __slots__ = ("_failure", "_failure_fd", "_warden_fd", "pid", "stderr", "stdin", "stdout")
 
-    def __init__(self, pid: int, stdin: int, stdout: int, stderr: int, failure_fd: int, warden_fd: int = -1) -> None:
+    def __init__(
+        self,
+        pid: int,
+        stdin: int,
+        stdout: int,
+        stderr: int,
+        failure_fd: int,
+        warden_fd: int = -1,
+        failure: OSError | None = None,
+    ) -> None:
         self.pid = pid
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
         self._failure_fd = failure_fd
         self._warden_fd = warden_fd
+        self._failure = failure
 
     def failure(self) -> OSError | None:
         """Wait until the command runs; returns the error if it could not be run. To be called once."""
+        if self._failure_fd < 0:
+            return self._failure
         with open(self._failure_fd, "rb") as file:
             code = file.read()
-        return OSError(int(code), os.strerror(int(code))) if code else None
+        if not code:
+            return None
+        os.waitpid(self.pid, 0)
+        return OSError(int(code), os.strerror(int(code)))
 
     def on_exit(self) -> None:
         """Take note that the process has ended, and that its pid may become another's."""
@@ -85,6 +104,10 @@ def spawn(argv: Sequence[str]) -> ServerProcess:
 
     A command that cannot be run is reported by `ServerProcess.failure`. Raises: OSError: if no descriptors or processes are left.
     """
+    if sys.platform == "win32":
+        from .windows_processes import spawn as start
+
+        return ServerProcess(*start(argv))
     child_in, our_in = os.pipe()
     our_out, child_out = os.pipe()
     our_err, child_err = os.pipe()
@@ -107,6 +130,51 @@ def spawn(argv: Sequence[str]) -> ServerProcess:
 
         warden_fd = guard(pid)
     return ServerProcess(pid, our_in, our_out, our_err, failure_read, warden_fd)
+
+
+def reap() -> tuple[int, int] | None:
+    """Return pid and exit code of a child that has ended, less than 0 if a signal ended it; None if there is none."""
+    if sys.platform == "win32":
+        from .windows_processes import ended
+
+        return ended()
+    try:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return (pid, os.waitstatus_to_exitcode(status)) if pid else None
+
+
+def end(pid: int, number: int) -> None:
+    """Send a signal to a process; on Windows end it and all below it, whatever the signal."""
+    if sys.platform == "win32":
+        from .windows_processes import end_tree
+
+        return end_tree(pid)
+    try:
+        os.kill(pid, number)
+    except OSError:
+        pass  # it has ended meanwhile
+
+
+def is_in_our_group(pid: int) -> bool:
+    """Return whether keys of the terminal send signals to a process and to us. On Windows, all of a console get them."""
+    if sys.platform == "win32":
+        return True
+    try:
+        return os.getpgid(pid) == os.getpgrp()
+    except OSError:
+        return False  # it has ended
+
+
+def own_session() -> int:
+    """Return the session that we are in; on Windows, where there are none, that of every listed process."""
+    return 0 if sys.platform == "win32" else os.getsid(0)
+
+
+def exit_status(status: int) -> int:
+    """Return the status as `os._exit` takes it: on Windows, one of more than 31 bits is a negative number there."""
+    return status - (1 << 32) if status >= 1 << 31 else status
 
 
 def _become(argv: Sequence[str], pipes: Iterable[int], failure_fd: int, prctl: Callable[..., int] | None, parent: int) -> None:
@@ -183,7 +251,12 @@ def descendants(server: int) -> list[ListedProcess]:
     """Return every live process below this one, the nearest first. A subreaper keeps those that lose their parent.
 
     Without one, as on macOS, it is the server and what is below it, also what has lost its parent since an earlier call.
+    Windows shows it to programs alone: there it is the server itself.
     """
+    if sys.platform == "win32":
+        from .windows_processes import running
+
+        return [ListedProcess(pid, name, os.getpid(), 0, 0) for pid, name in running()]
     listed = _listed()
     known = {os.getpid() if _LINUX else server}
     below: list[ListedProcess] = []

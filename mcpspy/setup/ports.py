@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ..errors import SetupError
+from ..platform.sockets import claim
 from .wrapping import HOST, PORTS
 
 FILE = "reserved_ports.json"
@@ -108,7 +109,7 @@ def read_reserved_ports(folder: Path) -> ReservedPorts:
 def is_free(port: int) -> bool:
     """Return whether no program listens at the port on this machine."""
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        claim(probe)
         try:
             probe.bind((HOST, port))
         except OSError:

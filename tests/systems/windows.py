@@ -3,6 +3,8 @@
 Only mcpspy's own modules see Windows: the standard library, other people's packages and the tests go on with Linux. A module that
 differs gets a class which looks at who asks. Played are the names that are missing, the values of `sys.platform` and `os.name`,
 the names of files that Windows refuses, and files that cannot be replaced or removed while somebody has them open.
+Closing a descriptor blocks while another thread is blocked with it; those of sockets are no files; `os.kill` ends a process without
+asking it, and `taskkill` all below it; scripts with the extension `.cmd` are run by what COMSPEC names.
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -15,9 +17,14 @@ import re
 import select
 import signal
 import socket
+import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from stat import S_ISSOCK
 from types import ModuleType
 from typing import Any
 
@@ -46,7 +53,8 @@ LACKING = {
 VALUES: dict[str, dict[str, Any]] = {
     "sys": {"platform": "win32"},
     "os": {"name": "nt", "O_BINARY": 0},
-    "signal": {},
+    "signal": {"SIGBREAK": 21},
+    "subprocess": {},
 }
 
 MOST_IN_SELECT = 512
@@ -67,12 +75,21 @@ _THROUGH = {
 """Modules that do what their callers ask for."""
 
 _readlink, _listdir, _stat, _fspath = os.readlink, os.listdir, os.stat, os.fspath
+_read, _write, _close, _dup2, _kill, _fstat = os.read, os.write, os.close, os.dup2, os.kill, os.fstat
+_set_blocking, _set_wakeup_fd = os.set_blocking, signal.set_wakeup_fd
+_Popen = subprocess.Popen
 
 
 def play() -> None:
     """Let mcpspy's modules see Windows."""
     for module, name in ((os, "os"), (select, "select"), (socket, "socket"), (_socket, "socket"), (sys, "sys"), (time, "time")):
         _differ(module, name)
+    VALUES["os"].update(
+        read=_read_of_files, write=_write_of_files, close=_close_once_free, dup2=_dup2_once_free, kill=_terminate
+    )
+    VALUES["signal"].update(set_wakeup_fd=_wake_up_by)
+    VALUES["subprocess"].update(Popen=WindowsPopen)
+    _differ(subprocess, "subprocess")
     for module in (signal, _signal):
         _differ(module, "signal")
     for name in ("open", "mkdir", "stat", "lstat"):
@@ -189,6 +206,103 @@ def is_open(path: str) -> bool:
     return False
 
 
+# Descriptors: those of sockets are no files, and the C library locks one while a call is blocked with it
+
+_busy: Counter[int] = Counter()
+_freed = threading.Condition()
+
+
+@contextmanager
+def _locked(fd: int) -> Iterator[None]:
+    if S_ISSOCK(_fstat(fd).st_mode):
+        raise OSError(errno.EBADF, "Bad file descriptor")
+    with _freed:
+        _busy[fd] += 1
+    try:
+        yield
+    finally:
+        with _freed:
+            _busy[fd] -= 1
+            _freed.notify_all()
+
+
+def _read_of_files(fd: int, size: int) -> bytes:
+    with _locked(fd):
+        return _read(fd, size)
+
+
+def _write_of_files(fd: int, data: Any) -> int:
+    with _locked(fd):
+        return _write(fd, data)
+
+
+def _close_once_free(fd: int) -> None:
+    with _freed:
+        _freed.wait_for(lambda: not _busy[fd])
+    _close(fd)
+
+
+def _dup2_once_free(fd: int, other: int) -> int:
+    with _freed:
+        _freed.wait_for(lambda: not _busy[other])
+    return _dup2(fd, other)
+
+
+# Processes and signals
+
+
+def _wake_up_by(fd: int, **named: Any) -> int:
+    if fd >= 0:
+        _set_blocking(fd, False)  # as Linux wants it
+    return _set_wakeup_fd(fd, **named)
+
+
+def _terminate(pid: int, number: int) -> None:
+    assert number in (signal.SIGTERM, signal.SIGINT), "0 is CTRL_C_EVENT, and others are refused"
+    _kill(pid, signal.SIGKILL)
+
+
+class WindowsPopen(_Popen[bytes]):
+    """A process as Windows starts it: not a signal ends one, but an exit code that is given to it. A command may be a line."""
+
+    def __init__(self, args: Any, *, creationflags: int = 0, **named: Any) -> None:
+        if isinstance(args, str):
+            program, _, rest = args.partition(" ")
+            args = [program, rest]
+        taskkill = [sys.executable, "-I", "-S", __file__]
+        words = [taskkill if os.path.basename(word).lower() in ("taskkill", "taskkill.exe") else [word] for word in args]
+        super().__init__([part for word in words for part in word], **named)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end, and return the exit code."""
+        code = super().wait(timeout)
+        return 128 - code if code < 0 else code
+
+
+def taskkill(pid: int) -> int:
+    """End a process and all below it; return the exit code."""
+    if not os.path.exists(f"/proc/{pid}"):
+        return 128
+    parents = {int(name): _parent(int(name)) for name in _listdir("/proc") if name.isdigit()}
+    tree = [pid]
+    for parent in tree:
+        tree += [child for child, its in parents.items() if its == parent and child not in tree]
+    for number in tree:
+        try:
+            _kill(number, signal.SIGKILL)
+        except OSError:
+            pass
+    return 0
+
+
+def _parent(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[1])
+    except OSError:
+        return 0
+
+
 def _select_of_sockets(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(reading: Any, writing: Any, failing: Any, timeout_s: float | None = None) -> Any:
         if _is_ours(_asker()):
@@ -202,3 +316,7 @@ def _select_of_sockets(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(reading, writing, failing, timeout_s)
 
     return call
+
+
+if __name__ == "__main__":  # as `taskkill /T /F /PID 123`
+    sys.exit(taskkill(int(sys.argv[-1])))

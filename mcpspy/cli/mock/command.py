@@ -10,8 +10,8 @@ from functools import partial
 from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING
 
-from ...live.stdio.signals import listen
 from ...platform.descriptors import ensure_standard_streams
+from ...platform.signals import listen
 from ..capture_options import HelpWanted, UsageError, add_click_options, arguments_of
 from .options import MOCK, MockOptions, read_options
 from .session import capture_ids, capture_start, matcher, miss_policy, paths_of, recorded_server, refused, report_miss

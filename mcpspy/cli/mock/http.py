@@ -19,8 +19,8 @@ from ...capture.file.writer import Writer
 from ...errors import McpspyError, ReplayError
 from ...live.mock.http.server import HttpMock
 from ...live.mock.http.server import serve as serve_all
-from ...live.stdio.signals import listen
 from ...platform.open_files import allow_many_open_files
+from ...platform.signals import listen
 from ...records import Header
 from ...replay.mock.http.answer import Transport
 from ...replay.mock.http.recorded_http import HttpFacts

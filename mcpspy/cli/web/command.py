@@ -11,6 +11,7 @@ from typing import Final
 
 import click
 
+from ...platform.sockets import claim
 from ..screen import say
 
 TOKEN_BYTES: Final = 18
@@ -54,7 +55,7 @@ def command(*, port: int, opens: bool) -> int:
 def _listener(port: int) -> socket.socket:
     """Listen before the URL is printed, so that a fast browser waits instead of failing. Raises: OSError."""
     listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    claim(listener)
     listener.bind(("127.0.0.1", port))
     listener.listen()
     return listener

@@ -6,20 +6,16 @@ The owner limits what is held: `on_full` tells it when something waits, and it r
 from __future__ import annotations
 
 import errno
-import os
 import socket
 import ssl
-import struct
 from collections.abc import Callable
 
-from ...platform.sockets import ENDED, IN, OUT, was_reset
+from ...platform.sockets import ENDED, IN, LINGER_NOT, OUT, error_text, was_reset
 from .reactor import Reactor
 
 READ_BYTES = 1 << 16
 MAX_READ_BYTES = 1 << 18
 """Reads double from the first to the second while they come back full, as in a stdio tap."""
-
-_LINGER_NOT = struct.pack("ii", 1, 0)
 
 IDLE_S = 60
 PROBE_S = 15
@@ -96,7 +92,7 @@ class Channel:
 
     def copy(self) -> socket.socket:
         """Return another socket of the same connection, which goes on when this channel is closed. Raises: OSError."""
-        return socket.socket(fileno=os.dup(self._fd))
+        return socket.socket(fileno=socket.dup(self._fd))
 
     def write(self, data: bytes) -> None:
         """Send, after what waits."""
@@ -138,7 +134,7 @@ class Channel:
     def close(self, *, by_reset: bool = False) -> None:
         """Read no more, send what waits, and close; `by_reset` if the other side must not take this for a regular end."""
         if by_reset and not self._is_gone:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
         self._watch(self._events & ~IN)
         self.is_closing = True
         if not self._pending:
@@ -168,7 +164,7 @@ class Channel:
                     self._read_on()
             else:
                 if was_reset(events, is_tls=self._is_tls):  # Python's TLS reports a reset as an end
-                    self._broken = ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+                    self._broken = ConnectionResetError(errno.ECONNRESET, error_text(errno.ECONNRESET))
                 self._end_reading()
         except Exception as error:  # noqa: BLE001  # a fault of our own ends this connection, and no other
             if self._is_gone:

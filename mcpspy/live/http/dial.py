@@ -5,8 +5,6 @@ Nothing is tried again once an address has accepted. Only the resolver blocks, a
 
 from __future__ import annotations
 
-import errno
-import os
 import socket
 import ssl
 from _thread import start_new_thread
@@ -15,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from ...platform.sockets import IN, OUT
+from ...platform.sockets import IN, IN_PROGRESS, OUT, error_text
 from .channel import set_options
 from .listener import HttpOrigin
 from .reactor import Reactor, Timer
@@ -107,17 +105,17 @@ class Dial:
             return
         if code == 0:
             self._accepted()
-        elif code == errno.EINPROGRESS:
+        elif code in IN_PROGRESS:
             self._reactor.watch(tried.fileno(), OUT, self._on_connect_result)
         else:
-            self._refused(OSError(code, os.strerror(code)))
+            self._refused(OSError(code, error_text(code)))
 
     def _on_connect_result(self, events: int) -> None:
         assert self._socket is not None
         self._reactor.forget(self._socket.fileno())
         code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:
-            self._refused(OSError(code, os.strerror(code)))
+            self._refused(OSError(code, error_text(code)))
         else:
             self._accepted()
 

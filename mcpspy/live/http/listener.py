@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from ...errors import TapError
+from ...platform.sockets import claim
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -20,7 +21,7 @@ BACKLOG = 1024
 REST_S = 1.0
 """Time without accepting connections after descriptors or memory have run out."""
 
-_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_EXHAUSTED = (errno.EMFILE, getattr(errno, "WSAEMFILE", errno.EMFILE), errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
     """Bind a socket to an address; port 0 picks one. Raises: TapError: if it is taken, or not ours."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    claim(listener)
     try:
         listener.bind((host, port))
     except OSError as error:

@@ -6,16 +6,13 @@ except `wake`, which any thread and a signal handler may call.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
 from time import monotonic
 
-from ...platform.sockets import IN, SocketPoll
-
-_WAKE_BYTES = 1 << 12
+from ...platform.sockets import IN, SocketPoll, Waker
 
 _FEW_TIMERS = 1 << 10
 """Number of waiting timers above which cancelled ones are removed."""
@@ -53,9 +50,8 @@ class Reactor:
         "_soon",
         "_timers",
         "_wake_calls",
-        "_wake_read_fd",
+        "_waker",
         "fault",
-        "wake_fd",
     )
 
     def __init__(self, fault: Callable[[Exception], None]) -> None:
@@ -68,10 +64,13 @@ class Reactor:
         self._order = count()
         self._crowded = _FEW_TIMERS
         self._is_stopped = False
-        self._wake_read_fd, self.wake_fd = os.pipe()
-        for fd in (self._wake_read_fd, self.wake_fd):
-            os.set_blocking(fd, False)
-        self.watch(self._wake_read_fd, IN, self._on_wake)
+        self._waker = Waker()
+        self.watch(self._waker.reading_fd, IN, self._on_wake)
+
+    @property
+    def wake_fd(self) -> int:
+        """A descriptor: a byte written there wakes the loop; -1 once it is closed."""
+        return self._waker.writing_fd
 
     def watch(self, fd: int, events: int, callback: Callable[[int], None]) -> None:
         """Call `callback` with its events on one of `events`, an error or a hang-up. `fd` must not be watched yet."""
@@ -108,7 +107,7 @@ class Reactor:
         """Make a call in the thread that is in `run`. May be called from any thread."""
         self._wake_calls.append(call)
         try:
-            os.write(self.wake_fd, b"\0")
+            self._waker.wake()
         except OSError:
             pass  # the pipe is full, so it will wake; or it is closed
 
@@ -132,12 +131,7 @@ class Reactor:
             except Exception as error:  # noqa: BLE001
                 self.fault(error)
         self._poll.close()
-        os.close(self._wake_read_fd)
-        wake_fd, self.wake_fd = (
-            self.wake_fd,
-            -1,
-        )  # a late resolver must not write to a descriptor that is another file's by then
-        os.close(wake_fd)
+        self._waker.close()  # a late resolver wakes nobody any more
 
     def _rounds(self) -> None:
         wait, callback_of, soon = self._poll.poll, self._callbacks.get, self._soon
@@ -162,6 +156,6 @@ class Reactor:
                 timer.call()
 
     def _on_wake(self, events: int) -> None:
-        os.read(self._wake_read_fd, _WAKE_BYTES)
+        self._waker.empty()
         while self._wake_calls:
             self._soon.append(self._wake_calls.popleft())

@@ -6,7 +6,6 @@ It listens, begins a connection pair for each client, and closes them all at its
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import socket
 import ssl
@@ -17,7 +16,8 @@ from typing import Any, TypeVar
 
 from ...errors import TapError
 from ...platform.native import keep_freed_memory
-from ...platform.open_files import most_open_files
+from ...platform.open_files import most_open_files, open_files
+from ...platform.signals import on_end
 from ...platform.sockets import IN
 from ...records import MCPSPY, Frame, Note, Record, Sink
 from ...wire.http_head import RequestHead, ResponseHead
@@ -125,9 +125,7 @@ class HttpTap:
         """
         keep_freed_memory()
         signal.set_wakeup_fd(self.reactor.wake_fd, warn_on_full_buffer=False)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, lambda *_: self.reactor.stop())
+        on_end(lambda *_: self.reactor.stop())
         try:
             self.relay(listener, ready)
         finally:
@@ -144,9 +142,7 @@ class HttpTap:
     def relay(self, listener: socket.socket, ready: Callable[[], None]) -> None:
         """Let clients in until the reactor is stopped."""
         self._listener = listener
-        lowest_free = os.dup(listener.fileno())
-        os.close(lowest_free)
-        self._own_descriptors = lowest_free + SPARE_DESCRIPTORS
+        self._own_descriptors = open_files(listener) + SPARE_DESCRIPTORS
         listener.listen(BACKLOG)
         listener.setblocking(False)
         self.reactor.watch(listener.fileno(), IN, self._enter)

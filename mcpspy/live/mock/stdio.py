@@ -12,6 +12,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Final
 
 from ...platform.descriptors import POLLERR, POLLHUP, POLLIN, POLLOUT, enlarge, poll, sender
+from ...platform.signals import name
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open
 from ...replay.mock.batches import Batches, batch_member
 from ...replay.mock.scheduled_send import LiveServerBytes, UnendedLine, UnframedBytes
@@ -19,7 +20,6 @@ from ...transcript.decoder import Decoder
 from ...transcript.message import Message
 from ...transcript.model import CaptureInfo, Kind
 from ...wire.lines import Lines
-from ..stdio.signals import name
 from .put_off import PutOffSends
 
 if TYPE_CHECKING:

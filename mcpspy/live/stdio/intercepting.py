@@ -12,9 +12,10 @@ from __future__ import annotations
 from itertools import count
 from time import monotonic_ns
 
-from ...platform.descriptors import POLLIN
+from ...platform.descriptors import POLLIN, rest_of
+from ...platform.descriptors import read as _read
 from ...records import MCPSPY, Frame, Note
-from .pump import Pump, _read, rest_of
+from .pump import Pump
 from .tap import StdioTap, kill_server
 
 TYPE_CHECKING = False

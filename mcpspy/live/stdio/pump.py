@@ -6,10 +6,10 @@ reaches the writer, and memory stays bounded.
 
 from __future__ import annotations
 
-import os
 from time import monotonic_ns
 
-from ...platform.descriptors import PIPE_BYTES, POLLHUP, POLLIN, POLLOUT, enlarge, poll, release, sender
+from ...platform.descriptors import POLLIN, POLLOUT, enlarge, poll, release, rest_of, sender
+from ...platform.descriptors import read as _read
 from ...records import MCPSPY, Close, Frame, Partial, Stall
 
 TYPE_CHECKING = False
@@ -25,8 +25,6 @@ MAX_READ_BYTES = 1 << 18
 
 PARTIAL_NS = 5_000_000_000
 STALL_NS = 1_000_000_000
-
-_read = os.read  # looked up once: it is called for every message
 
 
 class Readiness:
@@ -361,14 +359,3 @@ class Pump:
 
 def _nothing() -> None:
     """Do nothing: the action before an end that needs none."""
-
-
-def rest_of(fd: int) -> tuple[bytes, bool]:
-    """Read what a pipe holds. Return it, and whether everybody who could write more has gone."""
-    readable = poll()
-    readable.register(fd, POLLIN)
-    data = _read(fd, PIPE_BYTES) if readable.poll(0) else b""  # all that a pipe of ours can hold
-    if not any(events & POLLHUP for _, events in readable.poll(0)):
-        return data, False
-    more = _read(fd, PIPE_BYTES)  # written meanwhile; some systems report both in the same way
-    return data + more, not more

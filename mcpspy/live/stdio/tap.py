@@ -10,25 +10,36 @@ import os
 from _thread import start_new_thread
 from time import monotonic_ns
 
-from ...platform.descriptors import POLLIN
-from ...platform.processes import KEEPS_ORPHANS, ListedProcess, descendants, holds_pipe, pipe_name, process, queued_ns
+from ...platform import signals
+from ...platform.descriptors import POLLIN, read
+from ...platform.processes import (
+    END_BY,
+    KEEPS_ORPHANS,
+    ListedProcess,
+    descendants,
+    end,
+    holds_pipe,
+    is_in_our_group,
+    own_session,
+    pipe_name,
+    process,
+    queued_ns,
+    reap,
+)
+from ...platform.signals import ENDING, FROM_KEYBOARD, SIGALRM, SIGCHLD, SIGKILL, SIGTERM
 from ...records import CLIENT, OTHER_SIDE, SERVER, Exit, Note, Open, Spawn
 from ...wire.lines import Lines
-from . import signals
 from .pump import Pump, Readiness
 from .shutdown import Shutdown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
     from typing import Any
 
     from ...platform.processes import ServerProcess
     from ...records import Record, Side, Sink
     from ...wire.framing import StdioFraming
-else:  # `signal` itself imports `enum`: 4 ms
-    from _signal import SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
 
 DRAIN_NS = 500_000_000
 """Time after the server's exit for which pipes that others still hold are read, and for which processes that it left may end.
@@ -47,9 +58,6 @@ QUEUED_NS = 1_000_000_000
 
 PARENT_CHECK_NS = 1_000_000_000
 """Time between two checks that the client lives, in the one state in which no descriptor shows it."""
-
-_ENDING = (SIGHUP, SIGINT, SIGQUIT, SIGTERM)
-_FROM_KEYBOARD = (SIGINT, SIGQUIT)
 
 
 class StdioTap:
@@ -214,7 +222,7 @@ class StdioTap:
 
     def _leftovers(self) -> list[ListedProcess]:
         """Return the processes that should end with the server: all but those with a session and files of their own."""
-        session = os.getsid(0)
+        session = own_session()
         return [
             process
             for process in self._descendants()
@@ -275,10 +283,10 @@ class StdioTap:
             return
         targets, waited = self._leftovers(), self._waited()
         for target in targets:
-            _kill(target.pid, SIGTERM if name == "SIGTERM" else SIGKILL)
+            end(target.pid, SIGTERM if name == "SIGTERM" else SIGKILL)
         if targets:
             listed = ", ".join(f"{target.name} ({target.pid})" for target in targets)
-            text = f"{name} to {listed}: {self._shutdown.why}"
+            text = f"{END_BY or name} to {listed}: {self._shutdown.why}"
             self._sink((Note(at_ns=now_ns, topic="escalation", text=text, extra=waited),))
 
     def _drain(self) -> None:
@@ -299,7 +307,7 @@ class StdioTap:
     # Signals
 
     def _signalled(self, events: int) -> None:
-        for number in os.read(self._signals_fd, 512):
+        for number in read(self._signals_fd, 512):
             if number == SIGCHLD:
                 self._reap()
             elif number == SIGALRM:
@@ -309,30 +317,25 @@ class StdioTap:
 
     def _reap(self) -> None:
         """Collect the exit statuses of the server and of its orphans."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
+        while (ended := reap()) is not None:
+            pid, code = ended
             self._on_change()
             if pid == self._child.pid:
                 self._child.on_exit()
-                self._exited(status)
+                self._exited(code)
 
-    def _exited(self, status: int) -> None:
+    def _exited(self, code: int) -> None:
+        """Record the end of the server; `code` is less than 0 if a signal ended it."""
         now_ns = self.now_ns()
         self._drain_ns = now_ns + DRAIN_NS
         self._left = self._descendants()
         left = tuple(listed(self._left))
-        if os.WIFSIGNALED(status):
-            number = os.WTERMSIG(status)
-            self._status = 128 + number
-            self._sink((Exit(at_ns=now_ns, pid=self._child.pid, signal=signals.name(number), descendants=left),))
+        if code < 0:
+            self._status = 128 - code
+            self._sink((Exit(at_ns=now_ns, pid=self._child.pid, signal=signals.name(-code), descendants=left),))
         else:
-            self._status = os.WEXITSTATUS(status)
-            self._sink((Exit(at_ns=now_ns, pid=self._child.pid, code=self._status, descendants=left),))
+            self._status = code
+            self._sink((Exit(at_ns=now_ns, pid=self._child.pid, code=code, descendants=left),))
 
     def _left_running(self) -> list[ListedProcess]:
         """Return the processes that the server left when it ended and that still run, each by the name that it has now."""
@@ -343,20 +346,20 @@ class StdioTap:
         """Forward a signal at once. One that ends a process comes from the client: the server gets the end of its input too."""
         now_ns = self.now_ns()
         name = signals.name(number)
-        if number in _ENDING:
+        if number in ENDING:
             self._stdin.before_end()
             self._is_signalled = True
             self._on_change()
-        shared = number in _FROM_KEYBOARD and _keys_reach_us()
-        if shared and not os.isatty(0) and _is_in_our_group(self._parent):
+        shared = number in FROM_KEYBOARD and _keys_reach_us()
+        if shared and not os.isatty(0) and is_in_our_group(self._parent):
             text = f"{name} from the keyboard, which client and server got as well"
             self._sink((Note(at_ns=now_ns, topic="signal", text=text),))
             return
         waited = self._waited()
         if self._status is None and not shared:
-            _kill(self._child.pid, number)
+            end(self._child.pid, number)
         self._sink((Note(at_ns=now_ns, topic="signal", text=f"{name} received and forwarded", extra=waited),))
-        if number in _ENDING:
+        if number in ENDING:
             self._shutdown.on_signal(now_ns, name, again=number in self._met)
             self._met.add(number)
             self._stdin.stop()
@@ -396,21 +399,7 @@ def _in_a_thread(action: Callable[[], None]) -> None:
 
 def kill_server(child: ServerProcess) -> None:
     """Kill a server that has not been waited for."""
-    _kill(child.pid, SIGKILL)
-
-
-def _kill(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except OSError:
-        pass  # it has ended meanwhile
-
-
-def _is_in_our_group(pid: int) -> bool:
-    try:
-        return os.getpgid(pid) == os.getpgrp()
-    except OSError:
-        return False  # it has ended
+    end(child.pid, SIGKILL)
 
 
 def _keys_reach_us() -> bool:

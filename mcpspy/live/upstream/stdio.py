@@ -12,6 +12,7 @@ import signal
 from collections.abc import Callable, Sequence
 
 from ...errors import UpstreamError
+from ...platform import signals
 from ...platform.descriptors import POLLOUT, SURE_BYTES, poll
 from ...platform.processes import in_session, process, restore_locale
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open, Record, Sink, Spawn, Stall
@@ -20,7 +21,6 @@ from ...wire.http_body import Body
 from ...wire.jsonrpc import cut
 from ...wire.lines import Lines
 from ..http.recorder import StreamRecorder
-from ..stdio import signals
 from ..stdio.tap import descendants_ended, descendants_running, listed, streams
 from .partials import Partials
 from .protocol import MAX_MESSAGE_BYTES, Failure, ServerListener, cancellation

@@ -16,6 +16,7 @@ from time import monotonic_ns
 from typing import Any, Final
 from uuid import uuid4
 
+from ....platform.signals import name
 from ....records import CLIENT, MCPSPY, Frame, Note, Sink
 from ....replay.mock.http.answer import HttpRequest, MockAddress
 from ....replay.mock.http.recorded_http import HttpFacts
@@ -32,7 +33,6 @@ from ....wire.jsonrpc import cut
 from ...http.host_check import HostCheck
 from ...http.listener import BACKLOG, REST_S, Authority, accept_all, bound_socket
 from ...http.recorder import Numbers, fault_text
-from ...stdio.signals import name
 from ..put_off import PutOffSends
 from .client import SESSION_FIELD, LiveClient, write_answer
 from .client_pass_through import ClientPassThroughs
