@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InterceptError
 from ..intercept.decisions import Intercepts
 from ..intercept.syntax import parse_intercept
-from ..live.stdio.intercepting import HeldMessage, InterceptingPump, InterceptingTap, give_back, take_over
+from ..live.stdio.intercepting import InterceptingPump, InterceptingTap, give_back, take_over
+from ..live.waiting_messages import HeldMessage
 from ..platform.control_sockets import accept, own_user
 from ..platform.descriptors import POLLIN
 from ..records import Note

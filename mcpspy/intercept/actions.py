@@ -81,7 +81,14 @@ class Withhold:
     then: str
 
 
-Action: TypeAlias = Delay | Hold | MadeAnswer | SetValue | RemoveValue | Truncate | Garbage | Withhold
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerStatus:
+    """The request is answered by mcpspy with this status of HTTP, and a text."""
+
+    code: int
+
+
+Action: TypeAlias = AnswerStatus | Delay | Hold | MadeAnswer | SetValue | RemoveValue | Truncate | Garbage | Withhold
 
 
 def words_of(action: Action, delay_ns: int = 0) -> str:
@@ -99,6 +106,8 @@ def words_of(action: Action, delay_ns: int = 0) -> str:
             return f"remove {path}"
         case Truncate(length=length):
             return f"truncate {length}"
+        case AnswerStatus(code=code):
+            return f"status {code}"
         case Garbage():
             return "garbage"
         case Withhold(then=then):

@@ -5,18 +5,22 @@ No clock is read, and chance is given in: with the same seed and the same traffi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
 from typing import Final, Protocol
 
-from ..records import Frame, Intercept, Side
+from ..records import CLIENT, Frame, Intercept, Side
 from ..transcript.decoder import message_of
 from ..transcript.filter.filter import MessageMatcher
 from ..transcript.message import NOTIFICATION, REQUEST, Kind, Message
 from ..transcript.model import CaptureInfo, Exchange
 from ..wire.jsonrpc import cut
-from .actions import Delay, Garbage, Hold, MadeAnswer, Withhold, answered, can_answer, edited, words_of
+from .actions import AnswerStatus, Delay, Garbage, Hold, MadeAnswer, Withhold, answered, can_answer, edited, words_of
 from .exchanges import ExchangeKey, PassingExchanges
 from .syntax import InterceptRule
+
+MAX_SCOPES: Final = 1024
+"""The scope that was not used for the longest time is forgotten when there are more."""
 
 _ANSWERS: Final = (Kind.RESULT, Kind.ERROR)
 
@@ -30,18 +34,20 @@ class Chance(Protocol):
 class Decision:
     """The fate of one message. `records` tell it to the capture, in front of the frame; without any it passes as it is.
 
-    `payload` is sent on, and None is not. `reply` goes back to the sender, and `noise` goes before the message. Both and the message
-    are sent `delay_ns` later. `then` is what happens to the channel: `disconnect`, `stall` or `kill`. `key` is that of the exchange.
+    `payload` is sent on, and None is not. `reply` goes back to the sender, or over HTTP only a `status` that is not 0. `noise` goes
+    before the message. All these are sent `delay_ns` later. `then` is what happens to the channel: `disconnect`, `stall` or `kill`.
+    `key` is that of the exchange.
     Before all that, it is held for `hold_ns` at most, because of the intercept with the handle `held_by`.
     """
 
-    __slots__ = ("delay_ns", "held_by", "hold_ns", "key", "noise", "payload", "records", "reply", "then")
+    __slots__ = ("delay_ns", "held_by", "hold_ns", "key", "noise", "payload", "records", "reply", "status", "then")
 
     def __init__(self, payload: bytes, key: ExchangeKey | None = None) -> None:
         self.payload: bytes | None = payload
         self.key = key
         self.records: list[Intercept] = []
         self.reply: bytes | None = None
+        self.status = 0
         self.noise: bytes | None = None
         self.delay_ns = 0
         self.hold_ns = 0
@@ -68,6 +74,8 @@ class _RuleInForce:
         if not _is_in_scope(self.rule.scope, message, exchange) or message.at_ns < limits.after_ns:
             return False
         if isinstance(self.rule.action, MadeAnswer) and not can_answer(message):
+            return False
+        if isinstance(self.rule.action, AnswerStatus) and message.sender != CLIENT:
             return False
         if not self._matcher.matches(message, exchange):
             return False
@@ -101,7 +109,7 @@ class Intercepts:
     def __init__(self, rules: Sequence[InterceptRule], chances: Sequence[Chance], seed: int) -> None:
         self._capture = CaptureInfo(0)
         self._rules = [_RuleInForce(rule, self._capture, chance) for rule, chance in zip(rules, chances, strict=True)]
-        self._exchanges = PassingExchanges()
+        self._exchanges: OrderedDict[Hashable, PassingExchanges] = OrderedDict()
         self.seed = seed
 
     @property
@@ -118,13 +126,16 @@ class Intercepts:
         """Take one out of force that was added."""
         self._rules = [in_force for in_force in self._rules if id(in_force) != handle]
 
-    def decide(self, sender: Side, payload: bytes, at_ns: int) -> Decision:
-        """Decide on the next message that a side sent. Batches, and what is no message, pass."""
+    def decide(self, sender: Side, payload: bytes, at_ns: int, scope: Hashable = None) -> Decision:
+        """Decide on the next message that a side sent. Batches, and what is no message, pass.
+
+        Within a `scope` ids are not used again: over HTTP that is a session.
+        """
         pieces = cut(payload)
         if len(pieces) != 1 or pieces[0].batch or pieces[0].kind == "malformed":
             return Decision(payload)
         message = message_of(self._capture, sender, Frame(0, at_ns, at_ns, payload), pieces[0])
-        exchange, key = self._exchanges.feed(message)
+        exchange, key = self._exchanges_in(scope).feed(message)
         decision = Decision(payload, key)
         for in_force in self._rules:
             if in_force.acts(message, exchange):
@@ -132,6 +143,20 @@ class Intercepts:
                 if decision.payload is None:
                     break
         return decision
+
+    def forget(self, scope: Hashable) -> None:
+        """Forget the exchanges of a scope that is over."""
+        self._exchanges.pop(scope, None)
+
+    def _exchanges_in(self, scope: Hashable) -> PassingExchanges:
+        exchanges = self._exchanges.get(scope)
+        if exchanges is None:
+            if len(self._exchanges) >= MAX_SCOPES:
+                self._exchanges.popitem(last=False)
+            exchanges = self._exchanges[scope] = PassingExchanges()
+        elif len(self._exchanges) > 1:
+            self._exchanges.move_to_end(scope)
+        return exchanges
 
     def _act(self, decision: Decision, in_force: _RuleInForce, message: Message) -> None:
         """Do what an intercept says. One that changes nothing leaves no record."""
@@ -148,6 +173,8 @@ class Intercepts:
                 decision.noise = line if decision.noise is None else decision.noise + b"\n" + line
             case Withhold(then=then):
                 decision.payload, decision.then, sent = None, "" if then == "drop" else then, "nothing"
+            case AnswerStatus(code=code):
+                decision.payload, decision.status, sent = None, code, "nothing"
             case MadeAnswer() if message.kind is REQUEST:
                 decision.payload, decision.reply, sent = None, answered(action, message), "nothing"
             case MadeAnswer():

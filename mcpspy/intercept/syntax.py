@@ -18,6 +18,7 @@ from ..transcript.filter.values import DURATIONS_NS, BadValue, amount, in_quotes
 from .actions import (
     SECOND_NS,
     Action,
+    AnswerStatus,
     Delay,
     Garbage,
     Hold,
@@ -39,11 +40,13 @@ KNOWN_KEYS: Final = frozenset({
 """The keys of filters whose facts are known while a message passes."""
 
 ACTIONS: Final = (
-    "delay", "hold", "drop", "error", "respond", "set", "remove", "truncate", "garbage", "disconnect", "stall", "kill",
+    "delay", "hold", "drop", "error", "respond", "set", "remove", "truncate", "garbage", "disconnect", "status", "stall", "kill",
 )  # fmt: skip
-_LATER: Final = {
-    "status": "Write error and a code, as in error -32000.",
+_REFUSED: Final = {
+    "stdio": ("status", "there is no status on stdio", "Write error and a code, as in error -32000."),
+    "http": ("kill", "mcpspy did not start this server, so it does not kill it", "Write disconnect, or stall."),
 }
+"""By the transport, the action that it does not have, why not, and what to write instead."""
 HOLD_NS: Final = 60 * SECOND_NS
 """The longest time that a message is held, unless the intercept names another."""
 
@@ -81,13 +84,16 @@ class InterceptRule:
     scope: str
 
 
-def parse_intercept(text: str, answers: Answers) -> InterceptRule:
-    """Return the intercept that a text describes. Raises: InterceptError."""
+def parse_intercept(text: str, answers: Answers, transport: str = "stdio") -> InterceptRule:
+    """Return the intercept that a text describes, for a tap of `stdio` or `http`. Raises: InterceptError."""
     arrow = _arrow.match(text)
     if arrow is None:
         raise InterceptError(text, len(text) + 1, "there is no =>", "Write FILTER => ACTION, as in 'tool:search => delay 3s'.")
     chosen = _filter(text, text[: arrow.start(1)])
     arguments = _Arguments(text, arrow.end(1))
+    refused, reason, advice = _REFUSED[transport]
+    if arguments.text.startswith(refused, arguments.at):
+        raise arguments.error(reason, advice)
     action = _action(arguments, answers)
     limits = _limits(arguments)
     return InterceptRule(text=text.strip(), chosen=chosen, action=action, limits=limits, scope=_scope(chosen, action))
@@ -207,13 +213,13 @@ def _action(arguments: _Arguments, answers: Answers) -> Action:
             steps, path = arguments.path("")
             arguments.skip()
             return RemoveValue(steps=steps, path=path)
+        case "status":
+            return _status(arguments)
         case "truncate":
             return Truncate(length=_number(arguments, *arguments.take("the number of bytes", "truncate 20")))
         case "garbage":
             line, at = arguments.take("the text", 'garbage "text"')
             return Garbage(line=line.replace("\r", " ").replace("\n", " ").encode("utf-8", "surrogatepass"))
-    if name in _LATER:
-        raise arguments.error(f"{name} is not possible with --intercept on stdio", _LATER[name], at)
     raise arguments.error(f"there is no action {in_quotes(name)}", f"The actions are {', '.join(ACTIONS)}.", at)
 
 
@@ -231,6 +237,14 @@ def _error(arguments: _Arguments) -> MadeAnswer:
     code = _number(arguments, *arguments.take("the code", 'error -32000 "try later"'))
     text = "error by an intercept of mcpspy" if arguments.is_over else arguments.take("the message", "it")[0]
     return MadeAnswer(template=error_template(code, text), words=f"error {code}")
+
+
+def _status(arguments: _Arguments) -> AnswerStatus:
+    text, at = arguments.take("the status", "status 503")
+    code = _number(arguments, text, at)
+    if not 200 <= code <= 599:
+        raise arguments.error(f"{text} is no status of a response", "Write a number from 200 to 599.", at)
+    return AnswerStatus(code=code)
 
 
 def _respond(arguments: _Arguments, answers: Answers) -> MadeAnswer:

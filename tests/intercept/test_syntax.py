@@ -72,7 +72,7 @@ def test_a_scope_follows_from_the_filter_and_the_action(text: str, scope: str) -
         (" => drop", 2, "the filter is empty"),
         ("rule:slow-call => drop", 1, "rule is not known while a message passes"),
         ("tool:a =>", 10, "the action is missing"),
-        ("tool:a => status 500", 11, "status is not possible"),
+        ("tool:a => status 500", 11, "there is no status on stdio"),
         ("tool:a => explode", 11, "there is no action “explode”"),
         ("tool:a => delay", 16, "the time is missing"),
         ("tool:a => delay 3", 17, "“3” has no unit"),

@@ -9,110 +9,48 @@ much is delayed, nothing more is read, until some of it has been sent.
 
 from __future__ import annotations
 
-from itertools import count
 from time import monotonic_ns
 
 from ...platform.descriptors import POLLIN, rest_of
 from ...platform.descriptors import read as _read
 from ...records import MCPSPY, Frame, Note
+from ..waiting_messages import MAX_MESSAGE_BYTES, Delayed, WaitingMessages
 from .pump import Pump
 from .tap import StdioTap, kill_server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
-    from typing import Any, Protocol
 
     from ...records import Side
-
-    class MessageDecision(Protocol):
-        """The fate of a message; see `intercept.decisions.Decision`."""
-
-        records: Any
-        payload: bytes | None
-        reply: bytes | None
-        noise: bytes | None
-        delay_ns: int
-        hold_ns: int
-        held_by: int
-        then: str
-
-        @property
-        def key(self) -> Hashable: ...
+    from ..waiting_messages import Decider, HeldMessage, MessageDecision
 
     Decide = Callable[[Side, bytes, int], MessageDecision]
-
-    class Decider(Protocol):
-        """The intercepts in force; see `intercept.decisions.Intercepts`."""
-
-        def decide(self, sender: Side, payload: bytes, at_ns: int) -> MessageDecision: ...
-
-
-MAX_MESSAGE_BYTES = 1 << 24
-"""A longer message passes as it comes, and a note says so: messages are held whole until it is decided what becomes of them."""
-
-MAX_DELAYED_BYTES = 1 << 24
-MAX_DELAYED = 1000
-"""So much is delayed in one direction; then nothing more is read there."""
-
-
-class _Delayed:
-    """Bytes to be sent at `due_ns`. `injected`: mcpspy made them, and they are recorded when they are sent."""
-
-    __slots__ = ("data", "due_ns", "injected", "key")
-
-    def __init__(self, due_ns: int, key: Hashable, data: bytes, *, injected: bool) -> None:
-        self.due_ns = due_ns
-        self.key = key
-        self.data = data
-        self.injected = injected
-
-
-class HeldMessage:
-    """A message of which nothing is recorded or sent before a controller lets it go, or its time `due_ns` has come.
-
-    One behind a held message of its exchange waits for that: its `number` is 0.
-    """
-
-    __slots__ = ("decision", "due_ns", "frame", "number", "whole")
-
-    def __init__(self, number: int, due_ns: int, decision: MessageDecision, frame: Frame, whole: bytes) -> None:
-        self.number = number
-        self.due_ns = due_ns
-        self.decision = decision
-        self.frame = frame
-        self.whole = whole
-
-
-_numbers = count(1)
 
 
 class InterceptingPump(Pump):
     """A pump that decides on each message. `connect` gives it what it needs besides, before anything is read."""
 
     __slots__ = (
-        "_decide", "_delayed", "_delayed_bytes", "_held", "_held_bytes", "_is_passing", "held", "_mate", "_passed_bytes", "_replies",
-        "_stalls", "_then",
+        "_decide", "_held", "_held_bytes", "_is_passing", "_mate", "_passed_bytes", "_replies", "_stalls", "_then", "waiting",
     )  # fmt: skip
 
     _decide: Decide
     _mate: InterceptingPump
     _then: Callable[[str], None]
-    _delayed: list[_Delayed]
     _held: list[bytes]
     _replies: list[bytes]
-    held: list[HeldMessage]
+    waiting: WaitingMessages
     _stalls: MessageDecision | None
 
     def connect(self, decide: Decide, mate: InterceptingPump, then: Callable[[str], None]) -> None:
         """Set who decides, the pump of the other direction, and what does something to the channel."""
         self._decide, self._mate, self._then = decide, mate, then
-        self._delayed, self._delayed_bytes = [], 0
         self._held, self._held_bytes, self._is_passing = [], 0, False
         self._replies = []
         self._stalls = None
         self._passed_bytes = 0
-        self.held = []
+        self.waiting = WaitingMessages()
 
     def begin_within(self) -> None:
         """Let the message pass of which a part was sent before we were asked."""
@@ -121,12 +59,11 @@ class InterceptingPump(Pump):
 
     def let_go(self) -> bool:
         """Send all that waits, so that a plain pump can go on. Return False if that must wait for the end of a message."""
-        if self._is_passing and (self._delayed or self._replies or self.held):
+        if self._is_passing and (self._replies or self.waiting):
             return False
         now_ns = monotonic_ns() - self._begin_ns
         self._release_all(now_ns)
-        delayed, self._delayed, self._delayed_bytes = self._delayed, [], 0
-        for item in delayed:
+        for item in self.waiting.take_due():
             (self._inject if item.injected else self._transmit)(item.data, now_ns)
         replies, self._replies = self._replies, []
         for reply in replies:
@@ -139,58 +76,27 @@ class InterceptingPump(Pump):
 
     def release(self, number: int, payload: bytes | None, change: str = "") -> None:
         """Let a held message go with this payload, or drop it. `change` says in a word what a controller did to it."""
-        held = next(item for item in self.held if item.number == number)
-        if change:
-            for act in held.decision.records:
-                act.action = f"{act.action}, {change}" if act.action == "hold" else act.action
-                act.sent = "nothing" if payload is None else "changed"
-            held.decision.payload = payload
-        self._let_out(held)
+        self.waiting.release(number, payload, change)
         self._went_on()
 
-    def _let_out(self, held: HeldMessage) -> None:
-        """Let a message go, and those of its exchange that wait behind it; all when the message that passes now has ended."""
-        behind, key = self.held[self.held.index(held) + 1 :], held.decision.key
-        held.due_ns = 0
-        if key is None:
-            return
-        for item in behind:
-            if item.decision.key == key:
-                if item.number:
-                    break
-                item.due_ns = 0
-
     def _release_due(self, now_ns: int) -> None:
-        for item in self.held:
-            if item.number and 0 < item.due_ns <= now_ns:
-                self._let_out(item)
-        due = [item for item in self.held if not item.due_ns]
-        self.held = [item for item in self.held if item.due_ns]
-        for item in due:
-            frame = item.frame
-            for act in item.decision.records:
-                if act.action.startswith("hold"):
-                    act.action = f"hold {(now_ns - frame.at_ns) / 1e9:.1f} s{act.action[4:]}"
-            released = Frame(frame.stream, now_ns, frame.first_ns, frame.data)
-            self._carry_out(item.decision, released, item.whole)
+        for item in self.waiting.take_released(now_ns):
+            self._carry_out(item.decision, item.frame, item.whole)
 
     def _release_all(self, now_ns: int) -> None:
         """Let all go that is held: nothing waits for what nobody will let go."""
-        for item in self.held:
-            item.due_ns = 0
+        self.waiting.release_all()
         self._release_due(now_ns)
 
     def _hold(self, decision: MessageDecision, frame: Frame, whole: bytes) -> bool:
         """Hold a message that is to be held, or that is behind one of its exchange. Return whether it is held now."""
-        is_behind = decision.key is not None and any(item.decision.key == decision.key for item in self.held)
-        if self.over or not (decision.hold_ns or is_behind):
+        held = None if self.over else self.waiting.hold(decision, frame, whole)
+        if held is None:
             return False
-        number = next(_numbers) if decision.hold_ns else 0
-        self.held.append(HeldMessage(number, frame.at_ns + decision.hold_ns if number else 1 << 62, decision, frame, whole))
-        if number:
-            text = f"message {number} of the {self.writer} is held: {next(act.text for act in decision.records)}"
+        if held.number:
+            text = f"message {held.number} of the {self.writer} is held: {next(act.text for act in decision.records)}"
             self._sink((Note(at_ns=frame.at_ns, topic="held", text=text, extra={"stream": self._stream}),))
-        if self._is_full:
+        if self.waiting.is_full:
             self._ready.watch(self._source, 0, self._hung_up)
         self._schedule()
         return True
@@ -200,7 +106,7 @@ class InterceptingPump(Pump):
         if self.finished or self.broken:
             return
         if due_ns > now_ns:
-            self._delay(_Delayed(due_ns, key, frame, injected=True))
+            self._delay(Delayed(due_ns, key, frame, injected=True))
         elif self._held or self._is_passing:
             self._replies.append(frame)
         else:
@@ -208,8 +114,7 @@ class InterceptingPump(Pump):
 
     def forget_delayed(self) -> None:
         """Drop what is delayed: nobody waits for it any more."""
-        if self._delayed:
-            self._delayed, self._delayed_bytes = [], 0
+        if self.waiting.take_due():
             self._went_on()
 
     def stop(self) -> None:
@@ -227,17 +132,12 @@ class InterceptingPump(Pump):
             self._end(now_ns, self.writer if is_end else MCPSPY, "eof" if is_end else "abort")
 
     def on_time(self, now_ns: int) -> None:
-        due = [item for item in self._delayed if item.due_ns <= now_ns]
-        if due and not (self._held or self._is_passing):  # else at the end of the message that is passing
-            self._delayed = [item for item in self._delayed if item.due_ns > now_ns]
-            self._delayed_bytes -= sum(len(item.data) for item in due)
-            for item in due:
+        if self.waiting and not (self._held or self._is_passing):  # else at the end of the message that is passing
+            for item in self.waiting.take_due(now_ns):
                 if item.injected:
                     self._inject(item.data, now_ns)
                 else:
                     self._transmit(item.data, now_ns)
-            self._went_on()
-        if self.held and not (self._held or self._is_passing):
             self._release_due(now_ns)
             self._went_on()
         super().on_time(now_ns)
@@ -262,7 +162,7 @@ class InterceptingPump(Pump):
         """Take bytes that were read: decide on each message that they complete."""
         if self._is_one_message(data):
             decision = self._decide(self.writer, self._framing.payload_of(data), now_ns)
-            if not (decision.records or self._delayed or self.held):
+            if not (decision.records or self.waiting):
                 self._frame(self._stream, now_ns, data)  # nearly all messages go this short way
                 self._transmit(data, now_ns)
             elif not self._hold(decision, frame := Frame(self._stream, now_ns, now_ns, data), data):
@@ -319,7 +219,7 @@ class InterceptingPump(Pump):
         replies, self._replies = self._replies, []
         for reply in replies:
             self._inject(reply, now_ns)
-        if (self._delayed or self.held) and not self.over:
+        if self.waiting and not self.over:
             self._schedule()
 
     def _carry_out(self, decision: MessageDecision, frame: Frame, whole: bytes) -> None:
@@ -353,27 +253,19 @@ class InterceptingPump(Pump):
     def _send_or_delay(self, data: bytes, due_ns: int, key: Hashable, now_ns: int, *, injected: bool) -> None:
         if self.broken:
             return
-        if self._delayed and key is not None:
-            due_ns = max([due_ns, *(item.due_ns for item in self._delayed if item.key == key)])
+        due_ns = self.waiting.due_after(due_ns, key)
         if due_ns > now_ns:
-            self._delay(_Delayed(due_ns, key, data, injected=injected))
+            self._delay(Delayed(due_ns, key, data, injected=injected))
         elif injected:
             self._inject(data, now_ns)
         else:
             self._transmit(data, now_ns)
 
-    def _delay(self, item: _Delayed) -> None:
-        self._delayed.append(item)
-        self._delayed.sort(key=lambda other: other.due_ns)
-        self._delayed_bytes += len(item.data)
-        if self._is_full and not self.over:
+    def _delay(self, item: Delayed) -> None:
+        self.waiting.delay(item)
+        if self.waiting.is_full and not self.over:
             self._ready.watch(self._source, 0, self._hung_up)
         self._schedule()
-
-    @property
-    def _is_full(self) -> bool:
-        waiting = len(self._delayed) + len(self.held)
-        return self._delayed_bytes + sum(len(item.whole) for item in self.held) > MAX_DELAYED_BYTES or waiting >= MAX_DELAYED
 
     def _inject(self, data: bytes, now_ns: int) -> None:
         if not self.broken and not self.finished:
@@ -399,12 +291,8 @@ class InterceptingPump(Pump):
 
     def _schedule(self) -> None:
         super()._schedule()
-        if self._delayed and not (self._held or self._is_passing):
-            due_ns = max(self._delayed[0].due_ns, 1)
-            self.due_ns = min(self.due_ns, due_ns) if self.due_ns else due_ns
-            self._ready.interrupted = True
-        if self.held and not (self._held or self._is_passing):
-            due_ns = max(min(item.due_ns for item in self.held), 1)
+        if self.waiting and not (self._held or self._is_passing):
+            due_ns = self.waiting.due_ns
             self.due_ns = min(self.due_ns, due_ns) if self.due_ns else due_ns
             self._ready.interrupted = True
 
@@ -418,21 +306,21 @@ class InterceptingPump(Pump):
         self._schedule()
         if self._pending:
             return
-        if not self.over and not self._is_full:
+        if not self.over and not self.waiting.is_full:
             self._ready.watch(self._source, POLLIN, self._readable)
-        elif self.over and not self._delayed and not self.held:
+        elif self.over and not self.waiting:
             self._finish()
             self._on_change()
 
     def _unblock(self, now_ns: int) -> None:
         super()._unblock(now_ns)
-        if self._is_full and not self.over:
+        if self.waiting.is_full and not self.over:
             self._ready.watch(self._source, 0, self._hung_up)
 
     # The end
 
     def _end(self, now_ns: int, by: str, how: str) -> None:
-        if self.held and not (self._held or self._is_passing):
+        if not (self._held or self._is_passing):
             self._release_all(now_ns)
         rest = b"".join((*self._held, self._framing.held))[self._passed_bytes :]
         self._held, self._held_bytes = [], 0
@@ -448,11 +336,12 @@ class InterceptingPump(Pump):
             self._inject(reply, now_ns)
 
     def _break(self, now_ns: int, unsent_bytes: int = 0) -> None:
-        self._delayed, self._delayed_bytes, self._replies = [], 0, []
+        self.waiting.take_due()
+        self._replies = []
         super()._break(now_ns, unsent_bytes)
 
     def _finish(self) -> None:
-        if not self._delayed and not self.held:
+        if not self.waiting:
             super()._finish()
 
 
@@ -491,7 +380,7 @@ class InterceptingTap(StdioTap):
 
     def held(self) -> list[tuple[InterceptingPump, HeldMessage]]:
         """List the messages that are held, each with its pump."""
-        return [(pump, item) for pump in self._both() for item in pump.held if item.number and item.due_ns]
+        return [(pump, item) for pump in self._both() for item in pump.waiting.held if item.number and item.due_ns]
 
     def release_those_of(self, handle: int) -> None:
         """Let the messages go that an intercept holds which is in force no more."""

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcpspy.live import waiting_messages
 from mcpspy.live.stdio import intercepting
 from mcpspy.live.stdio.intercepting import InterceptingPump
 from mcpspy.live.stdio.pump import Readiness
@@ -306,7 +307,7 @@ def test_a_cancellation_does_not_overtake_its_request() -> None:
 
 
 def test_nothing_more_is_read_while_much_is_delayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intercepting, "MAX_DELAYED", 2)
+    monkeypatch.setattr(waiting_messages, "MAX_DELAYED", 2)
     channel = Channel("tool:search => delay 1s")
     try:
         for id in range(4):
