@@ -42,7 +42,7 @@ def command(
     edited: int | None,
     as_json: bool,
 ) -> int:
-    """Take hold of a server that runs under `mcpspy run`, without a change of its client's configuration.
+    """Take hold of a server that runs under `mcpspy run` or `mcpspy proxy`, without a change of its client's configuration.
 
     Without WHAT, list what runs. WHAT is a label, the id or pid in that list, or a capture as in `mcpspy show`.
 
@@ -65,7 +65,7 @@ def command(
     if not intercepts and not acts and edited is None:
         _list([tap], as_json=as_json)
         return 0
-    requests = [_request(text) for text in intercepts]
+    requests = [_request(text, tap.status.get("transport", "stdio")) for text in intercepts]
     try:
         controller = Controller(live_folder(), tap.id + EXTENSION)
     except OSError as error:
@@ -113,7 +113,7 @@ def _stay(controller: Controller) -> None:
         pass
 
 
-def _request(text: str) -> dict[str, Any]:
+def _request(text: str, transport: str) -> dict[str, Any]:
     """Read an intercept, and the files that it names, here: a tap opens no file for a controller."""
     from ..intercept.syntax import parse_intercept
     from .intercepting import answer_of
@@ -126,7 +126,7 @@ def _request(text: str) -> dict[str, Any]:
         return content
 
     try:
-        parse_intercept(text, answer)
+        parse_intercept(text, answer, transport)
     except InterceptError as error:
         raise click.UsageError(str(error)) from None
     return {"text": text, "answers": answers}
@@ -156,7 +156,7 @@ def _list(taps: Sequence[RunningTap], *, as_json: bool) -> None:
         click.echo(json.dumps({"schema": SCHEMA, "taps": statuses}, indent=2))
         return
     if not taps:
-        say("No server runs under mcpspy run that can be controlled.")
+        say("No server runs under mcpspy run or mcpspy proxy that can be controlled.")
     for tap in taps:
         click.echo(f"{tap.id[:8]}  {safe_text(tap.status['label'])}  pid {tap.status['pid']}")
         for intercept in tap.status["intercepts"]:

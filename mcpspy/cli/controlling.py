@@ -13,17 +13,52 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import InterceptError
 from ..intercept.decisions import Intercepts
 from ..intercept.syntax import parse_intercept
-from ..live.stdio.intercepting import InterceptingPump, InterceptingTap, give_back, take_over
+from ..live.stdio.intercepting import InterceptingTap, give_back, take_over
 from ..live.waiting_messages import HeldMessage
 from ..platform.control_sockets import accept, own_user
 from ..platform.descriptors import POLLIN
 from ..records import Note
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from socket import socket
+    from typing import Protocol
 
     from ..live.stdio.tap import StdioTap
+    from ..live.waiting_messages import Decider
     from ..records import Sink
+
+    class HeldBy(Protocol):
+        """The direction in which a message is held."""
+
+        @property
+        def writer(self) -> str: ...
+
+        @property
+        def release(self) -> Callable[..., None]: ...
+
+    class ControlHands(Protocol):
+        """What controllers do with a tap of one transport."""
+
+        transport: str
+
+        @property
+        def intercepts(self) -> Decider | None: ...
+
+        def now_ns(self) -> int: ...
+
+        def watch(self, fd: int, events: int, callback: Callable[[int], None]) -> None: ...
+
+        def forget(self, fd: int) -> None: ...
+
+        def held(self) -> Sequence[tuple[HeldBy, HeldMessage]]: ...
+
+        def release_those_of(self, handle: int) -> None: ...
+
+        def take_over(self, intercepts: Intercepts) -> None: ...
+
+        def give_back(self) -> None: ...
+
 
 MAX_LINE_BYTES: Final = 1 << 24
 _READ_BYTES: Final = 1 << 16
@@ -37,17 +72,44 @@ class _RefusedError(Exception):
     """A request of a controller that is not done; the text says why."""
 
 
-class ControlPoint:
-    """All controllers of one tap. `facts` tell them about it."""
+class StdioHands:
+    """What controllers do with a tap of stdio."""
 
-    def __init__(self, tap: StdioTap, sink: Sink, facts: dict[str, Any]) -> None:
+    transport = "stdio"
+
+    def __init__(self, tap: StdioTap) -> None:
         self.tap = tap
+        self.now_ns, self.watch, self.forget = tap.now_ns, tap.watch, tap.forget
+
+    @property
+    def intercepts(self) -> Decider | None:
+        return self.tap.intercepts if isinstance(self.tap.intercepts, Intercepts) else None
+
+    def held(self) -> Sequence[tuple[HeldBy, HeldMessage]]:
+        return self.tap.held() if isinstance(self.tap, InterceptingTap) else ()
+
+    def release_those_of(self, handle: int) -> None:
+        if isinstance(self.tap, InterceptingTap):
+            self.tap.release_those_of(handle)
+
+    def take_over(self, intercepts: Intercepts) -> None:
+        take_over(self.tap, intercepts)
+
+    def give_back(self) -> None:
+        give_back(self.tap)
+
+
+class ControlPoint:
+    """All controllers of one tap, which is in `hands`. `facts` tell them about it."""
+
+    def __init__(self, hands: ControlHands, sink: Sink, facts: dict[str, Any]) -> None:
+        self.hands = hands
         self._sink = sink
-        self._facts = facts
+        self._facts = {**facts, "transport": hands.transport}
         self._connections: list[_Controller] = []
         self._last_id = self._last_name = 0
         self._added: dict[int, tuple[str, str, int]] = {}
-        self._own = tap.intercepts if isinstance(tap.intercepts, Intercepts) else None
+        self._own = hands.intercepts if isinstance(hands.intercepts, Intercepts) else None
         self._intercepts = self._own or Intercepts((), (), int.from_bytes(os.urandom(4), "big"))
 
     def connected(self, listener: socket) -> None:
@@ -65,7 +127,7 @@ class ControlPoint:
 
     def note(self, text: str) -> None:
         """Record something about controllers."""
-        self._sink((Note(at_ns=self.tap.now_ns(), topic="control", text=text),))
+        self._sink((Note(at_ns=self.hands.now_ns(), topic="control", text=text),))
 
     def left(self, connection: _Controller) -> None:
         """Undo what a controller has set."""
@@ -109,21 +171,18 @@ class ControlPoint:
             {
                 "id": item.number,
                 "sender": pump.writer,
-                "held_ns": self.tap.now_ns() - item.frame.at_ns,
+                "held_ns": self.hands.now_ns() - item.frame.at_ns,
                 "text": item.decision.records[0].text,
-                "bytes": len(item.whole),
+                "bytes": len(item.decision.payload or b""),
                 "payload": _without_end(item)[0].decode("utf-8", "replace")[:MAX_SHOWN],
             }
-            for pump, item in self._waiting()[:MAX_LISTED]
+            for pump, item in self.hands.held()[:MAX_LISTED]
         ]
-
-    def _waiting(self) -> list[tuple[InterceptingPump, HeldMessage]]:
-        return self.tap.held() if isinstance(self.tap, InterceptingTap) else []
 
     def _let_go(self, what: str, request: dict[str, Any], by: _Controller) -> None:
         """Release, drop or edit a held message; `payload` is the edited one."""
         id, payload = request.get("id"), request.get("payload")
-        found = next(((pump, item) for pump, item in self._waiting() if item.number == id), None)
+        found = next(((pump, item) for pump, item in self.hands.held() if item.number == id), None)
         if found is None:
             raise _RefusedError(f"message {id} is not held")
         if what == "edit" and (not isinstance(payload, str) or "\n" in payload or "\r" in payload):
@@ -154,7 +213,7 @@ class ControlPoint:
             return str(answers[name]).encode("utf-8", "surrogatepass")
 
         try:
-            rule = parse_intercept(text, answer)
+            rule = parse_intercept(text, answer, self.hands.transport)
         except InterceptError as error:
             raise _RefusedError(str(error)) from None
         self._last_id += 1
@@ -165,7 +224,7 @@ class ControlPoint:
         by.has_acted = True
         by.own.append(id)
         if self._own is None and len(self._added) == 1:
-            take_over(self.tap, self._intercepts)
+            self.hands.take_over(self._intercepts)
         return {"id": id}
 
     def _remove(self, id: int) -> None:
@@ -173,10 +232,9 @@ class ControlPoint:
             return
         handle = self._added.pop(id)[2]
         self._intercepts.remove(handle)
-        if isinstance(self.tap, InterceptingTap):
-            self.tap.release_those_of(handle)
+        self.hands.release_those_of(handle)
         if self._own is None and not self._added:
-            give_back(self.tap)
+            self.hands.give_back()
 
 
 def _without_end(item: HeldMessage) -> tuple[bytes, bytes]:
@@ -197,7 +255,7 @@ class _Controller:
         self._point = point
         self._connection = connection
         self._held = b""
-        point.tap.watch(connection.fileno(), POLLIN, self._readable)
+        point.hands.watch(connection.fileno(), POLLIN, self._readable)
 
     def _readable(self, events: int) -> None:
         try:
@@ -234,6 +292,6 @@ class _Controller:
             raise BlockingIOError
 
     def _close(self) -> None:
-        self._point.tap.forget(self._connection.fileno())
+        self._point.hands.forget(self._connection.fileno())
         self._connection.close()
         self._point.left(self)

@@ -1,4 +1,4 @@
-"""The intercepts that `mcpspy run` was given: read, with their files, rows and seed, and put into a tap."""
+"""The intercepts that `mcpspy run` and `mcpspy proxy` were given: read, with their files, rows and seed, and put into a tap."""
 
 from __future__ import annotations
 
@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 def tap_maker(values: Values) -> Callable[..., StdioTap]:
     """Return what makes a tap with the intercepts of these options. Raises: UsageError: if one cannot be read."""
-    texts = [*values.get("intercept", ()), *(line for name in values.get("intercepts", ()) for line in _lines(name))]
-    try:
-        rules = [parse_intercept(text, answer_of) for text in texts]
-    except InterceptError as error:
-        raise UsageError(str(error).rstrip(".")) from None
-    seed = _seed(values)
-    intercepts = Intercepts(rules, [Random(f"{seed} {at}") for at in range(len(rules))], seed)  # noqa: S311 - it is no secret
+    intercepts = intercepts_of(values, "stdio")
 
     def make(*arguments: Any, **options: Any) -> StdioTap:
         tap = InterceptingTap(*arguments, **options)
@@ -36,6 +30,17 @@ def tap_maker(values: Values) -> Callable[..., StdioTap]:
         return tap
 
     return make
+
+
+def intercepts_of(values: Values, transport: str) -> Intercepts:
+    """Return the intercepts of these options, for a tap of `stdio` or `http`. Raises: UsageError: if one cannot be read."""
+    texts = [*values.get("intercept", ()), *(line for name in values.get("intercepts", ()) for line in _lines(name))]
+    try:
+        rules = [parse_intercept(text, answer_of, transport) for text in texts]
+    except InterceptError as error:
+        raise UsageError(str(error).rstrip(".")) from None
+    seed = _seed(values)
+    return Intercepts(rules, [Random(f"{seed} {at}") for at in range(len(rules))], seed)  # noqa: S311 - it is no secret
 
 
 def _seed(values: Values) -> int:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..records import Sink
     from ..wire.framing import StdioFraming
     from .capture_options import Values
-    from .controlling import ControlPoint
+    from .controlling import ControlHands, ControlPoint
     from .new_capture import CaptureStart
 
 NOT_STARTED = 127
@@ -157,7 +157,24 @@ def _writer(
 
 
 def _open_control(tap: StdioTap, writer: Writer, start: CaptureStart, path: str) -> Callable[[], None] | None:
-    """Open the tap's control socket, and return what closes it. What controllers need is imported when the first one connects."""
+    """Open the tap's control socket, and return what closes it."""
+
+    def hands() -> ControlHands:
+        from .controlling import StdioHands
+
+        return StdioHands(tap)
+
+    return open_control_socket(tap.watch, hands, writer, start, path)
+
+
+def open_control_socket(
+    watch: Callable[[int, int, Callable[[int], None]], None],
+    hands: Callable[[], ControlHands],
+    sink: Sink,
+    start: CaptureStart,
+    path: str,
+) -> Callable[[], None] | None:
+    """Open a control socket, and return what closes it. What controllers need is imported when the first one connects."""
     from ..capture.store.folder import live_folder
     from ..platform import control_sockets
     from ..platform.descriptors import POLLIN
@@ -180,7 +197,7 @@ def _open_control(tap: StdioTap, writer: Writer, start: CaptureStart, path: str)
                 "capture": path,
                 "begin_ns": start.wall_ns,
             }
-            points.append(ControlPoint(tap, writer, facts))
+            points.append(ControlPoint(hands(), sink, facts))
         points[0].connected(listener)
 
     def close() -> None:
@@ -190,7 +207,7 @@ def _open_control(tap: StdioTap, writer: Writer, start: CaptureStart, path: str)
         except OSError:
             pass  # somebody cleaned up
 
-    tap.watch(listener.fileno(), POLLIN, connected)
+    watch(listener.fileno(), POLLIN, connected)
     return close
 
 

@@ -36,15 +36,16 @@ class Decision:
 
     `payload` is sent on, and None is not. `reply` goes back to the sender, or over HTTP only a `status` that is not 0. `noise` goes
     before the message. All these are sent `delay_ns` later. `then` is what happens to the channel: `disconnect`, `stall` or `kill`.
-    `key` is that of the exchange.
+    `key` is that of the exchange, and `kind` that of the message.
     Before all that, it is held for `hold_ns` at most, because of the intercept with the handle `held_by`.
     """
 
-    __slots__ = ("delay_ns", "held_by", "hold_ns", "key", "noise", "payload", "records", "reply", "status", "then")
+    __slots__ = ("delay_ns", "held_by", "hold_ns", "key", "kind", "noise", "payload", "records", "reply", "status", "then")
 
-    def __init__(self, payload: bytes, key: ExchangeKey | None = None) -> None:
+    def __init__(self, payload: bytes, key: ExchangeKey | None = None, kind: str = "") -> None:
         self.payload: bytes | None = payload
         self.key = key
+        self.kind = kind
         self.records: list[Intercept] = []
         self.reply: bytes | None = None
         self.status = 0
@@ -136,7 +137,7 @@ class Intercepts:
             return Decision(payload)
         message = message_of(self._capture, sender, Frame(0, at_ns, at_ns, payload), pieces[0])
         exchange, key = self._exchanges_in(scope).feed(message)
-        decision = Decision(payload, key)
+        decision = Decision(payload, key, message.kind)
         for in_force in self._rules:
             if in_force.acts(message, exchange):
                 self._act(decision, in_force, message)

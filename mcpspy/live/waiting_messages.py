@@ -12,15 +12,16 @@ from ..records import Frame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
     from typing import Any, Protocol
 
-    from ..records import Side
+    from ..records import Record, Side
 
     class MessageDecision(Protocol):
         """The fate of a message; see `intercept.decisions.Decision`."""
 
         records: Any
+        kind: str
         payload: bytes | None
         reply: bytes | None
         status: int
@@ -68,10 +69,11 @@ class Delayed:
 class HeldMessage:
     """A message of which nothing is recorded or sent before a controller lets it go, or its time `due_ns` has come.
 
-    One behind a held message of its exchange waits for that: its `number` is 0. `whole` is the message as it came.
+    One behind a held message of its exchange waits for that: its `number` is 0. `whole` is the message as it came. `carry_out`
+    does what was decided, where its owner has set it: it takes the frame, and lists to which it adds records and bytes.
     """
 
-    __slots__ = ("decision", "due_ns", "frame", "number", "whole")
+    __slots__ = ("carry_out", "decision", "due_ns", "frame", "number", "whole")
 
     def __init__(self, number: int, due_ns: int, decision: MessageDecision, frame: Frame, whole: bytes) -> None:
         self.number = number
@@ -79,6 +81,7 @@ class HeldMessage:
         self.decision = decision
         self.frame = frame
         self.whole = whole
+        self.carry_out: Callable[[Frame, list[Record], list[bytes]], None] = _nothing
 
 
 class WaitingMessages:
@@ -174,5 +177,22 @@ class WaitingMessages:
             for act in item.decision.records:
                 if act.action.startswith("hold"):
                     act.action = f"hold {(now_ns - frame.at_ns) / 1e9:.1f} s{act.action[4:]}"
-            item.frame = Frame(frame.stream, now_ns, frame.first_ns, frame.data)
+            item.frame = Frame(frame.stream, now_ns, frame.first_ns, frame.data, **frame.rare)
         return due
+
+    def drop_held(self, now_ns: int) -> list[HeldMessage]:
+        """Take all that is held, to be recorded and not sent."""
+        self.release_all()
+        dropped = self.take_released(now_ns)
+        for item in dropped:
+            decision = item.decision
+            decision.payload = decision.reply = decision.noise = None
+            decision.delay_ns = decision.status = 0
+            decision.then = ""
+            for act in decision.records:
+                act.sent = "nothing"
+        return dropped
+
+
+def _nothing(*_: object) -> None:
+    """Do nothing: the owner of a held message knows what to do with it."""

@@ -148,6 +148,11 @@ class HttpMessages:
         self._methods.popleft()
 
     @property
+    def is_until_close(self) -> bool:
+        """True within a body that ends with the connection."""
+        return self._step is HttpMessages._until_close
+
+    @property
     def is_within_head(self) -> bool:
         """True while a head has begun and is not complete."""
         return self._waiting is not None and self._step == HttpMessages._head

@@ -19,10 +19,16 @@ from ...platform.open_files import allow_many_open_files
 from ..by_click.types import SIZE
 from ..capture_options import NO_FILE, UsageError
 from ..new_capture import CaptureStart
-from .listening import DEFAULT_LISTEN, address, record_tap
+from .listening import DEFAULT_LISTEN, address, open_control, record_tap
 
 API_ENDPOINTS = ("/chat/completions", "/completions", "/responses", "/messages")
 """The paths of a model API below its base URL. A URL with one was copied from a request."""
+
+OF_ONE_SERVER = (
+    "url", "is_model", "listen", "label", "capture", "headers", "endpoints", "allow_remote", "hosts", "intercepts", "intercept_files",
+    "seed",
+)  # fmt: skip
+"""The parameters that cannot be combined with --all."""
 
 API_VERSION = "/v1"
 """The end of OpenAI's base URL; Anthropic's client adds it by itself."""
@@ -126,6 +132,28 @@ def _tls(*, insecure: bool, ca: str | None) -> ssl.SSLContext:
     multiple=True,
     help="Another host name that clients may use, besides the loopback ones. Repeatable.",
 )
+@click.option(
+    "--intercept",
+    "intercepts",
+    metavar="TEXT",
+    multiple=True,
+    help="Change traffic: FILTER => ACTION, as in 'tool:search => delay 3s'. Repeatable.",
+)
+@click.option(
+    "--intercepts",
+    "intercept_files",
+    metavar="FILE",
+    multiple=True,
+    help="A file of intercepts, one to a line; # begins a comment.",
+)
+@click.option(
+    "--seed",
+    metavar="NUMBER",
+    help="The seed for the chance of intercepts. The default is a random number, which the capture names.",
+)
+@click.option(
+    "--no-control", is_flag=True, help="Open no socket for mcpspy control. Without this, only your own programs can use it."
+)
 @click.option("--insecure", is_flag=True, help="Do not check the certificate of an https server.")
 @click.option("--ca", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Trust the certificates in FILE.")
 @click.pass_context
@@ -140,6 +168,7 @@ def command(
     quiet: bool,
     insecure: bool,
     ca: str | None,
+    no_control: bool,
     **single: Any,
 ) -> int | None:
     """Record the HTTP server at URL: listen at a local URL, forward every byte, and record it. On a terminal, show the calls too.
@@ -156,6 +185,7 @@ def command(
     Examples:
       mcpspy proxy http://127.0.0.1:3001/sse
       mcpspy proxy https://mcp.example.com/mcp --header 'Authorization: Bearer …'
+      mcpspy proxy http://127.0.0.1:3001/mcp --intercept 'tool:search => status 503 p=0.1' --seed 7
       mcpspy proxy --model https://api.openai.com/v1
       mcpspy proxy --all
     """
@@ -165,10 +195,12 @@ def command(
         from .all import serve_all
         from .taps import TapSettings
 
-        return serve_all(TapSettings(redact=redact, max_bytes=max_bytes, tls=tls), quiet=quiet)
+        return serve_all(TapSettings(redact=redact, max_bytes=max_bytes, tls=tls, has_control=not no_control), quiet=quiet)
     if url is None:
         raise click.UsageError("Name the URL of a server; or use --all, for the servers that mcpspy wrap has wrapped.")
-    _serve(*url, is_model=is_model, tls=tls, redact=redact, max_bytes=max_bytes, quiet=quiet, **single)
+    _serve(
+        *url, is_model=is_model, tls=tls, redact=redact, max_bytes=max_bytes, quiet=quiet, has_control=not no_control, **single
+    )
     return None
 
 
@@ -188,11 +220,16 @@ def _serve(
     endpoints: tuple[str, ...],
     allow_remote: bool,
     hosts: tuple[str, ...],
+    intercepts: tuple[str, ...],
+    intercept_files: tuple[str, ...],
+    seed: str | None,
+    has_control: bool,
 ) -> None:
     if capture == "":
         raise click.UsageError(f"{NO_FILE}.")
     if is_model and endpoints:
         raise click.UsageError("--allow-endpoint is for MCP servers; leave it out with --model.")
+    put_intercepts = _interceptor(intercepts, intercept_files, seed, is_model=is_model)
     host, port = _address(listen, remote=allow_remote)
     tap = HttpTap(
         upstream,
@@ -212,13 +249,49 @@ def _serve(
         max_bytes=max_bytes,
         quiet=quiet,
     )
+    put_intercepts(tap)
     listener = tap.listen(host, port)
-    _record_and_serve(tap, listener, start, base_url(url) if is_model else url, is_model=is_model)
+    has_control = has_control and not is_model
+    _record_and_serve(tap, listener, start, base_url(url) if is_model else url, is_model=is_model, has_control=has_control)
+
+
+def _interceptor(
+    intercepts: tuple[str, ...], files: tuple[str, ...], seed: str | None, *, is_model: bool
+) -> Callable[[HttpTap], None]:
+    """Return what puts these intercepts into a tap. Raises: click.UsageError: if one cannot be read."""
+    if not intercepts and not files:
+        if seed is not None:
+            raise click.UsageError("--seed needs --intercept or --intercepts; leave it out.")
+        return lambda _: None
+    if is_model:
+        raise click.UsageError("--intercept is for messages of MCP; leave it out with --model.")
+    from ...live.http.intercepting import take_over
+    from ..intercepting import intercepts_of
+
+    values = {"intercept": list(intercepts), "intercepts": list(files), **({} if seed is None else {"seed": [seed]})}
+    try:
+        rules = intercepts_of(values, "http")
+    except UsageError as error:
+        raise click.UsageError(f"{error}.") from None
+    return lambda tap: take_over(tap, rules)
 
 
 def _refuse_beside_all(context: click.Context) -> None:
     """Refuse options that are for one server. Raises: click.UsageError."""
-    for name in ("url", "is_model", "listen", "label", "capture", "headers", "endpoints", "allow_remote", "hosts"):
+    for name in (
+        "url",
+        "is_model",
+        "listen",
+        "label",
+        "capture",
+        "headers",
+        "endpoints",
+        "allow_remote",
+        "hosts",
+        "intercepts",
+        "intercept_files",
+        "seed",
+    ):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params.get(name):
             option = next(option for option in context.command.params if option.name == name)
             raise click.UsageError(
@@ -226,8 +299,11 @@ def _refuse_beside_all(context: click.Context) -> None:
             )
 
 
-def _record_and_serve(tap: HttpTap, listener: socket.socket, start: CaptureStart, url: str, *, is_model: bool) -> None:
+def _record_and_serve(
+    tap: HttpTap, listener: socket.socket, start: CaptureStart, url: str, *, is_model: bool, has_control: bool
+) -> None:
     writer, path, own_url = record_tap(tap, start, url, leg="model" if is_model else "")
+    close_control = open_control(tap, start, path) if writer is not None and has_control else None
     live_view: subprocess.Popen[bytes] | None = None
 
     def ready() -> None:
@@ -244,6 +320,8 @@ def _record_and_serve(tap: HttpTap, listener: socket.socket, start: CaptureStart
     try:
         tap.run(listener, ready)
     finally:
+        if close_control is not None:
+            close_control()
         if writer is not None:
             writer.close(tap.now_ns(), "stopped")
         if live_view is not None:

@@ -1,9 +1,11 @@
 """The parts that verbs share that listen: the address, the number of connections, and the capture of what passes over HTTP."""
 
+from __future__ import annotations
+
 from _thread import start_new_thread
 from collections.abc import Callable
 from time import sleep
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...capture.file.writer import Writer
 from ...capture.redaction.redactor import NoRedaction, Redactor
@@ -14,6 +16,9 @@ from ...live.http.tap import HttpTap
 from ...records import Sink
 from ..capture_options import UsageError
 from ..new_capture import CaptureStart, open_writer, with_quota_guard
+
+if TYPE_CHECKING:
+    from ..controlling import ControlHands
 
 DEFAULT_LISTEN = "127.0.0.1:8765"
 
@@ -84,3 +89,18 @@ def record_tap(tap: HttpTap, start: CaptureStart, url: str, *, leg: str = "") ->
     tapped = {"transport": "http", "url": redactor.url(url), "listen": redactor.url(own_url)}
     writer, path = begin_capture(tap, start, redactor, {**tapped, "leg": leg} if leg else tapped, is_guarded=True)
     return writer, path, own_url
+
+
+def open_control(tap: HttpTap, start: CaptureStart, path: str) -> Callable[[], None] | None:
+    """Open the control socket of a tap, and return what closes it."""
+    from ..run import open_control_socket
+
+    def hands() -> ControlHands:
+        from .controlled import HttpHands
+
+        return HttpHands(tap)
+
+    def watch(fd: int, events: int, callback: Callable[[int], None]) -> None:
+        tap.reactor.watch(fd, events, callback)
+
+    return open_control_socket(watch, hands, tap.sink, start, path)

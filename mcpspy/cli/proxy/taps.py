@@ -25,7 +25,7 @@ from ...setup.ports import ReservedPort
 from ...setup.wrapping import HOST, local_origin
 from ...views.text.escape import safe_text
 from ..new_capture import CaptureStart, report
-from .listening import record_tap
+from .listening import open_control, record_tap
 
 STOP_S = 5.0
 """The time that taps have to close their connections."""
@@ -40,6 +40,7 @@ class TapSettings:
     redact: str
     max_bytes: int
     tls: Callable[[], ssl.SSLContext]
+    has_control: bool
 
 
 class Taps:
@@ -181,11 +182,14 @@ def _serve(reserved: ReservedPort, settings: TapSettings, inherited: socket.sock
         max_bytes=settings.max_bytes,
         quiet=True,
     )
-    writer, _, _ = record_tap(tap, start, reserved.url)
+    writer, path, _ = record_tap(tap, start, reserved.url)
+    close_control = open_control(tap, start, path) if writer is not None and settings.has_control else None
     tap.reactor.watch(alive, IN, lambda _: tap.reactor.stop())
     try:
         tap.run(listener, lambda: _tell(started, READY))
     finally:
+        if close_control is not None:
+            close_control()
         if writer is not None:
             writer.close(tap.now_ns(), "stopped")
     return 0

@@ -20,13 +20,14 @@ MAX_HELD_BYTES = 1 << 20
 class EndpointWatch:
     """The body of an SSE response, watched until its first event. Whole events pass at once, half an event waits for its end.
 
-    `event` and `rewritten` are the `endpoint` event as it came and as it was sent on, if they differ. `third_party` is the origin
+    `endpoint` is what an `endpoint` event said, as it was sent on. `event` and `rewritten` are that event as it came and as it was
+    sent on, if they differ. `third_party` is the origin
     that an endpoint names if that is neither ours nor the upstream's.
     """
 
     __slots__ = (
         "_body", "_chunks", "_events", "_held_bytes", "_is_first", "_is_over", "_rewriting", "_original", "_raw", "_rechunks",
-        "event", "rewritten", "third_party",
+        "endpoint", "event", "rewritten", "third_party",
     )  # fmt: skip
 
     def __init__(self, head: ResponseHead, rewriting: Rewriting) -> None:
@@ -40,6 +41,7 @@ class EndpointWatch:
         self._body: list[bytes] = []
         self._held_bytes = 0
         self._original = b""
+        self.endpoint = ""
         self.event = b""
         self.rewritten = b""
         self.third_party: str | None = None
@@ -56,7 +58,7 @@ class EndpointWatch:
         self._held_bytes += len(body.raw)
         events = self._events.feed(body.payload)
         whole = events[:-1] if self._events.is_part else events
-        self._is_over = any(map(self._ends_watch, whole)) or self._events.is_part
+        self._is_over = any(map(self.see, whole)) or self._events.is_part
         if not self._is_over and (self._events.held_bytes or not is_boundary) and self._held_bytes < MAX_HELD_BYTES:
             return b""
         if not is_boundary and not self.rewritten:
@@ -79,7 +81,12 @@ class EndpointWatch:
         payload = payload.replace(self._original, self.rewritten, 1)
         return payload if self._chunks is None else _chunk(payload)
 
-    def _ends_watch(self, event: bytes) -> bool:
+    @property
+    def is_untouched(self) -> bool:
+        """True if nothing has come yet."""
+        return not self._is_over and not self._held_bytes and self._is_first
+
+    def see(self, event: bytes) -> bool:
         """Return whether this is the first event that a reader dispatches: no endpoint is announced after it."""
         parsed = parse(event, is_first=self._is_first)
         self._is_first = False
@@ -89,7 +96,7 @@ class EndpointWatch:
 
     def _rewrite(self, event: bytes, data: str) -> None:
         self.third_party = self._rewriting.third_party(data)
-        rewritten = self._rewriting.endpoint_data(data)
+        rewritten = self.endpoint = self._rewriting.endpoint_data(data)
         if rewritten != data:
             new = rewritten.encode("utf-8", "surrogateescape")
             self.event = self._original = event

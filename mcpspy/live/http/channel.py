@@ -85,6 +85,17 @@ class Channel:
         self._events = IN
         reactor.watch(self._fd, IN, self._ready)
 
+    def call(
+        self,
+        *,
+        on_data: Callable[[bytes], None],
+        on_end: Callable[[], bool],
+        on_lost: Callable[[Exception | None], None],
+    ) -> None:
+        """Make these calls from now on in place of others."""
+        if not self._is_gone:
+            self._on_data, self._on_end, self._on_lost = on_data, on_end, on_lost
+
     @property
     def pending_bytes(self) -> int:
         """The number of bytes that wait to be sent."""

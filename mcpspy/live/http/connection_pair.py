@@ -16,7 +16,7 @@ from time import monotonic_ns
 
 from ...compiled import compiled
 from ...records import CLIENT, MCPSPY, SERVER, Record
-from ...wire.http import HttpMessages
+from ...wire.http import HttpMessages, Piece
 from ...wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ...wire.http_head import RequestHead
 from ...wire.sse import event_of_chunk
@@ -45,7 +45,7 @@ class ConnectionPair:
     __slots__ = (
         "_answered_late", "_begin_ns", "_client", "_dial", "_has_client_ended", "_is_between_events", "_is_full", "_is_over",
         "_opaque", "_record_event", "_refusal", "_request", "_request_timer", "_requests", "_responses", "_sending", "_server",
-        "_stall_timer", "_stream", "_tap", "_unsent", "_usual", "number",
+        "_stall_timer", "_stream", "_tap", "_unsent", "_usual", "hands", "number",
     )  # fmt: skip
 
     def __init__(self, tap: TapContext, client: socket) -> None:
@@ -84,6 +84,7 @@ class ConnectionPair:
         self._request_timer = RequestTimer(tap.reactor, self._on_expired)
         self._stall_timer = StallTimer(tap)
         self._request = -1  # the latest request
+        self.hands: object = None  # what intercepts need to know, if there are any
 
     # The client's direction
 
@@ -99,28 +100,7 @@ class ConnectionPair:
         records: list[Record] = []
         out: list[bytes] = []
         for piece in self._requests.feed(data):
-            match piece:
-                case RequestHead():
-                    self._begin(piece, now_ns, records, out)
-                case Body():
-                    if self._sending is not None:
-                        records += self._sending.request.feed(piece, now_ns)
-                    out.append(piece.raw)
-                case BodyEnd():
-                    if self._sending is not None:
-                        records += self._sending.request.close(now_ns, CLIENT, "eof", trailers=piece.trailers)
-                        self._sending = None
-                    out.append(piece.raw)
-                case RefusedBytes():
-                    self._refusal = Refusal(status=400, reason=piece.reason)
-                    records += self._opaque.feed(CLIENT, piece.raw, now_ns)
-                case OpaqueBytes():
-                    records += self._opaque.feed(CLIENT, piece.raw, now_ns)
-                    out.append(piece.raw)
-                case BlankLines():
-                    out.append(piece.raw)
-            if self._refusal is not None:
-                break
+            self._take_request_piece(piece, now_ns, records, out)
         self._record(records)
         self._to_server(b"".join(out))
         if self._sending is not None and self._sending.request.waits_since_ns is not None:
@@ -129,6 +109,30 @@ class ConnectionPair:
             self._client.pause()
         self._watch_time()
         self._refuse_in_turn()
+
+    def _take_request_piece(self, piece: Piece, now_ns: int, records: list[Record], out: list[bytes]) -> None:
+        if self._refusal is not None:
+            return
+        match piece:
+            case RequestHead():
+                self._begin(piece, now_ns, records, out)
+            case Body():
+                if self._sending is not None:
+                    records += self._sending.request.feed(piece, now_ns)
+                out.append(piece.raw)
+            case BodyEnd():
+                if self._sending is not None:
+                    records += self._sending.request.close(now_ns, CLIENT, "eof", trailers=piece.trailers)
+                    self._sending = None
+                out.append(piece.raw)
+            case RefusedBytes():
+                self._refusal = Refusal(status=400, reason=piece.reason)
+                records += self._opaque.feed(CLIENT, piece.raw, now_ns)
+            case OpaqueBytes():
+                records += self._opaque.feed(CLIENT, piece.raw, now_ns)
+                out.append(piece.raw)
+            case BlankLines():
+                out.append(piece.raw)
 
     def _send_usual_request(self, forwarded: bytes) -> None:
         """Send on what came the short way, and is recorded."""
@@ -279,6 +283,10 @@ class ConnectionPair:
             if forwarded is not None:
                 self._send_usual_response(forwarded)
                 return
+        self._take_response(data, now_ns)
+
+    def _take_response(self, data: bytes, now_ns: int) -> None:
+        """Take bytes from the upstream the general way."""
         records: list[Record] = []
         out: list[bytes] = []
         if self._has_client_ended:
@@ -294,7 +302,7 @@ class ConnectionPair:
         self._client.write(b"".join(out))
         self._to_server(early)
         response = self._responses.current
-        if response is not None and response.waits_since_ns is not None:
+        if response is not None and response.waits_since_ns is not None and not self._responses.is_collecting:
             self._stall_timer.watch_frame(response)
         if not self._is_full and not self._unsent and len(self._responses.waiting) < MAX_PIPELINED:
             self._client.resume()

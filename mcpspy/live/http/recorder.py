@@ -131,6 +131,11 @@ class StreamRecorder:
         return Partial(at_ns=now_ns, stream=self.number, first_ns=self._first_ns, data=self._framing.held)
 
     @property
+    def held(self) -> bytes:
+        """The bytes that wait for the end of a frame."""
+        return self._framing.held
+
+    @property
     def is_untouched(self) -> bool:
         """True if the body is one frame, and nothing of it has come."""
         return self.framing == WholeBody.name and not self._flows and not self._framing.held_bytes

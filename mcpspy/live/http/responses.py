@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from ...records import CLIENT, SERVER, Frame, Record
-from ...wire.http import HttpMessages
+from ...wire.http import HttpMessages, Piece
 from ...wire.http_body import BlankLines, Body, BodyEnd, IncompleteMessage, OpaqueBytes, RefusedBytes
 from ...wire.http_head import ResponseHead
 from ...wire.sse import SseEvents
@@ -23,12 +23,12 @@ from .transaction import ProxiedTransaction
 class ResponseRelay:
     """The responses on the connection `number`. `waiting` are the transactions without a whole response, in the order of requests.
 
-    `messages` cuts them, and `stream` is the number of the latest. `is_raw` means that the upstream sends bytes that are not HTTP,
-    `is_switched` that it has changed to another protocol.
+    `messages` cuts them, and `stream` is the number of the latest. `endpoint` is the one that the upstream announced last. `is_raw`
+    means that it sends bytes that are not HTTP, `is_switched` that it has changed to another protocol.
     """
 
     __slots__ = (
-        "_body_rewriting", "_number", "_opaque", "_tap", "is_raw", "is_switched", "messages", "stream", "waiting",
+        "_body_rewriting", "_number", "_opaque", "_tap", "endpoint", "is_raw", "is_switched", "messages", "stream", "waiting",
     )  # fmt: skip
 
     def __init__(self, tap: TapContext, number: int, opaque: OpaqueStreams) -> None:
@@ -40,6 +40,7 @@ class ResponseRelay:
         self.waiting: deque[ProxiedTransaction] = deque()
         self.is_raw = False
         self.is_switched = False
+        self.endpoint = ""
         self.stream = -1
 
     def expect(self, transaction: ProxiedTransaction) -> None:
@@ -50,6 +51,11 @@ class ResponseRelay:
     def current(self) -> StreamRecorder | None:
         """The response that is on its way; None if none is."""
         return self.waiting[0].response if self.waiting else None
+
+    @property
+    def is_collecting(self) -> bool:
+        """True while a body is kept whose head is not recorded yet."""
+        return False
 
     @property
     def is_between_events(self) -> bool:
@@ -72,27 +78,30 @@ class ResponseRelay:
             out.append(pieces[0].raw)  # begins with what was kept of the size of its first chunk
             return run
         for piece in pieces:
-            match piece:
-                case Body():
-                    self._on_body(piece, now_ns, records, out)
-                case ResponseHead():
-                    self._on_head(piece, now_ns, records, out)
-                case BodyEnd():
-                    self._on_end(piece, now_ns, records, out)
-                case RefusedBytes():
-                    text = f"{piece.reason}; what follows is relayed as it comes"
-                    number = self.waiting[0].number if self.waiting else 0
-                    records.append(note(now_ns, "response-refused", text, self._number, number))
-                    self.is_raw = True
-                    self._release_body(records, out)
-                    records += self._opaque.feed(SERVER, piece.raw, now_ns)
-                    out.append(piece.raw)
-                case OpaqueBytes():
-                    records += self._opaque.feed(SERVER, piece.raw, now_ns)
-                    out.append(piece.raw)
-                case BlankLines():
-                    out.append(piece.raw)
+            self._on_piece(piece, now_ns, records, out)
         return run
+
+    def _on_piece(self, piece: Piece, now_ns: int, records: list[Record], out: list[bytes]) -> None:
+        match piece:
+            case Body():
+                self._on_body(piece, now_ns, records, out)
+            case ResponseHead():
+                self._on_head(piece, now_ns, records, out)
+            case BodyEnd():
+                self._on_end(piece, now_ns, records, out)
+            case RefusedBytes():
+                text = f"{piece.reason}; what follows is relayed as it comes"
+                number = self.waiting[0].number if self.waiting else 0
+                records.append(note(now_ns, "response-refused", text, self._number, number))
+                self.is_raw = True
+                self._release_body(records, out)
+                records += self._opaque.feed(SERVER, piece.raw, now_ns)
+                out.append(piece.raw)
+            case OpaqueBytes():
+                records += self._opaque.feed(SERVER, piece.raw, now_ns)
+                out.append(piece.raw)
+            case BlankLines():
+                out.append(piece.raw)
 
     def _on_head(self, head: ResponseHead, now_ns: int, records: list[Record], out: list[bytes]) -> None:
         tap, transaction = self._tap, self.waiting[0]
@@ -134,12 +143,20 @@ class ResponseRelay:
                 if watch.event and isinstance(frame, Frame) and frame.data == watch.event:
                     frame.rare["forwarded"] = watch.rewritten
                     watch.event = b""
-            if (third_party := watch.third_party) is not None:
-                text = f"the endpoint event names {third_party}, which is not the upstream; it passes as it is (see --allow-endpoint)"
-                records.append(note(now_ns, "endpoint", text, self._number, self.waiting[0].number))
-                watch.third_party = None
+            self._note_endpoint(watch, now_ns, records)
             if watch.is_idle:
                 self._body_rewriting = None
+
+    def _note_endpoint(self, watch: EndpointWatch, now_ns: int, records: list[Record]) -> None:
+        """Remember the endpoint that a stream announced, and note one of a third party."""
+        if watch.endpoint:
+            self.endpoint = watch.endpoint
+        if (third_party := watch.third_party) is not None:
+            text = (
+                f"the endpoint event names {third_party}, which is not the upstream; it passes as it is (see --allow-endpoint)"
+            )
+            records.append(note(now_ns, "endpoint", text, self._number, self.waiting[0].number))
+            watch.third_party = None
 
     def _on_end(
         self, end: BodyEnd, now_ns: int, records: list[Record], out: list[bytes], *, by: str = SERVER, how: str = "eof"

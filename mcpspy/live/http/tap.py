@@ -9,10 +9,10 @@ import logging
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import monotonic_ns
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import TapError
 from ...platform.native import keep_freed_memory
@@ -33,6 +33,9 @@ from .rewriting import Rewriting
 from .transaction import RequestPlan, ResponsePlan
 from .usual import KnownHeads
 
+if TYPE_CHECKING:
+    from ..waiting_messages import Decider
+
 _log = logging.getLogger("mcpspy.live")
 
 _Key = TypeVar("_Key")
@@ -50,7 +53,7 @@ class HttpTap:
     """A tap in front of `upstream`. Its clock began at `begin_ns` of the monotonic one. Records go to the sink of `record_to`.
 
     `extra_fields` are put into every request. `tls` is the context for an https upstream. Unless the upstream `speaks_mcp`, no
-    body is rewritten.
+    body is rewritten. With `intercepts`, `adopt` puts them into each new connection pair: see `intercepting`.
     """
 
     def __init__(
@@ -79,6 +82,8 @@ class HttpTap:
         self._tls = tls
         self._speaks_mcp = speaks_mcp
         self._pairs: dict[int, ConnectionPair] = {}
+        self.intercepts: Decider | None = None
+        self.adopt: Callable[[ConnectionPair], None] | None = None
         self._request_plans: dict[bytes, RequestPlan] = {}
         self._response_plans: dict[tuple[bytes, str], ResponsePlan] = {}
         self._has_noted_tls = False
@@ -86,6 +91,11 @@ class HttpTap:
         self._own_descriptors = 0
         self.reactor = Reactor(self.fault)
         self._client_processes = ClientProcesses(self)
+
+    @property
+    def pairs(self) -> Iterable[ConnectionPair]:
+        """The connections that clients have to it."""
+        return self._pairs.values()
 
     def record_to(self, sink: Sink) -> None:
         """Send all records to `sink`."""
@@ -185,6 +195,8 @@ class HttpTap:
             pass  # it is gone, which its first read reports
         pair = ConnectionPair(self, client)
         self._pairs[pair.number] = pair
+        if self.adopt is not None:
+            self.adopt(pair)
         self._client_processes.accepted(pair.number, client)
 
     def dial(self, *, on_connected: Callable[[socket.socket], None], on_failed: Callable[[int, str], None]) -> Dial:

@@ -22,7 +22,10 @@ class RequestPlan:
     A client sends the same head again and again; working this out costs 25 µs, looking it up 0.2.
     """
 
-    __slots__ = ("forwarded", "framing", "is_metadata", "rewriting", "method", "proves_address", "refusal", "wants_events")
+    __slots__ = (
+        "forwarded", "framing", "is_metadata", "rewriting", "method", "proves_address", "refusal", "session",
+        "target", "wants_events",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -35,6 +38,8 @@ class RequestPlan:
     ) -> None:
         is_get = head.method == b"GET" and speaks_mcp
         self.method = head.method
+        self.target = head.target
+        self.session = head.value(b"mcp-session-id")
         self.rewriting = rewriting
         self.refusal: Refusal | None = host_check.refusal(head)
         self.framing = body_framing(head.value(b"content-type"), head.value(b"content-encoding"))

@@ -1,0 +1,511 @@
+"""An HTTP tap that takes messages whole and asks what to do with each: pass it on, later, changed, or not at all.
+
+It does what the plain tap does, and is only used, and imported, if there are intercepts. A connection pair that runs can be put
+under intercepts and given back. Requests of one connection are taken one at a time: the next when the response to the one before
+has been sent. What was received is recorded as ever; what was sent instead is recorded with it, before it is sent.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...records import CLIENT, MCPSPY, SERVER, Frame, Note, Open
+from ...wire.http_body import Body, BodyEnd
+from ...wire.http_head import RequestHead
+from ..waiting_messages import MAX_MESSAGE_BYTES, Delayed, WaitingMessages
+from .connection_pair import MAX_PIPELINED, ConnectionPair
+from .intercepting_responses import InterceptingRelay
+from .recorder import StreamRecorder
+from .taken_messages import (
+    CONTINUE,
+    TakenMessage,
+    carries_message,
+    declining_compression,
+    is_endpoint,
+    own_response,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from ...records import Record
+    from ...wire.http import Piece
+    from ..waiting_messages import Decider, HeldMessage, MessageDecision
+    from .reactor import Timer
+    from .tap import HttpTap
+    from .transaction import ProxiedTransaction
+
+
+class _PairState:
+    """The state that a pair has because of intercepts.
+
+    `pieces` of requests wait for their turn. `taken` is a request that is being collected; `to_server` has the one that was, if it
+    waits, and `decision` what was decided about it. `is_unsent` says that the upstream does not know of the current request.
+    `lost` is set when the upstream has gone while something waits for the client.
+    """
+
+    __slots__ = (
+        "decider",
+        "decision",
+        "is_ending",
+        "is_unsent",
+        "lost",
+        "pieces",
+        "sent",
+        "taken",
+        "tap",
+        "timer",
+        "to_server",
+    )
+
+    def __init__(self, tap: HttpTap, decider: Decider) -> None:
+        self.tap = tap
+        self.decider = decider
+        self.pieces: deque[Piece] = deque()
+        self.taken: TakenMessage | None = None
+        self.to_server = WaitingMessages()
+        self.decision: MessageDecision | None = None
+        self.sent = b""
+        self.is_unsent = False
+        self.is_ending = False
+        self.lost: tuple[Exception | None] | None = None
+        self.timer: Timer | None = None
+
+
+class HeldDirection(NamedTuple):
+    """The direction in which a message is held, for a controller that lets it go."""
+
+    writer: str
+    release: Callable[..., None]
+
+
+class InterceptingPair(ConnectionPair):
+    """A connection pair with intercepts. `hands` is its state, `_responses` an `InterceptingRelay`."""
+
+    __slots__ = ()
+
+    @property
+    def _state(self) -> _PairState:
+        assert isinstance(self.hands, _PairState)
+        return self.hands
+
+    @property
+    def relay(self) -> InterceptingRelay:
+        assert isinstance(self._responses, InterceptingRelay)
+        return self._responses
+
+    def begin(self, tap: HttpTap, decider: Decider) -> None:
+        """Begin to ask what to do with messages."""
+        self.hands = _PairState(tap, decider)
+        self._responses = InterceptingRelay(self._responses, self._decide_answer, self._do)
+        self._is_between_events = False
+        self._connect()
+
+    def _connect(self) -> None:
+        """Have the connections call what this class has."""
+        self._client.call(on_data=self.on_client_data, on_end=self.on_client_end, on_lost=self.on_client_lost)
+        if self._server is not None:
+            self._server.call(on_data=self.on_server_data, on_end=self._server_end, on_lost=self.on_server_lost)
+
+    @staticmethod
+    def _server_end() -> bool:
+        return False
+
+    def let_go(self) -> None:
+        """Send all that waits, and become a plain pair as soon as that is possible."""
+        for waiting in (self._state.to_server, self.relay.waiting_messages):
+            waiting.release_all()
+            for item in waiting.delayed:
+                item.due_ns = 0
+        self._on_due()
+        self.give_back()
+
+    def give_back(self) -> None:
+        """Become a plain pair, if nothing of ours is under way and no intercept is in force any more."""
+        state = self._state
+        is_busy = state.taken is not None or state.to_server or state.pieces or state.lost is not None or state.is_unsent
+        if state.tap.intercepts is not None or self._is_over or is_busy or not self.relay.can_give_back:
+            return
+        if self._sending is not None and self._sending.request.is_open:
+            return  # a body goes on, of which the recorder knows more than the plain pair would
+        if state.timer is not None:
+            state.timer.cancel()
+        self._responses = self.relay.given_back()
+        self.hands = None
+        self.__class__ = ConnectionPair  # type: ignore[assignment]
+        InterceptingPair._connect(self)
+
+    # The client's direction
+
+    def on_client_data(self, data: bytes) -> None:
+        if self._refusal is not None or self._is_over:
+            return
+        self._state.pieces += self._requests.feed(data)
+        self._take_pieces(self._tap.now_ns())
+
+    def _take_pieces(self, now_ns: int) -> None:
+        """Take what has come of requests, up to the one whose turn it is not yet."""
+        state = self._state
+        records: list[Record] = []
+        out: list[bytes] = []
+        while state.pieces and not self._is_over and self._is_turn_of(state.pieces[0]):
+            self._take_request_piece(state.pieces.popleft(), now_ns, records, out)
+        self._record(records)
+        self._to_server(b"".join(out))
+        sending = self._sending
+        if sending is not None and state.taken is None and sending.request.waits_since_ns is not None:
+            self._stall_timer.watch_frame(sending.request)
+        if len(state.pieces) >= MAX_PIPELINED:
+            self._client.pause()
+        self._watch_time()
+        self._refuse_in_turn()
+        self._schedule()
+
+    def _is_turn_of(self, piece: Piece) -> bool:
+        if not isinstance(piece, RequestHead):
+            return True
+        return not (self._responses.waiting or self._state.to_server or self.relay.is_under_way)
+
+    def _take_request_piece(self, piece: Piece, now_ns: int, records: list[Record], out: list[bytes]) -> None:
+        state, sending = self._state, self._sending
+        if state.taken is None or sending is None or self._refusal is not None:
+            super()._take_request_piece(piece, now_ns, records, out)
+        elif isinstance(piece, Body):
+            state.taken.feed(piece)
+            state.taken.records += sending.request.feed(piece, now_ns)
+            if state.taken.size > MAX_MESSAGE_BYTES:
+                self._pass_taken(records, out)
+                text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MiB passes without intercepts"
+                extra = {"stream": sending.request.number}
+                records.append(Note(at_ns=now_ns, topic="not-intercepted", text=text, extra=extra))
+        elif isinstance(piece, BodyEnd):
+            taken, state.taken, self._sending = state.taken, None, None
+            taken.records += sending.request.close(now_ns, CLIENT, "eof", trailers=piece.trailers)
+            self._on_whole(taken, piece, sending, records, out)
+        else:
+            super()._take_request_piece(piece, now_ns, records, out)
+
+    def _begin(self, head: RequestHead, now_ns: int, records: list[Record], out: list[bytes]) -> None:
+        own: list[Record] = []
+        heads: list[bytes] = []
+        super()._begin(head, now_ns, own, heads)
+        opening = own[0]
+        assert isinstance(opening, Open)
+        if heads:
+            heads[0] = declining_compression(heads[0])
+            opening.forwarded = None if heads[0] == head.raw else heads[0]
+        if not heads or not carries_message(head):
+            records += own
+            out += heads
+            return
+        self._responses.messages.begin_response()  # which is not to be expected before the request is sent
+        state = self._state
+        state.is_unsent = True
+        state.taken = TakenMessage(opening, own, heads[0])
+        if b"\r\nexpect:" in head.lowered:
+            self._invite(state.taken, now_ns, records)
+
+    def _invite(self, taken: TakenMessage, now_ns: int, records: list[Record]) -> None:
+        """Tell a client to go on that waits for leave to send a body: the upstream does not know of the request yet."""
+        taken.without_expectation()
+        assert self._sending is not None
+        response = StreamRecorder(self._tap.numbers.stream(), SERVER, "body")
+        number = self._sending.number
+        records += taken.records
+        records.append(response.open(now_ns, CONTINUE, transaction=number, connection=self.number, injected=True))
+        records += response.close(now_ns, MCPSPY, "eof")
+        taken.records = []
+        self._client.write(CONTINUE)
+
+    def _pass_taken(self, records: list[Record], out: list[bytes]) -> None:
+        """Let pass what was collected: it is too much, or there is nothing to decide."""
+        state = self._state
+        taken, state.taken = state.taken, None
+        if taken is not None:
+            records += taken.records
+            out.append(self._sends(taken.unchanged))
+
+    def _sends(self, request: bytes) -> bytes:
+        """Return a request to be sent, after which its response is expected."""
+        transaction = self._responses.waiting[0]
+        self._responses.expect(transaction)
+        self._state.is_unsent = False
+        return request
+
+    def _on_whole(
+        self, taken: TakenMessage, end: BodyEnd, transaction: ProxiedTransaction, records: list[Record], out: list[bytes]
+    ) -> None:
+        """Decide on a request that is whole."""
+        state = self._state
+        if not taken.end(end):
+            records += taken.records
+            out.append(self._sends(taken.unchanged))
+            return
+        frame = taken.frame
+        decision = state.decider.decide(CLIENT, taken.content, frame.at_ns, self._scope_of(transaction))
+        held = state.to_server.hold(decision, frame, taken.content)
+        if held is None:
+            self._carry_out(taken, decision, frame, records, out)
+            return
+        held.carry_out = partial(self._carry_out, taken, decision)
+        text = f"message {held.number} of the client is held: {next(act.text for act in decision.records)}"
+        records.append(Note(at_ns=frame.at_ns, topic="held", text=text, extra={"stream": frame.stream}))
+
+    def _carry_out(
+        self, taken: TakenMessage, decision: MessageDecision, frame: Frame, records: list[Record], out: list[bytes]
+    ) -> None:
+        state = self._state
+        sent = taken.settle(decision, frame)
+        records += taken.records
+        state.decision, state.sent = decision, sent or b""
+        if decision.delay_ns:
+            due_ns = frame.at_ns + decision.delay_ns
+            state.to_server.delay(Delayed(due_ns, None, state.sent, injected=sent is None))
+        elif sent is not None:
+            out.append(self._sends(sent))
+        else:
+            self._tap.reactor.soon(self._answer_soon)
+
+    def _answer_soon(self) -> None:
+        """Answer in a call of its own: the records of the request come first."""
+        if not self._is_over and isinstance(self.hands, _PairState):
+            self._answer(self._tap.now_ns())
+            self._take_pieces(self._tap.now_ns())
+
+    def _answer(self, now_ns: int) -> None:
+        """Do what is to be done in place of sending a request: answer it, or end its connection."""
+        state = self._state
+        decision, state.decision = state.decision, None
+        if decision is None or not self._responses.waiting:
+            return
+        if decision.then:
+            self._do(decision.then)
+            return
+        transaction = self._responses.waiting[0]
+        stream = self._stream_of(transaction.plan.target)
+        if stream is not None and decision.reply is not None:
+            stream.inject(decision.reply, now_ns)
+        response = own_response(decision, is_over_stream=stream is not None)
+        if response is None:
+            return  # nothing more is taken from this connection: its client waits for an answer
+        head, body = response
+        self._responses.waiting.popleft()
+        state.is_unsent = False
+        recorder = StreamRecorder(self._tap.numbers.stream(), SERVER, "body")
+        records: list[Record] = [
+            recorder.open(now_ns, head, transaction=transaction.number, connection=self.number, injected=True),
+            *(recorder.feed(Body(body, body), now_ns) if body else ()),
+            *recorder.close(now_ns, MCPSPY, "eof"),
+        ]
+        for record in records:
+            if isinstance(record, Frame):
+                record.rare["injected"] = True
+        self._record(records)
+        self._client.write(head + body)
+
+    def inject(self, answer: bytes, now_ns: int) -> None:
+        """Send an answer of mcpspy's own on the stream of events that goes to this client."""
+        records: list[Record] = []
+        out: list[bytes] = []
+        self.relay.inject(answer, now_ns, records, out)
+        self._record(records)
+        self._client.write(b"".join(out))
+
+    def _stream_of(self, target: bytes) -> InterceptingPair | None:
+        """Return the pair whose stream announced the endpoint to which a request goes."""
+        return next((pair for pair in pairs_of(self._state.tap) if pair.announced(target)), None)
+
+    def announced(self, target: bytes) -> bool:
+        """Return whether the stream that is under way here announced this endpoint."""
+        waiting = self._responses.waiting
+        if not waiting or self._responses.current is None:
+            return False
+        return is_endpoint(target, self._responses.endpoint, waiting[0].plan.target)
+
+    def _scope_of(self, transaction: ProxiedTransaction) -> Hashable:
+        """Return the scope of the ids in a transaction: a session, the stream that announced the endpoint, or itself."""
+        plan = transaction.plan
+        if plan.session is not None:
+            return plan.session
+        stream = self._stream_of(plan.target) if plan.method == b"POST" else None
+        return stream.number_under_way if stream is not None else transaction.number
+
+    @property
+    def number_under_way(self) -> int:
+        """The number of the transaction whose response is on its way."""
+        return self._responses.waiting[0].number
+
+    def _do(self, what: str) -> None:
+        """Do something to the connection: `disconnect` it, and that of the stream on which the answer would come."""
+        if what != "disconnect":
+            return  # a request that stalls is never sent, and nothing is taken after it
+        waiting = self._responses.waiting
+        stream = self._stream_of(waiting[0].plan.target) if waiting else None
+        self._tap.reactor.soon(self.abort)
+        if stream is not None and stream is not self:
+            self._tap.reactor.soon(stream.abort)
+
+    def on_client_end(self) -> bool:
+        """Let a request go that is held, and send on that the client has closed its half after what is delayed."""
+        state = self._state
+        if self._is_over or not (state.to_server or state.is_unsent):
+            return super().on_client_end()
+        state.to_server.release_all()
+        state.is_ending = True
+        self._schedule()
+        return bool(state.to_server)
+
+    def on_client_lost(self, error: Exception | None) -> None:
+        if self._state.timer is not None:
+            self._state.timer.cancel()
+        super().on_client_lost(error)
+
+    def _end_requests(self, now_ns: int, by: str, how: str) -> list[Record]:
+        state = self._state
+        taken, state.taken = state.taken, None
+        records = taken.records if taken is not None else []
+        return [*records, *super()._end_requests(now_ns, by, how)]
+
+    def _record_end(self, by: str, how: str) -> None:
+        self._is_over = True
+        now_ns = self._tap.now_ns()
+        records: list[Record] = []
+        for held in self._state.to_server.drop_held(now_ns):
+            held.carry_out(held.frame, records, [])
+        records += self.relay.drop_held(now_ns)
+        self._record(records)
+        super()._record_end(by, how)
+
+    # The server's direction
+
+    def on_server_data(self, data: bytes) -> None:
+        if self._is_over:
+            return
+        self._take_response(data, self._tap.now_ns())
+        if not self._is_over:
+            self._after_response()
+
+    def _after_response(self) -> None:
+        """Take the next request, and become a plain pair if that was asked for."""
+        if self.relay.waiting_messages.is_full and self._server is not None:
+            self._server.pause()
+        self._take_pieces(self._tap.now_ns())
+        self.give_back()
+
+    def _decide_answer(self, payload: bytes, at_ns: int, transaction: ProxiedTransaction) -> MessageDecision:
+        return self._state.decider.decide(SERVER, payload, at_ns, self._scope_of(transaction))
+
+    def on_server_lost(self, error: Exception | None) -> None:
+        state, now_ns = self._state, self._tap.now_ns()
+        if self._is_over or self._culprit(error, SERVER) == MCPSPY:
+            super().on_server_lost(error)
+            return
+        if state.is_unsent and self._responses.messages.is_between:
+            self._server = self._dial = None  # it was idle; a new connection is made for what waits
+            return
+        if error is None and not self._has_client_ended:
+            records: list[Record] = []
+            out: list[bytes] = []
+            self.relay.close_until(now_ns, records, out)
+            self._record(records)
+            self._client.write(b"".join(out))
+        if self.relay.is_under_way:
+            self._server, state.lost = None, (error,)
+            self._schedule()
+        else:
+            super().on_server_lost(error)
+
+    # Held messages
+
+    def held(self) -> list[tuple[HeldDirection, HeldMessage]]:
+        """List the messages that are held, each with its direction."""
+        directions = ((CLIENT, self._state.to_server), (SERVER, self.relay.waiting_messages))
+        return [
+            (HeldDirection(writer, partial(self._release, waiting)), item)
+            for writer, waiting in directions
+            for item in waiting.held
+            if item.number and item.due_ns
+        ]
+
+    def _release(self, waiting: WaitingMessages, number: int, payload: bytes | None, change: str = "") -> None:
+        """Let a held message go: changed, or not at all if its payload is None."""
+        waiting.release(number, payload, change)
+        self._on_due()
+
+    # Time
+
+    def _schedule(self) -> None:
+        """See to it that what waits is sent when it is due."""
+        state = self._state
+        due = [] if self.relay.is_within else [self.relay.waiting_messages.due_ns]
+        due_ns = min([due_ns for due_ns in (state.to_server.due_ns, *due) if due_ns], default=0)
+        if state.timer is not None:
+            state.timer.cancel()
+        state.timer = None
+        if due_ns and not self._is_over:
+            state.timer = self._tap.reactor.later(max(due_ns - self._tap.now_ns(), 0) / 1e9, self._on_due)
+
+    def _on_due(self) -> None:
+        """Send what is due in both directions."""
+        state, now_ns = self._state, self._tap.now_ns()
+        state.timer = None
+        if self._is_over:
+            return
+        records: list[Record] = []
+        to_client: list[bytes] = []
+        to_server: list[bytes] = []
+        self.relay.send_due(now_ns, records, to_client)
+        for held in state.to_server.take_released(now_ns):
+            held.carry_out(held.frame, records, to_server)
+        due = state.to_server.take_due(now_ns)
+        to_server += [self._sends(item.data) for item in due if not item.injected]
+        self._record(records)
+        self._client.write(b"".join(to_client))
+        self._to_server(b"".join(to_server))
+        if any(item.injected for item in due):
+            self._answer(now_ns)
+        if self._server is not None and not self.relay.waiting_messages.is_full:
+            self._server.resume()
+        if state.lost is not None and not self.relay.is_under_way:
+            (error,), state.lost = state.lost, None
+            super().on_server_lost(error)
+        elif state.is_ending and not state.to_server:
+            state.is_ending = False
+            if not super().on_client_end():
+                self._client.close()
+        if not self._is_over:
+            self._after_response()
+
+
+def take_over(tap: HttpTap, intercepts: Decider) -> None:
+    """Put intercepts into a tap: from the next message of each connection on."""
+    tap.intercepts = intercepts
+    tap.adopt = partial(_adopt, tap, intercepts)
+    for pair in list(tap.pairs):
+        tap.adopt(pair)
+
+
+def _adopt(tap: HttpTap, intercepts: Decider, pair: ConnectionPair) -> None:
+    if not isinstance(pair, InterceptingPair):
+        pair.__class__ = InterceptingPair
+        assert isinstance(pair, InterceptingPair)
+        pair.begin(tap, intercepts)
+
+
+def give_back(tap: HttpTap) -> None:
+    """Let a tap run without intercepts again. What waits is sent at once."""
+    tap.intercepts = tap.adopt = None
+    for pair in pairs_of(tap):
+        pair.let_go()
+
+
+def pairs_of(tap: HttpTap) -> list[InterceptingPair]:
+    """Return the pairs of a tap that have intercepts."""
+    return [pair for pair in tap.pairs if isinstance(pair, InterceptingPair)]
+
+
+def held_by(tap: HttpTap) -> list[tuple[HeldDirection, HeldMessage]]:
+    """List the messages that are held, each with its direction."""
+    return [held for pair in pairs_of(tap) for held in pair.held()]

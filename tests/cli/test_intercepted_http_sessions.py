@@ -1,0 +1,104 @@
+"""Intercepts over HTTP with official clients and servers: Streamable HTTP that answers with JSON, with events, and HTTP+SSE."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mcp import Client, MCPError
+from mcp.client.sse import sse_client
+
+from mcpspy import read
+from mcpspy.records import Frame, Intercept
+from mcpspy.transcript.findings.run import all_findings
+from mcpspy.transcript.model import Exchange
+from mcpspy.transcript.transcribe import transcribe
+from tests.cli.terminal import run
+from tests.conftest import PEERS
+from tests.deadlines import DEADLINE_S
+from tests.live.http.ends import Proxy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JSON, EVENTS, OLD = "json", "events", "http+sse"
+KINDS = (JSON, EVENTS, OLD)
+WORDS = {JSON: ("http", "0", "json_response"), EVENTS: ("http", "0"), OLD: ("sse", "0")}
+ANSWER = {"content": [{"type": "text", "text": "from a file"}]}
+TIME_OUT_S = 1.0
+SUM = "3"
+
+
+@contextmanager
+def proxied(kind: str, capture: Path, *options: str) -> Iterator[Proxy]:
+    """Run an official server and mcpspy in front of it."""
+    words = [sys.executable, str(PEERS / "pyserver.py"), *WORDS[kind]]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        assert server.stdout is not None
+        try:
+            port = int(server.stdout.readline())
+            proxy = Proxy(f"http://127.0.0.1:{port}/{'sse' if kind == OLD else 'mcp'}", capture, *options)
+            try:
+                yield proxy
+                proxy.stop()
+            finally:
+                proxy.end()
+        finally:
+            server.kill()
+            server.wait(DEADLINE_S)
+
+
+async def _called(kind: str, url: str, time_out_s: float) -> str:
+    """Return what an official client gets for one call: the text, or its error."""
+    target: Any = sse_client(url, timeout=DEADLINE_S) if kind == OLD else url
+    outcome = ""
+    try:
+        async with asyncio.timeout(DEADLINE_S), Client(target, mode="legacy") as client:
+            try:
+                result: Any = await client.call_tool("add", {"a": 1, "b": 2}, read_timeout_seconds=time_out_s)
+                outcome = str(result.content[0].text)
+            except MCPError as error:
+                outcome = f"error: {error}"
+    except Exception as error:  # noqa: BLE001 - whatever it raises is what it made of the answer
+        return outcome or f"failed: {error!r}"
+    return outcome
+
+
+def called(kind: str, capture: Path, *options: str, time_out_s: float = DEADLINE_S) -> str:
+    with proxied(kind, capture, "--redact", "none", *options) as proxy:
+        return asyncio.run(_called(kind, proxy.address, time_out_s))
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    return tmp_path / "intercepted.mcpspy"
+
+
+def rows_of(capture: Path) -> list[Exchange]:
+    return [row for row in transcribe(list(read(capture))).rows if isinstance(row, Exchange)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        ("method:no => drop", SUM),
+        ("tool:add => delay 200ms", SUM),
+        ("kind:result tool:add => delay 200ms", SUM),
+        ('tool:add => error -32000 "try later"', "try later"),
+        ('kind:result tool:add => error -32000 "try later"', "try later"),
+        ("tool:add => set params.arguments.a=40", "42"),
+        ('tool:add => set result.content[0].text="changed"', "changed"),
+    ],
+)
+def test_an_official_client_sees_the_intercept(kind: str, action: str, expected: str, capture: Path) -> None:
+    assert expected in called(kind, capture, "--intercept", action)
+    assert run("verify", str(capture)).returncode == 0
+    transcript = transcribe(list(read(capture)))
+    assert {finding.culprit for finding in all_findings(transcript)} <= {"unclear"}
