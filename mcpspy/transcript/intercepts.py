@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ..records import Frame, Intercept
 from .exchange import Exchange, UnpairedMessage
+from .http.transaction import Transaction
 from .message import ERROR, MARK, NOT_PASSED_ON, REQUEST, RESULT, Message, mark_words
 from .model import CaptureInfo, ChannelEvent, Log
 
@@ -28,9 +29,9 @@ _ENDINGS: Final = ("disconnect", "stall", "kill")
 MAX_LOOKED_AT: Final = 5000
 """The rows among which the request of an answer is sought that the receiver did not get."""
 
-_BY_MCPSPY: Final = f"{MARK}: sent by mcpspy"
+BY_MCPSPY: Final = f"{MARK}: sent by mcpspy"
 
-_NO_ANSWER: Final = f"{MARK}: the answer was not passed on"
+NO_ANSWER: Final = f"{MARK}: the answer was not passed on"
 
 _BLAME: Final = "Unclear: an intercept changed the traffic of this capture, so this may be its consequence."
 
@@ -43,6 +44,7 @@ def unblamed(transcript: Transcript, hits: Iterator[tuple[int, Hit]]) -> Iterato
     left_out = {
         row.row for row in transcript.rows if isinstance(row, Exchange | UnpairedMessage) and mark_words(_messages(row))
     }
+    left_out.update(row.row for row in transcript.rows if isinstance(row, Transaction) and row.intercepted)
     ended_ns = _ended_ns(transcript)
     for row in transcript.rows if ended_ns else ():
         if isinstance(row, Exchange) and row.capture in ended_ns:
@@ -96,7 +98,7 @@ class InterceptedFrames:
         """
         pending, self._pending = self._pending, []
         if not pending:
-            return _marked(decode(frame), [_BY_MCPSPY]) if frame.injected else decode(frame)
+            return _marked(decode(frame), [BY_MCPSPY]) if frame.injected else decode(frame)
         info = self._info
         flaws = [f"{MARK}: {record.action}" for record in pending]
         forwarded = frame.forwarded
@@ -122,7 +124,7 @@ class InterceptedFrames:
         for answer, flaws in lost:
             for row in islice(reversed(rows), MAX_LOOKED_AT):
                 if isinstance(row, Exchange) and row.request.id == answer.id and row.sender != answer.sender:
-                    _marked([row.request], [_NO_ANSWER if flaw == NOT_PASSED_ON else flaw for flaw in flaws])
+                    _marked([row.request], [NO_ANSWER if flaw == NOT_PASSED_ON else flaw for flaw in flaws])
                     marked.append(row)
                     break
         return marked

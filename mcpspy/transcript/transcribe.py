@@ -295,7 +295,7 @@ class _CaptureReader:
             info.client_ports.update(connection_ports(record))
             return ()
         if isinstance(record, Intercept):
-            return self._decoder.intercept(record)
+            return (self._http or self._decoder).intercept(record)
         event = ChannelEvent(info.index, record.at_ns + info.shift_ns, record)
         self._rows.append(event)
         return (event, *self._consequences(record))

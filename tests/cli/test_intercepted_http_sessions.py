@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from mcp import Client, MCPError
 from mcp.client.sse import sse_client
 
 from mcpspy import read
-from mcpspy.records import Frame, Intercept
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.model import Exchange
 from mcpspy.transcript.transcribe import transcribe

@@ -3,16 +3,18 @@
 A record goes in; the rows that are new or changed come out. `decode` cuts bodies and events, `correlate` pairs their messages.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from __future__ import annotations
 
-from ...records import CLIENT, SERVER, Close, Frame, Note, Open
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ...records import CLIENT, SERVER, Close, Frame, Intercept, Note, Open
 from ...wire.json_spans import members, string
 from ...wire.sse import SseEvent, parse
 from ..calls.join import CallJoiner
 from ..correlator import appended
 from ..decoder import message_of
-from ..model import HTTP_REDIRECTS, CaptureInfo, Exchange, Kind, Row, UnpairedMessage
+from ..model import HTTP_REDIRECTS, CaptureInfo, ChannelEvent, Exchange, Kind, Row, UnpairedMessage
 from .correlate import HttpCorrelator, OpenTransaction
 from .decode import MESSAGE, BodyDecoder, CompressedEventDecoder, EventDecoder, StreamDecoder, Unit, readable
 from .head import EVENT_STREAM, LAST_EVENT_ID, Head, read_head
@@ -33,6 +35,9 @@ from .transaction import (
     Stream,
     Transaction,
 )
+
+if TYPE_CHECKING:
+    from .intercepted import InterceptedUnits
 
 ENDPOINT: Final = "endpoint"
 KEEP_ALIVE: Final = "ping"
@@ -66,8 +71,8 @@ class TransactionAssembler:
     """
 
     __slots__ = (
-        "_calls", "_capture_info", "_correlator", "_half_closed", "_keeps_frames", "_next_row", "_rows", "_scopes", "_streams",
-        "_transactions",
+        "_calls", "_capture_info", "_correlator", "_half_closed", "_intercepted", "_keeps_frames", "_next_row", "_rows", "_scopes",
+        "_streams", "_transactions",
     )  # fmt: skip
 
     def __init__(
@@ -87,6 +92,7 @@ class TransactionAssembler:
         self._calls = calls
         self._correlator = HttpCorrelator(capture_info, next_row, on_client_name)
         self._scopes = self._correlator.scopes
+        self._intercepted: InterceptedUnits | None = None
         self._streams: dict[int, _OpenStream] = {}
         self._transactions: dict[int, OpenTransaction] = {}
         self._half_closed: dict[int, OpenTransaction] = {}
@@ -114,7 +120,33 @@ class TransactionAssembler:
             return None
         measure(open_stream.stream, open_stream.chunks, record, self._capture_info.shift_ns, keeps_frame=self._keeps_frames)
         decoder = open_stream.decoder
-        return [] if decoder is None else self._units(open_stream, decoder.feed(record))
+        if decoder is None:
+            return []
+        if self._intercepted is not None:
+            return self._intercepted_frame(self._intercepted, open_stream, decoder, record)
+        return self._units(open_stream, decoder.feed(record))
+
+    def intercept(self, record: Intercept) -> tuple[()]:
+        """Take in what was done to the next frame. Nothing is complete with that."""
+        if self._intercepted is None:
+            from .intercepted import InterceptedUnits  # hardly any capture has intercepts
+
+            self._intercepted = InterceptedUnits(self._capture_info)
+        self._intercepted.add(record)
+        return ()
+
+    def _intercepted_frame(
+        self, intercepted: InterceptedUnits, open_stream: _OpenStream, decoder: StreamDecoder, record: Frame
+    ) -> list[Row]:
+        """Take in a frame of a capture with intercepts, as its receiver saw it."""
+        info = self._capture_info
+        rows = self._units(open_stream, intercepted.units(record, decoder), intercepted.flaws)
+        if intercepted.acts:
+            open_stream.opened.transaction.intercepted = True
+            rows += intercepted.mark_requests(open_stream.opened, self._rows)
+        events = [ChannelEvent(info.index, act.at_ns + info.shift_ns, act) for act in intercepted.acts]
+        self._rows += events
+        return [*rows, *events]
 
     def close(self, record: Close) -> Sequence[Row] | None:
         """Take in the end of a stream."""
@@ -236,7 +268,8 @@ class TransactionAssembler:
 
     # The content of streams
 
-    def _units(self, open_stream: _OpenStream, units: list[Unit]) -> list[Row]:
+    def _units(self, open_stream: _OpenStream, units: list[Unit], flaws: Sequence[str] = ()) -> list[Row]:
+        """Take in what is in a stream; `flaws` mark its messages."""
         rows: list[Row] = []
         sender, opened = open_stream.stream.opened.sender, open_stream.opened
         for unit in units:
@@ -250,13 +283,15 @@ class TransactionAssembler:
             if open_stream.is_metadata:
                 self._check_resource(opened, unit)
             if (
-                open_stream.stream.injected and unit.frame.data and sender == SERVER
+                open_stream.stream.injected and unit.frame.data and sender == SERVER and not unit.frame.injected
             ):  # a replay client's requests are no refusals
                 self._add_anomaly(opened, unit, "injected", unit.frame.data[:MAX_INJECTED_BYTES])
             for piece in unit.pieces:
                 message = message_of(self._capture_info, sender, unit.frame, piece)
                 if message.kind is Kind.MALFORMED and unit.damaged:
                     message.flaws = (*message.flaws, "damaged")
+                if flaws:
+                    message.flaws = (*message.flaws, *flaws)
                 changed = self._correlator.feed(opened, message)
                 if message.kind is Kind.MALFORMED and isinstance(changed[0], UnpairedMessage):
                     open_stream.broken = changed[0]

@@ -58,6 +58,10 @@ class BodyDecoder:
         self.damaged = False
         return [unit]
 
+    def forget(self) -> None:
+        """Forget the parts of a frame whose last part is not fed."""
+        self._held = []
+
     def close(self) -> list[Unit]:
         """Return the body that was cut short."""
         if not self._held:
@@ -101,6 +105,10 @@ class EventDecoder:
         anomaly = "json-for-events" if event.data is None and frame.data.lstrip()[:1] == b"{" else ""
         return [Unit(frame, event_pieces(event), event, damaged, anomaly)]
 
+    def forget(self) -> None:
+        """Forget the parts of a frame whose last part is not fed."""
+        self._held = []
+
     def close(self) -> list[Unit]:
         """Return the event that was cut short: no reader dispatches it (WHATWG HTML, section 9.2.6)."""
         if not self._held:
@@ -130,6 +138,9 @@ class CompressedEventDecoder:
                 units.append(Unit(frame, anomaly="not-encoded"))
         self._decoder.damaged, self.damaged = self._decoder.damaged or self.damaged, False
         return units + [unit for event in self._events.feed(frame) for unit in self._decoder.feed(event)]
+
+    def forget(self) -> None:
+        """Do nothing: its frames pass without intercepts."""
 
     def close(self) -> list[Unit]:
         """Return the event that was cut short, and what could not be read."""

@@ -170,6 +170,8 @@ class Transaction(msgspec.Struct, eq=False, gc=False):
     anomalies: Sequence[Anomaly] = ()
     refusal: bytes = b""
     """The beginning of its response's body, decompressed, if its status is 300 or more."""
+    intercepted: bool = False
+    """True if an intercept acted on a message in it."""
 
     @property
     def is_stream(self) -> bool:

@@ -15,7 +15,7 @@ A prompt repeats the whole conversation, so that n calls hold n² turns. Only on
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from ...records import CLIENT, Close, Frame, Note, Open
+from ...records import CLIENT, Close, Frame, Intercept, Note, Open
 from ..correlator import appended
 from ..http.head import Head, read_head
 from ..http.payloads import RecordedChunks, add_note, measure
@@ -131,6 +131,10 @@ class ModelTrafficAssembler:
             self._update(owner, stream)
         is_early = transaction.request is not None and transaction.request.close is None
         return owner.rows if is_early else self._end_transaction(owner)
+
+    def intercept(self, record: Intercept) -> tuple[()]:
+        """Take in an intercept, which no tap of a model API has."""
+        return ()
 
     def note(self, record: Note) -> Sequence[Row] | None:
         """Add the tap's note to a transaction that is not over."""

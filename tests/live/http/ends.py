@@ -52,6 +52,12 @@ class Wire:
             assert self._more(), f"no head came, only {bytes(self._held)!r}"
         return self._taken(self._held.index(HEAD_END) + len(HEAD_END))
 
+    def until(self, end: bytes) -> bytes:
+        """Read up to and including the first of these."""
+        while end not in self._held:
+            assert self._more(), f"{end!r} did not come, only {bytes(self._held)!r}"
+        return self._taken(self._held.index(end) + len(end))
+
     def rest(self) -> bytes:
         """Read to the end.
 

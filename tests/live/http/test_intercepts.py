@@ -1,0 +1,372 @@
+"""Intercepts over HTTP: the receiver gets what the capture says, no other byte changes, and nothing hangs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mcpspy.records import Frame, Intercept, Record
+from mcpspy.transcript.findings.run import all_findings
+from mcpspy.transcript.model import Exchange, Transcript
+from mcpspy.transcript.transcribe import transcribe
+from tests.deadlines import eventually
+from tests.live.http.ends import EVENTS, HEAD_END, Proxy, Upstream, Wire, between, chunk
+
+CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"q":"x"}}}'
+OTHER = CALL.replace(b"search", b"other").replace(b'"id":1', b'"id":2')
+RESULT = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"found"}]}}'
+NOTHING = RESULT.replace(b"found", b"nothing")
+OTHER_RESULT = RESULT.replace(b'"id":1', b'"id":2')
+INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+JSON = b"Content-Type: application/json"
+ERROR = b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "no"}}'
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    return tmp_path / "intercepted.mcpspy"
+
+
+def answer(body: bytes = RESULT, *fields: bytes) -> bytes:
+    return b"\r\n".join((b"HTTP/1.1 200 OK", JSON, *fields, b"Content-Length: %d" % len(body), b"", b"")) + body
+
+
+def event(data: bytes, *lines: bytes) -> bytes:
+    return b"".join(line + b"\r\n" for line in (*lines, b"data: " + data, b""))
+
+
+def body_of(wire: Wire) -> tuple[bytes, bytes]:
+    """Read a message with a Content-Length."""
+    head = wire.head()
+    length = next((line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), b":0")
+    return head, wire.take(int(length.partition(b":")[2]))
+
+
+def chunks_of(wire: Wire, count: int) -> bytes:
+    """Read chunks, and return what is in them."""
+    data = b""
+    for _ in range(count):
+        line = wire.until(b"\r\n")
+        data += wire.take(int(line, 16) + 2)[:-2]
+    return data
+
+
+def post(proxy: Proxy, body: bytes = CALL, *fields: bytes, target: bytes = b"/mcp") -> bytes:
+    return proxy.request(b"POST " + target, JSON, *fields, body=body)
+
+
+@contextmanager
+def intercepted(capture: Path, *texts: str) -> Iterator[tuple[Upstream, Proxy, Wire]]:
+    with between(capture, *(word for text in texts for word in ("--intercept", text))) as (upstream, proxy):
+        yield upstream, proxy, proxy.connect()
+
+
+def read_back(proxy: Proxy) -> tuple[list[Record], Transcript]:
+    proxy.stop()
+    records = proxy.records()
+    return records, transcribe(records)
+
+
+def acts(records: list[Record]) -> list[tuple[str, str]]:
+    return [(record.action, record.sent) for record in records if isinstance(record, Intercept)]
+
+
+def rows_of(transcript: Transcript) -> list[Exchange]:
+    return [row for row in transcript.rows if isinstance(row, Exchange)]
+
+
+# Requests
+
+
+def test_what_no_intercept_matches_passes_byte_for_byte(capture: Path) -> None:
+    with intercepted(capture, "tool:nothing => drop") as (upstream, proxy, client):
+        client.send(post(proxy))
+        server = upstream.accept()
+        head, body = body_of(server)
+        assert (body, b"\r\nHost: 127.0.0.1:%d\r\n" % upstream.port in head) == (CALL, True)
+        sent = answer(RESULT, b"X-Odd:  yes")
+        server.send(sent)
+        assert client.take(len(sent)) == sent
+        records, _ = read_back(proxy)
+        assert acts(records) == []
+
+
+def test_a_request_is_answered_with_an_error_and_the_server_never_sees_it(capture: Path) -> None:
+    with intercepted(capture, 'tool:search => error -32000 "no"') as (upstream, proxy, client):
+        client.send(post(proxy))
+        head, body = body_of(client)
+        assert (head.startswith(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"), body) == (True, ERROR)
+        assert not upstream.was_called
+        client.send(post(proxy, OTHER))  # the connection goes on
+        server = upstream.accept()
+        assert body_of(server)[1] == OTHER
+        server.send(answer(OTHER_RESULT))
+        assert body_of(client)[1] == OTHER_RESULT
+        records, transcript = read_back(proxy)
+        assert acts(records) == [("error -32000", "nothing")]
+        first, second = rows_of(transcript)
+        assert first.response is not None
+        assert first.response.error == {"code": -32000, "message": "no"}
+        assert (first.request.flaws, first.response.flaws) == (
+            ("intercepted: error -32000", "intercepted: not passed on"),
+            ("intercepted: sent by mcpspy",),
+        )
+        assert second.request.flaws == ()
+        assert all_findings(transcript) == []
+
+
+def test_a_status_answers_a_request(capture: Path) -> None:
+    with intercepted(capture, "tool:search => status 503", "method:notifications/* => status 500") as (upstream, proxy, client):
+        client.send(post(proxy))
+        assert body_of(client)[0].startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        client.send(post(proxy, INITIALIZED))
+        assert body_of(client)[0].startswith(b"HTTP/1.1 500 ")
+        assert not upstream.was_called
+        records, transcript = read_back(proxy)
+        assert acts(records) == [("status 503", "nothing"), ("status 500", "nothing")]
+        assert all_findings(transcript) == []
+
+
+def test_a_changed_request_has_its_new_length_and_no_other_byte_changes(capture: Path) -> None:
+    with intercepted(capture, 'tool:search => set params.arguments.q="longer"') as (upstream, proxy, client):
+        client.send(post(proxy, CALL, b"X-Odd:  yes"))
+        head, body = body_of(upstream.accept())
+        assert body == CALL.replace(b'"x"', b'"longer"')
+        assert b"\r\nX-Odd:  yes\r\nContent-Length: %d\r\n" % len(body) in head
+        assert proxy.body("request") == CALL
+        assert proxy.head("request").forwarded == head
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_request_in_chunks_and_pieces_is_taken_whole(size: int, capture: Path) -> None:
+    with intercepted(capture, "tool:search => set params.arguments.q=1") as (upstream, proxy, client):
+        whole = proxy.request(b"POST /mcp", JSON).replace(b"Content-Length: 2\r\n\r\n{}", b"Transfer-Encoding: chunked\r\n\r\n")
+        whole += chunk(CALL[:20]) + chunk(CALL[20:]) + b"0\r\n\r\n"
+        for at in range(0, len(whole), size):
+            client.send(whole[at : at + size])
+        head, body = body_of(upstream.accept())
+        assert (body, b"chunked" in head) == (CALL.replace(b'"x"', b"1"), False)
+
+
+def test_a_compressed_request_is_changed_and_sent_plain(capture: Path) -> None:
+    with intercepted(capture, "tool:search => set params.arguments.q=1") as (upstream, proxy, client):
+        client.send(post(proxy, gzip.compress(CALL), b"Content-Encoding: gzip"))
+        head, body = body_of(upstream.accept())
+        assert (body, b"ncoding" in head) == (CALL.replace(b'"x"', b"1"), False)
+        _, transcript = read_back(proxy)
+        assert rows_of(transcript)[0].request.params["arguments"] == {"q": 1}
+        assert gzip.decompress(proxy.body("request")) == CALL
+        assert all_findings(transcript) == []
+
+
+def test_a_client_that_waits_for_leave_to_send_gets_it(capture: Path) -> None:
+    with intercepted(capture, "tool:search => set params.arguments.q=1") as (upstream, proxy, client):
+        head, _, _ = post(proxy, CALL, b"Expect: 100-continue").partition(HEAD_END)
+        client.send(head + HEAD_END)
+        assert client.head() == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.send(CALL)
+        server = upstream.accept()
+        sent, body = body_of(server)
+        assert (body, b"xpect" in sent) == (CALL.replace(b'"x"', b"1"), False)
+        server.send(answer())
+        assert body_of(client)[1] == RESULT
+
+
+def test_a_dropped_call_is_not_answered_and_a_dropped_notification_is_taken(capture: Path) -> None:
+    with intercepted(capture, "method:* => drop") as (upstream, proxy, client):
+        client.send(post(proxy, INITIALIZED))
+        assert body_of(client)[0].startswith(b"HTTP/1.1 202 ")
+        client.send(post(proxy))
+        eventually(lambda: len(proxy.found(Intercept)) == 2, "the intercept")
+        assert not upstream.was_called
+        assert client.kept() == b""
+        records, transcript = read_back(proxy)
+        assert acts(records) == [("drop", "nothing"), ("drop", "nothing")]
+        (row,) = rows_of(transcript)
+        assert (row.response, all_findings(transcript)) == (None, [])
+
+
+def test_a_delayed_request_reaches_a_server_that_has_closed_its_idle_connection(capture: Path) -> None:
+    with intercepted(capture, "tool:search => delay 300ms") as (upstream, proxy, client):
+        client.send(post(proxy, OTHER))
+        server = upstream.accept()
+        server.head()
+        server.send(answer(OTHER_RESULT))
+        assert body_of(client)[1] == OTHER_RESULT
+        client.send(post(proxy))
+        eventually(lambda: proxy.found(Intercept), "the intercept")
+        server.close()
+        again = upstream.accept()
+        assert body_of(again)[1] == CALL
+        again.send(answer())
+        assert body_of(client)[1] == RESULT
+        _, second = rows_of(read_back(proxy)[1])
+        assert (second.duration_ns or 0) >= 300_000_000
+
+
+def test_a_disconnect_closes_both_connections(capture: Path) -> None:
+    with intercepted(capture, "tool:search => disconnect") as (upstream, proxy, client):
+        client.send(post(proxy, OTHER))
+        server = upstream.accept()
+        server.head()
+        server.send(answer(OTHER_RESULT))
+        body_of(client)
+        client.send(post(proxy))
+        assert (client.rest(), server.rest().endswith(OTHER)) == (b"", True)
+        records, transcript = read_back(proxy)
+        assert acts(records) == [("disconnect", "nothing")]
+        assert all_findings(transcript) == []
+
+
+def test_nothing_follows_a_stalled_request_on_its_connection(capture: Path) -> None:
+    with intercepted(capture, "tool:search => stall") as (upstream, proxy, client):
+        client.send(post(proxy) + post(proxy, OTHER))
+        eventually(lambda: proxy.found(Intercept), "the intercept")
+        other = proxy.connect()
+        other.send(post(proxy, OTHER))
+        assert body_of(upstream.accept())[1] == OTHER
+        assert not upstream.was_called
+
+
+# Answers in JSON
+
+
+@pytest.mark.parametrize("size", [1, 9, 1000])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('tool:search => set result.content[0].text="nothing"', NOTHING),
+        ("tool:search => remove result.content", b'{"jsonrpc":"2.0","id":1,"result":{}}'),
+        ("tool:search => truncate 20", RESULT[:20]),
+        ('tool:search => garbage "hm"', b"hm\n" + RESULT),
+        ('kind:result tool:search => error -32000 "no"', ERROR),
+        ("kind:result tool:search => delay 50ms", RESULT),
+    ],
+)
+def test_a_json_answer_is_changed_with_its_length(text: str, expected: bytes, size: int, capture: Path) -> None:
+    with intercepted(capture, text) as (upstream, proxy, client):
+        client.send(post(proxy))
+        server = upstream.accept()
+        server.head()
+        sent = answer(RESULT, b"X-Odd:  yes")
+        for at in range(0, len(sent), size):
+            server.send(sent[at : at + size])
+        head, body = body_of(client)
+        assert (body, b"\r\nX-Odd:  yes\r\nContent-Length: %d\r\n" % len(expected) in head) == (expected, True)
+        client.send(post(proxy, OTHER))
+        server.head()
+        server.send(answer(OTHER_RESULT))
+        assert body_of(client)[1] == OTHER_RESULT
+        records, transcript = read_back(proxy)
+        assert proxy.body("response") == RESULT
+        assert len(acts(records)) == 1
+        assert {finding.culprit for finding in all_findings(transcript)} <= {"unclear"}
+        assert any(
+            "intercepted" in flaw for row in rows_of(transcript)[:1] for message in row.messages for flaw in message.flaws
+        )
+
+
+def test_a_compressed_answer_is_changed_and_sent_plain(capture: Path) -> None:
+    with intercepted(capture, "tool:search => set result.content=7") as (upstream, proxy, client):
+        client.send(post(proxy, CALL, b"Accept-Encoding: gzip"))
+        server = upstream.accept()
+        assert b"Accept-Encoding: identity" in server.head()
+        server.send(answer(gzip.compress(RESULT), b"Content-Encoding: gzip"))
+        head, body = body_of(client)
+        assert (json.loads(body)["result"], b"gzip" in head) == ({"content": 7}, False)
+        _, transcript = read_back(proxy)
+        (row,) = rows_of(transcript)
+        assert row.response is not None
+        assert row.response.result == {"content": 7}
+        assert all_findings(transcript) == []
+
+
+def test_a_compressed_answer_that_is_not_changed_passes_as_it_is(capture: Path) -> None:
+    with intercepted(capture, "tool:other => set result.content=7") as (upstream, proxy, client):
+        client.send(post(proxy))
+        server = upstream.accept()
+        server.head()
+        sent = answer(gzip.compress(RESULT), b"Content-Encoding: gzip")
+        server.send(sent)
+        assert client.take(len(sent)) == sent
+
+
+def test_an_answer_until_the_end_of_the_connection_is_taken_whole(capture: Path) -> None:
+    with intercepted(capture, "tool:search => set result.content=7", "kind:result => delay 100ms") as (upstream, proxy, client):
+        client.send(post(proxy))
+        server = upstream.accept()
+        server.head()
+        server.send(b"HTTP/1.1 200 OK\r\n" + JSON + b"\r\n\r\n" + RESULT)
+        server.close()
+        head, _, body = client.rest().partition(HEAD_END)
+        assert (json.loads(body)["result"], b"Content-Length: %d" % len(body) in head) == ({"content": 7}, True)
+
+
+def test_a_dropped_json_answer_never_comes_and_marks_its_request(capture: Path) -> None:
+    with intercepted(capture, "kind:result tool:search => drop") as (upstream, proxy, client):
+        client.send(post(proxy))
+        server = upstream.accept()
+        server.head()
+        server.send(answer())
+        eventually(lambda: proxy.found(Intercept), "the intercept")
+        assert client.kept() == b""
+        _, transcript = read_back(proxy)
+        (row,) = rows_of(transcript)
+        assert (row.response, "intercepted: the answer was not passed on" in row.request.flaws) == (None, True)
+        assert all_findings(transcript) == []
+
+
+# Answers in events
+
+
+@pytest.mark.parametrize("size", [1, 11, 1000])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            'tool:search => set result.content[0].text="nothing"',
+            event(NOTHING, b"event: message", b"id: 7"),
+        ),
+        ("tool:search => truncate 20", event(RESULT[:20], b"event: message", b"id: 7")),
+        ('tool:search => garbage "hm"', b"data: hm\n\n" + event(RESULT, b"event: message", b"id: 7")),
+        ('kind:result tool:search => error -32000 "no"', event(ERROR, b"event: message", b"id: 7")),
+        ("kind:result tool:search => drop", b""),
+        ("kind:result tool:search => delay 50ms", event(RESULT, b"event: message", b"id: 7")),
+    ],
+)
+def test_an_event_is_changed_and_the_framing_around_it_stays(text: str, expected: bytes, size: int, capture: Path) -> None:
+    first = b": hello\r\nretry: 500\r\n\r\n" + b"id: 6\r\ndata:\r\n\r\n"
+    last = b": bye\r\n\r\n"
+    with intercepted(capture, text) as (upstream, proxy, client):
+        client.send(post(proxy))
+        server = upstream.accept()
+        server.head()
+        body = first + event(RESULT, b"event: message", b"id: 7") + last
+        sent = EVENTS + b"".join(chunk(body[at : at + 13]) for at in range(0, len(body), 13)) + b"0\r\n\r\n"
+        for at in range(0, len(sent), size):
+            server.send(sent[at : at + size])
+        assert client.head() == EVENTS
+        data = b""
+        while (length := int(client.until(b"\r\n"), 16)) > 0:
+            data += client.take(length + 2)[:-2]
+        assert (data, client.take(2)) == (
+            (first + expected + last, b"\r\n") if "delay" not in text else (first + last + expected, b"\r\n")
+        )
+        client.send(post(proxy, OTHER))
+        server.head()
+        server.send(answer(OTHER_RESULT))
+        assert body_of(client)[1] == OTHER_RESULT
+        records, transcript = read_back(proxy)
+        assert len(acts(records)) == 1
+        assert {finding.culprit for finding in all_findings(transcript)} <= {"unclear"}
+        assert b"".join(frame.data for frame in frames_of(proxy, records) if not frame.injected) == body
+
+
+def frames_of(proxy: Proxy, records: list[Record]) -> list[Frame]:
+    stream = proxy.head("response").stream
+    return [record for record in records if isinstance(record, Frame) and record.stream == stream]
