@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from random import Random
+from socket import SHUT_RDWR
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import InterceptError
@@ -16,8 +18,9 @@ from ..intercept.syntax import parse_intercept
 from ..live.stdio.intercepting import InterceptingTap, give_back, take_over
 from ..live.waiting_messages import HeldMessage
 from ..platform.control_sockets import accept, own_user
-from ..platform.descriptors import POLLIN
+from ..platform.descriptors import POLLIN, POLLOUT
 from ..records import Note
+from .call.injected import CallRefusedError, InjectedCalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
     from ..live.stdio.tap import StdioTap
     from ..live.waiting_messages import Decider
-    from ..records import Sink
+    from ..records import Intercept, Sink
 
     class HeldBy(Protocol):
         """The direction in which a message is held."""
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
         """What controllers do with a tap of one transport."""
 
         transport: str
+        takes_calls: bool
+        """True if a controller can send requests of its own."""
 
         @property
         def intercepts(self) -> Decider | None: ...
@@ -57,6 +62,10 @@ if TYPE_CHECKING:
 
         def take_over(self, intercepts: Intercepts) -> None: ...
 
+        def send_to_server(self, payload: bytes, act: Intercept) -> bool: ...
+
+        def call_when_idle(self, action: Callable[[], None]) -> None: ...
+
         def give_back(self) -> None: ...
 
 
@@ -65,7 +74,10 @@ _READ_BYTES: Final = 1 << 16
 
 MAX_SHOWN: Final = 10_000
 MAX_LISTED: Final = 10
-"""So much of a held message is told, and of so many: the answer fits into a socket."""
+"""So much of a held message is told, and of so many."""
+
+MAX_WAITING_BYTES: Final = 1 << 25
+"""A controller that leaves more than this unread is disconnected: the longest answer of a server, escaped, is as long."""
 
 
 class _RefusedError(Exception):
@@ -76,6 +88,7 @@ class StdioHands:
     """What controllers do with a tap of stdio."""
 
     transport = "stdio"
+    takes_calls = True
 
     def __init__(self, tap: StdioTap) -> None:
         self.tap = tap
@@ -95,8 +108,16 @@ class StdioHands:
     def take_over(self, intercepts: Intercepts) -> None:
         take_over(self.tap, intercepts)
 
+    def send_to_server(self, payload: bytes, act: Intercept) -> bool:
+        return isinstance(self.tap, InterceptingTap) and self.tap.send_to_server(payload, act)
+
+    def call_when_idle(self, action: Callable[[], None]) -> None:
+        assert isinstance(self.tap, InterceptingTap)
+        self.tap.call_when_idle(action)
+
     def give_back(self) -> None:
-        give_back(self.tap)
+        if isinstance(self.tap, InterceptingTap):
+            give_back(self.tap)
 
 
 class ControlPoint:
@@ -111,6 +132,7 @@ class ControlPoint:
         self._added: dict[int, tuple[str, str, int]] = {}
         self._own = hands.intercepts if isinstance(hands.intercepts, Intercepts) else None
         self._intercepts = self._own or Intercepts((), (), int.from_bytes(os.urandom(4), "big"))
+        self._calls = InjectedCalls(self._intercepts, hands.now_ns)
 
     def connected(self, listener: socket) -> None:
         """Take a new controller, if it belongs to our user."""
@@ -134,6 +156,7 @@ class ControlPoint:
         self._connections.remove(connection)
         for id in connection.own:
             self._remove(id)
+        self._calls.abandon(connection, self.hands.send_to_server)
         if connection.has_acted:
             kept = f"; {len(connection.kept)} intercepts stay" if connection.kept else ""
             self.note(f"{connection.name} left{kept}")
@@ -155,6 +178,11 @@ class ControlPoint:
                 return {}
             case "release" | "drop" | "edit" as what:
                 self._let_go(what, request, by)
+                return {}
+            case "send":
+                return self._send(request, by)
+            case "cancel":
+                self._calls.cancel(str(request.get("id")), by, self.hands.send_to_server)
                 return {}
             case "keep":
                 by.kept += by.own
@@ -223,9 +251,36 @@ class ControlPoint:
         self._added[id] = (rule.text, by.name, handle)
         by.has_acted = True
         by.own.append(id)
-        if self._own is None and len(self._added) == 1:
-            self.hands.take_over(self._intercepts)
+        self._take_over()
         return {"id": id}
+
+    def _send(self, request: dict[str, Any], by: _Controller) -> dict[str, Any]:
+        """Send a request of a controller to the server; the answer is for the controller alone."""
+        if not self.hands.takes_calls:
+            raise _RefusedError(
+                "calls go through the tap of a server on stdio; for a server over HTTP: mcpspy call … --url URL"
+            )
+        self._take_over()
+        by.has_acted = True
+        try:
+            id = self._calls.send(request.get("payload"), by, self.hands.send_to_server, self._on_answer)
+        except CallRefusedError as error:
+            self._on_answer()
+            raise _RefusedError(str(error)) from None
+        return {"id": id}
+
+    def _on_answer(self) -> None:
+        """Note that a call waits no more. A message is being passed on just now, so nothing is given back before it has been."""
+        self.hands.call_when_idle(self._give_back)
+
+    def _take_over(self) -> None:
+        if self._own is None:
+            self.hands.take_over(self._intercepts)
+
+    def _give_back(self) -> None:
+        """Let the tap run as before, if nothing needs that it takes messages whole."""
+        if self._own is None and not self._added and not self._intercepts.calls:
+            self.hands.give_back()
 
     def _remove(self, id: int) -> None:
         if id not in self._added:
@@ -233,8 +288,7 @@ class ControlPoint:
         handle = self._added.pop(id)[2]
         self._intercepts.remove(handle)
         self.hands.release_those_of(handle)
-        if self._own is None and not self._added:
-            self.hands.give_back()
+        self._give_back()
 
 
 def _without_end(item: HeldMessage) -> tuple[bytes, bytes]:
@@ -255,6 +309,7 @@ class _Controller:
         self._point = point
         self._connection = connection
         self._held = b""
+        self._unsent = b""
         point.hands.watch(connection.fileno(), POLLIN, self._readable)
 
     def _readable(self, events: int) -> None:
@@ -287,9 +342,40 @@ class _Controller:
             answer = {"ok": False, "error": "a request is one line of JSON"}
         except _RefusedError as error:
             answer = {"ok": False, "error": str(error)}
-        data = json.dumps(answer).encode() + b"\n"
-        if self._connection.send(data) != len(data):
+        self._write(answer)
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Tell the controller what it did not ask for just now."""
+        try:
+            self._write(event)
+        except OSError:  # not closed here, for a message is being passed on just now
+            self._unsent = b""
+            with suppress(OSError):
+                self._connection.shutdown(SHUT_RDWR)
+
+    def _write(self, line: dict[str, Any]) -> None:
+        """Write a line; what the controller does not take at once waits. Raises: OSError: if too much waits, or it has gone."""
+        self._unsent += json.dumps(line).encode() + b"\n"
+        if len(self._unsent) > MAX_WAITING_BYTES:
             raise BlockingIOError
+        self._flush()
+
+    def _flush(self) -> None:
+        try:
+            self._unsent = self._unsent[self._connection.send(self._unsent) :]
+        except BlockingIOError:
+            pass
+        self._point.hands.watch(self._connection.fileno(), POLLIN | (POLLOUT if self._unsent else 0), self._ready)
+
+    def _ready(self, events: int) -> None:
+        if events & POLLOUT:
+            try:
+                self._flush()
+            except OSError:
+                self._close()
+                return
+        if events & ~POLLOUT:
+            self._readable(events)
 
     def _close(self) -> None:
         self._point.hands.forget(self._connection.fileno())

@@ -33,6 +33,7 @@ VERBS: Final = {
     "mcp": Verb("web.agent", "let an agent look at recordings: an MCP server over captures"),
     "mock": Verb("mock.command", "serve a capture as a server"),
     "replay": Verb("replay.command", "send a capture's requests to a server, and compare the answers"),
+    "call": Verb("call.command", "send one request: a recorded one again, or a call of a tool"),
     "import": Verb("importing.command", "make captures of logs and files that others recorded"),
     "list": Verb("list", "list the newest recordings and their captures"),
     "verify": Verb("verify", "check that a capture is intact; repair it"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..errors import ControlError
@@ -26,6 +28,7 @@ class Controller:
     def __init__(self, folder: str, name: str) -> None:
         self._socket: socket = connect(folder, name, ANSWER_S)
         self._held = b""
+        self._events: deque[dict[str, Any]] = deque()
 
     def close(self) -> None:
         self._socket.close()
@@ -50,7 +53,29 @@ class Controller:
         except OSError:
             pass
 
+    def event(self, seconds: float) -> dict[str, Any] | None:
+        """Wait for the next event; None if none comes in time. Raises: ControlError: if the tap has ended."""
+        if self._events:
+            return self._events.popleft()
+        try:
+            self._socket.settimeout(max(seconds, 0.001))
+            return self._line()
+        except TimeoutError:
+            return None
+        except OSError as error:
+            raise ControlError(f"the server has ended ({error})") from None
+        finally:
+            self._socket.settimeout(ANSWER_S)
+
     def _answer(self) -> dict[str, Any]:
+        until_s = time.monotonic() + ANSWER_S
+        while "event" in (line := self._line()):
+            self._events.append(line)
+            if time.monotonic() > until_s:
+                raise TimeoutError("only events came")
+        return line
+
+    def _line(self) -> dict[str, Any]:
         while b"\n" not in self._held:
             data = self._socket.recv(_READ_BYTES)
             if not data:

@@ -6,13 +6,15 @@ No clock is read, and chance is given in: with the same seed and the same traffi
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Protocol
 
-from ..records import CLIENT, Frame, Intercept, Side
+from ..records import CLIENT, SERVER, Frame, Intercept, Side
 from ..transcript.decoder import message_of
 from ..transcript.filter.filter import MessageMatcher
-from ..transcript.message import NOTIFICATION, REQUEST, Kind, Message
+from ..transcript.mcp.fields import PARTIAL
+from ..transcript.mcp.methods import PROGRESS
+from ..transcript.message import MCPSPY_CALL, NOTIFICATION, REQUEST, TO_MCPSPY, Kind, Message
 from ..transcript.model import CaptureInfo, Exchange
 from ..wire.jsonrpc import cut
 from .actions import AnswerStatus, Delay, Garbage, Hold, MadeAnswer, Withhold, answered, can_answer, edited, words_of
@@ -29,6 +31,10 @@ class Chance(Protocol):
     """A source of numbers, such as `random.Random(seed)`."""
 
     def random(self) -> float: ...
+
+
+Listener = Callable[[bytes, int, bool], None]
+"""A receiver of messages about a call of mcpspy's own: the payload, the time, and whether it is the answer."""
 
 
 class Decision:
@@ -103,15 +109,21 @@ def _is_in_scope(scope: str, message: Message, exchange: Exchange | None) -> boo
 
 
 class Intercepts:
-    """The intercepts in force at one tap. `chances` has one source of numbers for each; `seed` is written down."""
+    """The intercepts in force at one tap. `chances` has one source of numbers for each; `seed` is written down.
 
-    __slots__ = ("_capture", "_exchanges", "_rules", "seed")
+    `calls` are those of mcpspy itself that wait for an answer, by id: what the server sends about them is for their listeners alone,
+    and no intercept acts on it. `when_idle` is to be called once nothing passes.
+    """
+
+    __slots__ = ("_capture", "_exchanges", "_rules", "calls", "seed", "when_idle")
 
     def __init__(self, rules: Sequence[InterceptRule], chances: Sequence[Chance], seed: int) -> None:
         self._capture = CaptureInfo(0)
         self._rules = [_RuleInForce(rule, self._capture, chance) for rule, chance in zip(rules, chances, strict=True)]
         self._exchanges: OrderedDict[Hashable, PassingExchanges] = OrderedDict()
         self.seed = seed
+        self.calls: dict[str, Listener] = {}
+        self.when_idle: Callable[[], None] | None = None
 
     @property
     def texts(self) -> list[str]:
@@ -136,6 +148,8 @@ class Intercepts:
         if len(pieces) != 1 or pieces[0].batch or pieces[0].kind == "malformed":
             return Decision(payload)
         message = message_of(self._capture, sender, Frame(0, at_ns, at_ns, payload), pieces[0])
+        if self.calls and sender == SERVER and self._is_for_us(message):
+            return self._kept(payload, message)
         exchange, key = self._exchanges_in(scope).feed(message)
         decision = Decision(payload, key, message.kind)
         for in_force in self._rules:
@@ -158,6 +172,23 @@ class Intercepts:
         elif len(self._exchanges) > 1:
             self._exchanges.move_to_end(scope)
         return exchanges
+
+    def _is_for_us(self, message: Message) -> bool:
+        """Return whether a message of the server is about a call of mcpspy's own."""
+        is_progress = message.kind is NOTIFICATION and message.method == PROGRESS
+        return (message.correlation_key if is_progress else message.id if message.kind in _ANSWERS else None) in self.calls
+
+    def _kept(self, payload: bytes, message: Message) -> Decision:
+        """Hand a message about a call of mcpspy's own to its listener, and keep it from the client."""
+        is_answer = message.kind in _ANSWERS and message.result_type != PARTIAL
+        key = message.id if message.kind in _ANSWERS else message.correlation_key
+        assert key is not None
+        listener = self.calls.pop(key) if is_answer else self.calls[key]
+        decision = Decision(payload)
+        decision.payload = None
+        decision.records.append(call_record(message.at_ns, self.seed, TO_MCPSPY))
+        listener(payload, message.at_ns, is_answer)
+        return decision
 
     def _act(self, decision: Decision, in_force: _RuleInForce, message: Message) -> None:
         """Do what an intercept says. One that changes nothing leaves no record."""
@@ -194,3 +225,8 @@ class Intercepts:
             seed=self.seed,
         )
         decision.records.append(record)
+
+
+def call_record(at_ns: int, seed: int, sent: str = "unchanged") -> Intercept:
+    """Make the record in front of a frame of a call of mcpspy's own."""
+    return Intercept(at_ns=at_ns, text=MCPSPY_CALL, action=MCPSPY_CALL, sent=sent, seed=seed)

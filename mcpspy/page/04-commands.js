@@ -40,12 +40,14 @@ const commands = (() => {
     return data.addresses[row.capture] ?? "@";
   }
 
-  function replay(row) {
-    const number = data.addresses.length > 1 ? "" : `:${row.row}`;
-    return `mcpspy replay ${address(row)}${number}`;
+  // Undefined if this page does not have the rows before it, by which its number in its own capture is known.
+  function call(row) {
+    if (data.addresses.length > 1 && data.isPart) return undefined;
+    const before = rows.filter((other) => other.row && other.row <= row.row && other.capture === row.capture);
+    return `mcpspy call ${address(row)}:${data.addresses.length > 1 ? before.length : row.row}`;
   }
 
-  return { FORMATS, exported, played, mock: (row) => `mcpspy mock ${address(row)}`, replay };
+  return { FORMATS, exported, played, mock: (row) => `mcpspy mock ${address(row)}`, call };
 })();
 
 async function copy(text, button) {

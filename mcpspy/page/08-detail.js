@@ -55,7 +55,8 @@ const detail = (() => {
   function buttons(row, what) {
     const texts = { "copy JSON": (what.messages ?? []).map((one) => one.text ?? "").join("\n") };
     if (what.curl) texts["copy as curl"] = what.curl;
-    if (row.kind === "exchange") texts["copy mcpspy replay"] = commands.replay(row);
+    const call = row.kind === "exchange" && row.from === "client" && commands.call(row);
+    if (call) texts["copy mcpspy call"] = call;
     if (row.row) texts["copy mcpspy mock"] = commands.mock(row);
     if (row.row) texts["copy link"] = location.href;
     return make(

@@ -11,7 +11,7 @@ from ..records import Side
 from .http.transaction import Transaction
 from .mcp.methods import LISTEN
 from .mcp.revisions import Era
-from .message import Kind, Message
+from .message import CALLED, Kind, Message
 from .outcome import HTTP_ERRORS, HTTP_FAILURES, HTTP_REDIRECTS, NO_ANSWERS, Outcome
 
 __all__ = ["Exchange", "ForwardedCall", "UnpairedMessage"]
@@ -80,6 +80,11 @@ class Exchange(msgspec.Struct, eq=False, gc=False, array_like=True, tag="exchang
     def at_ns(self) -> int:
         """The time at which the request's last byte was read."""
         return self.request.at_ns
+
+    @property
+    def is_by_mcpspy(self) -> bool:
+        """True if `mcpspy call` sent the request, and not the client."""
+        return CALLED in self.request.flaws
 
     @property
     def messages(self) -> list[Message]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ..records import Frame, Intercept
 from .exchange import Exchange, UnpairedMessage
 from .http.transaction import Transaction
-from .message import ERROR, MARK, NOT_PASSED_ON, REQUEST, RESULT, Message, mark_words
+from .message import CALLED, ERROR, MARK, MCPSPY_CALL, NOT_PASSED_ON, REQUEST, RESULT, Message, mark_words
 from .model import CaptureInfo, ChannelEvent, Log
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def unblamed(transcript: Transcript, hits: Iterator[tuple[int, Hit]]) -> Iterato
     """Leave out hits about rows on which an intercept acted, and all about the time after one that ended a channel.
 
     Nobody is blamed for the others of such a capture: a client may repeat a call because an intercept failed the first one.
+    Rows of `mcpspy call` are left out too, but change nothing about the others.
     """
+    acted = {row.capture for row in transcript.rows if isinstance(row, ChannelEvent) and isinstance(row.record, Intercept)}
     left_out = {
         row.row for row in transcript.rows if isinstance(row, Exchange | UnpairedMessage) and mark_words(_messages(row))
     }
@@ -55,7 +57,8 @@ def unblamed(transcript: Transcript, hits: Iterator[tuple[int, Hit]]) -> Iterato
         is_later = finding.capture in ended_ns and finding.at_ns >= ended_ns[finding.capture]
         if is_later or finding.row in left_out or not left_out.isdisjoint(finding.rows):
             continue
-        yield capture, hit._replace(finding=replace(finding, culprit="unclear", blame=_BLAME))
+        is_unclear = finding.capture in acted
+        yield capture, hit._replace(finding=replace(finding, culprit="unclear", blame=_BLAME)) if is_unclear else hit
 
 
 def _ended_ns(transcript: Transcript) -> dict[int, int]:
@@ -97,6 +100,8 @@ class InterceptedFrames:
         for its sender waits for the answer; of other messages that nobody received there is only the intercept.
         """
         pending, self._pending = self._pending, []
+        if pending and pending[-1].text == MCPSPY_CALL:
+            return _marked(decode(frame), [CALLED])
         if not pending:
             return _marked(decode(frame), [BY_MCPSPY]) if frame.injected else decode(frame)
         info = self._info

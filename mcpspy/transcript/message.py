@@ -128,10 +128,21 @@ MARK: Final = "intercepted"
 NOT_PASSED_ON: Final = f"{MARK}: not passed on"
 """The flaw of a request that the other side never received."""
 
+MCPSPY_CALL: Final = "mcpspy call"
+"""The text of an intercept record in front of a message to or from `mcpspy call`, which the client neither sent nor received."""
+
+TO_MCPSPY: Final = "mcpspy"
+"""The receiver of what the server answered to `mcpspy call`, in an intercept record."""
+
+CALLED: Final = f"{MARK}: {MCPSPY_CALL}"
+"""The flaw of these messages."""
+
 
 def mark_words(messages: Iterable[Message]) -> str:
     """Say what intercepts did with messages: `intercepted: delay 3 s`; empty if there were none."""
     marks = [
         flaw.removeprefix(MARK).removeprefix(": ") for message in messages for flaw in message.flaws if flaw.startswith(MARK)
     ]
+    if MCPSPY_CALL in marks:
+        return f"by {MCPSPY_CALL}"
     return f"{MARK}: {', '.join(dict.fromkeys(marks))}" if marks else ""

@@ -356,13 +356,13 @@ def test_what_is_filtered_is_exported_as_a_command_and_as_a_file(look: Look, eve
     assert [_gist(json.loads(line)) for line in saved] == [_gist(json.loads(line)) for line in exported]
 
 
-@pytest.mark.parametrize("verb", ["mock", "replay"])
+@pytest.mark.parametrize("verb", ["mock", "call"])
 def test_a_call_has_commands_that_mcpspy_takes(look: Look, everything: Path, verb: str) -> None:
     looking = look(permissions=["clipboard-read", "clipboard-write"]).open(everything, "#row=18")
     looking.page.get_by_role("button", name=f"copy mcpspy {verb}").click()
     expect(looking.page.get_by_role("button", name="copied")).to_be_visible()
     command = looking.page.evaluate("navigator.clipboard.readText()")
-    assert command == f"mcpspy {verb} {EVERYTHING}" + (":18" if verb == "replay" else "")
+    assert command == f"mcpspy {verb} {EVERYTHING}" + (":18" if verb == "call" else "")
 
 
 def test_who_does_not_see_finds_a_grid_with_heads_and_rows(look: Look, everything: Path) -> None:

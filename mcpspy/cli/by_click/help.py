@@ -52,8 +52,8 @@ As the client: does a server still give the same answers? (docs/replay.md)
 
   mcpspy replay weather --dry-run            list what would be sent
   mcpspy replay weather -- ./server          exit status 1 if anything differs
-  mcpspy replay weather:5 --set '$.arguments.city="Rome"' -- ./server
   mcpspy replay weather --until crash -- ./server   find the calls that crash it
+  mcpspy call weather:5 --yes -- ./server           send one call again
 
 As a test that needs no server (docs/pytest.md):
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ...intercept.decisions import Intercepts
     from ...live.http.tap import HttpTap
     from ...live.waiting_messages import Decider, HeldMessage
+    from ...records import Intercept
     from ..controlling import HeldBy
 
 
@@ -19,6 +20,7 @@ class HttpHands:
     """What controllers do with a tap over HTTP."""
 
     transport = "http"
+    takes_calls = False
 
     def __init__(self, tap: HttpTap) -> None:
         self._tap = tap
@@ -46,6 +48,13 @@ class HttpHands:
 
     def take_over(self, intercepts: Intercepts) -> None:
         take_over(self._tap, intercepts)
+
+    def send_to_server(self, payload: bytes, act: Intercept) -> bool:
+        """Send nothing: a session over HTTP is its client's."""
+        return False
+
+    def call_when_idle(self, action: Callable[[], None]) -> None:
+        action()
 
     def give_back(self) -> None:
         give_back(self._tap)

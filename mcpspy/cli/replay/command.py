@@ -20,7 +20,6 @@ from ...replay.client.outgoing import Effects, planned_messages
 from ...replay.client.player import TIMEOUT_NS
 from ...replay.compare.compare import Comparison, compare
 from ...replay.compare.ignore import Ignore
-from ...replay.json.overrides import override_edits, override_of
 from ...replay.mock.content import VOLATILE
 from ...replay.mock.match_key import Strictness
 from ...replay.mock.matching import RequestMatcher
@@ -28,14 +27,23 @@ from ...views.compare.comparison import comparison_lines, next_lines
 from ...views.compare.replay_report import changing_calls, end_lines, intent, plan_lines, report_lines
 from ...views.json.replay import plans_json, replay_object, replays_json
 from ...views.text.escape import safe_text, without_logins
-from ...wire.edits import ValueEdit
-from ..by_click.types import WhatCommand
 from ..capture_options import NO_FILE
 from ..screen import Screen, say
 from ..transcripts import DEFAULT_WHAT
 from .play import PlayResult, PlaySettings, play
 from .selection import ReplaySelection, select_requests
-from .target import AUTHORIZATION, Target, confirm, missing_fields, target_of, tls
+from .target import (
+    AUTHORIZATION,
+    SERVER_WORDS,
+    ServerCommand,
+    Target,
+    carry_option,
+    confirm,
+    missing_fields,
+    server_options,
+    target_of,
+    tls,
+)
 
 if TYPE_CHECKING:
     from ...replay.condition import Condition
@@ -49,59 +57,11 @@ SUFFIX = "-replay"
 NS = 1_000_000_000
 
 
-class ReplayCommand(WhatCommand):
-    """A command with a server's command after `--`, whose words are no options of ours."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Store the server's command in the context."""
-        at = args.index("--") if "--" in args else len(args)
-        ctx.meta[__name__] = tuple(args[at + 1 :])
-        if args[at:] == ["--"]:
-            raise click.UsageError("The server's command after -- is missing.")
-        try:
-            return super().parse_args(ctx, args[:at])
-        except click.UsageError as error:
-            if "unexpected extra argument" not in error.message:
-                raise
-            raise click.UsageError(f"{error.message}. Put -- before the server's command.", ctx) from error
-
-
-@click.command("replay", cls=ReplayCommand)
+@click.command("replay", cls=ServerCommand)
 @click.argument("what", default=DEFAULT_WHAT)
-@click.option("--url", metavar="URL", help="Send to the HTTP server at this URL.")
-@click.option(
-    "--transport",
-    type=click.Choice(["streamable", "sse"]),
-    help="The transport of the URL. The default is that of the recorded URL; else a path that ends in /mcp or /sse decides; "
-    "else `initialize` is tried over Streamable HTTP, then over HTTP+SSE.",
-)
-@click.option(
-    "--header",
-    "headers",
-    metavar="'NAME: VALUE'",
-    multiple=True,
-    help="Send this header field with every HTTP request. Repeatable.",
-)
-@click.option("--insecure", is_flag=True, help="Do not check the certificate of an https server.")
-@click.option("--ca", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Trust the certificates in FILE.")
+@server_options
 @click.option("--only", metavar="EXPR", multiple=True, help="Send only requests that match (`mcpspy help filter`).")
-@click.option(
-    "--set",
-    "overrides",
-    metavar="PATH=JSON",
-    multiple=True,
-    help="Replace a value of the params before sending: '$.arguments.path=\"/srv\"' is a JSON path and the new value as JSON. "
-    "Repeatable.",
-)
-@click.option(
-    "--carry",
-    "carried",
-    metavar="VALUE",
-    multiple=True,
-    help="Name a value that the server makes up anew each time, such as an id. Requests then send the value of the live answer "
-    "instead of the recorded one. VALUE is a JSON path in the result ($.structuredContent.id), the name of a member (id), or the "
-    "recorded value as JSON ('\"h1\"'). Repeatable.",
-)
+@carry_option
 @click.option(
     "--until",
     metavar="CONDITION",
@@ -149,18 +109,17 @@ def command(ctx: click.Context, /, **values: Any) -> int:
     """Send the messages of a recorded client to a live server, and compare its answers with the capture.
 
     WHAT is as in `mcpspy show`, but @ skips replays. Name the server by its command after --, or by --url. Messages are sent as
-    they were recorded, byte for byte, except for ids and for values that the live server makes up. The exit status is 0 if nothing
-    differs, 1 if something does, 2 if a message could not be sent, 4 if there is no server.
+    they were recorded, byte for byte, except for ids and for values that the live server makes up. `mcpspy call` sends a single
+    row. The exit status is 0 if nothing differs, 1 if something does, 2 if a message could not be sent, 4 if there is no server.
 
     \b
     Examples:
       mcpspy replay weather -- ./server --verbose
-      mcpspy replay @:7 --set '$.arguments.path="/srv"' -- ./server
       mcpspy replay bug.mcpspy --url http://127.0.0.1:3001/mcp --only 'tool:x*'
       git bisect run mcpspy replay good.mcpspy -- ./server
       mcpspy replay bug.mcpspy --until crash -- ./server
     """
-    return _replay(_ReplayOptions(**values), ctx.meta[__name__])
+    return _replay(_ReplayOptions(**values), ctx.meta[SERVER_WORDS])
 
 
 class _ReplayOptions(NamedTuple):
@@ -173,7 +132,6 @@ class _ReplayOptions(NamedTuple):
     insecure: bool
     ca: str | None
     only: tuple[str, ...]
-    overrides: tuple[str, ...]
     carried: tuple[str, ...]
     until: str | None
     max_runs: int | None
@@ -193,30 +151,26 @@ def _replay(options: _ReplayOptions, server: tuple[str, ...]) -> int:
     Ignore.of(options.ignore)
     _check(options.speed, options.timeout, options.capture)
     condition = _condition(options.until, options.max_runs)
-    overrides = [override_of(text) for text in options.overrides]
     selection = select_requests(options.what, options.only, options.carried)
     security = tls(insecure=options.insecure, ca=options.ca)
     target = target_of(selection.capture, server, options.url, options.transport, options.headers, security)
     effects = Effects(selection.transcript)
-    edits = override_edits(overrides, selection.requests, selection.selected_requests)
     if options.dry_run:
-        return _rehearse(selection, target, effects, edits, as_json=options.as_json)
+        return _rehearse(selection, target, effects, as_json=options.as_json)
     runs = (options.max_runs or MAX_RUNS) if condition else 0
     _announce(options.what, selection, target, effects, runs)
     confirm(target, changing_calls(selection.plans, effects), yes=options.yes)
-    settings = _settings(options, selection, target, edits)
+    settings = _settings(options, selection, target)
     if condition is not None:
         from .until import find_smallest
 
         transcript, plans, carried = selection.transcript, selection.plans, options.carried
         return find_smallest(condition, transcript, plans, settings, carried=carried, max_runs=runs, as_json=options.as_json)
-    rules, results = (*options.ignore, *(override.path for override in overrides)), _play_all(selection, settings)
-    return print_outcome(selection, results, rules, as_json=options.as_json, target=target)
+    results = _play_all(selection, settings)
+    return print_outcome(selection, results, options.ignore, as_json=options.as_json, target=target)
 
 
-def _settings(
-    options: _ReplayOptions, selection: ReplaySelection, target: Target, edits: dict[int, list[ValueEdit]]
-) -> PlaySettings:
+def _settings(options: _ReplayOptions, selection: ReplaySelection, target: Target) -> PlaySettings:
     ignored = (*VOLATILE, *options.ignore)
     answers = RequestMatcher(selection.transcript.exchanges, side=SERVER, strictness=Strictness(options.match), ignore=ignored)
     replayed_label = selection.label.removesuffix(SUFFIX)
@@ -224,7 +178,6 @@ def _settings(
         target=target,
         answers=answers,
         correlations=selection.correlations,
-        edits=edits,
         speed=options.speed,
         timeout_ns=int(options.timeout * NS),
         label=options.label or f"{replayed_label or 'server'}{SUFFIX}",
@@ -278,11 +231,9 @@ def _announce(what: str, selection: ReplaySelection, target: Target, effects: Ef
         say(f"mcpspy: header fields of the recorded client are not sent: {safe_text(', '.join(names))}; add --header{variable}")
 
 
-def _rehearse(
-    selection: ReplaySelection, target: Target, effects: Effects, edits: dict[int, list[ValueEdit]], *, as_json: bool
-) -> int:
+def _rehearse(selection: ReplaySelection, target: Target, effects: Effects, *, as_json: bool) -> int:
     """List what would be sent."""
-    messages = planned_messages(selection.plans, effects, selection.correlations, edits)
+    messages = planned_messages(selection.plans, effects, selection.correlations, {})
     unsent = [message for plan in selection.plans for message in plan.left_out]
     if as_json:
         sys.stdout.write(plans_json(target.facts, messages, unsent))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic_ns, time_ns
 from typing import TYPE_CHECKING
 
@@ -41,10 +41,11 @@ class PlaySettings:
     target: Target
     answers: RequestMatcher
     correlations: Correlations
-    edits: Mapping[int, Sequence[ValueEdit]]
-    speed: float
     timeout_ns: int
     label: str
+    speed: float = 0.0
+    edits: Mapping[int, Sequence[ValueEdit]] = field(default_factory=dict)
+    """Changes of requests, by row."""
     replayed_label: str
     """The label of the recorded server, with whose baseline the new capture is compared."""
     redact: str
@@ -53,6 +54,8 @@ class PlaySettings:
     """The ids of the captures that are played, for the header of the new one."""
     stops_when_late: bool = False
     """True if a request that is not answered in time ends the replay."""
+    cancels: bool = False
+    """True if requests that wait for their answers at the end are cancelled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +105,7 @@ def play(plan: Plan, settings: PlaySettings, number: int = 0) -> PlayResult:
             sink=sink,
             now_ns=now_ns,
             is_process=not settings.target.url,
+            cancels=settings.cancels,
         )
     except UpstreamError as error:
         failure, why = error, "not started"

@@ -60,6 +60,8 @@ def select_requests(what: str, only: tuple[str, ...], carried: tuple[str, ...]) 
     if len(captures.paths) > 1:
         count, paths = len(captures.paths), ", ".join(captures.paths)
         raise AddressError(what, f"a replay plays one capture, and these are {count}: {paths}; name one of them")
+    if captures.is_one_row:
+        raise AddressError(what, f"one row is not a replay; mcpspy call {what} sends it")
     transcript, _ = transcript_of(captures)
     correlations = read_correlations(transcript, carried)
     all_plans = read_plans(transcript)

@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import dataclass
 from shlex import join
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import click
@@ -19,6 +19,7 @@ from ...transcript.model import CaptureInfo
 from ...views.text.escape import safe_text, without_logins
 from ...wire.framing import StdioFraming
 from ...wire.lines import Lines
+from ..by_click.types import WhatCommand
 from ..screen import say
 
 if TYPE_CHECKING:
@@ -49,7 +50,70 @@ _of_every_client = lazy_pattern(
 )
 """Header fields that do not identify the caller; an upstream client sends its own."""
 
+SERVER_WORDS = "mcpspy.server"
+"""The key under which a `ServerCommand` stores the server's command, in the context's `meta`."""
+
+F = TypeVar("F", bound="Callable[..., object]")
+
 _is_redacted = lazy_pattern(PSEUDONYM_PATTERN)
+
+
+class ServerCommand(WhatCommand):
+    """A command with a server's command after `--`, whose words are no options of ours."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Store the server's command in the context."""
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[SERVER_WORDS] = tuple(args[at + 1 :])
+        if args[at:] == ["--"]:
+            raise click.UsageError("The server's command after -- is missing.")
+        try:
+            return super().parse_args(ctx, args[:at])
+        except click.UsageError as error:
+            if "unexpected extra argument" not in error.message:
+                raise
+            raise click.UsageError(f"{error.message}. Put -- before the server's command.", ctx) from error
+
+
+def server_options(command: F) -> F:
+    """Give a command the options that name a server with a URL."""
+    options = [
+        click.option("--url", metavar="URL", help="Send to the HTTP server at this URL."),
+        click.option(
+            "--transport",
+            type=click.Choice(["streamable", "sse"]),
+            help="The transport of the URL. The default is that of the recorded URL; else a path that ends in /mcp or /sse decides; "
+            "else `initialize` is tried over Streamable HTTP, then over HTTP+SSE.",
+        ),
+        click.option(
+            "--header",
+            "headers",
+            metavar="'NAME: VALUE'",
+            multiple=True,
+            help="Send this header field with every HTTP request. Repeatable.",
+        ),
+        click.option("--insecure", is_flag=True, help="Do not check the certificate of an https server."),
+        click.option(
+            "--ca", metavar="FILE", type=click.Path(exists=True, dir_okay=False), help="Trust the certificates in FILE."
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def carry_option(command: F) -> F:
+    """Give a command `--carry`."""
+    option = click.option(
+        "--carry",
+        "carried",
+        metavar="VALUE",
+        multiple=True,
+        help="Name a value that the server makes up anew each time, such as an id. Requests then send the value of the live answer "
+        "instead of the recorded one. VALUE is a JSON path in the result ($.structuredContent.id), the name of a member (id), or the "
+        "recorded value as JSON ('\"h1\"'). Repeatable.",
+    )
+    return option(command)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +234,7 @@ def confirm(target: Target, changing: list[str], *, yes: bool) -> None:
     """
     if yes or not (target.is_recorded or changing):
         return
-    if not _can_ask():
+    if not can_ask():
         if target.is_recorded:
             raise click.UsageError(_why_not(target))
         return
@@ -192,7 +256,7 @@ def _why_not(target: Target) -> str:
     return f"{refusal}\nAdd --yes to {do} it, or name {name}."
 
 
-def _can_ask() -> bool:
+def can_ask() -> bool:
     """Return whether a user can be asked: on a terminal, and not below git, where a bisection runs unattended."""
     return sys.stdin.isatty() and sys.stderr.isatty() and GIT_PREFIX not in os.environ
 

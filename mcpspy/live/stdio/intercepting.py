@@ -20,9 +20,10 @@ from .tap import StdioTap, kill_server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Sequence
+    from typing import Any
 
-    from ...records import Side
+    from ...records import Intercept, Record, Side
     from ..waiting_messages import Decider, HeldMessage, MessageDecision
 
     Decide = Callable[[Side, bytes, int], MessageDecision]
@@ -39,7 +40,7 @@ class InterceptingPump(Pump):
     _mate: InterceptingPump
     _then: Callable[[str], None]
     _held: list[bytes]
-    _replies: list[bytes]
+    _replies: list[tuple[bytes, Sequence[Intercept]]]
     waiting: WaitingMessages
     _stalls: MessageDecision | None
 
@@ -65,9 +66,7 @@ class InterceptingPump(Pump):
         self._release_all(now_ns)
         for item in self.waiting.take_due():
             (self._inject if item.injected else self._transmit)(item.data, now_ns)
-        replies, self._replies = self._replies, []
-        for reply in replies:
-            self._inject(reply, now_ns)
+        self._inject_replies(now_ns)
         if rest := b"".join((*self._held, self._framing.held))[self._passed_bytes :]:
             self._transmit(rest, now_ns)
         self._held, self._held_bytes, self._is_passing, self._passed_bytes = [], 0, False, 0
@@ -101,16 +100,28 @@ class InterceptingPump(Pump):
         self._schedule()
         return True
 
-    def reply(self, frame: bytes, due_ns: int, now_ns: int, key: Hashable) -> None:
+    def inject(self, payload: bytes, act: Intercept, now_ns: int) -> bool:
+        """Send a message of our own to the reader, as soon as no other is passing. Return whether it still takes messages."""
+        if self.over or self.finished or self.broken or self._stalls is not None:
+            return False
+        self.reply(self._framing.frame_of(payload), now_ns, now_ns, None, (act,))
+        return True
+
+    def reply(self, frame: bytes, due_ns: int, now_ns: int, key: Hashable, acts: Sequence[Intercept] = ()) -> None:
         """Send a frame of our own to the reader, now or at `due_ns`; between messages, never within one."""
         if self.finished or self.broken:
             return
         if due_ns > now_ns:
             self._delay(Delayed(due_ns, key, frame, injected=True))
         elif self._held or self._is_passing:
-            self._replies.append(frame)
+            self._replies.append((frame, acts))
         else:
-            self._inject(frame, now_ns)
+            self._inject(frame, now_ns, acts)
+
+    def _inject_replies(self, now_ns: int) -> None:
+        replies, self._replies = self._replies, []
+        for frame, acts in replies:
+            self._inject(frame, now_ns, acts)
 
     def forget_delayed(self) -> None:
         """Drop what is delayed: nobody waits for it any more."""
@@ -216,9 +227,7 @@ class InterceptingPump(Pump):
             if not self._hold(decision, frame, whole):
                 self._carry_out(decision, frame, whole)
         self._held, self._held_bytes, self._is_passing = [], 0, False
-        replies, self._replies = self._replies, []
-        for reply in replies:
-            self._inject(reply, now_ns)
+        self._inject_replies(now_ns)
         if self.waiting and not self.over:
             self._schedule()
 
@@ -267,9 +276,12 @@ class InterceptingPump(Pump):
             self._ready.watch(self._source, 0, self._hung_up)
         self._schedule()
 
-    def _inject(self, data: bytes, now_ns: int) -> None:
+    def _inject(self, data: bytes, now_ns: int, acts: Sequence[Intercept] = ()) -> None:
         if not self.broken and not self.finished:
-            self._sink((Frame(self._stream, now_ns, now_ns, data, injected=True),))
+            records: list[Record] = [*acts, Frame(self._stream, now_ns, now_ns, data, injected=True)]
+            for act in acts:
+                act.at_ns = now_ns
+            self._sink(records)
             self._transmit(data, now_ns)
 
     def _transmit(self, data: bytes, now_ns: int) -> None:
@@ -331,9 +343,7 @@ class InterceptingPump(Pump):
         self._release_all(now_ns)
         if self.over and not self._pending:
             self._finish()
-        replies, self._replies = self._replies, []
-        for reply in replies:
-            self._inject(reply, now_ns)
+        self._inject_replies(now_ns)
 
     def _break(self, now_ns: int, unsent_bytes: int = 0) -> None:
         self.waiting.take_due()
@@ -368,6 +378,17 @@ class InterceptingTap(StdioTap):
         """Go on with pumps of another kind."""
         self._stdin, self._stdout = _exchanged(self._stdin, kind), _exchanged(self._stdout, kind)
         self._pumps = (self._stdin, self._stdout, self._stderr)
+
+    def send_to_server(self, payload: bytes, act: Intercept) -> bool:
+        """Send a message of our own to the server. Return whether it still takes messages."""
+        return isinstance(self._stdin, InterceptingPump) and self._stdin.inject(payload, act, self.now_ns())
+
+    def call_when_idle(self, action: Callable[[], None]) -> None:
+        """Call this once no message is being passed on."""
+        assert self.intercepts is not None
+        decider: Any = self.intercepts
+        decider.when_idle = action
+        self._on_change()
 
     def begin_within(self) -> None:
         """Let pass what is on its way while we take over."""
@@ -407,6 +428,10 @@ class InterceptingTap(StdioTap):
         if self._is_signalled:
             for pump in self._both():
                 pump.forget_delayed()
+        decider: Any = self.intercepts
+        action, decider.when_idle = decider.when_idle, None
+        if action is not None:
+            action()
 
 
 def take_over(tap: StdioTap, intercepts: Decider) -> None:

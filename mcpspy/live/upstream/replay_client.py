@@ -9,6 +9,7 @@ import asyncio
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final
 
 from ...records import SERVER, Frame, Note, Sink
@@ -31,16 +32,18 @@ def run_replay_client(
     sink: Sink,
     now_ns: Callable[[], int],
     is_process: bool = False,
+    cancels: bool = False,
 ) -> None:
     """Play to one server until the end, and block until then. `make` makes the upstream client, to which the replay client listens.
 
-    `is_process` means that the server has ended once it does not take a message, as on stdio.
+    `is_process` means that the server has ended once it does not take a message, as on stdio. `cancels`: requests that wait for their
+    answers at the end are cancelled.
     Raises: UpstreamError: if the server cannot be started or reached;
         KeyboardInterrupt: for SIGINT, SIGTERM and SIGHUP, once the server was left.
     """
 
     async def play() -> None:
-        replay_client = ReplayClient(player, sink=sink, now_ns=now_ns, is_process=is_process)
+        replay_client = ReplayClient(player, sink=sink, now_ns=now_ns, is_process=is_process, cancels=cancels)
         task = asyncio.current_task()
         assert task is not None
         for number in (signal.SIGHUP, signal.SIGTERM):  # as for Ctrl-C: the server is left in good order
@@ -56,10 +59,15 @@ def run_replay_client(
 class ReplayClient:
     """A client that plays to one server, and listens to the upstream client that `run` gets."""
 
-    __slots__ = ("_player", "_is_done", "_is_process", "_now_ns", "_refused", "_out", "_sink", "_capture", "_noted", "_wake")
+    __slots__ = (
+        "_cancels", "_capture", "_is_done", "_is_process", "_noted", "_now_ns", "_out", "_player", "_refused", "_sink", "_wake",
+    )  # fmt: skip
 
-    def __init__(self, player: PlanPlayer, *, sink: Sink, now_ns: Callable[[], int], is_process: bool = False) -> None:
+    def __init__(
+        self, player: PlanPlayer, *, sink: Sink, now_ns: Callable[[], int], is_process: bool = False, cancels: bool = False
+    ) -> None:
         self._player = player
+        self._cancels = cancels
         self._sink = sink
         self._now_ns = now_ns
         self._out: deque[PlayedMessage] = deque()
@@ -85,7 +93,16 @@ class ReplayClient:
                     self._push(self._player.due(self._now_ns()))
         finally:
             self._is_done = True
-            await client.close()
+            try:
+                await self._cancel_waiting(client)
+            finally:
+                await client.close()
+
+    async def _cancel_waiting(self, client: UpstreamClient) -> None:
+        """Cancel what waits for its answer, as far as the server takes that in a while."""
+        for id in self._player.waiting if self._cancels and not self._refused else ():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(client.cancel(id), END_S)
 
     # Called by the upstream client
 

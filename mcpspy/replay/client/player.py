@@ -148,6 +148,11 @@ class PlanPlayer:
         """True if everything is sent and answered, or given up."""
         return self._at >= len(self._steps) and not self._later
 
+    @property
+    def waiting(self) -> list[str]:
+        """The ids of requests that were not answered."""
+        return [id for id, row in self._waiting.items() if row not in self._openings]
+
     def due(self, now_ns: int) -> list[PlayedMessage]:
         """Return what to send now."""
         if self._since_ns is None:

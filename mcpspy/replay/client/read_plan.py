@@ -220,6 +220,8 @@ def _why_unsent(row: Exchange) -> str:
     """Say why a request is not sent again; nothing for a request that is."""
     if row.request.unkept_bytes:
         return UNKEPT
+    if row.is_by_mcpspy:
+        return "mcpspy call sent it, not the client"
     if NOT_PASSED_ON in row.request.flaws:
         return "an intercept kept it from the server"
     if row.response is None:

@@ -181,7 +181,7 @@ def _calls(side: ComparedSide) -> defaultdict[int, list[Exchange]]:
     """Return the exchanges to compare, by capture. Of the polls of a task only the last counts: their number is chance."""
     calls: defaultdict[int, list[Exchange]] = defaultdict(list)
     for row in side.transcript.rows:
-        if not isinstance(row, Exchange) or (side.rows is not None and row.row not in side.rows):
+        if not isinstance(row, Exchange) or (row.is_by_mcpspy if side.rows is None else row.row not in side.rows):
             continue
         call = side.transcript.call_of(row)
         if call is None or side.rows is not None or call.part(row) is not CallPart.POLL or row is call.polls[-1]:

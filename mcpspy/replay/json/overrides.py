@@ -1,4 +1,4 @@
-"""Overrides: the values of `--set`, as `$.arguments.path="/srv"`, and the edits that put them into requests.
+"""Overrides: the values of `--set`, as `$.arguments.path="/srv"`, and the edits that put them into a request.
 
 The path is an ignore rule's, with names and indices only; `$` is the request's `params`.
 """
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from ...errors import PathError
-from ...transcript.model import Exchange
+from ...transcript.model import Message
 from ...wire.edits import ValueEdit, has_value, with_values
 from ..compare.ignore import Step, rule_of
 
@@ -19,10 +19,6 @@ class Override(NamedTuple):
     path: str
     steps: tuple[Step, ...]
     value: bytes
-
-    def edit(self, *, adds: bool = False) -> ValueEdit:
-        """Return the edit of a whole message."""
-        return ValueEdit(("params", *self.steps), self.value, adds)
 
 
 def override_of(text: str) -> Override:
@@ -43,27 +39,18 @@ def override_of(text: str) -> Override:
     raise first_error
 
 
-def override_edits(
-    overrides: Sequence[Override], requests: Sequence[Exchange], selected: Sequence[Exchange]
-) -> dict[int, list[ValueEdit]]:
-    """Return the edits by row: of every request that is sent and has the path. If none has it, the selected request gets it.
+def override_edits(overrides: Sequence[Override], request: Message) -> list[ValueEdit]:
+    """Return the edits of a request: a value is replaced, or added as a member of an object.
 
-    Raises: PathError: if none has it, and not exactly one is selected.
+    Raises: PathError: if neither can be done.
     """
-    edits: dict[int, list[ValueEdit]] = {}
+    edits: list[ValueEdit] = []
     for override in overrides:
-        edit = override.edit()
-        targets = [request for request in requests if has_value(request.request.raw, edit.steps)]
-        if not targets and len(selected) == 1:
-            targets, edit = list(selected), override.edit(adds=True)
-            if not has_value(with_values(selected[0].request.raw, [edit]), edit.steps):
-                reason = "the request has no such path, and only a member of an object can be added"
-                raise PathError(override.path, 1, reason, "Set what is around it as a whole.")
-        if not targets:
-            advice = "Name one request to add it to, as in mcpspy replay @:7." if len(selected) > 1 else ""
-            raise PathError(override.path, 1, "no request that is sent has this path", advice)
-        for request in targets:
-            edits.setdefault(request.row, []).append(edit)
+        edit = ValueEdit(("params", *override.steps), override.value, adds=True)
+        edits.append(edit)
+        if not has_value(with_values(request.raw, edits), edit.steps):
+            reason = "the request has no such path, and only a member of an object can be added"
+            raise PathError(override.path, 1, reason, "Set what is around it as a whole.")
     return edits
 
 

@@ -206,6 +206,8 @@ def _in_order(transcript: Transcript) -> list[ChannelEvent | tuple[Message, Exch
         if isinstance(row, ChannelEvent):
             items.append((row.at_ns, row.capture, row.record.number, row))
         elif isinstance(row, Exchange):
+            if row.is_by_mcpspy:
+                continue  # no client sent it
             items += [(message.at_ns, message.capture, message.number, (message, row)) for message in row.messages]
         elif isinstance(row, UnpairedMessage):
             items.append((row.at_ns, row.capture, row.message.number, (row.message, row)))

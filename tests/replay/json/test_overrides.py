@@ -1,11 +1,13 @@
 """Overrides of `--set`: the path, the JSON value, and the requests that get it."""
 
+import json
+
 import pytest
 
 from mcpspy.errors import PathError
 from mcpspy.replay.json.overrides import override_edits, override_of
-from mcpspy.wire.edits import ValueEdit
-from tests.transcript.dialogue import Dialogue, request, result, tool_call
+from mcpspy.wire.edits import ValueEdit, with_values
+from tests.transcript.dialogue import Dialogue, result, tool_call
 
 
 @pytest.mark.parametrize(
@@ -40,33 +42,24 @@ def test_a_setting_that_makes_no_sense_says_what_to_write(text: str, sentence: s
     assert sentence in str(caught.value)
 
 
-CALLS = (
-    Dialogue()
-    .client(tool_call(1, path="a"))
-    .server(result(1))
-    .client(tool_call(2, path="b"))
-    .server(result(2))
-    .client(request(3))
-    .server(result(3))
-    .exchanges
-)
+CALL = Dialogue().client(tool_call(1, path="a")).server(result(1)).exchanges[0].request
 
 
-def test_a_value_is_replaced_in_every_request_that_has_the_path() -> None:
-    edits = override_edits([override_of("$.arguments.path=1")], CALLS, CALLS)
-    assert edits == {row: [ValueEdit(("params", "arguments", "path"), b"1")] for row in (1, 2)}
+def test_a_value_is_replaced_where_it_is() -> None:
+    (edit,) = override_edits([override_of("$.arguments.path=1")], CALL)
+    assert json.loads(with_values(CALL.raw, [edit]))["params"]["arguments"] == {"path": 1}
 
 
-def test_a_value_that_is_nowhere_comes_to_the_request_that_was_asked_for() -> None:
-    assert override_edits([override_of("$.x=1")], CALLS, CALLS[2:]) == {3: [ValueEdit(("params", "x"), b"1", adds=True)]}
+def test_a_value_that_is_nowhere_is_added() -> None:
+    assert override_edits([override_of("$.x=1")], CALL) == [ValueEdit(("params", "x"), b"1", adds=True)]
+
+
+def test_one_value_can_be_put_into_another_that_is_added() -> None:
+    edits = override_edits([override_of('$._meta={"a":1}'), override_of("$._meta.a=2")], CALL)
+    assert json.loads(with_values(CALL.raw, edits))["params"]["_meta"] == {"a": 2}
 
 
 @pytest.mark.parametrize("text", ["$.arguments[0]=1", "$.arguments.path.x=1", "$.arguments.list[2]=1"])
 def test_a_value_that_cannot_be_added_is_refused_rather_than_not_sent(text: str) -> None:
     with pytest.raises(PathError, match="only a member of an object can be added"):
-        override_edits([override_of(text)], CALLS, CALLS[:1])
-
-
-def test_a_path_that_no_request_has_is_refused_if_several_are_selected() -> None:
-    with pytest.raises(PathError, match="no request that is sent has this path"):
-        override_edits([override_of("$.x=1")], CALLS, CALLS)
+        override_edits([override_of(text)], CALL)

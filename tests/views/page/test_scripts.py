@@ -211,6 +211,22 @@ def test_captures_are_mocked_and_replayed_if_a_client_asked_in_them(debian_progr
     assert results == ["mcpspy mock asks", "mcpspy replay asks", "mcpspy mock 'is asked'", "mcpspy mock model"]
 
 
+def test_a_call_is_named_by_its_row_in_its_own_capture(debian_program: DebianProgram) -> None:
+    rest = """
+    Object.assign(globalThis, JSON.parse(require("fs").readFileSync(0, "utf8")));
+    console.log(JSON.stringify(rows.filter((row) => row.row).map(commands.call)));
+    """
+    rows = [{"row": 1, "capture": 0}, {"capture": 1}, {"row": 2, "capture": 1}, {"row": 3, "capture": 0}]
+
+    def offered(addresses: list[str], **more: bool) -> list[str | None]:
+        page_data = {"data": {"addresses": addresses, **more}, "rows": rows}
+        return list(computed(debian_program("node"), "04-commands.js", rest, page_data))
+
+    assert offered(["one"]) == ["mcpspy call one:1", "mcpspy call @:2", "mcpspy call one:3"]
+    assert offered(["one", "two"]) == ["mcpspy call one:1", "mcpspy call two:1", "mcpspy call one:2"]
+    assert offered(["one", "two"], isPart=True) == [None, None, None]
+
+
 def test_a_message_of_several_lines_is_saved_as_one(debian_program: DebianProgram) -> None:
     rest = 'console.log(JSON.stringify(JSON.parse(require("fs").readFileSync(0, "utf8")).map(oneLine)));'
     texts = [json.dumps({"a": "b\nc"}, indent=1), '{"a":\r\n\r\n1.50}\n']

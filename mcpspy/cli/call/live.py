@@ -1,0 +1,117 @@
+"""A call into a session that runs under `mcpspy run`: through the control socket of its tap, with an id of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ...capture.store.folder import live_folder
+from ...control.client import EXTENSION, Controller, RunningTap, running_taps
+from ...errors import ControlError
+from ...records import CLIENT, SERVER, Frame, Open
+from ...replay.client.counterpart import PlayedPlan, compared_sides
+from ...replay.client.outgoing import ID, outgoing, pseudonym, value_edit
+from ...replay.client.plan import Plan
+from ...replay.client.player import Report
+from ...replay.compare.compare import compare
+from ...transcript.transcribe import transcribe
+from ...wire.edits import with_values
+from .result import NO_ANSWER, NOT_SENT, STOPPED, CallResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...transcript.model import Transcript
+    from ...wire.edits import ValueEdit
+    from .subject import CallSubject
+
+_STDIN, _STDOUT = 0, 1
+STREAMS: Final = ((_STDIN, CLIENT, "stdin"), (_STDOUT, SERVER, "stdout"))
+
+
+class _Answer(NamedTuple):
+    """The outcome of a call with this id: the `payload` of the answer, `took_ns` later; without one, `why`, and the exit status."""
+
+    id: str
+    payload: bytes = b""
+    took_ns: int = 0
+    why: str = ""
+    status: int = NO_ANSWER
+
+
+def running_tap(subject: CallSubject) -> RunningTap | None:
+    """Find the tap that records the capture of a request; None if it does not run."""
+    path = os.path.realpath(subject.path)
+    taps = running_taps(live_folder())
+    return next((tap for tap in taps if os.path.realpath(tap.status["capture"]) == path), None)
+
+
+def call_live(
+    subject: CallSubject, tap: RunningTap, edits: Sequence[ValueEdit], rules: tuple[str, ...], timeout_ns: int
+) -> CallResult:
+    """Send the request into the session of a tap. Raises: ControlError: if the tap refuses it."""
+    target = {"transport": "stdio", "id": tap.id, "label": tap.status["label"], "pid": tap.status["pid"]}
+    data = outgoing(subject.exchange.request, edits)
+    if redacted := pseudonym(data):
+        return CallResult(
+            target=target, why=f"it was not sent: it holds a value that was redacted: {redacted}", failure=NOT_SENT
+        )
+    answer = _asked(tap, data, timeout_ns)
+    path = str(tap.status["capture"])
+    if not answer.payload:
+        return CallResult(target=target, why=answer.why, failure=answer.status, path=path)
+    after = _transcript(subject, with_values(data, [value_edit(ID, answer.id)]), answer)
+    live = next(iter(after.exchanges))
+    if not subject.is_recorded:
+        return CallResult(target=target, live=live, path=path)
+    row = subject.exchange.row
+    played = PlayedPlan(plan=Plan(steps=()), report=Report(sent={row: answer.id}), selected=frozenset({row}))
+    comparison = compare(*compared_sides(subject.transcript, after, played), rules)
+    return CallResult(target=target, live=live, comparison=comparison, path=path)
+
+
+def _asked(tap: RunningTap, data: bytes, timeout_ns: int) -> _Answer:
+    """Send a request through a tap once, and wait for its answer; what is waited for in vain is cancelled."""
+    try:
+        controller = Controller(live_folder(), tap.id + EXTENSION)
+    except OSError as error:
+        raise ControlError(f"{tap.status['label']} cannot be reached: {error.strerror}") from None
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    id = ""
+    try:
+        id = controller.ask("send", payload=data.decode("utf-8", "surrogatepass"))["id"]
+        event = _answer_event(controller, id, time.monotonic() + timeout_ns / 1e9)
+        if event is None:
+            controller.ask("cancel", id=id)
+            return _Answer(id, why="there was no answer in time, and it was cancelled")
+        payload = str(event["payload"]).encode("utf-8", "surrogateescape")
+        return _Answer(id, payload, int(event["took_ns"]))
+    except KeyboardInterrupt:
+        return _Answer(id, why="it was interrupted, and cancelled", status=STOPPED)
+    except ControlError as error:
+        if not id:
+            raise
+        return _Answer(id, why=str(error))
+    finally:
+        controller.close()  # which cancels what still waits
+
+
+def _answer_event(controller: Controller, id: str, until_s: float) -> dict[str, Any] | None:
+    """Wait for the answer to a call; None if it does not come in time."""
+    while (left_s := until_s - time.monotonic()) > 0:
+        event = controller.event(left_s)
+        if event is not None and event["event"] == "answer" and event["id"] == id:
+            return event
+    return None
+
+
+def _transcript(subject: CallSubject, request: bytes, answer: _Answer) -> Transcript:
+    """Make a transcript of the call alone, as the tap saw it."""
+    header = subject.capture.header
+    records: list[Any] = [] if header is None else [header]
+    records += [Open(at_ns=0, stream=stream, sender=sender, name=name, framing="lines") for stream, sender, name in STREAMS]
+    records.append(Frame(_STDIN, 0, 0, request + b"\n"))
+    records.append(Frame(_STDOUT, answer.took_ns, answer.took_ns, answer.payload.rstrip(b"\r\n") + b"\n"))
+    return transcribe(records)
