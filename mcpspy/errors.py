@@ -12,6 +12,7 @@
     ├── RuleError       a name that means no rule of findings, and the nearest that do
     ├── BaselineError   a file of accepted definitions that cannot be read
     ├── ReplayError     a capture that cannot be played
+    ├── MissingExtraError a package that was not installed with mcpspy
     ├── SetupError      a client's configuration file that cannot be read or changed
     ├── AgentToolError  a call of a tool of `mcpspy mcp` that cannot be answered
     ├── TapError        one end of a tap could not be started or reached
@@ -135,6 +136,19 @@ class AgentToolError(McpspyError):
 
 class ControlError(McpspyError):
     """A running tap that cannot be controlled, or that refuses what a controller asks for."""
+
+
+class MissingExtraError(McpspyError):
+    """A package that only some verbs need, and that is not installed. `what` needs it, and `packages` are what pip installs."""
+
+    def __init__(self, what: str, packages: list[str]) -> None:
+        super().__init__(what, packages)
+        self.what = what
+        self.packages = packages
+
+    def __str__(self) -> str:
+        names = " and ".join(package.partition(">")[0] for package in self.packages)
+        return f"{self.what} needs {names}; pip install {' '.join(map(repr, self.packages))}"
 
 
 class UpstreamError(McpspyError):

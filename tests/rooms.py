@@ -86,6 +86,12 @@ ROOMS = {
     "sharing": room("errors records compiled lazy_pattern wire capture transcript", never=THE_WORLD, pure=True),
     # msgspec to write the blocks of the page, which take a sixth of the time with it
     "views": room("records lazy_pattern wire transcript replay", others={"rich"} | JSON, never=THE_WORLD | TERMINAL, pure=True),
+    # of views the words of JSON and of times
+    "columns": room(
+        "records lazy_pattern wire transcript views",
+        others={"pyarrow", "duckdb"},  # an extra: the command line imports this room after it has looked for them
+        never=NETWORK | PROCESSES | CLOCKS | RANDOMNESS,
+    ),
     # what differs by operating system: nothing else asks which one this is (system_questions)
     "platform": room(never=CLOCKS - {"time"} | RANDOMNESS),
     "live": room("platform records wire transcript replay errors compiled", others={"aiohttp", "httptools"}),
@@ -101,7 +107,7 @@ ROOMS = {
     "demo": room(),
     "cli": room(
         "__init__ platform compiled errors records lazy_pattern msgspec_alone wire capture transcript imports index"
-        " intercept replay sharing views live setup demo control agent",
+        " intercept replay sharing views columns live setup demo control agent",
         others={"click", "rich"},
     ),
     "testing": room("errors records capture transcript replay views __main__", others_inside_functions={"mcp"}),

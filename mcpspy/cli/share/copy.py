@@ -123,12 +123,16 @@ class Copier:
         for payload in payloads:
             self._finder.payload_edits(payload)
 
-    def masked(self, text: str) -> str:
+    def masked_text(self, text: str) -> str:
         """Return a text of a view without secrets, and without those that the view has cut off with `…`."""
         data = text.encode("utf-8", "surrogatepass")
         *cut, last = apply_edits(data, self._finder.text_edits(data)).split(_CUT)
         whole = _CUT.join([*(apply_edits(part, self._finder.cut_off(part, [])) for part in cut), last])
         return whole.decode("utf-8", "surrogatepass")
+
+    def masked(self, payload: bytes) -> bytes:
+        """Return a payload without secrets: the body of a message, or of a request to a model."""
+        return apply_edits(payload, self._finder.payload_edits(payload))
 
     def records(self, original: Original) -> Iterator[Record]:
         """Yield the records of a capture without secrets. No other may be read at the same time. Raises: CaptureError."""

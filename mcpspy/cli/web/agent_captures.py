@@ -126,8 +126,8 @@ class StoredCaptures:
         copier.learn_payloads(payload for row in rows for payload in _payloads(row))
         copier.learned()
         if small:
-            self._masks = {key: copier.masked}
-        return copier.masked
+            self._masks = {key: copier.masked_text}
+        return copier.masked_text
 
 
 class _Watch:

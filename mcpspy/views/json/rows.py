@@ -203,7 +203,7 @@ def _exchange(row: Exchange, capture: CaptureInfo, *, whole: bool) -> dict[str, 
         members["given_up_ns"] = row.given_up_ns
     if row.response is not None and row.response.result_type is not None:
         members["result_type"] = row.response.result_type
-    members |= _failure(row)
+    members |= failure_object(row)
     members["progress"] = row.progress
     members["request"] = _message(row.request, capture, row.method, whole=whole)
     members["response"] = None if row.response is None else _message(row.response, capture, row.method, whole=whole)
@@ -216,7 +216,7 @@ def _exchange(row: Exchange, capture: CaptureInfo, *, whole: bool) -> dict[str, 
     return members
 
 
-def _failure(row: Exchange) -> dict[str, Any]:
+def failure_object(row: Exchange) -> dict[str, Any]:
     """Return the message of an error or of a failed tool."""
     if row.response is None:
         return {}

@@ -1,0 +1,99 @@
+"""`mcpspy export parquet`: captures as columns, for DuckDB, Spark and whatever reads Parquet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from ...capture.store.address import STDIN
+from ...capture.store.folder import EXTENSION
+from ...errors import AddressError
+from ...views.text.escape import safe_text
+from ...views.text.units import counted
+from ..by_click.types import WhatCommand
+from ..fifo import named_file
+from ..screen import say
+from ..since import Since, select_captures_since, since_option
+from ..transcripts import CaptureSelection, select_captures
+from .extras import require
+
+if TYPE_CHECKING:
+    from .update import Updated
+
+MAX_NAMED = 5
+"""So many files that cannot be read are named."""
+
+
+@click.command("parquet", cls=WhatCommand)
+@click.argument("what", nargs=-1)
+@click.option("-o", "--output", metavar="DIR", required=True, help="The folder to write to, or to bring up to date.")
+@click.option("--payloads", is_flag=True, help="Write payloads too, without the secrets that `export share` replaces.")
+@since_option
+def command(what: tuple[str, ...], output: str, *, payloads: bool, since: Since | None) -> None:
+    """Write captures as columns: Parquet files that DuckDB, Spark and others read (docs/columns.md).
+
+    There are seven tables: captures, messages, calls, transactions, findings, definitions, model_calls. Each capture has a file in
+    each, so that those that have not changed need not be written again. Damaged and incomplete captures are written as far as they
+    can be read.
+
+    WHAT is as in `mcpspy show`, or a folder of captures. It needs pyarrow: pip install 'pyarrow>=26,<27'.
+
+    \b
+    Examples:
+      mcpspy export parquet @ -o columns
+      mcpspy export parquet --since 30d -o columns
+      mcpspy export parquet ~/.mcpspy/captures -o columns
+    """
+    require("mcpspy export parquet", "pyarrow")
+    from .update import update
+
+    if os.path.exists(output) and not os.path.isdir(output):
+        raise click.UsageError(f"{safe_text(output)} is a file; name a folder with -o.")
+    folders = [word for word in what if os.path.isdir(word)]
+    others = tuple(word for word in what if not os.path.isdir(word))
+    paths = [path for folder in folders for path in _captures_in(folder)]
+    if others or not folders:
+        paths += _selected(others, since).paths
+    elif since is not None:
+        raise click.UsageError("--since cannot be combined with folders; name captures, or leave out WHAT.")
+    _report(update(dict.fromkeys(paths), output, payloads=payloads), output)
+
+
+def _selected(what: tuple[str, ...], since: Since | None) -> CaptureSelection:
+    """Select whole captures. Raises: AddressError, click.UsageError."""
+    selection = select_captures(what) if since is None else select_captures_since(what, since)[0]
+    if selection.rows is not None:
+        raise AddressError(selection.what, "columns are of whole captures; leave out the rows")
+    if STDIN in selection.paths:
+        raise AddressError(STDIN, "standard input has no name in columns; write it to a file first")
+    return selection
+
+
+def _captures_in(folder: str) -> Iterator[str]:
+    """Yield the captures in a folder and below it, in the order of their names. Raises: AddressError: if there is none."""
+    found = False
+    for parent, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            if name.endswith(EXTENSION):
+                found = True
+                yield os.path.join(parent, name)
+    if not found:
+        raise AddressError(folder, f"there is no capture in this folder; their names end with {EXTENSION}")
+
+
+def _report(updated: Updated, output: str) -> None:
+    """Say on stderr what was done, and what could not be read."""
+    for path, problem in updated.unreadable[:MAX_NAMED]:
+        say(f"mcpspy: {safe_text(named_file(path))}: {safe_text(problem)}")
+    if len(updated.unreadable) > MAX_NAMED:
+        say(
+            f"mcpspy: {counted(len(updated.unreadable) - MAX_NAMED, 'more file')} could not be read; the table captures has them"
+        )
+    for path, other in updated.repeated[:MAX_NAMED]:
+        say(f"mcpspy: {safe_text(path)} is left out: it is the same capture as {safe_text(other)}")
+    unchanged = f", {updated.unchanged:,} unchanged" if updated.unchanged else ""
+    say(f"mcpspy: {safe_text(output)}: {counted(updated.written, 'capture')} written{unchanged}")

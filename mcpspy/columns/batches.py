@@ -1,0 +1,88 @@
+"""Rows of one table to Arrow record batches, some thousand at a time.
+
+A value that its column cannot hold does not raise: a number becomes the nearest that fits, half a character becomes `?`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from .schema import STRINGS, TABLES, TableColumn, arrow_schema
+
+BATCH_ROWS: Final = 10_000
+_LARGEST: Final = 2**63 - 1
+
+Values: TypeAlias = tuple[Any, ...]
+"""The values of a row, one for each column of the table."""
+
+Sink: TypeAlias = Callable[[str, pa.RecordBatch], None]
+"""It takes the next rows of the table with this name."""
+
+
+class TextMask(Protocol):
+    """A mask of captured texts. `texts` replaces credentials in those of a column, `payload` all secrets of a payload."""
+
+    def texts(self, texts: list[str | None]) -> list[str | None]: ...
+
+    def payload(self, payload: bytes) -> str: ...
+
+
+class TableBatches:
+    """The rows of one table. `feed` and `close` hand batches to the sink."""
+
+    __slots__ = ("_columns", "_mask", "_name", "_schema", "_sink", "count", "rows")
+
+    def __init__(self, name: str, sink: Sink, mask: TextMask, *, payloads: bool) -> None:
+        self._name = name
+        self._sink = sink
+        self._mask = mask
+        self._columns = TABLES[name].kept(payloads=payloads)
+        self._schema = arrow_schema(name, payloads=payloads)
+        self.rows: list[Values] = []
+        """The rows that wait; who appends here looks after `BATCH_ROWS`."""
+        self.count = 0
+
+    def feed(self, row: Values) -> None:
+        """Add a row."""
+        self.rows.append(row)
+        if len(self.rows) >= BATCH_ROWS:
+            self.flush()
+
+    def close(self) -> None:
+        """Hand over the rest."""
+        if self.rows:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over the rows so far, of which there is at least one."""
+        columns = list(zip(*self.rows, strict=True))
+        arrays = [
+            self._array(column, list(columns[at]), field.type)
+            for (at, column), field in zip(self._columns, self._schema, strict=True)
+        ]
+        self.count += len(self.rows)
+        self.rows.clear()
+        self._sink(self._name, pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+
+    def _array(self, column: TableColumn, values: list[Any], arrow_type: pa.DataType) -> pa.Array:
+        if column.is_text and column.type == STRINGS:
+            values = [self._mask.texts(list(value)) if value else value for value in values]
+        elif column.is_text:
+            values = self._mask.texts(values)
+        try:
+            return pa.array(values, arrow_type)
+        except (OverflowError, UnicodeEncodeError, pa.ArrowInvalid):
+            return pa.array(list(map(_fitting, values)), arrow_type)
+
+
+def _fitting(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return max(-_LARGEST, min(_LARGEST, value))
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, Sequence):
+        return [_fitting(item) for item in value]
+    return value

@@ -1,0 +1,119 @@
+"""Files of columns: a folder for each table, within it one for each date, and in that a Parquet file for each capture.
+
+    DIR/calls/date=2026-11-27/1c9c….parquet
+
+A file without rows is not written. The file of the table `captures` comes last and says of which state of the capture all are, so
+that an interrupted export is done again. Each file takes the place of an older one by its rename.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import date
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .schema import TABLES, VERSION
+
+EXTENSION: Final = ".parquet"
+GROUP_ROWS: Final = 100_000
+GROUP_BYTES: Final = 32_000_000
+"""A row group ends at so many rows, or at so many bytes of memory."""
+
+_LAST: Final = "captures"
+_STATE: Final = b"mcpspy"
+
+
+def path_of(folder: str, table: str, key: tuple[str, date]) -> str:
+    """Return the path of the file of one capture and table."""
+    return os.path.join(folder, table, f"date={key[1]:%Y-%m-%d}", key[0] + EXTENSION)
+
+
+def files_of(folder: str, table: str) -> list[str]:
+    """List the files of a table, in their order."""
+    found = []
+    for parent, _, names in os.walk(os.path.join(folder, table)):
+        found += [os.path.join(parent, name) for name in names if name.endswith(EXTENSION)]
+    return sorted(found)
+
+
+def state_of(folder: str, key: tuple[str, date]) -> Any:
+    """Return the state of a capture in which its columns were written; None if there are none, or not of this schema."""
+    try:
+        metadata = pq.read_metadata(path_of(folder, _LAST, key)).metadata or {}
+        state = json.loads(metadata[_STATE])
+        return state["of"] if state["version"] == VERSION else None
+    except (OSError, KeyError, ValueError, TypeError, pa.ArrowException):
+        return None
+
+
+class ColumnFiles:
+    """The files of one capture, while they are written. `feed` is a sink; `finish` puts them in place, `discard` removes them."""
+
+    __slots__ = ("_folder", "_groups", "_key", "_writers")
+
+    def __init__(self, folder: str, key: tuple[str, date]) -> None:
+        self._folder = folder
+        self._key = key
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        self._groups: dict[str, list[pa.RecordBatch]] = {}
+
+    def feed(self, table: str, batch: pa.RecordBatch) -> None:
+        """Take the next rows of a table. Raises: OSError."""
+        group = self._groups.setdefault(table, [])
+        group.append(batch)
+        if sum(map(len, group)) >= GROUP_ROWS or sum(batch.nbytes for batch in group) >= GROUP_BYTES:
+            self._write(table)
+
+    def finish(self, state: object) -> None:
+        """Write the rest, and put all files in the place of older ones. Raises: OSError."""
+        for table in list(self._groups):
+            self._write(table)
+        text = json.dumps({"version": VERSION, "of": state})
+        self._writers[_LAST].add_key_value_metadata({_STATE.decode(): text})
+        for writer in self._writers.values():
+            writer.close()
+        for table in (*(name for name in TABLES if name != _LAST), _LAST):
+            path = path_of(self._folder, table, self._key)
+            if table in self._writers:
+                os.replace(self._temporary(table), path)
+            else:
+                _remove(path)
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        for table, writer in self._writers.items():
+            writer.close()
+            _remove(self._temporary(table))
+
+    def _write(self, table: str) -> None:
+        group = self._groups.pop(table)
+        self._writer(table, group[0].schema).write_table(pa.Table.from_batches(group), row_group_size=GROUP_ROWS)
+
+    def _writer(self, table: str, schema: pa.Schema) -> pq.ParquetWriter:
+        writer = self._writers.get(table)
+        if writer is None:
+            temporary = self._temporary(table)
+            os.makedirs(os.path.dirname(temporary), mode=0o700, exist_ok=True)
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+            writer = self._writers[table] = pq.ParquetWriter(temporary, schema, compression="zstd")
+        return writer
+
+    def _temporary(self, table: str) -> str:
+        return f"{path_of(self._folder, table, self._key)}.{os.getpid()}"
+
+
+def remove_columns(folder: str, key: tuple[str, date]) -> None:
+    """Remove the files of one capture. Raises: OSError."""
+    for table in (_LAST, *TABLES):
+        _remove(path_of(folder, table, key))
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
