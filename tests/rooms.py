@@ -103,11 +103,17 @@ ROOMS = {
         others_inside_functions={"jsonschema", "uvicorn"},
         never=FILES | PROCESSES | RANDOMNESS,
     ),
+    # asyncio to end when a signal comes; the clock for timers
+    "tui": room(
+        "errors platform records wire capture transcript intercept replay views control",
+        others={"rich", "textual"},
+        never=(FILES | NETWORK | PROCESSES | RANDOMNESS) - {"asyncio", "os", "signal"},
+    ),
     "setup": room("errors lazy_pattern platform"),
     "demo": room(),
     "cli": room(
         "__init__ platform compiled errors records lazy_pattern msgspec_alone wire capture transcript imports index"
-        " intercept replay sharing views columns live setup demo control agent",
+        " intercept replay sharing views columns live setup demo control agent tui",
         others={"click", "rich"},
     ),
     "testing": room("errors records capture transcript replay views __main__", others_inside_functions={"mcp"}),

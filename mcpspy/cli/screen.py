@@ -7,17 +7,9 @@ import os
 import sys
 from collections.abc import Iterable
 
-from ..views.text.line import Line, broken, coloured, plain
+from ..views.text.line import PLAIN_LETTERS, Line, broken, coloured, plain
 
 LINES_PER_WRITE = 500
-
-PLAIN_LETTERS = str.maketrans(
-    {
-        "→": ">", "←": "<", "·": "-", "…": "...", "×": "x", "✓": "+", "✗": "!", "⚑": "!", "│": "|", "├": "|", "┤": "|", "─": "-",
-        "╌": ".", "►": ">", "◄": "<", "●": "*", "○": "o", "µ": "u", "≠": "!=", "≥": ">",
-    }
-)  # fmt: skip
-"""Replacements for our characters in an encoding without them. Captured text is escaped there by `backslashreplace`."""
 
 
 class Screen:
@@ -29,7 +21,7 @@ class Screen:
         self.terminal = _is_terminal()
         self.width = _width(terminal=self.terminal)
         self._colour = self.redraws or (bool(os.environ.get("FORCE_COLOR")) and not os.environ.get("NO_COLOR"))
-        self._plain_letters = not _takes_our_letters()
+        self._plain_letters = not takes_our_letters()
         reconfigure = getattr(sys.stdout, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
@@ -105,7 +97,8 @@ def _width(*, terminal: bool) -> int | None:
         return 80
 
 
-def _takes_our_letters() -> bool:
+def takes_our_letters() -> bool:
+    """Return whether the encoding of standard output has the characters that our views use."""
     try:
         "→…×│╌►●✓".encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

@@ -25,6 +25,7 @@ VERBS: Final = {
     "wrap": Verb("wrap.command", "insert mcpspy between your clients and their servers"),
     "unwrap": Verb("wrap.command", "remove it again, byte for byte", "unwrap"),
     "show": Verb("show.command", "show the timeline, or one exchange in full"),
+    "tui": Verb("tui.command", "look, search and act with keys, live"),
     "control": Verb("control", "change the traffic of a server that runs: hold, edit, delay, fail"),
     "check": Verb("check", "find what went wrong, and whose fault it is; for people and CI"),
     "diff": Verb("diff", "show what changed from one capture to another"),

@@ -119,6 +119,18 @@ class StoredRows(Sequence[RowT]):
         """Return the row with this number; None if there is none."""
         return next((row for row in self.between(number, number) if _number(row) == number), None)
 
+    def position(self, number: int) -> int | None:
+        """Return the position of the row with this number; None if there is none."""
+        block = max(bisect_right(self._firsts, number) - 1, 0)
+        rows = enumerate(self._block(block) if self._count else ())
+        return next((block * BLOCK_ROWS + at for at, row in rows if _number(row) == number), None)
+
+    def greatest(self, column: str, blocks: int) -> list[RowT]:
+        """Return the rows of the blocks that have the greatest values in a column."""
+        values = self._columns[column]
+        chosen = sorted(range(len(self._firsts)), key=lambda block: -values[block])[:blocks]
+        return [row for block in sorted(chosen) for row in self._block(block)]
+
     def between(self, first: int, last: int) -> list[RowT]:
         """Return the rows whose numbers are within these, and what came between them."""
         rows: list[RowT] = []

@@ -144,6 +144,14 @@ def scanned_members(value: bytes) -> dict[str, Slice]:
     return {string(value[name:name_end]) or "": value[begin:end] for name, name_end, begin, end in scanned}
 
 
+def named_values(value: bytes) -> list[tuple[bytes, bytes]]:
+    """Return every name of an object as it was spelled, with its value, also names that occur twice.
+
+    Raises: ValueError, RecursionError: if there is no object.
+    """
+    return [(value[name:name_end], value[begin:end]) for name, name_end, begin, end in _scan(value.decode("latin-1"), "{", "}")]
+
+
 def anomalies(value: bytes) -> tuple[str, ...]:
     """Name what strict readers refuse in a value that the slow reader has read: `nan` (or an infinity), `lone-surrogate`."""
     constants: list[str] = []

@@ -27,6 +27,7 @@ NEXT = {
     "show .": "name a capture in it",
     "show time.mcpspy:1 git.mcpspy": "name them once, after the last capture",
     "show -f time.mcpspy:3": "select rows with -F",
+    "tui time.mcpspy": "In a script, and for a screen reader, use mcpspy show.",
     "show --raw --json time.mcpspy": "leave one out",
     "show --http --raw time.mcpspy": "use --http --json",
     "show --stats --raw time.mcpspy": "leave one out",

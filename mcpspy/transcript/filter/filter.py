@@ -113,6 +113,14 @@ def filter_rows(chosen: Filter, transcript: Transcript, rows: Sequence[Row], zon
     return FilterResult(filter=chosen, rows=passing, matching=matching, total=total)
 
 
+def tested(chosen: Filter, transcript: Transcript) -> Iterator[Row | None]:
+    """Test row after row, for those who cannot wait for the last. Yields each row that matches, and None for each other one."""
+    matches = FilterMatcher(chosen, transcript).matches
+    rows = transcript.rows
+    for row in _likely(rows, chosen, transcript, None) if isinstance(rows, StoredRows) else rows:
+        yield row if matches(row) else None
+
+
 def _likely(rows: StoredRows[Row], chosen: Filter, transcript: Transcript, zone: tzinfo | None) -> Iterator[Row]:
     """Return the rows that an index cannot rule out."""
     node = chosen.node

@@ -39,6 +39,14 @@ PALETTE = {
 
 LANE_STYLES = 6
 
+PLAIN_LETTERS = str.maketrans(
+    {
+        "→": ">", "←": "<", "·": "-", "…": "...", "×": "x", "✓": "+", "✗": "!", "⚑": "!", "│": "|", "├": "|", "┤": "|", "─": "-",
+        "╌": ".", "►": ">", "◄": "<", "●": "*", "○": "o", "µ": "u", "≠": "!=", "≥": ">", "▾": "v", "▸": ">",
+    }
+)  # fmt: skip
+"""Replacements for our characters in an encoding without them. Captured text is escaped there by `backslashreplace`."""
+
 
 def lane_style(index: int) -> str:
     """Return the style of the lane with this index. The colours repeat after the last one."""

@@ -1,0 +1,66 @@
+"""The table of keys: what the help shows, what the footer shows, and what Textual binds."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from textual.binding import Binding
+
+from ..views.text.line import Line
+
+
+class KeyHelp(NamedTuple):
+    """A key, or two that belong together. `bound` has Textual's names of the keys and the actions."""
+
+    shown: str
+    help: str
+    bound: tuple[tuple[str, str], ...]
+    footer: str = ""
+    """One word for the footer; empty for a key that is not there."""
+
+
+KEYS: Final = (
+    KeyHelp("/", "filter rows as you type; in the detail: search in it", (("slash", "find"),), "filter"),
+    KeyHelp("n N", "the next match of the filter or search, the one before", (("n", "next(1)"), ("N", "next(-1)"))),
+    KeyHelp("f F", "the next row with a finding, the one before", (("f", "finding(1)"), ("F", "finding(-1)")), "finding"),
+    KeyHelp("p", "the next call that is pending", (("p", "pending"),)),
+    KeyHelp("s", "the slowest call; again: the next slowest", (("s", "slowest"),)),
+    KeyHelp(":", "go to a row by its number", (("colon", "goto"),)),
+    KeyHelp("← →", "the next tab of the detail, the one before", (
+        ("left", "tab(-1)"), ("right", "tab(1)"),
+    )),
+    KeyHelp("Enter", "in the detail: fold and unfold; in a list: open", (), "open"),
+    KeyHelp("Tab", "the next part of the screen", ()),
+    KeyHelp("l", "show or hide the recordings", (("l", "recordings"),)),
+    KeyHelp("?", "this help", (("question_mark", "help"),), "help"),
+    KeyHelp("q", "quit", (("q", "quit"),), "quit"),
+)  # fmt: skip
+"""In the order of the help; at most 18."""
+
+
+MORE: Final = (
+    "Arrows, PgUp, PgDn, Home and End move; the mouse clicks and scrolls.",
+    "Esc leaves what a key has opened. For a screen reader: mcpspy show",
+)
+
+
+def bindings() -> list[Binding]:
+    """Return what Textual binds."""
+    return [Binding(name, action, key.help, show=False) for key in KEYS for name, action in key.bound]
+
+
+def footer() -> Line:
+    """Return the keys that matter most."""
+    line: Line = []
+    for key in KEYS:
+        if key.footer:
+            line += [(f" {key.shown} ", "strong"), (f"{key.footer} ", "dim")]
+    return line
+
+
+def help_lines() -> list[Line]:
+    """Return the help."""
+    width = max(len(key.shown) for key in KEYS)
+    lines: list[Line] = [[("Keys", "strong")], []]
+    lines += [[(f"  {key.shown:<{width}}  ", "strong"), (key.help, "")] for key in KEYS]
+    return [*lines, [], *([(text, "dim")] for text in MORE)]

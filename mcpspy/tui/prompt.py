@@ -1,0 +1,125 @@
+"""The line at the bottom in which the user types: a filter, a text to search for, the number of a row."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input
+
+from ..errors import FilterError
+from ..transcript.filter.filter import filter_of
+from ..transcript.filter.grammar import Filter
+from ..transcript.filter.keys import KEYS
+from ..views.text.escape import safe_text
+from ..views.text.line import Line
+from .drawing import Letters
+from .panes import Bar
+
+MAX_OFFERS = 8
+
+
+class PromptInput(Input):
+    """The field."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "app.leave", show=False, priority=True),
+        Binding("tab", "complete", show=False, priority=True),
+    ]
+
+    def action_complete(self) -> None:
+        """Complete the key of a filter, as far as it is clear."""
+        if isinstance(self.parent, PromptLine) and self.parent.kind == "filter":
+            before, blank, last = self.value[: self.cursor_position].rpartition(" ")
+            names = [name for name in KEYS if name.startswith(last)]
+            if names and last:
+                text = _common(names) + (":" if len(names) == 1 else "")
+                rest = self.value[self.cursor_position :]
+                self.value = f"{before}{blank}{text}{rest}"
+                self.cursor_position = len(self.value) - len(rest)
+
+
+class PromptLine(Vertical):
+    """The field, and below it what is wrong with what was typed, or how it goes on."""
+
+    class Typed(Message):
+        """Another text is in the field. `is_final` says that the user pressed Enter."""
+
+        def __init__(self, kind: str, text: str, *, is_final: bool) -> None:
+            super().__init__()
+            self.kind = kind
+            self.text = text
+            self.is_final = is_final
+
+    def __init__(self, letters: Letters) -> None:
+        super().__init__(id="prompt")
+        self.field = PromptInput(compact=True, select_on_focus=False)
+        self._hint = Bar(letters, id="hint")
+        self._advice = Bar(letters, id="advice")
+        self.kind = ""
+
+    def compose(self) -> ComposeResult:
+        """Make the parts."""
+        yield self.field
+        yield self._hint
+        yield self._advice
+
+    def ask(self, kind: str, placeholder: str, text: str = "") -> None:
+        """Open the field."""
+        self.kind = kind
+        self.display = True
+        with self.prevent(Input.Changed):
+            self.field.value = text
+        self.field.placeholder = placeholder
+        self.field.cursor_position = len(text)
+        self.hint(*(hint_of(text) if kind == "filter" else ([], [])))
+        self.field.focus()
+
+    def hint(self, first: Line, second: Line) -> None:
+        """Show two lines below the field."""
+        self._hint.show(first)
+        self._advice.show(second)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Pass on what is typed."""
+        event.stop()
+        if self.kind == "filter":
+            self.hint(*hint_of(event.value))
+        self.post_message(self.Typed(self.kind, event.value, is_final=False))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Pass on that it is final."""
+        event.stop()
+        self.post_message(self.Typed(self.kind, event.value, is_final=True))
+
+
+def read_filter(text: str) -> Filter | None:
+    """Read a filter; None for blanks. Raises: FilterError."""
+    return filter_of([text]) if text.strip() else None
+
+
+def hint_of(text: str) -> tuple[Line, Line]:
+    """Say which keys can complete the last word, else what is wrong with a filter and where, and what to write instead."""
+    last = text.rpartition(" ")[2]
+    names = [name for name in KEYS if last and name.startswith(last)]
+    if len(names) == 1:
+        return [(f"{names[0]}: ", "strong"), (KEYS[names[0]].meaning, "dim")], [("Tab completes it", "dim")]
+    if names:
+        return [("  ".join(f"{name}:" for name in names[:MAX_OFFERS]), "")], [("Tab completes", "dim")]
+    try:
+        read_filter(text)
+    except FilterError as error:
+        return [(" " * (error.column - 1), ""), ("^ ", "bad"), (safe_text(f"{error.reason}."), "warn")], [
+            (safe_text(error.advice), "dim")
+        ]
+    return [], ([] if text else [('as in  tool:search* dur>2s  or  status:error "text"  (mcpspy help filter)', "dim")])
+
+
+def _common(names: list[str]) -> str:
+    """Return the longest beginning that all names have."""
+    first, last = min(names), max(names)
+    length = next((at for at, letter in enumerate(first) if letter != last[at : at + 1]), len(first))
+    return first[:length]

@@ -1,0 +1,98 @@
+"""The interface under Textual's pilot: keys go in, the texts on the screen come out."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from mcpspy.cli.transcripts import select_captures
+from mcpspy.cli.tui.recordings import StoreDesk
+from mcpspy.cli.tui.sources import FinishedSource, source_of
+from mcpspy.transcript.model import Transcript
+from mcpspy.tui.app import Terminal
+from mcpspy.tui.drawing import Letters, all_letters
+from mcpspy.tui.source import RowSource
+from tests.deadlines import DEADLINE_S, POLL_S
+
+CAPTURES = Path(__file__).parents[2] / "captures"
+
+
+class Piloted:
+    """A running interface."""
+
+    def __init__(self, terminal: Terminal, pilot: Pilot[None]) -> None:
+        self.terminal = terminal
+        self.pilot = pilot
+
+    @property
+    def screen(self) -> list[str]:
+        """The lines on the screen."""
+        strips = self.terminal.screen._compositor.render_strips()
+        return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.screen)
+
+    @property
+    def foot(self) -> str:
+        return self.screen[-1]
+
+    @property
+    def row(self) -> int:
+        """The number of the row at the cursor."""
+        return getattr(self.terminal.row_list.row, "row", 0)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        names = {" ": "space", ":": "colon", "*": "asterisk", "/": "slash", '"': "quotation_mark", ">": "greater_than_sign"}
+        await self.press(*(names.get(letter, letter) for letter in text))
+
+    async def until(self, what: str | Callable[[str], object]) -> str:
+        """Wait until the screen has a text, or something is true of it."""
+        until = time.monotonic() + DEADLINE_S
+        while not (what in self.text if isinstance(what, str) else what(self.text)):
+            assert time.monotonic() < until, f"{what!r} was not shown, but:\n{self.text}"
+            await asyncio.sleep(POLL_S)
+        return self.text
+
+
+@asynccontextmanager
+async def piloted(
+    shown: Path | Transcript | RowSource,
+    *,
+    size: tuple[int, int] = (80, 24),
+    letters: Letters = all_letters,
+    row: int = 0,
+    follows: bool = False,
+) -> AsyncIterator[Piloted]:
+    """Show a capture, a transcript or a source."""
+    if isinstance(shown, Path):
+        source: Any = source_of(select_captures((str(shown),)))
+    elif isinstance(shown, Transcript):
+        source = FinishedSource(shown, ["capture.mcpspy"], "")
+    else:
+        source = shown
+    terminal = Terminal(source, StoreDesk(), letters, row=row, follows=follows)
+    async with terminal.run_test(size=size) as pilot:
+        await pilot.pause()
+        await pilot.pause()
+        yield Piloted(terminal, pilot)
+
+
+def piloting(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Run a test in a loop of its own."""
+    import functools
+
+    @functools.wraps(test)
+    def run(*words: Any, **named: Any) -> None:
+        asyncio.run(asyncio.wait_for(test(*words, **named), DEADLINE_S * 2))
+
+    return run
