@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         def release(self) -> Callable[..., None]: ...
 
     class ControlHands(Protocol):
-        """What controllers do with a tap of one transport."""
+        """A tap of one transport, in the hands of its controllers."""
 
         transport: str
         takes_calls: bool
@@ -85,7 +85,7 @@ class _RefusedError(Exception):
 
 
 class StdioHands:
-    """What controllers do with a tap of stdio."""
+    """A tap of stdio, in the hands of its controllers."""
 
     transport = "stdio"
     takes_calls = True

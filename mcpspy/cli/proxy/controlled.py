@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class HttpHands:
-    """What controllers do with a tap over HTTP."""
+    """A tap over HTTP, in the hands of its controllers."""
 
     transport = "http"
     takes_calls = False

@@ -174,7 +174,7 @@ def sums(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_a_tool_is_called_that_was_never_called_before(sums: str) -> None:
-    done = run("call", sums, "count", "to=2", "--yes", "--", *SDK, "stdio")
+    done = run("call", sums, "count", "to=2", "--yes", "--", *SDK, "stdio", PYTHONPATH="")
     assert done.returncode == 0
     assert done.stdout.startswith("✓ tools/call count  ok  ")
     assert '"counted"' in done.stdout
@@ -207,7 +207,7 @@ def test_arguments_that_do_not_fit_the_schema_are_not_sent(sums: str, words: lis
 
 
 def test_what_does_not_fit_the_schema_can_be_sent_with_set(sums: str) -> None:
-    done = run("call", sums, "add", "a=1", "b=2", "--set", '$.arguments.b="x"', "--yes", "--", *SDK, "stdio")
+    done = run("call", sums, "add", "a=1", "b=2", "--set", '$.arguments.b="x"', "--yes", "--", *SDK, "stdio", PYTHONPATH="")
     assert (done.returncode, done.stdout.split("  ")[:2]) == (1, ["✗ tools/call add", "tool error"])
 
 

@@ -101,10 +101,10 @@ def test_rows_say_who_called_and_findings_blame_nobody_for_it(sums: Client) -> N
 def test_the_capture_plays_and_compares_as_if_nothing_had_been_called(sums: Client) -> None:
     run("call", "sums", "count", "to=1", "--yes")
     end(sums)
-    done = run("replay", str(sums.capture), "--", *SDK_SERVER)
+    done = run("replay", str(sums.capture), "--", *SDK_SERVER, PYTHONPATH="")
     assert done.stdout.startswith("✓ no difference · 3 calls unchanged")
     assert "mcpspy call sent it, not the client" in done.stdout
-    mocked = run("replay", str(sums.capture), "--", sys.executable, "-m", "mcpspy", "mock", str(sums.capture))
+    mocked = run("replay", str(sums.capture), "--", sys.executable, "-m", "mcpspy", "mock", str(sums.capture), PYTHONPATH="")
     assert mocked.stdout.startswith("✓ no difference · 3 calls unchanged")
 
 
