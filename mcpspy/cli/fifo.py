@@ -63,7 +63,7 @@ def opened_stdin() -> AbstractContextManager[BinaryIO]:
 
 
 def begins_as_capture(path: str) -> bool:
-    """Return whether a file begins as captures do, or cannot be looked at."""
+    """Return whether a file begins as captures do, or cannot be looked at; an empty one if its name is that of a capture."""
     if not os.path.isfile(path):
         return True
     try:
@@ -71,7 +71,7 @@ def begins_as_capture(path: str) -> bool:
             first = file.read(len(_FIRST_BYTES))
     except OSError:
         return True  # which is reported when it is read
-    return not first or first == _FIRST_BYTES
+    return first == _FIRST_BYTES or (not first and path.endswith(".mcpspy"))
 
 
 _FIRST_BYTES = b'{"mcpspy"'

@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from mcpspy import open as open_captures
 from mcpspy.imports.formats import FORMATS
 from tests.cli.terminal import on_pipe, run
 from tests.conftest import ROOT
+from tests.deadlines import DEADLINE_S
 from tests.imports.packet_files import dialogue, pcap
 from tests.imports.test_mcphawk import database_of
 from tests.imports.test_pcap import SEGMENTS, TALK
@@ -134,6 +136,38 @@ def test_what_is_added_to_a_log_is_shown(tmp_path: Path) -> None:
         shown.wait_for("tools/list")
         shown.end()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mcp-server-weather.log"]
+
+
+@pytest.mark.parametrize(
+    "begin", ["", "2025-05-07T10:00:00.000Z [weather] [info] Initializing server...\n"], ids=["empty", "text"]
+)
+def test_a_log_without_messages_is_shown_when_it_has_some(begin: str, tmp_path: Path) -> None:
+    log = tmp_path / "mcp-server-weather.log"
+    log.write_text(begin)
+    with on_pipe("show", "-f", str(log)) as shown:
+        shown.wait_for("waiting for what is added")
+        log.write_text(begin + LOG.read_text())
+        shown.wait_for("tools/list")
+        shown.end()
+
+
+def test_a_line_that_comes_right_before_ctrl_c_is_imported(tmp_path: Path) -> None:
+    log, out = tmp_path / "bare.log", tmp_path / "made.mcpspy"
+    first, second = BARE.splitlines(keepends=True)
+    log.write_text(first)
+    with on_pipe("import", "--follow", str(log), "-o", str(out)) as importing:
+        importing.wait_for("caught up")
+        with log.open("a") as file:
+            file.write(second)
+        importing.process.send_signal(signal.SIGINT)
+        importing.process.wait(DEADLINE_S)
+    assert [exchange.response is not None for exchange in open_captures(out).exchanges] == [True]
+
+
+@pytest.mark.parametrize("words", ["import --follow -", "import --follow {} -o -"])
+def test_only_a_file_is_followed_and_only_into_a_file(words: str) -> None:
+    done = run(*words.replace("{}", str(LOG)).split(), stdin=b"")
+    assert (done.returncode, "--follow reads a file and writes to one; leave out -." in done.stderr) == (2, True)
 
 
 def test_findings_that_need_what_a_log_lacks_are_not_made_and_named(tmp_path: Path) -> None:

@@ -59,19 +59,19 @@ def command(*, files: tuple[str, ...], named: str | None, out: str | None, follo
 
 
 def _import(path: str, named: str | None, out: str | None, redact: str, *, follow: bool) -> list[ImportedCapture]:
-    source = open_source(path, named, grows=follow)
     files = CaptureFiles(out, redact=redact, complain=say)
-    with source.file:
-        if follow:
-            from .growing import CAUGHT_UP, import_growing
+    if follow:
+        from .growing import CAUGHT_UP, import_growing
 
-            if out == STDOUT:
-                raise click.UsageError("--follow writes to a file; leave out -o -.")
-            import_growing(source, path, files, lambda: click.echo(CAUGHT_UP))
-        else:
+        if STDOUT in (out, path):
+            raise click.UsageError("--follow reads a file and writes to one; leave out -.")
+        import_growing(path, named, files, lambda: click.echo(CAUGHT_UP), say)
+    else:
+        source = open_source(path, named)
+        with source.file:
             copy_all(source.importer, source.chunks(), files)
-    if not files.captures and not follow:
-        raise source.nothing(path)
+        if not files.captures:
+            raise source.nothing(path)
     for capture in files.captures:
         if capture.path != STDOUT:
             click.echo(capture.path)

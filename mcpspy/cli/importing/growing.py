@@ -6,6 +6,7 @@ To show one, a second mcpspy imports it into a temporary store, and the captures
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,34 +15,94 @@ from contextlib import contextmanager
 from shutil import rmtree
 
 from ...errors import ImportFileError
+from ...imports.formats import HEAD_BYTES, recognized
 from ...platform.watch import Watch
+from ...views.text.escape import safe_text
 from .convert import CaptureFiles
-from .open_source import CHUNK_BYTES, OpenedSource, can_be_imported
+from .open_source import CHUNK_BYTES, OpenedSource, can_be_imported, open_source
 
 CAUGHT_UP = "caught up"
 """The line on standard output after which only new lines are imported."""
 
 
-def import_growing(source: OpenedSource, path: str, files: CaptureFiles, caught_up: Callable[[], None]) -> None:
+class _Interrupt:
+    """Ctrl-C: it ends a wait at once, and work only when that is done, so that no line is lost that came before."""
+
+    __slots__ = ("is_waiting", "is_wanted")
+
+    def __init__(self) -> None:
+        self.is_waiting = self.is_wanted = False
+
+    def __call__(self, number: int, frame: object) -> None:
+        self.is_wanted = True
+        if self.is_waiting:
+            raise KeyboardInterrupt
+
+    def waited(self, watch: Watch) -> bool:
+        """Wait for the file to grow. Return False if the user ended it."""
+        try:
+            self.is_waiting = True
+            if not self.is_wanted:
+                watch.wait()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self.is_waiting = False
+        return not self.is_wanted
+
+
+def import_growing(
+    path: str, named: str | None, files: CaptureFiles, caught_up: Callable[[], None], complain: Callable[[str], None]
+) -> None:
     """Import a file as it grows, until the user ends it. Raises: OSError; ImportFileError."""
-    watch = Watch(reader_fd=1)
+    watch, interrupt = Watch(reader_fd=1), _Interrupt()
     watch.add(path)
-    is_behind = True
+    former = signal.signal(signal.SIGINT, interrupt)
     try:
-        while True:
-            chunk = source.file.read(CHUNK_BYTES)
-            if chunk:
-                files.take(source.importer.feed(chunk))
-                continue
-            if is_behind:
-                is_behind = False
-                caught_up()
-            watch.wait()
-    except KeyboardInterrupt:
-        pass
+        if named is None and not _has_begun(path):
+            complain(
+                f"mcpspy: {safe_text(path)}: nothing in it is in a format that mcpspy reads yet; waiting for what is added"
+            )
+            caught_up()
+            while not _has_begun(path):
+                if not interrupt.waited(watch):
+                    return
+            caught_up = _nothing
+        _import_growing(open_source(path, named, grows=True), watch, interrupt, files, caught_up)
     finally:
+        signal.signal(signal.SIGINT, former)
         watch.close()
-        files.take(source.importer.close())
+
+
+def _import_growing(
+    source: OpenedSource, watch: Watch, interrupt: _Interrupt, files: CaptureFiles, caught_up: Callable[[], None]
+) -> None:
+    is_behind = goes_on = True
+    with source.file:
+        try:
+            while True:
+                while chunk := source.file.read(CHUNK_BYTES):
+                    files.take(source.importer.feed(chunk))
+                if is_behind:
+                    is_behind = False
+                    caught_up()
+                if not goes_on:
+                    return
+                goes_on = interrupt.waited(watch)
+        finally:
+            files.take(source.importer.close())
+
+
+def _has_begun(path: str) -> bool:
+    """Return whether the format of a file can be told, or that it has none: a text may get its first message yet."""
+    with open(path, "rb") as file:
+        head = file.read(HEAD_BYTES)
+    is_text = b"\0" not in head and not head.startswith(b'{"mcpspy"')
+    return recognized(head) is not None or len(head) == HEAD_BYTES or not is_text
+
+
+def _nothing() -> None:
+    pass
 
 
 @contextmanager
@@ -50,7 +111,7 @@ def followed_log(whats: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
     Raises: ImportFileError.
     """
-    logs = [what for what in whats if os.path.isfile(what) and can_be_imported(what)]
+    logs = [what for what in whats if os.path.isfile(what) and (can_be_imported(what) or not _has_begun(what))]
     if not logs:
         yield whats
         return
