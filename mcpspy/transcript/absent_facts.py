@@ -41,6 +41,7 @@ _ELSEWHERE: Final = (
     "stream-not-reopened", "task-lost", "undeclared-capability", "unanswered-request", "unheard-answer", "update-missing",
     "unused-offers", "unused-tools",
 )  # fmt: skip
+_ENDINGS: Final = ("descendants-left", "end-of-input-ignored", "server-not-started")
 _SPELLING: Final = ("blank-line", "byte-order-mark", "crlf", "invalid-utf-8", "no-final-newline")
 _TEXTS: Final = (
     "arguments-changed", "arguments-invalid", "body-contradicts-head", "duplicate-keys", "form-answer-invalid",
@@ -56,11 +57,17 @@ NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "bytes": (*_SPELLING, *_TEXTS),
     "connections": _ELSEWHERE,
     "noise": ("stdout-noise",),
+    "process": (*_ENDINGS, "server-died", "unused-start"),
     "heads": ("missing-header", "session-missing"),
 }
 """Rules by a fact without which they find nothing."""
 
-NEEDED_EXACTLY: Final[dict[str, tuple[str, ...]]] = {TIMES: _MOMENTS, "bytes": _SPELLING, "senders": ("wrong-direction",)}
+NEEDED_EXACTLY: Final[dict[str, tuple[str, ...]]] = {
+    TIMES: _MOMENTS,
+    "bytes": _SPELLING,
+    "senders": ("wrong-direction",),
+    "process": _ENDINGS,
+}
 """Rules by a fact that has to be as it was on the wire."""
 
 UNANSWERED: Final = "unanswered-request"
@@ -147,6 +154,7 @@ _REASONS: Final = {
     "bytes": "an imported file does not have the bytes of the wire",
     "connections": "an imported file has one connection, and what went over others is missing",
     "noise": "an imported file has nothing but messages",
+    "process": "an imported file does not have the server's process",
     "heads": "an imported file does not have the heads of HTTP",
     "senders": "an imported file does not name the senders",
 }

@@ -3,20 +3,24 @@
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpspy import transcribe
+from mcpspy import open as open_captures
+from mcpspy import read, transcribe
 from mcpspy.imports.formats import recognized
 from mcpspy.imports.source import Source
 from mcpspy.live.http.recorder import StreamRecorder
-from mcpspy.records import Record
+from mcpspy.records import CLIENT, Close, Exit, Frame, Header, Open, Record
+from mcpspy.transcript.absent_facts import UNANSWERED, unproven_rules
+from mcpspy.transcript.model import Transcript
 from tests.cli.terminal import run
 from tests.conftest import ROOT
-from tests.imports.logging_clients import desktop, editor_trace, log_of
+from tests.imports.logging_clients import LOGS, LogLine, desktop, log_of, rows_in_any_order
 from tests.imports.packet_files import pcap, pcapng
 from tests.imports.test_follow_stream import ASCII, EXPLAINED, RAW, WINDOW, YAML
 from tests.imports.test_har import ENTRY, har
@@ -26,13 +30,69 @@ from tests.imports.test_pcap import SEGMENTS
 from tests.imports.test_strace import LINES
 
 CAPTURES = ROOT / "captures"
+
+
+def logged(name: str, line: LogLine) -> bytes:
+    """Return what a client or a server would have logged of a capture of stdio."""
+    return log_of(CAPTURES / f"{name}.mcpspy", line).encode()
+
+
+def straced(name: str) -> bytes:
+    """Return what strace would have written of a capture of stdio."""
+    lines, numbers, begin_ns = [], {"stdin": 0, "stdout": 1, "stderr": 2}, 0
+    streams: dict[int, int] = {}
+    for record in read(CAPTURES / f"{name}.mcpspy"):
+        at_ns = begin_ns + getattr(record, "at_ns", 0)
+        call = ""
+        if isinstance(record, Header):
+            begin_ns = record.wall_ns
+        elif isinstance(record, Open):
+            streams[record.stream] = numbers[record.name]
+        elif isinstance(record, Frame):
+            number = streams[record.stream]
+            text = "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03o}" for byte in record.data)
+            call = (
+                f'{"write" if number else "read"}({number}<pipe:[{number}]>, "{text}", 65536) = {len(record.data)} <0.000000>'
+            )
+        elif isinstance(record, Close) and record.by == CLIENT:
+            call = 'read(0<pipe:[0]>, "", 65536) = 0 <0.000000>'
+        elif isinstance(record, Exit):
+            call = f"+++ killed by {record.signal} +++" if record.signal else f"+++ exited with {record.code} +++"
+        if call:
+            lines.append(f"7 {at_ns // 1_000_000_000}.{at_ns % 1_000_000_000:09d} {call}\n")
+    return "".join(lines).encode()
+
+
 STDIO: dict[str, Callable[[str], bytes]] = {
-    "session.log": lambda name: log_of(CAPTURES / f"{name}.mcpspy", desktop).encode(),
-    "trace.log": lambda name: log_of(CAPTURES / f"{name}.mcpspy", editor_trace).encode(),
+    **{f"{kind}.log": partial(logged, line=line) for kind, line in LOGS.items()},
     "session.jsonl": snooped,
     "session.db": database_of,
+    "session.strace": straced,
 }
 HTTP = {"session.har": lambda name: run("export", "har", str(CAPTURES / f"{name}.mcpspy")).stdout.encode()}
+NAMES = ("cancelled", "everything", "filesystem", "git", "goodbye", "logs", "memory", "question", "refused", "time")
+"""Captures of stdio with one session each."""
+
+
+@pytest.mark.parametrize("form", STDIO)
+@pytest.mark.parametrize("name", NAMES)
+def test_each_format_has_the_rows_of_the_taps_and_all_findings_that_its_facts_allow(
+    name: str, form: str, tmp_path: Path
+) -> None:
+    path = tmp_path / form
+    path.write_bytes(STDIO[form](name))
+    made = run("import", str(path), "-o", str(tmp_path / "made.mcpspy")).stdout.strip()
+    tapped, other = open_captures(CAPTURES / f"{name}.mcpspy"), open_captures(made)
+    assert rows_in_any_order(other) == rows_in_any_order(tapped)
+    expected = rules(tapped) - set(unproven_rules(other.captures[0]))
+    assert rules(other) | {UNANSWERED} == expected | {UNANSWERED}
+    assert rules(other) <= expected  # a request that is the last thing in a file is not reported as unanswered
+
+
+def rules(transcript: Transcript) -> set[str]:
+    return {finding.rule for finding in transcript.findings}
+
+
 DURATION = re.compile(r" · [\d.]+ (?:µs|ms|s)\b")
 CASES = [(name, file) for name in ("time", "question") for file in STDIO] + [
     (name, file) for name in ("streamable", "stateless") for file in HTTP
@@ -56,9 +116,9 @@ def test_the_diagram_has_the_arrows_of_the_taps(imported: tuple[str, str]) -> No
 
 
 def arrows(diagram: str) -> list[str]:
-    """Return the messages of a diagram; not its phases, for which the process and the times of the wire are needed."""
+    """Return the messages of a diagram as far as no time shortens them; not its phases, which need the process and exact times."""
     lines = (DURATION.sub("", line.strip()) for line in diagram.splitlines())
-    return [line for line in lines if line.startswith(("client1-", "server1-")) and "closed" not in line]
+    return [line[:90] for line in lines if line.startswith(("client1-", "server1-")) and "closed" not in line]
 
 
 @pytest.mark.parametrize("imported", [case for case in CASES if case[1] in STDIO], indirect=True, ids=str)
