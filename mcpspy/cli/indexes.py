@@ -6,23 +6,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from .. import __version__
-from ..capture.file.reader import read
-from ..capture.store.folder import INDEX_EXTENSION, captures_folder
+from ..capture.file.reader import CHUNK_BYTES, Reader, read
+from ..capture.store.folder import INDEX_EXTENSION, captures_folder, is_live
 from ..capture.store.quota import quota_bytes, store_size
 from ..index.checked import EXTENSION, Checked, read_checked, write_checked
 from ..index.code import code_word
-from ..index.file import identity
+from ..index.file import identity, whole_lines
+from ..index.grown import Now, grown_transcript
 from ..index.load import indexed_transcript
 from ..transcript.findings.finders import CHECKED, is_large
 from ..transcript.findings.rule import Unchecked
-from ..transcript.findings.run import knows_hits, reached_limits, seek_credentials
-from ..transcript.model import Transcript
-from ..transcript.transcribe import transcribe
+from ..transcript.findings.run import findings, knows_hits, reached_limits, seek_credentials
+from ..transcript.model import CaptureInfo, Row, Transcript
+from ..transcript.transcribe import Transcriber, transcribe
 from .credential_search import CredentialSearch
 from .invocation import call_at_end
+from .progress import reading
 
 _ANY_CELLS = 1 << 20
 
@@ -77,15 +79,45 @@ class CaptureIndex:
     """The index of a capture, which may not exist yet. Made before the capture is read, so that changes meanwhile are noticed.
 
     One that was made with other findings, before or after a check, is not used: its rows are classified by their findings.
+    `now_ns` returns the present for a capture that is still being recorded.
     """
 
-    __slots__ = ("_identity", "_path", "_version", "checked")
+    __slots__ = ("_identity", "_now_ns", "_path", "_version", "checked", "is_live")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, now_ns: Callable[[CaptureInfo], int]) -> None:
         self._path = path
+        self._now_ns = now_ns
         self.checked = CheckedFindings(path)
         self._version = f"{_version()} {self.checked.word}".rstrip()
-        self._identity = identity(path)
+        self.is_live = is_live(path)
+        """True while a tap records into it. Then it is indexed as far as it goes now."""
+        self._identity = whole_lines(path) if self.is_live else identity(path)
+
+    def grown(self, *, keeps_frames: bool) -> Transcript | None:
+        """Return the transcript of a capture that has grown since its index was written, without findings; None if that cannot be."""
+        if self.checked.word:
+            return None  # there are findings of all of it
+        now = Now(self._now_ns if self.is_live else None, _widths)
+        return grown_transcript(self._path, _version(), self._reads_whole(keeps_frames), now, keeps_frames=keeps_frames)
+
+    def so_far(self, *, keeps_frames: bool) -> Transcript:
+        """Read what was recorded of a capture when this was made. Raises: CaptureError; OSError."""
+        left = 0 if self._identity is None else self._identity.size
+        transcriber = Transcriber(keep_frames=keeps_frames, credentials=CredentialSearch())
+        reader = Reader(self._path)
+        with reading((self._path,)) as progress, open(self._path, "rb") as file:
+            while data := file.read(min(left, CHUNK_BYTES)):
+                left -= len(data)
+                transcriber.feed_lines(reader.feed_lines(data))
+                progress.add(len(data))
+        transcript = transcriber.transcript
+        for info in transcript.captures:
+            info.now_ns = self._now_ns(info)
+        transcript.findings = findings(transcript)
+        return transcript
+
+    def _reads_whole(self, keeps_frames: bool) -> Callable[[], Transcript]:
+        return lambda: transcribe(read(self._path), keep_frames=keeps_frames, credentials=CredentialSearch())
 
     def transcript(self, *, keeps_frames: bool, all_at_once: bool, recounts: bool) -> Transcript | None:
         """Return the transcript of the capture from its index; None if it has none that can be used.
@@ -93,11 +125,8 @@ class CaptureIndex:
         `all_at_once` is for those who look at each row more than once, or compare rows by identity, `recounts` for those who count
         the findings of some rows.
         """
-
-        def whole() -> Transcript:
-            return transcribe(read(self._path), keep_frames=keeps_frames, credentials=CredentialSearch())
-
-        transcript = indexed_transcript(self._path, self._version, whole, keeps_frames=keeps_frames)
+        whole = self._reads_whole(keeps_frames)
+        transcript = None if self.is_live else indexed_transcript(self._path, self._version, whole, keeps_frames=keeps_frames)
         if transcript is not None and recounts and (self.checked.word or not knows_hits(transcript)):
             return None  # the hits are not those of all rules
         if transcript is not None:
@@ -113,13 +142,18 @@ class CaptureIndex:
 
     def _write(self, transcript: Transcript) -> None:
         from ..index.build import write_index
-        from ..views.timeline.timeline import row_widths
 
         if self._identity is None:
             return
-        last_row, last_ns, longest_id, plain = row_widths(transcript.rows, _ANY_CELLS, with_params=False)
-        *_, with_params = row_widths(transcript.rows, _ANY_CELLS, with_params=True)
-        widths = last_row, last_ns, longest_id, plain, with_params
-        is_written = write_index(self._path, transcript, self._identity, self._version, widths)
+        is_written = write_index(self._path, transcript, self._identity, self._version, _widths(transcript.rows))
         if is_written and _is_above_quota():
             os.unlink(self._path + INDEX_EXTENSION)
+
+
+def _widths(rows: Sequence[Row]) -> tuple[int, int, int, int, int]:
+    """Return the widths of `RowFigures` for some rows."""
+    from ..views.timeline.timeline import row_widths
+
+    last_row, last_ns, longest_id, plain = row_widths(rows, _ANY_CELLS, with_params=False)
+    *_, with_params = row_widths(rows, _ANY_CELLS, with_params=True)
+    return last_row, last_ns, longest_id, plain, with_params

@@ -15,6 +15,7 @@ from msgspec.structs import asdict, astuple
 
 from ..errors import CaptureError
 from ..records import Damage, Gap, Note, Partial
+from ..transcript.findings.finders import is_unchecked
 from ..transcript.findings.run import hits_of, reached_limits
 from ..transcript.http.transaction import Scope, Stream, Transaction
 from ..transcript.log_matches import log_matches
@@ -38,8 +39,9 @@ from ..transcript.waiting import waited_ns
 from .columns import class_columns, row_columns
 from .entries import answer_entry
 from .facts import Facts, call_entries, copied, encode
-from .file import Identity, IndexWriter, identity
+from .file import Identity, IndexWriter, is_still
 from .places import NotIndexedError, Places
+from .seeds import proved, seeds_of
 from .transactions import ScopeEntry
 
 T = TypeVar("T")
@@ -58,7 +60,7 @@ MAX_SCOPES: Final = 10_000
 def can_be_indexed(transcript: Transcript) -> bool:
     """Return whether a transcript is of one capture, with few enough calls of several rows."""
     info = transcript.captures[0]
-    is_whole = len(transcript.captures) == 1 and info.header is not None and info.shift_ns == 0 and info.closed
+    is_whole = len(transcript.captures) == 1 and info.header is not None and info.shift_ns == 0
     return is_whole and len(info.calls) <= MAX_CALLS and info.intercepted_ns is None
 
 
@@ -74,8 +76,8 @@ def write_index(path: str, transcript: Transcript, of: Identity, version: str, w
     except OSError:
         return False
     try:
-        _write(writer, path, transcript, widths)
-        if identity(path) != of:
+        _write(writer, path, transcript, widths, of.size)
+        if not is_still(path, of, closed=transcript.captures[0].closed):
             raise NotIndexedError
         writer.finish(of, version)
     except (NotIndexedError, CaptureError, OSError, ValueError, OverflowError, RecursionError):  # no text, too large, too deep
@@ -84,10 +86,10 @@ def write_index(path: str, transcript: Transcript, of: Identity, version: str, w
     return True
 
 
-def _write(writer: IndexWriter, path: str, transcript: Transcript, widths: tuple[int, int, int, int, int]) -> None:
+def _write(writer: IndexWriter, path: str, transcript: Transcript, widths: tuple[int, int, int, int, int], size: int) -> None:
     rows, info = transcript.rows, transcript.captures[0]
     transactions = list(info.transactions.values())
-    places = Places(path, has_frames=bool(transactions), is_damaged=info.damages > 0)
+    places = Places(path, size, has_frames=bool(transactions), is_damaged=info.damages > 0)
     scopes = _Scopes(transactions)
     columns = row_columns(rows, info) | class_columns(transcript) | _transaction_columns(info)
     columns |= _blocks(writer, "", rows, lambda row: _entry(row, places, info), places.next_block)
@@ -96,6 +98,14 @@ def _write(writer: IndexWriter, path: str, transcript: Transcript, widths: tuple
     for name, column in columns.items():
         writer.section(name, column.tobytes())
     writer.section("facts", encode(_facts(transcript, places, widths, scopes)))
+
+    def entries(rows: Sequence[Row], of: Transcript) -> list[object]:
+        info = of.captures[0]
+        numbered = [row for row in rows if not isinstance(row, ChannelEvent)]
+        return [*(_entry(row, places, info) for row in numbered), *call_entries(info)]
+
+    seeds = proved(seeds_of(transcript, places), transcript, places.source, entries)
+    writer.section("seeds", encode(seeds))
 
 
 def _blocks(
@@ -145,6 +155,8 @@ def _facts(transcript: Transcript, places: Places, widths: tuple[int, int, int, 
     info = transcript.captures[0]
     return Facts(
         rows=len(transcript.rows),
+        lines=len(places),
+        is_checked=not is_unchecked(transcript),
         info=copied(info),
         exit=None if info.exit is None else places.place(info.exit.number),
         client_names=list(info.client_names),

@@ -18,10 +18,10 @@ MAX_CLASSES: Final = 4096
 """Rows of further classes are of none: each class costs a filter the reading of a row."""
 
 
-def row_columns(rows: Sequence[Row], info: CaptureInfo) -> dict[str, array[int]]:
-    """Return the columns that follow from the rows, and the positions of those without a number."""
+def row_columns(rows: Sequence[Row], info: CaptureInfo, next_row: int = 1) -> dict[str, array[int]]:
+    """Return the columns that follow from the rows, and the positions of those without a number. `next_row` is the first number."""
     columns = {name: array(code) for name, code in COLUMNS.items() if name not in ("begin", "end")}
-    others, next_row = array("I"), 1
+    others = array("I")
     for begin in range(0, len(rows), BLOCK_ROWS):
         block = rows[begin : begin + BLOCK_ROWS]
         numbers = [row.row for row in block if isinstance(row, Numbered)]

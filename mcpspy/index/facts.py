@@ -17,7 +17,7 @@ from .transactions import Place, ScopeEntry
 if TYPE_CHECKING:
     from ..capture.file.payloads import Payloads
 
-_COPIED: Final = (
+COPIED: Final = (
     "server",
     "client",
     "messages",
@@ -52,6 +52,10 @@ class Facts(msgspec.Struct, kw_only=True):
     """All that an index knows but the rows."""
 
     rows: int
+    lines: int
+    """The number of lines of the capture."""
+    is_checked: bool
+    """False if nobody looked for findings in all of it."""
     info: dict[str, Any]
     exit: Place | None
     client_names: list[str]
@@ -84,13 +88,13 @@ def facts_from(data: bytes) -> Facts:
 
 def copied(info: CaptureInfo) -> dict[str, Any]:
     """Return the plain values of a capture's info."""
-    return {name: getattr(info, name) for name in _COPIED}
+    return {name: getattr(info, name) for name in COPIED}
 
 
 def info_from(facts: Facts, source: Payloads) -> CaptureInfo:
     """Return a capture's info. Raises: ValueError: if the facts do not make one; CaptureError."""
     header = next((record for record in Reader().feed(source.line(0) + b"\n") if isinstance(record, Header)), None)
-    info = CaptureInfo(0, header, **{name: facts.info[name] for name in _COPIED if name in facts.info})
+    info = CaptureInfo(0, header, **{name: facts.info[name] for name in COPIED if name in facts.info})
     if facts.exit is not None:
         info.exit = cast("Exit", source.record(*facts.exit))
     info.client_names = dict.fromkeys(facts.client_names)

@@ -51,17 +51,58 @@ def identity(path: str) -> Identity | None:
         os.close(fd)
 
 
-def identity_of(fd: int) -> Identity:
-    """Return the identity of the capture that is open at `fd`. Raises: OSError."""
+def whole_lines(path: str) -> Identity | None:
+    """Return the identity of the whole lines of the capture at `path`, to which others are being added; None as above."""
+    try:
+        fd = os.open(path, os.O_RDONLY | NOFOLLOW | BINARY)
+    except OSError:
+        return None
+    try:
+        size = os.fstat(fd).st_size
+        end = -1
+        while (
+            size > 0 and (end := read_at(fd, _END_BYTES, begin := max(0, size - _END_BYTES)).rfind(b"\n", 0, size - begin)) < 0
+        ):
+            size = begin
+        return identity_of(fd, begin + end + 1) if end >= 0 else None
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def identity_of(fd: int, size: int | None = None) -> Identity:
+    """Return the identity of the capture that is open at `fd`, or of so many bytes of it. Raises: OSError."""
     facts = os.fstat(fd)
+    size = facts.st_size if size is None else size
+    last = max(0, size - _END_BYTES)
     return Identity(
-        size=facts.st_size,
+        size=size,
         mtime_ns=facts.st_mtime_ns,
         ctime_ns=facts.st_ctime_ns,
         inode=facts.st_ino,
-        head=crc32(read_at(fd, _END_BYTES, 0)),
-        tail=crc32(read_at(fd, _END_BYTES, max(0, facts.st_size - _END_BYTES))),
+        head=crc32(read_at(fd, min(size, _END_BYTES), 0)),
+        tail=crc32(read_at(fd, size - last, last)),
     )
+
+
+def has_grown(before: Identity, fd: int) -> bool:
+    """Return whether the capture that is open at `fd` begins with all of what it was, as far as its ends tell. Raises: OSError."""
+    if os.fstat(fd).st_size <= before.size:
+        return identity_of(fd) == before
+    now = identity_of(fd, before.size)
+    return (now.inode, now.head, now.tail) == (before.inode, before.head, before.tail)
+
+
+def is_still(path: str, before: Identity, *, closed: bool) -> bool:
+    """Return whether the capture at `path` is what it was; unless it is `closed`, it may have grown. Raises: OSError."""
+    if closed:
+        return identity(path) == before
+    fd = os.open(path, os.O_RDONLY | NOFOLLOW | BINARY)
+    try:
+        return has_grown(before, fd)
+    finally:
+        os.close(fd)
 
 
 class IndexWriter:
@@ -127,11 +168,11 @@ def _last_line(of: Identity, version: str, sections: dict[str, tuple[int, int, i
 class IndexFile:
     """The index that is open at `fd`, which is closed with it. `section` reads a section."""
 
-    __slots__ = ("_fd", "_sections")
+    __slots__ = ("_fd", "sections")
 
     def __init__(self, fd: int, sections: dict[str, Any]) -> None:
         self._fd = fd
-        self._sections = sections
+        self.sections = sections
 
     def __del__(self) -> None:
         os.close(self._fd)
@@ -139,7 +180,7 @@ class IndexFile:
     def section(self, name: str) -> bytes:
         """Read a section. Raises: ValueError: if it is missing or damaged."""
         try:
-            offset, length, crc = self._sections[name]
+            offset, length, crc = self.sections[name]
             data = read_at(self._fd, length, offset)
         except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
             raise ValueError(f"section {name} cannot be read") from error
@@ -160,22 +201,38 @@ class IndexFile:
 
 def open_index(capture: str, of: Identity, version: str, more: str = "") -> IndexFile | None:
     """Open the index of the capture at this path; None if there is none of this identity, made by this version, and ours alone."""
+    opened = _opened(capture + INDEX_EXTENSION + more, version)
+    return None if opened is None or opened[1] != of else opened[0]
+
+
+def open_older_index(capture: str, fd: int, version: str) -> tuple[IndexFile, Identity] | None:
+    """Open the index of a capture, open at `fd`, that may have grown since. Return it with what the capture was; None: as above.
+
+    After the version may be a word for the findings. Raises: OSError.
+    """
+    opened = _opened(capture + INDEX_EXTENSION, version, exact=False)
+    return opened if opened is not None and has_grown(opened[1], fd) else None
+
+
+def _opened(path: str, version: str, *, exact: bool = True) -> tuple[IndexFile, Identity] | None:
     try:
-        fd = os.open(capture + INDEX_EXTENSION + more, os.O_RDONLY | NOFOLLOW | BINARY)
+        fd = os.open(path, os.O_RDONLY | NOFOLLOW | BINARY)
     except OSError:
         return None
+    index = IndexFile(fd, {})
     try:
-        sections = _sections(fd, of, version)
+        about = _about(fd)
+        is_ours = about is not None and about["mcpspy_index"] == FORMAT
+        if about is None or not is_ours or (about["version"] if exact else about["version"][: len(version)]) != version:
+            return None
+        index.sections.update(about["sections"])
+        return index, Identity(**about["capture"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        sections = None
-    if sections is None:
-        os.close(fd)
         return None
-    return IndexFile(fd, sections)
 
 
-def _sections(fd: int, of: Identity, version: str) -> dict[str, Any] | None:
-    """Return the sections that the last line lists; None if it is not of this capture. Raises: what a hostile file makes it."""
+def _about(fd: int) -> dict[str, Any] | None:
+    """Return what the last line says; None if it is not ours. Raises: what a hostile file makes it."""
     facts = os.fstat(fd)
     if not stat.S_ISREG(facts.st_mode) or not belongs_to_us(facts) or facts.st_mode & _OTHERS:
         return None
@@ -184,6 +241,4 @@ def _sections(fd: int, of: Identity, version: str) -> dict[str, Any] | None:
     if line[-10:-2] != b"%08x" % crc32(line[:-_CRC_BYTES]):
         return None
     about = json.loads(line)
-    is_ours = about["mcpspy_index"] == FORMAT and about["version"] == version and Identity(**about["capture"]) == of
-    sections = about["sections"] if is_ours else None
-    return sections if isinstance(sections, dict) else None
+    return about if isinstance(about, dict) else None

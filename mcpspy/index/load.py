@@ -14,7 +14,7 @@ from ..transcript.findings.run import know_hits, reached_limits
 from ..transcript.model import Row, Transcript
 from ..transcript.stored_rows import BLOCK_ROWS, COLUMNS, StoredRows
 from .entries import rows_from
-from .facts import facts_from, info_from, join_calls
+from .facts import Facts, facts_from, info_from, join_calls
 from .file import IndexFile, identity_of, open_index
 from .transactions import IndexedCapture, StoredStreams, StoredTransactions, scopes_from, transactions_from
 
@@ -36,12 +36,16 @@ def indexed_transcript(
     source = Payloads(fd, path)
     try:
         index = open_index(path, identity_of(fd), version)
-        return None if index is None else _transcript(index, IndexedCapture(source, keeps_frames=keeps_frames), whole)
-    except (ValueError, CaptureError, OSError, TypeError, AttributeError):
+        if index is None:
+            return None
+        facts, transcript = transcript_of_index(index, IndexedCapture(source, keeps_frames=keeps_frames), whole)
+        return transcript if facts.info["closed"] and facts.is_checked else None
+    except (ValueError, CaptureError, OSError, TypeError, AttributeError, KeyError):
         return None
 
 
-def _transcript(index: IndexFile, source: IndexedCapture, whole: Callable[[], Transcript]) -> Transcript:
+def transcript_of_index(index: IndexFile, source: IndexedCapture, whole: Callable[[], Transcript]) -> tuple[Facts, Transcript]:
+    """Return what an index knows of its capture, and the transcript. Raises: ValueError; CaptureError; OSError."""
     facts = facts_from(index.section("facts"))
     columns = {name: _numbers(code, index.section(name)) for name, code in COLUMNS.items()}
     others = _numbers("I", index.section("others"))
@@ -86,7 +90,7 @@ def _transcript(index: IndexFile, source: IndexedCapture, whole: Callable[[], Tr
     reached_limits(transcript).update(dict.fromkeys(facts.limits))
     if facts.hits is not None:
         know_hits(transcript, facts.hits)
-    return transcript
+    return facts, transcript
 
 
 class _Blocks:

@@ -47,18 +47,21 @@ class Places:
         "_is_ended",
         "_last",
         "_odd",
-        "_source",
+        "_unfinished",
         "_until",
         "block_begins",
         "block_ends",
+        "source",
     )
 
-    def __init__(self, path: str, *, has_frames: bool, is_damaged: bool) -> None:
-        self._source = Payloads(os.open(path, os.O_RDONLY | NOFOLLOW | BINARY), path)
+    def __init__(self, path: str, size: int, *, has_frames: bool, is_damaged: bool) -> None:
+        self.source = Payloads(os.open(path, os.O_RDONLY | NOFOLLOW | BINARY), path)
         self._begins = array("Q")
         self._before = array("I")
         """For each record the number of the frame before it on the same stream; 0 if there is none."""
         self._last: dict[int, int] = {}
+        self._unfinished: set[int] = set()
+        """The streams whose last frame came in parts, without its last one."""
         self._has_parts = has_frames
         self._is_damaged = is_damaged
         self._is_ended = False
@@ -70,18 +73,30 @@ class Places:
         begin = 0
         with open(path, "rb") as file:
             for number, line in enumerate(file):
+                if begin >= size:
+                    break  # recorded since
                 if not line.endswith(b"\n") and sound_record(line) is None:
                     break  # torn
                 if not line.startswith(b'{"n":%d,' % number if number else b'{"mcpspy"'):
                     raise NotIndexedError(number)
                 self._begins.append(begin)
-                self._has_parts |= b'"part"' in line  # with escaped quotes where it is text
+                if b'"part"' in line or self._unfinished:  # with escaped quotes where it is text
+                    self._part(line)
                 is_plain = _IS_TEXT in line and not ((_IS_ESCAPE in line or _IS_SLASH in line) and _of_letter(line))
                 self._odd.append(not is_plain)
                 if has_frames:
                     self._before.append(self._frame(line, number))
                 begin += len(line)
         self._begins.append(begin)
+
+    def __len__(self) -> int:
+        """The number of lines."""
+        return len(self._begins) - 1
+
+    @property
+    def ends_in_parts(self) -> bool:
+        """True if a frame lacks its last part."""
+        return bool(self._unfinished)
 
     def place(self, number: int) -> Place:
         """Return the offset and the number of a record."""
@@ -110,7 +125,7 @@ class Places:
         if is_there:
             if raw[-2:] == b"}\n" and not self._has_parts:
                 return begin
-            data = self._source.data(begin, number)
+            data = self.source.data(begin, number)
             if data == raw:
                 return begin
             if event_data(data) == raw:
@@ -123,7 +138,7 @@ class Places:
     def body(self, stream: Stream | None, payload: bytes) -> Reference:
         """Return what an index has for the body of a stream: the places of its frames, unless it is compressed."""
         parts = [] if stream is None else self.frames(stream.opened, stream.close)
-        return tuple(parts) if b"".join(self._source.data(*part) for part in parts) == payload else payload
+        return tuple(parts) if b"".join(self.source.data(*part) for part in parts) == payload else payload
 
     def frames(self, opened: Open, close: Close | None = None) -> list[Place]:
         """Return the places of the frames of a stream, in their order."""
@@ -134,6 +149,20 @@ class Places:
                 places.append(self.place(number))
             number = self._before[number]
         return places[::-1]
+
+    def parts_of(self, number: int, raw: bytes) -> list[int]:
+        """Return the numbers of the records that have a payload, the last of which is this one."""
+        begin, _ = self.place(number)
+        if self._begins[number + 1] - begin > len(raw) or len(raw) < _CHUNK_BYTES:
+            return [number]
+        return [part for _, part in self._parts(number, len(raw))]
+
+    def _part(self, line: bytes) -> None:
+        """Take in a line that may be of a frame in parts, or the last of one."""
+        record = sound_record(line.rstrip(b"\n"))
+        self._has_parts = True
+        if isinstance(record, Frame):
+            (self._unfinished.add if record.part else self._unfinished.discard)(record.stream)
 
     def _frame(self, line: bytes, number: int) -> int:
         """Take in a line. Return the number of the frame before it on its stream."""
@@ -155,7 +184,7 @@ class Places:
         stream: int | None = None
         while missing > 0:
             place = self.place(number)
-            record = self._source.record(*place)
+            record = self.source.record(*place)
             if isinstance(record, Frame) and stream in (None, record.stream):
                 stream = record.stream
                 missing -= len(record.data)

@@ -165,6 +165,29 @@ class Lifecycle:
             elif row.message.method == INITIALIZED and self._first_call_ns is None:
                 self._shaken_ns = max(row.at_ns, self._shaken_ns or 0)
 
+    def end(self, row: Exchange) -> None:
+        """Take in the end of an exchange that was fed before it had one. Heartbeats before the end are none any more."""
+        end = row.response or row.cancelled
+        if row.sender != CLIENT or end is None:
+            return
+        end_ns, never = end.at_ns, row.at_ns + 1
+        if row.response is not None:
+            self._first_answer_ns = _first(self._first_answer_ns, end_ns)
+            self._alive_ns = _first(self._alive_ns, end_ns)
+        if row.method in HEARTBEAT and self._ping_ns is not None and self._ping_ns <= row.at_ns:
+            self._ping_end_ns = max(end_ns, self._ping_end_ns or 0)
+        if row.method in ANY_TIME:
+            return
+        if row.method in HANDSHAKE and row.at_ns < min(self._first_list_ns or never, self._first_call_ns or never):
+            self._shaken_ns = self._shaken_ns if row.response is None else max(end_ns, self._shaken_ns or 0)
+        elif row.method in DISCOVERY and row.at_ns < (self._first_call_ns or never):
+            self._list_end_ns = max(end_ns, self._list_end_ns or end_ns)
+        else:
+            self._call_end_ns = max(end_ns, self._call_end_ns or end_ns)
+        if self._ping_ns is not None and self._ping_ns < end_ns:
+            self._ping_ns = self._ping_end_ns = None
+            self._pings = 0
+
     def _heartbeat(self, message: Message, end_ns: int) -> None:
         """Begin, continue or undo the heartbeat with a message that was answered, if at all, at `end_ns`."""
         is_request = message.kind is Kind.REQUEST and message.sender == CLIENT

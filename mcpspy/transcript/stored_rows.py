@@ -3,8 +3,11 @@
 Knows neither files nor classes of rows: whoever makes it gives the function that reads a block.
 """
 
+from __future__ import annotations
+
+from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar, overload
 
 import msgspec
@@ -58,15 +61,15 @@ class StoredRows(Sequence[RowT]):
     """Rows that are read when they are taken. Two takings may return different objects for one row, unless it was pinned.
 
     `columns` has those of `COLUMNS` for each block. `others` has the positions of rows without a number. `classes` returns the class
-    of each row, 0 for none, and for each class from 1 on the position of a row. `holds` returns whether the entries of a block may
-    have all of some texts, and `offsets` where in the capture one of some texts is, in their order; None if nobody knows. `read`
-    returns the rows of a block. If `classes` raises ValueError, no row has a class; if `read` does, `whole` reads all rows in another
-    way.
+    of each row, 0 for none, and for each class from 1 on the position of a row, -1 if there is none to ask. `holds` returns whether
+    the entries of a block may have all of some texts, and `offsets` where in the capture one of some texts is, in their order; None
+    if nobody knows. `read` returns the rows of a block. If `classes` raises ValueError, no row has a class; if `read` does, `whole`
+    reads all rows in another way.
     """
 
     __slots__ = (
-        "_all", "_classes", "_columns", "_count", "_firsts", "_holds", "_offsets", "_others", "_pinned", "_read", "_recent", "_whole",
-        "figures",
+        "_all", "_classes", "_count", "_firsts", "_holds", "_offsets", "_pinned", "_read", "_recent", "_whole", "columns", "figures",
+        "other_positions",
     )  # fmt: skip
 
     def __init__(
@@ -83,9 +86,9 @@ class StoredRows(Sequence[RowT]):
         whole: Callable[[], Sequence[RowT]],
     ) -> None:
         self._count = count
-        self._columns = columns
+        self.columns = columns
         self._firsts = columns["firsts"]
-        self._others = others
+        self.other_positions = others
         self.figures = figures
         self._classes = classes
         self._holds = holds
@@ -95,6 +98,44 @@ class StoredRows(Sequence[RowT]):
         self._all: Sequence[RowT] | None = None
         self._recent: dict[int, Sequence[RowT]] = {}
         self._pinned: dict[int, RowT] = {}
+
+    def grown(
+        self,
+        rest: Sequence[RowT],
+        columns: Mapping[str, Sequence[int]],
+        others: Sequence[int],
+        figures: RowFigures,
+        known: Mapping[int, RowT],
+        blocks: Collection[int],
+    ) -> StoredRows[RowT]:
+        """Return the rows of all whole blocks, and those after them, `rest`, for a capture that has grown.
+
+        `columns`, `others` and `figures` are those of all these rows. `known` has rows by their numbers that take the place of
+        others, and `blocks` the blocks in which they differ.
+        """
+        whole_blocks = self._count // BLOCK_ROWS
+        begin, end = whole_blocks * BLOCK_ROWS, whole_blocks * BLOCK_ROWS + len(rest)
+
+        def classes() -> tuple[Sequence[int], Sequence[int]]:
+            before, samples = self._classes()
+            of_rows = array("H", before[:begin]) + array("H", bytes(2 * len(rest)))
+            for block in blocks:
+                for at in range(block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, begin)):
+                    of_rows[at] = 0
+            return of_rows, [-1 if at >= begin or at // BLOCK_ROWS in blocks else at for at in samples]
+
+        def read(number: int) -> list[RowT]:
+            at = number * BLOCK_ROWS - begin
+            return self._read(number) if at < 0 else list(rest[at : at + BLOCK_ROWS])
+
+        def holds(number: int, texts: Sequence[bytes]) -> bool:
+            return number >= whole_blocks or number in blocks or self._holds(number, texts)
+
+        rows = StoredRows(
+            end, columns, others, figures, classes=classes, holds=holds, offsets=self._offsets, read=read, whole=self._whole
+        )
+        rows._pinned.update(known)
+        return rows
 
     def __len__(self) -> int:
         return self._count
@@ -114,6 +155,10 @@ class StoredRows(Sequence[RowT]):
         if not 0 <= position < self._count:
             raise IndexError(at)
         return self._block(position // BLOCK_ROWS)[position % BLOCK_ROWS]
+
+    def block_of(self, number: int) -> int:
+        """Return the block that has the row with this number, if there is one."""
+        return max(bisect_right(self._firsts, number) - 1, 0)
 
     def row(self, number: int) -> RowT | None:
         """Return the row with this number; None if there is none."""
@@ -135,7 +180,7 @@ class StoredRows(Sequence[RowT]):
         """Return the rows whose numbers are within these, and what came between them."""
         rows: list[RowT] = []
         inside = 0
-        for block in range(max(bisect_right(self._firsts, first) - 1, 0), len(self._firsts)):
+        for block in range(self.block_of(first), len(self._firsts)):
             if self._firsts[block] > last:
                 break
             for row in self._block(block):
@@ -164,7 +209,7 @@ class StoredRows(Sequence[RowT]):
         except ValueError:
             classes, samples = bytes(self._count), ()
         blocks = self._within(range(len(self._firsts)), bounds)
-        wanted = {0, *(number for number, at in enumerate(samples, 1) if may_match(self[at]))} if blocks else {0}
+        wanted = {0, *(number for number, at in enumerate(samples, 1) if at < 0 or may_match(self[at]))} if blocks else {0}
         if len(wanted) <= len(samples):
             blocks = [number for number in blocks if not wanted.isdisjoint(self._of_block(number, classes))]
         for texts in in_payloads:
@@ -182,7 +227,7 @@ class StoredRows(Sequence[RowT]):
         """Return those of some blocks that are within bounds."""
         within = list(blocks)
         for name, least, most in bounds:
-            column = self._columns[name]
+            column = self.columns[name]
             within = [number for number in within if least <= column[number] <= most]
         return within
 
@@ -191,7 +236,7 @@ class StoredRows(Sequence[RowT]):
         offsets = self._offsets(texts)
         if offsets is None:
             return blocks
-        begins, ends = self._columns["begin"], self._columns["end"]
+        begins, ends = self.columns["begin"], self.columns["end"]
         return [
             number
             for number in blocks
@@ -200,13 +245,13 @@ class StoredRows(Sequence[RowT]):
 
     def active(self, since_ns: int, numbers: Iterable[int]) -> list[RowT]:
         """Return at least the rows with a message since then, and the rows with these numbers."""
-        blocks = {max(bisect_right(self._firsts, number) - 1, 0) for number in numbers}
+        blocks = set(map(self.block_of, numbers))
         blocks.update(self._within(range(len(self._firsts)), [("latest", since_ns, FOREVER)]))
         return [row for number in sorted(blocks) for row in self._block(number)]
 
     def others(self) -> Iterator[RowT]:
         """Yield the rows without a number: lines of the log, and events."""
-        return map(self.__getitem__, self._others)
+        return map(self.__getitem__, self.other_positions)
 
     def pin(self, number: int) -> RowT | None:
         """Return the row with this number, and return the same object from now on."""

@@ -113,20 +113,13 @@ class Transcriber:
     transactions keep their frames, to show HTTP as it was on the wire. Without `keep_noise` only the first and the last part of a
     frame of stdio are kept that comes in parts (1 MiB each) and cannot be a message. Without `with_findings` there are no
     findings and no calls, which also saves the time of their imports. `credentials` finds those that a text shows; None: none are
-    sought.
+    sought. `next_row` numbers the rows; None: from 1 on.
     """
 
     __slots__ = (
-        "_captures",
-        "_client_names",
-        "_keep_frames",
-        "_keep_noise",
-        "_next_row",
-        "_source",
-        "_time_axis",
-        "_with_findings",
+        "_captures", "_client_names", "_keep_frames", "_keep_noise", "_next_row", "_source", "_time_axis", "_with_findings",
         "transcript",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -135,6 +128,7 @@ class Transcriber:
         keep_noise: bool = True,
         with_findings: bool = True,
         credentials: FindsCredentials | None = None,
+        next_row: Callable[[], int] | None = None,
     ) -> None:
         self.transcript = Transcript()
         self.transcript.__dict__[CREDENTIALS] = credentials
@@ -144,7 +138,7 @@ class Transcriber:
         self._captures: list[_CaptureReader] = []
         self._time_axis = TimeAxis()
         self._client_names: dict[int, str] = {}
-        self._next_row = count(1).__next__
+        self._next_row = next_row or count(1).__next__
         self._source: PayloadSource | None = None
 
     def feed(self, record: Record, capture: int = 0) -> Sequence[Row]:
@@ -185,8 +179,7 @@ class Transcriber:
 
     def close(self, capture: int | None = None) -> list[Row]:
         """End this capture, of which no more records will come; None: all captures."""
-        readers = self._captures if capture is None else self._captures[capture : capture + 1]
-        rows = [row for reader in readers for row in reader.close()]
+        rows = self.end(capture)
         if self._with_findings:
             from .findings.run import findings  # a fifth of the time that importing this module takes
 
@@ -194,6 +187,15 @@ class Transcriber:
                 self.transcript.hops = forwarded_calls(self.transcript)
             self.transcript.findings = findings(self.transcript)
         return rows
+
+    def end(self, capture: int | None = None) -> list[Row]:
+        """Do the same without findings."""
+        readers = self._captures if capture is None else self._captures[capture : capture + 1]
+        return [row for reader in readers for row in reader.close()]
+
+    def lacks_some(self) -> None:
+        """Take what came so far as a part of what the only capture has: see `Correlator.lacks_some`."""
+        self._captures[0].lacks_some()
 
     def _begin(self, capture: int) -> None:
         while len(self._captures) <= capture:
@@ -229,19 +231,9 @@ class _CaptureReader:
     """Rows from the records of one capture. On stdio a capture is also the scope of its ids; HTTP has scopes of its own."""
 
     __slots__ = (
-        "_calls",
-        "_correlator",
-        "_decoder",
-        "_http",
-        "_keep_frames",
-        "_knows_client",
-        "_next_row",
-        "_on_client_name",
-        "_probes",
-        "_rows",
-        "_unread_from",
-        "info",
-    )
+        "_calls", "_correlator", "_decoder", "_http", "_keep_frames", "_knows_client", "_next_row", "_on_client_name", "_probes",
+        "_rows", "_unread_from", "info",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -328,6 +320,10 @@ class _CaptureReader:
             self._rows = cast("list[Row]", rows)
             self._correlator.keep_with(rows.keep)
         rows.pack(self._correlator.forget)
+
+    def lacks_some(self) -> None:
+        """See `Transcriber.lacks_some`."""
+        self._correlator.lacks_some()
 
     def _senders(self) -> dict[int, Side]:
         """Return the senders of streams on which usual messages may come next."""

@@ -9,7 +9,7 @@ import pytest
 from mcpspy.capture.file import payloads
 from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.capture.file.reader import read
-from mcpspy.index import build, columns, load, transactions
+from mcpspy.index import build, columns, grown, load, seeds, transactions
 from mcpspy.index.build import write_index
 from mcpspy.index.file import identity
 from mcpspy.index.load import indexed_transcript
@@ -67,9 +67,11 @@ FILTERS = (
 
 def make_blocks_small(patch: pytest.MonkeyPatch) -> None:
     """Put few rows into a block, so that small captures have several."""
-    for module in (stored_rows, build, columns, load, transactions):
+    for module in (stored_rows, build, columns, grown, load, transactions):
         patch.setattr(module, "BLOCK_ROWS", _SMALL_BLOCK)
     patch.setattr(stored_rows, "_FEW_BLOCKS", 0)
+    patch.setattr(seeds, "NEWEST_ROWS", 2)
+    patch.setattr(grown, "MAX_SHARE", 100)
     patch.setattr(payloads, "_SEARCHED_BYTES", 100)
 
 
@@ -99,8 +101,8 @@ def from_index(path: Path) -> Transcript | None:
     return indexed_transcript(str(path), VERSION, lambda: whole(path), keeps_frames=True)
 
 
-def shown(transcript: Transcript) -> Iterator[object]:
-    """Yield everything that `show` can show of a transcript."""
+def shown(transcript: Transcript, *, recounts: bool = True) -> Iterator[object]:
+    """Yield everything that `show` can show of a transcript; unless it `recounts`, without what is shown of findings since a time."""
     for width, detail in ((80, None), (200, Detail.PARAMS), (None, Detail.FULL)):
         yield list(timeline(transcript, width=width, detail=detail))
     yield list(next_commands(transcript, ["@"], live=False))
@@ -114,7 +116,7 @@ def shown(transcript: Transcript) -> Iterator[object]:
         chosen = filter_of([expression])
         assert chosen is not None
         yield list(timeline(transcript, filtered=filter_rows(chosen, transcript, transcript.rows)))
-    for part in (0, 1, 2, 4):
+    for part in (0, 1, 2, 4) if recounts else ():
         recent = RecentRows(transcript, {0: transcript.captures[0].last_ns * part // 4})
         some = Transcript(transcript.captures, recent.rows, findings(transcript, recent.is_about))
         yield list(timeline(some, since="x"))

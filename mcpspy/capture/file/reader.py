@@ -147,6 +147,8 @@ def sound_record(line: bytes) -> Record | None:
 class Reader:
     """Records from the bytes of a capture, cut anywhere. `file` is the name in errors; `payloads` is told where records are.
 
+    `after` is the number of lines before those bytes, all with the records of their numbers, and their size.
+
     `feed` returns the records that the bytes complete; `close` reports what is torn or missing at the end. Both raise
     CaptureError, for the header line alone.
     """
@@ -155,17 +157,16 @@ class Reader:
         "_at_ns", "_file", "_held", "_held_bytes", "_line", "_next", "_offset", "_payloads", "_skipping", "_started", "_unread",
     )  # fmt: skip
 
-    def __init__(self, file: str = "<capture>", payloads: LinePayloads | None = None) -> None:
+    def __init__(self, file: str = "<capture>", payloads: LinePayloads | None = None, after: tuple[int, int] = (0, 0)) -> None:
         self._file = file
         self._payloads = payloads
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._skipping = False  # inside a line that is too long
-        self._started = False
-        self._line = 0
-        self._offset = 0
+        self._line, self._offset = after
+        self._started = self._line > 0
         self._at_ns = 0
-        self._next = 1
+        self._next = max(1, self._line)
         self._unread = 0  # damaged lines since the last sound record: so many numbers may be missing without another word
 
     def feed(self, data: bytes) -> list[Record]:

@@ -77,20 +77,41 @@ def run(**values: Any) -> None:
 
         selection, shown_whats = select_captures_since(what, since)
     is_whole = options.http or options.raw or selection.is_one_row
-    index, is_some = index_of(selection), since is not None
-    all_at_once = options.takes_all and not is_some
-    indexed = None if index is None else index.transcript(keeps_frames=is_whole, all_at_once=all_at_once, recounts=is_some)
+    index = index_of(selection, may_be_live=True)
+    indexed = None if index is None else _indexed(index, selection, options, condition, keeps_frames=is_whole)
     if indexed is not None:
-        transcript, live = indexed, False
+        transcript, live = indexed, index is not None and index.is_live
     elif condition is None and options.is_plain and screen.terminal and selection.rows is None and is_large(selection):
         _streamed(screen, selection, options, index)
         return
     else:
-        transcript, live = transcript_of(selection, keeps_frames=is_whole)
+        if index is not None and index.is_live:
+            transcript, live = index.so_far(keeps_frames=is_whole), True
+        else:
+            transcript, live = transcript_of(selection, keeps_frames=is_whole)
         if index is not None:
             index.checked.take(transcript)
             index.write_later(transcript)
     _show(transcript, selection, shown_whats, options, screen, condition, live=live)
+
+
+def _indexed(
+    index: CaptureIndex, selection: CaptureSelection, options: _ShowOptions, condition: Filter | None, *, keeps_frames: bool
+) -> Transcript | None:
+    """Return the transcript of an indexed capture; None if it has to be read whole.
+
+    Where it has grown, nobody has looked for findings: then a capture that is over is read whole for its timeline, as all rows are
+    made, and for findings that were asked for.
+    """
+    is_some = options.since is not None
+    all_at_once = options.takes_all and not is_some
+    transcript = index.transcript(keeps_frames=keeps_frames, all_at_once=all_at_once, recounts=is_some)
+    if transcript is not None or is_some or options.takes_all or (condition is not None and "rule" in condition.keys):
+        return transcript
+    takes_few = selection.rows is not None or condition is not None
+    if takes_few or (index.is_live and not options.as_json):
+        return index.grown(keeps_frames=keeps_frames)
+    return None
 
 
 def _show(

@@ -13,7 +13,17 @@ from ..absent_facts import Proof, unchecked_facts
 from ..hops import hop_name, hop_pairs, stream_pairs
 from ..model import CREDENTIALS
 from .facts import EARLY_FACTS, PackedFacts, TranscriptFacts, capture_facts
-from .finders import CAPTURE_FINDERS, HOP_FINDERS, MODEL_FINDERS, TRANSCRIPT_FINDERS, concerns, finder, left_modules, left_rules
+from .finders import (
+    CAPTURE_FINDERS,
+    HOP_FINDERS,
+    MODEL_FINDERS,
+    TRANSCRIPT_FINDERS,
+    concerns,
+    finder,
+    is_unchecked,
+    left_modules,
+    left_rules,
+)
 from .gateway_signs import GatewaySigns
 
 if TYPE_CHECKING:
@@ -34,6 +44,7 @@ MAX_HITS: Final = 10_000
 """The hits of a transcript with more are not kept."""
 
 LEFT_REASON: Final = "only mcpspy check runs them"
+GROWN_REASON: Final = "of a capture that grew since its index was written, only mcpspy check reads everything"
 
 COMPARING = "trust"
 """The module that finds more if there are baselines."""
@@ -159,6 +170,10 @@ def share_limits(whole: Transcript, part: Transcript) -> None:
 
 def unchecked(transcript: Transcript) -> list[Unchecked]:
     """Return what the findings of a transcript leave out: rules that were left to `mcpspy check`, limits, what was not recorded."""
+    if is_unchecked(transcript):
+        from .rule import Unchecked
+
+        return [Unchecked(rules=(), reason=GROWN_REASON, did_run=False), *unrecorded(transcript)]
     left = left_rules(transcript)
     others = [*reached_limits(transcript), *unrecorded(transcript)]
     if not left:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from datetime import datetime, tzinfo
 
 from ...transcript.absent_facts import TIMES, lacks
-from ...transcript.findings.finders import left_rules
+from ...transcript.findings.finders import is_unchecked, left_rules
 from ...transcript.findings.rule import Severity, Unchecked, is_at_least
 from ...transcript.findings.run import unchecked
 from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript
@@ -64,7 +64,8 @@ def summary(
     when = since or (f"in {duration(lasted_ns)}" if lasted_ns else "")
     trouble = troubles(*transcripts)
     left = {rule for transcript in transcripts for rule in left_rules(transcript)}
-    sign = session_sign(calls, model_calls, trouble, severities, checked=checked and not left)
+    is_left = any(map(is_unchecked, transcripts))
+    sign = session_sign(calls, model_calls, trouble, severities, checked=checked and not left and not is_left)
     parts = [_calls(calls, when, is_ok=sign == WELL)] if calls or not model_calls else []
     parts += outcome_counts(calls)
     parts += _longest_wait(transcripts) if calls[Outcome.PENDING] else []
@@ -77,7 +78,8 @@ def summary(
     parts += _exits(captures)
     parts.append([_completeness(captures, live=live)])
     if checked:
-        parts += [[(f"{len(left)} rules left to check", "dim")]] if left else []
+        left_words = "all rules" if is_left else f"{len(left)} rules"
+        parts += [[(f"{left_words} left to check", "dim")]] if left or is_left else []
         parts += unchecked_counts([limit for transcript in transcripts for limit in unchecked(transcript)], left)
     return headline(sign, parts, width)
 

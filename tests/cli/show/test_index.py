@@ -2,12 +2,14 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mcpspy.capture.file.format import header_line, record_line
 from mcpspy.cli import transcripts
+from mcpspy.platform.files import lock
 from mcpspy.records import Frame
 from tests.capture.making import closes, header, opens
 from tests.cli.terminal import on_terminal, run
@@ -173,3 +175,54 @@ def test_a_shared_copy_of_an_indexed_capture_has_no_index(store: Path, tmp_path:
     out.mkdir()
     assert run("export", "share", "large", "-o", str(out / "copy.mcpspy")).returncode == 0
     assert [file.suffix for file in out.iterdir()] == [".mcpspy"]
+
+
+def grow(store: Path, lines: list[bytes]) -> int:
+    """Record more, as a tap does that goes on. Return the descriptor that holds its lock."""
+    fd = os.open(store / NAME, os.O_WRONLY | os.O_APPEND)
+    lock(fd)
+    os.write(fd, b"".join(lines))
+    return fd
+
+
+@pytest.fixture
+def parts(store: Path) -> Iterator[tuple[list[bytes], int]]:
+    """The last lines of the capture, without its end, which a tap that records has not written yet; and the tap's descriptor."""
+    lines = (store / NAME).read_bytes().splitlines(keepends=True)
+    end = next(at for at, line in enumerate(lines) if b'"kind":"close"' in line)
+    (store / NAME).write_bytes(b"".join(lines[: end - 7]))
+    fd = grow(store, [])
+    yield lines[end - 7 : end], fd
+    os.close(fd)
+
+
+def test_a_capture_that_is_recorded_is_indexed_and_shown_with_what_came_since(
+    store: Path, parts: tuple[list[bytes], int]
+) -> None:
+    lines, fd = parts
+    first = run("show")
+    assert "7 calls" in first.stdout
+    assert "1 pending" in first.stdout
+    before = index_of(store).stat()
+    os.write(fd, b"".join(lines))
+    shown = run("show")
+    assert "10 calls" in shown.stdout
+    assert "recording" in shown.stdout
+    assert "all rules left to check" in shown.stdout
+    assert "pending" not in shown.stdout
+    assert "10 of 10 rows match" in run("show", "-F", "status:ok").stdout
+    assert "row 10 · tools/call read_9 · ok" in run("show", "@:10").stdout
+    assert index_of(store).stat().st_mtime_ns == before.st_mtime_ns
+    (left,) = json.loads(run("show", "@", "-F", "row:7..8", "--json").stdout)["summary"]["unchecked"]
+    assert left["rules"] == []
+    assert not left["ran"]
+
+
+def test_findings_and_statistics_of_a_capture_that_grew_are_those_of_all_of_it(
+    store: Path, parts: tuple[list[bytes], int]
+) -> None:
+    lines, fd = parts
+    run("show")
+    os.write(fd, b"".join(lines))
+    for arguments in (("--stats",), ("--json",), ("-F", "rule:x"), ("--since", "100y"), ("--sort", "took")):
+        assert "left to check" not in run("show", "@", *arguments).stdout

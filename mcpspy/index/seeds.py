@@ -1,0 +1,141 @@
+"""The records at the beginning of a capture on which the rest depends, so that a capture that has grown is not read whole again.
+
+A fold of these records has the rows that may still change, and goes on with what came since as a fold of all records would:
+
+    capture   header, open  initialize  … 1,000,000 records …  call 7, which waits  …  the newest rows  │  what came since
+    seeds     header, open  initialize                         call 7                  the newest rows  │
+
+Rows keep their numbers, which are kept with the records. A message that may belong to another row than these raises
+UnknownExchangeError, and the capture is read whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain, count
+from typing import Any, Final
+
+import msgspec
+
+from ..capture.file.payloads import Payloads
+from ..capture.file.reader import Reader
+from ..errors import CaptureError
+from ..transcript.calls.join import TASK_STATUSES
+from ..transcript.correlator import PONG
+from ..transcript.mcp.methods import OPENINGS, PING
+from ..transcript.model import ChannelEvent, Exchange, Log, Message, Transcript, UnpairedMessage
+from ..transcript.transcribe import Transcriber
+from .facts import COPIED, copied
+from .places import NotIndexedError, Places
+from .transactions import Place
+
+NEWEST_ROWS: Final = 128
+"""So many rows are among them whatever they are: most messages that come late are about one of these."""
+
+MAX_SEEDS: Final = 20_000
+"""With more records it takes too long to begin with them."""
+
+
+STDERR: Final = 2
+"""The stream of all lines of a log."""
+
+
+class Seeds(msgspec.Struct, array_like=True):
+    """The places of the records, and the numbers of the rows that they begin, the last of which is that of the next row."""
+
+    records: list[Place]
+    rows: list[int]
+
+
+def seeds_of(transcript: Transcript, places: Places) -> Seeds | None:
+    """Return the seeds of a capture; None if it has none: HTTP, missing records, or too much that is open."""
+    info = transcript.captures[0]
+    if info.transactions or info.is_model or info.gaps or info.damages or info.complete or places.ends_in_parts:
+        return None
+    numbers = {opened.number for opened in info.streams.values()}
+    rows: list[int] = []
+    for row in _open_rows(transcript):
+        if isinstance(row, ChannelEvent):
+            numbers.add(row.record.number)
+            continue
+        rows.append(row.row)
+        for message in _messages(row):
+            numbers.update(places.parts_of(message.number, message.raw))
+    if len(numbers) > MAX_SEEDS or not _is_plain(transcript):
+        return None
+    last = max((row.row for row in transcript.rows if isinstance(row, Exchange | UnpairedMessage)), default=0)
+    return Seeds([places.place(number) for number in sorted(numbers)], [*sorted(rows), last + 1])
+
+
+def _open_rows(transcript: Transcript) -> Iterable[Exchange | UnpairedMessage | ChannelEvent]:
+    """Yield the rows that may change, or that later ones depend on."""
+    rows, calls = transcript.rows, transcript.captures[0].calls
+    naming: Exchange | None = None
+    newest = len(rows) - NEWEST_ROWS
+    for at, row in enumerate(rows):
+        if isinstance(row, ChannelEvent):
+            yield row
+        elif isinstance(row, Exchange):
+            if at >= newest or row.response is None or row.row in calls or row.request.method in OPENINGS:
+                yield row
+            elif row.request.revision is not None:
+                naming = row
+        elif isinstance(row, UnpairedMessage) and (at >= newest or row.row in calls or row.message.method in TASK_STATUSES):
+            yield row
+    if naming is not None:  # the last request that named a revision tells that of notifications
+        yield naming
+
+
+def _messages(row: Exchange | UnpairedMessage) -> Sequence[Message]:
+    return row.messages if isinstance(row, Exchange) else (row.message,)
+
+
+def _is_plain(transcript: Transcript) -> bool:
+    """Return whether all messages are on streams that were opened before, once, and none is a beat without an id."""
+    firsts: dict[int, int] = {}
+    for row in transcript.rows:
+        if isinstance(row, UnpairedMessage):
+            if row.message.method in (PING, PONG):
+                return False
+            firsts.setdefault(row.message.stream, row.message.number)
+        elif isinstance(row, Exchange):
+            firsts.setdefault(row.request.stream, row.request.number)
+        elif isinstance(row, Log):
+            firsts.setdefault(STDERR, row.number)
+    streams = transcript.captures[0].streams
+    return all(stream in streams and streams[stream].number < number for stream, number in firsts.items())
+
+
+def begun(seeds: Seeds, info: dict[str, Any], source: Payloads, *, keeps_frames: bool) -> Transcriber:
+    """Return what has taken in the seeds, and knows of the capture what `facts.copied` kept: ready for the records after them.
+
+    Raises: NotIndexedError: if they do not make the same lanes; CaptureError; OSError.
+    """
+    *rows, next_row = seeds.rows
+    transcriber = Transcriber(keep_frames=keeps_frames, next_row=chain(rows, count(next_row)).__next__)
+    for record in Reader().feed(source.line(0) + b"\n"):
+        transcriber.feed(record)
+    for place in seeds.records:
+        transcriber.feed(source.record(*place))
+    capture = transcriber.transcript.captures[0]
+    if (capture.server, capture.client) != (info["server"], info["client"]):
+        raise NotIndexedError
+    for name in COPIED:
+        setattr(capture, name, info[name])
+    capture.closed = False
+    transcriber.lacks_some()
+    return transcriber
+
+
+def proved(seeds: Seeds | None, transcript: Transcript, source: Payloads, entries: Any) -> Seeds | None:
+    """Return the seeds if they make the same rows and calls as all records did; `entries` returns those of a transcript."""
+    if seeds is None:
+        return None
+    try:
+        made = begun(seeds, copied(transcript.captures[0]), source, keeps_frames=False).transcript
+    except (NotIndexedError, CaptureError, OSError, StopIteration):
+        return None
+    own = {row.row for row in made.rows if isinstance(row, Exchange | UnpairedMessage)}
+    rows = [row for row in transcript.rows if isinstance(row, Exchange | UnpairedMessage) and row.row in own]
+    is_same = own == set(seeds.rows[:-1]) and entries(rows, transcript) == entries(made.rows, made)
+    return seeds if is_same else None
