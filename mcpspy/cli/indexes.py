@@ -15,7 +15,7 @@ from ..capture.store.quota import quota_bytes, store_size
 from ..index.checked import EXTENSION, Checked, read_checked, write_checked
 from ..index.code import code_word
 from ..index.file import identity, whole_lines
-from ..index.grown import Now, grown_transcript
+from ..index.grown import Now, grown_transcript, has_recent_index
 from ..index.load import indexed_transcript
 from ..transcript.findings.finders import CHECKED, is_large
 from ..transcript.findings.rule import Unchecked
@@ -137,8 +137,9 @@ class CaptureIndex:
         return transcript
 
     def write_later(self, transcript: Transcript) -> None:
-        """Write the index from the transcript of the whole capture, when the command is over."""
-        call_at_end(lambda: self._write(transcript))
+        """Write the index from the transcript of the whole capture, when the command is over; while it grows, not each time."""
+        if not (self.is_live and has_recent_index(self._path, _version())):
+            call_at_end(lambda: self._write(transcript))
 
     def _write(self, transcript: Transcript) -> None:
         from ..index.build import write_index

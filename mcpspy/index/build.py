@@ -58,9 +58,10 @@ MAX_SCOPES: Final = 10_000
 
 
 def can_be_indexed(transcript: Transcript) -> bool:
-    """Return whether a transcript is of one capture, with few enough calls of several rows."""
+    """Return whether a transcript is of one capture, which is over or can be taken up, with few enough calls of several rows."""
     info = transcript.captures[0]
     is_whole = len(transcript.captures) == 1 and info.header is not None and info.shift_ns == 0
+    is_whole = is_whole and (info.closed or not (info.transactions or info.is_model))
     return is_whole and len(info.calls) <= MAX_CALLS and info.intercepted_ns is None
 
 
@@ -90,6 +91,9 @@ def _write(writer: IndexWriter, path: str, transcript: Transcript, widths: tuple
     rows, info = transcript.rows, transcript.captures[0]
     transactions = list(info.transactions.values())
     places = Places(path, size, has_frames=bool(transactions), is_damaged=info.damages > 0)
+    seeds = seeds_of(transcript, places)
+    if seeds is None and not info.closed:
+        raise NotIndexedError
     scopes = _Scopes(transactions)
     columns = row_columns(rows, info) | class_columns(transcript) | _transaction_columns(info)
     columns |= _blocks(writer, "", rows, lambda row: _entry(row, places, info), places.next_block)
@@ -104,8 +108,7 @@ def _write(writer: IndexWriter, path: str, transcript: Transcript, widths: tuple
         numbered = [row for row in rows if not isinstance(row, ChannelEvent)]
         return [*(_entry(row, places, info) for row in numbered), *call_entries(info)]
 
-    seeds = proved(seeds_of(transcript, places), transcript, places.source, entries)
-    writer.section("seeds", encode(seeds))
+    writer.section("seeds", encode(proved(seeds, transcript, places.source, entries)))
 
 
 def _blocks(

@@ -29,7 +29,7 @@ from ..transcript.transcribe import Transcriber
 from ..transcript.waiting import waited_ns
 from .columns import row_columns
 from .facts import Facts
-from .file import open_older_index
+from .file import Identity, IndexFile, open_older_index
 from .load import transcript_of_index
 from .places import NotIndexedError
 from .seeds import Seeds, begun
@@ -61,8 +61,8 @@ def grown_transcript(
         return None
     source = Payloads(fd, path)
     try:
-        opened = open_older_index(path, fd, version)
-        if opened is None or os.fstat(fd).st_size - opened[1].size > opened[1].size * MAX_SHARE:
+        opened = _recent(path, fd, version)
+        if opened is None:
             return None
         index, before = opened
         seeds: Seeds | None = _seeds.decode(index.section("seeds"))
@@ -76,6 +76,25 @@ def grown_transcript(
         return _joined(rest, facts, stored.rows, now)
     except (ValueError, CaptureError, OSError, TypeError, AttributeError, KeyError, NotIndexedError, UnknownExchangeError):
         return None
+
+
+def has_recent_index(path: str, version: str) -> bool:
+    """Return whether the capture at `path` has an index of nearly all of it: then a new one would be hardly better."""
+    try:
+        fd = os.open(path, os.O_RDONLY | NOFOLLOW | BINARY)
+    except OSError:
+        return False
+    try:
+        return _recent(path, fd, version) is not None
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def _recent(path: str, fd: int, version: str) -> tuple[IndexFile, Identity] | None:
+    opened = open_older_index(path, fd, version)
+    return None if opened is None or os.fstat(fd).st_size - opened[1].size > opened[1].size * MAX_SHARE else opened
 
 
 class _Rest:

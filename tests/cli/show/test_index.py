@@ -218,6 +218,17 @@ def test_a_capture_that_is_recorded_is_indexed_and_shown_with_what_came_since(
     assert not left["ran"]
 
 
+def test_an_answer_that_may_be_a_second_one_has_the_capture_read_whole(store: Path, parts: tuple[list[bytes], int]) -> None:
+    lines, fd = parts
+    run("show")
+    before = index_of(store).stat()
+    number = json.loads(lines[0])["n"]
+    again = Frame(1, 10**9, 10**9, b'{"jsonrpc":"2.0","id":"x","result":{}}\n')
+    os.write(fd, record_line(number, again))
+    assert "left to check" not in run("show").stdout
+    assert index_of(store).stat().st_mtime_ns == before.st_mtime_ns
+
+
 def test_findings_and_statistics_of_a_capture_that_grew_are_those_of_all_of_it(
     store: Path, parts: tuple[list[bytes], int]
 ) -> None:
