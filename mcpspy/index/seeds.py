@@ -11,7 +11,7 @@ UnknownExchangeError, and the capture is read whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain, count
 from typing import Any, Final
 
@@ -53,37 +53,59 @@ def seeds_of(transcript: Transcript, places: Places) -> Seeds | None:
     if info.transactions or info.is_model or info.gaps or info.damages or info.complete or places.ends_in_parts:
         return None
     numbers = {opened.number for opened in info.streams.values()}
-    rows: list[int] = []
-    for row in _open_rows(transcript):
-        if isinstance(row, ChannelEvent):
-            numbers.add(row.record.number)
-            continue
-        rows.append(row.row)
+    numbers.update(row.record.number for row in transcript.rows if isinstance(row, ChannelEvent))
+    rows = _with_equal_keys(_open_rows(transcript), transcript)
+    if len(rows) > MAX_SEEDS or not _is_plain(transcript):
+        return None
+    for row in rows.values():
         for message in _messages(row):
             numbers.update(places.parts_of(message.number, message.raw))
-    if len(numbers) > MAX_SEEDS or not _is_plain(transcript):
+    if len(numbers) > MAX_SEEDS:
         return None
     last = max((row.row for row in transcript.rows if isinstance(row, Exchange | UnpairedMessage)), default=0)
     return Seeds([places.place(number) for number in sorted(numbers)], [*sorted(rows), last + 1])
 
 
-def _open_rows(transcript: Transcript) -> Iterable[Exchange | UnpairedMessage | ChannelEvent]:
-    """Yield the rows that may change, or that later ones depend on."""
+def _open_rows(transcript: Transcript) -> dict[int, Exchange | UnpairedMessage]:
+    """Return the rows that may change, or that later ones depend on, by their numbers."""
     rows, calls = transcript.rows, transcript.captures[0].calls
+    chosen: dict[int, Exchange | UnpairedMessage] = {}
     naming: Exchange | None = None
     newest = len(rows) - NEWEST_ROWS
     for at, row in enumerate(rows):
-        if isinstance(row, ChannelEvent):
-            yield row
-        elif isinstance(row, Exchange):
+        if isinstance(row, Exchange):
             if at >= newest or row.response is None or row.row in calls or row.request.method in OPENINGS:
-                yield row
+                chosen[row.row] = row
             elif row.request.revision is not None:
                 naming = row
         elif isinstance(row, UnpairedMessage) and (at >= newest or row.row in calls or row.message.method in TASK_STATUSES):
-            yield row
+            chosen[row.row] = row
     if naming is not None:  # the last request that named a revision tells that of notifications
-        yield naming
+        chosen[naming.row] = naming
+    return chosen
+
+
+def _with_equal_keys(
+    chosen: dict[int, Exchange | UnpairedMessage], transcript: Transcript
+) -> dict[int, Exchange | UnpairedMessage]:
+    """Add the exchanges with the ids and the progress tokens of those that are chosen: the newest with a key is the one it means."""
+    keys: set[tuple[str, str, str | None]] = set()
+    new = list(chosen.values())
+    while new and len(chosen) <= MAX_SEEDS:
+        keys.update(key for row in new if isinstance(row, Exchange) for key in _keys(row))
+        new = [
+            row
+            for row in transcript.rows
+            if isinstance(row, Exchange) and row.row not in chosen and not keys.isdisjoint(_keys(row))
+        ]
+        chosen.update((row.row, row) for row in new)
+    return chosen
+
+
+def _keys(row: Exchange) -> list[tuple[str, str, str | None]]:
+    request = row.request
+    keys: list[tuple[str, str, str | None]] = [("id", request.sender, request.id)]
+    return keys if request.correlation_key is None else [*keys, ("token", request.sender, request.correlation_key)]
 
 
 def _messages(row: Exchange | UnpairedMessage) -> Sequence[Message]:

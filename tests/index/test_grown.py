@@ -174,3 +174,19 @@ def test_recorded_sessions_that_go_on_are_shown_the_same(path: Path, part: float
     data = path.read_bytes()
     is_used = assert_grows(data, int(data.count(b"\n") * part), "ends")
     assert is_used is (b'"transport":"stdio"' in data.partition(b"\n")[0])
+
+
+@pytest.mark.parametrize("token", [None, 7])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_what_comes_late_belongs_to_the_newest_request_with_its_id_or_token(*, is_open: bool, token: int | None) -> None:
+    scene = Dialogue()
+    if is_open:
+        scene.client(tool_call(0, token=token)).client(cancelled(0))
+    else:
+        scene.client(request(0, "initialize", {"_meta": {"progressToken": token}})).server(result(0))
+    scene.client(tool_call(0, token=token)).server(result(0))
+    for id in range(1, 9):
+        scene.client(request(id)).server(result(id))
+    lines = len(scene.records)
+    scene.server(result(0) if token is None else progress(token))
+    assert assert_grows(capture(numbered(scene.records)), lines - 1, "")
