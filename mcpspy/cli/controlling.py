@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         def release(self) -> Callable[..., None]: ...
 
     class ControlHands(Protocol):
-        """A tap of one transport, in the hands of its controllers."""
+        """A tap of any transport, as controllers need it."""
 
         transport: str
         takes_calls: bool
@@ -85,7 +85,7 @@ class _RefusedError(Exception):
 
 
 class StdioHands:
-    """A tap of stdio, in the hands of its controllers."""
+    """A tap of stdio, as controllers need it."""
 
     transport = "stdio"
     takes_calls = True

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class HttpHands:
-    """A tap over HTTP, in the hands of its controllers."""
+    """A tap over HTTP, as controllers need it."""
 
     transport = "http"
     takes_calls = False

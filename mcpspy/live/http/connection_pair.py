@@ -461,6 +461,12 @@ class ConnectionPair:
         self._refusal = Refusal(status=408, reason=f"the request did not go on within {REQUEST_S:.0f} s")
         self._refuse_in_turn()
 
+    def _rebind(self) -> None:
+        """Have the connections call what this pair has: it is of another class now."""
+        self._client.call(on_data=self.on_client_data, on_end=self.on_client_end, on_lost=self.on_client_lost)
+        if self._server is not None:
+            self._server.call(on_data=self.on_server_data, on_end=ends_too, on_lost=self.on_server_lost)
+
     def abort(self) -> None:
         """Close both connections by our own decision."""
         try:

@@ -101,17 +101,7 @@ class InterceptingPair(ConnectionPair):
         self.hands = _PairState(tap, decider)
         self._responses = InterceptingRelay(self._responses, self._decide_answer, self._do)
         self._is_between_events = False
-        self._connect()
-
-    def _connect(self) -> None:
-        """Have the connections call what this class has."""
-        self._client.call(on_data=self.on_client_data, on_end=self.on_client_end, on_lost=self.on_client_lost)
-        if self._server is not None:
-            self._server.call(on_data=self.on_server_data, on_end=self._server_end, on_lost=self.on_server_lost)
-
-    @staticmethod
-    def _server_end() -> bool:
-        return False
+        self._rebind()
 
     def let_go(self) -> None:
         """Send all that waits, and become a plain pair as soon as that is possible."""
@@ -120,7 +110,6 @@ class InterceptingPair(ConnectionPair):
             for item in waiting.delayed:
                 item.due_ns = 0
         self._on_due()
-        self.give_back()
 
     def give_back(self) -> None:
         """Become a plain pair, if nothing of ours is under way and no intercept is in force any more."""
@@ -135,7 +124,7 @@ class InterceptingPair(ConnectionPair):
         self._responses = self.relay.given_back()
         self.hands = None
         self.__class__ = ConnectionPair  # type: ignore[assignment]
-        InterceptingPair._connect(self)
+        self._rebind()
 
     # The client's direction
 

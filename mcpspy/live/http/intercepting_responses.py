@@ -143,10 +143,11 @@ class InterceptingRelay(ResponseRelay):
         return False
 
     def feed(self, data: bytes, now_ns: int, records: list[Record], out: list[bytes]) -> list[bytes]:
+        was_dead = self.is_dead
         for piece in self.messages.feed(data):
             self._on_piece(piece, now_ns, records, out)
             self._end_wait()
-        if self.is_dead:
+        if was_dead:
             out.clear()
         return []
 
@@ -432,8 +433,6 @@ class InterceptingRelay(ResponseRelay):
         if self._end is not None and not self.waiting_messages.held:
             end, self._end = self._end, None
             self._on_end(end, now_ns, records, out)
-        if self.is_dead:
-            out.clear()
 
     def drop_held(self, now_ns: int) -> list[Record]:
         """Record what is held, and will never be sent."""

@@ -21,7 +21,7 @@ _ANSWERS = ("result", "error")
 
 
 class InterceptedUnits:
-    """Intercepts that acted on the next frame, and the answers that did not come through.
+    """The deeds of intercepts on the next frame, and the answers that did not come through.
 
     `flaws` mark the messages of the last frame, and `acts` are what was done to it.
     """

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +17,8 @@ from mcpspy.records import Frame, Intercept, Record
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.model import Exchange, Transcript
 from mcpspy.transcript.transcribe import transcribe
-from tests.deadlines import eventually
+from tests.deadlines import DEADLINE_S, eventually
+from tests.live.client import MCPSPY
 from tests.live.http.ends import EVENTS, HEAD_END, Proxy, Upstream, Wire, between, chunk
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"q":"x"}}}'
@@ -370,3 +374,184 @@ def test_an_event_is_changed_and_the_framing_around_it_stays(text: str, expected
 def frames_of(proxy: Proxy, records: list[Record]) -> list[Frame]:
     stream = proxy.head("response").stream
     return [record for record in records if isinstance(record, Frame) and record.stream == stream]
+
+
+def test_events_with_ids_keep_their_order_behind_a_delayed_one(capture: Path) -> None:
+    with intercepted(capture, "kind:result tool:search => delay 100ms") as (upstream, proxy, client):
+        client.send(post(proxy))
+        server = upstream.accept()
+        server.head()
+        events = [event(RESULT, b"id: 1"), event(INITIALIZED, b"id: 2"), b": no id\r\n\r\n"]
+        server.send(EVENTS + b"".join(map(chunk, events)) + b"0\r\n\r\n")
+        client.head()
+        assert chunks_of(client, 3) == events[2] + events[0] + events[1]
+
+
+def test_events_with_a_length_come_in_chunks(capture: Path) -> None:
+    with intercepted(capture, "tool:search => set result.content=7") as (upstream, proxy, client):
+        client.send(post(proxy))
+        server = upstream.accept()
+        server.head()
+        data = event(RESULT)
+        server.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%b" % (len(data), data))
+        assert b"\r\nTransfer-Encoding: chunked\r\n" in client.head()
+        assert b'"content":7' in chunks_of(client, 1)
+        assert client.take(5) == b"0\r\n\r\n"
+
+
+def test_nothing_follows_a_stalled_event(capture: Path) -> None:
+    with intercepted(capture, "kind:result tool:search => stall") as (upstream, proxy, client):
+        client.send(post(proxy))
+        server = upstream.accept()
+        server.head()
+        server.send(EVENTS + chunk(event(INITIALIZED)) + chunk(event(RESULT)) + chunk(event(INITIALIZED)) + b"0\r\n\r\n")
+        eventually(lambda: len(proxy.found(Intercept)) == 2, "both intercepts")
+        client.head()
+        assert chunks_of(client, 1) == event(INITIALIZED)
+        assert client.kept() == b""
+        records, transcript = read_back(proxy)
+        assert acts(records) == [("stall", "nothing"), ("stall", "nothing")]
+        assert all_findings(transcript) == []
+
+
+# HTTP+SSE
+
+
+@contextmanager
+def with_stream(capture: Path, *texts: str) -> Iterator[tuple[Upstream, Proxy, Wire, Wire]]:
+    """Open the stream of HTTP+SSE; yield its ends, the server's first."""
+    with between(capture, *(word for text in texts for word in ("--intercept", text))) as (upstream, proxy):
+        stream = proxy.connect()
+        stream.send(proxy.request(b"GET /sse", b"Accept: text/event-stream"))
+        server = upstream.accept()
+        server.head()
+        server.send(EVENTS + chunk(b"event: endpoint\ndata: http://127.0.0.1:%d/m?s=1\n\n" % upstream.port))
+        assert stream.head() == EVENTS
+        assert chunks_of(stream, 1) == b"event: endpoint\ndata: http://127.0.0.1:%d/m?s=1\n\n" % proxy.port
+        yield upstream, proxy, server, stream
+
+
+def test_an_error_comes_on_the_stream_of_events(capture: Path) -> None:
+    with with_stream(capture, 'tool:search => error -32000 "no"') as (upstream, proxy, _, stream):
+        client = proxy.connect()
+        client.send(post(proxy, target=b"/m?s=1"))
+        assert body_of(client)[0].startswith(b"HTTP/1.1 202 ")
+        assert chunks_of(stream, 1) == b"event: message\ndata: " + ERROR + b"\n\n"
+        assert not upstream.was_called
+        records, transcript = read_back(proxy)
+        assert acts(records) == [("error -32000", "nothing")]
+        (row,) = rows_of(transcript)
+        assert row.response is not None
+        assert (row.response.error["code"], row.response.flaws) == (-32000, ("intercepted: sent by mcpspy",))
+        assert all_findings(transcript) == []
+
+
+def test_an_answer_on_the_stream_belongs_to_the_call_that_was_posted(capture: Path) -> None:
+    with with_stream(capture, "tool:search => set result.content=7") as (upstream, proxy, server, stream):
+        client = proxy.connect()
+        posted: Wire | None = None
+        for body, result in ((OTHER, OTHER_RESULT), (CALL, RESULT)):
+            client.send(post(proxy, body, target=b"/m?s=1"))
+            posted = posted or upstream.accept()
+            assert body_of(posted)[1] == body
+            posted.send(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
+            body_of(client)
+            server.send(chunk(event(result)))
+        assert chunks_of(stream, 1) == event(OTHER_RESULT)
+        assert b'"content":7' in chunks_of(stream, 1)
+
+
+def test_a_dropped_call_is_taken_and_a_disconnect_ends_the_stream(capture: Path) -> None:
+    with with_stream(capture, "tool:search => drop", "tool:other => disconnect") as (upstream, proxy, _, stream):
+        client = proxy.connect()
+        client.send(post(proxy, target=b"/m?s=1"))
+        assert body_of(client)[0].startswith(b"HTTP/1.1 202 ")
+        client.send(post(proxy, OTHER, target=b"/m?s=1"))
+        assert (client.rest(), stream.rest()) == (b"", b"")
+        assert not upstream.was_called
+
+
+# The control socket
+
+
+def control(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*MCPSPY, "control", *arguments], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+
+def listed(label: str = "weather") -> dict[str, Any]:
+    return dict(json.loads(control(label, "--json").stdout)["taps"][0])
+
+
+@pytest.fixture
+def labelled(capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Upstream, Proxy]]:
+    """A proxy in a store of its own, without intercepts."""
+    monkeypatch.setenv("MCPSPY_HOME", str(tmp_path))
+    with between(capture, "--label", "weather") as ends:
+        yield ends
+
+
+def test_a_controller_takes_hold_of_connections_that_are_open(labelled: tuple[Upstream, Proxy]) -> None:
+    upstream, proxy = labelled
+    client, stream = proxy.connect(), proxy.connect()
+    stream.send(proxy.request(b"GET /mcp", b"Accept: text/event-stream"))
+    events = upstream.accept()
+    events.head()
+    events.send(EVENTS + b"5\r\ndata:")  # half an event
+    stream.head()
+    client.send(post(proxy))
+    server = upstream.accept()
+    server.head()
+    server.send(answer())
+    body_of(client)
+    for text in ('method:* => error -32000 "no"', "method:notifications/initialized kind:notification => set method=7"):
+        assert control("weather", "--intercept", text, "--keep").returncode == 0
+    client.send(post(proxy))
+    assert body_of(client)[1] == ERROR
+    events.send(b"\r\n" + chunk(INITIALIZED + b"\n\n"))
+    assert chunks_of(stream, 2) == b"data:" + INITIALIZED + b"\n\n"  # it was on its way
+    events.send(chunk(event(INITIALIZED)))
+    assert chunks_of(stream, 1) == event(INITIALIZED.replace(b'"notifications/initialized"', b"7"))
+    assert [intercept["id"] for intercept in listed()["intercepts"]] == [1, 2]
+    assert control("weather", "--remove", "1", "--remove", "2").returncode == 0
+    client.send(post(proxy))
+    server.head()
+    sent = answer(RESULT)
+    server.send(sent)
+    assert client.take(len(sent)) == sent
+    events.send(b"5;x=y\r\n" + b"data:" + b"\r\n")  # byte for byte again
+    assert stream.take(14) == b"5;x=y\r\ndata:\r\n"
+
+
+@pytest.mark.parametrize("what", ["release", "edit", "drop"])
+@pytest.mark.parametrize("side", ["request", "json", "events"])
+def test_a_held_message_is_let_go(labelled: tuple[Upstream, Proxy], what: str, side: str) -> None:
+    upstream, proxy = labelled
+    kind = "request" if side == "request" else "result"
+    assert control("weather", "--intercept", f"kind:{kind} tool:search => hold", "--keep").returncode == 0
+    client = proxy.connect()
+    client.send(post(proxy))
+    if side != "request":
+        server = upstream.accept()
+        server.head()
+        server.send(answer() if side == "json" else EVENTS + chunk(event(RESULT)) + b"0\r\n\r\n")
+    held = eventually(lambda: next(iter(listed()["held"]), None), "a held message")
+    assert (held["sender"], held["payload"].encode()) == (("client", CALL) if side == "request" else ("server", RESULT))
+    if what == "edit":
+        words = [*MCPSPY, "control", "weather", "--edit", str(held["id"])]
+        editor = {**os.environ, "EDITOR": "sed -i -e s/search/other/ -e s/found/edited/"}
+        assert subprocess.run(words, env=editor, timeout=DEADLINE_S, check=False).returncode == 0
+    else:
+        assert control("weather", f"--{what}", str(held["id"])).returncode == 0
+    if side == "request" and what != "drop":
+        assert body_of(upstream.accept())[1] == (CALL if what == "release" else CALL.replace(b"search", b"other"))
+    elif side == "json" and what != "drop":
+        assert body_of(client)[1] == (RESULT if what == "release" else RESULT.replace(b"found", b"edited"))
+    elif side == "events":
+        client.head()
+        expected = {"release": event(RESULT), "edit": event(RESULT.replace(b"found", b"edited")), "drop": b""}[what]
+        assert chunks_of(client, 1 if expected else 0) + client.take(5) == expected + b"0\r\n\r\n"
+    records, transcript = read_back(proxy)
+    (act,) = [record for record in records if isinstance(record, Intercept)]
+    assert act.action.startswith("hold ")
+    assert act.sent == {"release": "unchanged", "edit": "changed", "drop": "nothing"}[what]
+    assert all_findings(transcript) == []
