@@ -191,7 +191,8 @@ class ControlPoint:
         raise _RefusedError(f"there is nothing to do that is called {request.get('do')!r}")
 
     def _listed(self) -> list[dict[str, Any]]:
-        by_run = [{"id": None, "text": text, "by": "run"} for text in self._intercepts.texts[: self._given]]
+        verb = "run" if self.hands.transport == "stdio" else "proxy"
+        by_run = [{"id": None, "text": text, "by": verb} for text in self._intercepts.texts[: self._given]]
         return [*by_run, *({"id": id, "text": text, "by": by} for id, (text, by, _) in self._added.items())]
 
     def _held(self) -> list[dict[str, Any]]:

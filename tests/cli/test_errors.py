@@ -90,6 +90,13 @@ NEXT = {
     "replay time.mcpspy --speed nan -- cat": "as in --speed 1 --timeout 30",
     "proxy --all --label x": "leave one out",
     "proxy http://127.0.0.1:9 --header 'Content-Length: 1'": "Leave it out",
+    "proxy http://127.0.0.1:9 --intercept 'tool:x => kill'": "Write disconnect, or stall.",
+    "proxy http://127.0.0.1:9 --intercept 'tool:x => status 999'": "Write a number from 200 to 599.",
+    "proxy http://127.0.0.1:9 --seed 7": "leave it out",
+    "proxy http://127.0.0.1:9 --seed x --intercept 'tool:x => drop'": "a whole number like 7",
+    "proxy --model http://127.0.0.1:9 --intercept 'tool:x => drop'": "leave it out with --model",
+    "proxy --all --intercept 'tool:x => drop'": "leave one out",
+    "run --intercept 'tool:x => status 500' -- cat": "Write error and a code",
     "diff time.mcpspy git.mcpspy --clients": "Name captures of one server",
 }
 

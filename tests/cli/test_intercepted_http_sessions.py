@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,10 +15,11 @@ from mcp import Client, MCPError
 from mcp.client.sse import sse_client
 
 from mcpspy import read
+from mcpspy.records import Frame, Intercept
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.model import Exchange
 from mcpspy.transcript.transcribe import transcribe
-from tests.cli.terminal import run
+from tests.cli.terminal import MCPSPY, run
 from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S
 from tests.live.http.ends import Proxy
@@ -100,3 +102,71 @@ def test_an_official_client_sees_the_intercept(kind: str, action: str, expected:
     assert run("verify", str(capture)).returncode == 0
     transcript = transcribe(list(read(capture)))
     assert {finding.culprit for finding in all_findings(transcript)} <= {"unclear"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_official_client_gets_the_answer_of_a_file(kind: str, capture: Path, tmp_path: Path) -> None:
+    (tmp_path / "answer.json").write_text(json.dumps(ANSWER), encoding="utf-8")
+    assert called(kind, capture, "--intercept", f"tool:add => respond {tmp_path / 'answer.json'}") == "from a file"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_official_client_notices_that_it_is_disconnected(kind: str, capture: Path) -> None:
+    outcome = called(kind, capture, "--intercept", "tool:add => disconnect", time_out_s=TIME_OUT_S)
+    assert outcome.startswith(("error", "failed"))
+    assert all_findings(transcribe(list(read(capture)))) == []
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        ("tool:add => drop", "imed out"),
+        ("tool:add => stall", "imed out"),
+        ("tool:add => truncate 30", "error"),
+        ("tool:add => status 503", "error"),
+        ('tool:add => garbage "hm"', SUM),
+        ("tool:add => hold 200ms", SUM),
+        ("tool:add => remove result.structuredContent", "structured content"),
+    ],
+)
+def test_an_official_client_sees_the_other_actions_on_a_stream_of_events(action: str, expected: str, capture: Path) -> None:
+    assert expected in called(EVENTS, capture, "--intercept", action, time_out_s=TIME_OUT_S)
+    assert {finding.culprit for finding in all_findings(transcribe(list(read(capture))))} <= {"unclear"}
+
+
+def test_the_same_seed_does_the_same(tmp_path: Path) -> None:
+    options = ("--seed", "7", "--intercept", "method:* => delay 1ms..90ms p=0.7")
+    acts = []
+    for name in ("first", "second"):
+        called(JSON, tmp_path / name, *options)
+        acts.append([record.action for record in read(tmp_path / name) if isinstance(record, Intercept)])
+    assert acts[0] == acts[1]
+    assert acts[0]
+
+
+def test_a_capture_with_intercepts_is_shared_played_and_drawn_as_the_client_saw_it(capture: Path, tmp_path: Path) -> None:
+    action = 'tool:add => set result.content[0].text="changed"'
+    assert called(JSON, capture, "--intercept", action) == "changed"
+    assert "intercepted: set result.content[0].text" in run("show", str(capture)).stdout
+    assert "intercepted" in run("export", "mermaid", str(capture)).stdout
+    shared = tmp_path / "shared.mcpspy"
+    assert run("export", "share", str(capture), "-o", str(shared)).returncode == 0
+    assert run("verify", str(shared)).returncode == 0
+    (act,) = [record for record in read(shared) if isinstance(record, Intercept)]
+    (frame,) = [record for record in read(shared) if isinstance(record, Frame) and record.number == act.frame]
+    assert (b"changed" in frame.data, b"changed" in (frame.forwarded or b"")) == (False, True)
+    with mocked(capture) as url:
+        assert asyncio.run(_called(JSON, url, DEADLINE_S)) == "changed"
+
+
+@contextmanager
+def mocked(capture: Path) -> Iterator[str]:
+    """Play the server of a capture."""
+    words = [*MCPSPY, "mock", str(capture), "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as mock:
+        assert mock.stdout is not None
+        try:
+            yield mock.stdout.readline().split()[0]
+        finally:
+            mock.terminate()
+            mock.wait(DEADLINE_S)

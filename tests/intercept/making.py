@@ -14,9 +14,9 @@ def no_file(name: str) -> bytes:
     return ANSWER
 
 
-def intercepts(*texts: str, seed: int = 7) -> Intercepts:
+def intercepts(*texts: str, seed: int = 7, transport: str = "stdio") -> Intercepts:
     """Put these intercepts in force."""
-    rules = [parse_intercept(text, no_file) for text in texts]
+    rules = [parse_intercept(text, no_file, transport) for text in texts]
     return Intercepts(rules, [Random(f"{seed} {at}") for at in range(len(rules))], seed)
 
 
