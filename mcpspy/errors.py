@@ -13,6 +13,7 @@
     ├── BaselineError   a file of accepted definitions that cannot be read
     ├── ReplayError     a capture that cannot be played
     ├── MissingExtraError a package that was not installed with mcpspy
+    ├── SqlError        a question in SQL that cannot be answered
     ├── SetupError      a client's configuration file that cannot be read or changed
     ├── AgentToolError  a call of a tool of `mcpspy mcp` that cannot be answered
     ├── TapError        one end of a tap could not be started or reached
@@ -149,6 +150,17 @@ class MissingExtraError(McpspyError):
     def __str__(self) -> str:
         names = " and ".join(package.partition(">")[0] for package in self.packages)
         return f"{self.what} needs {names}; pip install {' '.join(map(repr, self.packages))}"
+
+
+class SqlError(McpspyError):
+    """SQL that the database refuses; `reason` is in its words."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the query cannot be run: {self.reason.strip()}. docs/columns.md has the tables and their columns"
 
 
 class UpstreamError(McpspyError):

@@ -30,6 +30,7 @@ VERBS: Final = {
     "check": Verb("check", "find what went wrong, and whose fault it is; for people and CI"),
     "diff": Verb("diff", "show what changed from one capture to another"),
     "export": Verb("export.command", "write a page, a diagram, a report, a test, decoded messages"),
+    "query": Verb("columns.query", "ask all captures a question in SQL"),
     "web": Verb("web.command", "show recordings live in the browser"),
     "mcp": Verb("web.agent", "let an agent look at recordings: an MCP server over captures"),
     "mock": Verb("mock.command", "serve a capture as a server"),

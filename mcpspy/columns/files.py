@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import date
+from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,32 +18,26 @@ import pyarrow.parquet as pq
 
 from .schema import TABLES, VERSION
 
-EXTENSION: Final = ".parquet"
 GROUP_ROWS: Final = 100_000
 GROUP_BYTES: Final = 32_000_000
 """A row group ends at so many rows, or at so many bytes of memory."""
 
-_LAST: Final = "captures"
+LAST: Final = "captures"
 _STATE: Final = b"mcpspy"
-
-
-def path_of(folder: str, table: str, key: tuple[str, date]) -> str:
-    """Return the path of the file of one capture and table."""
-    return os.path.join(folder, table, f"date={key[1]:%Y-%m-%d}", key[0] + EXTENSION)
 
 
 def files_of(folder: str, table: str) -> list[str]:
     """List the files of a table, in their order."""
     found = []
     for parent, _, names in os.walk(os.path.join(folder, table)):
-        found += [os.path.join(parent, name) for name in names if name.endswith(EXTENSION)]
+        found += [os.path.join(parent, name) for name in names if name.endswith(".parquet")]
     return sorted(found)
 
 
-def state_of(folder: str, key: tuple[str, date]) -> Any:
-    """Return the state of a capture in which its columns were written; None if there are none, or not of this schema."""
+def state_in(path: str) -> Any:
+    """Return the state in which a capture was written, from its file of the table `captures`; None if it is not of this schema."""
     try:
-        metadata = pq.read_metadata(path_of(folder, _LAST, key)).metadata or {}
+        metadata = pq.read_metadata(path).metadata or {}
         state = json.loads(metadata[_STATE])
         return state["of"] if state["version"] == VERSION else None
     except (OSError, KeyError, ValueError, TypeError, pa.ArrowException):
@@ -53,11 +47,11 @@ def state_of(folder: str, key: tuple[str, date]) -> Any:
 class ColumnFiles:
     """The files of one capture, while they are written. `feed` is a sink; `finish` puts them in place, `discard` removes them."""
 
-    __slots__ = ("_folder", "_groups", "_key", "_writers")
+    __slots__ = ("_groups", "_path_of", "_writers")
 
-    def __init__(self, folder: str, key: tuple[str, date]) -> None:
-        self._folder = folder
-        self._key = key
+    def __init__(self, path_of: Callable[[str], str]) -> None:
+        self._path_of = path_of
+        """The path of the file of each table."""
         self._writers: dict[str, pq.ParquetWriter] = {}
         self._groups: dict[str, list[pa.RecordBatch]] = {}
 
@@ -73,11 +67,11 @@ class ColumnFiles:
         for table in list(self._groups):
             self._write(table)
         text = json.dumps({"version": VERSION, "of": state})
-        self._writers[_LAST].add_key_value_metadata({_STATE.decode(): text})
+        self._writers[LAST].add_key_value_metadata({_STATE.decode(): text})
         for writer in self._writers.values():
             writer.close()
-        for table in (*(name for name in TABLES if name != _LAST), _LAST):
-            path = path_of(self._folder, table, self._key)
+        for table in (*(name for name in TABLES if name != LAST), LAST):
+            path = self._path_of(table)
             if table in self._writers:
                 os.replace(self._temporary(table), path)
             else:
@@ -103,13 +97,7 @@ class ColumnFiles:
         return writer
 
     def _temporary(self, table: str) -> str:
-        return f"{path_of(self._folder, table, self._key)}.{os.getpid()}"
-
-
-def remove_columns(folder: str, key: tuple[str, date]) -> None:
-    """Remove the files of one capture. Raises: OSError."""
-    for table in (_LAST, *TABLES):
-        _remove(path_of(folder, table, key))
+        return f"{self._path_of(table)}.{os.getpid()}"
 
 
 def _remove(path: str) -> None:

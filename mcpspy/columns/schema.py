@@ -46,7 +46,7 @@ class Table(NamedTuple):
 _CAPTURE_ID: Final = TableColumn("capture_id", STRING, "the capture, as its header names it")
 _ROW: Final = TableColumn("row", INTEGER, "the number of its row, as in `mcpspy show FILE:7`")
 _RECORD: Final = TableColumn("record", INTEGER, "the number of its record in the capture")
-_AT: Final = TableColumn("at", TIME, "when its last byte was read")
+_AT: Final = TableColumn("time", TIME, "when its last byte was read")
 _DURATION: Final = TableColumn("duration_ns", INTEGER, "how long it took; null while it goes on")
 _CLIENT: Final = TableColumn("client", STRING, "the client's name for itself, else the name of its process", is_text=True)
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, date
-from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ..lazy_pattern import lazy_pattern
 from ..transcript.model import CaptureInfo, Exchange, ModelCall, Row, Transcript, UnpairedMessage
-from ..views.text.units import wall_time
 from .batches import BATCH_ROWS, Sink, TableBatches, TextMask
 from .call_rows import CallRows
 from .capture_rows import (
@@ -23,28 +19,8 @@ from .capture_rows import (
 )
 from .schema import TABLES
 
-if TYPE_CHECKING:
-    from ..records import Header
-
-_is_id = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 BATCH_BYTES: Final = 8_000_000
 """Payloads of this size are handed over, however few they are."""
-
-UNDATED: Final = date(1970, 1, 1)
-"""The date of captures without a header."""
-
-
-def key_of(header: Header | None, file: str) -> tuple[str, date]:
-    """Return the key of a capture, which is the name of its files of columns too, and the date on which it began, in UTC.
-
-    An id that does not serve as a name, and that of a file without a header, is a digest.
-    """
-    if header is None:
-        return f"file-{sha256(file.encode('utf-8', 'surrogateescape')).hexdigest()[:24]}", UNDATED
-    capture_id = header.capture_id
-    if not _is_id.fullmatch(capture_id):
-        capture_id = f"id-{sha256(capture_id.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
-    return capture_id, max(UNDATED, wall_time(header.wall_ns, UTC).date())
 
 
 class CaptureTables:

@@ -2,6 +2,8 @@
 
 import os
 
+import duckdb
+
 from mcpspy.columns.schema import TABLES, VERSION
 from tests.conftest import ROOT
 
@@ -31,6 +33,13 @@ def test_the_page_is_generated_from_the_schema() -> None:
     if os.environ.get("MCPSPY_WRITE_DOCS"):
         PAGE.write_text(wanted, encoding="utf-8")
     assert page == wanted or os.environ.get("MCPSPY_WRITE_DOCS")
+
+
+def test_no_name_of_a_column_has_to_be_quoted() -> None:
+    with duckdb.connect() as connection:
+        for table in TABLES.values():
+            for column in table.columns:
+                connection.execute(f'SELECT {column.name} FROM (SELECT 1 AS "{column.name}") ORDER BY {column.name}')
 
 
 def test_no_table_has_two_columns_of_one_name() -> None:

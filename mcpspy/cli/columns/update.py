@@ -6,21 +6,19 @@ A capture that cannot be read is a row too, with the reason: of a thousand captu
 import gc
 import os
 from collections.abc import Callable, Iterable
-from datetime import date
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from ... import __version__
+from ...capture.store.columns import FILE_EXTENSION, ColumnKey, column_key, column_path, remove_columns
 from ...columns.batches import TextMask
-from ...columns.files import ColumnFiles, remove_columns, state_of
-from ...columns.tables import CaptureTables, key_of
+from ...columns.files import LAST, ColumnFiles, files_of, state_in
+from ...columns.tables import CaptureTables
 from ...errors import CaptureError
 from ...index.code import code_word
 from ...index.file import identity
 from ...transcript.findings.run import all_findings
 from ..transcripts import CaptureSelection, header_of, transcript_of
 from .masks import CredentialMask, ShareMask
-
-Key: TypeAlias = tuple[str, date]
 
 
 class Updated(NamedTuple):
@@ -41,19 +39,19 @@ def update(
     written = unchanged = 0
     unreadable: list[tuple[str, str]] = []
     repeated: list[tuple[str, str]] = []
-    known: dict[Key, str] = {}
+    known: dict[ColumnKey, str] = {}
     for path in paths:
-        key = key_of(header_of(path), os.path.basename(path))
+        key = column_key(header_of(path), os.path.basename(path))
         if key in known:
             repeated.append((path, known[key]))
             continue
         known[key] = path
         state = _state(path, version, payloads=payloads)
-        if state is not None and state_of(folder, key) == state:
+        if state is not None and state_in(column_path(folder, LAST, key)) == state:
             unchanged += 1
             continue
         problem = _write(path, folder, key, state, payloads=payloads)
-        unnamed = key_of(None, os.path.basename(path))
+        unnamed = column_key(None, os.path.basename(path))
         if key != unnamed:
             remove_columns(folder, unnamed)  # of the time before its header was there
         on_written(path)
@@ -61,6 +59,16 @@ def update(
         if problem:
             unreadable.append((path, problem))
     return Updated(written, unchanged, unreadable, repeated)
+
+
+def remove_gone(folder: str, paths: Iterable[str]) -> None:
+    """Remove the columns of captures that are not among these. Raises: OSError."""
+    keys = {column_key(header_of(path), os.path.basename(path)) for path in paths}
+    for path in files_of(folder, LAST):
+        date = os.path.basename(os.path.dirname(path)).removeprefix("date=")
+        key = ColumnKey(os.path.basename(path).removesuffix(FILE_EXTENSION), date)
+        if key not in keys:
+            remove_columns(folder, key)
 
 
 def _state(path: str, version: str, *, payloads: bool) -> Any:
@@ -72,16 +80,16 @@ def _state(path: str, version: str, *, payloads: bool) -> Any:
     return {"by": version, "payloads": payloads, **facts}
 
 
-def _write(path: str, folder: str, key: Key, state: Any, *, payloads: bool) -> str:
+def _write(path: str, folder: str, key: ColumnKey, state: Any, *, payloads: bool) -> str:
     """Write the columns of a capture. Return why it could not be read; empty if it could."""
     problem = ""
-    files = ColumnFiles(folder, key)
+    files = ColumnFiles(lambda table: column_path(folder, table, key))
     try:
         mask: TextMask = CredentialMask()
         size_bytes = _size_bytes(path)
 
         def tables() -> CaptureTables:
-            return CaptureTables(key[0], os.path.basename(path), size_bytes, files.feed, mask, payloads=payloads)
+            return CaptureTables(key.capture_id, os.path.basename(path), size_bytes, files.feed, mask, payloads=payloads)
 
         try:
             transcript, _ = transcript_of(CaptureSelection(paths=(path,)), keeps_noise=False, packs_rows=True)

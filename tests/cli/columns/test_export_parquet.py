@@ -58,7 +58,7 @@ def test_the_tables_have_what_the_transcript_has(name: str, columns: Path) -> No
     calls = {row["row"]: row for row in own["calls"]}
     for exchange in transcript.exchanges:
         row = calls.pop(exchange.row)
-        assert row["at"] == header.wall_ns + exchange.at_ns
+        assert row["time"] == header.wall_ns + exchange.at_ns
         assert (row["duration_ns"], row["outcome"], row["method"], row["target"]) == (
             exchange.duration_ns, exchange.outcome, exchange.method, exchange.target,
         )  # fmt: skip

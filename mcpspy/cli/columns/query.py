@@ -1,0 +1,166 @@
+"""`mcpspy query`: SQL over the captures of the store, or over a folder of columns, with DuckDB."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import date as calendar_date
+from typing import TYPE_CHECKING
+
+import click
+
+from ...capture.store.catalog import entries
+from ...capture.store.columns import columns_folder
+from ...errors import AddressError
+from ...views.text.escape import safe_text
+from ...views.text.units import counted
+from ..screen import Screen, say
+from ..since import Since, since_option
+from .extras import require
+
+if TYPE_CHECKING:
+    from ...columns.database import QueryResult
+
+WILDCARDS = "*?["
+FORMATS = ("table", "csv", "json", "parquet")
+
+
+@click.command("query")
+@click.argument("sql", required=False)
+@click.option("--columns", "folder", metavar="DIR", help="Query this folder of mcpspy export parquet, and not the store.")
+@click.option("--recipes", "lists", is_flag=True, help="List the recipes: questions that are SQL already.")
+@click.option("--recipe", metavar="NAME", help="Run a recipe.")
+@click.option("--date", metavar="DATE", help="The date of the recipe before-after: 2026-11-20, in UTC.")
+@click.option("--sql", "shows", is_flag=True, help="With --recipe: print its SQL, and do not run it.")
+@click.option(
+    "--format", type=click.Choice(FORMATS), default="table", show_default=True, help="The output's format; parquet needs -o."
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json (docs/json.md).")
+@click.option("-o", "--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write to FILE, not standard output.")
+@since_option
+def command(
+    sql: str | None,
+    folder: str | None,
+    *,
+    lists: bool,
+    recipe: str | None,
+    date: str | None,
+    shows: bool,
+    format: str,
+    as_json: bool,
+    output: str | None,
+    since: Since | None,
+) -> None:
+    """Ask all captures of the store a question in SQL. docs/columns.md has the tables and their columns.
+
+    The columns of the store are brought up to date first: captures that have changed are read, which takes as long as
+    `mcpspy check`. DuckDB runs one SELECT, which can read these tables and no other file. It needs
+    pip install 'pyarrow>=26,<27' 'duckdb>=2,<3'.
+
+    \b
+    Examples:
+      mcpspy query 'SELECT server, count(*) FROM captures GROUP BY server'
+      mcpspy query "SELECT file, row, error FROM calls JOIN captures USING (capture_id) WHERE outcome = 'error'" --since 1d
+      mcpspy query --recipes
+      mcpspy query --recipe slowest-tools --since 30d
+    """
+    if lists:
+        _list(Screen())
+        return
+    text = _sql(sql, recipe, date)
+    format = "json" if as_json else format
+    if format == "parquet" and output is None:
+        raise click.UsageError("Parquet is for a file; name one with -o.")
+    if shows:
+        click.echo(text)
+        return
+    require("mcpspy query", "pyarrow", "duckdb")
+    if folder is None:
+        folder = _store_columns()
+    elif not os.path.isdir(os.path.join(folder, "captures")):
+        raise AddressError(folder, "there are no columns in it; mcpspy export parquet WHAT -o DIR writes some")
+    if any(letter in os.path.abspath(folder) for letter in WILDCARDS):
+        raise AddressError(folder, "DuckDB takes *, ? and [ in its path for wildcards; give the folder another name")
+    from ...columns.database import Database, QueryError
+    from ...errors import SqlError
+
+    try:
+        database = Database(folder, None if since is None else since.wall_ns)
+        if format == "parquet":
+            database.write(text, output or "")
+        else:
+            _print(database.query(text), format, output)
+    except QueryError as error:
+        raise SqlError(str(error)) from error
+
+
+def _sql(sql: str | None, recipe: str | None, date: str | None) -> str:
+    """Return the SQL that was given, or that of a recipe. Raises: click.UsageError."""
+    from ...columns.recipes import RECIPES
+
+    if (sql is None) is (recipe is None):
+        raise click.UsageError("Give one question: SQL, or --recipe NAME. mcpspy query --recipes lists the recipes.")
+    if recipe is None:
+        if date is not None:
+            raise click.UsageError("--date is for --recipe before-after; write the date into the SQL.")
+        return sql or ""
+    known = RECIPES.get(recipe)
+    if known is None:
+        raise click.UsageError(f"there is no recipe {safe_text(recipe)}; the recipes are {', '.join(RECIPES)}.")
+    if known.needs_date is (date is None):
+        raise click.UsageError(f"{recipe} needs --date 2026-11-20." if date is None else f"{recipe} takes no --date.")
+    return _dedented(known.sql if date is None else known.sql.replace("{date}", _calendar_date(date)))
+
+
+def _calendar_date(text: str) -> str:
+    try:
+        return calendar_date.fromisoformat(text).isoformat()
+    except ValueError as error:
+        raise click.UsageError(f"--date takes a date, as in --date 2026-11-20; not {safe_text(text)}.") from error
+
+
+def _dedented(sql: str) -> str:
+    from textwrap import dedent
+
+    return dedent(sql).strip()
+
+
+def _list(screen: Screen) -> None:
+    from ...columns.recipes import RECIPES
+
+    width = max(map(len, RECIPES))
+    screen.texts(f"{name:{width}}  {recipe.about}" for name, recipe in RECIPES.items())
+
+
+def _store_columns() -> str:
+    """Bring the columns of the store up to date. Return their folder."""
+    from .update import remove_gone, update
+
+    folder = columns_folder()
+    paths = [entry.path for entry in entries()]
+    if not paths:
+        raise AddressError("the store", "nothing has been recorded yet; mcpspy wrap inserts mcpspy between clients and servers")
+    os.makedirs(folder, 0o700, exist_ok=True)
+    updated = update(paths, folder)
+    remove_gone(folder, paths)
+    if updated.written:
+        say(f"mcpspy: {counted(updated.written, 'new or changed capture')} read")
+    return folder
+
+
+def _print(result: QueryResult, format: str, output: str | None) -> None:
+    from .results import csv_lines, json_pieces, table_texts
+
+    screen = Screen()
+    match format:
+        case "csv":
+            texts = csv_lines(result)
+        case "json":
+            texts = json_pieces(result)
+        case _:
+            texts = table_texts(result, screen if output is None else None)
+    if output is None:
+        sys.stdout.writelines(texts)
+        return
+    with open(output, "w", encoding="utf-8", newline="") as file:
+        file.writelines(texts)

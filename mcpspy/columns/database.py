@@ -1,0 +1,134 @@
+"""A folder of columns as a database in memory: DuckDB with a view for each table, which can read nothing but this folder.
+
+Nothing is fetched or loaded, whatever the SQL says, and one statement that reads is all that it may have.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .files import files_of
+from .schema import TABLES, arrow_schema
+
+_CONFIGURATION: Final[dict[str, Any]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+}
+_READING: Final = ("SELECT", "EXPLAIN")
+_ROWS_AT_ONCE: Final = 10_000
+_TIMES: Final = {"captures": "ended"}
+"""The column by which a table is cut to what was since a moment, where it is not `time`."""
+
+
+class QueryError(Exception):
+    """SQL that the database refuses, with its reason."""
+
+
+class ResultColumn(NamedTuple):
+    """A column of a result: its name, and its type in DuckDB's words."""
+
+    name: str
+    type: str
+
+
+class Database:
+    """The tables of a folder; with `since_ns`, Unix time, only what was later."""
+
+    __slots__ = ("_connection", "_folder", "_since_ns")
+
+    def __init__(self, folder: str, since_ns: int | None = None) -> None:
+        self._folder = folder
+        self._since_ns = since_ns
+        self._connection = connection = duckdb.connect(":memory:", config=_CONFIGURATION)
+        connection.execute("SET TimeZone = 'UTC'")
+        path = os.path.join(os.path.abspath(folder), "")
+        connection.execute(f"SET allowed_directories = [{_quoted(path)}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+
+    def _view(self, table: str) -> None:
+        folder, since_ns = self._folder, self._since_ns
+        if files_of(folder, table):
+            path = os.path.join(os.path.abspath(folder), table, "*", "*.parquet")
+            source = f"read_parquet({_quoted(path)}, hive_partitioning = true, union_by_name = true)"
+        else:
+            schema = arrow_schema(table, payloads=False).append(pa.field("date", pa.date32()))
+            self._connection.register(f"no_{table}", schema.empty_table())
+            source = f"no_{table}"
+        condition = ""
+        if since_ns is not None and ("time" in _names(table) or table in _TIMES):
+            condition = f" WHERE {_TIMES.get(table, 'time')} >= make_timestamp_ns({since_ns})::TIMESTAMPTZ"
+        self._connection.execute(f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM {source}{condition}")  # noqa: S608 - our names
+
+    def query(self, sql: str) -> QueryResult:
+        """Run a statement that reads. Raises: QueryError."""
+        statement = self._statement(sql)
+        try:
+            return QueryResult(self._connection.execute(statement))
+        except duckdb.Error as error:
+            raise QueryError(_reason(error)) from error
+
+    def write(self, sql: str, path: str) -> None:
+        """Run a statement that reads, and write its result to a Parquet file. Raises: QueryError, OSError."""
+        statement = self._statement(sql)
+        try:
+            batches = self._connection.sql(statement).to_arrow_reader(_ROWS_AT_ONCE)
+            with pq.ParquetWriter(path, batches.schema, compression="zstd") as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+        except duckdb.Error as error:
+            raise QueryError(_reason(error)) from error
+
+    def _statement(self, sql: str) -> duckdb.Statement:
+        """Read a statement, and make the views that it may need. Raises: QueryError: if it does not only read."""
+        try:
+            statements = self._connection.extract_statements(sql)
+            if len(statements) != 1:
+                raise QueryError(f"there are {len(statements)} statements; give one SELECT")
+            kind = statements[0].type.name
+            if kind not in _READING:
+                raise QueryError(f"{kind} does not only read; give one SELECT")
+            for table in TABLES:
+                if table in sql.lower():  # a view opens all files of its table
+                    self._view(table)
+        except duckdb.Error as error:
+            raise QueryError(_reason(error)) from error
+        return statements[0]
+
+
+class QueryResult:
+    """The columns of a result, and its rows, which are read once."""
+
+    __slots__ = ("_connection", "columns")
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self.columns = [ResultColumn(str(about[0]), str(about[1])) for about in connection.description or ()]
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows. Raises: QueryError."""
+        try:
+            while rows := self._connection.fetchmany(_ROWS_AT_ONCE):
+                yield from rows
+        except duckdb.Error as error:
+            raise QueryError(_reason(error)) from error
+
+
+def _reason(error: duckdb.Error) -> str:
+    """Return the sentences of an error without the SQL below them."""
+    return " ".join(str(error).partition("\n\nLINE")[0].split())
+
+
+def _names(table: str) -> list[str]:
+    return [column.name for column in TABLES[table].columns]
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,187 @@
+"""`mcpspy query`, as a user calls it, over a store and over a folder of columns."""
+
+import json
+from pathlib import Path
+from shutil import copy
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from mcpspy.columns.recipes import RECIPES
+from tests.capture.making import WALL_NS, closes, header, lines, opens, talk
+from tests.cli.terminal import run
+from tests.columns.reading import rows_of
+from tests.conftest import ROOT
+
+CAPTURES = ROOT / "captures"
+NAMES = sorted(path.stem for path in CAPTURES.glob("*.mcpspy"))
+
+
+@pytest.fixture(scope="module")
+def columns(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("a folder's columns")
+    assert run("export", "parquet", str(CAPTURES), "-o", str(folder)).returncode == 0
+    return str(folder)
+
+
+def answer(columns: str, sql: str, *options: str) -> list[list[object]]:
+    done = run("query", sql, "--columns", columns, "--json", *options)
+    assert done.returncode == 0, done.stderr
+    rows: list[list[object]] = json.loads(done.stdout)["rows"]
+    return rows
+
+
+def test_all_captures_of_a_folder_are_asked(columns: str) -> None:
+    assert answer(columns, "SELECT count(*) FROM captures") == [[len(NAMES)]]
+
+
+def test_a_folder_whose_name_is_a_pattern_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a*" / "captures").mkdir(parents=True)
+    assert "give the folder another name" in run("query", "SELECT 1", "--columns", str(tmp_path / "a*")).stderr
+
+
+def test_the_store_is_brought_up_to_date_first(store: Path) -> None:
+    (store / "captures").mkdir(parents=True)
+    copy(CAPTURES / "time.mcpspy", store / "captures")
+    first = run("query", "SELECT file FROM captures ORDER BY file")
+    assert (first.stdout.split(), "1 new or changed capture read" in first.stderr) == (["file", "time.mcpspy"], True)
+    copy(CAPTURES / "git.mcpspy", store / "captures")
+    second = run("query", "SELECT file FROM captures ORDER BY file")
+    assert second.stdout.split() == ["file", "git.mcpspy", "time.mcpspy"]
+    assert run("query", "SELECT file FROM captures").stderr == ""
+
+
+def test_prune_removes_columns_with_their_capture(store: Path) -> None:
+    (store / "captures").mkdir(parents=True)
+    for name, capture_id, day in (("old", "0" * 16, 0), ("new", "1" * 16, 3)):
+        parent = {"pid": 11, "name": "client", "start": day}
+        began_ns = WALL_NS + day * 86_400 * 10**9
+        head = header(capture_id=capture_id, label=name, wall_ns=began_ns, parent=parent)
+        (store / "captures" / f"{name}.mcpspy").write_bytes(lines([*opens(), *talk(), *closes()], of=head))
+    run("query", "SELECT 1")
+    assert len(rows_of(store / "columns", "calls")) == 2
+    assert run("prune", "--keep", "1", "--yes").returncode == 0
+    assert [row["label"] for row in rows_of(store / "columns", "captures")] == ["new"]
+    assert [row["capture_id"] for row in rows_of(store / "columns", "calls")] == ["1" * 16]
+
+
+def test_columns_of_a_capture_that_was_deleted_by_hand_go_too(store: Path) -> None:
+    (store / "captures").mkdir(parents=True)
+    for name in ("time", "git"):
+        copy(CAPTURES / f"{name}.mcpspy", store / "captures")
+    run("query", "SELECT 1")
+    (store / "captures" / "git.mcpspy").unlink()
+    assert run("query", "SELECT file FROM captures").stdout.split() == ["file", "time.mcpspy"]
+    assert {row["capture_id"] for row in rows_of(store / "columns", "messages")} == {
+        row["capture_id"] for row in rows_of(store / "columns", "captures")
+    }
+
+
+def test_since_leaves_out_what_was_before(columns: str) -> None:
+    all_calls = answer(columns, "SELECT count(*) FROM calls")[0][0]
+    some = answer(columns, "SELECT count(*), min(time) FROM calls", "--since", "2026-11-21T05:00Z")[0]
+    assert isinstance(some[0], int)
+    assert isinstance(all_calls, int)
+    assert 0 < some[0] < all_calls
+    assert str(some[1]) >= "2026-11-21T05:00"
+    assert answer(columns, "SELECT count(*) FROM captures", "--since", "2026-11-25") == [[0]]
+
+
+def test_a_table_without_rows_can_be_asked(tmp_path: Path) -> None:
+    run("export", "parquet", str(CAPTURES / "time.mcpspy"), "-o", str(tmp_path / "columns"))
+    assert answer(str(tmp_path / "columns"), "SELECT count(*), count(date) FROM model_calls") == [[0, 0]]
+
+
+def test_the_same_answer_comes_as_a_table_as_csv_as_json_and_as_parquet(columns: str, tmp_path: Path) -> None:
+    sql = "SELECT file, messages, complete, began, messages / 7 AS share FROM captures ORDER BY file LIMIT 2"
+    table = run("query", sql, "--columns", columns).stdout.splitlines()
+    assert table[0].split() == ["file", "messages", "complete", "began", "share"]
+    csv = run("query", sql, "--columns", columns, "--format", "csv").stdout.splitlines()
+    document = json.loads(run("query", sql, "--columns", columns, "--json").stdout)
+    assert [column["name"] for column in document["columns"]] == csv[0].split(",")
+    assert [",".join(map(json.dumps, row)).replace('"', "") for row in document["rows"]] == csv[1:]
+    assert [line.split()[:2] for line in table[1:]] == [line.split(",")[:2] for line in csv[1:]]
+    assert run("query", sql, "--columns", columns, "--format", "parquet", "-o", str(tmp_path / "x")).returncode == 0
+    assert pq.read_table(tmp_path / "x").column("file").to_pylist() == [row[0] for row in document["rows"]]
+
+
+def test_a_captured_text_does_nothing_to_the_terminal(columns: str) -> None:
+    shown = run("query", "SELECT chr(27) || '[31mred' AS x", "--columns", columns).stdout
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_each_recipe_answers(name: str, columns: str) -> None:
+    date = ["--date", "2026-11-21"] if RECIPES[name].needs_date else []
+    done = run("query", "--recipe", name, "--columns", columns, "--json", *date)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["rows"] or name == "drift"
+
+
+def test_the_recipes_are_listed() -> None:
+    assert [line.split()[0] for line in run("query", "--recipes").stdout.splitlines()] == list(RECIPES)
+
+
+def test_the_sql_of_a_recipe_is_what_it_runs(columns: str) -> None:
+    sql = run("query", "--recipe", "error-rate", "--sql").stdout
+    assert run("query", sql, "--columns", columns).stdout == run("query", "--recipe", "error-rate", "--columns", columns).stdout
+
+
+def test_a_definition_that_changed_is_drift(tmp_path: Path) -> None:
+    for day, word in ((0, "Adds"), (1, "Adds two")):
+        tools = json.dumps({"tools": [{"name": "add", "description": word}, {"name": "same"}]})
+        said = f'{{"jsonrpc":"2.0","id":1,"result":{tools}}}\n'.encode()
+        asked, told = talk()[0], talk()[2]
+        asked.data, told.data = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n', said  # type: ignore[union-attr]
+        head = header(capture_id=f"{day}" * 16, wall_ns=WALL_NS + day * 86_400 * 10**9)
+        (tmp_path / f"{day}.mcpspy").write_bytes(lines([*opens(), asked, told, *closes()], of=head))
+    run("export", "parquet", str(tmp_path), "-o", str(tmp_path / "columns"))
+    done = run("query", "--recipe", "drift", "--columns", str(tmp_path / "columns"), "--json")
+    rows = json.loads(done.stdout)["rows"]
+    assert [(row[0], row[2], str(row[3])[:10]) for row in rows] == [
+        ("weather", "add", "2026-11-20"),
+        ("weather", "add", "2026-11-21"),
+    ]
+
+
+REFUSED = {
+    "SELECT * FROM read_csv('/etc/passwd')": "Cannot access file",
+    "SELECT * FROM '/etc/passwd'": "",
+    "COPY captures TO '/tmp/x.csv'": "COPY does not only read",
+    "SELECT 1; SELECT 2": "there are 2 statements",
+    "INSTALL httpfs": "LOAD does not only read",
+    "ATTACH '/tmp/x.db'": "ATTACH does not only read",
+    "SET enable_external_access = true": "SET does not only read",
+    "CREATE TABLE x AS SELECT 1": "CREATE does not only read",
+    "SELECT * FROM read_parquet('https://127.0.0.1:9/x.parquet')": "",
+    "": "there are 0 statements",
+    "SELECT nothing FROM captures": "docs/columns.md has the tables and their columns",
+}
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_sql_reads_these_tables_and_nothing_else(sql: str, columns: str) -> None:
+    done = run("query", sql, "--columns", columns)
+    assert (done.returncode, done.stdout, REFUSED[sql] in done.stderr) == (2, "", True), done.stderr
+    assert done.stderr.startswith("mcpspy: the query cannot be run: ")
+
+
+def test_no_extension_is_fetched_or_loaded(columns: str) -> None:
+    from mcpspy.columns.database import Database
+
+    names = (
+        "'autoinstall_known_extensions', 'autoload_known_extensions', 'enable_external_access', 'allow_community_extensions'"
+    )
+    rows = list(Database(columns).query(f"SELECT DISTINCT value FROM duckdb_settings() WHERE name IN ({names})").rows())
+    assert rows == [("false",)]
+
+
+def test_the_files_can_be_read_by_duckdb_alone(columns: str) -> None:
+    with duckdb.connect() as connection:
+        paths = [str(path) for path in Path(columns).glob("calls/*/*.parquet")]
+        counted = connection.execute(
+            "SELECT count(*), min(date) FROM read_parquet(?, hive_partitioning = true)", [paths]
+        ).fetchone()
+    assert counted is not None
+    assert counted[0] == len(rows_of(Path(columns), "calls"))
