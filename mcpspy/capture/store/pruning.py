@@ -12,7 +12,6 @@ import msgspec
 
 from ...platform.files import BINARY, NOFOLLOW, try_to_lock
 from .catalog import CatalogEntry, Recording, entry, recordings
-from .columns import column_key, columns_folder, remove_columns
 from .folder import EXTENSION, INDEX_EXTENSION, captures_folder, home_folder, is_live
 
 LEDGER = "pruned.json"
@@ -170,6 +169,8 @@ def _remove(capture: CatalogEntry) -> bool:
         if _may_be_live(fd, capture) or not _unlinked(capture.path):
             return False
         _unlinked(capture.path + INDEX_EXTENSION)
+        from .columns import column_key, columns_folder, remove_columns  # a list need not wait for it
+
         remove_columns(columns_folder(), column_key(capture.header, os.path.basename(capture.path)))
         return True
     finally:
