@@ -172,7 +172,7 @@ class StoredRows(Sequence[RowT]):
 
     def greatest(self, column: str, blocks: int) -> list[RowT]:
         """Return the rows of the blocks that have the greatest values in a column."""
-        values = self._columns[column]
+        values = self.columns[column]
         chosen = sorted(range(len(self._firsts)), key=lambda block: -values[block])[:blocks]
         return [row for block in sorted(chosen) for row in self._block(block)]
 
