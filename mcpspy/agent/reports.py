@@ -215,6 +215,22 @@ def comparison_answer(
     return ToolAnswer(text, content | page_members(next_cursor))
 
 
+def call_answer(done: dict[str, Any], mask: Mask, max_tokens: int, fence: Fence) -> ToolAnswer:
+    """Report what became of a request that was sent; `done` is the JSON of `mcpspy call`."""
+    took = "" if done["took_ns"] is None else f" in {done['took_ns'] / 1e6:.3g} ms"
+    text = f"{done['outcome']}{took}." if done["outcome"] else "No answer."
+    comparison = done["comparison"]
+    if comparison is not None:
+        differs = comparison["summary"]["different"]
+        text += f" It {'differs from' if differs else 'is as'} recorded in row {done['recorded']['row']}."
+    answer = (done["answer"] or {}).get("text") or done["why"] or ""
+    whole = mask(answer if comparison is None or not differs else f"{answer}\n{json.dumps(comparison['servers'])}")
+    lines, rest = page_of(list(short_lines(whole)), 0, max_tokens)
+    text += "\n" + fence.around(lines) + ("\nMore was left out: pass more max_tokens." if rest is not None else "")
+    members = {name: done[name] for name in ("exit", "outcome", "took_ns")}
+    return ToolAnswer(text, {**members, "captured": {"answer": safe_text("\n".join(lines))}})
+
+
 def _text(lines: Iterable[Line], mask: Mask) -> str:
     """Return lines as text, without their secrets."""
     return mask("\n".join(map(plain, lines)))

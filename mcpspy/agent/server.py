@@ -16,6 +16,7 @@ from mcp.server.session import ServerSession
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.types import Receive, Scope, Send
 
 from ..errors import AgentToolError, FilterError, McpspyError
@@ -26,10 +27,10 @@ from ..views.text.escape import safe_text
 from .answers import ToolAnswer
 from .fence import Fence
 from .prompts import PROMPTS
-from .reports import row_answer
+from .reports import call_answer, row_answer
 from .resources import KINDS, SCHEME, ChangeWatch, listed, resource_text
 from .source import CaptureSource, LiveRows, SelectedTranscript
-from .tools import DEFINITIONS, checked_arguments, max_tokens_of, report
+from .tools import CALL_AGAIN, checked_arguments, definitions, max_tokens_of, report
 from .waiting import CallEvent, CallWait
 
 LOOK_S: Final = 0.1
@@ -52,7 +53,8 @@ Context = ServerRequestContext[Any]
 class AgentServer:
     """The handlers of the server. Captures are read in a thread, one tool at a time."""
 
-    def __init__(self, source: CaptureSource, fence: Fence, version: str) -> None:
+    def __init__(self, source: CaptureSource, fence: Fence, version: str, *, calls: bool = False) -> None:
+        self._calls = calls
         self._source = source
         self._fence = fence
         self._lock = asyncio.Lock()
@@ -80,16 +82,24 @@ class AgentServer:
         )
 
     async def _list_tools(self, _: Context, __: Any) -> types.ListToolsResult:
-        annotations = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
         tools = [
-            types.Tool(name=name, description=text, input_schema=schema, annotations=annotations)
-            for name, (text, schema) in DEFINITIONS.items()
+            types.Tool(
+                name=name,
+                description=text,
+                input_schema=schema,
+                annotations=types.ToolAnnotations(read_only_hint=name != CALL_AGAIN, open_world_hint=name == CALL_AGAIN),
+            )
+            for name, (text, schema) in definitions(calls=self._calls).items()
         ]
         return types.ListToolsResult(tools=tools)
 
-    async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def _call_tool(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         try:
-            arguments = checked_arguments(params.name, params.arguments or {})
+            arguments = checked_arguments(params.name, params.arguments or {}, calls=self._calls)
+            if params.name == CALL_AGAIN and (question := await self._question(context, arguments, params)) is not None:
+                return question
             answer = await self._answer(context, params.name, arguments)
         except (McpspyError, OSError) as error:
             text = safe_text(self._source.mask(_words(error)))
@@ -97,9 +107,35 @@ class AgentServer:
         return types.CallToolResult(content=[types.TextContent(text=answer.text)], structured_content=answer.content)
 
     async def _answer(self, context: Context, name: str, arguments: dict[str, Any]) -> ToolAnswer:
+        if name == CALL_AGAIN:
+            done = await asyncio.to_thread(self._source.call, arguments)
+            return call_answer(done, self._source.mask, max_tokens_of(arguments), self._fence)
         if name == "wait_for":
             return await self._wait_for(context, arguments)
         return await self._reading(lambda: report(self._source, self._fence, name, arguments))
+
+    async def _question(
+        self, context: Context, arguments: dict[str, Any], params: types.CallToolRequestParams
+    ) -> types.InputRequiredResult | None:
+        """Ask the user before a call that may change something, where the client can; None once it may be sent.
+
+        Raises: AgentToolError: if the user does not want it.
+        """
+        plan = await asyncio.to_thread(self._source.plan_call, arguments)
+        capabilities = context.session.client_capabilities
+        if not plan.may_change or capabilities is None or capabilities.elicitation is None:
+            return None
+        words = f"Let the agent send {safe_text(plan.name)}? It may change something: it is not marked as read-only."
+        form = types.ElicitRequestFormParams(message=words, requested_schema={"type": "object", "properties": {}})
+        if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            answer = (params.input_responses or {}).get("confirm")
+            if answer is None:
+                return types.InputRequiredResult(input_requests={"confirm": types.ElicitRequest(params=form)})
+        else:
+            answer = await context.session.elicit_form(words, form.requested_schema, context.request_id)
+        if getattr(answer, "action", "") != "accept":
+            raise AgentToolError("The user did not want this call", "Nothing was sent.")
+        return None
 
     async def _reading(self, read: Callable[[], T]) -> T:
         """Read captures in a thread."""
@@ -250,16 +286,16 @@ async def _serve_stdio(server: Server[Any]) -> None:
         await server.run(reader, writer, server.create_initialization_options())
 
 
-def serve_stdio(source: CaptureSource, fence: Fence, version: str) -> None:
+def serve_stdio(source: CaptureSource, fence: Fence, version: str, *, calls: bool) -> None:
     """Serve one client on standard input and output until it leaves."""
-    asyncio.run(_serve_stdio(AgentServer(source, fence, version).server))
+    asyncio.run(_serve_stdio(AgentServer(source, fence, version, calls=calls).server))
 
 
-def serve_http(source: CaptureSource, fence: Fence, version: str, listener: socket.socket, path: str) -> None:
+def serve_http(source: CaptureSource, fence: Fence, version: str, listener: socket.socket, path: str, *, calls: bool) -> None:
     """Serve clients over Streamable HTTP at `path` of a loopback address, until SIGINT or SIGTERM."""
     import uvicorn
 
-    app = AgentServer(source, fence, version).server.streamable_http_app(streamable_http_path=path)
+    app = AgentServer(source, fence, version, calls=calls).server.streamable_http_app(streamable_http_path=path)
     port = listener.getsockname()[1]
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,7 +1,7 @@
 """The captures that tools may read, as the command line gives them in."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..replay.compare.compare import Comparison
 from ..transcript.findings.rule import Unchecked
@@ -26,6 +26,13 @@ class SelectedTranscript(NamedTuple):
     unchecked: Sequence[Unchecked] = ()
     first_row: int | None = None
     """The row that the WHAT names, if it names one alone."""
+
+
+class CallPlan(NamedTuple):
+    """A request that was not sent yet: its name, and whether it may change something."""
+
+    name: str
+    may_change: bool
 
 
 class LiveRows(Protocol):
@@ -58,6 +65,12 @@ class CaptureSource(Protocol):
 
     def watch(self, what: str) -> LiveRows:
         """Open captures to wait for what comes. Raises: McpspyError; OSError."""
+
+    def plan_call(self, arguments: dict[str, Any]) -> CallPlan:
+        """Say what a call would do. Raises: McpspyError."""
+
+    def call(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Send a request once, and return what `mcpspy call --json` prints. Raises: McpspyError."""
 
     @property
     def mask(self) -> Mask:

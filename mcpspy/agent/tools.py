@@ -61,7 +61,27 @@ DEFINITIONS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
         ),
     ),
 }
-"""The description and the input schema of each tool, by its name."""
+"""The description and the input schema of each tool that only looks, by its name."""
+
+CALL_AGAIN: Final = "call_again"
+CALL_DEFINITION: Final = (
+    "Send one request into the session that runs: a recorded row again, or a tool. Compare the answer with the recorded one.",
+    _schema(
+        "what",
+        what={"type": "string", "description": "a row as @:7; with tool, a label"},
+        set={"type": "object", "description": 'new values of params by JSON path: {"$.arguments.city": "Rome"}'},
+        tool={"type": "string"},
+        arguments={"type": "object"},
+        timeout_s={"type": "number", "default": 60, "exclusiveMinimum": 0, "maximum": MAX_WAIT_S},
+        max_tokens=PAGES["max_tokens"],
+    ),
+)
+"""The same for the tool that sends something, which only a user's `--allow-call` offers."""
+
+
+def definitions(*, calls: bool) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return the tools that a server has; `calls` includes the one that sends."""
+    return {**DEFINITIONS, CALL_AGAIN: CALL_DEFINITION} if calls else DEFINITIONS
 
 
 def report(source: CaptureSource, fence: Fence, name: str, arguments: dict[str, Any]) -> ToolAnswer:
@@ -108,13 +128,14 @@ _REPORTS: Final[dict[str, Callable[[CaptureSource, Fence, dict[str, Any], int, i
 }
 
 
-def checked_arguments(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def checked_arguments(name: str, arguments: dict[str, Any], *, calls: bool) -> dict[str, Any]:
     """Check arguments against the schema of a tool. Raises: AgentToolError."""
     from jsonschema import Draft202012Validator
 
-    if name not in DEFINITIONS:
-        raise AgentToolError(f"There is no tool {name[:40]!r}", f"The tools are {', '.join(DEFINITIONS)}.")
-    errors = Draft202012Validator(DEFINITIONS[name][1]).iter_errors(arguments)
+    tools = definitions(calls=calls)
+    if name not in tools:
+        raise AgentToolError(f"There is no tool {name[:40]!r}", f"The tools are {', '.join(tools)}.")
+    errors = Draft202012Validator(tools[name][1]).iter_errors(arguments)
     error = next(iter(errors), None)
     if error is not None:
         where = "".join(f"{step}: " for step in error.absolute_path)

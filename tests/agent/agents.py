@@ -57,11 +57,11 @@ class Agent:
         return Told(text, result.structured_content or {}, bool(result.is_error))
 
 
-def play(scene: Callable[[Agent], Awaitable[None]], *whats: str | Path, **options: Any) -> None:
+def play(scene: Callable[[Agent], Awaitable[None]], *whats: str | Path, calls: bool = False, **options: Any) -> None:
     """Play a scene with an agent whose server has the store, and these captures."""
 
     async def main() -> None:
-        server = AgentServer(StoredCaptures(tuple(map(str, whats))), Fence(WORD), "0").server
+        server = AgentServer(StoredCaptures(tuple(map(str, whats))), Fence(WORD), "0", calls=calls).server
         async with asyncio.timeout(DEADLINE_S), Client(server, **options) as client:
             await scene(Agent(client))
 

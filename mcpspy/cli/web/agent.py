@@ -23,7 +23,8 @@ EXTRA = "pip install 'mcpspy[mcp]'"
 @click.option(
     "--listen", metavar="HOST:PORT", help="Serve Streamable HTTP on this loopback address instead; port 0 picks a free one."
 )
-def command(*, what: tuple[str, ...], listen: str | None) -> int:
+@click.option("--allow-call", is_flag=True, help="Offer a tool that sends requests to servers, as mcpspy call does.")
+def command(*, what: tuple[str, ...], listen: str | None, allow_call: bool) -> int:
     """Serve recordings to an agent, as an MCP server on standard input and output.
 
     Its tools list recordings, show timelines and rows, report findings, compare, and wait for the next call. Secrets are
@@ -46,12 +47,12 @@ def command(*, what: tuple[str, ...], listen: str | None) -> int:
 
     source, fence = StoredCaptures(what), Fence(secrets.token_hex(FENCE_BYTES))
     if listen is None:
-        serve_stdio(source, fence, __version__)
+        serve_stdio(source, fence, __version__, calls=allow_call)
         return 0
     host, port = address(listen, remote=False, what="your recordings")
     listener = socket.create_server((host, port))
     path = f"/{secrets.token_urlsafe(TOKEN_BYTES)}/mcp"
     click.echo(f"http://{host}:{listener.getsockname()[1]}{path}")
     say("mcpspy: Ctrl-C ends it")
-    serve_http(source, fence, __version__, listener, path)
+    serve_http(source, fence, __version__, listener, path, calls=allow_call)
     return 0
