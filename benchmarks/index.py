@@ -2,10 +2,12 @@
 
     python -m benchmarks.index
     python -m benchmarks.index --http
+    python -m benchmarks.index --messages 1000000 --more 16000
     python -m benchmarks.index --messages 100000 --rounds 5
 
 The capture is the one of `benchmarks.reader`, in a store of its own: 310 bytes a message. With `--http` it is one of Streamable HTTP:
-calls in one session, each answered by one event, 800 bytes a message. Each command is a process; the figures are the least of the
+calls in one session, each answered by one event, 800 bytes a message. With `--more` it is still being recorded on stdio, and so many
+messages come after the index was written. Each command is a process; the figures are the least of the
 rounds, in seconds by the clock and of the processor. The first screen is 24 lines on a terminal.
 """
 
@@ -18,12 +20,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.reader import frames, request, result, write
+from benchmarks.reader import frames, opened, request, result, write
 from mcpspy.capture.file.format import header_line
 from mcpspy.capture.file.writer import Writer
+from mcpspy.platform.files import lock
 from mcpspy.records import CLIENT, SERVER, Close, Frame, Header, Open
 
 MCPSPY = (sys.executable, "-m", "mcpspy")
@@ -88,6 +92,11 @@ def write_http(path: Path, messages: int) -> None:
     writer.close(messages * 1_000_000)
 
 
+def lock_path(path: Path) -> None:
+    """Hold the lock of a capture until this process ends, as the tap does that records it."""
+    lock(os.open(path, os.O_RDONLY))
+
+
 def timed(words: Sequence[str]) -> tuple[float, float]:
     """Run a command to its end. Return its seconds by the clock and of the processor."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -121,6 +130,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--http", action="store_true")
     parser.add_argument("--messages", type=int)
+    parser.add_argument("--more", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=5)
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as home:
@@ -128,11 +138,18 @@ def main(arguments: list[str] | None = None) -> int:
         path = Path(home) / "captures" / f"{NAME}.mcpspy"
         path.parent.mkdir(mode=0o700)
         messages = chosen.messages or (HTTP_MESSAGES if chosen.http else STDIO_MESSAGES)
+        rest, growing = frames(messages + chosen.more), None
         if chosen.http:
             write_http(path, messages)
+        elif chosen.more:
+            growing = opened(path)
+            growing(tuple(islice(rest, messages)))
+            lock_path(path)
         else:
-            write(path, frames(messages), messages=messages)
+            write(path, rest, messages=messages)
         without = timed(COMMANDS["one row"])
+        if growing is not None:
+            growing(tuple(rest))
         index = path.with_name(f"{path.name}.idx")
         size_mb = index.stat().st_size / 1e6 if index.exists() else 0
         print(f"{messages:,} messages, {path.stat().st_size / 1e6:,.0f} MB; index {size_mb:,.0f} MB")

@@ -9,6 +9,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from mcpspy.capture.file.reader import Reader
+from mcpspy.capture.store.folder import INDEX_EXTENSION
 from mcpspy.index.build import write_index
 from mcpspy.index.file import identity
 from mcpspy.index.grown import Now, grown_transcript
@@ -190,3 +191,43 @@ def test_what_comes_late_belongs_to_the_newest_request_with_its_id_or_token(*, i
     lines = len(scene.records)
     scene.server(result(0) if token is None else progress(token))
     assert assert_grows(capture(numbered(scene.records)), lines - 1, "")
+
+
+def a_growing_capture(folder: Path) -> tuple[Path, bytes]:
+    """Index the first half of a capture; return its path, and the rest of its bytes."""
+    data = capture(numbered(conversation([("call", 1), ("list", 0), ("log", 0), ("answer", 0)] * 30).records))
+    half = data.index(b"\n", len(data) // 2) + 1
+    path = folder / "x.mcpspy"
+    path.write_bytes(data[:half])
+    assert index(path, ends=False)
+    return path, data[half:]
+
+
+def test_an_index_of_another_beginning_is_not_taken_up(tmp_path: Path) -> None:
+    path, rest = a_growing_capture(tmp_path)
+    known = path.read_bytes()
+    assert len(known) > 8192
+    for changed in (known.replace(b"tool1", b"tool2", 1), known[:-40] + known[-40:].replace(b"n", b"m"), known[:-1]):
+        path.write_bytes(changed + rest)
+        assert (from_grown(path, ends=False) is None) is (changed != known)
+    path.write_bytes(known + rest)
+    assert from_grown(path, ends=False) is not None
+    path.rename(tmp_path / "other")
+    path.write_bytes(known + rest)
+    assert from_grown(path, ends=False) is None
+
+
+@given(st.lists(st.tuples(st.integers(0), st.integers(0, 255)), min_size=1, max_size=3))
+def test_a_damaged_index_of_a_capture_that_grew_changes_nothing(flips: list[tuple[int, int]]) -> None:
+    with TemporaryDirectory() as folder:
+        path, rest = a_growing_capture(Path(folder))
+        with path.open("ab") as file:
+            file.write(rest)
+        beside = Path(f"{path}{INDEX_EXTENSION}")
+        data = bytearray(beside.read_bytes())
+        for place, byte in flips:
+            data[place % len(data)] = byte
+        beside.write_bytes(data)
+        transcript = from_grown(path, ends=True)
+        if transcript is not None:
+            assert_shows_the_same(path, transcript, ends=True)
