@@ -57,9 +57,10 @@ class HeldLine(msgspec.Struct):
 class _ServerLog:
     """The lines about one server, in order."""
 
-    __slots__ = ("held", "last", "lost", "omits_answers", "senders", "session", "skipped")
+    __slots__ = ("held", "label", "last", "lost", "omits_answers", "senders", "session", "skipped")
 
-    def __init__(self) -> None:
+    def __init__(self, label: str) -> None:
+        self.label = label
         self.session: StdioSession | None = None
         self.senders = Senders()
         self.held: list[HeldLine] = []
@@ -106,7 +107,10 @@ class LogImporter:
         before = line if message is None else message.before
         wall_ns = self._clock.time_ns(before)
         self._last_ns = wall_ns or self._last_ns
-        log = self._logs.setdefault(self._label(before), _ServerLog())
+        label = self._label(before)
+        log = self._logs.get(label)
+        if log is None:
+            log = self._logs[label] = _ServerLog(label)
         held = HeldLine(self._line, wall_ns or self._last_ns, line, message)
         if message is None:
             return self._plain(log, held, has_time=wall_ns is not None)
@@ -210,7 +214,6 @@ class LogImporter:
         """Return the session of a log. A new one begins with `line`; `first` is its first message, if that comes later."""
         if log.session is None:
             message = (first or line).message
-            label = next(label for label, other in self._logs.items() if other is log)
             facts = {
                 "bytes": RECONSTRUCTED,
                 "senders": EXACT if self._is_desktop else RECONSTRUCTED,
@@ -219,7 +222,7 @@ class LogImporter:
                 "connections": EXACT,
                 "beginning": EXACT if message is not None and _method(message.value) == "initialize" else MISSING,
             }
-            log.session = StdioSession(self._source, self._sessions, label=label, wall_ns=line.wall_ns, facts=facts)
+            log.session = StdioSession(self._source, self._sessions, label=log.label, wall_ns=line.wall_ns, facts=facts)
             self._sessions += 1
         return log.session
 

@@ -212,3 +212,11 @@ def test_a_hostile_line_takes_linear_time(piece: str) -> None:
 
 def test_the_name_of_a_file_names_its_server() -> None:
     assert Source(name="/x/mcp-server-weather.log", format="log").label == "weather"
+
+
+def test_many_servers_in_one_log_take_linear_time() -> None:
+    lines = (f"2025-05-07T10:00:00.000Z [a{number}] [info] Message from client: {PING}" for number in range(8000))
+    assert len(imported("\n".join(lines))) == 8000
+
+
+PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}'

@@ -87,13 +87,21 @@ class CaptureFiles:
                 )
             fd, path = os.dup(1), STDOUT
         else:
-            fd, path = create(self._out, header.label, wall_ns=header.wall_ns, complain=self._complain)
+            fd, path = create(self._free_name(), header.label, wall_ns=header.wall_ns, complain=self._complain)
         writer = Writer(fd, header_line(header), complain=self._complain)
         writer(())  # the header, which readers wait for
         sink = writer if self._redactor is None else RedactingSink(writer, self._redactor)
         capture = ImportedCapture(path, header)
         self.captures.append(capture)
         self._sessions[number] = _Session(capture, writer, sink)
+
+    def _free_name(self) -> str | None:
+        """Return the name of the next capture: of one of many, without a look at the names of all before it."""
+        if self._out is None or not self.captures or not os.path.isfile(self._out):
+            return self._out
+        stem, extension = os.path.splitext(self._out)
+        name = f"{stem}-{len(self.captures) + 1}{extension}"
+        return self._out if os.path.exists(name) else name
 
     def _write(self, number: int, batch: list[Record]) -> None:
         if batch:
