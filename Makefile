@@ -8,7 +8,7 @@
 #   make ways        the tests of the HTTP tap without its short way for usual messages, and with it from the second message on
 #   make data-path   the tests of the data path of a tap: without mcpspy/speedups.c, and with it (needs a C compiler)
 #   make mac         the tests of the data path as on macOS, as far as Linux can play it (tests/systems)
-#   make windows     the tests of what reads captures as on Windows, likewise
+#   make windows     the tests of the data path and of the verbs as on Windows, likewise
 #   make asan        the tests of mcpspy/speedups.c under the address sanitizer (needs gcc)
 #   make calendar    the tests with the clock a day, a week and half a year ahead: none may depend on the date
 #   make npm         what the tests marked `npm` start, into build: npm programs, mitmproxy, MCPHawk, and other generations of the SDKs
@@ -76,10 +76,11 @@ mac: .venv/.tested
 	PYTHONPATH=tests/systems MCPSPY_TESTED_SYSTEM=darwin $(BIN)/pytest -n $(WORKERS) --dist worksteal \
 	  -m "$(if $(filter soak,$(DATA_PATH)),,data_path and )not npm and not debian and not soak" $(PYTEST_ARGS)
 
-# As far as mcpspy is written for Windows: reading captures.
+# Likewise for Windows. tests/systems/lacking.py names the tests that need what it has not.
 windows: .venv/.tested
 	PYTHONPATH=tests/systems MCPSPY_TESTED_SYSTEM=win32 $(BIN)/pytest -n $(WORKERS) --dist worksteal \
-	  -m "not npm and not debian and not soak" tests/systems tests/capture/file tests/cli/test_verify.py $(PYTEST_ARGS)
+	  -m "not npm and not debian and not soak" tests/systems tests/platform tests/live/stdio tests/live/http \
+	  tests/live/mock/test_stdio.py tests/capture/file tests/cli/test_verify.py $(PYTEST_ARGS)
 
 # An editable install makes it, and goes on without a compiler: then this fails.
 mcpspy/speedups.abi3.so: mcpspy/speedups.c hatch_build.py | .venv/.tested

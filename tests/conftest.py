@@ -19,6 +19,7 @@ import pytest
 
 from tests.deadlines import DEADLINE_S
 from tests.preparing import ready
+from tests.systems.lacking import WINDOWS, reason
 from tests.tiers import Tier, current_tier, load_hypothesis_profile
 
 ROOT = Path(__file__).parents[1]
@@ -220,7 +221,7 @@ DATA_PATH = tuple(
         "test_speedups.py",
     )
 )
-"""Tests that `make data-path` runs with and without speedups.c, and `make mac` on a system that has less than Linux."""
+"""Tests that `make data-path` runs with and without speedups.c; `make mac` and `make windows` on systems that have less."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -230,6 +231,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("data_path")
         if "current_tier" in vars(getattr(item, "module", item)):  # what its parameters depend on
             item.add_marker("tiered")
+        if WINDOWS and (why := reason(item.path.relative_to(Path(__file__).parent).as_posix(), item.name)):
+            item.add_marker(pytest.mark.skip(reason=why))
         for fixture, mark in MARK_OF_FIXTURE.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)

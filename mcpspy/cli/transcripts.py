@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping
-from select import select
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +15,8 @@ from ..capture.file.reader import CHUNK_BYTES, CaptureRecords, Reader, read
 from ..capture.store.address import STDIN, resolve, rows_alone
 from ..capture.store.folder import is_live
 from ..errors import AddressError, CaptureError
+from ..platform.descriptors import POLLIN, poll
+from ..platform.descriptors import read as read_descriptor
 from ..platform.files import BINARY
 from ..records import Header, Record
 from ..transcript.findings.run import findings
@@ -207,15 +208,23 @@ class Tail:
     def read(self) -> list[Record]:
         """Read the next records, up to a MB of them; none if there are no new ones."""
         is_pipe = self.path == STDIN
-        if is_pipe and not select([self._fd], [], [], 0)[0]:
+        if is_pipe and not self._has_news():
             return []
-        while data := os.read(self._fd, CHUNK_BYTES):
+        while data := read_descriptor(self._fd, CHUNK_BYTES):
             records = self._reader.feed(data)
             if self._progress is not None:
                 self._progress.add(len(data))
             if records or is_pipe:
                 return records
         return self.close() if is_pipe else []
+
+    def _has_news(self) -> bool:
+        """Return whether the pipe can be read without waiting."""
+        pipe = poll()
+        pipe.register(self._fd, POLLIN)
+        has_news = bool(pipe.poll(0))
+        pipe.unregister(self._fd)
+        return has_news
 
     def ended(self) -> bool:
         """Return whether it is no longer recorded."""

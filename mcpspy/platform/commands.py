@@ -19,7 +19,7 @@ _SHIM: Final = re.compile(r"node_modules[\\/]\.bin[\\/][^\\/]+\.cmd$", re.IGNORE
 
 
 def command_line(argv: Sequence[str]) -> list[str] | str:
-    """Return the command as `subprocess.Popen` takes it: with the path of its program, or as a line for cmd.exe if that is a script.
+    """Return the command with the path of its program; or, if that is a script, the line that cmd.exe has to run.
 
     A command that cannot be found is returned as it is.
     """
@@ -27,7 +27,12 @@ def command_line(argv: Sequence[str]) -> list[str] | str:
     if not program.lower().endswith(_SCRIPTS):
         return [program, *argv[1:]]
     words = [_FOR_CMD.sub(r"^\g<0>", program), *(_argument(word, twice=bool(_SHIM.search(program))) for word in argv[1:])]
-    return f'{os.environ.get("COMSPEC") or "cmd.exe"} /d /s /c "{" ".join(words)}"'
+    return " ".join(words)
+
+
+def by_cmd(line: str) -> str:
+    """Return the command that has cmd.exe run a line."""
+    return f'{os.environ.get("COMSPEC") or "cmd.exe"} /d /s /c "{line}"'
 
 
 def find(command: str) -> str | None:

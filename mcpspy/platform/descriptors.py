@@ -43,6 +43,7 @@ __all__ = [
     "release",
     "rest_of",
     "sender",
+    "wake_pipe",
 ]
 
 PIPE_BYTES = 1 << 20
@@ -110,6 +111,15 @@ def ensure_standard_streams() -> None:
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(fd)
+
+
+def wake_pipe() -> tuple[int, int]:
+    """Return a pipe by which a thread wakes one that polls: where there are pipes that cannot block, a write to a full one fails."""
+    ends = os.pipe()
+    if sys.platform != "win32":
+        for fd in ends:
+            os.set_blocking(fd, False)
+    return ends
 
 
 def _socket_sender(fd: int) -> Callable[[bytes | memoryview], int]:

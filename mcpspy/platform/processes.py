@@ -157,6 +157,28 @@ def end(pid: int, number: int) -> None:
         pass  # it has ended meanwhile
 
 
+def end_session(pid: int, number: int, *, has_ended: bool) -> None:
+    """Send a signal to the whole session that a process began: no other can have its number while one of its processes exists.
+
+    On Windows end the process and all below it, unless it `has_ended`.
+    """
+    if sys.platform == "win32":
+        if not has_ended:
+            end(pid, number)
+        return
+    for member in in_session(pid):
+        end(member.pid, number)
+
+
+def program(argv: Sequence[str]) -> list[str] | str:
+    """Return a command as it can be started: a script of Windows is a line for its shell."""
+    if sys.platform == "win32":
+        from .commands import command_line
+
+        return command_line(argv)
+    return list(argv)
+
+
 def is_in_our_group(pid: int) -> bool:
     """Return whether keys of the terminal send signals to a process and to us. On Windows, all of a console get them."""
     if sys.platform == "win32":
@@ -326,5 +348,7 @@ def holds_pipe(pid: int, pipe_names: set[str]) -> bool:
 
 
 def in_session(session: int) -> list[ListedProcess]:
-    """Return every live process of the session that the process with this pid began."""
+    """Return every live process of the session that the process with this pid began. None on Windows, which has no sessions."""
+    if sys.platform == "win32":
+        return []
     return [process for process in _listed() if process.session == session]

@@ -31,6 +31,7 @@ __all__ = [
     "listen",
     "listen_to_our_own",
     "name",
+    "number",
     "on_end",
     "set_alarm",
 ]
@@ -61,9 +62,9 @@ def listen() -> int:
         report_to(write)
     else:
         os.set_blocking(write, False)
-    for number in _LISTENED:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _nothing)
+    for listened in _LISTENED:
+        if signal.getsignal(listened) is not signal.SIG_IGN:
+            signal.signal(listened, _nothing)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     return read
 
@@ -72,8 +73,8 @@ def listen_to_our_own() -> None:
     """Have SIGCHLD and SIGALRM reported there too, even if our parent ignored or blocked them."""
     if sys.platform == "win32":
         return
-    for number in (signal.SIGCHLD, signal.SIGALRM):
-        signal.signal(number, _nothing)
+    for our_own in (signal.SIGCHLD, signal.SIGALRM):
+        signal.signal(our_own, _nothing)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD, signal.SIGALRM))
 
 
@@ -92,9 +93,9 @@ def set_alarm(delay_ns: int) -> None:
 
 def on_end(action: object) -> None:
     """Have the signals that end a process call `action`, but those that were ignored when we started, as under nohup."""
-    for number in _LISTENED if sys.platform == "win32" else (SIGINT, SIGTERM, SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, action)  # type: ignore[arg-type]  # a handler, whose type would cost an import
+    for ending in _LISTENED if sys.platform == "win32" else (SIGINT, SIGTERM, SIGHUP):
+        if signal.getsignal(ending) is not signal.SIG_IGN:
+            signal.signal(ending, action)  # type: ignore[arg-type]  # a handler, whose type would cost an import
 
 
 def name(number: int) -> str:
@@ -107,6 +108,14 @@ def name(number: int) -> str:
         return Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def number(name: str) -> int:
+    """Return 15 for `SIGTERM`; the number of SIGKILL for one that this system lacks."""
+    from signal import Signals
+
+    known = {name: number for number, name in SIGNAL_NAMES.items()}
+    return known.get(name) or int(getattr(Signals, name, SIGKILL))
 
 
 def _nothing(number: int, frame: object) -> None:

@@ -10,6 +10,19 @@ NAME: Final[str] = sys.platform
 HAS_SYSTEMD: Final = NAME.startswith("linux")
 PROGRAM_SUFFIX: Final = ".exe" if NAME == "win32" else ""
 
+CLIENT_VARIABLES: Final = (
+    ("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE")
+    if NAME == "win32"
+    else ("HOME", "LOGNAME", "SHELL", "TERM", "USER")
+)
+"""The variables that the official SDKs' clients give to a server, besides PATH."""
+
+
+def client_path() -> str:
+    """Return the PATH of a client with a window."""
+    root = os.environ.get("SYSTEMROOT", r"C:\Windows")
+    return f"{root}\\System32;{root}" if NAME == "win32" else "/usr/bin:/bin"
+
 
 def runs(pid: int) -> bool:
     """Return whether a process exists; true on Windows, where the question would end it."""
@@ -22,6 +35,12 @@ def runs(pid: int) -> bool:
     except OSError:
         pass
     return True
+
+
+def be_nice(by: int) -> None:
+    """Let others have the processor first, where there is such a call. Raises: OSError."""
+    if NAME != "win32":
+        os.nice(by)
 
 
 def is_process_file(path: str) -> bool:

@@ -13,7 +13,7 @@ from _thread import start_new_thread
 from collections.abc import Sequence
 from typing import Final
 
-from .commands import command_line
+from .commands import by_cmd, command_line
 from .windows_signals import SIGCHLD, report
 
 _NO_WINDOW: Final = 0x08000000
@@ -37,7 +37,9 @@ def spawn(argv: Sequence[str]) -> tuple[int, int, int, int, int, int, OSError | 
     pid = 0
     warden_fd = -1
     try:
-        server = subprocess.Popen(command_line(argv), stdin=child_in, stdout=child_out, stderr=child_err)
+        command = command_line(argv)
+        command = by_cmd(command) if isinstance(command, str) else command
+        server = subprocess.Popen(command, stdin=child_in, stdout=child_out, stderr=child_err)
     except OSError as error:
         failure = error
     except ValueError:  # a NUL in it

@@ -6,13 +6,11 @@ import sys
 from pathlib import Path
 
 from ..errors import SetupError
-from ..platform.system import PROGRAM_SUFFIX
+from ..platform.system import CLIENT_VARIABLES, PROGRAM_SUFFIX, client_path
 
 CACHES = ("cache", "caches")
 
 START_S = 20
-SMALL_PATH = "/usr/bin:/bin"
-"""The PATH of a client with a window."""
 
 
 def program() -> list[str]:
@@ -35,8 +33,7 @@ def is_in_cache(argv: list[str]) -> bool:
 
 def ensure_starts(argv: list[str]) -> None:
     """Start it as a client would: from another folder, with a small environment. Raises: SetupError."""
-    names = ("HOME", "LOGNAME", "SHELL", "TERM", "USER", "SYSTEMROOT", "APPDATA", "USERPROFILE")
-    environment = {name: os.environ[name] for name in names if name in os.environ} | {"PATH": SMALL_PATH}
+    environment = {name: os.environ[name] for name in CLIENT_VARIABLES if name in os.environ} | {"PATH": client_path()}
     try:
         done = subprocess.run(
             [*argv, "--version"],

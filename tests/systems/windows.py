@@ -17,6 +17,7 @@ import re
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -28,8 +29,21 @@ from stat import S_ISSOCK
 from types import ModuleType
 from typing import Any
 
-MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty", "_posixsubprocess", "_curses", "syslog"}
-"""Modules that Windows lacks."""
+MODULES = {
+    "fcntl",
+    "grp",
+    "posix",
+    "pty",
+    "pwd",
+    "resource",
+    "termios",
+    "tty",
+    "_ctypes",
+    "_posixsubprocess",
+    "_curses",
+    "syslog",
+}
+"""Modules that Windows lacks, or, as the C part of ctypes, whose functions for libraries it lacks."""
 
 SIGNALS = {"SIGABRT", "SIGFPE", "SIGILL", "SIGINT", "SIGSEGV", "SIGTERM"}
 """The signals that it has. SIGBREAK, CTRL_C_EVENT and CTRL_BREAK_EVENT exist there alone."""
@@ -88,6 +102,7 @@ def play() -> None:
         read=_read_of_files, write=_write_of_files, close=_close_once_free, dup2=_dup2_once_free, kill=_terminate
     )
     VALUES["signal"].update(set_wakeup_fd=_wake_up_by)
+    socket.socket.setsockopt = _setsockopt  # type: ignore[method-assign,assignment]
     VALUES["subprocess"].update(Popen=WindowsPopen)
     _differ(subprocess, "subprocess")
     for module in (signal, _signal):
@@ -246,6 +261,13 @@ def _dup2_once_free(fd: int, other: int) -> int:
     with _freed:
         _freed.wait_for(lambda: not _busy[other])
     return _dup2(fd, other)
+
+
+def _setsockopt(self: socket.socket, level: int, option: int, *value: Any) -> None:
+    """Set an option; that of lingering is of two short numbers there."""
+    if option == socket.SO_LINGER and len(value[0]) == struct.calcsize("hh"):
+        value = (struct.pack("ii", *struct.unpack("hh", value[0])),)
+    _socket.socket.setsockopt(self, level, option, *value)
 
 
 # Processes and signals

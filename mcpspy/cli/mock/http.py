@@ -5,7 +5,6 @@ They record as `mcpspy proxy` does, and their URLs are printed on stderr.
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import socket
 from collections.abc import Iterable
@@ -19,6 +18,7 @@ from ...capture.file.writer import Writer
 from ...errors import McpspyError, ReplayError
 from ...live.mock.http.server import HttpMock
 from ...live.mock.http.server import serve as serve_all
+from ...platform.loops import run_with_sockets
 from ...platform.open_files import allow_many_open_files
 from ...platform.signals import listen
 from ...records import Header
@@ -103,7 +103,7 @@ def serve(options: MockOptions) -> int:
     gc.freeze()
     gc.enable()
     lines = "\n".join(line for mock in served for line in _address_lines(mock, setting))
-    asyncio.run(serve_all([(mock.mock, mock.listener) for mock in served], signals_fd, partial(say, lines)))
+    run_with_sockets(serve_all([(mock.mock, mock.listener) for mock in served], signals_fd, partial(say, lines)))
     for mock, writer in zip(served, writers, strict=True):
         if writer is not None:
             writer.close(mock.mock.now_ns(), mock.mock.why)

@@ -18,6 +18,7 @@ from ...capture.store.catalog import CatalogEntry, Recording, entries, entry, re
 from ...capture.store.folder import EXTENSION, captures_folder
 from ...capture.store.pruning import SETTLED_NS
 from ...errors import AddressError
+from ...platform.system import be_nice
 from ...platform.watch import Watch
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import CaptureInfo, Exchange, ModelCall, Numbered, Outcome, Row
@@ -340,7 +341,7 @@ def follow(
     for number in (SIGINT, SIGTERM):
         signal(number, end)
     try:
-        os.nice(NICENESS)
+        be_nice(NICENESS)
         for paths in _first_recordings(whats, since):
             follower.begin(paths)
         follower.run()

@@ -13,6 +13,7 @@ from ...capture.store.folder import home_folder, key
 from ...capture.store.quota import set_quota
 from ...errors import SetupError, sentence
 from ...platform import system
+from ...platform.files import user_home
 from ...setup.clients import CLIENTS, Machine, client_files
 from ...setup.commit import BACKUPS, AppliedChange, apply_change
 from ...setup.plan import (
@@ -111,7 +112,7 @@ def _with_yes() -> str:
 
 
 def _read_files(clients: tuple[str, ...]) -> tuple[list[ConfigFileState], list[SetupError]]:
-    home = Path(os.path.expanduser("~"))
+    home = Path(user_home())
     machine = Machine(platform=system.NAME, home=home, folder=_working_folder() or home, environ=os.environ)
     states: list[ConfigFileState] = []
     problems: list[SetupError] = []

@@ -11,8 +11,8 @@ from collections import deque
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Final
 
-from ...platform.descriptors import POLLERR, POLLHUP, POLLIN, POLLOUT, enlarge, poll, sender
-from ...platform.signals import name
+from ...platform.descriptors import POLLERR, POLLHUP, POLLIN, POLLOUT, enlarge, poll, read, sender
+from ...platform.signals import name, number
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open
 from ...replay.mock.batches import Batches, batch_member
 from ...replay.mock.scheduled_send import LiveServerBytes, UnendedLine, UnframedBytes
@@ -168,7 +168,7 @@ class Mock:
     def _read(self) -> None:
         """Read from the client, and play what follows."""
         try:
-            data = os.read(STDIN, READ_BYTES)
+            data = read(STDIN, READ_BYTES)
         except BlockingIOError:
             return
         except OSError:
@@ -213,11 +213,11 @@ class Mock:
         return sends
 
     def _signalled(self) -> None:
-        for number in os.read(self._signals_fd, 512):
-            signal = name(number)
+        for received in read(self._signals_fd, 512):
+            signal = name(received)
             self._sink((Note(at_ns=self.now_ns(), topic="signal", text=f"{signal} received"),))
             if signal in _ENDING and self._status is None:
-                self._status = 128 + number
+                self._status = 128 + received
                 self.why = signal
 
     def _lose_client(self) -> None:
@@ -318,9 +318,7 @@ class Mock:
         if exit.signal is None:
             self._status = exit.code or 0
         else:
-            from signal import Signals
-
-            self._status = 128 + getattr(Signals, exit.signal, Signals.SIGKILL)
+            self._status = 128 + number(exit.signal)
         self.why = "the recorded server ended here"
 
     def _end(self) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from ...errors import UpstreamError
+from ...platform.descriptors import read, wake_pipe
 from ...replay.mock.pass_through import CancelRequest
 from .protocol import ServerListener
 
@@ -128,9 +129,7 @@ class PassThroughThread:
     def __init__(self, make: MakeClient) -> None:
         self._make = make
         self._news: deque[News] = deque()
-        self.fd, self._wake_fd = os.pipe()
-        os.set_blocking(self.fd, False)
-        os.set_blocking(self._wake_fd, False)
+        self.fd, self._wake_fd = wake_pipe()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._courier: Courier | None = None
         self._thread: Thread | None = None
@@ -160,7 +159,7 @@ class PassThroughThread:
     def take(self) -> list[News]:
         """Return the news since the last call."""
         try:
-            os.read(self.fd, 1 << 16)
+            read(self.fd, 1 << 16)
         except BlockingIOError:
             pass
         news: list[News] = []

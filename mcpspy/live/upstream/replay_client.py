@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
+from ...platform.loops import cancel_at_end
 from ...records import SERVER, Frame, Note, Sink
 from ...replay.client.player import PlanPlayer, PlayedMessage
 from ...transcript.decoder import message_of
@@ -46,8 +46,7 @@ def run_replay_client(
         replay_client = ReplayClient(player, sink=sink, now_ns=now_ns, is_process=is_process, cancels=cancels)
         task = asyncio.current_task()
         assert task is not None
-        for number in (signal.SIGHUP, signal.SIGTERM):  # as for Ctrl-C: the server is left in good order
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        cancel_at_end(task)  # as for Ctrl-C: the server is left in good order
         await replay_client.run(make(replay_client))
 
     try:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import Callable, Sequence
 
 from ...errors import UpstreamError
 from ...platform import signals
 from ...platform.descriptors import POLLOUT, SURE_BYTES, poll
-from ...platform.processes import in_session, process, restore_locale
+from ...platform.processes import END_BY, end_session, in_session, process, program, restore_locale
+from ...platform.signals import SIGKILL, SIGTERM
 from ...records import CLIENT, MCPSPY, SERVER, Close, Exit, Frame, Note, Open, Record, Sink, Spawn, Stall
 from ...wire.framing import StdioFraming
 from ...wire.http_body import Body
@@ -92,7 +92,11 @@ class StdioClient:
         loop = asyncio.get_running_loop()
         self._writable.set()
         try:
-            await loop.subprocess_exec(lambda: _Pipes(self), *self._argv, start_new_session=True)
+            command = program(self._argv)
+            if isinstance(command, str):
+                await loop.subprocess_shell(lambda: _Pipes(self), command)
+            else:
+                await loop.subprocess_exec(lambda: _Pipes(self), *command, start_new_session=True)
         except (OSError, ValueError) as error:
             reason = _start_error(error)
             self._sink((Exit(at_ns=self._now_ns(), pid=0, error=reason),))
@@ -136,7 +140,7 @@ class StdioClient:
         try:
             await self._leave()
         finally:
-            self._signal(signal.SIGKILL)  # also if the caller was cancelled: nothing is left
+            self._signal(SIGKILL)  # also if the caller was cancelled: nothing is left
             await self._happens(self._exited, GONE_S)
             self._let_go()
 
@@ -286,7 +290,7 @@ class StdioClient:
             self._streams[STDIN].is_open = False
             self._sink((Close(at_ns=self._now_ns(), stream=STDIN, by=CLIENT, how="eof"),))
             stdin.close()
-        for number, why in ((signal.SIGTERM, "its input had ended"), (signal.SIGKILL, "SIGTERM was not enough")):
+        for number, why in ((SIGTERM, "its input had ended"), (SIGKILL, "SIGTERM was not enough")):
             if await self._happens(self._exited, self._patience_s):
                 break
             self._escalate(number, why)
@@ -297,9 +301,9 @@ class StdioClient:
         else:
             if self._has_left:
                 self._sink((descendants_running(self._now_ns(), in_session(self.pid)),))
-            self._escalate(signal.SIGTERM, "the server has left processes behind")
+            self._escalate(SIGTERM, "the server has left processes behind")
             if not await self._session_ends(KILL_AFTER_S):
-                self._escalate(signal.SIGKILL, "processes left behind")
+                self._escalate(SIGKILL, "processes left behind")
         await self._happens(self._ended, DRAIN_S)
 
     async def _session_ends(self, within_s: float) -> bool:
@@ -309,20 +313,18 @@ class StdioClient:
             await asyncio.sleep(POLL_S)
         return False
 
-    def _escalate(self, number: signal.Signals, why: str) -> None:
+    def _escalate(self, number: int, why: str) -> None:
         listed = (
             ", ".join(f"{process.name} ({process.pid})" for process in in_session(self.pid)) or f"{self._argv[0]} ({self.pid})"
         )
-        self._sink((Note(at_ns=self._now_ns(), topic="escalation", text=f"{number.name} to {listed}: {why}"),))
+        self._sink(
+            (Note(at_ns=self._now_ns(), topic="escalation", text=f"{END_BY or signals.name(number)} to {listed}: {why}"),)
+        )
         self._signal(number)
 
-    def _signal(self, number: signal.Signals) -> None:
-        """Send a signal to the whole session: no other session can have its number while one of its processes exists."""
-        for member in in_session(self.pid):
-            try:
-                os.kill(member.pid, number)
-            except OSError:
-                pass  # it has ended meanwhile
+    def _signal(self, number: int) -> None:
+        """Send a signal to the server and to what it started."""
+        end_session(self.pid, number, has_ended=self._exited.is_set())
 
     def _let_go(self) -> None:
         """Stop reading pipes that others still hold open."""

@@ -6,7 +6,6 @@ tests/deadlines.py; leaving the `with` block ends what was started.
 
 import os
 import select
-import signal
 import socket
 import struct
 import subprocess
@@ -19,6 +18,7 @@ from typing import TypeVar
 import mcpspy
 from mcpspy.records import CLIENT_PROCESSES, Close, Frame, Note, Open, Record
 from tests.deadlines import DEADLINE_S, eventually
+from tests.systems.lacking import END_SIGNAL
 
 READ_BYTES = 1 << 18
 HEAD_END = b"\r\n\r\n"
@@ -154,7 +154,7 @@ class Proxy:
     def stop(self) -> str:
         """End it as a user does, and return its stderr: nothing, unless something was wrong."""
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
+            self.process.send_signal(END_SIGNAL)
         assert self.process.wait(DEADLINE_S) == 0
         return self._said()
 

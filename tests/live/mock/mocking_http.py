@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import socket
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from mcpspy.records import Note
 from mcpspy.transcript.transcribe import transcribe
 from tests.deadlines import DEADLINE_S
 from tests.live.http.ends import Wire
+from tests.systems.lacking import END_SIGNAL
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -64,7 +64,7 @@ class HttpMocking:
         self._open.append(wire := Wire(socket.create_connection((host, int(port)), DEADLINE_S)))
         return wire
 
-    def ends(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
+    def ends(self, number: int = END_SIGNAL) -> tuple[int, str, str]:
         """End it by a signal. Returns its exit status, its stdout, and the rest of its stderr."""
         self.process.send_signal(number)
         stdout, stderr = self.process.communicate(timeout=DEADLINE_S)

@@ -7,7 +7,6 @@ Source: MCP specification, basic/transports of each revision.
 
 import asyncio
 import logging
-import os
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from time import monotonic_ns
 from typing import Any, Final
 from uuid import uuid4
 
+from ....platform.loops import read_signals
 from ....platform.signals import name
 from ....records import CLIENT, MCPSPY, Frame, Note, Sink
 from ....replay.mock.http.answer import HttpRequest, MockAddress
@@ -417,8 +417,8 @@ async def serve(listening: Sequence[tuple[ListeningMock, socket.socket]], signal
     is_ending = asyncio.Event()
     mocks = [mock for mock, _ in listening]
 
-    def on_signal() -> None:
-        for number in os.read(signals_fd, 512):
+    def on_signal(numbers: bytes) -> None:
+        for number in numbers:
             signal = name(number)
             for mock in mocks:
                 mock.note("signal", f"{signal} received")
@@ -435,14 +435,14 @@ async def serve(listening: Sequence[tuple[ListeningMock, socket.socket]], signal
             mock.note("fault", text, by="mcpspy")
 
     loop.set_exception_handler(on_fault)
-    loop.add_reader(signals_fd, on_signal)
+    stop_reading = read_signals(loop, signals_fd, on_signal)
     for mock, listener in listening:
         mock.open(listener)
     try:
         ready()
         await is_ending.wait()
     finally:
-        loop.remove_reader(signals_fd)
+        stop_reading()
         for mock in mocks:
             await mock.close()
 

@@ -1,0 +1,46 @@
+"""Event loops of asyncio that can wait for sockets, and signals in them: the usual loop of Windows can do neither."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from _thread import start_new_thread
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+
+def run_with_sockets(main: Coroutine[Any, Any, None]) -> None:
+    """Run it in a loop that has `add_reader` for sockets."""
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop if sys.platform == "win32" else None) as runner:
+        runner.run(main)
+
+
+def read_signals(loop: asyncio.AbstractEventLoop, fd: int, call: Callable[[bytes], None]) -> Callable[[], object]:
+    """Call `call` with the signals that are read from a descriptor. Return what ends that."""
+    if sys.platform == "win32":
+        return _read_in_a_thread(loop, fd, call)
+    loop.add_reader(fd, lambda: call(os.read(fd, 512)))
+    return lambda: loop.remove_reader(fd)
+
+
+def cancel_at_end(task: asyncio.Task[Any]) -> None:
+    """Cancel a task for the signals that end a process, besides that of Ctrl-C, which asyncio handles."""
+    if sys.platform != "win32":
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+
+
+def _read_in_a_thread(loop: asyncio.AbstractEventLoop, fd: int, call: Callable[[bytes], None]) -> Callable[[], object]:
+    reading = [True]
+
+    def read_on() -> None:
+        while reading and (numbers := os.read(fd, 512)):
+            try:
+                loop.call_soon_threadsafe(call, numbers)
+            except RuntimeError:
+                return  # the loop has ended
+
+    start_new_thread(read_on, ())
+    return reading.clear

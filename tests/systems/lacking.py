@@ -1,0 +1,95 @@
+"""The tests that cannot pass on Windows, by what Windows has not; and what tests do otherwise there.
+
+`LACKING` gives a reason for a file, or for parts of the names of its tests. tests/conftest.py skips them where Windows is played.
+"""
+
+import os
+import signal
+
+WINDOWS = os.environ.get("MCPSPY_TESTED_SYSTEM") == "win32"
+
+END_SIGNAL = signal.SIGINT if WINDOWS else signal.SIGTERM
+"""The signal by which a user ends mcpspy and lets it end what it began: Ctrl-C where others ask nobody."""
+
+UNIX_SOCKETS = "Python has no UNIX sockets on Windows"
+SIGNALS = "Windows has no signals for other processes: what ends one does not ask it, and leaves no signal's name"
+NO_HANG_UP = "nothing shows on Windows that a pipe has lost its reader before somebody writes to it, nor that a client is gone"
+NO_TREE = "Windows lists processes for programs alone: what a server left is not known once it has ended"
+BY_HAND = "this drives a pump by hand, and not the threads that read and write pipes on Windows"
+TERMINAL = "terminals of this kind are not on Windows"
+DESCRIPTORS = "FIFOs, shared or non-blocking descriptors, and those above 2 that are inherited, are not on Windows"
+INSIDE = "this looks inside at poll, which is not on Windows"
+TCP_INFO = "only Linux tells what a peer has acknowledged"
+TLS = "Python's TLS reports a reset as an end, and nothing else tells of it on Windows"
+RLIMIT = "there is no limit of descriptors on Windows but that of select"
+
+LACKING: dict[str, dict[str, str] | str] = {
+    "live/stdio/test_control.py": UNIX_SOCKETS,
+    "live/stdio/test_pump.py": BY_HAND,
+    "live/stdio/test_intercepts.py": {
+        "test_the_capture_has_what_was_received_and_what_was_sent": BY_HAND,
+        "test_what_is_delayed_is_sent_before_the_end": BY_HAND,
+        "test_a_cancellation_does_not_overtake_its_request": BY_HAND,
+        "test_nothing_more_is_read_while_much_is_delayed": BY_HAND,
+        "test_a_message_that_is_too_long_passes_and_a_note_says_so": BY_HAND,
+        "test_a_server_is_killed": SIGNALS,
+    },
+    "live/stdio/test_kills.py": {
+        "test_when_the_server_is_killed": SIGNALS,
+        "test_a_server_that_was_killed_before_it_ran": SIGNALS,
+        "test_when_the_client_is_killed_nothing_stays": NO_HANG_UP,
+    },
+    "live/stdio/test_shutdown.py": {
+        "signal": SIGNALS,
+        "test_a_stubborn_server_and_its_grandchild": SIGNALS,
+        "test_what_was_sent_to_whom_is_noted": SIGNALS,
+        "test_a_client_that_dies": NO_HANG_UP,
+        "test_a_grandchild_that_the_server_leaves": NO_TREE,
+        "left_behind": NO_TREE,
+        "test_a_watchdog": NO_TREE,
+        "test_a_daemon": NO_TREE,
+    },
+    "live/stdio/test_terminal.py": TERMINAL,
+    "platform/test_descriptors.py": {
+        "fifo": DESCRIPTORS,
+        "shared": DESCRIPTORS,
+        "test_one_socket": UNIX_SOCKETS,
+        "holders": DESCRIPTORS,
+        "test_the_server_gets_pipes_and_nothing_else": DESCRIPTORS,
+        "test_a_descriptor_that_the_client_means": DESCRIPTORS,
+        "test_an_output_that_was_never_read": NO_HANG_UP,
+    },
+    "platform/test_watch.py": {
+        "test_a_reader_that_goes_away": NO_HANG_UP,
+        "test_a_pipe_that_has_something": INSIDE,
+        "inotify": "inotify is on Linux alone",
+        "test_waiting_costs_no_time": "without inotify, files are looked at ten times a second",
+    },
+    "live/http/test_half_closed.py": {
+        "test_a_client_that_closes_its_half_gets_its_answer": TCP_INFO,
+        "test_a_client_that_takes_its_answer": TCP_INFO,
+        "test_a_client_that_left_before_its_answer": TCP_INFO,
+        "test_a_server_that_does_not_see_the_end_of_its_client": "select shows no hang-up of a connection that nobody reads",
+        "test_a_client_behind_a_relay_that_leaves": "this counts sockets, and what wakes a tap is two of them on Windows",
+    },
+    "live/http/test_disconnects.py": {"test_a_signal_ends": SIGNALS},
+    "live/http/test_kills.py": {"test_a_signal_in_any_phase": SIGNALS, "test_a_tap_that_is_to_outlive_its_terminal": SIGNALS},
+    "live/http/test_pressure.py": {"test_a_tap_takes_more_connections_than_its_user": RLIMIT},
+    "live/http/test_tls.py": {"test_an_upstream_that_dies_within_an_event_is_seen_by_the_client[reset]": TLS},
+    "live/http/test_cost.py": {"descriptor": RLIMIT, "test_a_client_is_let_in_only_if": RLIMIT},
+    "live/mock/test_stdio.py": {"test_a_signal_ends": SIGNALS, "test_it_ends_when_nobody_reads_it": NO_HANG_UP},
+    "live/mock/test_pass_through.py": {
+        "test_a_signal_ends": SIGNALS,
+        "test_what_a_server_writes_to_its_stderr_at_its_end": SIGNALS,
+    },
+}
+
+
+def reason(path: str, name: str) -> str:
+    """Return the reason why a test cannot pass on Windows; empty if it can. `path` is relative to tests/."""
+    if "sockets" in name.partition("[")[2]:
+        return UNIX_SOCKETS
+    row = LACKING.get(path, "")
+    if isinstance(row, str):
+        return row
+    return next((why for part, why in row.items() if part in name), "")
