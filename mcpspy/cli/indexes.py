@@ -89,9 +89,10 @@ class CaptureIndex:
         self._now_ns = now_ns
         self.checked = CheckedFindings(path)
         self._version = f"{_version()} {self.checked.word}".rstrip()
-        self.is_live = is_live(path)
+        recorded = whole_lines(path) if is_live(path) else None
+        self.is_live = recorded is not None
         """True while a tap records into it. Then it is indexed as far as it goes now."""
-        self._identity = whole_lines(path) if self.is_live else identity(path)
+        self._identity = recorded or identity(path)
 
     def grown(self, *, keeps_frames: bool) -> Transcript | None:
         """Return the transcript of a capture that has grown since its index was written, without findings; None if that cannot be."""

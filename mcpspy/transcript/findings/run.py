@@ -44,7 +44,7 @@ MAX_HITS: Final = 10_000
 """The hits of a transcript with more are not kept."""
 
 LEFT_REASON: Final = "only mcpspy check runs them"
-GROWN_REASON: Final = "of a capture that grew since its index was written, only mcpspy check reads everything"
+GROWN_REASON: Final = "the capture grew since its index was written, and only mcpspy check runs them"
 
 COMPARING = "trust"
 """The module that finds more if there are baselines."""
