@@ -14,7 +14,7 @@ import msgspec
 from ..records import CLIENT, CLIENT_PROCESSES, SERVER, End, Frame, Note, Record, Side
 from .http_streams import Counters, HttpConnection, StreamMakerClass
 from .packets import ACK, FIN, RST, SYN, PacketReader, TcpSegment
-from .session import NOTE_TOPIC
+from .session import MAX_NS, NOTE_TOPIC
 from .source import EXACT, MISSING, SessionRecord, Source, header
 from .tcp import Stretch, TcpDirection
 
@@ -156,7 +156,7 @@ class PacketImporter:
         http, server = connection.http, connection.server
         read = http.client if side == CLIENT else http.server
         for stretch in stretches:
-            at_ns = max(0, stretch.at_ns - server.begin_ns, server.last_ns)
+            at_ns = max(0, min(MAX_NS, stretch.at_ns - server.begin_ns), server.last_ns)
             server.last_ns = at_ns
             made = http.lose(at_ns, stretch.lost, side) if stretch.lost else read(at_ns, stretch.data)
             for record in made:
@@ -181,7 +181,7 @@ class PacketImporter:
             if rest := direction.close():
                 self._read(connection, side, rest, records)
         server = connection.server
-        server.last_ns = max(server.last_ns, at_ns - server.begin_ns)
+        server.last_ns = max(server.last_ns, min(MAX_NS, at_ns - server.begin_ns))
         made = connection.http.end(server.last_ns, by or connection.ended_by, how or "eof")
         if made:
             self._keep(connection, made, records)

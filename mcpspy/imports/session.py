@@ -15,6 +15,8 @@ STDIN: Final = 0
 STDOUT: Final = 1
 STDERR: Final = 2
 NOTE_TOPIC: Final = "import"
+MAX_NS: Final = 1 << 62
+"""A later time is damage, and takes more than 64 bits in sums."""
 
 _STREAMS: Final[tuple[tuple[str, Side], ...]] = (("stdin", CLIENT), ("stdout", SERVER), ("stderr", SERVER))
 
@@ -99,7 +101,7 @@ class StdioSession:
 
     def _at_ns(self, wall_ns: int | None) -> int:
         if self._has_times and wall_ns is not None:
-            self._last_ns = max(self._last_ns, wall_ns - self._wall_ns)
+            self._last_ns = max(self._last_ns, min(MAX_NS, wall_ns - self._wall_ns))
         return self._last_ns
 
     def _numbered(self, records: list[Record]) -> list[SessionRecord]:

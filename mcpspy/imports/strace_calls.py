@@ -23,7 +23,7 @@ MAX_WAITING: Final = 4096
 """So many calls wait for the end of a write that began before them; it may never come."""
 
 _LINE: Final = re.compile(
-    rb"(?:\[pid +(\d+)\] +|(\d+) +)?(?:(\d{9,11})\.(\d{6,9}) +|\d\d:\d\d:\d\d(?:\.\d+)? +| *\+?\d+\.\d{6,9} +)?(.*)"
+    rb"(?:\[pid +(\d+)\] +|(\d+) +)?(?:([1-8]?\d{9})\.(\d{6,9}) +|\d\d:\d\d:\d\d(?:\.\d+)? +| *\+?\d+\.\d{6,9} +)?(.*)"
 )
 _BEGIN: Final = re.compile(
     rb"(read|write|readv|writev|preadv2?|pwritev2?|recvfrom|sendto|recvmsg|sendmsg)\((\d+)(<(?:->|[^>])*+>)?, "
@@ -33,7 +33,7 @@ _RESUMED: Final = re.compile(rb"<\.\.\. (\w+) resumed>,?\s*(.*)$")
 _STRING: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"(\.\.\.)?')
 _PIECE: Final = re.compile(rb'iov_base="((?:[^"\\]|\\.)*+)"(\.\.\.)?')
 _ESCAPE: Final = re.compile(rb"\\(x[0-9a-f]{2}|[0-7]{1,3}|.)")
-_TOOK: Final = re.compile(rb"(\d+)\.(\d{6,9})>\s*$")
+_TOOK: Final = re.compile(rb"(\d{1,7})\.(\d{6,9})>\s*$")
 _EXITED: Final = re.compile(rb"\+\+\+ exited with (\d+) \+\+\+")
 _KILLED: Final = re.compile(rb"\+\+\+ killed by (SIG\w+)")
 _LETTERS: Final = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f", b"b": b"\b", b"a": b"\a"}

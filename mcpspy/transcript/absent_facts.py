@@ -53,7 +53,7 @@ _TEXTS: Final = (
 NEEDED: Final[dict[str, tuple[str, ...]]] = {
     TIMES: _WAITS,
     "beginning": _BEFORE,
-    "ends": ("answer-broken-off", "end-of-input-ignored", "late-answers", "line-over-limit"),
+    "ends": ("answer-broken-off", "end-of-input-ignored", "late-answers", "line-over-limit", "unfinished-event"),
     "bytes": (*_SPELLING, *_TEXTS),
     "connections": _ELSEWHERE,
     "noise": ("stdout-noise",),

@@ -259,3 +259,14 @@ def test_a_server_that_runs_is_looked_at_and_goes_on(tmp_path: Path, debian_prog
         assert server.stdin is not None
         server.stdin.close()
         assert server.wait(DEADLINE_S) == 0
+
+
+@pytest.mark.parametrize("duration", ["9" * 30 + ".000000", "9999999.999999"])
+def test_a_duration_that_cannot_be_is_no_trouble(duration: str) -> None:
+    lines = [
+        f"7 8999999999.000001 read(0, {json.dumps(json.dumps({'jsonrpc': '2.0'} | ASKED) + chr(10))}, 99) = 77 <{duration}>\n"
+    ]
+    lines.append(
+        f"7 8999999999.000002 write(1, {json.dumps(json.dumps({'jsonrpc': '2.0'} | ANSWERED) + chr(10))}, 99) = 43 <{duration}>\n"
+    )
+    assert len(transcribe(imported("".join(lines).encode())).exchanges) == 1
