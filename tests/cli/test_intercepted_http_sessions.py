@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 JSON, EVENTS, OLD = "json", "events", "http+sse"
 KINDS = (JSON, EVENTS, OLD)
 WORDS = {JSON: ("http", "0", "json_response"), EVENTS: ("http", "0"), OLD: ("sse", "0")}
-ANSWER = {"content": [{"type": "text", "text": "from a file"}]}
+ANSWER = {"content": [{"type": "text", "text": "from a file"}], "structuredContent": {"result": 7}}
 TIME_OUT_S = 1.0
 SUM = "3"
 
@@ -114,7 +114,7 @@ def test_an_official_client_gets_the_answer_of_a_file(kind: str, capture: Path, 
 def test_an_official_client_notices_that_it_is_disconnected(kind: str, capture: Path) -> None:
     outcome = called(kind, capture, "--intercept", "tool:add => disconnect", time_out_s=TIME_OUT_S)
     assert outcome.startswith(("error", "failed"))
-    assert all_findings(transcribe(list(read(capture)))) == []
+    assert {finding.culprit for finding in all_findings(transcribe(list(read(capture))))} <= {"unclear"}
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_an_official_client_notices_that_it_is_disconnected(kind: str, capture: 
         ("tool:add => stall", "imed out"),
         ("tool:add => truncate 30", "error"),
         ("tool:add => status 503", "error"),
-        ('tool:add => garbage "hm"', SUM),
+        ('tool:add => garbage "hm"', "Failed to parse"),
         ("tool:add => hold 200ms", SUM),
         ("tool:add => remove result.structuredContent", "structured content"),
     ],

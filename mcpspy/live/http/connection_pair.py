@@ -13,6 +13,7 @@ from __future__ import annotations
 from socket import socket
 from ssl import SSLSocket
 from time import monotonic_ns
+from typing import Any
 
 from ...compiled import compiled
 from ...records import CLIENT, MCPSPY, SERVER, Record
@@ -84,7 +85,7 @@ class ConnectionPair:
         self._request_timer = RequestTimer(tap.reactor, self._on_expired)
         self._stall_timer = StallTimer(tap)
         self._request = -1  # the latest request
-        self.hands: object = None  # what intercepts need to know, if there are any
+        self.hands: Any = None  # what intercepts need to know, if there are any
 
     # The client's direction
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...records import CLIENT, MCPSPY, SERVER, Frame, Note, Open
 from ...wire.http_body import Body, BodyEnd
 from ...wire.http_head import RequestHead
+from ...wire.sse import parse
 from ..waiting_messages import MAX_MESSAGE_BYTES, Delayed, WaitingMessages
 from .connection_pair import MAX_PIPELINED, ConnectionPair
 from .intercepting_responses import InterceptingRelay
@@ -22,7 +23,6 @@ from .taken_messages import (
     CONTINUE,
     TakenMessage,
     carries_message,
-    declining_compression,
     is_endpoint,
     own_response,
 )
@@ -35,18 +35,20 @@ if TYPE_CHECKING:
     from ..waiting_messages import Decider, HeldMessage, MessageDecision
     from .reactor import Timer
     from .tap import HttpTap
-    from .transaction import ProxiedTransaction
+    from .transaction import ProxiedTransaction, RequestPlan
 
 
 class _PairState:
     """The state that a pair has because of intercepts.
 
     `pieces` of requests wait for their turn. `taken` is a request that is being collected; `to_server` has the one that was, if it
-    waits, and `decision` what was decided about it. `is_unsent` says that the upstream does not know of the current request.
-    `lost` is set when the upstream has gone while something waits for the client.
+    waits, and `decision` what was decided about it; `decided` is what was decided about the read that is being taken. `is_unsent`
+    says that the upstream does not know of the current request. `lost` is set when the upstream has gone while something waits for
+    the client.
     """
 
     __slots__ = (
+        "decided",
         "decider",
         "decision",
         "is_ending",
@@ -67,6 +69,7 @@ class _PairState:
         self.taken: TakenMessage | None = None
         self.to_server = WaitingMessages()
         self.decision: MessageDecision | None = None
+        self.decided: MessageDecision | None = None
         self.sent = b""
         self.is_unsent = False
         self.is_ending = False
@@ -86,15 +89,8 @@ class InterceptingPair(ConnectionPair):
 
     __slots__ = ()
 
-    @property
-    def _state(self) -> _PairState:
-        assert isinstance(self.hands, _PairState)
-        return self.hands
-
-    @property
-    def relay(self) -> InterceptingRelay:
-        assert isinstance(self._responses, InterceptingRelay)
-        return self._responses
+    hands: _PairState
+    _responses: InterceptingRelay
 
     def begin(self, tap: HttpTap, decider: Decider) -> None:
         """Begin to ask what to do with messages."""
@@ -105,7 +101,7 @@ class InterceptingPair(ConnectionPair):
 
     def let_go(self) -> None:
         """Send all that waits, and become a plain pair as soon as that is possible."""
-        for waiting in (self._state.to_server, self.relay.waiting_messages):
+        for waiting in (self.hands.to_server, self._responses.waiting_messages):
             waiting.release_all()
             for item in waiting.delayed:
                 item.due_ns = 0
@@ -113,16 +109,16 @@ class InterceptingPair(ConnectionPair):
 
     def give_back(self) -> None:
         """Become a plain pair, if nothing of ours is under way and no intercept is in force any more."""
-        state = self._state
+        state = self.hands
         is_busy = state.taken is not None or state.to_server or state.pieces or state.lost is not None or state.is_unsent
-        if state.tap.intercepts is not None or self._is_over or is_busy or not self.relay.can_give_back:
+        if state.tap.intercepts is not None or self._is_over or is_busy or not self._responses.can_give_back:
             return
         if self._sending is not None and self._sending.request.is_open:
             return  # a body goes on, of which the recorder knows more than the plain pair would
         if state.timer is not None:
             state.timer.cancel()
-        self._responses = self.relay.given_back()
-        self.hands = None
+        self._responses = self._responses.given_back()  # type: ignore[assignment]
+        self.hands = None  # type: ignore[assignment]
         self.__class__ = ConnectionPair  # type: ignore[assignment]
         self._rebind()
 
@@ -131,12 +127,38 @@ class InterceptingPair(ConnectionPair):
     def on_client_data(self, data: bytes) -> None:
         if self._refusal is not None or self._is_over:
             return
-        self._state.pieces += self._requests.feed(data)
-        self._take_pieces(self._tap.now_ns())
+        now_ns = self._tap.now_ns()
+        if not self._sends_usual(data, now_ns):
+            self.hands.pieces += self._requests.feed(data)
+            self._take_pieces(now_ns)
+            self.hands.decided = None
+
+    def _sends_usual(self, data: bytes, now_ns: int) -> bool:
+        """Decide on a usual request, and send it the short way if nothing is to be done with it; return whether it was sent.
+
+        What was decided else is kept for the general way.
+        """
+        state, responses = self.hands, self._responses
+        if state.pieces or state.taken is not None or responses.waiting or state.to_server or responses.is_under_way:
+            return False
+        usual = self._usual.whole_request(data)
+        if usual is None:
+            return False
+        plan, body = usual
+        head = data[: -len(body)].lower()
+        if b"json" not in head or b"\r\ncontent-encoding:" in head:
+            return False
+        decision = state.decider.decide(CLIENT, body, now_ns, self._scope(plan, self._tap.numbers.last_transaction + 1))
+        forwarded = None if decision.records else self._usual.request(data, now_ns, self._sending)
+        if forwarded is None:
+            state.decided = decision
+            return False
+        self._send_usual_request(forwarded)
+        return True
 
     def _take_pieces(self, now_ns: int) -> None:
         """Take what has come of requests, up to the one whose turn it is not yet."""
-        state = self._state
+        state = self.hands
         records: list[Record] = []
         out: list[bytes] = []
         while state.pieces and not self._is_over and self._is_turn_of(state.pieces[0]):
@@ -155,10 +177,10 @@ class InterceptingPair(ConnectionPair):
     def _is_turn_of(self, piece: Piece) -> bool:
         if not isinstance(piece, RequestHead):
             return True
-        return not (self._responses.waiting or self._state.to_server or self.relay.is_under_way)
+        return not (self._responses.waiting or self.hands.to_server or self._responses.is_under_way)
 
     def _take_request_piece(self, piece: Piece, now_ns: int, records: list[Record], out: list[bytes]) -> None:
-        state, sending = self._state, self._sending
+        state, sending = self.hands, self._sending
         if state.taken is None or sending is None or self._refusal is not None:
             super()._take_request_piece(piece, now_ns, records, out)
         elif isinstance(piece, Body):
@@ -182,15 +204,12 @@ class InterceptingPair(ConnectionPair):
         super()._begin(head, now_ns, own, heads)
         opening = own[0]
         assert isinstance(opening, Open)
-        if heads:
-            heads[0] = declining_compression(heads[0])
-            opening.forwarded = None if heads[0] == head.raw else heads[0]
         if not heads or not carries_message(head):
             records += own
             out += heads
             return
         self._responses.messages.begin_response()  # which is not to be expected before the request is sent
-        state = self._state
+        state = self.hands
         state.is_unsent = True
         state.taken = TakenMessage(opening, own, heads[0])
         if b"\r\nexpect:" in head.lowered:
@@ -210,7 +229,7 @@ class InterceptingPair(ConnectionPair):
 
     def _pass_taken(self, records: list[Record], out: list[bytes]) -> None:
         """Let pass what was collected: it is too much, or there is nothing to decide."""
-        state = self._state
+        state = self.hands
         taken, state.taken = state.taken, None
         if taken is not None:
             records += taken.records
@@ -220,20 +239,22 @@ class InterceptingPair(ConnectionPair):
         """Return a request to be sent, after which its response is expected."""
         transaction = self._responses.waiting[0]
         self._responses.expect(transaction)
-        self._state.is_unsent = False
+        self.hands.is_unsent = False
         return request
 
     def _on_whole(
         self, taken: TakenMessage, end: BodyEnd, transaction: ProxiedTransaction, records: list[Record], out: list[bytes]
     ) -> None:
         """Decide on a request that is whole."""
-        state = self._state
+        state = self.hands
         if not taken.end(end):
             records += taken.records
             out.append(self._sends(taken.unchanged))
             return
         frame = taken.frame
-        decision = state.decider.decide(CLIENT, taken.content, frame.at_ns, self._scope_of(transaction))
+        decision, state.decided = state.decided, None
+        if decision is None:
+            decision = state.decider.decide(CLIENT, taken.content, frame.at_ns, self._scope_of(transaction))
         held = state.to_server.hold(decision, frame, taken.content)
         if held is None:
             self._carry_out(taken, decision, frame, records, out)
@@ -245,7 +266,7 @@ class InterceptingPair(ConnectionPair):
     def _carry_out(
         self, taken: TakenMessage, decision: MessageDecision, frame: Frame, records: list[Record], out: list[bytes]
     ) -> None:
-        state = self._state
+        state = self.hands
         sent = taken.settle(decision, frame)
         records += taken.records
         state.decision, state.sent = decision, sent or b""
@@ -265,7 +286,7 @@ class InterceptingPair(ConnectionPair):
 
     def _answer(self, now_ns: int) -> None:
         """Do what is to be done in place of sending a request: answer it, or end its connection."""
-        state = self._state
+        state = self.hands
         decision, state.decision = state.decision, None
         if decision is None or not self._responses.waiting:
             return
@@ -298,13 +319,13 @@ class InterceptingPair(ConnectionPair):
         """Send an answer of mcpspy's own on the stream of events that goes to this client."""
         records: list[Record] = []
         out: list[bytes] = []
-        self.relay.inject(answer, now_ns, records, out)
+        self._responses.inject(answer, now_ns, records, out)
         self._record(records)
         self._client.write(b"".join(out))
 
     def _stream_of(self, target: bytes) -> InterceptingPair | None:
         """Return the pair whose stream announced the endpoint to which a request goes."""
-        return next((pair for pair in pairs_of(self._state.tap) if pair.announced(target)), None)
+        return next((pair for pair in pairs_of(self.hands.tap) if pair.announced(target)), None)
 
     def announced(self, target: bytes) -> bool:
         """Return whether the stream that is under way here announced this endpoint."""
@@ -315,11 +336,13 @@ class InterceptingPair(ConnectionPair):
 
     def _scope_of(self, transaction: ProxiedTransaction) -> Hashable:
         """Return the scope of the ids in a transaction: a session, the stream that announced the endpoint, or itself."""
-        plan = transaction.plan
+        return self._scope(transaction.plan, transaction.number)
+
+    def _scope(self, plan: RequestPlan, number: int) -> Hashable:
         if plan.session is not None:
             return plan.session
         stream = self._stream_of(plan.target) if plan.method == b"POST" else None
-        return stream.number_under_way if stream is not None else transaction.number
+        return stream.number_under_way if stream is not None else number
 
     @property
     def number_under_way(self) -> int:
@@ -338,7 +361,7 @@ class InterceptingPair(ConnectionPair):
 
     def on_client_end(self) -> bool:
         """Let a request go that is held, and send on that the client has closed its half after what is delayed."""
-        state = self._state
+        state = self.hands
         if self._is_over or not (state.to_server or state.is_unsent):
             return super().on_client_end()
         state.to_server.release_all()
@@ -347,12 +370,12 @@ class InterceptingPair(ConnectionPair):
         return bool(state.to_server)
 
     def on_client_lost(self, error: Exception | None) -> None:
-        if self._state.timer is not None:
-            self._state.timer.cancel()
+        if self.hands.timer is not None:
+            self.hands.timer.cancel()
         super().on_client_lost(error)
 
     def _end_requests(self, now_ns: int, by: str, how: str) -> list[Record]:
-        state = self._state
+        state = self.hands
         taken, state.taken = state.taken, None
         records = taken.records if taken is not None else []
         return [*records, *super()._end_requests(now_ns, by, how)]
@@ -361,9 +384,9 @@ class InterceptingPair(ConnectionPair):
         self._is_over = True
         now_ns = self._tap.now_ns()
         records: list[Record] = []
-        for held in self._state.to_server.drop_held(now_ns):
+        for held in self.hands.to_server.drop_held(now_ns):
             held.carry_out(held.frame, records, [])
-        records += self.relay.drop_held(now_ns)
+        records += self._responses.drop_held(now_ns)
         self._record(records)
         super()._record_end(by, how)
 
@@ -372,22 +395,59 @@ class InterceptingPair(ConnectionPair):
     def on_server_data(self, data: bytes) -> None:
         if self._is_over:
             return
-        self._take_response(data, self._tap.now_ns())
+        now_ns = self._tap.now_ns()
+        if self._passes_usual(data, now_ns):
+            return
+        self._take_response(data, now_ns)
+        self.hands.decided = None
         if not self._is_over:
             self._after_response()
 
+    def _passes_usual(self, data: bytes, now_ns: int) -> bool:
+        """Decide on a usual response, and pass it on the short way if nothing is to be done with it; return whether it was.
+
+        What was decided else is kept for the general way.
+        """
+        state, responses = self.hands, self._responses
+        if self._refusal is not None or self._has_client_ended or responses.is_busy or state.pieces or state.is_unsent:
+            return False
+        usual = self._usual.whole_response(data)
+        if usual is None or state.tap.intercepts is None:
+            return False
+        body, is_event = usual
+        if is_event:
+            event = parse(body)
+            if event.type != "message" or not event.data:
+                return False
+            body = event.data
+        else:
+            head = data[: -len(body)].lower()
+            if b"json" not in head or b"\r\ncontent-encoding:" in head:
+                return False
+        decision = self._decide_answer(body, now_ns, responses.waiting[0])
+        forwarded = None if decision.records else self._usual.response(data, now_ns)
+        if forwarded is None:
+            state.decided = decision
+            return False
+        self._send_usual_response(forwarded)
+        self._is_between_events = False
+        return True
+
     def _after_response(self) -> None:
         """Take the next request, and become a plain pair if that was asked for."""
-        if self.relay.waiting_messages.is_full and self._server is not None:
+        if self._responses.waiting_messages.is_full and self._server is not None:
             self._server.pause()
         self._take_pieces(self._tap.now_ns())
         self.give_back()
 
     def _decide_answer(self, payload: bytes, at_ns: int, transaction: ProxiedTransaction) -> MessageDecision:
-        return self._state.decider.decide(SERVER, payload, at_ns, self._scope_of(transaction))
+        decision, self.hands.decided = self.hands.decided, None
+        if decision is not None:
+            return decision
+        return self.hands.decider.decide(SERVER, payload, at_ns, self._scope_of(transaction))
 
     def on_server_lost(self, error: Exception | None) -> None:
-        state, now_ns = self._state, self._tap.now_ns()
+        state, now_ns = self.hands, self._tap.now_ns()
         if self._is_over or self._culprit(error, SERVER) == MCPSPY:
             super().on_server_lost(error)
             return
@@ -397,10 +457,10 @@ class InterceptingPair(ConnectionPair):
         if error is None and not self._has_client_ended:
             records: list[Record] = []
             out: list[bytes] = []
-            self.relay.close_until(now_ns, records, out)
+            self._responses.close_until(now_ns, records, out)
             self._record(records)
             self._client.write(b"".join(out))
-        if self.relay.is_under_way:
+        if self._responses.is_under_way:
             self._server, state.lost = None, (error,)
             self._schedule()
         else:
@@ -410,7 +470,7 @@ class InterceptingPair(ConnectionPair):
 
     def held(self) -> list[tuple[HeldDirection, HeldMessage]]:
         """List the messages that are held, each with its direction."""
-        directions = ((CLIENT, self._state.to_server), (SERVER, self.relay.waiting_messages))
+        directions = ((CLIENT, self.hands.to_server), (SERVER, self._responses.waiting_messages))
         return [
             (HeldDirection(writer, partial(self._release, waiting)), item)
             for writer, waiting in directions
@@ -427,8 +487,8 @@ class InterceptingPair(ConnectionPair):
 
     def _schedule(self) -> None:
         """See to it that what waits is sent when it is due."""
-        state = self._state
-        due = [] if self.relay.is_within else [self.relay.waiting_messages.due_ns]
+        state = self.hands
+        due = [] if self._responses.is_within else [self._responses.waiting_messages.due_ns]
         due_ns = min([due_ns for due_ns in (state.to_server.due_ns, *due) if due_ns], default=0)
         if state.timer is not None:
             state.timer.cancel()
@@ -438,14 +498,14 @@ class InterceptingPair(ConnectionPair):
 
     def _on_due(self) -> None:
         """Send what is due in both directions."""
-        state, now_ns = self._state, self._tap.now_ns()
+        state, now_ns = self.hands, self._tap.now_ns()
         state.timer = None
         if self._is_over:
             return
         records: list[Record] = []
         to_client: list[bytes] = []
         to_server: list[bytes] = []
-        self.relay.send_due(now_ns, records, to_client)
+        self._responses.send_due(now_ns, records, to_client)
         for held in state.to_server.take_released(now_ns):
             held.carry_out(held.frame, records, to_server)
         due = state.to_server.take_due(now_ns)
@@ -455,9 +515,9 @@ class InterceptingPair(ConnectionPair):
         self._to_server(b"".join(to_server))
         if any(item.injected for item in due):
             self._answer(now_ns)
-        if self._server is not None and not self.relay.waiting_messages.is_full:
+        if self._server is not None and not self._responses.waiting_messages.is_full:
             self._server.resume()
-        if state.lost is not None and not self.relay.is_under_way:
+        if state.lost is not None and not self._responses.is_under_way:
             (error,), state.lost = state.lost, None
             super().on_server_lost(error)
         elif state.is_ending and not state.to_server:
@@ -471,6 +531,7 @@ class InterceptingPair(ConnectionPair):
 def take_over(tap: HttpTap, intercepts: Decider) -> None:
     """Put intercepts into a tap: from the next message of each connection on."""
     tap.intercepts = intercepts
+    tap.forget_heads()
     tap.adopt = partial(_adopt, tap, intercepts)
     for pair in list(tap.pairs):
         tap.adopt(pair)
@@ -486,6 +547,7 @@ def _adopt(tap: HttpTap, intercepts: Decider, pair: ConnectionPair) -> None:
 def give_back(tap: HttpTap) -> None:
     """Let a tap run without intercepts again. What waits is sent at once."""
     tap.intercepts = tap.adopt = None
+    tap.forget_heads()
     for pair in pairs_of(tap):
         pair.let_go()
 

@@ -139,6 +139,11 @@ class InterceptingRelay(ResponseRelay):
         return self.is_dead or self._end is not None or bool(self.waiting_messages)
 
     @property
+    def is_busy(self) -> bool:
+        """True while a response is being taken, or something of one waits."""
+        return self._taken is not None or self._events is not None or self.is_under_way
+
+    @property
     def is_between_events(self) -> bool:
         return False
 

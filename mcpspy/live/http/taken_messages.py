@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit
 
 from ...records import Close, Frame, Open
 from ...wire.encodings import decode_body
-from ...wire.http_fields import first_value, with_mapped_values, with_value, without_field
+from ...wire.http_fields import first_value, with_value, without_field
 
 if TYPE_CHECKING:
     from ...records import Record
@@ -54,9 +54,11 @@ class TakenMessage:
 
     def end(self, end: BodyEnd) -> bool:
         """Take the end of the body; return whether there is something that can be read."""
-        self._raw.append(end.raw)
+        if end.raw:
+            self._raw.append(end.raw)
+        body = b"".join(self._body)
         try:
-            self.content = decode_body(b"".join(self._body), self._encoding)
+            self.content = decode_body(body, self._encoding) if self._encoding else body
         except ValueError:  # nobody knows what is in it
             return False
         return any(isinstance(record, Frame) for record in self.records)
@@ -118,11 +120,6 @@ def answers_message(head: ResponseHead, method: bytes) -> bool:
 
 def _is_json(media_type: bytes | None) -> bool:
     return media_type is None or b"json" in media_type.lower()
-
-
-def declining_compression(head: bytes) -> bytes:
-    """Return the head of a request that asks for a response as it is: a compressed stream cannot be changed in its middle."""
-    return with_mapped_values(head, b"accept-encoding", lambda _: b"identity")
 
 
 def with_length(head: bytes, length: int) -> bytes:

@@ -219,7 +219,14 @@ class HttpTap:
         plan = self._request_plans.get(head.raw)
         if plan is None:
             rewriting = self._rewriting(head.value(b"host"))
-            plan = RequestPlan(head, self.host_check, rewriting, self.extra_fields, speaks_mcp=self._speaks_mcp)
+            plan = RequestPlan(
+                head,
+                self.host_check,
+                rewriting,
+                self.extra_fields,
+                speaks_mcp=self._speaks_mcp,
+                declines_compression=self.intercepts is not None,
+            )
             if len(head.raw) <= MAX_REMEMBERED_BYTES:
                 _remember(self._request_plans, head.raw, plan)
         return plan
@@ -233,6 +240,11 @@ class HttpTap:
             if len(head.raw) <= MAX_REMEMBERED_BYTES:
                 _remember(self._response_plans, key, plan)
         return plan
+
+    def forget_heads(self) -> None:
+        """Decide anew on all heads."""
+        self._request_plans.clear()
+        self.known_heads.forget()
 
     def _rewriting(self, host: bytes | None) -> Rewriting:
         """Return the rewriting for a client with this Host field."""

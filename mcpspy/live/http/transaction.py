@@ -35,6 +35,7 @@ class RequestPlan:
         extra_fields: Sequence[tuple[bytes, bytes]],
         *,
         speaks_mcp: bool = True,
+        declines_compression: bool = False,
     ) -> None:
         is_get = head.method == b"GET" and speaks_mcp
         self.method = head.method
@@ -46,14 +47,16 @@ class RequestPlan:
         self.wants_events = is_get and b"text/event-stream" in (head.value(b"accept") or b"")
         self.is_metadata = is_get and head.target.startswith(METADATA_PREFIX)
         self.proves_address = b"\r\ndpop:" in head.lowered
-        self.forwarded = self._forwarded(head, extra_fields)
+        self.forwarded = self._forwarded(head, extra_fields, declines_compression=declines_compression)
 
-    def _forwarded(self, head: RequestHead, extra_fields: Sequence[tuple[bytes, bytes]]) -> bytes:
+    def _forwarded(
+        self, head: RequestHead, extra_fields: Sequence[tuple[bytes, bytes]], *, declines_compression: bool
+    ) -> bytes:
         """Return the head for the upstream, with `extra_fields` in place of the client's, or after them."""
         raw = with_value(head.raw, b"Host", self.rewriting.upstream.host_field.encode())
         if b"\r\norigin:" in head.lowered:
             raw = with_mapped_values(raw, b"origin", self.rewriting.origin_field)
-        if self.wants_events or self.is_metadata:
+        if self.wants_events or self.is_metadata or declines_compression:
             raw = with_mapped_values(raw, b"accept-encoding", lambda _: b"identity")
         for name, value in extra_fields:
             raw = with_value(raw, name, value)

@@ -94,6 +94,12 @@ class KnownHeads:
         if IS_ON:
             self.message = getattr(sink, "message", _no_message)
 
+    def forget(self) -> None:
+        """Forget all heads."""
+        self._sights.clear()
+        self.requests.clear()
+        self.responses.clear()
+
     def see_request(self, head: RequestHead, plan: RequestPlan) -> None:
         """Take note of a request's head that came the general way, and learn it if it is usual and due."""
         key, digits, _ = _keyed(head.raw)
@@ -123,9 +129,7 @@ class KnownHeads:
             return False
         sights = self._sights.get(key, 0) + 1
         if sights == 1 and len(self._sights) >= MAX_KNOWN:
-            self._sights.clear()
-            self.requests.clear()
-            self.responses.clear()
+            self.forget()
         self._sights[key] = sights
         return sights == MIN_SIGHTS
 
@@ -209,6 +213,33 @@ class UsualMessages:
         self._waiting.append(transaction)
         self._responses.expect(b"POST")
         return b"%b%b%b%b" % (head.before, digits, head.after, body)
+
+    def whole_request(self, data: bytes) -> tuple[RequestPlan, bytes] | None:
+        """Return plan and body of a request that `request` would take, whole; None for another read. Nothing is done."""
+        if not self._requests.is_between:
+            return None
+        key, digits, end = _keyed(data)
+        known = self._heads.requests.get(key)
+        return None if known is None or len(data) - end != int(digits) or len(data) == end else (known[1], data[end:])
+
+    def whole_response(self, data: bytes) -> tuple[bytes, bool] | None:
+        """Return the body of a response that `response` would take, whole, and whether it is an event; None for another read."""
+        waiting = self._waiting
+        if (
+            not waiting
+            or waiting[0].response is not None
+            or waiting[0].plan.method != b"POST"
+            or not self._responses.is_between
+        ):
+            return None
+        key, digits, end = _keyed(data)
+        head = self._heads.responses.get((key, waiting[0].plan.rewriting.own))
+        if head is None or len(data) == end:
+            return None
+        if not head.is_sse:
+            return (data[end:], False) if len(data) - end == int(digits) else None
+        event = _event(data[end:], is_whole=True) if data.endswith(_LAST_CHUNK) else None
+        return (event, True) if event else None
 
     def _request_body(self, data: bytes, now_ns: int, sending: ProxiedTransaction | None) -> bytes | None:
         """Take the whole body of a request whose head came before."""

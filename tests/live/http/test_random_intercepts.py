@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.live import waiting_messages
-from mcpspy.live.http import connection_pair, intercepting, intercepting_responses
+from mcpspy.live.http import connection_pair, intercepting, intercepting_responses, usual
 from mcpspy.live.http.connection_pair import ConnectionPair
 from mcpspy.live.http.intercepting import InterceptingPair, give_back, take_over
 from mcpspy.live.http.tap import HttpTap
@@ -77,7 +78,7 @@ class Connection:
             tap.adopt(self.pair)
         self.requests = Messages(HttpMessages.of_requests())
         self.responses = Messages(HttpMessages.of_responses())
-        for _ in range(MAX_CALLS):
+        for _ in range(2 * MAX_CALLS):
             self.responses.cutter.expect(b"POST")
         self.answered = 0
         self.client: Any = self.pair._client
@@ -140,7 +141,7 @@ def sent_on(records: list[Record], name: str, connection: int) -> list[bytes]:
     for opening in streams:
         frames = [record for record in records if isinstance(record, Frame) and record.stream == opening.stream]
         got = [frame.data if frame.forwarded is None else frame.forwarded for frame in frames]
-        if any(got) or not frames:
+        if any(got) or not frames or opening.framing == "sse":
             bodies.append(b"".join(got))
     return bodies
 
@@ -223,7 +224,7 @@ def test_the_receivers_get_what_the_capture_says(scenario: list[tuple[int, bytes
         for connection in connections:
             pair = connection.pair
             assert isinstance(pair, InterceptingPair)
-            assert pair._is_over or not (pair.relay.waiting_messages or pair._state.to_server)
+            assert pair._is_over or not (pair._responses.waiting_messages or pair.hands.to_server)
             number = pair.number
             server: Any = pair._server
             if server is not None:
@@ -273,6 +274,38 @@ def relayed(scenario: list[tuple[int, bytes, bytes]], size: int, begin: int, end
         ]
         assert not any(isinstance(record, Intercept) for record in records)
         return [bodies, recorded]
+
+
+def captured(
+    scenario: list[tuple[int, bytes, bytes]], texts: list[str], size: int, *, is_on: bool
+) -> tuple[bytes, list[bytes]]:
+    """Play traffic with or without the short way; return the capture, and what each side got."""
+    with (
+        TemporaryDirectory() as folder,
+        patch.multiple(usual, IS_ON=is_on, MIN_SIGHTS=1),
+        patch.object(waiting_messages, "_numbers", count(1)),
+    ):
+        path = Path(folder) / "x"
+        with played_tap(path, Disk(), redacts=True) as (tap, clock, writer), patch.object(connection_pair, "Channel", Side):
+            take_over(tap, intercepts(*texts, transport="http"))
+            connections = [Connection(tap), Connection(tap)]
+            for on, body, response in scenario * 2:
+                clock[0] += 1000
+                if not connections[on].client.is_closing:
+                    connections[on].ask(request(body, JSON), size)
+                    connections[on].answer(response, size)
+                    pass_time(tap, clock, connections)
+            ends: list[Any] = [end for connection in connections for end in (connection.client, connection.pair._server)]
+            sides = [end.data for end in ends if end is not None]
+            writer.close(clock[0])
+        return path.read_bytes(), sides
+
+
+@given(SCENARIO, st.one_of(TEXTS, st.just(["tool:nothing => drop"])), st.sampled_from([50, 10_000]))
+def test_the_short_way_does_what_the_general_way_does(
+    scenario: list[tuple[int, bytes, bytes]], texts: list[str], size: int
+) -> None:
+    assert captured(scenario, texts, size, is_on=True) == captured(scenario, texts, size, is_on=False)
 
 
 @given(SCENARIO, st.integers(1, 300), st.integers(0, 12), st.integers(1, 12))
