@@ -45,7 +45,7 @@ class Side(SentSide):
 
 
 class Messages:
-    """What came on one side: heads, each with its body."""
+    """The messages that came on one side: heads, each with its body."""
 
     def __init__(self, cutter: HttpMessages) -> None:
         self.cutter = cutter
