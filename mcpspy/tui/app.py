@@ -1,521 +1,325 @@
-"""The interface: what is on the screen, and which key does what. It reads captures and decides nothing that a verb could not."""
+"""The interface: to looking and searching it adds the keys that act. Each says what it did; those that touch traffic ask first."""
 
 from __future__ import annotations
 
-import asyncio
-from signal import SIGTERM, signal
+import os
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual import events, on
-from textual.app import App, ComposeResult
+from textual import work
 from textual.binding import BindingType
-from textual.containers import Container, Horizontal, Vertical
-from textual.widget import Widget
 
-from ..errors import FilterError, McpspyError
-from ..transcript.model import Row
+from ..errors import ControlError, InterceptError
+from ..replay.compare.compare import ComparedSide, compare
+from ..transcript.model import Exchange, Numbered, Row, Transcript
+from ..views.compare.comparison import comparison_lines
+from ..views.sequence.ladder import ladder
+from ..views.sequence.layout import diagram
 from ..views.text.escape import one_line, safe_text
-from ..views.text.line import Line, joined
-from ..views.text.units import counted
-from . import seeking
-from .dialogs import TextScreen
+from ..views.text.line import Line
+from ..views.text.units import counted, size
+from .dialogs import ChoiceScreen, TextScreen
 from .drawing import Letters
-from .keys import bindings, footer, help_lines
-from .line_list import LineList
-from .panes import Bar, DetailList, DetailPane, RecordingLines, RecordingList, RowList, TabBar
-from .prompt import PromptLine, read_filter
-from .row_lines import RowLines, is_pending
-from .shown_rows import ShownRows, slowest
-from .tabs import TABS
+from .holding import Held, Holding, breakpoint_text, capture_id, one_line_payload
+from .keys import bindings
+from .looking import Looking
+from .seeking import previous_like
+from .tabs import raw_text
+from .verbs import EXPORTS, VerbResult, Verbs, curl_text, replay_text, shown_message
 
 if TYPE_CHECKING:
-    from types import FrameType
-
-    from ..transcript.filter.grammar import Filter
     from .source import Desk, RowSource
 
-BESIDE_CELLS: Final = 150
-"""From this width on, the detail is beside the rows and not below them."""
+ROWS_BEFORE: Final = 10
+DIAGRAM_ROWS: Final = 200
+"""A diagram begins so many rows before the cursor, and has so many at most."""
 
-TICK_S: Final = 0.05
-LOOK_S: Final = 1.0
-"""Seconds between two looks at the captures, and at the store."""
+HELD_TICKS: Final = 6
+"""So many ticks after each other, taps are asked what they hold."""
 
-TIMER_TICKS: Final = 4
-"""So many ticks after each other, timers are drawn again."""
+MAX_BREAKPOINTS: Final = 9
 
-DETAIL_S: Final = 0.02
-"""A row that the cursor only passes is not shown in detail."""
-
-CHECKED_ROWS: Final = 2_000
-"""So many rows are searched for findings without being asked, when nothing comes any more."""
-
-MAX_SLOWEST: Final = 50
-FIRST_LINES: Final = 20
-LEAST_LINES: Final = 4
-
-_BETWEEN = (" · ", "dim")
+MAX_COPY_LETTERS: Final = 74_000
+"""Terminals take no more through OSC 52."""
 
 
-class Terminal(App[None]):
-    """The application. `row` is the number of the row to begin with."""
+class Terminal(Looking):
+    """The application."""
 
-    CSS = """
-    Screen { layers: base; }
-    #bar, #foot { height: 1; }
-    #main { height: 1fr; }
-    #recordings { width: 34; display: none; border-right: vkey ansi_bright_black; }
-    #rows-side { width: 1fr; height: 1fr; }
-    #detail { width: 1fr; height: 1fr; border-top: hkey ansi_bright_black; }
-    #main.beside #work { layout: horizontal; }
-    #main.beside #detail { border-top: none; border-left: vkey ansi_bright_black; }
-    #work { width: 1fr; height: 1fr; layout: vertical; }
-    #prompt { height: 3; display: none; }
-    PromptInput { height: 1; }
-    """
-
-    ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
-    def __init__(self, source: RowSource, desk: Desk, letters: Letters, *, row: int = 0, follows: bool = False) -> None:
-        super().__init__(ansi_color=True)
-        self.theme = "ansi-dark"
-        self.desk = desk
-        self.letters = letters
-        self.source = source
-        self.shown = ShownRows(source.transcript)
-        self.rows = RowLines(self.shown, live=source.live)
-        self.condition: Filter | None = None
-        """The last filter; n and N use it also when all rows are shown."""
-        self.looked_up: list[Row] = []
-        """The slowest rows, while `s` goes through them."""
-        self.crash: Exception | None = None
-        """The error that ended it."""
-        self.bar = Bar(letters, id="bar", style="bold")
-        self.main = Horizontal(id="main")
-        self.recordings = RecordingList(letters, id="recordings")
-        self.rows_side = Vertical(id="rows-side")
-        self.titles = Bar(letters, id="titles")
-        self.row_list = RowList(letters, id="rows")
-        self.detail = DetailPane(letters)
-        self.prompt = PromptLine(letters)
-        self.foot = Bar(letters, id="foot")
-        self._first_row = row
-        self._follows = follows
-        """True if a newer recording takes the place of this one when the user looks at its end."""
-        self._ticks = 0
-        self._hit = 0
-        self._is_unchecked = source.live
-        self._filter_text = ""
+    def __init__(
+        self, source: RowSource, desk: Desk, verbs: Verbs, letters: Letters, *, row: int = 0, follows: bool = False
+    ) -> None:
+        super().__init__(source, desk, letters, row=row, follows=follows)
+        self.verbs = verbs
+        self.holding = Holding()
+        self.held: list[Held] = []
+        self._is_asking = False
+        self._export: tuple[str, bool] = ("", False)
+        self._hold_for = ""
 
-    # --- The screen ---
-
-    def compose(self) -> ComposeResult:
-        """Make the parts of the screen."""
-        yield self.bar
-        with self.main:
-            yield self.recordings
-            with Container(id="work"):
-                with self.rows_side:
-                    yield self.titles
-                    yield self.row_list
-                yield self.detail
-        yield self.prompt
-        yield self.foot
-
-    def on_mount(self) -> None:
-        """Begin."""
-        loop = asyncio.get_running_loop()
-
-        def end(_number: int, _frame: FrameType | None) -> None:
-            loop.call_soon_threadsafe(self.exit)
-
-        if not self.is_headless:
-            signal(SIGTERM, end)
-        self.lay_out()
-        self.say()
-        self.call_after_refresh(self.begin)
-        self.set_interval(TICK_S, self.tick)
-        self.set_interval(LOOK_S, self.look)
-
-    def begin(self) -> None:
-        """Show the first rows."""
-        self.row_list.focus()
-        self.show_source(self.source)
-        if self._first_row:
-            self.go_to(self._first_row)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Lay the parts out for the size."""
-        self.call_after_refresh(self.lay_out)
-
-    def lay_out(self) -> None:
-        """Put the detail beside the rows where there is room, else below."""
-        self.main.set_class(self.size.width >= BESIDE_CELLS, "beside")
-        self.fit_rows()
-        self.call_after_refresh(self.show_detail)
-        self.call_after_refresh(self.show_titles)
-
-    def show_source(self, source: RowSource) -> None:
-        """Show other captures."""
-        if source is not self.source:
-            self.source.close()
-        self.source = source
-        self.shown = ShownRows(source.transcript)
-        self.rows = RowLines(self.shown, live=source.live)
-        self.looked_up = []
-        self._is_unchecked = source.live
-        self.read()
-        self.row_list.show(self.rows, len(self.shown) - 1 if source.live else self.first_numbered())
-        self.show_all()
-
-    def first_numbered(self) -> int:
-        """Return the position of the first row with a number, which is among the first lines or not worth a search."""
-        positions = range(min(len(self.shown), FIRST_LINES))
-        return next((at for at in positions if seeking.number_of(self.shown.row(at))), 0)
-
-    def fit_rows(self) -> None:
-        """Give rows above the detail no more lines than they need, and half of the screen at most."""
-        is_beside = self.size.width >= BESIDE_CELLS
-        height = None if is_beside else max(min(len(self.shown) + 1, self.size.height // 2 - 1), LEAST_LINES)
-        self.rows_side.styles.height = "1fr" if height is None else height
-
-    def show_all(self) -> None:
-        """Show what depends on the rows."""
-        self.fit_rows()
-        self.show_titles()
-        self.show_bar()
-        self.show_detail()
-
-    def show_titles(self) -> None:
-        """Show the titles of the columns."""
-        self.titles.show([("  ", ""), *self.rows.title(self.row_list.line_cells)] if len(self.shown) else [])
-
-    def show_bar(self) -> None:
-        """Show what is shown: servers and client, how many rows, what is new."""
-        captures = self.source.transcript.captures
-        sign: Line = [("● ", "bad")] if self.source.live else []
-        servers = ", ".join(dict.fromkeys(info.server for info in captures)) or "nothing yet"
-        clients = ", ".join(dict.fromkeys(name for info in captures for name in info.clients))
-        parts: list[Line] = [[*sign, (one_line(servers), "strong"), (f" ← {one_line(clients)}", "")]]
-        total = len(self.source.transcript.rows)
-        if self.shown.condition is None:
-            parts.append([(counted(total, "line"), "")])
-        else:
-            parts.append([(f"{len(self.shown):,} of {counted(total, 'line')} match {safe_text(self._filter_text)}", "wait")])
-        if self.source.transcript.findings:
-            parts.append([(counted(len(self.source.transcript.findings), "finding"), "warn")])
-        new = len(self.shown) - self.rows.seen
-        if new > 0 and self.shown.condition is None:
-            parts.append([(f"{new:,} new: End", "wait")])
-        self.bar.show(joined(parts, _BETWEEN))
-
-    def show_detail(self) -> None:
-        """Show the row at the cursor in detail."""
+    @property
+    def numbered(self) -> Numbered | None:
+        """The row at the cursor, if it has a number; else the foot says so."""
         row = self.row_list.row
+        if isinstance(row, Numbered):
+            return row
+        self.say("Choose a row with a number first.", "bad")
+        return None
+
+    def choose(self, title: str | Callable[[], Line], choices: Sequence[tuple[str, str]], then: Callable[[str], None]) -> None:
+        """Let the user choose; `then` gets the key, and nothing happens without one."""
+        ask = title if callable(title) else lambda: [(str(title), "")]
+        self.push_screen(ChoiceScreen(self.letters, ask, choices), lambda key: then(key) if key else None)
+
+    # --- Reading more ---
+
+    def action_compare(self) -> None:
+        """Show what changed since the call before of the same tool."""
+        row = self.numbered
+        if row is None:
+            return
         transcript = self.source.transcript
-        state = None
-        if row is not None and self.source.live:
-            state = is_pending(row, transcript.captures[row.capture]), len(transcript.findings)
-        self.detail.show(transcript, row, state=state)
+        before = previous_like(transcript, row) if isinstance(row, Exchange) else None
+        if not isinstance(row, Exchange) or before is None:
+            self.say("There is no earlier call like this one.")
+            return
+        captures = transcript.captures
+        old, new = (ComparedSide(transcript=Transcript(captures, [call]), rows=frozenset({call.row})) for call in (before, row))
+        heading: Line = [(f"row {before.row} (A) and row {row.row} (B)", "strong")]
+        lines = comparison_lines(compare(old, new), width=self.size.width - 4)
+        self.push_screen(TextScreen(self.letters, [heading, *lines]))
 
-    def say(self, text: str = "", style: str = "wait") -> None:
-        """Show a sentence in the place of the footer; without one the footer."""
-        self.foot.show([(f" {text}", style)] if text else footer())
+    def action_diagram(self) -> None:
+        """Draw the rows that match, or those around the cursor."""
+        at = self.row_list.cursor
+        begin = 0 if self.shown.condition is not None else max(at - ROWS_BEFORE, 0)
+        some = (self.shown.row(position) for position in range(begin, min(begin + DIAGRAM_ROWS, len(self.shown))))
+        rows: list[Row] = [row for row in some if row is not None]
+        layout = diagram(self.source.transcript, rows)
+        self.push_screen(TextScreen(self.letters, ladder(layout, width=self.size.width - 4)))
 
-    # --- Captures that grow ---
+    def action_page(self) -> None:
+        """Open the page of this recording in the browser, at the row at the cursor."""
+        row = self.row_list.row
+        recording = f"?recording={self.source.name}" if self.source.name else ""
+        self.say("Starting mcpspy web …")
+        self.open_page(f"{recording}#row={row.row}" if isinstance(row, Numbered) else recording)
 
-    def read(self) -> list[Row]:
-        """Take what is new in the captures."""
-        rows = self.source.take()
-        if rows:
-            self.shown.feed(rows)
-            self._is_unchecked = True
-        return rows
+    @work(thread=True, group="page")
+    def open_page(self, place: str) -> None:
+        """Start the page's server, say where it is, and open it."""
+        address = self.verbs.page()
+        if not address:
+            self.call_from_thread(self.say, "mcpspy web did not start.", "bad")
+            return
+        self.call_from_thread(self.say, f"{address}{place}")
+        self.verbs.browse(f"{address}{place}")
+
+    # --- Copying and exporting ---
+
+    def action_copy(self) -> None:
+        """Copy something about the row."""
+        row = self.numbered
+        if row is None:
+            return
+        transcript, words = self.source.transcript, self.source.words(row)
+        message = shown_message(row, self.detail.tab)
+        texts = {
+            "j": "" if message is None else raw_text(message),
+            "c": curl_text(transcript, row),
+            "r": replay_text(self.source.words(None)),
+            "l": " ".join(words),
+        }
+        names = {"j": "the message as JSON", "c": "curl, which sends it again", "r": "the command for replay", "l": "a link"}
+        choices = [
+            (key, name if key != "l" else f"{name}: {safe_text(texts[key])}") for key, name in names.items() if texts[key]
+        ]
+        self.choose(f"copy of row {row.row}", choices, lambda key: self.copy(names[key], texts[key]))
+
+    def copy(self, name: str, text: str) -> None:
+        """Copy a text to the clipboard of the terminal."""
+        if len(text) > MAX_COPY_LETTERS:
+            self.say(f"{size(len(text))} are too much for the clipboard of a terminal; e exports it to a file", "bad")
+            return
+        self.copy_to_clipboard(text.encode("utf-8", "replace").decode())
+        self.say(
+            f"Copied: {name} ({counted(len(text), 'letter')}). If nothing arrives, the terminal takes no OSC 52: e exports"
+        )
+
+    def action_export(self) -> None:
+        """Export to a file."""
+        row = self.row_list.row
+        message = shown_message(row, self.detail.tab) if isinstance(row, Numbered) else None
+        choices = [(key, words) for key, *_, words, is_one in EXPORTS if not is_one or isinstance(row, Numbered)]
+        if message is not None:
+            choices.append(("w", "the message that the tab shows, byte for byte"))
+        self.choose("export", choices, self.ask_file)
+
+    def ask_file(self, key: str) -> None:
+        """Ask for the name of the file."""
+        _, format, extension, _, is_one = next((item for item in EXPORTS if item[0] == key), ("w", "", "json", "", True))
+        self._export = format, is_one
+        row = self.row_list.row
+        stem = os.path.basename(self.source.words(None)[0]).removesuffix(".mcpspy")
+        number = f"-{row.row}" if is_one and isinstance(row, Numbered) else ""
+        self.prompt.ask("file", "file", f"{stem}{number}.{extension}")
+
+    def answered(self, kind: str, text: str) -> None:
+        """Do what was typed."""
+        if kind == "file" and text:
+            self.export(text)
+        elif kind == "hold" and text:
+            self.hold(text)
+
+    def export(self, path: str) -> None:
+        """Write what was chosen to a file that does not exist yet."""
+        format, is_one = self._export
+        row = self.row_list.row
+        if os.path.exists(path):
+            self.say(f"{safe_text(path)} exists; choose another name", "bad")
+        elif format:
+            words = self.source.words(row if is_one and isinstance(row, Numbered) else None)
+            is_filtered = not is_one and self.shown.condition is not None
+            filters = ["-F", self._filter_text] if is_filtered else []
+            self.say(f"Writing {safe_text(path)} …")
+            self.run_verb(["export", format, *filters, "-o", path, "--", *words], lambda done: self.exported(path, done))
+        elif isinstance(row, Numbered) and (message := shown_message(row, self.detail.tab)) is not None:
+            try:
+                with open(path, "xb") as file:
+                    file.write(message.raw)
+            except OSError as error:
+                self.say(safe_text(f"{path}: {error.strerror}"), "bad")
+            else:
+                self.say(f"Written: {safe_text(path)} ({size(len(message.raw))})")
+
+    def exported(self, path: str, done: VerbResult) -> None:
+        """Say what became of an export."""
+        if done.status:
+            self.say(one_line(done.words or "mcpspy export failed"), "bad")
+        else:
+            self.say(f"Written: {safe_text(path)}")
+
+    @work(thread=True, group="verb")
+    def run_verb(self, words: Sequence[str], then: Callable[[VerbResult], None]) -> None:
+        """Run another verb, and call `then` with its end."""
+        done = self.verbs.run(words)
+        self.call_from_thread(then, done)
+
+    # --- Holding ---
+
+    def action_hold(self) -> None:
+        """Remove a breakpoint, if one is in force, or ask what to hold."""
+        breakpoints = self.holding.breakpoints
+        if not breakpoints:
+            self.ask_hold()
+            return
+        choices = [(str(at), f"remove  {one_line(text)}") for at, (_, text) in enumerate(breakpoints[:MAX_BREAKPOINTS], 1)]
+
+        def then(key: str) -> None:
+            if key == "a":
+                self.ask_hold()
+            else:
+                self.remove_hold(breakpoints[int(key) - 1])
+
+        self.choose("breakpoints in force", [*choices, ("a", "add another, for messages like this one")], then)
+
+    def ask_hold(self) -> None:
+        """Ask what to hold, beginning with messages like the one that the tab shows."""
+        row = self.numbered
+        if row is None:
+            return
+        id = capture_id(self.source.transcript, row)
+        if not id or not self.source.live:
+            self.say("Only what is still recorded can be held.", "bad")
+            return
+        self._hold_for = id
+        self.prompt.ask("hold", "FILTER => hold", breakpoint_text(row, shown_message(row, self.detail.tab)))
+
+    def hold(self, text: str) -> None:
+        """Set a breakpoint."""
+        try:
+            self.holding.hold(self._hold_for, text)
+        except (ControlError, InterceptError) as error:
+            self.say(one_line(str(error)), "bad")
+        else:
+            self.say(f"In force until you press b again or quit: {one_line(text)}")
+
+    def remove_hold(self, chosen: tuple[str, str]) -> None:
+        """Remove a breakpoint; what it holds goes on."""
+        try:
+            self.holding.remove(chosen)
+        except ControlError as error:
+            self.say(one_line(str(error)), "bad")
+        else:
+            self.say(f"No longer held: {one_line(chosen[1])}")
 
     def tick(self) -> None:
-        """Read what is new, test more rows, draw timers."""
-        self._ticks += 1
-        was_live, count = self.rows.live, len(self.shown)
-        is_at_end = self.row_list.cursor >= count - 1
-        row = self.row_list.row
-        rows = self.read()
-        is_testing = self.shown.work()
-        self.rows.live = self.source.live
-        if rows or len(self.shown) != count or was_live != self.rows.live:
-            self.keep_place(row, follows=is_at_end and self.rows.live and self.focused is self.row_list)
-        elif self.rows.live and self._ticks % TIMER_TICKS == 0:
-            self.row_list.refresh()
-        if was_live and not self.rows.live:
-            self.check()
-        if is_testing:
-            self.show_bar()
+        """Also ask what is held."""
+        super().tick()
+        if self.holding.is_in_use and self._ticks % HELD_TICKS == 0 and not self._is_asking:
+            self._is_asking = True
+            self.ask_taps()
 
-    def keep_place(self, row: Row | None, *, follows: bool) -> None:
-        """Show the rows that are there now, with the cursor on the row where it was; `follows` puts it on the last one."""
-        at = self.row_list.cursor
-        if row is not None and self.shown.row(at) is not row and self.shown.condition is not None:
-            at = self.shown.nearest(row)
-        self.row_list.measure()
-        self.row_list.cursor = len(self.shown) - 1 if follows else max(0, min(at, len(self.shown) - 1))
-        if follows:
-            self.rows.seen = len(self.shown)
-            self.row_list.reveal()
-        self.show_all()
+    @work(thread=True, group="held")
+    def ask_taps(self) -> None:
+        """Ask the taps what they hold."""
+        held = self.holding.held()
+        self.call_from_thread(self.show_held, held)
 
-    def look(self) -> None:
-        """Look for newer recordings, and for findings when nothing comes."""
-        if self._is_unchecked and self.source.live and len(self.source.transcript.rows) <= CHECKED_ROWS and not self.read():
-            self.check()
-        self.desk.join(self.source)
-        recordings = self.recordings
-        if not (self._follows or recordings.display):
+    def show_held(self, held: list[Held]) -> None:
+        """Show what is held in a strip."""
+        self._is_asking = False
+        self.held = held
+        self.strip.display = bool(held)
+        if held:
+            self.strip.show([*held[0].line(1, len(held)), ("   h: release, edit, drop", "")])
+
+    def action_held(self) -> None:
+        """Ask what to do with the message that goes on first."""
+        if not self.held:
+            self.say("Nothing is held. b holds messages like the one at the cursor.")
             return
-        listed = self.desk.recordings()
-        if recordings.display:
-            recordings.model = RecordingLines(listed, self.source.name)
-            recordings.measure()
-        if self._follows and listed and listed[0].name != self.source.name and listed[0].live:
-            is_free = self.row_list.cursor >= len(self.shown) - 1 and self.focused is self.row_list
-            if is_free and self.shown.condition is None:
-                self.open_recording(listed[0].name)
-            else:
-                self.say(f"A newer recording has begun: {', '.join(listed[0].servers)}. l lists it")
+        first = self.held[0]
+        payload = one_line(first.payload, 200)
+        choices = [("r", "release it"), ("e", "edit it in your editor, and let it go on"), ("d", "drop it")]
 
-    def check(self) -> None:
-        """Look for findings in the rows so far."""
-        self._is_unchecked = False
-        self.source.refresh_findings()
-        self.rows.forget()
-        self.row_list.refresh()
-        self.show_all()
+        def title() -> Line:
+            present = next((item for item in self.held if (item.capture_id, item.id) == (first.capture_id, first.id)), None)
+            return [("it has gone on", "")] if present is None else [*present.line(1, 1), (f"  {payload}", "")]
 
-    def open_recording(self, name: str) -> None:
-        """Show a recording of the store."""
+        self.choose(title, choices, lambda key: self.let_go(first, key))
+
+    def let_go(self, held: Held, key: str) -> None:
+        """Release, edit or drop a held message."""
+        what = {"r": "release", "e": "edit", "d": "drop"}[key]
         try:
-            source = self.desk.open(name)
-        except (McpspyError, OSError) as error:
-            self.say(safe_text(str(error)), "bad")
-            return
-        if source is None:
-            self.say("This recording is gone.", "bad")
-            return
-        self.condition = None
-        self.show_source(source)
-        self.row_list.focus()
-
-    # --- Moving ---
-
-    @on(LineList.CursorMoved, "#rows")
-    def moved(self) -> None:
-        """Show the row, once the cursor rests."""
-        if self.row_list.cursor >= len(self.shown) - 1:
-            self.rows.seen = len(self.shown)
-        self.set_timer(DETAIL_S, self.rest)
-
-    def rest(self) -> None:
-        """Show the row at the cursor."""
-        self.show_bar()
-        self.show_detail()
-
-    @on(LineList.LineChosen, "#rows")
-    def chosen(self) -> None:
-        """Look closer at a row."""
-        self.detail.lines.focus()
-
-    def on_tab_bar_tab_chosen(self, event: TabBar.TabChosen) -> None:
-        """Open a tab."""
-        self.open_tab(event.tab)
-
-    def open_tab(self, tab: int) -> None:
-        """Open a tab."""
-        self.detail.tab = tab % len(TABS)
-        self.show_detail()
-
-    @on(LineList.LineChosen, "#recordings")
-    def chosen_recording(self, event: LineList.LineChosen) -> None:
-        """Show a recording."""
-        model = event.line_list.model
-        if isinstance(model, RecordingLines):
-            self.open_recording(model.listed[event.line_list.cursor].name)
-
-    def go_to(self, number: int, words: str = "") -> None:
-        """Move the cursor to the row with this number; if a filter hides it, all rows are shown."""
-        row = self.source.transcript.row(number)
-        if row is None:
-            self.say(f"There is no row {number}.", "bad")
-            return
-        at = self.shown.position(row)
-        if at is None:
-            self.shown.choose(None)
-            self.row_list.measure()
-            at = self.shown.position(row) or 0
-        self.row_list.put(at)
-        self.say(words)
-
-    def action_tab(self, step: int) -> None:
-        """Open the next tab, or the one before."""
-        self.open_tab(self.detail.tab + step)
-
-    def action_recordings(self) -> None:
-        """Show or hide the recordings."""
-        recordings = self.recordings
-        recordings.display = not recordings.display
-        if recordings.display:
-            listed = self.desk.recordings()
-            recordings.show(RecordingLines(listed, self.source.name))
-            recordings.focus()
+            payload = ""
+            if what == "edit":
+                changed = self.edited(held)
+                if changed is None:
+                    self.say("Nothing was changed; it is still held.")
+                    return
+                payload = one_line_payload(changed)
+            self.holding.let_go(held, what, payload)
+        except ControlError as error:
+            self.say(one_line(str(error)), "bad")
         else:
-            self.row_list.focus()
-        self.call_after_refresh(self.lay_out)
+            done = {"release": "Released", "edit": "Sent on, edited", "drop": "Dropped"}[what]
+            self.say(f"{done}: {one_line(held.payload, 60)}")
+            self.show_held([item for item in self.held if item.id != held.id])
 
-    def action_leave(self) -> None:
-        """Leave what a key has opened."""
-        if self.prompt.display and isinstance(self.focused, Widget) and self.prompt in self.focused.ancestors:
-            if self.prompt.kind == "filter":
-                self.filter(None)
-            self.close_prompt()
-        self.row_list.focus()
-        self.say()
-
-    def action_help(self) -> None:
-        """Show the keys."""
-        self.push_screen(TextScreen(self.letters, help_lines()))
-
-    # --- Finding ---
-
-    def close_prompt(self) -> None:
-        """Close the field."""
-        kind, self.prompt.kind = self.prompt.kind, ""
-        self.prompt.display = False
-        (self.detail.lines if kind == "search" else self.row_list).focus()
-
-    def action_find(self) -> None:
-        """Ask for a filter; in the detail for a text to search for."""
-        if isinstance(self.focused, DetailList):
-            self.prompt.ask("search", "search in this message")
-        else:
-            self.prompt.ask("filter", "filter", self._filter_text if self.shown.condition is not None else "")
-
-    def action_goto(self) -> None:
-        """Ask for the number of a row."""
-        self.prompt.ask("row", "number of the row")
-
-    def on_prompt_line_typed(self, event: PromptLine.Typed) -> None:
-        """Do what was typed, as far as it can be read."""
-        match event.kind:
-            case "filter":
-                self.typed_filter(event.text, is_final=event.is_final)
-            case "search" if event.is_final:
-                self.close_prompt()
-                self.search(event.text)
-            case "row" if event.is_final:
-                self.close_prompt()
-                if event.text.strip().isdecimal():
-                    self.go_to(int(event.text))
-                else:
-                    self.say("A row has a number, as in 7.", "bad")
-
-    def typed_filter(self, text: str, *, is_final: bool) -> None:
-        """Show the rows that match what was typed so far."""
-        try:
-            condition = read_filter(text)
-        except FilterError:
-            return  # the prompt says what is wrong, and stays open
-        self._filter_text = text.strip()
-        self.condition = condition
-        self.filter(condition)
-        if is_final:
-            self.close_prompt()
-            self.say("Esc shows all rows; then n goes to the next match" if condition else "")
-
-    def filter(self, condition: Filter | None) -> None:
-        """Show the rows that match."""
-        row = self.row_list.row
-        self.shown.choose(condition)
-        self.shown.work(least=1)
-        self.rows.seen = max(self.rows.seen, len(self.shown))
-        self.row_list.show(self.rows, 0 if row is None else self.shown.nearest(row))
-        self.show_all()
-
-    def search(self, text: str) -> None:
-        """Search in the detail."""
-        model = self.detail.lines.model
-        count = model.search(text) if hasattr(model, "search") else 0
-        self._hit = -1
-        if count:
-            self.next_hit(1)
-        else:
-            self.say(f"{safe_text(text)} is not in it", "bad")
-
-    def next_hit(self, direction: int) -> None:
-        """Go to another hit of the search."""
-        lines = self.detail.lines
-        model = lines.model
-        hits = getattr(model, "hits", [])
-        if not hits:
-            self.say("Search first: /", "bad")
-            return
-        self._hit = (self._hit + direction) % len(hits)
-        at = model.reveal(self._hit)  # type: ignore[attr-defined]  # models with hits have it
-        lines.measure()
-        lines.put(at)
-        self.say(f"{self._hit + 1} of {len(hits)}")
-
-    def action_next(self, direction: int) -> None:
-        """Go to the next match of the filter, or of the search where that was made."""
-        if isinstance(self.focused, DetailList):
-            self.next_hit(direction)
-        elif self.shown.condition is not None:
-            self.row_list.put((self.row_list.cursor + direction) % max(len(self.shown), 1))
-        elif self.condition is None:
-            self.say("Filter first: /", "bad")
-        else:
-            at = seeking.matching(self.shown, self.condition, self.row_list.cursor, direction)
-            if at is None:
-                self.say(f"No row matches {safe_text(self._filter_text)}", "bad")
-            else:
-                self.row_list.put(at)
-                self.say()
-
-    def action_finding(self, direction: int) -> None:
-        """Go to the next row with a finding."""
-        if self._is_unchecked:
-            self.check()
-        transcript = self.source.transcript
-        number = seeking.with_finding(transcript, seeking.number_of(self.row_list.row), direction)
-        if number is None:
-            self.say("No finding is about a row." if transcript.findings else "There are no findings.")
-        else:
-            self.go_to(number, one_line("; ".join(seeking.finding_titles(transcript, number))))
-
-    def action_pending(self) -> None:
-        """Go to the next call that waits."""
-        number = seeking.pending(self.source.transcript, seeking.number_of(self.row_list.row))
-        if number is None:
-            self.say("Nothing is pending.")
-        else:
-            self.go_to(number)
-
-    def action_slowest(self) -> None:
-        """Go to the slowest call, then to the next slowest."""
-        number = seeking.number_of(self.row_list.row)
-        if not self.looked_up or number != seeking.number_of(self.looked_up[0]):
-            self.looked_up = list(slowest(self.source.transcript, MAX_SLOWEST))
-        else:
-            self.looked_up.pop(0)
-        if self.looked_up:
-            self.go_to(seeking.number_of(self.looked_up[0]))
-        else:
-            self.say("No call has taken time.")
-
-    # --- The end ---
-
-    def _fatal_error(self) -> None:
-        """Keep the error for whoever started this, and leave the terminal first: no traceback on the alternate screen."""
-        self.crash = self._exception
-        self._close_messages_no_wait()
+    def edited(self, held: Held) -> str | None:
+        """Let the user edit a held message; None if it was left as it is. Raises: ControlError."""
+        if len(held.payload.encode("utf-8", "surrogatepass")) < held.bytes - 2:
+            raise ControlError(f"it is too long to be edited: {held.bytes} bytes")
+        with nullcontext() if self.is_headless else self.suspend():
+            return self.verbs.edited(held.payload)
 
     def on_unmount(self) -> None:
-        """Close the captures."""
-        self.source.close()
+        """Let go what is held, and end what was started."""
+        super().on_unmount()
+        self.holding.close()
+        self.verbs.close()

@@ -23,17 +23,23 @@ KEYS: Final = (
     KeyHelp("/", "filter rows as you type; in the detail: search in it", (("slash", "find"),), "filter"),
     KeyHelp("n N", "the next match of the filter or search, the one before", (("n", "next(1)"), ("N", "next(-1)"))),
     KeyHelp("f F", "the next row with a finding, the one before", (("f", "finding(1)"), ("F", "finding(-1)")), "finding"),
-    KeyHelp("p", "the next call that is pending", (("p", "pending"),)),
+    KeyHelp("p", "the next call that is pending, or was never answered", (("p", "pending"),)),
     KeyHelp("s", "the slowest call; again: the next slowest", (("s", "slowest"),)),
     KeyHelp(":", "go to a row by its number", (("colon", "goto"),)),
     KeyHelp("← →", "the next tab of the detail, the one before", (
         ("left", "tab(-1)"), ("right", "tab(1)"),
     )),
-    KeyHelp("Enter", "in the detail: fold and unfold; in a list: open", (), "open"),
-    KeyHelp("Tab", "the next part of the screen", ()),
+    KeyHelp("Tab Enter", "the next part of the screen; open, fold and unfold", (), "fold"),
+    KeyHelp("d", "compare with the call before of the same tool", (("d", "compare"),)),
+    KeyHelp("g", "the diagram of the rows around it, or of those that match", (("g", "diagram"),)),
+    KeyHelp("o", "open the page in the browser, at this row", (("o", "page"),)),
+    KeyHelp("y", "copy: the JSON, curl, the command for replay, a link", (("y", "copy"),), "copy"),
+    KeyHelp("e", "export: a report, a page, a diagram, JSON Lines, HAR", (("e", "export"),)),
+    KeyHelp("b", "hold messages like this one; again: remove that", (("b", "hold"),)),
+    KeyHelp("h", "what is held: release it, edit it, drop it", (("h", "held"),)),
     KeyHelp("l", "show or hide the recordings", (("l", "recordings"),)),
     KeyHelp("?", "this help", (("question_mark", "help"),), "help"),
-    KeyHelp("q", "quit", (("q", "quit"),), "quit"),
+    KeyHelp("q", "quit", (("q", "quit"),)),
 )  # fmt: skip
 """In the order of the help; at most 18."""
 

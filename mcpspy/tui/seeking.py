@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..transcript.filter.filter import FilterMatcher, filter_rows
 from ..transcript.model import Exchange, Numbered, Row, Transcript
@@ -12,6 +12,10 @@ from .shown_rows import ShownRows
 
 if TYPE_CHECKING:
     from ..transcript.filter.grammar import Filter
+
+
+MAX_LOOKED_AT: Final = 20_000
+"""So many rows before a call are looked at for one like it."""
 
 
 def number_of(row: Row | None) -> int:
@@ -40,8 +44,8 @@ def finding_titles(transcript: Transcript, number: int) -> list[str]:
 
 
 def pending(transcript: Transcript, number: int) -> int | None:
-    """Return the number of the next call that waits for its answer."""
-    condition = read_filter("status:pending")
+    """Return the number of the next call that waits for its answer, or never got one."""
+    condition = read_filter("status:pending or status:unanswered")
     assert condition is not None
     rows = filter_rows(condition, transcript, transcript.rows).rows
     return beyond([row.row for row in rows if isinstance(row, Numbered)], number, 1)
@@ -60,10 +64,10 @@ def matching(shown: ShownRows, condition: Filter, at: int, direction: int) -> in
 
 
 def previous_like(transcript: Transcript, row: Exchange) -> Exchange | None:
-    """Return the call before this one that has the same method and target; None if there is none."""
-    for number in range(row.row - 1, 0, -1):
-        other = transcript.row(number)
-        is_like = isinstance(other, Exchange) and (other.method, other.target) == (row.method, row.target)
-        if is_like and isinstance(other, Exchange) and other.capture == row.capture:
+    """Return the call before this one that has the same method and target; None if there is none nearby."""
+    at = ShownRows(transcript).position(row) or 0
+    for position in range(at - 1, max(at - MAX_LOOKED_AT, 0) - 1, -1):
+        other = transcript.rows[position]
+        if isinstance(other, Exchange) and (other.capture, other.method, other.target) == (row.capture, row.method, row.target):
             return other
     return None

@@ -10,6 +10,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 from mcpspy.cli.transcripts import select_captures
+from mcpspy.cli.tui.programs import Programs
 from mcpspy.cli.tui.recordings import StoreDesk
 from mcpspy.cli.tui.sources import FinishedSource, source_of
 from mcpspy.transcript.model import Transcript
@@ -80,7 +81,7 @@ async def piloted(
         source = FinishedSource(shown, ["capture.mcpspy"], "")
     else:
         source = shown
-    terminal = Terminal(source, StoreDesk(), letters, row=row, follows=follows)
+    terminal = Terminal(source, StoreDesk(), Programs(), letters, row=row, follows=follows)
     async with terminal.run_test(size=size) as pilot:
         await pilot.pause()
         await pilot.pause()

@@ -39,12 +39,13 @@ def command(what: tuple[str, ...], is_ascii: bool) -> None:
         raise click.UsageError("tui needs a terminal. In a script, and for a screen reader, use mcpspy show.")
     from ...tui.app import Terminal
     from ...tui.drawing import all_letters, ascii_letters
+    from .programs import Programs
     from .recordings import StoreDesk
 
     desk = StoreDesk()
     source, row = _first_source(desk, what)
     letters = ascii_letters if is_ascii or not takes_our_letters() else all_letters
-    terminal = Terminal(source, desk, letters, row=row, follows=not what)
+    terminal = Terminal(source, desk, Programs(), letters, row=row, follows=not what)
     terminal.run()
     if terminal.crash is not None:
         raise terminal.crash

@@ -6,34 +6,82 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
 
 import click
+
+from ...tui.verbs import VerbResult
+
+MCPSPY: Final = (sys.executable, "-m", "mcpspy")
+LONGEST_S: Final = 600.0
+END_S: Final = 5.0
 
 
 class Programs:
     """The programs. Other verbs run as processes of their own: what they do is theirs, and an error of theirs ends them alone."""
 
-    def verb(self, words: Sequence[str], *, seconds: float = 60.0) -> tuple[int, str, str]:
-        """Run `mcpspy WORDS`. Returns its exit status, its output, and what it said."""
-        done = subprocess.run(
-            [sys.executable, "-m", "mcpspy", *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=seconds,
-            env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"},
-        )
-        return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+    def __init__(self) -> None:
+        self._web: subprocess.Popen[bytes] | None = None
+        self._address = ""
 
-    def begin(self, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start `mcpspy WORDS`, which runs on."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "mcpspy", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+    def run(self, words: Sequence[str]) -> VerbResult:
+        """Run `mcpspy WORDS` to its end."""
+        try:
+            done = subprocess.run(
+                [*MCPSPY, *words],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                timeout=LONGEST_S,
+                env={**os.environ, "NO_COLOR": "1"},
+            )
+        except subprocess.TimeoutExpired:
+            return VerbResult(1, "", f"mcpspy {words[0]} took longer than {LONGEST_S:.0f} s, and was ended")
+        return VerbResult(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+
+    def page(self) -> str:
+        """Start `mcpspy web` on a free port, unless it runs, and return its address; empty if it did not start."""
+        if self._web is None or self._web.poll() is not None:
+            self._web = subprocess.Popen(
+                [*MCPSPY, "web", "--port", "0"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            assert self._web.stdout is not None
+            self._address = self._web.stdout.readline().decode().strip()
+        return self._address
+
+    def browse(self, address: str) -> None:
+        """Open an address in a browser with a window; one for terminals gets none, and ends. May block for some seconds."""
+        with suppress(subprocess.TimeoutExpired):  # then it is a browser that stays until it is closed
+            subprocess.run(
+                [sys.executable, "-m", "webbrowser", address],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=False,
+                start_new_session=True,
+                timeout=END_S,
+            )
 
     def edited(self, text: str) -> str | None:
-        """Let the user edit a text; None if it was left as it is, or the editor failed."""
-        return click.edit(text, extension=".json")
+        """Let the user edit a text; None if it was left as it is."""
+        try:
+            return click.edit(text, extension=".json")
+        except click.ClickException:
+            return None
+
+    def close(self) -> None:
+        """End `mcpspy web`."""
+        if self._web is None:
+            return
+        self._web.terminate()
+        try:
+            self._web.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._web.kill()
+            self._web.wait()
+        if self._web.stdout is not None:
+            self._web.stdout.close()
