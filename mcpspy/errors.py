@@ -17,6 +17,7 @@
     ├── SetupError      a client's configuration file that cannot be read or changed
     ├── AgentToolError  a call of a tool of `mcpspy mcp` that cannot be answered
     ├── TapError        one end of a tap could not be started or reached
+    ├── CollectorError  a collector of telemetry that does not take what is sent
     └── UpstreamError   a live server that cannot be started or reached
 
 Input from a peer never raises: it becomes a `Malformed` message or a finding. These are for callers. Each holds values
@@ -150,6 +151,19 @@ class MissingExtraError(McpspyError):
     def __str__(self) -> str:
         names = " and ".join(package.partition(">")[0] for package in self.packages)
         return f"{self.what} needs {names}; pip install {' '.join(map(repr, self.packages))}"
+
+
+class CollectorError(McpspyError):
+    """A collector that cannot be reached, or refuses what is sent; `name` is its URL."""
+
+    exit_status = 4
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"the collector at {self.name} does not take spans; start it, or name another with --endpoint."
 
 
 class SqlError(McpspyError):

@@ -92,6 +92,12 @@ ROOMS = {
         others={"pyarrow", "duckdb"},  # an extra: the command line imports this room after it has looked for them
         never=NETWORK | PROCESSES | CLOCKS | RANDOMNESS,
     ),
+    "telemetry": room(
+        "records lazy_pattern wire transcript views",
+        others={"opentelemetry"},  # an extra, as those of columns
+        never=FILES | NETWORK | PROCESSES | CLOCKS | RANDOMNESS,
+        pure=True,
+    ),
     # what differs by operating system: nothing else asks which one this is (system_questions)
     "platform": room(never=CLOCKS - {"time"} | RANDOMNESS),
     "live": room("platform records wire transcript replay errors compiled", others={"aiohttp", "httptools"}),
@@ -113,7 +119,7 @@ ROOMS = {
     "demo": room(),
     "cli": room(
         "__init__ platform compiled errors records lazy_pattern msgspec_alone wire capture transcript imports index"
-        " intercept replay sharing views columns live setup demo control agent tui",
+        " intercept replay sharing views columns telemetry live setup demo control agent tui",
         others={"click", "rich"},
     ),
     "testing": room("errors records capture transcript replay views __main__", others_inside_functions={"mcp"}),

@@ -31,6 +31,7 @@ VERBS: Final = {
     "diff": Verb("diff", "show what changed from one capture to another"),
     "export": Verb("export.command", "write a page, a diagram, a report, a test, decoded messages"),
     "query": Verb("columns.query", "ask all captures a question in SQL"),
+    "otlp": Verb("columns.otlp", "send recorded calls as spans and metrics to a collector"),
     "web": Verb("web.command", "show recordings live in the browser"),
     "mcp": Verb("web.agent", "let an agent look at recordings: an MCP server over captures"),
     "mock": Verb("mock.command", "serve a capture as a server"),

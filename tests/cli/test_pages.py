@@ -40,7 +40,7 @@ SHOWN = {
     for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL)
     for command in commands(block)
 }
-ENDLESS = re.compile(r"-f\b|^proxy|--listen|^web|^tui")
+ENDLESS = re.compile(r"-f\b|^proxy|--listen|^web|^tui|^otlp")
 ELSEWHERE = re.compile(r"https://|uvx |tests/peers/")
 """Servers of somebody else, and programs that other tests start."""
 TRIED = [command for command in ALL if command not in SHOWN and not ENDLESS.search(command) and not ELSEWHERE.search(command)]

@@ -24,12 +24,13 @@ class CredentialMask:
 
 
 class ShareMask(CredentialMask):
-    """A mask of one capture, which is read for what `export share` would replace in it. Raises: CaptureError; OSError."""
+    """A mask of captures, which are read for what `export share` would replace in them. Raises: CaptureError; OSError."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, *paths: str) -> None:
         self._copier: Copier = copier_of(personal=False, same_key=True)
-        with open(path, "rb") as file:
-            self._copier.learn(Original(file, path))
+        for path in paths:
+            with open(path, "rb") as file:
+                self._copier.learn(Original(file, path))
         self._copier.learned()
 
     def texts(self, texts: list[str | None]) -> list[str | None]:

@@ -1,0 +1,174 @@
+"""`mcpspy otlp`: recorded sessions as spans and metrics for an OpenTelemetry collector. A process of its own; a tap sends nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ... import __version__
+from ...capture.store.address import STDIN
+from ...capture.store.catalog import entries, recordings
+from ...errors import AddressError, CaptureError, CollectorError
+from ...views.text.escape import without_logins
+from ...views.text.units import counted
+from ..by_click.types import WhatCommand
+from ..screen import say
+from ..since import Since, select_captures_since, since_option
+from ..transcripts import CaptureSelection, select_captures, transcript_of
+from .extras import require
+
+if TYPE_CHECKING:
+    from ...telemetry.sending import Collector
+    from ...telemetry.span import TelemetrySpan
+    from ...transcript.model import Transcript
+    from .sent import SentSpans
+
+PACKAGES: Final = {
+    "opentelemetry.sdk": "opentelemetry-sdk>=1.45,<2",
+    "opentelemetry.exporter.otlp.proto.http": "opentelemetry-exporter-otlp-proto-http>=1.45,<2",
+}
+DEFAULT_ENDPOINT: Final = "http://localhost:4318"
+BATCH_SPANS: Final = 512
+LOOK_S: Final = 2.0
+"""The seconds between two looks at the store."""
+
+
+@click.command("otlp", cls=WhatCommand)
+@click.argument("what", nargs=-1)
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is recorded in the store from now on. Ctrl-C ends it.")
+@click.option("--endpoint", metavar="URL", help="The collector; the default is OTEL_EXPORTER_OTLP_ENDPOINT, or localhost:4318.")
+@click.option("--as-server", is_flag=True, help="Report the server's spans and metrics; the default is the client's.")
+@click.option("--payloads", is_flag=True, help="Send arguments and results of tools too, which may be sensitive.")
+@click.option("--no-metrics", is_flag=True, help="Send spans alone.")
+@click.option("--again", is_flag=True, help="Send spans that were sent before too. They have the same ids.")
+@since_option
+def command(
+    what: tuple[str, ...],
+    *,
+    follow: bool,
+    endpoint: str | None,
+    as_server: bool,
+    payloads: bool,
+    no_metrics: bool,
+    again: bool,
+    since: Since | None,
+) -> None:
+    """Send recorded calls as spans, and their durations as metrics, to an OpenTelemetry collector (docs/otlp.md).
+
+    WHAT is as in `mcpspy show`. What was sent once is not sent again. It needs
+    pip install 'opentelemetry-sdk>=1.45,<2' 'opentelemetry-exporter-otlp-proto-http>=1.45,<2'.
+
+    \b
+    Examples:
+      mcpspy otlp @ --endpoint http://localhost:4318
+      mcpspy otlp --since 1h -f
+    """
+    require("mcpspy otlp", *PACKAGES, packages=PACKAGES)
+    if endpoint is not None and not endpoint.startswith(("http://", "https://")):
+        raise click.UsageError("--endpoint takes a URL with http:// or https://, as in --endpoint http://localhost:4318.")
+    import logging
+
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # we say it ourselves, once
+    from ...telemetry.sending import Collector
+    from .sent import SentSpans
+
+    name = endpoint or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or DEFAULT_ENDPOINT
+    sender = _Sender(
+        Collector(endpoint, __version__),
+        SentSpans(name),
+        name,
+        as_server=as_server,
+        payloads=payloads,
+        with_metrics=not no_metrics,
+    )
+    selection = select_captures(what) if since is None else select_captures_since(what, since)[0]
+    if selection.rows is not None:
+        raise AddressError(selection.what, "spans are of whole captures; leave out the rows")
+    if STDIN in selection.paths:
+        raise AddressError(STDIN, "standard input is not sent; write it to a file first")
+    try:
+        count = sender.send(selection.paths, again=again) if selection.paths else 0
+        say(f"mcpspy: {counted(count, 'span')} sent to {without_logins(name)}")
+        if follow:
+            _follow(sender)
+    finally:
+        sender.close()
+
+
+class _Sender:
+    """A sender of those spans of captures that were not sent before."""
+
+    def __init__(
+        self, collector: Collector, sent: SentSpans, name: str, *, as_server: bool, payloads: bool, with_metrics: bool
+    ) -> None:
+        self._collector = collector
+        self._sent = sent
+        self._name = without_logins(name)
+        self._as_server = as_server
+        self._payloads = payloads
+        self._with_metrics = with_metrics
+
+    def close(self) -> None:
+        """End the connections."""
+        self._collector.close()
+
+    def send(self, paths: tuple[str, ...], *, again: bool = False) -> int:
+        """Send the new spans of captures that belong together. Returns how many. Raises: CollectorError, CaptureError; OSError."""
+        transcript, _ = transcript_of(CaptureSelection(paths=paths), keeps_noise=False)
+        spans = iter(self._new(transcript, paths, again=again))
+        count = 0
+        while batch := list(islice(spans, BATCH_SPANS)):
+            if not self._collector.send(batch, with_metrics=self._with_metrics):
+                raise CollectorError(self._name)
+            for capture_id in dict.fromkeys(span.capture_id for span in batch):
+                self._sent.add(capture_id, (span.key for span in batch if span.capture_id == capture_id))
+            count += len(batch)
+        return count
+
+    def _new(self, transcript: Transcript, paths: tuple[str, ...], *, again: bool) -> Iterator[TelemetrySpan]:
+        known: set[str] = set()
+        for info in transcript.captures:
+            if info.header is not None and not again:
+                known |= self._sent.of(info.header)
+        return (span for span in self._spans(transcript, paths) if span.key not in known)
+
+    def _spans(self, transcript: Transcript, paths: tuple[str, ...]) -> Iterable[TelemetrySpan]:
+        from ...telemetry.model_spans import ModelSpans
+        from ...telemetry.operations import OperationSpans
+        from .masks import ShareMask
+
+        models = ModelSpans(transcript)
+        yield from models.spans()
+        payload = ShareMask(*paths).payload if self._payloads else None
+        yield from OperationSpans(transcript, models.parents, as_server=self._as_server, payload=payload).spans()
+
+
+def _follow(sender: _Sender) -> None:
+    """Send what is recorded in the store, until the user ends it. A collector that is away is tried again."""
+    states: dict[tuple[str, ...], tuple[int, ...]] = {}
+    is_away = False
+    since_ns = time.time_ns()
+    while True:
+        for recording in recordings(entries(), each_once=True):
+            paths = tuple(entry.path for entry in recording.entries)
+            state = tuple(entry.size_bytes for entry in recording.entries)
+            is_recent = max(entry.begin_ns + entry.last_ns for entry in recording.entries) >= since_ns
+            if states.get(paths) == state or not (is_recent or paths in states):
+                continue
+            try:
+                sender.send(paths)
+            except CollectorError as error:
+                if not is_away:
+                    say(f"mcpspy: {error} mcpspy tries again until it is there.")
+                is_away = True
+                break
+            except (CaptureError, OSError):
+                pass  # it went away, or is no capture; another look follows when it changes
+            states[paths] = state
+            is_away = False
+        time.sleep(LOOK_S)

@@ -1,0 +1,176 @@
+"""Exchanges of MCP to spans, by the semantic conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+from urllib.parse import urlsplit
+
+from ..transcript.findings.rule import Finding
+from ..transcript.findings.timeout_signs import is_timeout
+from ..transcript.model import CaptureInfo, Exchange, Outcome, Transcript
+from ..views.json.rows import failure_object
+from ..wire.json_spans import Slice, members, string
+from .span import Attributes, SpanEvent, TelemetrySpan, TraceContext, own_context, trace_context
+
+TOOL_ERROR: Final = "tool_error"
+TIMEOUT: Final = "timeout"
+OTHER: Final = "_OTHER"
+_NAMED: Final = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
+
+
+class OperationSpans:
+    """Spans of the exchanges of a transcript that are over. `as_server` reports them as the server's.
+
+    `parents` has the spans of agent runs by the rows of the calls that a model wanted. `payload` masks payloads, which are left out
+    without it.
+    """
+
+    def __init__(
+        self,
+        transcript: Transcript,
+        parents: dict[int, TraceContext],
+        *,
+        as_server: bool = False,
+        payload: Callable[[bytes], str] | None = None,
+    ) -> None:
+        self._transcript = transcript
+        self._parents = parents
+        self._as_server = as_server
+        self._payload = payload
+        self._findings: dict[int, list[Finding]] = {}
+        for finding in transcript.findings:
+            for row in finding.rows:
+                self._findings.setdefault(row, []).append(finding)
+
+    def spans(self) -> Iterable[TelemetrySpan]:
+        """Yield a span for each exchange that is over."""
+        for row in self._transcript.rows:
+            if isinstance(row, Exchange) and row.outcome is not Outcome.PENDING:
+                info = self._transcript.captures[row.capture]
+                if info.header is not None:
+                    yield self._span(row, info)
+
+    def _span(self, row: Exchange, info: CaptureInfo) -> TelemetrySpan:
+        assert info.header is not None
+        capture_id = info.header.capture_id
+        began_ns = info.header.wall_ns - info.shift_ns
+        meta = members(members(members(row.request.raw).get("params", b"")).get("_meta", b""))
+        parent = trace_context(_text(meta, "traceparent"), _text(meta, "tracestate")) or self._parents.get(row.row)
+        attributes, error = _attributes(row, info), None
+        kind = _error_type(row)
+        if kind is not None:
+            attributes["error.type"] = kind
+            words = failure_object(row).get("error", {}).get("message")
+            error = words if isinstance(words, str) else ""
+        if self._payload is not None and row.method == "tools/call":
+            attributes |= self._payloads(row, self._payload)
+        target = row.target if row.method in _NAMED else None
+        ended_ns = (
+            row.at_ns + (row.duration_ns or 0) if row.duration_ns is not None else max(row.at_ns, info.last_ns + info.shift_ns)
+        )
+        return TelemetrySpan(
+            name=f"{row.method} {target}" if target else row.method,
+            is_server=self._as_server,
+            context=own_context(capture_id, row.request.number, row.request.id, row.method, parent=parent),
+            parent=parent,
+            began_ns=began_ns + row.at_ns,
+            ended_ns=began_ns + ended_ns,
+            attributes=attributes,
+            error=error,
+            links=_links(row),
+            events=[_event(finding, began_ns) for finding in self._findings.get(row.row, ())],
+            capture_id=capture_id,
+        )
+
+    def _payloads(self, row: Exchange, payload: Callable[[bytes], str]) -> Attributes:
+        arguments = members(members(row.request.raw).get("params", b"")).get("arguments", b"")
+        attributes: Attributes = {"gen_ai.tool.call.arguments": payload(bytes(arguments))} if arguments else {}
+        if row.response is not None and (result := members(row.response.raw).get("result", b"")):
+            attributes["gen_ai.tool.call.result"] = payload(bytes(result))
+        return attributes
+
+
+def _attributes(row: Exchange, info: CaptureInfo) -> Attributes:
+    attributes: Attributes = {"mcp.method.name": row.method}
+    code = failure_object(row).get("error", {}).get("code")
+    if isinstance(code, int) and not isinstance(code, bool):
+        attributes["rpc.response.status_code"] = str(code)
+    if row.target is not None and row.method in _NAMED:
+        attributes[_NAMED[row.method]] = row.target
+    if row.method == "tools/call":
+        attributes["gen_ai.operation.name"] = "execute_tool"
+    if row.request.id is not None and row.request.id != "null":
+        attributes["jsonrpc.request.id"] = _id_text(row.request.id)
+    version = string(members(row.request.raw).get("jsonrpc", b""))
+    if version != "2.0":
+        attributes["jsonrpc.protocol.version"] = version or "1.0"
+    if row.target is not None and row.method.startswith("resources/"):
+        attributes["mcp.resource.uri"] = row.target
+    if row.revision is not None:
+        attributes["mcp.protocol.version"] = row.revision
+    return attributes | transport_attributes(row, info)
+
+
+def _id_text(key: str) -> str:
+    """Return an id as text: a string without its quotes, a number as it was spelled."""
+    return string(key.encode("utf-8", "surrogatepass")) or key if key.startswith('"') else key
+
+
+def transport_attributes(row: Exchange | None, info: CaptureInfo) -> Attributes:
+    """Return the attributes of the transport; of HTTP those of the upstream."""
+    tapped = {} if info.header is None else info.header.tapped
+    if tapped.get("transport") != "http":
+        return {"network.transport": "pipe"}
+    attributes: Attributes = {"network.transport": "tcp", "network.protocol.name": "http", "network.protocol.version": "1.1"}
+    if row is not None and row.transaction is not None and row.transaction.scope.session:
+        attributes["mcp.session.id"] = row.transaction.scope.session
+    try:
+        url = urlsplit(str(tapped.get("url") or ""))
+        port = url.port or (443 if url.scheme == "https" else 80)
+    except ValueError:
+        return attributes
+    if url.hostname:
+        attributes |= {"server.address": url.hostname, "server.port": port}
+    return attributes
+
+
+def _error_type(row: Exchange) -> str | None:
+    """Return the type of the error; None for what did not fail, such as a call that its user cancelled."""
+    match row.outcome:
+        case Outcome.ERROR:
+            code = failure_object(row).get("error", {}).get("code")
+            return str(code) if isinstance(code, int) and not isinstance(code, bool) else OTHER
+        case Outcome.TOOL_ERROR:
+            return TOOL_ERROR
+        case Outcome.HTTP_ERROR | Outcome.REDIRECTED:
+            return OTHER if row.transaction is None else str(row.transaction.status)
+        case Outcome.CANCELLED:
+            given_up_ns = row.given_up_ns
+            return TIMEOUT if given_up_ns is not None and is_timeout(row, given_up_ns) else None
+        case Outcome.UNANSWERED:
+            return OTHER
+    return None
+
+
+def _links(row: Exchange) -> list[TraceContext]:
+    """Return the context of the HTTP request that carried it: another one than that of the call."""
+    if row.transaction is None or row.transaction.request is None:
+        return []
+    head = row.transaction.request.head
+    linked = trace_context(head.get("traceparent"), head.get("tracestate"))
+    return [] if linked is None else [linked]
+
+
+def _event(finding: Finding, began_ns: int) -> SpanEvent:
+    attributes: Attributes = {
+        "mcpspy.rule": finding.rule,
+        "mcpspy.severity": finding.severity.value,
+        "mcpspy.culprit": finding.culprit,
+        "mcpspy.what": finding.what,
+    }
+    return SpanEvent(name="mcpspy.finding", at_ns=began_ns + finding.at_ns, attributes=attributes)
+
+
+def _text(values: dict[str, Slice], name: str) -> str:
+    return string(values.get(name, b"")) or ""

@@ -1,0 +1,103 @@
+"""Spans to a collector, and histograms of their durations, through OpenTelemetry's own SDK and exporter for OTLP over HTTP."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.metrics import export
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
+
+from .span import AttributeValue, TelemetrySpan, TraceContext
+
+BUCKETS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+_OF_ONE_CALL: Final = {"jsonrpc.request.id", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "mcp.resource.uri"}
+"""Attributes that metrics do not have: each call would be a series of its own."""
+
+
+class Collector:
+    """A collector to which spans are sent. `endpoint` is its URL; None: that of the variables of OpenTelemetry."""
+
+    def __init__(self, endpoint: str | None, version: str) -> None:
+        base = None if endpoint is None else endpoint.rstrip("/")
+        self._traces = OTLPSpanExporter(endpoint=None if base is None else f"{base}/v1/traces")
+        self._metrics = OTLPMetricExporter(endpoint=None if base is None else f"{base}/v1/metrics")
+        self._resource = Resource.create()
+        self._scope = InstrumentationScope("mcpspy", version)
+
+    def send(self, spans: Sequence[TelemetrySpan], *, with_metrics: bool) -> bool:
+        """Send spans, and return whether the collector has taken them."""
+        readable = [self._readable(span) for span in spans]
+        if self._traces.export(readable) is not SpanExportResult.SUCCESS:
+            return False
+        data = self._durations([span for span in spans if span.is_operation]) if with_metrics else None
+        return data is None or self._metrics.export(data) is export.MetricExportResult.SUCCESS
+
+    def close(self) -> None:
+        """End the connections."""
+        self._traces.shutdown()  # type: ignore[no-untyped-call]  # it has no annotations
+        self._metrics.shutdown()
+
+    def _readable(self, span: TelemetrySpan) -> ReadableSpan:
+        return ReadableSpan(
+            name=span.name,
+            context=_context(span.context, is_remote=False),
+            parent=None if span.parent is None else _context(span.parent, is_remote=True),
+            resource=self._resource,
+            attributes=span.attributes,
+            events=[Event(event.name, event.attributes, event.at_ns) for event in span.events],
+            links=[Link(_context(link, is_remote=True)) for link in span.links],
+            kind=SpanKind.SERVER if span.is_server else SpanKind.CLIENT,
+            status=Status() if span.error is None else Status(StatusCode.ERROR, span.error or None),
+            start_time=span.began_ns,
+            end_time=span.ended_ns,
+            instrumentation_scope=self._scope,
+        )
+
+    def _durations(self, spans: Iterable[TelemetrySpan]) -> export.MetricsData | None:
+        """Make histograms of the durations of these operations, since the last ones that were sent."""
+        series: dict[tuple[bool, tuple[tuple[str, AttributeValue], ...]], list[TelemetrySpan]] = {}
+        for span in spans:
+            known = tuple(item for item in sorted(span.attributes.items()) if item[0] not in _OF_ONE_CALL)
+            series.setdefault((span.is_server, known), []).append(span)
+        metrics = []
+        for is_server, name in ((False, "mcp.client.operation.duration"), (True, "mcp.server.operation.duration")):
+            points = [_point(dict(known), some) for (of_server, known), some in series.items() if of_server is is_server]
+            if points:
+                histogram = export.Histogram(points, export.AggregationTemporality.DELTA)
+                metrics.append(export.Metric(name, "The duration of an MCP operation", "s", histogram))
+        if not metrics:
+            return None
+        scope = export.ScopeMetrics(self._scope, metrics, "")
+        return export.MetricsData([export.ResourceMetrics(self._resource, [scope], "")])
+
+
+def _point(attributes: dict[str, AttributeValue], spans: list[TelemetrySpan]) -> export.HistogramDataPoint:
+    durations = [(span.ended_ns - span.began_ns) / 1e9 for span in spans]
+    counts = [0] * (len(BUCKETS_S) + 1)
+    for duration in durations:
+        counts[bisect_left(BUCKETS_S, duration)] += 1
+    return export.HistogramDataPoint(
+        attributes=attributes,
+        start_time_unix_nano=min(span.began_ns for span in spans),
+        time_unix_nano=max(span.ended_ns for span in spans),
+        count=len(durations),
+        sum=sum(durations),
+        bucket_counts=counts,
+        explicit_bounds=BUCKETS_S,
+        min=min(durations),
+        max=max(durations),
+    )
+
+
+def _context(context: TraceContext, *, is_remote: bool) -> SpanContext:
+    flags = TraceFlags(TraceFlags.SAMPLED if context.is_sampled else TraceFlags.DEFAULT)
+    state = TraceState.from_header([context.state]) if context.state else None
+    return SpanContext(context.trace_id, context.span_id, is_remote, flags, state)

@@ -1,0 +1,85 @@
+"""Spans as plain facts, with ids that follow from the capture: sent twice, they are the same spans.
+
+Source: OpenTelemetry semantic conventions for generative AI, MCP; W3C Trace Context for what a request carries in its `_meta`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final, TypeAlias
+
+from ..lazy_pattern import lazy_pattern
+
+AttributeValue: TypeAlias = str | int | float | bool | list[str]
+Attributes: TypeAlias = dict[str, AttributeValue]
+
+_traceparent = lazy_pattern(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_INVALID_VERSION: Final = "ff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceContext:
+    """A span that others refer to. `state` is its `tracestate`."""
+
+    trace_id: int
+    span_id: int
+    state: str = ""
+    is_sampled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanEvent:
+    """An event of a span."""
+
+    name: str
+    at_ns: int
+    attributes: Attributes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySpan:
+    """A span that has ended. Times are Unix time. `error` is the description of its status; None: it did not fail."""
+
+    name: str
+    is_server: bool
+    context: TraceContext
+    parent: TraceContext | None
+    began_ns: int
+    ended_ns: int
+    attributes: Attributes
+    error: str | None = None
+    links: list[TraceContext] = field(default_factory=list)
+    events: list[SpanEvent] = field(default_factory=list)
+    capture_id: str
+    is_operation: bool = True
+    """True for an MCP operation, which the metrics count."""
+
+    @property
+    def key(self) -> str:
+        """The id of the span in hex digits."""
+        return f"{self.context.span_id:016x}"
+
+
+def trace_context(value: str, state: str = "") -> TraceContext | None:
+    """Read a `traceparent`; None if it is none."""
+    parts = _traceparent.fullmatch(value)
+    if parts is None or parts[1] == _INVALID_VERSION or (parts[1] == "00" and parts[5]):
+        return None
+    trace_id, span_id = int(parts[2], 16), int(parts[3], 16)
+    if not trace_id or not span_id:
+        return None
+    return TraceContext(trace_id=trace_id, span_id=span_id, state=state, is_sampled=bool(int(parts[4], 16) & 1))
+
+
+def own_context(capture_id: str, *parts: object, parent: TraceContext | None = None) -> TraceContext:
+    """Make the context of a span of a capture: in the trace of its parent, else in the capture's own."""
+    trace_id = _number(16, "trace", capture_id) if parent is None else parent.trace_id
+    return TraceContext(
+        trace_id=trace_id, span_id=_number(8, "span", capture_id, *parts), state="" if parent is None else parent.state
+    )
+
+
+def _number(size: int, *parts: object) -> int:
+    text = "\n".join(map(str, parts)).encode("utf-8", "surrogatepass")
+    return int.from_bytes(sha256(text).digest()[:size]) or 1

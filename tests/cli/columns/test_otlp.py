@@ -1,0 +1,140 @@
+"""`mcpspy otlp`, as a user calls it, against a receiver that decodes what was sent."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+from shutil import copy
+
+import pytest
+
+from mcpspy.telemetry.sending import BUCKETS_S
+from tests.cli.terminal import MCPSPY, on_pipe, run
+from tests.conftest import ROOT
+from tests.deadlines import DEADLINE_S
+from tests.telemetry.receiver import Receiver, attributes, receiving
+from tests.tiers import Tier
+
+CAPTURES = ROOT / "captures"
+EVERYTHING = str(CAPTURES / "everything.mcpspy")
+
+
+def sent(receiver: Receiver, *words: str) -> str:
+    done = run("otlp", *words, "--endpoint", receiver.url)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_each_call_is_a_span() -> None:
+    with receiving() as receiver:
+        said = sent(receiver, EVERYTHING)
+    names = {span.name for span in receiver.spans}
+    assert {"initialize", "tools/list", "tools/call echo"} <= names
+    assert f"{len(receiver.spans)} spans sent to {receiver.url}" in said
+    assert {span.kind for span in receiver.spans} == {3}  # CLIENT
+
+
+def test_what_was_sent_is_not_sent_again_and_has_the_same_ids_if_it_is() -> None:
+    with receiving() as receiver:
+        sent(receiver, EVERYTHING)
+        first = {(span.trace_id, span.span_id) for span in receiver.spans}
+        assert "0 spans sent" in sent(receiver, EVERYTHING)
+        sent(receiver, EVERYTHING, "--again")
+    assert len(receiver.spans) == 2 * len(first)
+    assert {(span.trace_id, span.span_id) for span in receiver.spans} == first
+
+
+def test_an_export_that_is_killed_is_finished_by_the_next(tier: Tier) -> None:
+    with receiving() as receiver:
+        sent(receiver, EVERYTHING)
+        wanted = {span.span_id for span in receiver.spans}
+    for attempt in range(tier(sample=2, more=8, full=40)):
+        with receiving() as receiver:
+            words = [*MCPSPY, "otlp", EVERYTHING, "--endpoint", receiver.url]
+            with subprocess.Popen(words, stderr=subprocess.DEVNULL) as process:
+                try:
+                    process.wait(0.3 + attempt * 0.1)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                process.wait(DEADLINE_S)
+            sent(receiver, EVERYTHING)
+        assert {span.span_id for span in receiver.spans} == wanted
+
+
+def test_durations_are_histograms_with_the_buckets_of_the_conventions() -> None:
+    with receiving() as receiver:
+        sent(receiver, EVERYTHING)
+    (metric,) = receiver.metrics
+    assert (metric.name, metric.unit) == ("mcp.client.operation.duration", "s")
+    points = metric.histogram.data_points
+    assert {tuple(point.explicit_bounds) for point in points} == {BUCKETS_S}
+    assert sum(point.count for point in points) == len(receiver.spans)
+    assert all("jsonrpc.request.id" not in attributes(point) for point in points)
+
+
+def test_over_http_a_span_names_the_upstream_and_the_session() -> None:
+    with receiving() as receiver:
+        sent(receiver, str(CAPTURES / "streamable.mcpspy"))
+    known = [attributes(span) for span in receiver.spans]
+    assert {about["network.transport"] for about in known} == {"tcp"}
+    assert all("server.address" in about and isinstance(about["server.port"], int) for about in known)
+    assert any(str(about.get("mcp.session.id")).startswith("redacted-") for about in known)
+
+
+def test_a_models_calls_and_the_tools_that_it_wanted_are_children_of_its_run() -> None:
+    with receiving() as receiver:
+        sent(receiver, str(CAPTURES / "agent-model.mcpspy"), str(CAPTURES / "agent-weather.mcpspy"))
+    (run_span,) = [span for span in receiver.spans if span.name == "invoke_agent"]
+    children = [span.name for span in receiver.spans if span.parent_span_id == run_span.span_id]
+    assert any(name.startswith("chat ") for name in children)
+    assert any(name.startswith("tools/call ") for name in children)
+    (chat, *_) = [attributes(span) for span in receiver.spans if span.name.startswith("chat ")]
+    assert chat["gen_ai.operation.name"] == "chat"
+    assert isinstance(chat["gen_ai.usage.input_tokens"], int)
+
+
+def test_arguments_are_sent_only_on_request() -> None:
+    with receiving() as receiver:
+        sent(receiver, EVERYTHING)
+        assert not any("gen_ai.tool.call.arguments" in attributes(span) for span in receiver.spans)
+        sent(receiver, EVERYTHING, "--again", "--payloads")
+    assert any("gen_ai.tool.call.arguments" in attributes(span) for span in receiver.spans)
+
+
+def test_a_collector_that_refuses_gets_the_same_spans_later() -> None:
+    with receiving() as receiver:
+        receiver.refuses = True
+        done = run("otlp", EVERYTHING, "--endpoint", receiver.url)
+        assert (done.returncode, "does not take spans" in done.stderr) == (4, True)
+        receiver.refuses = False
+        assert "0 spans" not in sent(receiver, EVERYTHING)
+    assert receiver.spans
+
+
+def test_what_is_recorded_later_is_followed(store: Path) -> None:
+    (store / "captures").mkdir(parents=True)
+    copy(CAPTURES / "time.mcpspy", store / "captures")
+    with receiving() as receiver, on_pipe("otlp", "-f", "--endpoint", receiver.url) as following:
+        following.wait_for("sent to")
+        count = len(receiver.spans)
+        request = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+        subprocess.run(
+            [*MCPSPY, "run", "--label", "new", "--", "cat"], input=request, timeout=DEADLINE_S, check=True, capture_output=True
+        )
+        until = time.monotonic() + DEADLINE_S
+        while len(receiver.spans) == count:
+            assert time.monotonic() < until
+        assert receiver.spans[-1].name == "ping"
+        following.end()
+
+
+@pytest.mark.parametrize("cut", [0, 1, 16])
+def test_a_torn_note_of_what_was_sent_loses_no_span(cut: int, store: Path) -> None:
+    with receiving() as receiver:
+        sent(receiver, EVERYTHING)
+        (path,) = [file for file in (store / "otlp").rglob("*") if file.is_file()]
+        os.truncate(path, path.stat().st_size - 17 - cut)
+        before = len(receiver.spans)
+        sent(receiver, EVERYTHING)
+        assert len(receiver.spans) == before + (1 if cut == 0 else 2)
+        assert "0 spans sent" in sent(receiver, EVERYTHING)

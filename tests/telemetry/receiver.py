@@ -1,0 +1,69 @@
+"""A collector for tests: it takes OTLP over HTTP, and decodes it with the classes of the official protobuf definitions."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+
+
+class Receiver:
+    """The spans and metrics that were received so far. `refuses` has it answer 400."""
+
+    def __init__(self) -> None:
+        self.spans: list[Any] = []
+        self.metrics: list[Any] = []
+        self.refuses = False
+        self.url = ""
+
+    def take(self, path: str, body: bytes) -> None:
+        if path == "/v1/traces":
+            traces = ExportTraceServiceRequest.FromString(body)
+            self.spans += [span for resource in traces.resource_spans for scope in resource.scope_spans for span in scope.spans]
+        else:
+            metrics = ExportMetricsServiceRequest.FromString(body)
+            self.metrics += [
+                metric for resource in metrics.resource_metrics for scope in resource.scope_metrics for metric in scope.metrics
+            ]
+
+
+def attributes(item: Any) -> dict[str, Any]:
+    """Return the attributes of a span, an event or a data point."""
+    return {pair.key: _value(pair.value) for pair in item.attributes}
+
+
+def _value(value: AnyValue) -> Any:
+    kind = value.WhichOneof("value")
+    return [_value(item) for item in value.array_value.values] if kind == "array_value" else getattr(value, str(kind))
+
+
+@contextmanager
+def receiving(port: int = 0) -> Iterator[Receiver]:
+    """Run a receiver on a port of its own."""
+    receiver = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if not receiver.refuses:
+                receiver.take(self.path, body)
+            self.send_response(400 if receiver.refuses else 200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+        receiver.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield receiver
+        finally:
+            server.shutdown()
+            thread.join()
