@@ -142,7 +142,7 @@ def _store_columns() -> str:
         raise AddressError("the store", "nothing has been recorded yet; mcpspy wrap inserts mcpspy between clients and servers")
     os.makedirs(folder, 0o700, exist_ok=True)
     updated = update(paths, folder)
-    remove_gone(folder, paths)
+    remove_gone(folder, updated.keys)
     if updated.written:
         say(f"mcpspy: {counted(updated.written, 'new or changed capture')} read")
     return folder

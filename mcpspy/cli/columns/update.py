@@ -29,6 +29,8 @@ class Updated(NamedTuple):
     unreadable: list[tuple[str, str]]
     repeated: list[tuple[str, str]]
     """Captures that were left out, because another file has the same one."""
+    keys: frozenset[ColumnKey]
+    """The keys of all captures that there are columns of now."""
 
 
 def update(
@@ -58,12 +60,11 @@ def update(
         written += 1
         if problem:
             unreadable.append((path, problem))
-    return Updated(written, unchanged, unreadable, repeated)
+    return Updated(written, unchanged, unreadable, repeated, frozenset(known))
 
 
-def remove_gone(folder: str, paths: Iterable[str]) -> None:
+def remove_gone(folder: str, keys: frozenset[ColumnKey]) -> None:
     """Remove the columns of captures that are not among these. Raises: OSError."""
-    keys = {column_key(header_of(path), os.path.basename(path)) for path in paths}
     for path in files_of(folder, LAST):
         date = os.path.basename(os.path.dirname(path)).removeprefix("date=")
         key = ColumnKey(os.path.basename(path).removesuffix(FILE_EXTENSION), date)
