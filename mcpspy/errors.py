@@ -117,6 +117,13 @@ class ReplayError(_AboutError):
     sentences = "{what}: {reason}."
 
 
+class TrialError(_AboutError):
+    """A client or a server that cannot be tried: `what` is its command, `reason` says why."""
+
+    exit_status = 4
+    sentences = "{what}: {reason}."
+
+
 class TapError(_AboutError):
     """One end of a tap failed before traffic could flow; `what` is `client` or `server`."""
 

@@ -37,6 +37,7 @@ VERBS: Final = {
     "mock": Verb("mock.command", "serve a capture as a server"),
     "replay": Verb("replay.command", "send a capture's requests to a server, and compare the answers"),
     "call": Verb("call.command", "send one request: a recorded one again, or a call of a tool"),
+    "trial": Verb("trial.command", "try a client with faults of a server, or a server with those of a client"),
     "import": Verb("importing.command", "make captures of logs and files that others recorded"),
     "list": Verb("list", "list the newest recordings and their captures"),
     "verify": Verb("verify", "check that a capture is intact; repair it"),

@@ -75,6 +75,11 @@ class Garbage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate:
+    """The message is sent twice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Withhold:
     """The message is not sent. `then` is what else happens: `drop` (nothing), `disconnect`, `stall` or `kill`."""
 
@@ -88,7 +93,9 @@ class AnswerStatus:
     code: int
 
 
-Action: TypeAlias = AnswerStatus | Delay | Hold | MadeAnswer | SetValue | RemoveValue | Truncate | Garbage | Withhold
+Action: TypeAlias = (
+    AnswerStatus | Delay | Hold | MadeAnswer | SetValue | RemoveValue | Truncate | Garbage | Duplicate | Withhold
+)
 
 
 def words_of(action: Action, delay_ns: int = 0) -> str:
@@ -110,6 +117,8 @@ def words_of(action: Action, delay_ns: int = 0) -> str:
             return f"status {code}"
         case Garbage():
             return "garbage"
+        case Duplicate():
+            return "duplicate"
         case Withhold(then=then):
             return then
 

@@ -17,7 +17,7 @@ from ..transcript.mcp.methods import PROGRESS
 from ..transcript.message import MCPSPY_CALL, NOTIFICATION, REQUEST, TO_MCPSPY, Kind, Message
 from ..transcript.model import CaptureInfo, Exchange
 from ..wire.jsonrpc import cut
-from .actions import AnswerStatus, Delay, Garbage, Hold, MadeAnswer, Withhold, answered, can_answer, edited, words_of
+from .actions import AnswerStatus, Delay, Duplicate, Garbage, Hold, MadeAnswer, Withhold, answered, can_answer, edited, words_of
 from .exchanges import ExchangeKey, PassingExchanges
 from .syntax import InterceptRule
 
@@ -203,6 +203,8 @@ class Intercepts:
                 decision.hold_ns, decision.held_by = max(decision.hold_ns, most_ns), id(in_force)
             case Garbage(line=line):
                 decision.noise = line if decision.noise is None else decision.noise + b"\n" + line
+            case Duplicate():
+                decision.noise = before if decision.noise is None else decision.noise + b"\n" + before
             case Withhold(then=then):
                 decision.payload, decision.then, sent = None, "" if then == "drop" else then, "nothing"
             case AnswerStatus(code=code):

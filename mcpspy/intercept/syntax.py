@@ -20,6 +20,7 @@ from .actions import (
     Action,
     AnswerStatus,
     Delay,
+    Duplicate,
     Garbage,
     Hold,
     MadeAnswer,
@@ -40,7 +41,8 @@ KNOWN_KEYS: Final = frozenset({
 """The keys of filters whose facts are known while a message passes."""
 
 ACTIONS: Final = (
-    "delay", "hold", "drop", "error", "respond", "set", "remove", "truncate", "garbage", "disconnect", "status", "stall", "kill",
+    "delay", "hold", "drop", "error", "respond", "set", "remove", "truncate", "garbage", "duplicate", "disconnect", "status",
+    "stall", "kill",
 )  # fmt: skip
 _REFUSED: Final = {
     "stdio": ("status", "there is no status on stdio", "Write error and a code, as in error -32000."),
@@ -217,6 +219,8 @@ def _action(arguments: _Arguments, answers: Answers) -> Action:
             return _status(arguments)
         case "truncate":
             return Truncate(length=_number(arguments, *arguments.take("the number of bytes", "truncate 20")))
+        case "duplicate":
+            return Duplicate()
         case "garbage":
             line, at = arguments.take("the text", 'garbage "text"')
             return Garbage(line=line.replace("\r", " ").replace("\n", " ").encode("utf-8", "surrogatepass"))

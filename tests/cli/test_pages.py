@@ -41,7 +41,7 @@ SHOWN = {
     for command in commands(block)
 }
 ENDLESS = re.compile(r"-f\b|^proxy|--listen|^web|^tui|^otlp")
-ELSEWHERE = re.compile(r"https://|uvx |tests/peers/")
+ELSEWHERE = re.compile(r"https://|uvx |tests/peers/|^trial .*--")
 """Servers of somebody else, and programs that other tests start."""
 TRIED = [command for command in ALL if command not in SHOWN and not ENDLESS.search(command) and not ELSEWHERE.search(command)]
 NAMED = (

@@ -63,6 +63,11 @@ def test_progress_of_a_call_is_left_alone_unless_a_kind_is_named() -> None:
         assert bool(force.decide(SERVER, progress, 1).records) is acts
 
 
+def test_a_message_is_sent_twice() -> None:
+    decision = intercepts("tool:search => duplicate").decide(CLIENT, call(1), 0)
+    assert (decision.noise, decision.payload, decision.records[0].sent) == (call(1), call(1), "unchanged")
+
+
 def test_a_slow_answer_is_found_by_its_duration() -> None:
     force = intercepts("dur>1s => drop")
     force.decide(CLIENT, call(1), 0)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.errors import InterceptError
-from mcpspy.intercept.actions import Delay, Garbage, Hold, MadeAnswer, RemoveValue, SetValue, Truncate, Withhold
+from mcpspy.intercept.actions import Delay, Duplicate, Garbage, Hold, MadeAnswer, RemoveValue, SetValue, Truncate, Withhold
 from mcpspy.intercept.syntax import ACTIONS, parse_intercept
 from tests.intercept.making import no_file
 
@@ -23,6 +23,7 @@ from tests.intercept.making import no_file
         ("tool:a => kill", Withhold(then="kill")),
         ("tool:a => truncate 20", Truncate(length=20)),
         ('tool:a => garbage "no {json}" max=2', Garbage(line=b"no {json}")),
+        ("tool:a => duplicate", Duplicate()),
         ("tool:a => remove params._meta", RemoveValue(steps=("params", "_meta"), path="params._meta")),
         (
             'tool:a => set result.content[0]."a.b"={"c": [1, 2]} nth=3',

@@ -36,8 +36,8 @@ def _suite(check: CheckResult, capture: CaptureInfo) -> Iterator[str]:
     failures = sum(any(_fails(check, finding) for finding in findings) for findings in by_rule.values())
     path = check.paths.get(capture.index, "capture")
     yield (
-        f'  <testsuite name={_value(capture.server)} tests="{len(check.rules)}" failures="{failures}" errors="0" skipped="0"'
-        f' time="{capture.last_ns / 1e9:.3f}"{_timestamp(capture)} file={_value(path)}>'
+        f'  <testsuite name={xml_value(capture.server)} tests="{len(check.rules)}" failures="{failures}" errors="0" skipped="0"'
+        f' time="{capture.last_ns / 1e9:.3f}"{_timestamp(capture)} file={xml_value(path)}>'
     )
     for rule in check.rules.values():
         yield from _case(check, rule, by_rule.get(rule.name, []), path)
@@ -45,7 +45,7 @@ def _suite(check: CheckResult, capture: CaptureInfo) -> Iterator[str]:
 
 
 def _case(check: CheckResult, rule: Rule, findings: list[Finding], path: str) -> Iterator[str]:
-    head = f'    <testcase name="{rule.name}" classname="mcpspy.{rule.family}" time="0" file={_value(path)}'
+    head = f'    <testcase name="{rule.name}" classname="mcpspy.{rule.family}" time="0" file={xml_value(path)}'
     if not findings:
         yield f"{head}/>"
         return
@@ -53,9 +53,9 @@ def _case(check: CheckResult, rule: Rule, findings: list[Finding], path: str) ->
     text = "\n\n".join(_description(check, finding) for finding in findings)
     failing = [finding for finding in findings if _fails(check, finding)]
     if failing:
-        yield f'      <failure type="{failing[0].severity.value}" message={_value(failing[0].what)}>{_text(text)}</failure>'
+        yield f'      <failure type="{failing[0].severity.value}" message={xml_value(failing[0].what)}>{xml_text(text)}</failure>'
     else:
-        yield f"      <system-out>{_text(text)}</system-out>"
+        yield f"      <system-out>{xml_text(text)}</system-out>"
     yield "    </testcase>"
 
 
@@ -86,10 +86,11 @@ def _timestamp(capture: CaptureInfo) -> str:
     return f' timestamp="{began:%Y-%m-%dT%H:%M:%S}"'
 
 
-def _value(text: str) -> str:
+def xml_value(text: str) -> str:
     """Write an attribute's value, in quotation marks."""
-    return f'"{_text(safe_text(text))}"'
+    return f'"{xml_text(safe_text(text))}"'
 
 
-def _text(text: str) -> str:
+def xml_text(text: str) -> str:
+    """Escape what is markup in XML."""
     return text.translate(_XML_SIGNS)

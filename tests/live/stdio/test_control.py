@@ -265,7 +265,7 @@ def test_an_answer_is_held_and_an_intercept_of_run_holds_too(home: Path) -> None
 
 @pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.soak)])
 def test_a_tap_whose_controllers_are_killed_goes_on_as_if_there_had_never_been_one(home: Path, kills: int) -> None:
-    """Messages come in random pieces while controllers add what matches nothing, or delays, and are killed."""
+    """Messages come in random pieces while controllers add what matches nothing, or delays, send calls, and are killed."""
     random = Random(7)
     code = """
 import json, os, socket, sys
@@ -273,6 +273,8 @@ s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
 for text in ("tool:search => delay 1m", "tool:search => hold", "tool:other => drop", "method:x => kill")[int(sys.argv[2]):]:
     s.sendall(json.dumps({"do": "intercept", "text": text}).encode() + b"\\n")
     s.recv(4096)
+call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search"}}
+s.sendall(json.dumps({"do": "send", "payload": json.dumps(call)}).encode() + b"\\n")
 print(flush=True)
 s.recv(1)
 """

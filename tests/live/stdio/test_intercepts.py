@@ -139,8 +139,8 @@ def test_the_same_seed_does_the_same() -> None:
 @pytest.mark.parametrize(
     "action",
     [
-        "delay 200ms", "drop", "error -32000", "truncate 9", 'garbage "hm"', "set params.name=7", "set result.content=7",
-        "remove result.content", "remove params.name", "disconnect", "stall", "kill",
+        "delay 200ms", "drop", "error -32000", "truncate 9", 'garbage "hm"', "duplicate", "set params.name=7",
+        "set result.content=7", "remove result.content", "remove params.name", "disconnect", "stall", "kill",
     ],
 )  # fmt: skip
 def test_nobody_is_blamed_for_what_an_intercept_did(action: str, side: str) -> None:

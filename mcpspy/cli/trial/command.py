@@ -1,0 +1,162 @@
+"""`mcpspy trial`: run a client once for each fault of a server, or a server for each fault of a client, and tell what it does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from shlex import join
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ...capture.store.folder import home_folder
+from ...errors import AddressError
+from ...replay.trial.faults import CLIENT_FAULTS, NO_FAULT, SERVER_FAULTS
+from ...replay.trial.outcome import BAD
+from ...transcript.filter.values import DURATIONS_NS, BadValue, amount
+from ...views.compare.trial import trial_junit_lines, trial_lines
+from ...views.json.trials import trials_json
+from ...views.text.escape import safe_text
+from ..filter_option import combined_filter
+from ..replay.target import SERVER_WORDS, ServerCommand
+from ..screen import Screen, say
+from ..transcripts import DEFAULT_WHAT, select_captures
+from .bench import TrialBench, TrialOptions
+from .expectations import read_expectations, write_expectations
+from .running import SERVER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...replay.trial.faults import TrialFault
+    from ...replay.trial.result import TrialResult
+
+FINE, NOT_FINE, STOPPED = 0, 1, 130
+
+CALLS = "method:tools/call"
+
+
+@click.command("trial", cls=ServerCommand)
+@click.argument("what", default=DEFAULT_WHAT)
+@click.option("--server", "plays_client", is_flag=True, help="Try a server, with the capture's client: the command starts it.")
+@click.option("--only", "only", multiple=True, metavar="FAULT", help="Try only this fault. Repeatable.")
+@click.option("--calls", default=CALLS, metavar="EXPR", show_default=True, help="The requests that are hit: a filter.")
+@click.option("--slow", default="3s", metavar="TIME", show_default=True, help="What is slow.")
+@click.option("--late", default="65s", metavar="TIME", show_default=True, help="What is later than time-outs.")
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0, min_open=True, max=86_400),
+    default=90.0,
+    metavar="SECONDS",
+    show_default=True,
+    help="How long a trial lasts before it counts as hung.",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, metavar="NUMBER", show_default=True, help="The seed of all chance."
+)
+@click.option("--expect", metavar="FILE", help="Fail where an outcome differs from this file's.")
+@click.option("--accept", is_flag=True, help="Write the outcomes into the file of --expect.")
+@click.option("--junit", metavar="FILE", help="Write JUnit XML too.")
+@click.option("--captures", metavar="DIR", help="Where to record. The default is a new folder in ~/.mcpspy/trials.")
+@click.option("--list", "lists", is_flag=True, help="List the faults, and start nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md).")
+@click.pass_context
+def command(ctx: click.Context, /, **values: Any) -> int:
+    """Run a client once for each fault of a standard list, and tell what it did: whether it went on, asked again, gave up, hung.
+
+    The client talks to a mock of the capture WHAT; {server} in its command becomes the mock's command. The client has to end by
+    itself. With --server, a server is tried instead, with the faults of a client. The exit status is 0 if nothing hung or crashed,
+    or all is as expected; 1 if not; 4 if it fails without a fault too.
+
+    \b
+    Examples:
+      mcpspy trial weather -- python client.py {server}
+      mcpspy trial weather --only slow --only crash -- sh -c 'my-agent --mcp "{server}"'
+      mcpspy trial weather --server --expect server.trial -- ./server
+      mcpspy trial --list
+    """
+    return _trial(TrialOptions(**values), list(ctx.meta[SERVER_WORDS]))
+
+
+def _trial(options: TrialOptions, peer: list[str]) -> int:
+    faults = CLIENT_FAULTS if options.plays_client else SERVER_FAULTS
+    if options.lists:
+        Screen().texts([f"{fault.name:<20}  {fault.words}" for fault in faults.values()])
+        return FINE
+    chosen = _chosen(options, faults, peer)
+    expected = None
+    if options.expect is not None and not options.accept:
+        expected = read_expectations(options.expect, faults)
+    path = _capture(options.what)
+    folder = _folder(options.captures)
+    say(f"mcpspy: {len(chosen)} trials, recorded in {safe_text(folder)}")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    results: list[TrialResult] = []
+    with tempfile.TemporaryDirectory(prefix="mcpspy-trial-") as temporary:
+        bench = TrialBench(options, peer, path, folder, temporary)
+        try:
+            for fault in chosen:
+                results.append(bench.run(fault))
+                _report(results[-1])
+        except KeyboardInterrupt:
+            return STOPPED
+    if options.junit is not None:
+        _write(options.junit, "".join(f"{line}\n" for line in trial_junit_lines(results, expected, BAD, join(peer))))
+    if options.accept and options.expect is not None:
+        write_expectations(options.expect, results)
+    is_fine = all(result.is_fine(expected, BAD) for result in results)
+    if options.as_json:
+        sys.stdout.write(trials_json(results, expected, peer=peer, seed=options.seed, status=FINE if is_fine else NOT_FINE))
+    else:
+        screen = Screen()
+        screen.lines(trial_lines(results, expected, BAD, screen.width))
+    return FINE if is_fine else NOT_FINE
+
+
+def _chosen(options: TrialOptions, faults: Mapping[str, TrialFault], peer: list[str]) -> list[TrialFault]:
+    """Check the command line, and choose the faults. Raises: click.UsageError, FilterError."""
+    if not peer:
+        kind = "server" if options.plays_client else f"client, with {SERVER}"
+        raise click.UsageError(f"Name the {kind} after --, as in mcpspy trial weather -- python client.py {SERVER}.")
+    if not options.plays_client and not any(SERVER in word for word in peer):
+        raise click.UsageError(f"The client's command has no {SERVER}, which becomes the command of the mock.")
+    if options.accept and options.expect is None:
+        raise click.UsageError("--accept writes the file of --expect; name that too.")
+    for name, text in (("--slow", options.slow), ("--late", options.late)):
+        try:
+            amount(text, DURATIONS_NS)
+        except BadValue:
+            raise click.UsageError(f"{name} takes a time, as in {name} 3s or {name} 200ms.") from None
+    unknown = next((name for name in options.only if name not in faults), None)
+    if unknown is not None:
+        raise click.UsageError(f"There is no fault {safe_text(unknown)}. They are {', '.join(faults)}.")
+    combined_filter((options.calls,))
+    wanted = {NO_FAULT, *options.only} if options.only else set(faults)
+    return [fault for fault in faults.values() if fault.name in wanted]
+
+
+def _capture(what: str) -> str:
+    """Find the one capture that is played. Raises: AddressError."""
+    captures = select_captures((what,))
+    if len(captures.paths) > 1 or captures.rows is not None:
+        raise AddressError(what, f"a trial plays one whole capture, and this is {', '.join(captures.paths)}; name one capture")
+    return os.path.abspath(captures.paths[0])
+
+
+def _folder(named: str | None) -> str:
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    folder = os.path.abspath(named or os.path.join(home_folder(), "trials", f"{stamp}-{os.getpid()}"))
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    return folder
+
+
+def _report(result: TrialResult) -> None:
+    say(f"mcpspy: {result.fault}: {result.judgement.outcome}")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
