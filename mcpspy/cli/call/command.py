@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ...capture.store.folder import is_live
 from ...replay.client.outgoing import Effect, outgoing, pseudonym
 from ...replay.client.player import TIMEOUT_NS
 from ...replay.compare.ignore import Ignore
@@ -148,6 +149,9 @@ def _why_no_session(options: _CallOptions, subject: CallSubject) -> str:
     label = safe_text(subject.capture.label)
     if url:
         return f"{label} was recorded over HTTP. Name its server, as in `{safe_text(again)} --url {safe_text(quote(url))}`."
+    if is_live(subject.path):
+        why = f"{label} runs, but does not answer at its control socket"
+        return f"{why}. Was it started with --no-control? mcpspy control lists what answers."
     command = join(map(str, argv)) if isinstance(argv, list | tuple) and argv else "COMMAND…"
     return f"This session of {label} has ended. Name a server, as in `{safe_text(again)} -- {safe_text(command)}`."
 

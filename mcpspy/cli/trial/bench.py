@@ -15,7 +15,7 @@ from ...intercept.syntax import parse_intercept
 from ...records import CLIENT
 from ...replay.trial.faults import HUGE_LETTERS, NO_FAULT, FaultSettings, TrialFault
 from ...replay.trial.judgement import is_hit_by, judged_client, judged_server
-from ...replay.trial.outcome import Judgement, ProcessEnd, TrialOutcome
+from ...replay.trial.outcome import Judgement, PeerEnd, TrialOutcome
 from ...replay.trial.result import TrialResult
 from ...transcript.model import Exchange
 from ...transcript.transcribe import transcribe
@@ -72,7 +72,7 @@ class TrialBench:
         self._path = path
         self._folder = folder
         self._temporary = temporary
-        self._sound: tuple[ProcessEnd, Transcript] | None = None
+        self._sound: tuple[PeerEnd, Transcript] | None = None
         result = _recorded_result(path, options)
         text = "x" * HUGE_LETTERS
         self._settings = FaultSettings(
@@ -132,7 +132,7 @@ class TrialBench:
         timeout = ["--timeout", f"{self._options.patience / 2:g}"]
         return [*MCPSPY, "replay", self._path, "--yes", *timeout, "--capture", own, "--", *run, *self._peer]
 
-    def _check_sound(self, end: ProcessEnd, transcript: Transcript, log: str) -> None:
+    def _check_sound(self, end: PeerEnd, transcript: Transcript, log: str) -> None:
         """Check that the peer works where nothing is wrong. Raises: TrialError."""
         name = join(self._peer)
         if not transcript.captures:

@@ -13,7 +13,7 @@ from shlex import join
 from typing import TYPE_CHECKING, Final
 
 from ...capture.store.folder import is_live
-from ...replay.trial.outcome import ProcessEnd
+from ...replay.trial.outcome import PeerEnd
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ def with_server(client: Sequence[str], server: Sequence[str]) -> list[str]:
     return words
 
 
-def run_peer(words: Sequence[str], log: str, patience_s: float, capture: str, intercepts: str) -> tuple[ProcessEnd, list[str]]:
+def run_peer(words: Sequence[str], log: str, patience_s: float, capture: str, intercepts: str) -> tuple[PeerEnd, list[str]]:
     """Run a client to its end, or for so long. Its output goes into `log`. Raises: OSError: if it cannot be started.
 
     Returns how it ended, and the captures that its servers made, the first at `capture`. The file of intercepts is emptied once the
@@ -64,7 +64,7 @@ def run_peer(words: Sequence[str], log: str, patience_s: float, capture: str, in
                 process.wait()
             paths = captures_of(capture)
             _signal(process.pid, signal.SIGKILL)  # what it left in its session
-    return ProcessEnd(status=status, took_ns=took_ns), paths
+    return PeerEnd(status=status, took_ns=took_ns), paths
 
 
 def _waited(process: subprocess.Popen[bytes], patience_s: float, capture: str, intercepts: str) -> int:

@@ -12,13 +12,13 @@ from ...transcript.message import mark_words
 from ...transcript.model import ChannelEvent, Exchange, Message, Outcome, Transcript
 from ..json.canonical import canonical
 from ..mock.content import params_value
-from .outcome import Judgement, ProcessEnd, TrialOutcome
+from .outcome import Judgement, PeerEnd, TrialOutcome
 
 _ENDINGS: Final = ("kill", "disconnect")
 """The actions that end a connection."""
 
 
-def judged_client(transcript: Transcript, end: ProcessEnd, sound: ProcessEnd) -> Judgement:
+def judged_client(transcript: Transcript, end: PeerEnd, sound: PeerEnd) -> Judgement:
     """Judge a client by the captures of its trial, and by the end of its process, which is compared with that without a fault."""
     hit_ns = _hit_ns(transcript)
     if hit_ns is None:

@@ -33,7 +33,7 @@ BAD: Final = (TrialOutcome.HUNG, TrialOutcome.CRASHED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessEnd:
+class PeerEnd:
     """The end of a peer's process: its exit `status`, negative for a signal; None if it had to be ended, after `took_ns`."""
 
     status: int | None

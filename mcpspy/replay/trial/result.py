@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
-from .outcome import Judgement, ProcessEnd, TrialOutcome
+from .outcome import Judgement, PeerEnd, TrialOutcome
 
 Expectations = Mapping[str, tuple[str, ...]]
 """The outcomes that are fine, by the name of the fault."""
@@ -18,7 +18,7 @@ class TrialResult:
     fault: str
     words: str
     judgement: Judgement
-    end: ProcessEnd
+    end: PeerEnd
     captures: tuple[str, ...]
     log: str
 

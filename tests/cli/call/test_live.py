@@ -85,8 +85,8 @@ def test_a_tool_is_called_with_its_progress_kept_from_the_client(sums: Client) -
 
 
 def test_rows_say_who_called_and_findings_blame_nobody_for_it(sums: Client) -> None:
-    run("call", "sums:4", "--yes")
-    run("call", "sums:4", "--yes", "--set", '$.name="gone"')
+    assert run("call", "sums:4", "--yes").returncode == 0
+    assert run("call", "sums:4", "--yes", "--set", '$.name="gone"').returncode == 1
     transcript = transcribe(end(sums))
     ours = [exchange for exchange in transcript.exchanges if exchange.is_by_mcpspy]
     assert [exchange.target for exchange in ours] == ["add", "gone"]
@@ -117,6 +117,15 @@ def test_the_tap_goes_on_as_before(sums: Client) -> None:
     records = end(sums)
     last = max(record.frame for record in records if isinstance(record, Intercept))
     assert sum(1 for record in records if isinstance(record, Frame) and record.number > last and record.stream == 1) == 10
+
+
+def test_a_session_without_a_control_socket_is_not_said_to_have_ended() -> None:
+    with Client(SDK_SERVER, "--label", "shut", "--no-control") as client:
+        begin(client)
+        done = run("call", "shut:4", "--yes")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "shut runs, but does not answer at its control socket" in done.stderr
+        assert end(client)
 
 
 SILENT = """
