@@ -12,14 +12,15 @@ PIPES = 8
 LOOKS = (["show"], ["list"], ["check"])
 """Verbs that read and print, without a thread or a process that could be left."""
 
-RECORDERS = ("control",)
-"""Verbs that start processes or wait for pipes, or have clients do so, in ways that Windows lacks."""
+BY_UNIX_SOCKETS = ("control",)
+"""Verbs that need what Python lacks on Windows."""
 
 
 def main() -> int:
     """Run one command line. Return the exit status."""
-    if not hasattr(os, "fork") and sys.argv[1:2] and sys.argv[1] in RECORDERS:
-        return _cannot_record(sys.argv[1])
+    if not hasattr(os, "fork") and sys.argv[1:2] and sys.argv[1] in BY_UNIX_SOCKETS:
+        os.write(2, f"mcpspy: {sys.argv[1]} does not work on Windows yet; use it in WSL.\n".encode())
+        return 2
     if not _has_descriptors():
         os.write(2, b"mcpspy: too few files may be open at once; allow at least 64: ulimit -n 64\n")
         return 127 if sys.argv[1:2] == ["run"] else 2
@@ -46,13 +47,6 @@ def main() -> int:
     if sys.argv[1:2] in LOOKS and sys.getprofile() is None and sys.gettrace() is None:
         _end(status)
     return status
-
-
-def _cannot_record(verb: str) -> int:
-    os.write(
-        2, f"mcpspy: {verb} does not work on Windows yet; use it in WSL. show, check and list read captures here.\n".encode()
-    )
-    return 127 if verb == "run" else 2
 
 
 def _end(status: int) -> None:

@@ -29,6 +29,9 @@ _LINUX = sys.platform.startswith("linux")
 KEEPS_ORPHANS = _LINUX
 """Processes that lose their parent, and were started by a server, become ours: Linux makes us their subreaper."""
 
+CAN_FORK: Final = sys.platform != "win32"
+"""A process can make a copy of itself."""
+
 END_BY: Final = "taskkill" if sys.platform == "win32" else ""
 """The program that ends a process and all below it, where there are no signals for that."""
 

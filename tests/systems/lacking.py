@@ -5,8 +5,9 @@
 
 import os
 import signal
+import sys
 
-WINDOWS = os.environ.get("MCPSPY_TESTED_SYSTEM") == "win32"
+WINDOWS = os.environ.get("MCPSPY_TESTED_SYSTEM") == "win32" or sys.platform == "win32"
 
 END_SIGNAL = signal.SIGINT if WINDOWS else signal.SIGTERM
 """The signal by which a user ends mcpspy and lets it end what it began: Ctrl-C where others ask nobody."""

@@ -214,3 +214,8 @@ def test_the_demo_records_a_session(tmp_path: Path) -> None:
     status, out, err = done(tmp_path, "demo")
     assert status == 0, err
     assert "given-up" in out
+
+
+def test_proxy_all_says_that_it_does_not_work_there(tmp_path: Path) -> None:
+    status, _, err = done(tmp_path, "proxy", "--all")
+    assert (status, "--all does not work on Windows yet; run mcpspy proxy URL for each server." in err) == (2, True)

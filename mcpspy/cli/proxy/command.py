@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from ...live.http.listener import HttpOrigin, after_origin, origin
 from ...live.http.tap import HttpTap
 from ...platform.open_files import allow_many_open_files
+from ...platform.processes import CAN_FORK
 from ..by_click.types import SIZE
 from ..capture_options import NO_FILE, UsageError
 from ..new_capture import CaptureStart
@@ -192,6 +193,8 @@ def command(
     tls = partial(_tls, insecure=insecure, ca=ca)
     if everything:
         _refuse_beside_all(context)
+        if not CAN_FORK:
+            raise click.UsageError("--all does not work on Windows yet; run mcpspy proxy URL for each server.")
         from .all import serve_all
         from .taps import TapSettings
 
