@@ -372,6 +372,12 @@ class Note:
     extra: dict[str, Any] = _EMPTY
 
 
+RESTART = "restart"
+"""The topic of notes about restarts of a server under a live client, and the text of intercepts that a restart made."""
+
+BESIDE = "beside"
+"""The member of an `open` record of a stream between mcpspy and a server that has not taken over: the client knows nothing of it."""
+
 CLIENT_PROCESSES = "client-processes"
 """The topic of a note that says which processes have which HTTP connections."""
 

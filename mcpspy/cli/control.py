@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ..capture.store.folder import live_folder
 from ..control.client import EXTENSION, Controller, RunningTap, running_taps
 from ..errors import AddressError, CaptureError, ControlError, InterceptError
+from ..records import CLIENT, SERVER
 from ..views.text.escape import safe_text
 from ..views.text.json_text import SCHEMA
 from .by_click.types import WhatCommand
@@ -19,6 +21,9 @@ from .screen import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_LOOK_S: Final = 0.05
+"""Time between two looks whether a restart is done."""
 
 
 @click.command("control", cls=WhatCommand)
@@ -31,6 +36,8 @@ if TYPE_CHECKING:
 @click.option("--release", "released", multiple=True, type=int, metavar="ID", help="Let a held message go on.")
 @click.option("--drop", "dropped", multiple=True, type=int, metavar="ID", help="Drop a held message.")
 @click.option("--edit", "edited", type=int, metavar="ID", help="Change a held message in $EDITOR, and let it go on.")
+@click.option("--restart", "restarts", is_flag=True, help="Start the server again, and keep its client.")
+@click.option("--stop-first", "stops_first", is_flag=True, help="End the old server before the new one starts.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md).")
 def command(
     what: str | None,
@@ -40,6 +47,8 @@ def command(
     released: tuple[int, ...],
     dropped: tuple[int, ...],
     edited: int | None,
+    restarts: bool,
+    stops_first: bool,
     as_json: bool,
 ) -> int:
     """Take hold of a server that runs under `mcpspy run` or `mcpspy proxy`, without a change of its client's configuration.
@@ -53,16 +62,19 @@ def command(
       mcpspy control weather --remove 1
       mcpspy control weather --intercept 'tool:search => hold'
       mcpspy control weather --edit 1
+      mcpspy control weather --restart
     """
+    if stops_first and not restarts:
+        raise click.UsageError("--stop-first needs --restart.")
     taps = running_taps(live_folder())
     if what is None:
-        if intercepts or removed or keep or released or dropped or edited is not None:
+        if intercepts or removed or keep or restarts or released or dropped or edited is not None:
             raise click.UsageError("Name the server: mcpspy control lists what runs.")
         _list(taps, as_json=as_json)
         return 0
     tap = _chosen(taps, what)
     acts = [*(("remove", id) for id in removed), *(("release", id) for id in released), *(("drop", id) for id in dropped)]
-    if not intercepts and not acts and edited is None:
+    if not intercepts and not acts and not restarts and edited is None:
         _list([tap], as_json=as_json)
         return 0
     requests = [_request(text, tap.status.get("transport", "stdio")) for text in intercepts]
@@ -70,6 +82,8 @@ def command(
         controller = Controller(live_folder(), tap.id + EXTENSION)
     except OSError as error:
         raise ControlError(f"{what} cannot be reached: {error.strerror}") from None
+    if restarts:
+        return _restart(controller, tap, stops_first=stops_first)
     for do, id in acts:
         controller.ask(do, id=id)
     if edited is not None:
@@ -83,6 +97,44 @@ def command(
         _stay(controller)
     controller.close()
     return 0
+
+
+def _restart(controller: Controller, tap: RunningTap, *, stops_first: bool) -> int:
+    """Restart a server, and wait for what becomes of it. Return our exit status."""
+    known = controller.ask("follow")["knows"]
+    messages = [] if known else _session_messages(tap.status["capture"])
+    begun = controller.ask("restart", stop_first=stops_first, messages=messages)["restart"]
+    state = begun
+    while state["number"] == begun["number"] and state["state"] == "starting":
+        time.sleep(_LOOK_S)
+        state = controller.ask("status")["restart"]
+    controller.close()
+    say(safe_text(state["text"]).capitalize() + ".")
+    for line in state.get("log", "").splitlines():
+        say(f"  {safe_text(line)}")
+    return 1 if state["state"] == "failed" else 0
+
+
+def _session_messages(path: str) -> list[tuple[str, str]]:
+    """Read from a capture what a new server has to know, up to the last note that the tap remembers it."""
+    from ..capture.file.reader import read
+    from ..live.stdio.session_memory import SessionMemory
+    from ..records import RESTART, Frame, Note, Open
+    from ..wire.framing import STDIO_FRAMINGS
+
+    memory, framing, parts = SessionMemory(), STDIO_FRAMINGS["lines"], {0: b"", 1: b""}
+    for record in read(path):
+        match record:
+            case Open(stream=0, framing=name) if name in STDIO_FRAMINGS:
+                framing = STDIO_FRAMINGS[name]
+            case Frame(stream=0 | 1 as stream, part=True, data=data):
+                parts[stream] += data
+            case Frame(stream=0 | 1 as stream, data=data):
+                memory.feed(CLIENT if stream == 0 else SERVER, framing.payload_of(parts[stream] + data))
+                parts[stream] = b""
+            case Note(topic=topic, extra=extra) if topic == RESTART and extra.get("phase") == "follow":
+                break
+    return [(sender, payload.decode("utf-8", "surrogateescape")) for sender, payload in memory.messages()]
 
 
 def _in_editor(tap: RunningTap, id: int) -> str:

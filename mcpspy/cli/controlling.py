@@ -16,11 +16,14 @@ from ..errors import InterceptError
 from ..intercept.decisions import Intercepts
 from ..intercept.syntax import parse_intercept
 from ..live.stdio.intercepting import InterceptingTap, give_back, take_over
+from ..live.stdio.restartable import RestartableTap
+from ..live.stdio.restarts import Restarts
 from ..live.waiting_messages import HeldMessage
 from ..platform.control_sockets import accept, own_user
 from ..platform.descriptors import POLLIN, POLLOUT
-from ..records import Note
+from ..records import CLIENT, SERVER, Note
 from .call.injected import CallRefusedError, InjectedCalls
+from .new_capture import report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +32,8 @@ if TYPE_CHECKING:
 
     from ..live.stdio.tap import StdioTap
     from ..live.waiting_messages import Decider
-    from ..records import Intercept, Sink
+    from ..records import Intercept, Side, Sink
+    from ..wire.framing import StdioFraming
 
     class HeldBy(Protocol):
         """The direction in which a message is held."""
@@ -68,6 +72,11 @@ if TYPE_CHECKING:
 
         def give_back(self) -> None: ...
 
+        @property
+        def restarts(self) -> Restarts | None: ...
+
+        def follow(self) -> Restarts | None: ...
+
 
 MAX_LINE_BYTES: Final = 1 << 24
 _READ_BYTES: Final = 1 << 16
@@ -85,13 +94,14 @@ class _RefusedError(Exception):
 
 
 class StdioHands:
-    """A tap of stdio, as controllers need it."""
+    """A tap of stdio, as controllers need it. `argv` and `framing` are those of its server."""
 
     transport = "stdio"
     takes_calls = True
 
-    def __init__(self, tap: StdioTap) -> None:
+    def __init__(self, tap: StdioTap, sink: Sink, argv: list[str], framing: type[StdioFraming]) -> None:
         self.tap = tap
+        self._sink, self._argv, self._framing = sink, argv, framing
         self.now_ns, self.watch, self.forget = tap.now_ns, tap.watch, tap.forget
 
     @property
@@ -118,6 +128,16 @@ class StdioHands:
     def give_back(self) -> None:
         if isinstance(self.tap, InterceptingTap):
             give_back(self.tap)
+
+    @property
+    def restarts(self) -> Restarts | None:
+        tap = self.tap
+        return tap.router if isinstance(tap, RestartableTap) and isinstance(tap.router, Restarts) else None
+
+    def follow(self) -> Restarts | None:
+        if self.restarts is None:
+            Restarts(self.tap, self._sink, self._argv, self._framing, say=report).mark_beginning()
+        return self.restarts
 
 
 class ControlPoint:
@@ -165,7 +185,9 @@ class ControlPoint:
         """Do what a controller asks for. Raises: _RefusedError."""
         match request.get("do"):
             case "status":
-                return {**self._facts, "intercepts": self._listed(), "held": self._held()}
+                restarts = self.hands.restarts
+                restart = {} if restarts is None else {"restart": restarts.state}
+                return {**self._facts, "intercepts": self._listed(), "held": self._held(), **restart}
             case "intercept":
                 return self._add(request, by)
             case "remove":
@@ -179,6 +201,13 @@ class ControlPoint:
             case "release" | "drop" | "edit" as what:
                 self._let_go(what, request, by)
                 return {}
+            case "follow":
+                restarts = self.hands.follow()
+                if restarts is None:
+                    raise _RefusedError("a server over HTTP is not restarted here: restart it behind the proxy")
+                return {"knows": restarts.knows_session}
+            case "restart":
+                return self._restart(request, by)
             case "send":
                 return self._send(request, by)
             case "cancel":
@@ -189,6 +218,24 @@ class ControlPoint:
                 by.own = []
                 return {}
         raise _RefusedError(f"there is nothing to do that is called {request.get('do')!r}")
+
+    def _restart(self, request: dict[str, Any], by: _Controller) -> dict[str, Any]:
+        """Restart the server. `messages` are those of before we were told to follow, as far as a new server has to know them."""
+        restarts = self.hands.restarts
+        if restarts is None:
+            raise _RefusedError("restart comes after follow")
+        earlier: list[tuple[Side, bytes]] = []
+        for message in request.get("messages", ()):
+            match message:
+                case ["client" | "server" as sender, str(payload)]:
+                    earlier.append((CLIENT if sender == CLIENT else SERVER, payload.encode("utf-8", "surrogateescape")))
+                case _:
+                    raise _RefusedError("messages are a list of pairs: client or server, and a text")
+        if earlier:
+            restarts.knows_since(earlier)
+        by.has_acted = True
+        restarts.restart(by.name, stops_first=bool(request.get("stop_first")))
+        return {"restart": restarts.state}
 
     def _listed(self) -> list[dict[str, Any]]:
         verb = "run" if self.hands.transport == "stdio" else "proxy"

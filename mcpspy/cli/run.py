@@ -47,7 +47,8 @@ NOT_STARTED = 127
 
 USAGE = (
     "usage: mcpspy run [--label NAME] [--capture FILE] [--redact credentials|none] [--max-size SIZE] [--quiet]\n"
-    "                  [--intercept TEXT] [--intercepts FILE] [--seed NUMBER] [--no-control] -- COMMAND…"
+    "                  [--intercept TEXT] [--intercepts FILE] [--seed NUMBER] [--reload] [--watch PATH] [--stop-first]\n"
+    "                  [--grace TIME] [--no-control] -- COMMAND…"
 )
 
 
@@ -64,6 +65,7 @@ def main(arguments: list[str]) -> int:
             raise UsageError(NO_FILE)
         framing = _framing(values)
         make_tap = _tap_maker(values)
+        begin_reloading = _reloader(values, argv, framing)
     except HelpWanted:
         from .main import main as click_main
 
@@ -90,7 +92,11 @@ def main(arguments: list[str]) -> int:
     if writer is not None:
         writer.later = with_quota_guard(tap.call_later, writer, path)
         writer(())  # the header at once, so that `list` and `show -f` see the tap
-    close_control = _open_control(tap, writer, start, path) if writer is not None and "no-control" not in values else None
+    if begin_reloading is not None:
+        begin_reloading(tap, writer or nowhere)
+    close_control = None
+    if writer is not None and "no-control" not in values:
+        close_control = _open_control(tap, writer, start, path, argv, framing)
     gc.freeze()
     gc.enable()
     status = tap.run()
@@ -110,6 +116,50 @@ def _tap_maker(values: Values) -> Callable[..., StdioTap]:
     if "seed" in values:
         raise UsageError("--seed needs --intercept or --intercepts; leave it out")
     return _plain_tap
+
+
+def _reloader(
+    values: Values, argv: list[str], framing: dict[str, type[StdioFraming]]
+) -> Callable[[StdioTap, Sink], None] | None:
+    """Return what makes a tap reload, if that is wanted. Raises: UsageError: if it cannot be."""
+    if "reload" in values or "watch" in values:
+        return _watcher(values, argv, framing)
+    for name in ("stop-first", "grace"):
+        if name in values:
+            raise UsageError(f"--{name} needs --reload; leave it out")
+    return None
+
+
+def _watcher(values: Values, argv: list[str], framing: dict[str, type[StdioFraming]]) -> Callable[[StdioTap, Sink], None]:
+    """Return what makes a tap restart its server when files change. Raises: UsageError: if that cannot be."""
+    from ..live.stdio.restarts import GRACE_NS, Restarts
+    from ..live.stdio.source_watch import default_path, watch_in_a_thread
+    from ..platform.descriptors import POLLIN
+    from ..transcript.filter.values import DURATIONS_NS, BadValue, amount
+
+    paths = values.get("watch") or [default_path(argv)]
+    for path in paths:
+        if not path:
+            raise UsageError(f"--reload does not know which files are the server's, and {os.getcwd()} is too much; use --watch")
+        if not os.path.exists(path):
+            raise UsageError(f"--watch {path}: there is no such file; name a file or a folder")
+    try:
+        grace_ns = amount(last(values, "grace"), DURATIONS_NS) if "grace" in values else GRACE_NS
+    except BadValue:
+        raise UsageError(f"--grace is a time like 5s, not {last(values, 'grace')}") from None
+
+    def begin(tap: StdioTap, sink: Sink) -> None:
+        say = str if "quiet" in values else _report
+        restarts = Restarts(tap, sink, argv, grace_ns=grace_ns, stays=True, say=say, **framing)
+        changes = watch_in_a_thread(paths)
+
+        def changed(_: int) -> None:
+            name = os.read(changes, 1 << 16).decode("utf-8", "replace").split("\n")[0]
+            restarts.restart(f"a change of {name}", stops_first="stop-first" in values)
+
+        tap.watch(changes, POLLIN, changed)
+
+    return begin
 
 
 def _plain_tap(child: ServerProcess, sink: Sink, begin_ns: int, signals_fd: int, **framing: type[StdioFraming]) -> StdioTap:
@@ -156,13 +206,21 @@ def _writer(
     return *open_writer(start, {"transport": "stdio", "argv": redacted, "env": sorted(os.environ)}), start
 
 
-def _open_control(tap: StdioTap, writer: Writer, start: CaptureStart, path: str) -> Callable[[], None] | None:
+def _open_control(
+    tap: StdioTap,
+    writer: Writer,
+    start: CaptureStart,
+    path: str,
+    argv: list[str],
+    framing: dict[str, type[StdioFraming]],
+) -> Callable[[], None] | None:
     """Open the tap's control socket, and return what closes it."""
 
     def hands() -> ControlHands:
+        from ..wire.lines import Lines
         from .controlling import StdioHands
 
-        return StdioHands(tap)
+        return StdioHands(tap, writer, argv, framing.get("framing", Lines))
 
     return open_control_socket(tap.watch, hands, writer, start, path)
 

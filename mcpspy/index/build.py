@@ -62,7 +62,7 @@ def can_be_indexed(transcript: Transcript) -> bool:
     info = transcript.captures[0]
     is_whole = len(transcript.captures) == 1 and info.header is not None and info.shift_ns == 0
     is_whole = is_whole and (info.closed or not (info.transactions or info.is_model))
-    return is_whole and len(info.calls) <= MAX_CALLS and info.intercepted_ns is None
+    return is_whole and len(info.calls) <= MAX_CALLS and info.intercepted_ns is None and not info.restarted
 
 
 def write_index(path: str, transcript: Transcript, of: Identity, version: str, widths: tuple[int, int, int, int, int]) -> bool:

@@ -137,7 +137,7 @@ def _open_anew(fd: int) -> bool:
         own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError:
         return False
-    os.dup2(own, fd)
+    os.dup2(own, fd, inheritable=fd <= 2)  # a server that is started later would keep it open
     os.close(own)
     return True
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ..records import CLIENT, SERVER, Frame, Intercept, Open, Side
+from ..records import BESIDE, CLIENT, SERVER, Frame, Intercept, Open, Side
 from ..wire.framing import STDIO_FRAMINGS, UNFRAMED, StdioFraming
 from ..wire.jsonrpc import Piece, cut, malformed, may_begin
 from ..wire.lines import Lines
@@ -83,12 +83,21 @@ class Decoder:
 
     def intercept(self, record: Intercept) -> tuple[()]:
         """Take in what was done to the next frame. Nothing is complete with that."""
+        self._frames().add(record)
+        return ()
+
+    def restart(self) -> tuple[()]:
+        """Take in that mcpspy restarts the server: from now on it sends messages of its own."""
+        self._info.restarted = True
+        self._frames()
+        return ()
+
+    def _frames(self) -> InterceptedFrames:
         if self._intercepted is None:
             from .intercepts import InterceptedFrames  # hardly any capture has intercepts
 
             self._intercepted = InterceptedFrames(self._info)
-        self._intercepted.add(record)
-        return ()
+        return self._intercepted
 
     def mark_requests(self, rows: Sequence[Row]) -> list[Row]:
         """Mark the requests among `rows` whose answers an intercept kept back, and return their rows."""
@@ -97,7 +106,8 @@ class Decoder:
     def open(self, record: Open) -> None:
         """Take in the beginning of a stream."""
         self._info.streams[record.stream] = record
-        framing = None if record.transaction or record.connection else STDIO_FRAMINGS.get(record.framing)
+        is_apart = record.transaction or record.connection or BESIDE in record.extra
+        framing = None if is_apart else STDIO_FRAMINGS.get(record.framing)
         if framing is not None:
             self._streams[record.stream] = _StdioStream(record.sender, record.name, framing)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from ..records import Frame, Intercept
+from ..records import RESTART, Frame, Intercept
 from .exchange import Exchange, UnpairedMessage
 from .http.transaction import Transaction
 from .message import CALLED, ERROR, MARK, MCPSPY_CALL, NOT_PASSED_ON, REQUEST, RESULT, Message, mark_words
@@ -40,9 +40,10 @@ def unblamed(transcript: Transcript, hits: Iterator[tuple[int, Hit]]) -> Iterato
     """Leave out hits about rows on which an intercept acted, and all about the time after one that ended a channel.
 
     Nobody is blamed for the others of such a capture: a client may repeat a call because an intercept failed the first one.
-    Rows of `mcpspy call` are left out too, but change nothing about the others.
+    Rows of `mcpspy call` are left out too, and those on which a restart acted, but they change nothing about the others.
     """
-    acted = {row.capture for row in transcript.rows if isinstance(row, ChannelEvent) and isinstance(row.record, Intercept)}
+    records = ((row.capture, row.record) for row in transcript.rows if isinstance(row, ChannelEvent))
+    acted = {capture for capture, record in records if isinstance(record, Intercept) and record.text != RESTART}
     left_out = {
         row.row for row in transcript.rows if isinstance(row, Exchange | UnpairedMessage) and mark_words(_messages(row))
     }
@@ -87,7 +88,7 @@ class InterceptedFrames:
     def add(self, record: Intercept) -> None:
         """Take in what was done to the next frame."""
         info = self._info
-        if info.intercepted_ns is None:
+        if info.intercepted_ns is None and record.text != RESTART:
             info.intercepted_ns = record.at_ns
         self._pending.append(record)
 

@@ -377,6 +377,8 @@ class _CaptureReader:
             case Note(topic="escalation"):
                 info.escalations += 1
                 return ()
+            case Note(topic="restart"):
+                return self._decoder.restart()
             case Stall():
                 self._stall(record)
                 return ()
@@ -424,7 +426,8 @@ class _CaptureReader:
             else:
                 self._rows.append(item)
                 rows.append(item)
-        return rows if self.info.intercepted_ns is None else [*rows, *self._decoder.mark_requests(self._rows)]
+        has_changes = self.info.restarted or self.info.intercepted_ns is not None
+        return [*rows, *self._decoder.mark_requests(self._rows)] if has_changes else rows
 
     def _add_message(self, message: Message) -> tuple[Exchange | UnpairedMessage, Exchange | None]:
         """Pair a message. Return the row that it became part of, and the first row of the call that it changed."""
@@ -465,7 +468,8 @@ def _checked(records: Iterable[Record]) -> Iterator[Record]:
     """Return an iterator over `records`, whose first item was looked at. Raises: TypeError: if they are no records."""
     wrong: object = records
     if isinstance(wrong, str | bytes) or hasattr(wrong, "__fspath__"):
-        raise TypeError(f"transcribe takes records, not a path: use mcpspy.open({_path_words(wrong)})")
+        path = wrong.decode("utf-8", "replace") if isinstance(wrong, bytes) else str(wrong)
+        raise TypeError(f"transcribe takes records, not a path: use mcpspy.open({path!r})")
     if isinstance(wrong, Record):
         raise TypeError("transcribe takes the records of whole captures, not one record: use transcribe([record, …])")
     if not isinstance(wrong, Iterable):
@@ -480,10 +484,6 @@ def _checked(records: Iterable[Record]) -> Iterator[Record]:
     if isinstance(first, Iterable) and not isinstance(first, str | bytes):
         raise TypeError("transcribe takes each capture as an argument of its own: use transcribe(*captures)")
     raise TypeError(f"transcribe takes records, not items of type {type(first).__name__}: use mcpspy.open(path) for a file")
-
-
-def _path_words(path: object) -> str:
-    return repr(path.decode("utf-8", "replace") if isinstance(path, bytes) else str(path))
 
 
 def _merged(captures: Sequence[Iterator[Record]], transcriber: Transcriber) -> Iterator[tuple[Record, int]]:

@@ -21,6 +21,7 @@ class HttpHands:
 
     transport = "http"
     takes_calls = False
+    restarts = None
 
     def __init__(self, tap: HttpTap) -> None:
         self._tap = tap
@@ -34,6 +35,9 @@ class HttpHands:
 
     def watch(self, fd: int, events: int, callback: Callable[[int], None]) -> None:
         self._tap.reactor.watch(fd, events, callback)
+
+    def follow(self) -> None:
+        """Do nothing: its server is somebody else's."""
 
     def forget(self, fd: int) -> None:
         self._tap.reactor.forget(fd)

@@ -21,10 +21,12 @@ from .tap import StdioTap, kill_server
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
     from ...records import Intercept, Record, Side
     from ..waiting_messages import Decider, HeldMessage, MessageDecision
+
+    P = TypeVar("P", bound=Pump)
 
     Decide = Callable[[Side, bytes, int], MessageDecision]
 
@@ -33,7 +35,8 @@ class InterceptingPump(Pump):
     """A pump that decides on each message. `connect` gives it what it needs besides, before anything is read."""
 
     __slots__ = (
-        "_decide", "_held", "_held_bytes", "_is_passing", "_mate", "_passed_bytes", "_replies", "_stalls", "_then", "waiting",
+        "_decide", "_held", "_held_bytes", "_is_passing", "_mate", "_passed_bytes", "_replies", "_stalls", "_then", "router",
+        "waiting",
     )  # fmt: skip
 
     _decide: Decide
@@ -43,6 +46,12 @@ class InterceptingPump(Pump):
     _replies: list[tuple[bytes, Sequence[Intercept]]]
     waiting: WaitingMessages
     _stalls: MessageDecision | None
+    router: Any
+    """The restarts of the server, if it can be restarted."""
+
+    def ask(self, decide: Decide, router: object) -> None:
+        """Have another one decide from now on."""
+        self._decide, self.router = decide, router
 
     def connect(self, decide: Decide, mate: InterceptingPump, then: Callable[[str], None]) -> None:
         """Set who decides, the pump of the other direction, and what does something to the channel."""
@@ -356,9 +365,13 @@ class InterceptingPump(Pump):
 
 
 class InterceptingTap(StdioTap):
-    """A stdio tap with intercepts, which say what is done with a message of one side, at a time of the tap's clock."""
+    """A stdio tap with intercepts, which say what is done with a message of one side, at a time of the tap's clock.
+
+    One that `stays` takes messages whole also while there are no intercepts.
+    """
 
     __slots__ = ()
+    stays = False
 
     def intercept(self, intercepts: Decider) -> None:
         """Ask these from now on."""
@@ -376,7 +389,7 @@ class InterceptingTap(StdioTap):
 
     def exchange_pumps(self, kind: type[Pump]) -> None:
         """Go on with pumps of another kind."""
-        self._stdin, self._stdout = _exchanged(self._stdin, kind), _exchanged(self._stdout, kind)
+        self._stdin, self._stdout = exchanged(self._stdin, kind), exchanged(self._stdout, kind)
         self._pumps = (self._stdin, self._stdout, self._stderr)
 
     def send_to_server(self, payload: bytes, act: Intercept) -> bool:
@@ -429,6 +442,8 @@ class InterceptingTap(StdioTap):
             for pump in self._both():
                 pump.forget_delayed()
         decider: Any = self.intercepts
+        if decider is None:
+            return
         action, decider.when_idle = decider.when_idle, None
         if action is not None:
             action()
@@ -437,7 +452,8 @@ class InterceptingTap(StdioTap):
 def take_over(tap: StdioTap, intercepts: Decider) -> None:
     """Put intercepts into a tap that runs without any: from the next message on, in both directions."""
     if isinstance(tap, InterceptingTap):
-        return  # it could not be given back yet
+        tap.intercepts = intercepts
+        return  # it could not be given back yet, or stays
     tap.__class__ = InterceptingTap
     assert isinstance(tap, InterceptingTap)
     tap.exchange_pumps(InterceptingPump)
@@ -449,12 +465,16 @@ def give_back(tap: StdioTap) -> None:
     """Let a tap run without intercepts again. What waits is sent at once."""
     assert isinstance(tap, InterceptingTap)
     if tap.let_go():
+        if tap.stays:
+            tap.intercepts = None
+            tap.begin_within()
+            return
         tap.exchange_pumps(Pump)
         tap.intercepts = None
         tap.__class__ = StdioTap  # type: ignore[assignment]
 
 
-def _exchanged(pump: Pump, kind: type[Pump]) -> Pump:
+def exchanged(pump: Pump, kind: type[P]) -> P:
     """Return a pump of another kind that goes on where this one is, on the same descriptors."""
     new = kind.__new__(kind)
     for name in Pump.__slots__:

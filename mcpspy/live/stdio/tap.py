@@ -70,7 +70,7 @@ class StdioTap:
     __slots__ = (
         "_alarm_ns", "_begin_ns", "_changed", "_child", "_drain_ns", "_is_signalled", "_left", "_met", "_parent", "_parent_ns",
         "_pipes", "_pumps", "_put_off", "_put_off_ns", "_queued_ns", "_ready", "_shutdown", "_signals_fd", "_sink", "_start",
-        "_status", "_stderr", "_stdin", "_stdout", "_streams", "intercepts",
+        "_status", "_stderr", "_stdin", "_stdout", "_streams", "intercepts", "router",
     )  # fmt: skip
 
     def __init__(
@@ -105,6 +105,11 @@ class StdioTap:
         if not KEEPS_ORPHANS:  # else they could not be told from other processes once their parents have ended
             self._stdin.before_end = self._descendants
         self._stdout.before_first(self._on_first_output)
+
+    @property
+    def server(self) -> ServerProcess:
+        """The server's process."""
+        return self._child
 
     @property
     def why(self) -> str:
@@ -320,9 +325,12 @@ class StdioTap:
         while (ended := reap()) is not None:
             pid, code = ended
             self._on_change()
-            if pid == self._child.pid:
-                self._child.on_exit()
-                self._exited(code)
+            self._ended(pid, code)
+
+    def _ended(self, pid: int, code: int) -> None:
+        if pid == self._child.pid:
+            self._child.on_exit()
+            self._exited(code)
 
     def _exited(self, code: int) -> None:
         """Record the end of the server; `code` is less than 0 if a signal ended it."""

@@ -228,7 +228,7 @@ def _model_hits(facts: TranscriptFacts, names: list[str]) -> Iterator[Hit]:
 
 def _settled(transcript: Transcript, hits: Iterator[tuple[int, Hit]]) -> Iterator[tuple[int, Hit]]:
     """Settle who is to blame where several captures may show both sides of a gateway."""
-    if any(info.intercepted_ns is not None for info in transcript.captures):
+    if any(info.restarted or info.intercepted_ns is not None for info in transcript.captures):
         from ..intercepts import unblamed
 
         hits = unblamed(transcript, hits)

@@ -308,7 +308,7 @@ class Timeline:
     def _event(self, row: ChannelEvent, lines: list[Line]) -> None:
         phrase = event_phrase(row.record, self.lanes.captures[row.capture])
         if phrase is not None:
-            if isinstance(row.record, Spawn) and row.capture in self._start_ups:
+            if isinstance(row.record, Spawn) and not row.record.extra and row.capture in self._start_ups:
                 words = ", ".join([phrase.detail, *start_up_words(self._start_ups[row.capture])])
                 phrase = phrase._replace(detail=words)
             lines += self._with_phrase([*self._left(row, row.at_ns), (" · ", "dim")], phrase)
