@@ -50,9 +50,12 @@ class ServerHandshake:
         return bool(self._waiting)
 
     def begin(self) -> None:
-        """Send what the client opened with, if it has opened."""
+        """Send what the client opened with. If it has not, as it need not from 2026-07-28 on, ask for the lists that it has seen."""
         if self._memory.opening is not None:
             self._ask(self._memory.opening[0])
+            return
+        for name in self._memory.lists:
+            self._ask_for(name)
 
     def take(self, piece: Piece) -> bool:
         """Take a message of the server. Return whether it was an answer to us."""

@@ -241,7 +241,7 @@ class Restarts:
         self._report_taken_over(old, new, changed)
         for frame in new.waiting:
             self._to_client(new, frame, frame.data)
-        for method in changed:
+        for method in changed if subscriptions or not self.routes.memory.is_modern else ():
             for payload in list_changed(method, subscriptions):
                 to_client.reply(self._framing.frame_of(payload), 0, now_ns, None)
         waiting, self.routes.waiting = self.routes.waiting, []
@@ -256,7 +256,8 @@ class Restarts:
         self._go_on_wishing()
 
     def _report_taken_over(self, old: ServerEnd, new: ServerEnd, changed: Sequence[str]) -> None:
-        open_calls = f"; {len(old.open)} calls are still with the old one" if old.open else ""
+        count = len(old.open)
+        open_calls = f"; {count} {'calls are' if count > 1 else 'call is'} still with the old one" if count else ""
         lists = ", ".join(method.split("/")[1] for method in changed)
         text = f"server restarted (pid {new.pid}){f'; changed: {lists}' if lists else ''}{open_calls}"
         self._note(text, new.number, "done", pid=new.pid, waited_ns=self.now_ns() - self._begun_ns)

@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from ...records import CLIENT, SERVER, Side
-from ...transcript.mcp.methods import INITIALIZED, LISTEN, OPENINGS
+from ...transcript.mcp.methods import DISCOVER, INITIALIZED, LISTEN, OPENINGS
 from ...wire.jsonrpc import Piece, cut
 
 if TYPE_CHECKING:
@@ -54,6 +54,11 @@ class SessionMemory:
         self.open: dict[str, bytes] = {}
         self.asked: dict[str, bytes] = {}
         self.unasked: set[tuple[Side, str]] = set()
+
+    @property
+    def is_modern(self) -> bool:
+        """True from 2026-07-28 on: nothing is initialized, and only subscriptions get notifications about lists."""
+        return self.opening is None or cut(self.opening[0])[0].method == DISCOVER
 
     def feed(self, sender: Side, payload: bytes) -> None:
         """Take in a message or a batch that was received."""

@@ -47,6 +47,8 @@ for line in sys.stdin:
     elif method == "tools/list":
         tool = {{"name": "forecast", "description": VERSION, "inputSchema": {{"type": "object"}}}}
         say({{"id": message["id"], "result": {{"tools": [tool]}}}})
+    elif method == "subscriptions/listen":
+        pass
     elif method == "tools/call":
         wish = params["arguments"]
         if "ask" in wish:
@@ -443,3 +445,35 @@ def test_intercepts_act_before_and_after_a_restart(bench: Callable[..., Bench], 
     second.leave()
     assert lab.said() == "ours"
     lab.end()
+
+
+def test_a_modern_client_is_told_by_its_subscription_which_the_new_server_gets_too(
+    bench: Callable[..., Bench], home: Path
+) -> None:
+    lab = bench()
+    lab.send(method="tools/list")
+    lab.get()
+    listening = lab.send(method="subscriptions/listen", params={"notifications": {"toolsListChanged": True}})
+    lab.change("two")
+    assert restart(home).returncode == 0
+    meta = {"io.modelcontextprotocol/subscriptionId": listening}
+    assert lab.get() == {**CHANGED, "params": {"_meta": meta}}
+    assert lab.said() == "two"
+    methods = [message["method"] for version, message in lab.heard() if version == "two"]
+    assert methods == ["tools/list", "subscriptions/listen", "tools/call"]
+    lab.end()
+
+
+def test_a_replayed_session_is_the_one_that_the_client_saw(bench: Callable[..., Bench], home: Path) -> None:
+    lab = bench("--reload")
+    lab.open()
+    assert restart(home).returncode == 0
+    assert lab.said() == "one"
+    lab.end()
+    capture = str(lab.client.capture)
+    verified = subprocess.run([*MCPSPY, "verify", capture], capture_output=True, timeout=DEADLINE_S, check=False)
+    assert verified.returncode == 0
+    command = [*MCPSPY, "replay", capture, "--yes", "--", sys.executable, "-I", "-S", str(lab.program)]
+    environment = {**os.environ, "HEARD": str(lab.folder / "again")}
+    replayed = subprocess.run(command, capture_output=True, text=True, timeout=SCENE_S, check=False, env=environment)
+    assert replayed.returncode == 0, replayed.stdout + replayed.stderr
