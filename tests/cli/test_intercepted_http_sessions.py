@@ -19,7 +19,7 @@ from mcpspy.records import Frame, Intercept
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.model import Exchange
 from mcpspy.transcript.transcribe import transcribe
-from tests.cli.terminal import MCPSPY, run
+from tests.cli.terminal import run
 from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S
 from tests.live.http.ends import Proxy
@@ -144,7 +144,7 @@ def test_the_same_seed_does_the_same(tmp_path: Path) -> None:
     assert acts[0]
 
 
-def test_a_capture_with_intercepts_is_shared_played_and_drawn_as_the_client_saw_it(capture: Path, tmp_path: Path) -> None:
+def test_a_capture_with_intercepts_is_shared_and_drawn_as_the_client_saw_it(capture: Path, tmp_path: Path) -> None:
     action = 'tool:add => set result.content[0].text="changed"'
     assert called(JSON, capture, "--intercept", action) == "changed"
     assert "intercepted: set result.content[0].text" in run("show", str(capture)).stdout
@@ -155,18 +155,3 @@ def test_a_capture_with_intercepts_is_shared_played_and_drawn_as_the_client_saw_
     (act,) = [record for record in read(shared) if isinstance(record, Intercept)]
     (frame,) = [record for record in read(shared) if isinstance(record, Frame) and record.number == act.frame]
     assert (b"changed" in frame.data, b"changed" in (frame.forwarded or b"")) == (False, True)
-    with mocked(capture) as url:
-        assert asyncio.run(_called(JSON, url, DEADLINE_S)) == "changed"
-
-
-@contextmanager
-def mocked(capture: Path) -> Iterator[str]:
-    """Play the server of a capture."""
-    words = [*MCPSPY, "mock", str(capture), "--listen", "127.0.0.1:0"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as mock:
-        assert mock.stdout is not None
-        try:
-            yield mock.stdout.readline().split()[0]
-        finally:
-            mock.terminate()
-            mock.wait(DEADLINE_S)
