@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Thread, Timer
 from urllib.parse import urlsplit
 
 import pytest
@@ -164,16 +164,20 @@ def test_replay_against_a_mock_finds_no_difference(tmp_path: Path) -> None:
 def test_show_follows_what_run_records(tmp_path: Path) -> None:
     with started(tmp_path, "run", "--", "cat") as process:
         assert process.stdin is not None
-        eventually((tmp_path / ".mcpspy" / "captures").exists, "the capture")
+        eventually(lambda: list(tmp_path.glob(".mcpspy/captures/*.mcpspy")), "the capture")
         with started(tmp_path, "show", "-f") as shown:
+            late = Timer(DEADLINE_S, shown.kill)
+            late.start()
             assert shown.stdout is not None
-            assert b"cat" in shown.stdout.readline()
-            process.stdin.write(PING)
+            first = shown.stdout.readline()
+            process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}\n')
             process.stdin.flush()
-            assert any(b"ping" in line for line in iter(shown.stdout.readline, b""))
+            has_news = any(b"list_changed" in line for line in iter(shown.stdout.readline, b""))
+            late.cancel()
             shown.kill()
         process.stdin.close()
         assert process.wait(DEADLINE_S) == 0
+    assert (b"cat" in first, has_news) == (True, True)
 
 
 def test_web_shows_a_page_until_ctrl_c(tmp_path: Path) -> None:
