@@ -14,7 +14,7 @@ from ..transcript.decoder import message_of
 from ..transcript.filter.filter import MessageMatcher
 from ..transcript.mcp.fields import PARTIAL
 from ..transcript.mcp.methods import PROGRESS
-from ..transcript.message import MCPSPY_CALL, NOTIFICATION, REQUEST, TO_MCPSPY, Kind, Message
+from ..transcript.message import CALL_OF_MCPSPY, NOTIFICATION, REQUEST, TO_MCPSPY, Kind, Message
 from ..transcript.model import CaptureInfo, Exchange
 from ..wire.jsonrpc import cut
 from .actions import AnswerStatus, Delay, Duplicate, Garbage, Hold, MadeAnswer, Withhold, answered, can_answer, edited, words_of
@@ -231,4 +231,4 @@ class Intercepts:
 
 def call_record(at_ns: int, seed: int, sent: str = "unchanged") -> Intercept:
     """Make the record in front of a frame of a call of mcpspy's own."""
-    return Intercept(at_ns=at_ns, text=MCPSPY_CALL, action=MCPSPY_CALL, sent=sent, seed=seed)
+    return Intercept(at_ns=at_ns, text=CALL_OF_MCPSPY, action=CALL_OF_MCPSPY, sent=sent, seed=seed)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ..records import RESTART, Frame, Intercept
 from .exchange import Exchange, UnpairedMessage
 from .http.transaction import Transaction
-from .message import CALLED, ERROR, MARK, MCPSPY_CALL, NOT_PASSED_ON, REQUEST, RESULT, Message, mark_words
+from .message import CALL_OF_MCPSPY, CALLED, ERROR, MARK, NOT_PASSED_ON, REQUEST, RESULT, Message, mark_words
 from .model import CaptureInfo, ChannelEvent, Log
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class InterceptedFrames:
         for its sender waits for the answer; of other messages that nobody received there is only the intercept.
         """
         pending, self._pending = self._pending, []
-        if pending and pending[-1].text == MCPSPY_CALL:
+        if pending and pending[-1].text == CALL_OF_MCPSPY:
             return _marked(decode(frame), [CALLED])
         if not pending:
             return _marked(decode(frame), [BY_MCPSPY]) if frame.injected else decode(frame)

@@ -128,13 +128,13 @@ MARK: Final = "intercepted"
 NOT_PASSED_ON: Final = f"{MARK}: not passed on"
 """The flaw of a request that the other side never received."""
 
-MCPSPY_CALL: Final = "mcpspy call"
+CALL_OF_MCPSPY: Final = "mcpspy call"
 """The text of an intercept record in front of a message to or from `mcpspy call`, which the client neither sent nor received."""
 
 TO_MCPSPY: Final = "mcpspy"
 """The receiver of what the server answered to `mcpspy call`, in an intercept record."""
 
-CALLED: Final = f"{MARK}: {MCPSPY_CALL}"
+CALLED: Final = f"{MARK}: {CALL_OF_MCPSPY}"
 """The flaw of these messages."""
 
 
@@ -143,6 +143,6 @@ def mark_words(messages: Iterable[Message]) -> str:
     marks = [
         flaw.removeprefix(MARK).removeprefix(": ") for message in messages for flaw in message.flaws if flaw.startswith(MARK)
     ]
-    if MCPSPY_CALL in marks:
-        return f"by {MCPSPY_CALL}"
+    if CALL_OF_MCPSPY in marks:
+        return f"by {CALL_OF_MCPSPY}"
     return f"{MARK}: {', '.join(dict.fromkeys(marks))}" if marks else ""
