@@ -71,10 +71,10 @@ RUN = (
     Option("intercepts", "FILE", "A file of intercepts, one to a line; # begins a comment.", repeats=True),
     Option("seed", "NUMBER", "The seed for the chance of intercepts. The default is a random number, which the capture names."),
     Option("reload", "", "Restart the server when its files change, and keep the client."),
-    Option("watch", "PATH", "The file or folder to watch, in place of the folder of the command's program. Can be repeated.",
+    Option("watch", "PATH", "Restart when this file or folder changes, and not the folder of the command's program. Can be repeated.",
            repeats=True),
-    Option("stop-first", "", "End the old server before the new one starts: for one that holds a port, a lock or a file."),
-    Option("grace", "TIME", "The time that the old server has for the calls that it was given; the default is 5s."),
+    Option("stop-first", "", "End the old server before the new one starts: for one that needs a port, a lock or a file for itself."),
+    Option("grace", "TIME", "How long the old server may take to finish its calls; the default is 5s."),
     Option("no-control", "", "Open no socket for mcpspy control. Without this, only your own programs can use it."),
     FRAMING,
 )  # fmt: skip

@@ -32,12 +32,12 @@ _LOOK_S: Final = 0.05
     "--intercept", "intercepts", multiple=True, metavar="TEXT", help="Add an intercept, until Ctrl+C. Can be repeated."
 )
 @click.option("--keep", is_flag=True, help="Leave the intercepts in force, and end at once.")
-@click.option("--remove", "removed", multiple=True, type=int, metavar="ID", help="Remove an intercept of a controller.")
-@click.option("--release", "released", multiple=True, type=int, metavar="ID", help="Let a held message go on.")
+@click.option("--remove", "removed", multiple=True, type=int, metavar="ID", help="Remove the intercept with this id.")
+@click.option("--release", "released", multiple=True, type=int, metavar="ID", help="Send a held message on.")
 @click.option("--drop", "dropped", multiple=True, type=int, metavar="ID", help="Drop a held message.")
-@click.option("--edit", "edited", type=int, metavar="ID", help="Change a held message in $EDITOR, and let it go on.")
-@click.option("--restart", "restarts", is_flag=True, help="Start the server again, and keep its client.")
-@click.option("--stop-first", "stops_first", is_flag=True, help="End the old server before the new one starts.")
+@click.option("--edit", "edited", type=int, metavar="ID", help="Change a held message in $EDITOR, and send it on.")
+@click.option("--restart", "restarts", is_flag=True, help="Restart the server, and keep its client; on stdio only.")
+@click.option("--stop-first", "stops_first", is_flag=True, help="With --restart: end the old server before the new one starts.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md).")
 def command(
     what: str | None,
@@ -51,11 +51,12 @@ def command(
     stops_first: bool,
     as_json: bool,
 ) -> int:
-    """Take hold of a server that runs under `mcpspy run` or `mcpspy proxy`, without a change of its client's configuration.
+    """Change the traffic of a server that runs under `mcpspy run` or `mcpspy proxy`; its client keeps its connection.
 
-    Without WHAT, list what runs. WHAT is a label, the id or pid in that list, or a capture as in `mcpspy show`.
+    Without WHAT, list the running servers. WHAT is a label, the id or pid in that list, or a capture as in `mcpspy show`.
 
     \b
+    Examples:
       mcpspy control
       mcpspy control weather --intercept 'tool:search => delay 3s'
       mcpspy control weather --intercept 'tool:search => error -32000 "try later"' --keep

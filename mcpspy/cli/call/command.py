@@ -84,10 +84,14 @@ class _CallOptions(NamedTuple):
 def command(ctx: click.Context, /, **values: Any) -> int:
     """Send one request: a recorded one again, or a call of a tool.
 
-    WHAT:ROW is a row as in `mcpspy show`. WHAT TOOL NAME=VALUE... is a call of a tool of that server, checked against the recorded
-    schema; NAME:=JSON takes any JSON. It is sent once, into the session that runs under `mcpspy run`, whose client does not see
-    it; or to a server of its own: its command after --, or --url. The exit status is 0 if the answer is as recorded, or a new call
-    succeeds; 1 if not; 2 if it is not sent; 4 if there is no answer.
+    WHAT:ROW is a row as in `mcpspy show`. WHAT TOOL NAME=VALUE... calls a tool of that server; the arguments are checked against
+    the recorded schema. NAME:=JSON takes any JSON.
+
+    The request is sent once. Without -- and --url, it goes into the session that runs under `mcpspy run`, and the client does not
+    see it. With -- COMMAND, mcpspy starts a new server; with --url, it connects to one.
+
+    The exit status is 0 if the answer is as recorded, or a new call succeeds; 1 if not; 2 if nothing is sent; 4 if there is no
+    answer.
 
     \b
     Examples:

@@ -35,9 +35,9 @@ MAX_NAMED = 5
 def command(what: tuple[str, ...], output: str, *, payloads: bool, since: Since | None) -> None:
     """Write captures as columns: Parquet files that DuckDB, Spark and others read (docs/columns.md).
 
-    There are seven tables: captures, messages, calls, transactions, findings, definitions, model_calls. Each capture has a file in
-    each, so that those that have not changed need not be written again. Damaged and incomplete captures are written as far as they
-    can be read.
+    There are seven tables: captures, messages, calls, transactions, findings, definitions, model_calls. Each capture has its own
+    file in each table, and is written again only if it has changed. Damaged and incomplete captures are written as far as they can
+    be read.
 
     WHAT is as in `mcpspy show`, or a folder of captures. It needs pyarrow: pip install 'pyarrow>=26,<27'.
 

@@ -40,11 +40,11 @@ LOOK_S: Final = 2.0
 
 @click.command("otlp", cls=WhatCommand)
 @click.argument("what", nargs=-1)
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is recorded in the store from now on. Ctrl-C ends it.")
+@click.option("-f", "--follow", is_flag=True, help="Keep sending what is recorded in the store. Ctrl-C ends it.")
 @click.option("--endpoint", metavar="URL", help="The collector; the default is OTEL_EXPORTER_OTLP_ENDPOINT, or localhost:4318.")
 @click.option("--as-server", is_flag=True, help="Report the server's spans and metrics; the default is the client's.")
 @click.option("--payloads", is_flag=True, help="Send arguments and results of tools too, which may be sensitive.")
-@click.option("--no-metrics", is_flag=True, help="Send spans alone.")
+@click.option("--no-metrics", is_flag=True, help="Send spans only.")
 @click.option("--again", is_flag=True, help="Send spans that were sent before too. They have the same ids.")
 @since_option
 def command(
@@ -60,7 +60,7 @@ def command(
 ) -> None:
     """Send recorded calls as spans, and their durations as metrics, to an OpenTelemetry collector (docs/otlp.md).
 
-    WHAT is as in `mcpspy show`. What was sent once is not sent again. It needs
+    WHAT is as in `mcpspy show`. A span that was sent is not sent again. It needs
     pip install 'opentelemetry-sdk>=1.45,<2' 'opentelemetry-exporter-otlp-proto-http>=1.45,<2'.
 
     \b

@@ -27,8 +27,8 @@ FORMATS = ("table", "csv", "json", "parquet")
 
 @click.command("query")
 @click.argument("sql", required=False)
-@click.option("--columns", "folder", metavar="DIR", help="Query this folder of mcpspy export parquet, and not the store.")
-@click.option("--recipes", "lists", is_flag=True, help="List the recipes: questions that are SQL already.")
+@click.option("--columns", "folder", metavar="DIR", help="Query a folder that mcpspy export parquet wrote, and not the store.")
+@click.option("--recipes", "lists", is_flag=True, help="List the recipes: ready-made queries.")
 @click.option("--recipe", metavar="NAME", help="Run a recipe.")
 @click.option("--date", metavar="DATE", help="The date of the recipe before-after: 2026-11-20, in UTC.")
 @click.option("--sql", "shows", is_flag=True, help="With --recipe: print its SQL, and do not run it.")
@@ -51,10 +51,10 @@ def command(
     output: str | None,
     since: Since | None,
 ) -> None:
-    """Ask all captures of the store a question in SQL. docs/columns.md has the tables and their columns.
+    """Run SQL over all captures of the store. docs/columns.md has the tables and their columns.
 
-    The columns of the store are brought up to date first: captures that have changed are read, which takes as long as
-    `mcpspy check`. DuckDB runs one SELECT, which can read these tables and no other file. It needs
+    The columns of the store are brought up to date first: captures that are new or have changed are read, which takes somewhat
+    longer than `mcpspy check`. DuckDB runs one SELECT, which can read these tables and no other file. It needs
     pip install 'pyarrow>=26,<27' 'duckdb>=2,<3'.
 
     \b

@@ -43,16 +43,16 @@ CALLS = "method:tools/call"
 @click.argument("what", default=DEFAULT_WHAT)
 @click.option("--server", "plays_client", is_flag=True, help="Try a server, with the capture's client: the command starts it.")
 @click.option("--only", "only", multiple=True, metavar="FAULT", help="Try only this fault. Repeatable.")
-@click.option("--calls", default=CALLS, metavar="EXPR", show_default=True, help="The requests that are hit: a filter.")
-@click.option("--slow", default="3s", metavar="TIME", show_default=True, help="What is slow.")
-@click.option("--late", default="65s", metavar="TIME", show_default=True, help="What is later than time-outs.")
+@click.option("--calls", default=CALLS, metavar="EXPR", show_default=True, help="A filter: which requests a fault can hit.")
+@click.option("--slow", default="3s", metavar="TIME", show_default=True, help="The delay of the faults that are slow.")
+@click.option("--late", default="65s", metavar="TIME", show_default=True, help="The delay of the fault `late`.")
 @click.option(
     "--patience",
     type=click.FloatRange(min=0, min_open=True, max=86_400),
     default=90.0,
     metavar="SECONDS",
     show_default=True,
-    help="How long a trial lasts before it counts as hung.",
+    help="How long a client or server may run before it counts as hung.",
 )
 @click.option(
     "--seed", type=click.IntRange(min=0), default=1, metavar="NUMBER", show_default=True, help="The seed of all chance."
@@ -65,11 +65,13 @@ CALLS = "method:tools/call"
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs (docs/json.md).")
 @click.pass_context
 def command(ctx: click.Context, /, **values: Any) -> int:
-    """Run a client once for each fault of a standard list, and tell what it did: whether it went on, asked again, gave up, hung.
+    """Run a client once for each fault of a standard list, and report whether it went on, asked again, gave up, hung or crashed.
 
     The client talks to a mock of the capture WHAT; {server} in its command becomes the mock's command. The client has to end by
-    itself. With --server, a server is tried instead, with the faults of a client. The exit status is 0 if nothing hung or crashed,
-    or all is as expected; 1 if not; 4 if it fails without a fault too.
+    itself. With --server, a server is tried instead, with the faults of a client.
+
+    The exit status is 0 if nothing hung or crashed, or with --expect if all outcomes are as expected; 1 if not; 4 if the client or
+    server fails without a fault too.
 
     \b
     Examples:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @click.command("tui", cls=WhatCommand)
 @click.argument("what", nargs=-1)
-@click.option("--ascii", "is_ascii", is_flag=True, help="Draw with ASCII characters alone.")
+@click.option("--ascii", "is_ascii", is_flag=True, help="Draw with ASCII characters only.")
 def command(what: tuple[str, ...], is_ascii: bool) -> None:
-    """Look, search and act with keys: rows, and the one at the cursor in detail. `?` lists the keys.
+    """Show rows, and the selected one in detail; search and act with keys. `?` lists the keys.
 
-    WHAT is as in `mcpspy show`; without it, the newest recording is followed. Append `:7` to begin at row 7.
+    WHAT is as in `mcpspy show`. Without it, the newest recording is followed. Append `:7` to begin at row 7.
 
     \b
     Examples:

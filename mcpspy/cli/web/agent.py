@@ -28,8 +28,8 @@ def command(*, what: tuple[str, ...], listen: str | None, allow_call: bool) -> i
     """Serve recordings to an agent, as an MCP server on standard input and output.
 
     Its tools list recordings, show timelines and rows, report findings, compare, and wait for the next call. Secrets are
-    replaced, and captured text is marked as data. With WHAT, `@` means these captures; files outside the store can be named only
-    here.
+    replaced, and captured text is marked as data. With WHAT, `@` means these captures. Tools can read a file outside the store
+    only if it is named here.
 
     \b
     Examples:
