@@ -22,6 +22,7 @@ from .whole_file import WholeFileImporter
 _PROTOCOLS: Final = ("tcp", "tls", "http")
 _DOTS: Final = "the dump has a dot in place of each byte that is not ASCII"
 _HALF: Final = "the dump has one connection of the session: what went over the others is not in it"
+_REFUSAL: Final = re.compile(rb"HTTP/1\.[01] [45]")
 _RUN_OF_DOTS: Final = b".."  # a character that is not ASCII has two bytes or more
 _HOST: Final = re.compile(rb"\r\nhost: *([!-~]{1,300})\r\n", re.IGNORECASE)
 _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked[^\r]*", re.IGNORECASE)
@@ -182,6 +183,8 @@ def _is_half(pieces: list[_SidedPiece]) -> bool:
     if len({piece.connection for piece in pieces}) > 1:
         return False
     messages = [piece for piece in pieces if b'"jsonrpc"' in piece.data]
+    if any(piece.side == SERVER and _REFUSAL.match(piece.data) for piece in pieces):
+        return False  # an error of HTTP is an answer
     return len({piece.side for piece in messages}) == 1 and any(b'"id"' in piece.data for piece in messages)
 
 

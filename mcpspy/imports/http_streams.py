@@ -23,6 +23,8 @@ MAX_EARLY_BYTES: Final = 1 << 22
 
 _begins_request: Final = re.compile(rb"[A-Z]{3,16} [!-~]{1,8000} HTTP/1\.[01]\r\n").match
 _begins_response: Final = re.compile(rb"HTTP/1\.[01] \d{3}").match
+announces_endpoint: Final = re.compile(rb"event: ?endpoint[\r\n]").match
+"""Match the event with which a server of HTTP+SSE begins. Its client may not have named events in Accept: curl does not."""
 
 
 class StreamMaker(Protocol):
@@ -74,7 +76,7 @@ class _Transaction(msgspec.Struct):
 class HttpConnection:
     """The transactions on the connection `number`. `client` and `server` take bytes, `lose` what the file lacks; `end` is the last.
 
-    `is_mcp` becomes true when a head or a body looks like MCP's.
+    `is_mcp` becomes true when a head, a body or an event looks like MCP's.
     """
 
     __slots__ = (
@@ -140,6 +142,7 @@ class HttpConnection:
             if isinstance(piece, ResponseHead):
                 self._answer(piece, at_ns, records)
             elif isinstance(piece, Body) and self._waiting and (response := self._waiting[0].response) is not None:
+                self.is_mcp = self.is_mcp or announces_endpoint(piece.payload) is not None
                 records += response.feed(piece, at_ns)
             elif isinstance(piece, BodyEnd) and self._waiting:
                 records += self._end_response(at_ns, SERVER, "eof", trailers=piece.trailers)

@@ -143,6 +143,12 @@ def test_a_body_that_somebody_shortened_is_read_to_the_next_head() -> None:
     assert methods(transcribe(records))[0] == ("ping", "ok")
 
 
+def test_a_request_that_http_refused_has_its_answer() -> None:
+    refusal = b"HTTP/1.1 401 Unauthorized\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nno"
+    (records,) = imported(exchange(1)[0][1] + refusal)
+    assert [finding.rule for finding in transcribe(records).findings] == ["http-error"]
+
+
 def test_one_half_of_http_sse_is_no_accusation() -> None:
     (records,) = imported(EXPLAINED.partition(b"\n\nHTTP/1.1 202")[0].partition(b"POST ")[2].join((b"POST ", b"\n")))
     transcript = transcribe(records)

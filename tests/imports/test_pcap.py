@@ -185,6 +185,17 @@ def test_tls_is_not_read_and_said_so() -> None:
     assert text.startswith("not read: 1 connection of TLS")
 
 
+def test_a_stream_that_announces_an_endpoint_is_mcp_though_its_client_named_no_events() -> None:
+    announced = b"event: endpoint\r\ndata: /messages\r\n\r\n"
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    stream = [
+        ("client", b"GET /sse HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n"),
+        ("server", head + chunked(announced)),
+    ]
+    (records,) = sessions_of(pcap(dialogue(stream)))
+    assert [record.data for record in records if isinstance(record, Frame)] == [announced]
+
+
 def test_http_of_other_kinds_makes_no_capture() -> None:
     page = [("client", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), ("server", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")]
     assert not sessions_of(pcap(dialogue(page)))
