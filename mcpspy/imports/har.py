@@ -18,6 +18,7 @@ from ..records import CLIENT, SERVER, Close, End, Frame, Gap, Note, Open, Side
 from ..wire.body import body_framing
 from ..wire.sse import SseEvents
 from .har_events import Content, Reactions, encoded, header_value
+from .http_streams import announces_endpoint
 from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source, header
 from .whole_file import WholeFileImporter
 
@@ -26,6 +27,7 @@ _DECODED: Final = ("content-encoding",)
 _ENDED: Final = "connection closed by "
 """The words of mcpspy for an entry without a response."""
 
+_OWN: Final = "mcpspy"
 _ACCEPTED: Final = 202
 _HALF: Final = "the HAR has requests of HTTP+SSE and not its event stream"
 
@@ -42,7 +44,7 @@ class _HarServer:
     """The records of one server, with their times in Unix nanoseconds, and its event streams, each after its beginning."""
 
     __slots__ = (
-        "accepted_ns", "begins", "connections", "gaps", "is_heard", "is_mcp", "path", "reactions", "records", "streams",
+        "accepted_ns", "begins", "behind", "connections", "gaps", "is_heard", "is_mcp", "path", "reactions", "records", "streams",
         "transactions", "with_events",
     )  # fmt: skip
 
@@ -54,6 +56,7 @@ class _HarServer:
         self.streams = -1
         self.transactions = 0
         self.path = ""
+        self.behind = ""  # the URL of the server before which mcpspy stood
         self.gaps: list[Gap] = []  # up to the end
         self.accepted_ns = 0  # when a request was first answered with 202, as over HTTP+SSE
         self.is_heard = self.is_mcp = self.begins = False
@@ -115,6 +118,8 @@ class HarImporter(WholeFileImporter):
         url = urlsplit(str(request["url"]))
         server = self._servers.setdefault(f"{url.scheme}://{url.netloc}", _HarServer())
         began_ns, sent_ns, head_ns, end_ns = _times(entry)
+        if self._creator == _OWN and urlsplit(own := str(entry.get("_server") or "")).netloc:
+            server.behind = own
         server.transactions += 1
         connection = _connection(server, entry)
         target = (url.path or "/") + (f"?{url.query}" if url.query else "")
@@ -142,6 +147,8 @@ class HarImporter(WholeFileImporter):
             creator=self._creator, end_ns=end_ns,
         )  # fmt: skip
         pieces = content.pieces()
+        if not server.is_mcp and any(announces_endpoint(data) for data, _ in pieces):
+            server.is_mcp, server.path = True, url.path
         self._stream(server, SERVER, connection, opening, fields, pieces, (head_ns, end_ns))
         if content.is_absent and (is_mcp or content.is_events):
             why = f"the HAR does not have the body of the response to {request['method']} {url.path}"
@@ -181,8 +188,9 @@ class HarImporter(WholeFileImporter):
             "bytes": RECONSTRUCTED, "senders": EXACT, "times": RECONSTRUCTED, "ends": MISSING, "noise": EXACT,
             "process": MISSING, "heads": RECONSTRUCTED, "connections": EXACT, "beginning": EXACT if server.begins else MISSING,
         }  # fmt: skip
-        tapped = {"transport": "http", "url": origin + server.path}
-        head = header(self._source, number, label="", wall_ns=begin_ns, facts=facts, tapped=tapped)
+        url = origin + server.path
+        ends = {"url": server.behind, "listen": url} if server.behind else {"url": url}
+        head = header(self._source, number, label="", wall_ns=begin_ns, facts=facts, tapped={"transport": "http", **ends})
         records: list[SessionRecord] = [(number, head)]
         end_ns = timed[-1].at_ns - begin_ns
         for record in timed:

@@ -55,6 +55,8 @@ def _entry(transaction: Transaction, capture: CaptureInfo) -> dict[str, Any]:
         },
         "connection": str(transaction.connection),
     }
+    if server := _server(capture):
+        members["_server"] = server
     if transaction.is_stream and response is not None:
         members["_resourceType"] = "eventsource"
         members["_eventSourceMessages"] = list(_events(response, capture))
@@ -148,6 +150,12 @@ def _url(head: Head | None, transaction: Transaction, capture: CaptureInfo) -> s
     listen = str(capture.header.tapped.get("listen", "")) if capture.header else ""
     host = (head.get("host") if head else "") or split_url(listen).netloc or "127.0.0.1"
     return transaction.target if "://" in transaction.target else f"http://{host}{transaction.target}"
+
+
+def _server(capture: CaptureInfo) -> str:
+    """Return the URL of the server, if clients reached it at another; else empty. Addresses in its answers are its own."""
+    tapped = capture.header.tapped if capture.header else {}
+    return str(tapped.get("url", "")) if tapped.get("listen") else ""
 
 
 def _end(stream: Stream | None, began_ns: int) -> int:
