@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,16 +14,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mcp import Client, MCPError
 from mcp.client.sse import sse_client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from mcpspy import read
 from mcpspy.records import Frame, Intercept
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.model import Exchange
 from mcpspy.transcript.transcribe import transcribe
-from tests.cli.terminal import run
+from tests.cli.terminal import MCPSPY, run
 from tests.conftest import PEERS
 from tests.deadlines import DEADLINE_S
 from tests.live.http.ends import Proxy
+from tests.live.mock.mocking_http import HttpMocking
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,12 +57,11 @@ def proxied(kind: str, capture: Path, *options: str) -> Iterator[Proxy]:
             server.wait(DEADLINE_S)
 
 
-async def _called(kind: str, url: str, time_out_s: float) -> str:
+async def _called(target: Any, time_out_s: float, mode: Any = "legacy") -> str:
     """Return what an official client gets for one call: the text, or its error."""
-    target: Any = sse_client(url, timeout=DEADLINE_S) if kind == OLD else url
     outcome = ""
     try:
-        async with asyncio.timeout(DEADLINE_S), Client(target, mode="legacy") as client:
+        async with asyncio.timeout(DEADLINE_S), Client(target, mode=mode) as client:
             try:
                 result: Any = await client.call_tool("add", {"a": 1, "b": 2}, read_timeout_seconds=time_out_s)
                 outcome = str(result.content[0].text)
@@ -72,7 +74,17 @@ async def _called(kind: str, url: str, time_out_s: float) -> str:
 
 def called(kind: str, capture: Path, *options: str, time_out_s: float = DEADLINE_S) -> str:
     with proxied(kind, capture, "--redact", "none", *options) as proxy:
-        return asyncio.run(_called(kind, proxy.address, time_out_s))
+        return asyncio.run(_called(_target(kind, proxy.address), time_out_s))
+
+
+def _target(kind: str, url: str) -> Any:
+    return sse_client(url, timeout=DEADLINE_S) if kind == OLD else url
+
+
+def mocked(kind: str, capture: Path, time_out_s: float = DEADLINE_S) -> str:
+    """Return what a client gets from a mock over HTTP. It probes for the modern era first, so its ids are not the recorded ones."""
+    with HttpMocking(capture, *(("--transport", "sse") if kind == OLD else ())) as mock:
+        return asyncio.run(_called(_target(kind, mock.url), time_out_s, "auto"))
 
 
 @pytest.fixture
@@ -155,3 +167,45 @@ def test_a_capture_with_intercepts_is_shared_and_drawn_as_the_client_saw_it(capt
     (act,) = [record for record in read(shared) if isinstance(record, Intercept)]
     (frame,) = [record for record in read(shared) if isinstance(record, Frame) and record.number == act.frame]
     assert (b"changed" in frame.data, b"changed" in (frame.forwarded or b"")) == (False, True)
+
+
+# What is recorded plays as it was received
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mock_gives_the_answer_that_the_client_got(kind: str, capture: Path) -> None:
+    assert called(kind, capture, "--intercept", 'tool:add => set result.content[0].text="changed"') == "changed"
+    assert mocked(kind, capture) == "changed"
+    command = [*MCPSPY, "mock", str(capture)]
+    target = stdio_client(StdioServerParameters(command=command[0], args=command[1:], env=dict(os.environ)))
+    assert asyncio.run(_called(target, DEADLINE_S)) == "changed"
+
+
+@pytest.mark.parametrize(
+    ("kind", "action", "expected"),
+    [
+        (JSON, 'kind:result tool:add => error -32000 "try later"', "try later"),
+        (EVENTS, 'tool:add => error -32000 "try later"', "try later"),
+        (JSON, "tool:add => status 503", "error: Server returned an error response"),
+        (JSON, "kind:result tool:add => drop", "imed out"),
+        (JSON, "tool:add => drop", "imed out"),
+        (JSON, "kind:result tool:add => hold 200ms", SUM),
+    ],
+)
+def test_a_mock_does_over_http_what_the_intercept_did(kind: str, action: str, expected: str, capture: Path) -> None:
+    time_out_s = TIME_OUT_S if expected == "imed out" else DEADLINE_S
+    assert expected in called(kind, capture, "--intercept", action, time_out_s=time_out_s)
+    assert expected in mocked(kind, capture, time_out_s=time_out_s)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_replay_sends_the_request_that_the_server_got_and_compares_the_answer_that_the_client_got(
+    kind: str, capture: Path, tmp_path: Path
+) -> None:
+    actions = ("tool:add => set params.arguments.a=40", 'tool:add => set result.content[0].text="changed"')
+    assert called(kind, capture, *(word for action in actions for word in ("--intercept", action))) == "changed"
+    other = tmp_path / "replayed.mcpspy"
+    with proxied(kind, tmp_path / "second.mcpspy") as proxy:
+        done = run("replay", str(capture), "--url", proxy.address, "--capture", str(other))
+    assert '"changed" ≠ "42"' in done.stdout
+    assert run("diff", str(capture), str(other)).stdout.count(" ≠ ") == 1

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ....records import CLIENT, SERVER
+from ....records import CLIENT, SERVER, Frame
 from ....transcript.http.head import EVENT_STREAM, SESSION, Head, read_head
 from ....transcript.http.transaction import ScopeKind, Stream, Transaction
-from ....transcript.message import Message
+from ....transcript.message import NOT_PASSED_ON, Message
 from ....transcript.model import HTTP_REDIRECTS, Exchange, Kind, Transcript
 from ....wire.encodings import decode_body
 from ..content import params_value
@@ -44,22 +45,20 @@ class RecordedTransaction:
     def head(self) -> Head:
         """The head of the response as the client got it; empty without a response."""
         response = self.transaction.response
-        if response is None:
-            return Head("")
-        return read_head(response.opened.head if response.opened.forwarded is None else response.opened.forwarded)
+        return Head("") if response is None else received_head(response)
 
     @property
     def answer(self) -> HttpAnswer:
         """The response as the client got it."""
         head, response = self.head, self.transaction.response
-        body = b"" if response is None else whole_body(response, head, as_forwarded=True)
+        body = b"" if response is None else whole_body(response, head)
         return HttpAnswer(self.status, head.reason, playable_fields(head), body or b"")
 
     @property
     def is_kept(self) -> bool:
         """True if the whole body is there."""
         response = self.transaction.response
-        return response is not None and whole_body(response, self.head, as_forwarded=True) is not None
+        return response is not None and whole_body(response, self.head) is not None
 
     @property
     def status(self) -> int:
@@ -102,8 +101,15 @@ class RecordedTransaction:
         is_over = close is not None and (close.by, close.how) == (SERVER, "eof")
         is_mute = not self.is_stream or not transaction.response_messages
         is_silent = all(len(exchange.messages) == 1 for exchange in self.exchanges)
+        is_mute = is_mute and not self._is_withheld
         is_due = bool(self.exchanges) and (self.status not in ANSWERED_ELSEWHERE or is_silent) and not self.is_of_sse
         return is_over and is_mute and is_due and all(exchange.response is None for exchange in self.exchanges) and self.is_kept
+
+    @property
+    def _is_withheld(self) -> bool:
+        """True if an intercept kept a body from the client, which got nothing then, not even a head."""
+        response = self.transaction.response
+        return response is not None and not self.is_stream and any(frame.forwarded == b"" for frame in response.kept)
 
     @property
     def is_of_unknown_session(self) -> bool:
@@ -112,14 +118,15 @@ class RecordedTransaction:
 
     @property
     def is_challenged(self) -> bool:
-        """True if it was refused because it has no Authorization field."""
-        return self.status == 401 and not self.is_authorized
+        """True if the server refused it because it has no Authorization field."""
+        response = self.transaction.response
+        return self.status == 401 and not self.is_authorized and response is not None and not response.injected
 
 
 def recorded_transactions(transcript: Transcript) -> list[RecordedTransaction]:
     """List the transactions of a transcript that keeps frames, capture after capture.
 
-    Responses that a tap made itself, as a 502, are left out: the server never sent them.
+    Responses that a tap made itself, as a 502, are left out: the server never sent them. Those of intercepts are kept.
     """
     messages: defaultdict[int, list[Message]] = defaultdict(list)
     for message in transcript.messages:
@@ -134,7 +141,9 @@ def recorded_transactions(transcript: Transcript) -> list[RecordedTransaction]:
     return [
         RecordedTransaction(transaction, messages[id(transaction)], exchanges[id(transaction)])
         for transaction in in_order
-        if transaction.response is None or not transaction.response.injected
+        if transaction.response is None
+        or not transaction.response.injected
+        or any(NOT_PASSED_ON in message.flaws for message in messages[id(transaction)])
     ]
 
 
@@ -153,15 +162,20 @@ def http_match_key(message: Message | None, rules: MatchRules) -> str:
     return match_key(method, rules.counted(method, params_value(message)))
 
 
-def whole_body(stream: Stream, head: Head, *, as_forwarded: bool = False) -> bytes | None:
-    """Return a body without its content encoding; None if a part of it was not kept, or it cannot be read.
+def received_head(stream: Stream) -> Head:
+    """Return the head as its receiver got it."""
+    return stream.head if stream.opened.forwarded is None else read_head(stream.opened.forwarded)
 
-    With `as_forwarded` it is the body that the tap forwarded, where that is another.
+
+def whole_body(stream: Stream, head: Head) -> bytes | None:
+    """Return a body as its receiver got it, without the content encoding that `head` names.
+
+    None if a part of it was not kept, or it cannot be read.
     """
     frames = stream.kept
     if (stream.body_bytes and not frames) or any(frame.length and not frame.data for frame in frames):
         return None
-    data = b"".join(frame.forwarded if as_forwarded and frame.forwarded is not None else frame.data for frame in frames)
+    data = b"".join(_received(frames))
     encoding = head.get("content-encoding")
     if not encoding or not data:
         return data
@@ -169,3 +183,14 @@ def whole_body(stream: Stream, head: Head, *, as_forwarded: bool = False) -> byt
         return decode_body(data, encoding.encode("utf-8", "replace"))
     except ValueError:
         return None
+
+
+def _received(frames: Iterable[Frame]) -> Iterator[bytes]:
+    """Yield the bytes that were sent on. What was sent in place of a frame in parts is at its last part."""
+    parts: list[bytes] = []
+    for frame in frames:
+        parts.append(frame.data)
+        if not frame.part:
+            yield from parts if frame.forwarded is None else (frame.forwarded,)
+            parts.clear()
+    yield from parts

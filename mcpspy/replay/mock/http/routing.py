@@ -20,7 +20,7 @@ from ..replies import SendMessage
 from ..scheduled_send import OF_NO_REQUEST, LiveServerBytes, ScheduledSend
 from .answer import STREAM_FIELDS, AnswerShape, EventStyle, Fields, playable_fields
 from .events import BARE_EVENT, RecordedEvents
-from .exchanges import whole_body
+from .exchanges import received_head, whole_body
 from .recorded_http import HttpFacts, status_of_error
 
 
@@ -101,7 +101,7 @@ class Routing:
             and (transaction := self._transaction(send.step.message)) is not None
         ):
             response = transaction.response
-        recorded = None if response is None else whole_body(response, response.head)
+        recorded = None if response is None else whole_body(response, received_head(response))
         body = send.data.rstrip(b"\r\n") if recorded is None else refilled(recorded, parts)
         return LiveServerBytes(body) if isinstance(send.data, LiveServerBytes) else body
 
