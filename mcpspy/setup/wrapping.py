@@ -18,7 +18,7 @@ from .spans import Member
 # --- Commands ---
 
 NAME = lazy_pattern(r"(?i)(?:.*[/\\])?mcpspy(?:\.exe|\.cmd)?")
-RUN_SWITCHES = {"--no-control", "--quiet"}
+RUN_SWITCHES = {"--no-control", "--quiet", "--reload", "--stop-first"}
 """The options of `mcpspy run` without a value; a test compares them with its table of options."""
 
 MAX_WORDS_BEFORE = 6

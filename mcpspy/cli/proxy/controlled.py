@@ -34,6 +34,8 @@ class HttpHands:
         return self._tap.now_ns()
 
     def watch(self, fd: int, events: int, callback: Callable[[int], None]) -> None:
+        if self._tap.reactor.watches(fd):
+            self._tap.reactor.forget(fd)
         self._tap.reactor.watch(fd, events, callback)
 
     def follow(self) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SERVER: Final = "{server}"
 """The mock's command, in the command of a client."""
 
-MCPSPY: Final = (sys.executable, "-m", "mcpspy")
+MCPSPY: Final = (sys.executable, "-P", "-m", "mcpspy")
 ENDED_S: Final = 2.0
 """From SIGTERM to SIGKILL."""
 

@@ -13,7 +13,7 @@ import click
 
 from ...tui.verbs import VerbResult
 
-MCPSPY: Final = (sys.executable, "-m", "mcpspy")
+MCPSPY: Final = (sys.executable, "-P", "-m", "mcpspy")
 LONGEST_S: Final = 600.0
 END_S: Final = 5.0
 
@@ -57,7 +57,7 @@ class Programs:
         """Open an address in a browser with a window; one for terminals gets none, and ends. May block for some seconds."""
         with suppress(subprocess.TimeoutExpired):  # then it is a browser that stays until it is closed
             subprocess.run(
-                [sys.executable, "-m", "webbrowser", address],
+                [sys.executable, "-P", "-m", "webbrowser", address],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

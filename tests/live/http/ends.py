@@ -174,11 +174,14 @@ class Proxy:
         return int(status.partition("VmHWM:")[2].split()[0])
 
     def open_sockets(self) -> int:
-        """Count its open sockets, including the listening one."""
+        """Count its open sockets, including the listening one, but not its control socket."""
+        unix = Path(f"/proc/{self.process.pid}/net/unix").read_text(encoding="utf-8").splitlines()[1:]
+        controls = {f"socket:[{line.split()[6]}]" for line in unix}
         count = 0
         for name in os.listdir(f"/proc/{self.process.pid}/fd"):
             try:
-                count += os.readlink(f"/proc/{self.process.pid}/fd/{name}").startswith("socket:")
+                target = os.readlink(f"/proc/{self.process.pid}/fd/{name}")
+                count += target.startswith("socket:") and target not in controls
             except FileNotFoundError:
                 pass  # closed meanwhile
         return count
