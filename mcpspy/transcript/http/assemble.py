@@ -282,9 +282,8 @@ class TransactionAssembler:
                 opened.transaction.refusal = readable(unit.frame.data, encoding)[:MAX_REFUSAL_BYTES]
             if open_stream.is_metadata:
                 self._check_resource(opened, unit)
-            if (
-                open_stream.stream.injected and unit.frame.data and sender == SERVER and not unit.frame.injected
-            ):  # a replay client's requests are no refusals
+            is_ours = open_stream.stream.injected and unit.frame.data and sender == SERVER  # no replay client's request
+            if is_ours and (self._intercepted is None or not unit.frame.injected):  # an intercept's answer is no refusal
                 self._add_anomaly(opened, unit, "injected", unit.frame.data[:MAX_INJECTED_BYTES])
             for piece in unit.pieces:
                 message = message_of(self._capture_info, sender, unit.frame, piece)
