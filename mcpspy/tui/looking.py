@@ -135,15 +135,18 @@ class Looking(App[None]):
 
         if not self.is_headless:
             signal(SIGTERM, end)
-        self.set_focus(self.row_list)
+        self.lay_out()
+        self.say()
+        self.call_after_refresh(self.begin)
+        self.set_interval(TICK_S, self.tick)
+        self.set_interval(LOOK_S, self.look)
+
+    def begin(self) -> None:
+        """Show the first rows."""
+        self.row_list.focus()
         self.show_source(self.source)
         if self._first_row:
             self.go_to(self._first_row)
-        self.lay_out()
-        self.say()
-        self.call_after_refresh(self.row_list.reveal)
-        self.set_interval(TICK_S, self.tick)
-        self.set_interval(LOOK_S, self.look)
 
     def on_resize(self, event: events.Resize) -> None:
         """Lay the parts out for the size."""
@@ -302,7 +305,7 @@ class Looking(App[None]):
             return
         self.condition = None
         self.show_source(source)
-        self.set_focus(self.row_list)
+        self.row_list.focus()
 
     # --- Moving ---
 
@@ -321,7 +324,7 @@ class Looking(App[None]):
     @on(LineList.LineChosen, "#rows")
     def chosen(self) -> None:
         """Look closer at a row."""
-        self.set_focus(self.detail.lines)
+        self.detail.lines.focus()
 
     def on_tab_bar_tab_chosen(self, event: TabBar.TabChosen) -> None:
         """Open a tab."""
@@ -364,9 +367,9 @@ class Looking(App[None]):
         if recordings.display:
             listed = self.desk.recordings()
             recordings.show(RecordingLines(listed, self.source.name))
-            self.set_focus(recordings)
+            recordings.focus()
         else:
-            self.set_focus(self.row_list)
+            self.row_list.focus()
         self.call_after_refresh(self.lay_out)
 
     def action_leave(self) -> None:
@@ -375,7 +378,7 @@ class Looking(App[None]):
             if self.prompt.kind == "filter":
                 self.filter(None)
             self.close_prompt()
-        self.set_focus(self.row_list)
+        self.row_list.focus()
         self.say()
 
     def action_help(self) -> None:
@@ -388,7 +391,7 @@ class Looking(App[None]):
         """Close the field."""
         kind, self.prompt.kind = self.prompt.kind, ""
         self.prompt.display = False
-        self.set_focus(self.detail.lines if kind == "search" else self.row_list)
+        (self.detail.lines if kind == "search" else self.row_list).focus()
 
     def action_find(self) -> None:
         """Ask for a filter; in the detail for a text to search for."""

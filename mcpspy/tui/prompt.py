@@ -76,7 +76,7 @@ class PromptLine(Vertical):
         self.field.placeholder = placeholder
         self.field.cursor_position = len(text)
         self.hint(*(hint_of(text) if kind == "filter" else ([], [])))
-        self.screen.set_focus(self.field)  # at once: the next key is for the field
+        self.field.focus()
 
     def hint(self, first: Line, second: Line) -> None:
         """Show two lines below the field."""
