@@ -27,6 +27,8 @@ RLIMIT = "there is no limit of descriptors on Windows but that of select"
 LACKING: dict[str, dict[str, str] | str] = {
     "live/stdio/test_control.py": UNIX_SOCKETS,
     "live/stdio/test_pump.py": BY_HAND,
+    "live/http/test_intercepts.py": {"held_message_is_let_go": UNIX_SOCKETS, "controller_takes_hold": UNIX_SOCKETS},
+    "live/stdio/test_restarts.py": UNIX_SOCKETS,
     "live/stdio/test_intercepts.py": {
         "test_the_capture_has_what_was_received_and_what_was_sent": BY_HAND,
         "test_what_is_delayed_is_sent_before_the_end": BY_HAND,
