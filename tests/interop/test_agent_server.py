@@ -88,9 +88,9 @@ def refused(host: str, path: str, headers: dict[str, str]) -> int:
 
 
 def test_without_the_sdk_it_says_what_to_install(mcpspy: list[str], tmp_path: Path) -> None:
-    hidden = tmp_path / "mcp"
+    hidden = tmp_path / "anyio"
     hidden.mkdir()
-    (hidden / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'mcp'\", name='mcp')")
+    (hidden / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'anyio'\", name='anyio')")
     done = subprocess.run(
         [*mcpspy, "mcp"],
         env={"PYTHONPATH": str(tmp_path)},

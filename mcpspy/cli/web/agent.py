@@ -39,7 +39,7 @@ def command(*, what: tuple[str, ...], listen: str | None, allow_call: bool) -> i
     try:
         from ...agent.server import serve_http, serve_stdio
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
+        if (error.name or "").partition(".")[0] not in ("anyio", "mcp", "mcp_types", "starlette"):
             raise
         raise McpspyError(f"mcpspy mcp needs the official MCP SDK. Install it with: {EXTRA}") from error
     from ...agent.fence import Fence
