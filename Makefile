@@ -78,7 +78,7 @@ mac: .venv/.tested
 
 # Likewise for Windows. tests/systems/lacking.py names the tests that need what it has not.
 windows: .venv/.tested
-	PYTHONPATH=tests/systems MCPSPY_TESTED_SYSTEM=win32 $(BIN)/pytest -n $(WORKERS) --dist worksteal \
+	PYTHONPATH=tests/systems MCPSPY_TESTED_SYSTEM=win32 $(BIN)/pytest -n $(WORKERS) --dist worksteal --timeout-method thread \
 	  -m "not npm and not debian and not soak" tests/systems tests/platform tests/live/stdio tests/live/http \
 	  tests/live/mock/test_stdio.py tests/capture/file tests/cli/test_verify.py $(PYTEST_ARGS)
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 
@@ -52,14 +53,14 @@ def test_cancelled_timers_are_sorted_out_long_before_they_are_due(loop: Loop) ->
 
 def test_a_call_that_raises_ends_nothing_but_itself(loop: Loop) -> None:
     called: list[str] = []
-    read, write = os.pipe()
-    os.write(write, b"x")
+    reading, writing = socket.socketpair()
+    writing.send(b"x")
 
     def readable(events: int) -> None:
-        loop.forget(read)
+        loop.forget(reading.fileno())
         fail()
 
-    loop.watch(read, IN, readable)
+    loop.watch(reading.fileno(), IN, readable)
     loop.soon(fail)
     loop.soon(lambda: called.append("soon"))
     loop.later(0.0, fail)
@@ -68,31 +69,31 @@ def test_a_call_that_raises_ends_nothing_but_itself(loop: Loop) -> None:
     loop.wake(lambda: called.append("wake"))
     loop.later(0.05, loop.stop)
     loop.run()
-    os.close(read)
-    os.close(write)
+    reading.close()
+    writing.close()
     assert sorted(called) == ["later", "soon", "wake"]
     assert [type(fault) for fault in loop.faults] == [ZeroDivisionError] * 4
 
 
 def test_a_callback_that_was_forgotten_in_the_same_round_is_not_called(loop: Loop) -> None:
-    pipes = [os.pipe() for _ in range(2)]
+    pairs = [socket.socketpair() for _ in range(2)]
     called: list[int] = []
 
     def readable(events: int) -> None:
         called.append(events)
-        for read, _ in pipes:
-            loop.forget(read)
+        for reading, _ in pairs:
+            loop.forget(reading.fileno())
 
-    for read, write in pipes:
-        os.write(write, b"x")
-        loop.watch(read, IN, readable)
+    for reading, writing in pairs:
+        writing.send(b"x")
+        loop.watch(reading.fileno(), IN, readable)
     loop.later(0.05, loop.stop)
     loop.run()
     assert called == [IN]
     assert loop.faults == []
-    for both in pipes:
-        for fd in both:
-            os.close(fd)
+    for both in pairs:
+        for end in both:
+            end.close()
 
 
 def test_another_thread_wakes_it(loop: Loop) -> None:
