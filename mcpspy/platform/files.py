@@ -20,6 +20,8 @@ BINARY = getattr(os, "O_BINARY", 0)
 OTHERS = 0 if sys.platform == "win32" else 0o077
 """The rights of everybody but the owner. On Windows the modes of a file say nothing: it has the rights of its folder."""
 
+CAN_REMOVE_OPEN_FILES = sys.platform != "win32"
+
 _LOCKED_AT = 1 << 42
 """The byte that is locked on Windows, where nobody can read what is locked: far behind the end of every file."""
 

@@ -81,6 +81,8 @@ LACKING: dict[str, dict[str, str] | str] = {
     "live/http/test_tls.py": {"test_an_upstream_that_dies_within_an_event_is_seen_by_the_client[reset]": TLS},
     "live/http/test_cost.py": {"descriptor": RLIMIT, "test_a_client_is_let_in_only_if": RLIMIT},
     "live/mock/test_stdio.py": {"test_a_signal_ends": SIGNALS, "test_it_ends_when_nobody_reads_it": NO_HANG_UP},
+    "cli/show/test_follow.py": {"test_a_reader_that_goes_away": NO_HANG_UP},
+    "cli/replay/test_replay.py": {"test_a_replay_that_is_stopped": SIGNALS},
     "live/mock/test_pass_through.py": {
         "test_a_signal_ends": SIGNALS,
         "test_what_a_server_writes_to_its_stderr_at_its_end": SIGNALS,

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ...platform.files import BINARY, NOFOLLOW, try_to_lock
+from ...platform.files import BINARY, CAN_REMOVE_OPEN_FILES, NOFOLLOW, try_to_lock
 from .catalog import CatalogEntry, Recording, entry, recordings
 from .folder import EXTENSION, INDEX_EXTENSION, captures_folder, home_folder, is_live
 
@@ -160,13 +160,21 @@ def _is_live(recording: Recording) -> bool:
 
 
 def _remove(capture: CatalogEntry) -> bool:
-    """Remove a capture unless a tap may record into it, and tell whether that was done. The capture's lock is held meanwhile."""
+    """Remove a capture unless a tap may record into it, and tell whether that was done.
+
+    The capture's lock is held meanwhile, except on Windows, where what a tap has open cannot be removed anyway.
+    """
     try:
         fd = os.open(capture.path, os.O_RDONLY | NOFOLLOW | BINARY)
     except FileNotFoundError:
         return False
     try:
-        if _may_be_live(fd, capture) or not _unlinked(capture.path):
+        if _may_be_live(fd, capture):
+            return False
+        if not CAN_REMOVE_OPEN_FILES:
+            os.close(fd)
+            fd = -1
+        if not _unlinked(capture.path):
             return False
         _unlinked(capture.path + INDEX_EXTENSION)
         from .columns import column_key, columns_folder, remove_columns  # a list need not wait for it
@@ -174,7 +182,8 @@ def _remove(capture: CatalogEntry) -> bool:
         remove_columns(columns_folder(), column_key(capture.header, os.path.basename(capture.path)))
         return True
     finally:
-        os.close(fd)
+        if fd >= 0:
+            os.close(fd)
 
 
 def _unlinked(path: str) -> bool:
@@ -183,6 +192,10 @@ def _unlinked(path: str) -> bool:
         os.unlink(path)
     except FileNotFoundError:
         return False
+    except PermissionError:
+        if CAN_REMOVE_OPEN_FILES:
+            raise
+        return False  # somebody reads it
     return True
 
 
