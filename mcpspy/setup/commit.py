@@ -82,7 +82,7 @@ def _same_servers(planned: ConfigChange, servers: Iterable[ConfiguredServer]) ->
     now = {(server.section, server.entry.path): server for server in servers}
     same: list[ConfiguredServer] = []
     for server in planned.servers:
-        current = now.get((server.section, server.entry.path))
+        current = now.get((server.section, server.entry.path), server if server.entry.is_absent else None)
         if current is None or _identity(current) != _identity(server):
             reason = f"was not changed: another program changed its server {server.entry.name!r} meanwhile; try again"
             raise SetupError(str(planned.state.file.path), reason)

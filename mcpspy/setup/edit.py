@@ -6,7 +6,7 @@ by one of this machine, and moves the old one, in its own spelling, to the end a
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ..lazy_pattern import lazy_pattern
 from .entry import ConfigEntry, EntryLayout, EntryState, Path, Syntax, entries
@@ -52,7 +52,7 @@ def wrapped(
     bare = unwrapped(text, syntax, section, names, ports)
     chosen = [entry for entry in entries(bare, syntax, section, ports) if entry.path in names]
     edits = [edit for entry in chosen for edit in _wrapping_edits(bare, entry, program, new_ports or {})]
-    return _checked(bare, edited(bare, edits), syntax, section, ports)
+    return checked(bare, edited(bare, edits), syntax, section, ports)
 
 
 def unwrapped(text: str, syntax: Syntax, section: Path, names: Collection[Path], ports: PortsByNumber | None = None) -> str:
@@ -61,7 +61,7 @@ def unwrapped(text: str, syntax: Syntax, section: Path, names: Collection[Path],
         entry for entry in entries(text, syntax, section, ports) if entry.path in names and entry.state is EntryState.WRAPPED
     ]
     edits = [edit for entry in chosen for edit in (restore_url if entry.is_http else restore_command)(text, entry)]
-    return _checked(text, edited(text, edits), syntax, section, ports)
+    return checked(text, edited(text, edits), syntax, section, ports)
 
 
 def _wrapping_edits(text: str, entry: ConfigEntry, program: Sequence[str], new_ports: Mapping[Path, int]) -> list[ConfigEdit]:
@@ -71,14 +71,27 @@ def _wrapping_edits(text: str, entry: ConfigEntry, program: Sequence[str], new_p
     return wrap_command(text, entry, program) if entry.state is EntryState.PLAIN else []
 
 
-def _checked(before: str, after: str, syntax: Syntax, section: Path, ports: PortsByNumber | None) -> str:
-    """Return `after` if it can be read and names the same servers. No known edit breaks that, but a file deserves a check."""
-    if _servers(entries(before, syntax, section, ports)) != _servers(entries(after, syntax, section, ports)):
+def checked(
+    before: str,
+    after: str,
+    syntax: Syntax,
+    section: Path,
+    ports: PortsByNumber | None = None,
+    *,
+    but: Collection[Path] = (),
+) -> str:
+    """Return `after` if it can be read and names the same servers, `but` those at some paths.
+
+    No known edit breaks that, but a file deserves a check. Raises: Unreadable.
+    """
+    texts = (before, after)
+    servers = [_servers(entry for entry in entries(text, syntax, section, ports) if entry.path not in but) for text in texts]
+    if servers[0] != servers[1]:
         raise Unreadable("nothing was changed, because other parts of the file would have changed too; change it by hand")
     return after
 
 
-def _servers(some: list[ConfigEntry]) -> dict[Path, tuple[str, list[str], list[str]]]:
+def _servers(some: Iterable[ConfigEntry]) -> dict[Path, tuple[str, list[str], list[str]]]:
     return {
         entry.path: (
             entry.server_url,
@@ -126,7 +139,7 @@ def restore_command(text: str, entry: ConfigEntry) -> list[ConfigEdit]:
         span = _whole_member(text, entry, args)
         if span:
             return [*edits, ConfigEdit(start=span[0], end=span[1], new="")]
-    return [*edits, ConfigEdit(start=items[0].start, end=_next_item_at(text, own.end), new="")]
+    return [*edits, ConfigEdit(start=items[0].start, end=next_item_at(text, own.end), new="")]
 
 
 def quoted(word: str) -> str:
@@ -135,13 +148,13 @@ def quoted(word: str) -> str:
     return SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", spelled)
 
 
-def _next_item_at(text: str, end: int) -> int:
+def next_item_at(text: str, end: int) -> int:
     """Find the end of an item's comma and of the white space after it; the item's own end if it has no comma."""
     comma = COMMA.match(text, end)
     if not comma:
         return end
     blank = BLANK.match(text, comma.end())
-    return blank.end() if blank and not text.startswith("]", blank.end()) else comma.end()
+    return blank.end() if blank and not text.startswith(("]", "}"), blank.end()) else comma.end()
 
 
 def _new_args(text: str, entry: ConfigEntry, command: Member, front: str) -> tuple[int, str]:

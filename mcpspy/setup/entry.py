@@ -10,6 +10,7 @@ from .ports import ReservedPort
 from .spans import Member, Value
 from .wrapping import (
     has_unknown_original,
+    is_own,
     may_log_in,
     origin_of,
     original_origin,
@@ -39,12 +40,17 @@ class EntryLayout(StrEnum):
 
 
 class EntryState(StrEnum):
-    """The state of an entry. LOGIN is an HTTP server that the client may be logged in to, which binds it to its URL."""
+    """The state of an entry. LOGIN is an HTTP server that the client may be logged in to, which binds it to its URL.
+
+    OWN is `mcpspy mcp`, which is never wrapped; ABSENT is the same where it could be added.
+    """
 
     PLAIN = "plain"
     WRAPPED = "wrapped"
     LOGIN = "login"
     UNUSABLE = "unusable"
+    OWN = "own"
+    ABSENT = "absent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +64,7 @@ class ConfigEntry:
     layout: EntryLayout
     members: tuple[Member, ...]
     no_object: bool = False
+    is_absent: bool = False
     ports: Mapping[int, ReservedPort] = field(default_factory=dict)
 
     @property
@@ -134,6 +141,10 @@ class ConfigEntry:
     @property
     def state(self) -> EntryState:
         """Its state; an UNUSABLE one has a `problem`."""
+        if self.is_absent:
+            return EntryState.ABSENT
+        if is_own(self.argv):
+            return EntryState.OWN
         if self.problem:
             return EntryState.UNUSABLE
         if not self.is_http:
@@ -145,6 +156,8 @@ class ConfigEntry:
     @property
     def problem(self) -> str:
         """The reason why it cannot be wrapped; empty if it can be, or is."""
+        if self.is_absent:
+            return ""
         return self._unreadable or ("" if self.is_http or server_command_at(self.argv) is not None else self._obstacle)
 
     @property

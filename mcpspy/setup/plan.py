@@ -7,20 +7,23 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ..errors import SetupError
-from .clients import ClientFile, ServerSection
+from .clients import JETBRAINS, ClientFile, ServerSection
 from .edit import origin_letters, unwrapped, wrapped
-from .entry import ConfigEntry, EntryState, entries
+from .entry import ConfigEntry, EntryLayout, EntryState, entries
 from .files import Snapshot, copies, read
+from .own_entry import added, removed
 from .ports import ReservedPort, ReservedPorts
 from .spans import Unreadable
-from .wrapping import path_of, port_of, server_command_at
+from .wrapping import OWN_NAME, is_own, path_of, port_of, server_command_at
 
 
 class Aim(StrEnum):
-    """The change to make."""
+    """The change to make. ADD and REMOVE are of mcpspy's own entry."""
 
     WRAP = "wrap"
     UNWRAP = "unwrap"
+    ADD = "add"
+    REMOVE = "remove"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +74,7 @@ class ConfigFileState:
 class ConfigChange:
     """A planned change of some servers of one file: its new `text`, and all reserved `ports` after the change.
 
-    `after` is what the client then starts for each server: the words of a command, or one URL.
+    `after` is what the client then starts for each server: the words of a command, or one URL; empty for one that is taken out.
     """
 
     state: ConfigFileState
@@ -148,12 +151,43 @@ def matches(server: ConfiguredServer, patterns: Sequence[str]) -> bool:
 
 def needs_change(server: ConfiguredServer, settings: WrapSettings) -> bool:
     """Return whether a server is to be changed. A wrapped one whose mcpspy or reserved port is missing is wrapped again."""
+    state = server.entry.state
     if settings.aim is Aim.UNWRAP:
-        return server.entry.state is EntryState.WRAPPED
+        return state is EntryState.WRAPPED
+    if state in (EntryState.OWN, EntryState.ABSENT):
+        return settings.aim is Aim.REMOVE or (settings.aim is Aim.ADD and (state is EntryState.ABSENT or server.missing))
+    if settings.aim is not Aim.WRAP:
+        return False
     if server.entry.is_http and server.entry.state is not EntryState.WRAPPED and settings.http_obstacle:
         return False
     plain = (EntryState.PLAIN, EntryState.LOGIN) if settings.oauth else (EntryState.PLAIN,)
-    return server.entry.state in plain or server.missing
+    return state in plain or server.missing
+
+
+def takes_own(state: ConfigFileState) -> bool:
+    """Return whether mcpspy's own server may be added to a file: to those of the user; to a project's, if a client has no others."""
+    return state.file.sections[0].scope == "user" or state.file.client is JETBRAINS
+
+
+def is_removable(server: ConfiguredServer) -> bool:
+    """Return whether a server is mcpspy's own, and not that of a plugin."""
+    return server.entry.state is EntryState.OWN and server.section.scope != "plugin"
+
+
+def own_server(state: ConfigFileState) -> ConfiguredServer:
+    """Find mcpspy's own server in the first section of a file, or make one that is absent.
+
+    Raises: SetupError: if another server has its name.
+    """
+    section = state.file.sections[0]
+    path = (*section.keys, OWN_NAME)
+    for server in state.servers:
+        if server.section == section and is_own(server.entry.server_argv):
+            return server
+        if server.entry.path == path:
+            raise SetupError(str(state.file.path), f"has another server of the name {OWN_NAME!r}; rename that first")
+    entry = ConfigEntry(path=path, layout=EntryLayout.JSON, members=(), is_absent=True)
+    return ConfiguredServer(file=state.file, section=section, entry=entry)
 
 
 def plan_change(state: ConfigFileState, chosen: Iterable[ConfiguredServer], settings: WrapSettings) -> ConfigChange | None:
@@ -164,7 +198,9 @@ def plan_change(state: ConfigFileState, chosen: Iterable[ConfiguredServer], sett
     try:
         for section in state.file.sections:
             here = [server for server in servers if server.section == section]
-            if here and settings.aim is Aim.WRAP:
+            if settings.aim in (Aim.ADD, Aim.REMOVE):
+                text = _with_or_without_own(state.file, text, here, settings)
+            elif here and settings.aim is Aim.WRAP:
                 text = _wrapped(state, text, here, settings, ports)
             elif here:
                 paths = {server.entry.path for server in here}
@@ -175,8 +211,23 @@ def plan_change(state: ConfigFileState, chosen: Iterable[ConfiguredServer], sett
         return None
     entries_after = {(server.section, server.entry.path): server.entry for server in _servers(state.file, text, ports.of(path))}
     ports.drop(path, [port_of(entry.url) or 0 for entry in entries_after.values() if entry.is_http])
-    after = tuple(tuple(client_words(entries_after[server.section, server.entry.path])) for server in servers)
+    after = tuple(_words(entries_after.get((server.section, server.entry.path))) for server in servers)
     return ConfigChange(state=state, servers=servers, after=after, text=text, ports=ports)
+
+
+def _words(entry: ConfigEntry | None) -> tuple[str, ...]:
+    return tuple(client_words(entry)) if entry else ()
+
+
+def _with_or_without_own(file: ClientFile, text: str, servers: Iterable[ConfiguredServer], settings: WrapSettings) -> str:
+    """Take mcpspy's own servers out, and put one in where they are to be there."""
+    for server in servers:
+        keys = server.section.keys
+        if server.entry.state is EntryState.OWN:
+            text = removed(text, file.syntax, keys, server.entry.path)
+        if settings.aim is Aim.ADD:
+            text = added(text, file.syntax, keys, settings.program)
+    return text
 
 
 def client_words(entry: ConfigEntry) -> list[str]:
@@ -219,7 +270,7 @@ def _servers(file: ClientFile, text: str, ports: Mapping[int, ReservedPort]) -> 
 
 def _server(file: ClientFile, section: ServerSection, entry: ConfigEntry) -> ConfiguredServer:
     argv = entry.argv
-    program = argv[0] if argv and server_command_at(argv) is not None else ""
+    program = argv[0] if argv and (server_command_at(argv) is not None or is_own(argv)) else ""
     missing = bool(program) and Path(program).is_absolute() and not Path(program).is_file()
     if entry.is_http:
         missing = entry.state is EntryState.WRAPPED and entry.reserved_port is None

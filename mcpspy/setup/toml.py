@@ -27,10 +27,11 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TomlLine:
-    """One `key = value` of a file, and the whole path that it sets."""
+    """One `key = value` of a file, and the whole path that it sets. `table_at` is where its table's header begins; -1 without one."""
 
     path: Path
     member: Member
+    table_at: int
 
 
 def lines(text: str) -> list[TomlLine]:
@@ -39,11 +40,13 @@ def lines(text: str) -> list[TomlLine]:
     _validate(text[begin:])
     read: list[TomlLine] = []
     table: Path | None = ()
+    table_at = -1
     arrays: set[Path] = set()
     at = match_end(BLANK, text, begin)
     while at < len(text):
         if text[at] == "[":
             many = text.startswith("[[", at)
+            table_at = at
             path, _, at = _key(text, match_end(SPACE, text, at + 1 + many))
             at = match_end(SPACE, text, at) + 1 + many
             if many:
@@ -52,7 +55,7 @@ def lines(text: str) -> list[TomlLine]:
         else:
             member, path = _member(text, at)
             if table is not None:
-                read.append(TomlLine(path=table + path, member=member))
+                read.append(TomlLine(path=table + path, member=member, table_at=table_at))
             at = member.value.end
         at = match_end(BLANK, text, at)
     return read

@@ -24,6 +24,10 @@ RUN_SWITCHES = {"--no-control", "--quiet", "--reload", "--stop-first"}
 MAX_WORDS_BEFORE = 6
 """As in `uv tool run --from mcpspy mcpspy run`. A later `mcpspy` is an argument of another program."""
 
+OWN_NAME = "mcpspy"
+OWN_VERB = "mcp"
+"""The name of mcpspy's own entry, and the verb that it starts: recordings as an MCP server."""
+
 
 def command_prefix(program: Sequence[str], label: str, *, new_args: bool) -> list[str]:
     """Write the words before the server's command.
@@ -37,7 +41,7 @@ def command_prefix(program: Sequence[str], label: str, *, new_args: bool) -> lis
 
 def server_command_at(argv: Sequence[str]) -> int | None:
     """Find the index of the server's own command after `mcpspy run … --`; None without such a prefix, or with nothing after it."""
-    at = _first_option_at(argv)
+    at = _after_verb(argv, "run")
     if at is None:
         return None
     while at < len(argv) and argv[at].startswith("-"):
@@ -61,18 +65,24 @@ def had_no_args(argv: Sequence[str]) -> bool:
 def _options(argv: Sequence[str]) -> Iterator[list[str]]:
     """Yield each option of `mcpspy run` with its value: a value may look like an option."""
     end = server_command_at(argv)
-    words = [] if end is None else list(argv[_first_option_at(argv) : end])
+    words = [] if end is None else list(argv[_after_verb(argv, "run") : end])
     while words and words[0] != "--":
         length = 1 if "=" in words[0] or words[0] in RUN_SWITCHES else 2
         yield words[:length]
         del words[:length]
 
 
-def _first_option_at(argv: Sequence[str]) -> int | None:
+def is_own(argv: Sequence[str]) -> bool:
+    """Return whether a command starts `mcpspy mcp` itself."""
+    return server_command_at(argv) is None and _after_verb(argv, OWN_VERB) is not None
+
+
+def _after_verb(argv: Sequence[str], verb: str) -> int | None:
+    """Find the index after `mcpspy verb`; None if the command does not begin so."""
     for at, word in enumerate(argv[:MAX_WORDS_BEFORE]):
         if word == "--":
             return None
-        if NAME.fullmatch(word) and argv[at + 1 : at + 2] == ["run"]:
+        if NAME.fullmatch(word) and argv[at + 1 : at + 2] == [verb]:
             return at + 2
     return None
 

@@ -92,6 +92,7 @@ NEXT = {
     "proxy http://127.0.0.1:9 --header x": "as in --header 'Authorization: Bearer …'",
     "proxy": "or use --all, for the servers that mcpspy wrap has wrapped",
     "proxy --all": "mcpspy wrap wraps them",
+    "wrap --self --server x": "leave out --server",
     "verify time.mcpspy:3": "name a capture",
     "verify time.mcpspy --repair time.mcpspy": "name a file that does not",
     "prune": "Give --older-than AGE, --keep N",

@@ -499,3 +499,133 @@ def test_the_status_says_which_taps_run(home: Path) -> None:
 
 def test_a_status_that_would_change_something_is_a_usage_error() -> None:
     assert run("wrap", "--status", "--quota", "2gb").returncode == 2
+
+
+# mcpspy's own entry
+
+OWN_FILES = {
+    ".cursor/mcp.json": CURSOR,
+    ".codex/config.toml": CODEX,
+    ".claude.json": '{"history": [1]}',
+    "project/.mcp.json": "{}",
+    "project/.ai/mcp/mcp.json": "{}",
+}
+
+
+def add(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run `mcpspy wrap --self`, with the official SDK that it looks for."""
+    return run("wrap", "--self", *words, PYTHONPATH="")
+
+
+def own_files(home: Path) -> dict[Path, bytes]:
+    """Write the files of some clients, one of them without servers and two of a project, and return what they hold."""
+    return {file: file.read_bytes() for file in (write(home, name, text) for name, text in OWN_FILES.items())}
+
+
+def test_the_own_server_is_added_to_the_users_files_and_taken_out_again(home: Path) -> None:
+    before = own_files(home)
+    assert add("--yes").returncode == 0
+    document = json.loads(run("wrap", "--status", "--json").stdout)
+    own = {server["client"]: server for server in document["servers"] if server["state"] == "own"}
+    assert set(own) == {"cursor", "codex", "claude-code", "jetbrains"}
+    assert {server["scope"] for server in own.values()} == {"user", "project"}, "of AI Assistant, which has no other file"
+    assert own["codex"]["program"] == document["program"][0]
+    assert run("unwrap", "--self", "--yes").returncode == 0
+    assert {file: file.read_bytes() for file in before} == before
+
+
+def test_the_own_server_is_never_wrapped_and_stays_when_others_are_unwrapped(home: Path) -> None:
+    before = own_files(home)
+    add("--yes")
+    with_own = {file: file.read_bytes() for file in before}
+    assert "mcpspy's own server, which is never wrapped" in run("wrap", "--yes").stdout
+    assert states()["mcpspy"] == "own"
+    assert states()["git"] == "wrapped"
+    assert "mcpspy's own server, which is never wrapped" in run("unwrap", "--yes").stdout
+    assert {file: file.read_bytes() for file in before} == with_own
+    run("unwrap", "--self", "--yes")
+    assert {file: file.read_bytes() for file in before} == before
+
+
+def test_the_own_server_is_shown_before_it_is_added_and_before_it_is_taken_out(home: Path) -> None:
+    before = own_files(home)
+    done = add("--dry-run")
+    assert re.search(r"  mcpspy\n    \+ .* mcp\n", done.stdout)
+    assert "git" not in done.stdout
+    assert {file: file.read_bytes() for file in before} == before
+    refused = add()
+    assert refused.returncode == 2
+    assert refused.stderr.endswith("mcpspy wrap --self --yes\n")
+    shown = add("--yes", "--client", "codex")
+    assert "To undo this: mcpspy unwrap --self." in shown.stderr
+    assert "Codex: begin a new session." in shown.stderr
+    again = add("--yes", "--client", "codex")
+    assert (again.returncode, "already there" in again.stdout, "Changed" in again.stderr) == (0, True, False)
+    assert re.search(r"  mcpspy\n    - .* mcp\n", run("unwrap", "--self", "--dry-run").stdout)
+
+
+def test_programs_get_the_change_of_the_own_server_as_json(home: Path) -> None:
+    write(home, ".codex/config.toml", CODEX)
+    document = json.loads(add("--json", "--yes").stdout)
+    assert document["aim"] == "add"
+    assert [(server["server"], server["state"]) for server in document["servers"]] == [("mcpspy", "absent")]
+    assert document["changed"][0]["servers"] == ["mcpspy"]
+    document = json.loads(run("unwrap", "--self", "--json", "--yes").stdout)
+    assert (document["aim"], document["changed"][0]["servers"]) == ("remove", ["mcpspy"])
+
+
+def test_a_terminal_is_asked_about_the_own_server(home: Path) -> None:
+    before = own_files(home)
+    with on_terminal("wrap", "--self", columns=200) as running:
+        running.wait_for("Add mcpspy to these 4 files? [all, some, none]")
+        running.type(b"some\n")
+        for answer in (b"n", b"y", b"n", b"n"):
+            running.wait_for("Change mcpspy in ")
+            running.type(answer + b"\n")
+        assert running.rest() == 0
+    assert sum(file.read_bytes() != text for file, text in before.items()) == 1
+    assert list(states().values()).count("own") == 1
+
+
+def test_the_own_server_whose_mcpspy_is_gone_is_repaired(home: Path) -> None:
+    file = write(home, ".codex/config.toml", CODEX)
+    add("--yes")
+    text = file.read_text()
+    program = json.loads(run("wrap", "--status", "--json").stdout)["program"][0]
+    file.write_text(text.replace(program, "/gone/mcpspy"))
+    assert "mcpspy wrap --self repairs this" in run("wrap", "--status").stdout
+    add("--yes")
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"mcpServers": {"mcpspy": {"command": "mine"}}}', "has another server of the name 'mcpspy'"),
+        ("", "it is empty; write {} into it first"),
+        ('{"mcpServers": []}', "this is not an object"),
+        ("{", "correct it first"),
+    ],
+)
+def test_a_file_that_cannot_take_the_own_server_is_reported_and_the_others_are_changed(
+    text: str, reason: str, home: Path
+) -> None:
+    file = write(home, ".cursor/mcp.json", text)
+    write(home, ".codex/config.toml", CODEX)
+    done = add("--yes")
+    assert (done.returncode, file.read_text()) == (2, text)
+    assert reason in done.stderr
+    assert "Changed" in done.stderr
+
+
+def test_without_a_file_nothing_can_be_added(home: Path) -> None:
+    write(home, ".codex/config.toml", CODEX)
+    done = add("--yes", "--client", "zed")
+    assert done.returncode == 2
+    assert "There is none to add mcpspy to of the files of zed." in done.stderr
+    assert "mcpspy's own server is in none of the files of codex." in run("unwrap", "--self", "--client", "codex").stderr
+
+
+@pytest.mark.parametrize("words", [("--status",), ("--server", "x"), ("--oauth",), ("--quota", "2gb")])
+def test_the_own_server_alone_is_changed_by_self(words: tuple[str, ...]) -> None:
+    assert add(*words).returncode == 2

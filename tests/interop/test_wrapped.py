@@ -72,3 +72,13 @@ def test_what_a_client_on_the_python_sdk_uses_is_recorded(peer: Peer, home: Path
 def test_what_a_client_on_the_typescript_sdk_uses_is_recorded(npm_program: NpmProgram, peer: Peer, home: Path) -> None:
     node = npm_program("mcp-inspector")[0]  # which brings the SDK
     everything_is_recorded([node, str(NPM_SCRIPTS / "config_client.mjs"), str(NPM_MODULES)], peer, home)
+
+
+def test_what_a_client_starts_for_itself_is_mcpspy(peer: Peer, home: Path) -> None:
+    file = home / ".claude.json"
+    file.write_text('{"numStartups": 1}')
+    assert run("wrap", "--self", "--yes", PYTHONPATH="").returncode == 0
+    done = subprocess.run([*peer("configclient.py"), str(file)], capture_output=True, text=True, timeout=SCENE_S, check=True)
+    assert "findings" in json.loads(done.stdout)["tools"]
+    assert run("unwrap", "--self", "--yes").returncode == 0
+    assert file.read_text() == '{"numStartups": 1}'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+from importlib.util import find_spec
 
 import click
 
@@ -15,7 +16,14 @@ from ..screen import say
 
 FENCE_BYTES = 8
 TOKEN_BYTES = 18
-EXTRA = "pip install 'mcpspy[mcp]'"
+SDK = ("anyio", "mcp", "mcp_types", "starlette")
+NO_SDK = "mcpspy mcp needs the official MCP SDK. Install it with: pip install 'mcpspy[mcp]'"
+
+
+def ensure_sdk() -> None:
+    """Look for the official SDK, without importing it. Raises: McpspyError: if it is missing."""
+    if not all(map(find_spec, SDK)):
+        raise McpspyError(NO_SDK)
 
 
 @click.command("mcp", cls=WhatCommand)
@@ -39,9 +47,9 @@ def command(*, what: tuple[str, ...], listen: str | None, allow_call: bool) -> i
     try:
         from ...agent.server import serve_http, serve_stdio
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("anyio", "mcp", "mcp_types", "starlette"):
+        if (error.name or "").partition(".")[0] not in SDK:
             raise
-        raise McpspyError(f"mcpspy mcp needs the official MCP SDK. Install it with: {EXTRA}") from error
+        raise McpspyError(NO_SDK) from error
     from ...agent.fence import Fence
     from .agent_captures import StoredCaptures
 

@@ -22,10 +22,13 @@ from ...setup.plan import (
     ConfigFileState,
     ConfiguredServer,
     WrapSettings,
+    is_removable,
     matches,
     needs_change,
+    own_server,
     plan_change,
     read_state,
+    takes_own,
 )
 from ...setup.ports import ReservedPorts, is_free, read_reserved_ports
 from ...setup.program import ensure_starts, is_in_cache, program
@@ -63,6 +66,8 @@ class WrapOptions:
     dry_run: bool
     status: bool
     as_json: bool
+    own: bool
+    """True if mcpspy's own entry is to be changed, instead of others."""
     oauth: bool = False
     without_service: bool = False
     quota_bytes: int | None = None
@@ -77,7 +82,7 @@ def change_files(aim: Aim, options: WrapOptions) -> int:
     """Change the files, or show their state. The exit status is 2 if a file cannot be read or changed, or a server is not found."""
     settings = WrapSettings(aim=aim, program=program(), oauth=options.oauth, is_free=is_free)
     files, problems = _read_files(options.clients)
-    servers = [server for file in files for server in file.servers if matches(server, options.servers)]
+    servers = _chosen(aim, options, files, problems)
     if not options.status:
         settings = with_service(settings, servers, problems, without=options.without_service)
     applied: list[AppliedChange] = []
@@ -99,12 +104,12 @@ def change_files(aim: Aim, options: WrapOptions) -> int:
         say_next_steps(aim, applied, quota_changed=options.quota_bytes is not None, by_service=settings.by_service)
     for problem in dict.fromkeys(map(str, problems)):
         say(f"mcpspy: {sentence(safe_text(problem))}")
-    if not servers:
-        _say_no_server(options)
+    if not servers and not (aim is Aim.ADD and problems):
+        _say_no_server(aim, options)
     is_refused = is_wanted and options.only_shows and not (options.dry_run or options.status)
     if is_refused:
         say(f"mcpspy: nothing was changed: without a terminal to ask on, changes need --yes: {_with_yes()}")
-    return 2 if problems or is_refused or (options.servers and not servers) else 0
+    return 2 if problems or is_refused or ((options.servers or aim is Aim.ADD) and not servers) else 0
 
 
 def _with_yes() -> str:
@@ -131,6 +136,20 @@ def _read_files(clients: tuple[str, ...]) -> tuple[list[ConfigFileState], list[S
         else:
             states += [state] if state else []
     return states, problems
+
+
+def _chosen(aim: Aim, options: WrapOptions, files: list[ConfigFileState], problems: list[SetupError]) -> list[ConfiguredServer]:
+    """Choose the servers that the options name; for the aims of `--self`, mcpspy's own in each file."""
+    if aim is not Aim.ADD:
+        servers = [server for file in files for server in file.servers if matches(server, options.servers)]
+        return [server for server in servers if is_removable(server)] if aim is Aim.REMOVE else servers
+    own: list[ConfiguredServer] = []
+    for file in filter(takes_own, files):
+        try:
+            own.append(own_server(file))
+        except SetupError as error:
+            problems.append(error)
+    return own
 
 
 def _working_folder() -> Path | None:
@@ -183,7 +202,7 @@ def _change(
 def _check_program(settings: WrapSettings, options: WrapOptions, servers: list[ConfiguredServer]) -> None:
     """Warn of a mcpspy that may vanish, and start it once, if clients or the service are to start it. Raises: SetupError."""
     started = (server for server in servers if settings.by_service or not server.entry.is_http)
-    if settings.aim is Aim.UNWRAP or not any(needs_change(server, settings) for server in started):
+    if settings.aim in (Aim.UNWRAP, Aim.REMOVE) or not any(needs_change(server, settings) for server in started):
         return
     if is_in_cache(list(settings.program)):
         say(f"mcpspy: {safe_text(settings.program[0])} {IN_CACHE}")
@@ -274,7 +293,9 @@ def _agreed(planned: list[ConfigChange], settings: WrapSettings, *, with_service
         is_agreed = click.confirm(f"{file}{service}?", default=True, err=True)
         return (planned, with_service) if is_agreed else ([], False)
     files = "1 file" if len(planned) == 1 else f"{len(planned)} files"
-    question = f"Change these {len(servers)} servers in {files}{service}? [all, some, none]"
+    changes = {Aim.ADD: f"Add mcpspy to these {files}", Aim.REMOVE: f"Take mcpspy out of {files}"}
+    words = changes.get(settings.aim, f"Change these {len(servers)} servers in {files}{service}")
+    question = f"{words}? [all, some, none]"
     answer = click.prompt(question, default="all", show_default=False, value_proc=_answer, err=True)
     if answer == "some":
         some = [change for whole in planned if (change := _some(whole, settings))]
@@ -310,6 +331,11 @@ def _set_quota(options: WrapOptions, problems: list[SetupError]) -> None:
             problems.append(SetupError(str(error.filename), error.strerror or str(error)))
 
 
-def _say_no_server(options: WrapOptions) -> None:
+def _say_no_server(aim: Aim, options: WrapOptions) -> None:
+    clients = ", ".join(options.clients or CLIENTS)
+    if aim in (Aim.ADD, Aim.REMOVE):
+        words = "There is none to add mcpspy to" if aim is Aim.ADD else "mcpspy's own server is in none"
+        say(f"{words} of the files of {clients}. docs/wrap.md lists these files.")
+        return
     names = f" named {safe_text(without_logins(', '.join(options.servers)))}" if options.servers else ""
-    say(f"No server{names} in the files of {', '.join(options.clients or CLIENTS)}. docs/wrap.md lists these files.")
+    say(f"No server{names} in the files of {clients}. docs/wrap.md lists these files.")

@@ -10,6 +10,7 @@ import click
 from ...setup.clients import CLIENTS
 from ...setup.plan import Aim
 from ..by_click.types import QUOTA
+from ..web.agent import ensure_sdk
 from .apply import WrapOptions, change_files
 
 
@@ -28,8 +29,13 @@ def _shared_options(verb: Callable[[WrapOptions], int]) -> Callable[..., int]:
     def command(*, yes: bool, as_json: bool, **values: Any) -> int:
         asks = not (yes or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
         options = WrapOptions(asks=asks, yes=yes, as_json=as_json, **values)
-        if options.status and (options.dry_run or options.oauth or options.without_service or options.quota_bytes is not None):
-            raise click.UsageError("--status changes nothing; leave out --dry-run, --oauth, --without-service and --quota.")
+        wraps_more = options.oauth or options.without_service or options.quota_bytes is not None
+        if options.status and (options.dry_run or options.own or wraps_more):
+            raise click.UsageError(
+                "--status changes nothing; leave out --dry-run, --self, --oauth, --without-service and --quota."
+            )
+        if options.own and (options.servers or wraps_more):
+            raise click.UsageError("--self wraps nothing; leave out --server, --oauth, --without-service and --quota.")
         return verb(options)
 
     return command
@@ -37,6 +43,12 @@ def _shared_options(verb: Callable[[WrapOptions], int]) -> Callable[..., int]:
 
 @click.command("wrap")
 @_shared_options
+@click.option(
+    "--self",
+    "own",
+    is_flag=True,
+    help="Wrap nothing: add mcpspy's own server, `mcpspy mcp`, to your clients, so that their agents can read recordings.",
+)
 @click.option(
     "--oauth", is_flag=True, help="Wrap also HTTP servers that the client may be logged in to; it then has to log in again."
 )
@@ -68,13 +80,17 @@ def command(options: WrapOptions) -> int:
       mcpspy wrap --dry-run                       show what would change
       mcpspy wrap --client cursor --server time   wrap one server of one client
       mcpspy wrap --yes --quota 2gb               wrap all, and keep at most 2 GB
+      mcpspy wrap --self                          let agents ask mcpspy (docs/mcp.md)
       mcpspy wrap --status                        show what is wrapped
     """
-    return change_files(Aim.WRAP, options)
+    if options.own:
+        ensure_sdk()
+    return change_files(Aim.ADD if options.own else Aim.WRAP, options)
 
 
 @click.command("unwrap")
 @_shared_options
+@click.option("--self", "own", is_flag=True, help="Unwrap nothing: take mcpspy's own server out again.")
 def unwrap(options: WrapOptions) -> int:
     """Remove mcpspy from between MCP clients and their servers: undo `mcpspy wrap`, byte for byte.
 
@@ -84,5 +100,6 @@ def unwrap(options: WrapOptions) -> int:
     \b
       mcpspy unwrap                          unwrap all servers, after asking
       mcpspy unwrap --server time --yes      unwrap one server, without asking
+      mcpspy unwrap --self                   take out what mcpspy wrap --self added
     """
-    return change_files(Aim.UNWRAP, options)
+    return change_files(Aim.REMOVE if options.own else Aim.UNWRAP, options)

@@ -40,8 +40,8 @@ def change_lines(
             # a port that is not reserved yet is reserved for the original that the file names, so the user has to see that
             is_new = settings.aim is Aim.WRAP and entry.is_http and server.missing
             before = [entry.server_url] if is_new else client_words(entry)
-            lines.append([("    - ", "bad"), (_shown(entry, before, redactor), "bad")])
-            lines.append([("    + ", "good"), (_shown(entry, becomes, redactor), "good")])
+            for sign, style, words in (("-", "bad", before), ("+", "good", becomes)):
+                lines += [[(f"    {sign} ", style), (_shown(entry, words, redactor), style)]] if words else []
             if entry.is_http and settings.aim is Aim.WRAP:
                 lines.append([(f"      {_how_served(entry, settings)}", "dim" if settings.by_service else "warn")])
         else:
@@ -74,11 +74,14 @@ def say_next_steps(aim: Aim, applied: Sequence[AppliedChange], *, quota_changed:
         file = change.change.state.file
         clients[file.client.name] = file.client
         is_shared = file.sections[0].scope == "project"
-        note = " The file belongs to the project: unwrap before you share it." if is_shared and aim is Aim.WRAP else ""
+        before = {Aim.WRAP: "unwrap", Aim.ADD: "take it out"}.get(aim)
+        note = f" The file belongs to the project: {before} before you share it." if is_shared and before else ""
         say(f"Changed {safe_text(str(file.path))}. Backup: {safe_text(str(change.kept))}.{note}")
     for client in clients.values():
         say(f"{client.title}: {client.restart}.")
-    if aim is Aim.UNWRAP or not (clients or quota_changed):
+    if aim is Aim.ADD and clients:
+        say("Next: ask your agent what mcpspy recorded. To undo this: mcpspy unwrap --self.")
+    if aim is not Aim.WRAP or not (clients or quota_changed):
         return
     entries = [server.entry for change in applied for server in change.change.servers]
     names = [f"`{safe_text(entry.name)}`" for entry in entries if entry.is_http]
@@ -182,6 +185,12 @@ def _state(server: ConfiguredServer, listening: frozenset[int]) -> str:
             )
         case EntryState.UNUSABLE:
             return f"cannot be wrapped: {server.entry.problem}"
+        case EntryState.OWN if server.missing:
+            return f"mcpspy's own, but {safe_text(server.program)} does not exist any more: mcpspy wrap --self repairs this"
+        case EntryState.OWN:
+            return "mcpspy's own server, which is never wrapped"
+        case EntryState.ABSENT:
+            return "not there yet"
 
 
 def _http_state(server: ConfiguredServer, listening: frozenset[int]) -> str:
@@ -198,10 +207,12 @@ def _reason_not_to_change(server: ConfiguredServer, settings: WrapSettings) -> s
     if entry.state is EntryState.WRAPPED:
         by = f"at port {port_of(entry.url)}" if entry.is_http else f"by {safe_text(server.program)}"
         return f"already wrapped, {by}"
+    if entry.state is EntryState.OWN and settings.aim is Aim.ADD:
+        return f"already there, by {safe_text(server.program)}"
     if _is_left_alone(entry, settings):
         advice = f"mcpspy wrap --without-service wraps it, and {_only_while_running(entry)}"
         return f"left alone: {settings.http_obstacle}; {advice}"
-    is_plain = settings.aim is Aim.UNWRAP and not entry.has_unknown_original
+    is_plain = settings.aim is Aim.UNWRAP and not (entry.has_unknown_original or entry.state is EntryState.OWN)
     return "not wrapped" if is_plain else _state(server, frozenset())
 
 

@@ -71,7 +71,7 @@ def with_service(
     settings: WrapSettings, servers: Iterable[ConfiguredServer], problems: list[SetupError], *, without: bool
 ) -> WrapSettings:
     """Settle how HTTP servers are served, if any of `servers` is one."""
-    if settings.aim is Aim.UNWRAP or without or not any(map(_is_wrappable, servers)):
+    if settings.aim is not Aim.WRAP or without or not any(map(_is_wrappable, servers)):
         return settings
     obstacle = why_no_service()
     if obstacle:
