@@ -132,12 +132,16 @@ class TapError(_AboutError):
 
 
 class AgentToolError(McpspyError):
-    """Arguments of a tool of `mcpspy mcp` that cannot be used; `reason` says why, and `advice` what to pass instead."""
+    """Arguments of a tool of `mcpspy mcp` that cannot be used; `reason` says why, and `advice` what to pass instead.
 
-    def __init__(self, reason: str, advice: str) -> None:
-        super().__init__(reason, advice)
+    `quoted` is what a program said about it, which may hold captured text.
+    """
+
+    def __init__(self, reason: str, advice: str, quoted: str = "") -> None:
+        super().__init__(reason, advice, quoted)
         self.reason = reason
         self.advice = advice
+        self.quoted = quoted
 
     def __str__(self) -> str:
         return f"{sentence(self.reason)} {self.advice}"

@@ -27,7 +27,7 @@ from ..wire.json_spans import span_at
 from .answers import ToolAnswer, more_words, page_members
 from .budget import Page, page_of, short_lines
 from .fence import Fence
-from .source import Mask, SelectedTranscript
+from .source import Mask, ReplayRun, SelectedTranscript
 
 WIDTH: Final = 160
 """The cells of a line of a timeline."""
@@ -229,6 +229,25 @@ def call_answer(done: dict[str, Any], mask: Mask, max_tokens: int, fence: Fence)
     text += "\n" + fence.around(lines) + ("\nMore was left out: pass more max_tokens." if rest is not None else "")
     members = {name: done[name] for name in ("exit", "outcome", "took_ns")}
     return ToolAnswer(text, {**members, "captured": {"answer": safe_text("\n".join(lines))}})
+
+
+REPLAYED: Final = {
+    0: "The answers do not differ from those recorded",
+    1: "The answers differ from those recorded",
+    2: "Not everything was sent",
+    4: "The server could not be started or reached, or it went away",
+}
+"""The meaning of each exit status of `mcpspy replay`."""
+
+
+def replay_answer(run: ReplayRun, what: str, mask: Mask, max_tokens: int, fence: Fence) -> ToolAnswer:
+    """Report how the answers of a live server differ from the recorded ones."""
+    lines, rest = page_of(list(short_lines(mask(run.text))), 0, max_tokens)
+    text = f"{what} was replayed. {REPLAYED.get(run.exit, 'It was ended early')}.\n{fence.around(lines)}"
+    text += "\nMore was left out: compare what with @, which is now the replay." if rest is not None else ""
+    return ToolAnswer(
+        text, {"exit": run.exit, "different": run.exit != 0, "captured": {"report": safe_text("\n".join(lines))}}
+    )
 
 
 def _text(lines: Iterable[Line], mask: Mask) -> str:

@@ -27,10 +27,10 @@ from ..views.text.escape import safe_text
 from .answers import ToolAnswer
 from .fence import Fence
 from .prompts import PROMPTS
-from .reports import call_answer, row_answer
+from .reports import call_answer, replay_answer, row_answer
 from .resources import KINDS, SCHEME, ChangeWatch, listed, resource_text
 from .source import CaptureSource, LiveRows, SelectedTranscript
-from .tools import CALL_AGAIN, checked_arguments, definitions, max_tokens_of, report
+from .tools import CALL_AGAIN, REPLAY, SENDING, checked_arguments, definitions, max_tokens_of, report
 from .waiting import CallEvent, CallWait
 
 LOOK_S: Final = 0.1
@@ -85,11 +85,11 @@ class AgentServer:
         tools = [
             types.Tool(
                 name=name,
-                description=text,
-                input_schema=schema,
-                annotations=types.ToolAnnotations(read_only_hint=name != CALL_AGAIN, open_world_hint=name == CALL_AGAIN),
+                description=definition.text,
+                input_schema=definition.schema,
+                annotations=types.ToolAnnotations(read_only_hint=name not in SENDING, open_world_hint=name in SENDING),
             )
-            for name, (text, schema) in definitions(calls=self._calls).items()
+            for name, definition in definitions(calls=self._calls).items()
         ]
         return types.ListToolsResult(tools=tools)
 
@@ -98,18 +98,33 @@ class AgentServer:
     ) -> types.CallToolResult | types.InputRequiredResult:
         try:
             arguments = checked_arguments(params.name, params.arguments or {}, calls=self._calls)
-            if params.name == CALL_AGAIN and (question := await self._question(context, arguments, params)) is not None:
+            if params.name in SENDING and (question := await self._question(context, arguments, params)) is not None:
                 return question
             answer = await self._answer(context, params.name, arguments)
         except (McpspyError, OSError) as error:
-            text = safe_text(self._source.mask(_words(error)))
-            return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
+            return types.CallToolResult(content=[types.TextContent(text=self._error_text(error))], is_error=True)
         return types.CallToolResult(content=[types.TextContent(text=answer.text)], structured_content=answer.content)
+
+    def _error_text(self, error: McpspyError | OSError) -> str:
+        """Say what is wrong. Words that are not of this room may quote a capture, such as a label: they are fenced."""
+        quoted = ""
+        match error:
+            case AgentToolError():
+                words, quoted = str(error), error.quoted
+            case FilterError():
+                words = f"{error} (column {error.column} of {error.expression})"
+            case _:
+                words, quoted = "This cannot be answered.", str(error)
+        text = safe_text(self._source.mask(words))
+        return f"{text}\n{self._fence.around([self._source.mask(quoted)])}" if quoted else text
 
     async def _answer(self, context: Context, name: str, arguments: dict[str, Any]) -> ToolAnswer:
         if name == CALL_AGAIN:
             done = await asyncio.to_thread(self._source.call, arguments)
             return call_answer(done, self._source.mask, max_tokens_of(arguments), self._fence)
+        if name == REPLAY:
+            run = await asyncio.to_thread(self._source.replay, arguments)
+            return replay_answer(run, arguments["what"], self._source.mask, max_tokens_of(arguments), self._fence)
         if name == "wait_for":
             return await self._wait_for(context, arguments)
         return await self._reading(lambda: report(self._source, self._fence, name, arguments))
@@ -117,15 +132,20 @@ class AgentServer:
     async def _question(
         self, context: Context, arguments: dict[str, Any], params: types.CallToolRequestParams
     ) -> types.InputRequiredResult | None:
-        """Ask the user before a call that may change something, where the client can; None once it may be sent.
+        """Ask the user before something is sent that may change something; None once it may be sent.
 
-        Raises: AgentToolError: if the user does not want it.
+        A client that cannot ask sends a call, which its user has allowed, and no replay. Raises: AgentToolError: if the user does
+        not want it.
         """
-        plan = await asyncio.to_thread(self._source.plan_call, arguments)
+        plan = await asyncio.to_thread(self._source.plan, params.name, arguments)
         capabilities = context.session.client_capabilities
-        if not plan.may_change or capabilities is None or capabilities.elicitation is None:
+        if not plan.question:
             return None
-        words = f"Let the agent send {safe_text(plan.name)}? It may change something: it is not marked as read-only."
+        if capabilities is None or capabilities.elicitation is None:
+            if plan.must_ask:
+                raise AgentToolError("Your client cannot ask its user, so nothing was sent", "The user can run mcpspy replay.")
+            return None
+        words = safe_text(self._source.mask(plan.question))
         form = types.ElicitRequestFormParams(message=words, requested_schema={"type": "object", "properties": {}})
         if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
             answer = (params.input_responses or {}).get("confirm")
@@ -219,7 +239,7 @@ class AgentServer:
         try:
             text = await self._reading(lambda: resource_text(self._source, uri, self._fence))
         except (McpspyError, OSError) as error:
-            raise MCPError(types.INVALID_PARAMS, safe_text(self._source.mask(str(error)))) from error
+            raise MCPError(types.INVALID_PARAMS, self._error_text(error)) from error
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type="text/plain", text=text)])
 
     async def _subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
@@ -264,13 +284,6 @@ class AgentServer:
             raise ValueError(f"There is no prompt {params.name[:40]!r}; the prompts are {', '.join(PROMPTS)}.")
         message = types.PromptMessage(role="user", content=types.TextContent(text=prompt.text))
         return types.GetPromptResult(description=prompt.title, messages=[message])
-
-
-def _words(error: Exception) -> str:
-    """Say what is wrong with a call, and where in a filter."""
-    if isinstance(error, FilterError):
-        return f"{error} (column {error.column} of {error.expression})"
-    return str(error)
 
 
 def _timed_out(wait: CallWait, what: str, event: CallEvent) -> ToolAnswer:

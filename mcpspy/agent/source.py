@@ -28,11 +28,21 @@ class SelectedTranscript(NamedTuple):
     """The row that the WHAT names, if it names one alone."""
 
 
-class CallPlan(NamedTuple):
-    """A request that was not sent yet: its name, and whether it may change something."""
+class SendingPlan(NamedTuple):
+    """Something that was not sent yet: the `question` for the user, empty if it changes nothing.
 
-    name: str
-    may_change: bool
+    If it `must_ask`, nothing is sent where the user cannot be asked.
+    """
+
+    question: str
+    must_ask: bool = False
+
+
+class ReplayRun(NamedTuple):
+    """The outcome of `mcpspy replay`: its exit status, and what it printed."""
+
+    exit: int
+    text: str
 
 
 class LiveRows(Protocol):
@@ -66,11 +76,14 @@ class CaptureSource(Protocol):
     def watch(self, what: str) -> LiveRows:
         """Open captures to wait for what comes. Raises: McpspyError; OSError."""
 
-    def plan_call(self, arguments: dict[str, Any]) -> CallPlan:
-        """Say what a call would do. Raises: McpspyError."""
+    def plan(self, tool: str, arguments: dict[str, Any]) -> SendingPlan:
+        """Say what to ask the user before a tool sends something. Raises: McpspyError."""
 
     def call(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Send a request once, and return what `mcpspy call --json` prints. Raises: McpspyError."""
+
+    def replay(self, arguments: dict[str, Any]) -> ReplayRun:
+        """Replay a recording to its server, once. Raises: McpspyError."""
 
     @property
     def mask(self) -> Mask:

@@ -1,10 +1,10 @@
 """The tools of `mcpspy mcp`: their definitions, and what each returns for its arguments.
 
-All that blocks is in the source; `wait_for` and `call_again` wait, and are in `server`.
+All that blocks is in the source; `wait_for` and those that send wait, and are in `server`.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..errors import AgentToolError
 from .answers import ToolAnswer
@@ -14,14 +14,24 @@ from .reports import comparison_answer, findings_answer, recordings_answer, row_
 from .source import CaptureSource
 from .waiting import CallEvent
 
-WHAT: Final = {"type": "string", "default": "@", "description": "@ newest recording, @1 the one before, a label, an id"}
-ROW: Final = {"type": "string", "description": "a row: @:7 or weather:7"}
-FILTER: Final = {"type": "string", "description": 'as in: tool:search* status:error dur>2s not kind:progress "text"'}
+WHAT: Final = {"type": "string", "default": "@", "description": "@ newest recording, @1 the one before, a label, or an id"}
+ROW: Final = {"type": "string", "description": "a row, as @:7 or weather:7"}
+FILTER: Final = {
+    "type": "string",
+    "description": 'as in: tool:search* status:error dur>2s not kind:progress "text in a message"',
+}
 PAGES: Final = {
-    "cursor": {"type": "string", "description": "next_cursor of the last page"},
+    "cursor": {"type": "string", "description": "next_cursor of the page before"},
     "max_tokens": {"type": "integer", "default": DEFAULT_TOKENS, "minimum": LEAST_TOKENS, "maximum": MOST_TOKENS},
 }
 MAX_WAIT_S: Final = 300
+
+
+class ToolDefinition(NamedTuple):
+    """The description of a tool, and the schema of its arguments."""
+
+    text: str
+    schema: dict[str, Any]
 
 
 def _schema(*required: str, **properties: Any) -> dict[str, Any]:
@@ -29,28 +39,37 @@ def _schema(*required: str, **properties: Any) -> dict[str, Any]:
     return schema | ({"required": list(required)} if required else {})
 
 
-DEFINITIONS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
-    "recordings": ("List what was recorded and what runs now: clients and their MCP servers.", _schema(**PAGES)),
-    "timeline": (
-        "Show the calls of a recording in order: method, arguments, outcome, time taken, stderr.",
+DEFINITIONS: Final[dict[str, ToolDefinition]] = {
+    "recordings": ToolDefinition(
+        "List the 100 newest recordings and the servers that run now: the name to pass as what, the client, its servers, and how "
+        "many messages. Use it if you do not know what was recorded.",
+        _schema(**PAGES),
+    ),
+    "timeline": ToolDefinition(
+        "List the calls of a recording in order, a line each: row number, seconds since it began, method, arguments, outcome, "
+        "milliseconds taken; and the server's stderr. Use it with a filter to search; see one call in full with row.",
         _schema(what=WHAT, filter=FILTER, **PAGES),
     ),
-    "row": (
-        "Show one call in full: request, answer, HTTP, stderr meanwhile, findings. With path, only that JSON value.",
+    "row": ToolDefinition(
+        "Show one call in full: request, answer, HTTP, the server's stderr meanwhile, findings. With path, only that value. Use it "
+        "on the rows that findings or timeline name.",
         _schema(
             "what", what=ROW, path={"type": "string", "description": "as result.content[0].text or params.arguments"}, **PAGES
         ),
     ),
-    "findings": (
-        "Report what went wrong and who is to blame, with evidence rows and advice; also why a tool was not called. Start here.",
+    "findings": ToolDefinition(
+        "Report what went wrong, the worst first: rule, culprit, rows that show it, and what to do; also why a tool was not called. "
+        "Start here. It knows faults of the protocol, not wrong results: without findings, use timeline.",
         _schema(what=WHAT, rule={"type": "string", "description": "only findings of this rule"}, **PAGES),
     ),
-    "compare": (
-        "Show what changed from one recording, or row, to another: tools offered, requests, answers, times.",
+    "compare": ToolDefinition(
+        "Report what changed from one recording or row to another: tools offered, requests, answers, and times that doubled or "
+        "halved. Use it after a change of the server, with before @1 and after @.",
         _schema("before", "after", before=WHAT, after=WHAT, **PAGES),
     ),
-    "wait_for": (
-        "Wait until a call that matches comes, ends, fails, or hangs (no answer for hang_s). Earlier calls do not count.",
+    "wait_for": ToolDefinition(
+        "Wait until a call that matches comes, ends, fails, or hangs (no answer for hang_s seconds), and show it in full; after "
+        "timeout_s seconds, report which calls still wait. Calls that were over before do not count.",
         _schema(
             what=WHAT,
             filter=FILTER,
@@ -64,24 +83,41 @@ DEFINITIONS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 """The description and the input schema of each tool that only looks, by its name."""
 
 CALL_AGAIN: Final = "call_again"
-CALL_DEFINITION: Final = (
-    "Send one request into the session that runs: a recorded row again, or a tool. Compare the answer with the recorded one.",
-    _schema(
-        "what",
-        what={"type": "string", "description": "a row as @:7; with tool, a label"},
-        set={"type": "object", "description": 'new values of params by JSON path: {"$.arguments.city": "Rome"}'},
-        tool={"type": "string"},
-        arguments={"type": "object"},
-        timeout_s={"type": "number", "default": 60, "exclusiveMinimum": 0, "maximum": MAX_WAIT_S},
-        max_tokens=PAGES["max_tokens"],
+REPLAY: Final = "replay"
+TIMEOUT: Final = {"type": "number", "default": 60, "exclusiveMinimum": 0, "maximum": MAX_WAIT_S}
+
+SENDING: Final[dict[str, ToolDefinition]] = {
+    CALL_AGAIN: ToolDefinition(
+        "Send one request, once, into the session that runs: a recorded row again, or a call of a tool. Returns the answer, the "
+        "milliseconds it took, and how it differs from the recorded one. No redacted value is sent.",
+        _schema(
+            "what",
+            what={"type": "string", "description": "a row, as @:7; with tool, a label"},
+            set={"type": "object", "description": 'new values of params by JSON path: {"$.arguments.city": "Rome"}'},
+            tool={"type": "string"},
+            arguments={"type": "object", "description": "those of tool"},
+            timeout_s=TIMEOUT,
+            max_tokens=PAGES["max_tokens"],
+        ),
     ),
-)
-"""The same for the tool that sends something, which only a user's `--allow-call` offers."""
+    REPLAY: ToolDefinition(
+        "Start a recorded server again, or reach it at its URL, send it all requests of the recording, and report how its answers "
+        "differ from the recorded ones. Use it after a change of the server. The user is asked first; each request waits at most "
+        "timeout_s seconds.",
+        _schema(
+            "what",
+            what={"type": "string", "description": "a label, or some rows, as weather:3..7"},
+            timeout_s=TIMEOUT,
+            max_tokens=PAGES["max_tokens"],
+        ),
+    ),
+}
+"""The same for the tools that send something, which only a user's `--allow-call` offers."""
 
 
-def definitions(*, calls: bool) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Return the tools that a server has; `calls` includes the one that sends."""
-    return {**DEFINITIONS, CALL_AGAIN: CALL_DEFINITION} if calls else DEFINITIONS
+def definitions(*, calls: bool) -> dict[str, ToolDefinition]:
+    """Return the tools that a server has; `calls` includes those that send."""
+    return {**DEFINITIONS, **SENDING} if calls else DEFINITIONS
 
 
 def report(source: CaptureSource, fence: Fence, name: str, arguments: dict[str, Any]) -> ToolAnswer:
@@ -135,7 +171,7 @@ def checked_arguments(name: str, arguments: dict[str, Any], *, calls: bool) -> d
     tools = definitions(calls=calls)
     if name not in tools:
         raise AgentToolError(f"There is no tool {name[:40]!r}", f"The tools are {', '.join(tools)}.")
-    errors = Draft202012Validator(tools[name][1]).iter_errors(arguments)
+    errors = Draft202012Validator(tools[name].schema).iter_errors(arguments)
     error = next(iter(errors), None)
     if error is not None:
         where = "".join(f"{step}: " for step in error.absolute_path)

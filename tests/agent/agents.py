@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mcp import Client
+from mcp.shared.exceptions import MCPError
 
 from mcpspy.agent.fence import Fence
 from mcpspy.agent.server import AgentServer
@@ -55,6 +56,14 @@ class Agent:
         self.calls += 1
         self.tokens += estimated_tokens(text.encode())
         return Told(text, result.structured_content or {}, bool(result.is_error))
+
+    async def resource(self, uri: str) -> Told:
+        """Read a resource that does not exist, and return what is said of that."""
+        try:
+            await self.client.read_resource(uri)
+        except MCPError as error:
+            return Told(str(error), {}, is_error=True)
+        raise AssertionError(uri)
 
 
 def play(scene: Callable[[Agent], Awaitable[None]], *whats: str | Path, calls: bool = False, **options: Any) -> None:

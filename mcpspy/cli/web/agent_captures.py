@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import Any, Final
 
-from ...agent.source import CallPlan, LiveRows, Mask, SelectedTranscript
+from ...agent.source import LiveRows, Mask, ReplayRun, SelectedTranscript, SendingPlan
+from ...agent.tools import REPLAY
 from ...capture.store.address import STDIN
 from ...capture.store.catalog import recordings
-from ...errors import AddressError, AgentToolError, CaptureError
+from ...errors import AddressError, CaptureError
 from ...replay.compare.compare import Comparison
 from ...transcript.findings.rule import Unchecked
 from ...transcript.findings.run import all_findings, unchecked, unrecorded
@@ -23,11 +21,11 @@ from ...transcript.model import Log, ModelCall, Numbered, Row, Transcript
 from ...views.store.listing import RecordingLine
 from ...views.timeline.exchange import messages_of
 from ...views.timeline.model_call import bodies
-from ..call.result import NOT_SENT
 from ..diff import compared
 from ..list import find_recordings
 from ..share.copy import Original, copier_of
 from ..transcripts import CaptureSelection, GrowingTranscript, index_of, select_captures, transcript_of, without_rows
+from .agent_sending import planned_call, planned_replay, sent_call, sent_replay
 from .catalog_cache import CatalogCache
 
 LEARNED_BYTES: Final = 2_000_000
@@ -108,35 +106,27 @@ class StoredCaptures:
         """Open captures to wait for what comes. Raises: McpspyError; OSError."""
         return _Watch(self, what)
 
-    def plan_call(self, arguments: dict[str, Any]) -> CallPlan:
-        """Say what a call would do. Raises: McpspyError."""
-        planned = self._run_call(arguments, "--dry-run")
-        name = f"{planned['method']} {planned['name'] or ''}".rstrip()
-        return CallPlan(name, may_change=planned["effect"] not in ("none", "reads"))
+    def plan(self, tool: str, arguments: dict[str, Any]) -> SendingPlan:
+        """Say what to ask the user before a tool sends something. Raises: McpspyError."""
+        if tool == REPLAY:
+            return planned_replay(self.selection(arguments["what"]))
+        return planned_call(self._named(arguments))
 
     def call(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Send a request once, and return what `mcpspy call --json` prints. Raises: McpspyError."""
-        return self._run_call(arguments, "--yes", "--timeout", str(arguments.get("timeout_s", 60)))
+        return sent_call(self._named(arguments))
 
-    def _run_call(self, arguments: dict[str, Any], *options: str) -> dict[str, Any]:
-        """Run `mcpspy call` in a process of its own: it waits, and has signals to end it."""
-        what, tool, values = arguments["what"], arguments.get("tool"), arguments.get("arguments", {})
+    def replay(self, arguments: dict[str, Any]) -> ReplayRun:
+        """Replay a recording to its server, once. Raises: McpspyError."""
+        return sent_replay(self.selection(arguments["what"]), arguments.get("timeout_s", 60))
+
+    def _named(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Give a call the name of its capture for the command line. Raises: AddressError."""
+        what = arguments["what"]
         self.selection(what)
         if len(self._whats) == 1 and without_rows(what) == "@":
             what = self._whats[0] + what[1:]
-        if any(text.startswith("-") for text in (tool or "", *values)) or (values and not tool):
-            raise AgentToolError("arguments are those of a tool, and no name begins with -", "Name the tool with tool.")
-        words = [what, *([tool] if tool else []), *(f"{name}:={json.dumps(value)}" for name, value in values.items())]
-        changes = [f"--set={path}={json.dumps(value)}" for path, value in arguments.get("set", {}).items()]
-        command = [sys.executable, "-P", "-m", "mcpspy", "call", *words, *changes, "--json", *options]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        if not done.stdout:
-            last = done.stderr.strip().rpartition("mcpspy: ")[2] or f"mcpspy call ended with status {done.returncode}"
-            raise AgentToolError(
-                last, "Nothing was sent." if done.returncode == NOT_SENT else "It is not known whether it was sent."
-            )
-        answer: dict[str, Any] = json.loads(done.stdout)
-        return answer
+        return {**arguments, "what": what}
 
     def selection(self, what: str) -> CaptureSelection:
         """Find what a WHAT of an agent names: no file that the user did not name. Raises: AddressError."""
