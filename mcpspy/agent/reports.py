@@ -15,7 +15,7 @@ from ..views.compare.comparison import comparison_lines
 from ..views.json.diff import comparison_summary
 from ..views.json.rows import finding_object
 from ..views.store.listing import CaptureState, RecordingLine, listing
-from ..views.text.escape import decoded, safe_text
+from ..views.text.escape import decoded, model_text
 from ..views.text.line import Line, plain
 from ..views.text.units import counted
 from ..views.timeline.details import Detail
@@ -127,7 +127,7 @@ def row_answer(selected: SelectedTranscript, path: str, first: int, max_tokens: 
     if next_cursor is not None:
         text += f'\nMore follows: call again with cursor "{next_cursor}", or with a path such as result.content[0].text.'
     content = {"what": selected.what, **_row(row, selected.transcript, mask), "lines": total} | page_members(next_cursor)
-    content["captured"] = {**content["captured"], "text": safe_text("\n".join(lines))}
+    content["captured"] = {**content["captured"], "text": model_text("\n".join(lines))}
     return ToolAnswer(text, content)
 
 
@@ -228,7 +228,7 @@ def call_answer(done: dict[str, Any], mask: Mask, max_tokens: int, fence: Fence)
     lines, rest = page_of(list(short_lines(whole)), 0, max_tokens)
     text += "\n" + fence.around(lines) + ("\nMore was left out: pass more max_tokens." if rest is not None else "")
     members = {name: done[name] for name in ("exit", "outcome", "took_ns")}
-    return ToolAnswer(text, {**members, "captured": {"answer": safe_text("\n".join(lines))}})
+    return ToolAnswer(text, {**members, "captured": {"answer": model_text("\n".join(lines))}})
 
 
 REPLAYED: Final = {
@@ -246,7 +246,7 @@ def replay_answer(run: ReplayRun, what: str, mask: Mask, max_tokens: int, fence:
     text = f"{what} was replayed. {REPLAYED.get(run.exit, 'It was ended early')}.\n{fence.around(lines)}"
     text += "\nMore was left out: compare what with @, which is now the replay." if rest is not None else ""
     return ToolAnswer(
-        text, {"exit": run.exit, "different": run.exit != 0, "captured": {"report": safe_text("\n".join(lines))}}
+        text, {"exit": run.exit, "different": run.exit != 0, "captured": {"report": model_text("\n".join(lines))}}
     )
 
 
@@ -257,4 +257,4 @@ def _text(lines: Iterable[Line], mask: Mask) -> str:
 
 def _clean(text: str, mask: Mask) -> str:
     """Return captured text for a program: without secrets, and with invisible characters spelled out."""
-    return safe_text(mask(text))
+    return model_text(mask(text))

@@ -23,7 +23,7 @@ from ..errors import AgentToolError, FilterError, McpspyError
 from ..live.local_request import is_local
 from ..transcript.filter.filter import filter_of
 from ..transcript.model import Transcript
-from ..views.text.escape import safe_text
+from ..views.text.escape import model_text
 from .answers import ToolAnswer
 from .fence import Fence
 from .prompts import PROMPTS
@@ -115,7 +115,7 @@ class AgentServer:
                 words = f"{error} (column {error.column} of {error.expression})"
             case _:
                 words, quoted = "This cannot be answered.", str(error)
-        text = safe_text(self._source.mask(words))
+        text = model_text(self._source.mask(words))
         return f"{text}\n{self._fence.around([self._source.mask(quoted)])}" if quoted else text
 
     async def _answer(self, context: Context, name: str, arguments: dict[str, Any]) -> ToolAnswer:
@@ -145,7 +145,7 @@ class AgentServer:
             if plan.must_ask:
                 raise AgentToolError("Your client cannot ask its user, so nothing was sent", "The user can run mcpspy replay.")
             return None
-        words = safe_text(self._source.mask(plan.question))
+        words = model_text(self._source.mask(plan.question))
         form = types.ElicitRequestFormParams(message=words, requested_schema={"type": "object", "properties": {}})
         if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
             answer = (params.input_responses or {}).get("confirm")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.agent.fence import NOTICE, Fence
-from mcpspy.views.text.escape import safe_text
+from mcpspy.views.text.escape import model_text
 from tests.agent.agents import WORD, Agent, Told, play
 from tests.cli.recording import Recording
 
@@ -80,7 +80,7 @@ def answers() -> list[Told]:
 def test_captured_text_stays_within_its_fence_and_hides_nothing_and_has_no_secrets() -> None:
     for told in answers():
         assert told.text.count(f"<captured-{WORD}>") == told.text.count(f"</captured-{WORD}>") <= 1
-        assert told.text == "\n".join(map(safe_text, told.text.split("\n")))
+        assert told.text == "\n".join(map(model_text, told.text.split("\n")))
         everything = told.text + json.dumps(told.content, ensure_ascii=False)
         assert "hunter2" not in everything
         assert "ghp_a1" not in everything
@@ -99,7 +99,7 @@ def strings(value: object, *, inside: bool = False) -> list[tuple[str, bool]]:
 def test_captured_text_is_in_members_of_that_name_and_safe() -> None:
     for told in answers():
         for text, is_captured in strings(told.content):
-            assert text == safe_text(text)
+            assert text == model_text(text)
             assert is_captured or not any(word in text for word in ("Ignore", "captured", "jsonrpc")), text
 
 
@@ -108,7 +108,7 @@ def test_no_text_can_end_its_fence(texts: list[str]) -> None:
     fenced = Fence(WORD).around(texts)
     assert len(re.findall(rf"</?captured-{WORD}>", fenced)) == 2
     assert fenced.endswith(f"\n</captured-{WORD}>")
-    assert all(line == safe_text(line) for line in fenced.split("\n"))
+    assert all(line == model_text(line) for line in fenced.split("\n"))
 
 
 def test_a_fence_is_another_in_each_process(tmp_path: Path) -> None:

@@ -25,6 +25,13 @@ _unsafe = lazy_pattern(f"[{_CONTROLS}{_INVISIBLE}{_SURROGATES}]")
 _unsafe_in_json = lazy_pattern(f"[\\x7f-\\x9f{_INVISIBLE}{_SURROGATES}]")
 _blanks = lazy_pattern(r"[ \t\r\n\v\f\x85\u2028\u2029]+")
 
+_SELECTORS = r"\ufe00-\ufe0f\U000e0100-\U000e01ef"
+# Emoji need U+FE0E and U+FE0F, one after a sign that is not a letter of ASCII, or before U+20E3, as in a keycap.
+_selectors = lazy_pattern(
+    rf"[\ufe00-\ufe0d\U000e0100-\U000e01ef]|(?<=[{_SELECTORS}])[\ufe0e\ufe0f]"
+    rf"|(?<![^\x00-\xa8{_SELECTORS}])(?:(?<![0-9#*])[\ufe0e\ufe0f]|[\ufe0e\ufe0f](?!\u20e3))"
+)
+
 # `#` truncates a Mermaid statement and `;` ends it; `<`, `>`, `&` and no-break spaces reach an HTML sanitizer, which rewrites
 # them. The rest is Mermaid's own pre-processing (12.3, encodeEntities and preprocess): it drops the `;` after `style…:…#…`,
 # removes `%%{…}%%` anywhere, writes entities as `ﬂ°lt¶ß`, takes `%%` for a comment, sets `$$…$$` as a formula, and drops
@@ -63,6 +70,14 @@ def safe_text(text: str) -> str:
     if (text.isascii() and text.isprintable()) or are_narrow(text):
         return text
     return _unsafe.sub(_spelled, text)
+
+
+def model_text(text: str) -> str:
+    """Make `text` safe for one line that a model reads: as for a terminal, and without variation selectors that no emoji needs.
+
+    A person does not see these, and a model can read a text that is spelled with them.
+    """
+    return text if text.isascii() and text.isprintable() else _selectors.sub(_spelled, safe_text(text))
 
 
 def without_logins(text: str) -> str:

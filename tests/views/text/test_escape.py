@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpspy.views.text.escape import decoded, json_text, mermaid_text, safe_text, without_logins
+from mcpspy.views.text.escape import decoded, json_text, mermaid_text, model_text, safe_text, without_logins
 
 DANGEROUS_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 BLANK_LETTERS = "\u115f\u1160\u3164\uffa0\u2800\u034f"
@@ -54,6 +54,30 @@ def test_letters_signs_and_emoji_stay_as_they_are() -> None:
 )
 def test_dangerous_characters_are_shown_as_their_codes(text: str, shown: str) -> None:
     assert safe_text(text) == shown
+
+
+HIDDEN = "".join(map(chr, [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]))
+
+
+@pytest.mark.parametrize("text", ["❤️ ©️ 天︎ 1️⃣ #️⃣", "Grüße, שלום, 21 °C"])
+def test_emoji_keep_their_selector_for_a_model(text: str) -> None:
+    assert model_text(text) == text
+
+
+@pytest.mark.parametrize("text", ["a", "❤", "❤\ufe0f", ""])
+def test_a_text_in_variation_selectors_is_spelled_out_for_a_model(text: str) -> None:
+    shown = model_text(text + HIDDEN)
+    assert len(set(shown) & set(HIDDEN)) <= 1
+    assert r"\ufe01" in shown
+    assert r"\U000e01ef" in shown
+
+
+@given(st.text(st.characters() | st.sampled_from(HIDDEN)))
+def test_a_model_sees_each_selector_after_a_sign_of_its_own(text: str) -> None:
+    shown = model_text(text)
+    assert not dangerous(shown)
+    assert model_text(shown) == shown
+    assert not re.search(rf"[{HIDDEN}]{{2}}|[\U000e0100-\U000e01ef]|[A-Za-z][{HIDDEN}]", shown)
 
 
 def test_bytes_that_are_not_utf_8_are_shown_as_their_codes() -> None:
