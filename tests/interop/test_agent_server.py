@@ -4,7 +4,8 @@ import asyncio
 import http.client
 import json
 import subprocess
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from mcp import Client, StdioServerParameters
 from mcpspy.cli.transcripts import transcript_of_file
 from mcpspy.transcript.findings.run import all_findings
 from tests.agent.agents import Agent, capture
-from tests.conftest import BuiltProgram
-from tests.deadlines import DEADLINE_S
+from tests.deadlines import DEADLINE_S, SCENE_S
+from tests.tiers import Tier
 
 CALLS: dict[str, dict[str, Any]] = {
     "recordings": {},
@@ -58,25 +59,50 @@ def test_a_client_of_either_era_uses_it_over_stdio_and_mcpspy_finds_nothing_in_t
     assert [(finding.rule, finding.what) for finding in all_findings(transcript)] == []
 
 
-def test_over_http_it_answers_those_who_know_the_path_and_have_no_other_origin(mcpspy: list[str]) -> None:
-    words = [*mcpspy, "mcp", str(capture("everything")), "--listen", "127.0.0.1:0"]
+@contextmanager
+def listening(mcpspy: list[str], *words: str) -> Iterator[str]:
+    """Let `mcpspy mcp` listen. Yields its URL."""
+    words = (*mcpspy, "mcp", *words, "--listen", "127.0.0.1:0")
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
-        url = process.stdout.readline().strip()
         try:
-
-            async def main() -> None:
-                async with asyncio.timeout(DEADLINE_S), Client(url) as client:
-                    await use(client)
-
-            asyncio.run(main())
-            host, _, path = url.removeprefix("http://").partition("/")
-            assert refused(host, "/mcp", {}) == 404
-            assert refused(host, f"/{path}", {"Origin": "http://elsewhere.example"}) == 404
-            assert refused(host, f"/{path}", {"Host": "elsewhere.example"}) == 404
-            assert refused(host, f"/{path}", {"Sec-Fetch-Site": "cross-site"}) == 404
+            yield process.stdout.readline().strip()
         finally:
             process.terminate()
+
+
+def test_over_http_it_answers_those_who_know_the_path_and_have_no_other_origin(mcpspy: list[str]) -> None:
+    with listening(mcpspy, str(capture("everything"))) as url:
+
+        async def main() -> None:
+            async with asyncio.timeout(DEADLINE_S), Client(url) as client:
+                await use(client)
+
+        asyncio.run(main())
+        host, _, path = url.removeprefix("http://").partition("/")
+        assert refused(host, "/mcp", {}) == 404
+        assert refused(host, f"/{path}", {"Origin": "http://elsewhere.example"}) == 404
+        assert refused(host, f"/{path}", {"Host": "elsewhere.example"}) == 404
+        assert refused(host, f"/{path}", {"Sec-Fetch-Site": "cross-site"}) == 404
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_many_clients_at_once_get_all_their_answers(mode: str, mcpspy: list[str], tier: Tier) -> None:
+    count = tier(sample=10, more=50, full=50)
+    with listening(mcpspy, str(capture("everything"))) as url:
+
+        async def client(everybody: asyncio.Barrier) -> None:
+            async with Client(url, mode=mode) as connected:
+                await everybody.wait()
+                await use(connected)
+
+        async def main() -> None:
+            everybody = asyncio.Barrier(count)
+            async with asyncio.timeout(SCENE_S), asyncio.TaskGroup() as clients:
+                for _ in range(count):
+                    clients.create_task(client(everybody))
+
+        asyncio.run(main())
 
 
 def refused(host: str, path: str, headers: dict[str, str]) -> int:
@@ -101,11 +127,3 @@ def test_without_the_sdk_it_says_what_to_install(mcpspy: list[str], tmp_path: Pa
     )
     assert done.returncode == 2
     assert "pip install 'mcpspy[mcp]'" in done.stderr
-
-
-def test_another_generation_of_the_sdk_uses_it(built: BuiltProgram, mcpspy: list[str], tmp_path: Path) -> None:
-    client = Path(__file__).parents[1] / "peers" / "listclient.py"
-    words = [built("mcp1/bin/python"), str(client), "findings", *mcpspy, "mcp", str(capture("everything"))]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
-    assert "timeline" in done.stdout, done.stderr
-    assert "Nothing found" in done.stdout, done.stderr

@@ -59,6 +59,9 @@ def command(*, what: tuple[str, ...], listen: str | None, allow_call: bool) -> i
         return 0
     host, port = address(listen, remote=False, what="your recordings")
     listener = socket.create_server((host, port))
+    listener.setsockopt(
+        socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+    )  # the SDK writes head and body apart: 40 ms, for some clients
     path = f"/{secrets.token_urlsafe(TOKEN_BYTES)}/mcp"
     click.echo(f"http://{host}:{listener.getsockname()[1]}{path}")
     say("mcpspy: Ctrl-C ends it")
