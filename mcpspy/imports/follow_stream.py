@@ -1,6 +1,6 @@
-"""Dumps of followed streams: a file in, records of its session out, or of one session for each connection if it has no times.
+"""Dumps of followed streams: a file in, records of one session for each server out.
 
-Without times nothing tells how two connections went side by side. Who ended a connection is in no dump.
+Without times only the messages tell how connections went side by side. Who ended a connection is in no dump.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from ..records import CLIENT, CLIENT_PROCESSES, SERVER, End, Frame, Gap, Note, Record, Side
+from .connection_order import in_order
 from .http_streams import Counters, HttpConnection, StreamMakerClass
 from .plain_http import PlainHttp, is_plain_http
 from .session import NOTE_TOPIC
@@ -21,10 +22,9 @@ from .whole_file import WholeFileImporter
 
 _PROTOCOLS: Final = ("tcp", "tls", "http")
 _DOTS: Final = "the dump has a dot in place of each byte that is not ASCII"
-_HALF: Final = "the dump has one connection of the session: what went over the others is not in it"
+_HALF: Final = "the dump has requests or answers alone: what went over other connections of the session is not in it"
 _REFUSAL: Final = re.compile(rb"HTTP/1\.[01] [45]")
 _RUN_OF_DOTS: Final = b".."  # a character that is not ASCII has two bytes or more
-_HOST: Final = re.compile(rb"\r\nhost: *([!-~]{1,300})\r\n", re.IGNORECASE)
 _CHUNKED: Final = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked[^\r]*", re.IGNORECASE)
 _CODED: Final = re.compile(rb"\r\n(?:content-encoding|content-length):[^\r]*", re.IGNORECASE)
 _EVENTS: Final = re.compile(rb"\r\ncontent-type: *text/event-stream", re.IGNORECASE)
@@ -76,7 +76,8 @@ class FollowImporter(WholeFileImporter):
         sessions: dict[object, list[StreamDump]] = {}
         for number, dump in enumerate(kept):
             is_timed = all(piece.at_ns is not None for piece in dump.pieces)
-            sessions.setdefault(tuple(dump.peers[1:]) if is_timed else number, []).append(dump)
+            server = tuple(dump.peers[1:])
+            sessions.setdefault((dump.protocol, dump.form, is_timed, server) if server else number, []).append(dump)
         records: list[SessionRecord] = []
         number = 0
         for group in sessions.values():
@@ -84,27 +85,57 @@ class FollowImporter(WholeFileImporter):
             if all(piece.at_ns is not None for piece in pieces):
                 pieces.sort(key=lambda piece: piece.at_ns or 0)
             form = "http" if group[0].protocol == "http" else group[0].form
-            made = self._session(number, pieces, [dump.peers for dump in group], form)
+            scheme = "https" if group[0].protocol == "tls" else "http"
+            made = self._session(number, pieces, [dump.peers for dump in group], form, scheme)
             number += bool(made)
             records += made
         return records
 
     def _session(
-        self, number: int, pieces: list[_SidedPiece], peers: list[list[tuple[str, int]]], form: str
+        self, number: int, pieces: list[_SidedPiece], peers: list[list[tuple[str, int]]], form: str, scheme: str = "http"
     ) -> list[SessionRecord]:
         """Return the records of a session; nothing if it does not look like MCP."""
         has_times = bool(pieces) and all(piece.at_ns is not None for piece in pieces)
+        is_apart = not has_times and form != "plain"
         begin_ns = pieces[0].at_ns if has_times and pieces[0].at_ns is not None else self._source.wall_ns
-        counters = Counters()
-        connections: dict[int, HttpConnection] = {}
-        records: list[Record] = [
+        connections, read = self._read(pieces, begin_ns if has_times else None, is_apart=is_apart)
+        speaker = next((connection for connection in connections if connection.is_mcp), None)
+        if speaker is None:
+            return []
+        ports: list[Record] = [
             Note(at_ns=0, topic=CLIENT_PROCESSES, text="", extra={"ports": [[connection, ends[0][1]]]})
             for connection, ends in enumerate(peers, 1)
             if ends and ends[0][1]
         ]
+        records = [*ports, *read]
+        at_ns = read[-1].at_ns if read else 0
+        address = _address(peers)
+        name, path = speaker.server_named(address)
+        head = header(
+            self._source, number, label=name, wall_ns=begin_ns, facts=_facts(form, pieces, has_times=has_times, is_apart=is_apart),
+            tapped={"transport": "http", "url": f"{scheme}://{name or 'unknown'}{path}"}, address=address,
+        )  # fmt: skip
+        if (is_apart or len(connections) == 1) and _is_half(pieces):
+            records.append(Gap(at_ns=at_ns, since_ns=0, frames=1, bytes=0, why=_HALF))
+        texts = [*self.passed_over(), *([_DOTS] if form == "ascii" else [])]
+        records += [Note(at_ns=at_ns, topic=NOTE_TOPIC, text=text) for text in texts]
+        end = End(at_ns=at_ns, bytes=0, frames=0, why="end of the followed stream")
+        return [(number, record) for record in (head, *records, end)]
+
+    def _read(
+        self, pieces: list[_SidedPiece], begin_ns: int | None, *, is_apart: bool
+    ) -> tuple[list[HttpConnection], list[Record]]:
+        """Return the connections, and their records. `begin_ns` is the time of the first piece; None: there are no times.
+
+        Pieces of connections that are `is_apart` are not in the order of time.
+        """
+        counters = Counters()
+        connections: dict[int, HttpConnection] = {}
+        by_connection: dict[int, list[Record]] = {}
         at_ns = 0
         for piece in pieces:
-            at_ns = max(at_ns, (piece.at_ns or begin_ns) - begin_ns) if has_times else 0
+            if begin_ns is not None:
+                at_ns = max(at_ns, (piece.at_ns or begin_ns) - begin_ns)
             connection = connections.get(piece.connection)
             if connection is None:
                 connection = HttpConnection(piece.connection, counters, self._make, is_begun=True)
@@ -113,25 +144,17 @@ class FollowImporter(WholeFileImporter):
             for record in made:
                 if piece.packet and isinstance(record, Frame):
                     record.rare["extra"] = {"packet": piece.packet}
-            records += made
-        path = next((connection.path for connection in connections.values() if connection.is_mcp), None)
-        if path is None:
-            return []
-        tapped = {"transport": "http", "url": f"http://{_address(pieces, peers)}{path}"}
-        facts = _facts(form, pieces, has_times=has_times)
-        head = header(self._source, number, label="", wall_ns=begin_ns, facts=facts, tapped=tapped)
-        if _is_half(pieces):
-            records.append(Gap(at_ns=at_ns, since_ns=0, frames=1, bytes=0, why=_HALF))
-        texts = [*self.passed_over(), *([_DOTS] if form == "ascii" else [])]
-        records += [Note(at_ns=at_ns, topic=NOTE_TOPIC, text=text) for text in texts]
-        end = End(at_ns=at_ns, bytes=0, frames=0, why="end of the followed stream")
-        return [(number, record) for record in (head, *records, end)]
+            by_connection.setdefault(piece.connection if is_apart else 0, []).extend(made)
+        for number, connection in connections.items():
+            by_connection[number if is_apart else 0] += connection.rest(at_ns)
+        records = in_order(by_connection.values()) if is_apart else by_connection.get(0, [])
+        return list(connections.values()), records
 
 
-def _facts(form: str, pieces: list[_SidedPiece], *, has_times: bool) -> dict[str, str]:
+def _facts(form: str, pieces: list[_SidedPiece], *, has_times: bool, is_apart: bool) -> dict[str, str]:
     exact = EXACT if form in ("hex", "raw", "yaml") else RECONSTRUCTED
     has_text = form in ("hex", "raw", "yaml") or not any(_RUN_OF_DOTS in piece.data for piece in pieces)
-    has_others = len({piece.connection for piece in pieces}) > 1
+    has_others = not is_apart and len({piece.connection for piece in pieces}) > 1
     return {
         "bytes": exact if has_text else MISSING, "connections": EXACT if has_others else MISSING,
         "senders": RECONSTRUCTED if form == "plain" else EXACT, "times": RECONSTRUCTED if has_times else MISSING,
@@ -179,20 +202,17 @@ def _begins(pieces: list[_SidedPiece]) -> bool:
 
 
 def _is_half(pieces: list[_SidedPiece]) -> bool:
-    """Return whether one connection is alone: its requests are answered on another, or its answers asked there."""
-    if len({piece.connection for piece in pieces}) > 1:
-        return False
+    """Return whether a connection is missing: requests are answered there, or answers asked."""
     messages = [piece for piece in pieces if b'"jsonrpc"' in piece.data]
     if any(piece.side == SERVER and _REFUSAL.match(piece.data) for piece in pieces):
         return False  # an error of HTTP is an answer
     return len({piece.side for piece in messages}) == 1 and any(b'"id"' in piece.data for piece in messages)
 
 
-def _address(pieces: list[_SidedPiece], peers: list[list[tuple[str, int]]]) -> str:
-    """Return host and port of the server: those of the dump, or those that its client names."""
+def _address(peers: list[list[tuple[str, int]]]) -> str:
+    """Return address and port of the server, if the dump has them."""
     ends = peers[0] if peers else []
-    if len(ends) > 1 and ends[1][1]:
-        host, port = ends[1]
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    named = (_HOST.search(piece.data) for piece in pieces if piece.side == CLIENT)
-    return next((match[1].decode("ascii", "replace") for match in named if match is not None), "unknown")
+    if len(ends) < 2 or not ends[1][1]:
+        return ""
+    host, port = ends[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -19,6 +19,7 @@ from ..wire.body import body_framing
 from ..wire.sse import SseEvents
 from .har_events import Content, Reactions, encoded, header_value
 from .http_streams import announces_endpoint
+from .session import NOTE_TOPIC
 from .source import EXACT, MISSING, RECONSTRUCTED, SessionRecord, Source, header
 from .whole_file import WholeFileImporter
 
@@ -29,7 +30,9 @@ _ENDED: Final = "connection closed by "
 
 _OWN: Final = "mcpspy"
 _ACCEPTED: Final = 202
+_EVENTS: Final = b"text/event-stream"
 _HALF: Final = "the HAR has requests of HTTP+SSE and not its event stream"
+_SILENT: Final = "nothing but a request for events is in the HAR: it does not show whether the server speaks MCP"
 
 TimedRecord = Open | Frame | Close | Note | Gap
 
@@ -44,8 +47,8 @@ class _HarServer:
     """The records of one server, with their times in Unix nanoseconds, and its event streams, each after its beginning."""
 
     __slots__ = (
-        "accepted_ns", "begins", "behind", "connections", "gaps", "is_heard", "is_mcp", "path", "reactions", "records", "streams",
-        "transactions", "with_events",
+        "accepted_ns", "begins", "behind", "connections", "events_path", "gaps", "is_heard", "is_mcp", "path", "reactions", "records",
+        "streams", "transactions", "with_events",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -56,6 +59,7 @@ class _HarServer:
         self.streams = -1
         self.transactions = 0
         self.path = ""
+        self.events_path = ""  # of the first GET for events, as pages of other kinds make too
         self.behind = ""  # the URL of the server before which mcpspy stood
         self.gaps: list[Gap] = []  # up to the end
         self.accepted_ns = 0  # when a request was first answered with 202, as over HTTP+SSE
@@ -96,8 +100,18 @@ class HarImporter(WholeFileImporter):
                 self._entry(entries.pop())
             except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
                 self._count("an entry that is not as HAR 1.2 has it")
-        spoken = [(origin, server) for origin, server in self._servers.items() if server.is_mcp]
-        return [record for number, (origin, server) in enumerate(spoken) for record in self._session(number, origin, server)]
+        spoken = {origin: server for origin, server in self._servers.items() if server.is_mcp} or self._silent()
+        return [
+            record for number, (origin, server) in enumerate(spoken.items()) for record in self._session(number, origin, server)
+        ]
+
+    def _silent(self) -> dict[str, _HarServer]:
+        """Return the servers that were asked for events, where nothing speaks MCP: one may be a server of HTTP+SSE that is silent."""
+        asked = {origin: server for origin, server in self._servers.items() if server.events_path}
+        for server in asked.values():
+            server.path = server.events_path
+            server.records.append(Note(at_ns=server.records[-1].at_ns, topic=NOTE_TOPIC, text=_SILENT))
+        return asked
 
     def _entries(self) -> list[Any]:
         if (data := self._whole()) is None:
@@ -130,6 +144,8 @@ class HarImporter(WholeFileImporter):
         if is_mcp and not server.is_mcp:
             server.is_mcp, server.path = True, url.path
             server.begins = b'"initialize"' in body or b"server/discover" in body
+        if request["method"] == "GET" and _EVENTS in (header_value(fields, "accept") or b""):
+            server.events_path = server.events_path or url.path
         if body:
             server.reactions.add(began_ns, target, body)
         self._stream(server, CLIENT, connection, opening, fields, [(body, sent_ns)], (began_ns, sent_ns))
@@ -190,7 +206,8 @@ class HarImporter(WholeFileImporter):
         }  # fmt: skip
         url = origin + server.path
         ends = {"url": server.behind, "listen": url} if server.behind else {"url": url}
-        head = header(self._source, number, label="", wall_ns=begin_ns, facts=facts, tapped={"transport": "http", **ends})
+        label = urlsplit(ends["url"]).netloc
+        head = header(self._source, number, label=label, wall_ns=begin_ns, facts=facts, tapped={"transport": "http", **ends})
         records: list[SessionRecord] = [(number, head)]
         end_ns = timed[-1].at_ns - begin_ns
         for record in timed:

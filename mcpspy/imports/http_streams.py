@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterator
 from typing import Final, Protocol
 
 import msgspec
 
-from ..records import CLIENT, SERVER, Gap, Note, Open, Record, Side
+from ..records import CLIENT, SERVER, Gap, Note, Open, Partial, Record, Side
 from ..wire.body import body_framing
 from ..wire.http import HttpMessages
 from ..wire.http_body import Body, BodyEnd, IncompleteMessage, RefusedBytes
 from ..wire.http_head import RequestHead, ResponseHead
+from ..wire.sse import SseEvents
+
+PARTIAL_NS: Final = 5_000_000_000
+"""A frame that waits so long for its end is recorded as far as it has come, as a tap does."""
 
 MAX_EARLY_BYTES: Final = 1 << 22
 """So many bytes of responses wait for a request that the file has later."""
 
 _begins_request: Final = re.compile(rb"[A-Z]{3,16} [!-~]{1,8000} HTTP/1\.[01]\r\n").match
 _begins_response: Final = re.compile(rb"HTTP/1\.[01] \d{3}").match
+_is_authority: Final = re.compile(rb"(?:\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z._~%!$&'()*+,;=-]{1,255})(?::\d{1,5})?").fullmatch
+_absolute: Final = re.compile(rb"https?://([^/?#]*)([^?#]*)").match
 announces_endpoint: Final = re.compile(rb"event: ?endpoint[\r\n]").match
 """Match the event with which a server of HTTP+SSE begins. Its client may not have named events in Accept: curl does not."""
 
@@ -31,6 +38,12 @@ class StreamMaker(Protocol):
     """The taps' maker of the records of one stream."""
 
     is_open: bool
+    framing: str
+
+    @property
+    def waits_since_ns(self) -> int | None: ...
+
+    def partial(self, now_ns: int) -> Partial: ...
 
     def open(self, now_ns: int, head: bytes, *, transaction: int, connection: int) -> Open: ...
 
@@ -80,27 +93,39 @@ class HttpConnection:
     """
 
     __slots__ = (
-        "_counters", "_early", "_early_bytes", "_is_blind", "_is_lost", "_make", "_requests", "_responses", "_sending", "_waiting",
-        "is_mcp", "number", "path", "why_not",
+        "_counters", "_early", "_early_bytes", "_first", "_is_blind", "_is_lost", "_left", "_make", "_requests", "_responses",
+        "_sending", "_waiting", "is_mcp", "number", "why_not",
     )  # fmt: skip
 
     def __init__(self, number: int, counters: Counters, make: StreamMakerClass, *, is_begun: bool) -> None:
         self.number = number
         self.is_mcp = False
-        self.path = ""
-        """The path of the first request that looks like MCP's."""
         self.why_not = ""
         """The reason for which its bytes are not read; empty while they are."""
         self._counters = counters
         self._make = make
+        self._first: RequestHead | None = None  # that looks like MCP's; until then the latest
         self._requests = HttpMessages.of_requests()
         self._responses = HttpMessages.of_responses()
         self._waiting: deque[_Transaction] = deque()
         self._sending: _Transaction | None = None
         self._early: list[tuple[int, bytes]] = []
         self._early_bytes = 0
+        self._left: dict[
+            int, bool
+        ] = {}  # transactions whose client closed its half before: whether they were answered after that
         self._is_lost = True  # until a request begins
         self._is_blind = not is_begun  # a request may have come that was not read: the next response may be its answer
+
+    def server_named(self, address: str) -> tuple[str, str]:
+        """Return host and port of the server, as the first request that looks like MCP's names it, and the path of that.
+
+        `address` names a server that the request does not name.
+        """
+        if self._first is None:
+            return address, ""
+        authority, path = _named_by(self._first)
+        return authority or address, path
 
     def client(self, at_ns: int, data: bytes) -> list[Record]:
         """Take bytes of the client."""
@@ -159,46 +184,98 @@ class HttpConnection:
         gap = Gap(at_ns=at_ns, since_ns=at_ns, frames=1, bytes=lost_bytes, why=why)
         return [gap, *self._give_up(at_ns, "")]
 
-    def end(self, at_ns: int, by: Side | None, how: str) -> list[Record]:
-        """Take the end of the connection, and who ended it; None: the file ends before."""
+    def half_close(self, at_ns: int) -> list[Record]:
+        """Take the end of the client's half of the connection: the client may wait for its response, or have left."""
         if self._is_lost:
             return []
-        records: list[Record] = []
-        if by is None:
-            return records
-        for piece in self._requests.close():
-            if isinstance(piece, IncompleteMessage) and self._sending is not None:
-                broken = how if how != "eof" else "broken" if by == SERVER else "abort"
-                records += self._sending.request.close(at_ns, by, broken, missing_bytes=piece.missing_bytes)
-                self._sending = None
+        records = self._end_request(at_ns, CLIENT, "eof")
+        text = "the client closed its half of the connection; it may wait for the response, or have left"
+        for transaction in self._waiting:
+            self._left[transaction.number] = False
+            records.append(self._note(at_ns, "half-closed", text, transaction.number, CLIENT))
+        return records
+
+    @property
+    def is_answered_late(self) -> bool:
+        """True if the client closed its half, and responses came after that of which it is not known whether the client took them."""
+        return any(self._left.values())
+
+    def take(self, at_ns: int, *, is_taken: bool) -> list[Record]:
+        """Take note whether the client took the responses that came after it had closed its half."""
+        topic = "answer-taken" if is_taken else "answer-refused"
+        text = f"the client that had closed its half of the connection {'took the' if is_taken else 'had left: it took no'} response"
+        answered = [number for number, is_answered in self._left.items() if is_answered]
+        self._left.clear()
+        return [self._note(at_ns, topic, text, number, CLIENT) for number in answered]
+
+    def end(self, at_ns: int, by: Side | None, how: str) -> list[Record]:
+        """Take the end of the connection, and who ended it; None: the file ends before."""
+        if self._is_lost or by is None:
+            return []
+        records = self._end_request(at_ns, by, how)
+        broken = how if how != "eof" else "broken" if by == CLIENT else "abort"
         for answer in self._responses.close():
-            if isinstance(answer, BodyEnd) and self._waiting:
-                records += self._end_response(at_ns, by, how)
-            elif isinstance(answer, IncompleteMessage) and self._waiting and self._waiting[0].response is not None:
-                broken = how if how != "eof" or by == CLIENT else "abort"
+            response = self._waiting[0].response if self._waiting else None
+            if isinstance(answer, BodyEnd) and response is not None:
+                is_cut = by == CLIENT and response.framing == SseEvents.name  # it would have gone on
+                records += self._end_response(at_ns, by, broken) if is_cut else self._end_response(at_ns, SERVER, how)
+            elif isinstance(answer, IncompleteMessage) and response is not None:
                 records += self._end_response(at_ns, by, broken, missing_bytes=answer.missing_bytes)
         for transaction in self._waiting:
             if transaction.response is None:
-                text = "the connection ended before the response"
-                extra = {"connection": self.number, "transaction": transaction.number, "by": by}
-                records.append(Note(at_ns=at_ns, topic="left", text=text, extra=extra))
+                text = f"{by} closed the connection before the response came"
+                records.append(self._note(at_ns, "left", text, transaction.number, by))
         self._waiting.clear()
         self._is_lost = True
         return records
 
+    def _end_request(self, at_ns: int, by: Side, how: str) -> list[Record]:
+        """End a request that is not whole."""
+        cut = next((piece for piece in self._requests.close() if isinstance(piece, IncompleteMessage)), None)
+        if cut is None or self._sending is None:
+            return []
+        broken = how if how != "eof" else "broken" if by == SERVER else "abort"
+        request, self._sending = self._sending.request, None
+        return request.close(at_ns, by, broken, missing_bytes=cut.missing_bytes)
+
+    def _note(self, at_ns: int, topic: str, text: str, transaction: int, by: Side) -> Note:
+        extra = {"connection": self.number, "transaction": transaction, "by": by}
+        return Note(at_ns=at_ns, topic=topic, text=text, extra=extra)
+
+    def overdue(self, at_ns: int) -> list[Record] | None:
+        """Return what has come of frames that have waited for their end for five seconds; None if nothing waits any more."""
+        records: list[Record] = []
+        waits = False
+        for stream in self._under_way():
+            since_ns = stream.waits_since_ns
+            if since_ns is None:
+                continue
+            if since_ns + PARTIAL_NS <= at_ns:
+                records.append(stream.partial(at_ns))
+            else:
+                waits = True
+        return records if records or waits else None
+
+    def rest(self, at_ns: int) -> list[Record]:
+        """Return the frames of which only the beginning came, where the file just stops. Their streams do not end."""
+        return [record for stream in self._under_way() for record in stream.close(at_ns, "", "")[:-1]]
+
+    def _under_way(self) -> Iterator[StreamMaker]:
+        for transaction in self._waiting:
+            for stream in (transaction.request, transaction.response):
+                if stream is not None and stream.is_open:
+                    yield stream
+
     def _restart(self) -> None:
         self._requests, self._responses = HttpMessages.of_requests(), HttpMessages.of_responses()
         self._waiting.clear()
+        self._left.clear()
         self._sending = None
         self._is_lost = self._is_blind = False
 
     def _give_up(self, at_ns: int, why: str) -> list[Record]:
         """End what is under way, and read on when a request begins."""
-        records: list[Record] = []
-        for transaction in self._waiting:
-            for stream in (transaction.request, transaction.response):
-                if stream is not None and stream.is_open:
-                    records += stream.close(at_ns, "mcpspy", "abort")
+        records = [record for stream in self._under_way() for record in stream.close(at_ns, "mcpspy", "abort")]
         if why:
             extra = {"connection": self.number}
             records.append(Note(at_ns=at_ns, topic="import", text=f"{why}; what follows on it is left out", extra=extra))
@@ -210,7 +287,7 @@ class HttpConnection:
     def _begin(self, head: RequestHead, at_ns: int, records: list[Record]) -> None:
         lowered = head.lowered
         if not self.is_mcp:
-            self.path = head.target.decode("latin-1").partition("?")[0]
+            self._first = head
         self.is_mcp = self.is_mcp or b"\r\nmcp-" in lowered or (b"text/event-stream" in lowered and b"\r\naccept:" in lowered)
         framing = body_framing(head.value(b"content-type"), head.value(b"content-encoding"))
         request = self._make(self._counters.next_stream(), CLIENT, framing)
@@ -238,8 +315,18 @@ class HttpConnection:
     def _end_response(
         self, at_ns: int, by: str, how: str, *, trailers: bytes = b"", missing_bytes: int | None = None
     ) -> list[Record]:
-        response = self._waiting.popleft().response
+        transaction = self._waiting.popleft()
+        if by == SERVER and transaction.number in self._left:
+            self._left[transaction.number] = True
+        response = transaction.response
         return [] if response is None else response.close(at_ns, by, how, trailers=trailers, missing_bytes=missing_bytes)
+
+
+def _named_by(head: RequestHead) -> tuple[str, str]:
+    """Return host and port that a request names, and its path. What is in its target counts (RFC 9112, section 3.2.2)."""
+    whole = _absolute(head.target)
+    host, path = whole.groups() if whole is not None else (head.value(b"host") or b"", head.target.partition(b"?")[0])
+    return host.decode("latin-1") if _is_authority(host) else "", path.decode("latin-1")
 
 
 def _other_protocol(data: bytes) -> str:

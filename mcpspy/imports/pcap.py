@@ -22,6 +22,9 @@ MAX_HELD_RECORDS: Final = 20_000
 MAX_HELD_BYTES: Final = 1 << 24
 """So much is kept of a server until something looks like MCP."""
 
+LOOK_NS: Final = 1_000_000_000
+"""So often is looked for what waits for its end."""
+
 MAX_CONNECTIONS: Final = 10_000
 """The most connections that are open at the same time; more than this end the one that was quiet longest."""
 
@@ -65,7 +68,7 @@ class _Connection(msgspec.Struct):
 class PacketImporter:
     """Records from the bytes of a packet capture, cut anywhere. `feed` and `close` return them after the number of their session."""
 
-    __slots__ = ("_connections", "_make", "_others", "_packets", "_servers", "_sessions", "_source")
+    __slots__ = ("_connections", "_look_ns", "_make", "_others", "_packets", "_servers", "_sessions", "_source", "_unsettled")
 
     def __init__(self, source: Source, make: StreamMakerClass) -> None:
         self._source = source
@@ -75,10 +78,14 @@ class PacketImporter:
         self._servers: dict[Endpoint, _Server] = {}
         self._sessions = 0
         self._others: dict[str, int] = {}
+        self._unsettled: dict[int, _Connection] = {}  # by identity, those on which something may wait for its end
+        self._look_ns = 0
 
     def feed(self, data: bytes) -> list[SessionRecord]:
         records: list[SessionRecord] = []
         for segment in self._packets.feed(data):
+            if segment.at_ns >= self._look_ns:
+                self._look(segment.at_ns, records)
             self._segment(segment, records)
         return records
 
@@ -95,6 +102,17 @@ class PacketImporter:
                 end = End(at_ns=server.last_ns, bytes=0, frames=0, why="end of the packet capture")
                 records.append((server.session, end))
         return records
+
+    def _look(self, at_ns: int, records: list[SessionRecord]) -> None:
+        """Record what has waited too long for its end."""
+        self._look_ns = at_ns + LOOK_NS
+        for key, connection in list(self._unsettled.items()):
+            server = connection.server
+            partials = connection.http.overdue(max(server.last_ns, at_ns - server.begin_ns))
+            if partials:
+                self._keep(connection, partials, records)
+            elif partials is None:
+                del self._unsettled[key]
 
     def passed_over(self) -> list[str]:
         """Say what the file has that is not read."""
@@ -113,6 +131,10 @@ class PacketImporter:
             return
         is_client = segment.source == connection.client
         own, other = (connection.to_server, connection.to_client) if is_client else (connection.to_client, connection.to_server)
+        http = connection.http
+        if http.is_answered_late and is_client and (segment.flags & RST or other.is_acknowledged(segment.acknowledged)):
+            made = http.take(self._now_ns(connection, segment.at_ns), is_taken=not segment.flags & RST)
+            self._keep(connection, made, records)
         if other.waits and segment.flags & ACK and (lost := other.acknowledge(segment.at_ns, segment.acknowledged)):
             self._read(connection, SERVER if is_client else CLIENT, lost, records)
         if segment.flags & SYN:
@@ -164,25 +186,33 @@ class PacketImporter:
                     record.rare["extra"] = {"packet": stretch.frame}
             if made:
                 self._keep(connection, made, records)
+        self._unsettled[id(connection)] = connection
 
     def _finish(self, connection: _Connection, segment: TcpSegment, side: Side, records: list[SessionRecord]) -> None:
         """Take a FIN or a RST. The first side that ends the connection has ended what is under way."""
-        by = connection.ended_by or side
-        connection.ended_by = by
-        how = "reset" if segment.flags & RST else "eof"
+        is_first = connection.ended_by is None
+        by = connection.ended_by = connection.ended_by or side
         direction = connection.to_server if side == CLIENT else connection.to_client
         if rest := direction.close() if segment.flags & RST else []:
             self._read(connection, side, rest, records)
+        how = "reset" if segment.flags & RST and (is_first or by == SERVER) else "eof"  # else it only says that it took no more
         if side == SERVER or segment.flags & RST:
             self._end(connection, segment.at_ns, by, how, records)
+        elif is_first:
+            self._keep(connection, connection.http.half_close(self._now_ns(connection, segment.at_ns)), records)
+
+    def _now_ns(self, connection: _Connection, at_ns: int) -> int:
+        """Return a time since the session began, and not before that of its last record."""
+        server = connection.server
+        server.last_ns = max(server.last_ns, min(MAX_NS, at_ns - server.begin_ns))
+        return server.last_ns
 
     def _end(self, connection: _Connection, at_ns: int, by: Side | None, how: str, records: list[SessionRecord]) -> None:
         for side, direction in ((CLIENT, connection.to_server), (SERVER, connection.to_client)):
             if rest := direction.close():
                 self._read(connection, side, rest, records)
-        server = connection.server
-        server.last_ns = max(server.last_ns, min(MAX_NS, at_ns - server.begin_ns))
-        made = connection.http.end(server.last_ns, by or connection.ended_by, how or "eof")
+        self._unsettled.pop(id(connection), None)
+        made = connection.http.end(self._now_ns(connection, at_ns), by or connection.ended_by, how or "eof")
         if made:
             self._keep(connection, made, records)
         if connection.http.why_not and not connection.http.is_mcp:
@@ -195,7 +225,7 @@ class PacketImporter:
         if server.session is None and connection.http.is_mcp:
             server.session = self._sessions
             self._sessions += 1
-            head = self._header(server, connection.http.path)
+            head = self._header(server, connection.http)
             records += [(server.session, record) for record in (head, *server.held)]
             server.held = []
         self._hold(server, made, records)
@@ -209,13 +239,16 @@ class PacketImporter:
             if len(server.held) > MAX_HELD_RECORDS or server.held_bytes > MAX_HELD_BYTES:
                 server.held, server.is_dropped = [], True
 
-    def _header(self, server: _Server, path: str) -> Record:
-        address, port = server.endpoint
-        host = str(ip_address(address))
-        url = f"http://[{host}]:{port}{path}" if ":" in host else f"http://{host}:{port}{path}"
+    def _header(self, server: _Server, http: HttpConnection) -> Record:
+        packed, port = server.endpoint
+        host = str(ip_address(packed))
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        name, path = http.server_named(address)
         facts = {
             "bytes": EXACT, "senders": EXACT, "times": EXACT, "ends": EXACT, "noise": EXACT, "heads": EXACT,
             "connections": EXACT, "beginning": EXACT if server.is_begun else MISSING, "process": MISSING,
         }  # fmt: skip
-        tapped = {"transport": "http", "url": url}
-        return header(self._source, server.session or 0, label="", wall_ns=server.begin_ns, facts=facts, tapped=tapped)
+        return header(
+            self._source, server.session or 0, label=name, wall_ns=server.begin_ns, facts=facts,
+            tapped={"transport": "http", "url": f"http://{name}{path}"}, address=address,
+        )  # fmt: skip

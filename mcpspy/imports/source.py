@@ -52,12 +52,18 @@ def header(
     wall_ns: int,
     facts: Mapping[str, str],
     tapped: Mapping[str, object] | None = None,
+    address: str = "",
 ) -> Header:
-    """Make the header of the capture of one session. Its id depends on the file alone: one file always makes the same captures."""
+    """Make the header of the capture of one session. Its id depends on the file alone: one file always makes the same captures.
+
+    `address` is where the server was, for one that goes by another name.
+    """
     origin = f"{source.sha256 or source.name} {session}".encode("utf-8", "surrogatepass")
     imported: dict[str, object] = {"format": source.format, "file": source.name.rpartition("/")[2]}
     if source.sha256:
         imported |= {"bytes": source.size_bytes, "sha256": source.sha256}
+    if address:
+        imported["address"] = address
     imported["facts"] = {name: facts.get(name, MISSING) for name in FACTS}
     return Header(
         capture_id=sha256(origin).hexdigest()[:16],

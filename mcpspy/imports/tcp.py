@@ -68,6 +68,10 @@ class TcpDirection:
         stretches = self._take(begin, at_ns, frame, data, missing)
         return [*stretches, *self._release(at_ns)] if self._waiting else stretches
 
+    def is_acknowledged(self, acknowledged: int) -> bool:
+        """Return whether the other side has received everything, by the number that it acknowledges."""
+        return self._next is not None and self._position(acknowledged) >= self._next
+
     def acknowledge(self, at_ns: int, acknowledged: int) -> list[Stretch]:
         """Take note of what the other side has received: what is missing before that is not in the capture."""
         stretches: list[Stretch] = []

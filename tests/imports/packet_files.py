@@ -22,18 +22,22 @@ class Sent:
     data: bytes
     flags: int = ACK
     acknowledged: int = 0
+    at_ns: int | None = None
+    """Unix time; None: a millisecond after the segment before."""
+    port: int = CLIENT_PORT
+    """The client's."""
 
     def packet(self, version: int, first: dict[str, int]) -> bytes:
         """Return the IP packet. `first` are the numbers of the first byte of each side."""
-        ports = (CLIENT_PORT, SERVER_PORT) if self.sender == "client" else (SERVER_PORT, CLIENT_PORT)
+        ports = (self.port, SERVER_PORT) if self.sender == "client" else (SERVER_PORT, self.port)
         other = "server" if self.sender == "client" else "client"
         sequence = (first[self.sender] + self.at) % (1 << 32)
         acknowledged = (first[other] + self.acknowledged) % (1 << 32)
         segment = struct.pack(">HHIIBBHHH", *ports, sequence, acknowledged, 5 << 4, self.flags, 65535, 0, 0) + self.data
         if version == 4:
-            ends = [ip_address(f"10.0.0.{1 if port == CLIENT_PORT else 2}").packed for port in ports]
+            ends = [ip_address(f"10.0.0.{1 if port == self.port else 2}").packed for port in ports]
             return struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(segment), 0, 0, 64, 6, 0, *ends) + segment
-        ends = [ip_address(f"fd00::{1 if port == CLIENT_PORT else 2}").packed for port in ports]
+        ends = [ip_address(f"fd00::{1 if port == self.port else 2}").packed for port in ports]
         return struct.pack(">IHBB16s16s", 6 << 28, len(segment), 6, 64, *ends) + segment
 
 
@@ -105,8 +109,8 @@ def pcap(
     """Return a pcap of these segments, one a millisecond, that keeps `snap` bytes of each packet."""
     number, wrap = LINKS[link]
     pieces = [struct.pack(order + "IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, snap, number)]
-    for at, packet in _packets(segments, version, first):
-        whole = wrap(packet)
+    for at_ns, packet in _packets(segments, version, first):
+        whole, at = wrap(packet), at_ns // 1000
         kept = whole[:snap]
         pieces += [struct.pack(order + "IIII", at // 1_000_000, at % 1_000_000, len(kept), len(whole)), kept]
     return b"".join(pieces)
@@ -123,9 +127,9 @@ def pcapng(segments: Sequence[Sent], links: Sequence[str] = ("ethernet",), order
     nanoseconds = struct.pack(order + "HHB3x", 9, 1, 9) + struct.pack(order + "HH", 0, 0)
     pieces += [block(1, struct.pack(order + "HHI", LINKS[link][0], 0, 0) + nanoseconds) for link in links]
     pieces.append(block(4, b"\0" * 8))
-    for index, (at_us, packet) in enumerate(_packets(segments, 4, None)):
+    for index, (at, packet) in enumerate(_packets(segments, 4, None)):
         interface = index % len(links)
-        whole, at = LINKS[links[interface]][1](packet), at_us * 1000
+        whole = LINKS[links[interface]][1](packet)
         head = struct.pack(order + "IIIII", interface, at >> 32, at & 0xFFFFFFFF, len(whole), len(whole))
         pieces.append(block(6, head + whole))
     return b"".join(pieces)
@@ -134,4 +138,5 @@ def pcapng(segments: Sequence[Sent], links: Sequence[str] = ("ethernet",), order
 def _packets(segments: Sequence[Sent], version: int, first: dict[str, int] | None) -> Iterable[tuple[int, bytes]]:
     numbers = first or {"client": 1000, "server": 5000}
     for index, segment in enumerate(segments):
-        yield BEGIN_US + 1000 * index, segment.packet(version, numbers)
+        at_ns = 1000 * (BEGIN_US + 1000 * index) if segment.at_ns is None else segment.at_ns
+        yield at_ns, segment.packet(version, numbers)

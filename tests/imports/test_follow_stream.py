@@ -166,7 +166,7 @@ def test_what_tshark_prints_has_the_messages(form: str, tmp_path: Path, debian_p
     assert frames(records) == PLAIN
     header = records[0]
     assert isinstance(header, Header)
-    assert header.tapped["url"] == "http://10.0.0.2:8000/mcp"
+    assert (header.tapped["url"], header.tapped["imported"]["address"]) == ("http://a/mcp", "10.0.0.2:8000")
     assert facts(records)["times"] == ("reconstructed" if form == "yaml" else "missing")
     assert transcribe(records).captures[0].connection_words(1) == "connection 1 from port 49652"
 

@@ -14,7 +14,7 @@ from mcpspy.imports.pcap import PacketImporter
 from mcpspy.imports.source import Source
 from mcpspy.imports.tcp import TcpDirection
 from mcpspy.live.http.recorder import StreamRecorder
-from mcpspy.records import Close, Frame, Gap, Header, Note
+from mcpspy.records import Close, Frame, Gap, Header, Note, Partial
 from tests.conftest import DebianProgram
 from tests.deadlines import DEADLINE_S
 from tests.imports.logging_clients import rows_in_any_order
@@ -63,8 +63,65 @@ def test_the_calls_of_a_connection_are_rows() -> None:
     assert [(row.method, row.outcome.value) for row in transcript.exchanges] == [("tools/call", "ok")] * 4
     header = records[0]
     assert isinstance(header, Header)
-    assert header.tapped["url"] == f"http://10.0.0.2:{SERVER_PORT}/mcp"
+    assert (header.tapped["url"], header.label) == ("http://a/mcp", "a")
+    assert header.tapped["imported"]["address"] == f"10.0.0.2:{SERVER_PORT}"
     assert transcript.captures[0].connection_words(1) == "connection 1 from port 49652"
+
+
+@pytest.mark.parametrize(
+    ("request_line", "host", "url"),
+    [
+        (b"POST /mcp?k=1 HTTP/1.1", b"Host: mcp.example.org\r\n", "http://mcp.example.org/mcp"),
+        (b"POST /mcp HTTP/1.1", b"hOST:[fd00::2]:8000\r\n", "http://[fd00::2]:8000/mcp"),
+        (b"POST http://b:81/mcp HTTP/1.1", b"Host: a\r\n", "http://b:81/mcp"),
+        (b"POST /mcp HTTP/1.1", b"Host: a@b/c\r\n", "http://10.0.0.2:8000/mcp"),
+        (b"POST /mcp HTTP/1.1", b"Host:\r\n", "http://10.0.0.2:8000/mcp"),
+        (b"POST /mcp HTTP/1.0", b"", "http://10.0.0.2:8000/mcp"),
+    ],
+)
+def test_a_server_goes_by_the_name_that_its_client_gives_it_else_by_its_address(
+    request_line: bytes, host: bytes, url: str
+) -> None:
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    asks = b"%b\r\n%bContent-Length: %d\r\n\r\n%b" % (request_line, host, len(body), body)
+    (records,) = sessions_of(pcap(dialogue([("client", asks)])))
+    header = records[0]
+    assert isinstance(header, Header)
+    assert (header.tapped["url"], header.label) == (url, url.split("/")[2])
+
+
+def test_a_message_that_waits_for_its_end_is_recorded_after_five_seconds() -> None:
+    talk = exchange(1)
+    asks, answers = talk[0][1], talk[1][1]
+    segments = [
+        Sent("client", -1, b"", SYN, at_ns=0),
+        Sent("client", 0, asks, at_ns=0),
+        Sent("server", 0, answers[:400], at_ns=10**9),
+        Sent("client", len(asks), b"", at_ns=7 * 10**9),
+        Sent("server", 400, answers[400:], at_ns=9 * 10**9),
+    ]
+    (records,) = sessions_of(pcapng(segments))
+    (partial,) = [record for record in records if isinstance(record, Partial)]
+    assert (partial.first_ns, partial.at_ns) == (10**9, 7 * 10**9)
+    assert [row.outcome.value for row in transcribe(records).exchanges] == ["ok"]
+
+
+@pytest.mark.parametrize(("answer", "topic"), [(b"", "answer-taken"), (b"x", "answer-refused")])
+def test_a_client_that_closed_its_half_takes_its_answer_or_has_left(answer: bytes, topic: str) -> None:
+    talk = exchange(1)
+    asks, answers = talk[0][1], talk[1][1]
+    end = Sent("client", len(asks) + 1, b"", RST) if answer else Sent("client", len(asks) + 1, b"", 16, len(answers))
+    segments = [
+        Sent("client", -1, b"", SYN),
+        Sent("server", -1, b"", SYN | 16),
+        Sent("client", 0, asks),
+        Sent("client", len(asks), b"", FIN | 16),
+        Sent("server", 0, answers),
+        end,
+        Sent("server", len(answers), b"", FIN | 16),
+    ]
+    (records,) = sessions_of(pcap(segments))
+    assert [record.topic for record in records if isinstance(record, Note)][1:] == ["half-closed", topic]
 
 
 def test_frames_name_the_packets_that_completed_them() -> None:
