@@ -121,6 +121,16 @@ def arrows(diagram: str) -> list[str]:
     return [line[:90] for line in lines if line.startswith(("client1-", "server1-")) and "closed" not in line]
 
 
+def test_a_mock_answers_with_an_error_what_the_log_may_not_have_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "client.log"
+    lines = logged("time", LOGS["client"]).splitlines(keepends=True)
+    answer = next(at for at, line in enumerate(lines) if b'"result"' in line and b'"tools":[' in line)
+    path.write_bytes(b"".join(lines[:answer]))
+    asks = json.loads(lines[answer - 1].partition(b">>> ")[2])
+    (answered,) = run("mock", str(path), stdin=json.dumps(asks).encode() + b"\n").stdout.splitlines()
+    assert "the file that was imported does not have it, or ends before" in json.loads(answered)["error"]["message"]
+
+
 @pytest.mark.parametrize("imported", [case for case in CASES if case[1] in STDIO], indirect=True, ids=str)
 def test_the_mock_answers_as_that_of_the_tap(imported: tuple[str, str]) -> None:
     params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}

@@ -190,6 +190,11 @@ def _why_incomplete(capture: CaptureInfo) -> str:
         return "was recorded past --max-size, where answers were not kept"
     if capture.gaps or capture.damages or not (capture.complete or capture.exit):
         return "was recorded without its answer: the capture is incomplete"
+    if capture.header is not None and "imported" in capture.header.tapped:
+        from ...transcript.absent_facts import lacks
+
+        if lacks(capture, "ends") or lacks(capture, "connections"):
+            return "was recorded without its answer: the file that was imported does not have it, or ends before"
     return ""
 
 

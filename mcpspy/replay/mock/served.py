@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from ...transcript.http.transaction import Transaction
 
 _REFUSED: Final = 400
+_NO_ANSWERS: Final = (
+    "the file that it was imported from has requests and none of their answers; follow all streams of the session, or import the "
+    "packet capture itself"
+)
 
 
 def served_replies(transcript: Transcript, address: str, *, over_http: bool) -> RecordedReplies:
@@ -32,6 +36,8 @@ def served_replies(transcript: Transcript, address: str, *, over_http: bool) -> 
     if transcript.captures and not captures:
         raise ReplayError(address, "it is of a model's API, which speaks HTTP alone; add --listen 127.0.0.1:0")
     replies = read_replies(transcript)
+    if replies.missing_answers and not replies.has_answers and (captures[0].header and "imported" in captures[0].header.tapped):
+        raise ReplayError(address, _NO_ANSWERS)
     if not replies.has_answers and not (over_http and _responses(transcript)):
         raise ReplayError(address, _why_nothing(transcript))
     return replies
