@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from ..transcript.message import Kind, Message
+from ..transcript.message import NOT_REORDERED, Kind, Message
 from ..wire.edits import Edit, ValueEdit, apply_edits, with_values
 from ..wire.json_spans import removal_span, span_at
 
@@ -31,6 +31,13 @@ class Delay:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
     """The message waits until a controller lets it go, but no longer than this."""
+
+    most_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reorder:
+    """The answer waits until another one has been sent, but no longer than this."""
 
     most_ns: int
 
@@ -87,14 +94,39 @@ class Withhold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CutOff:
+    """Only the first bytes of the message are sent, and then the connection is closed."""
+
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerStatus:
-    """The request is answered by mcpspy with this status of HTTP, and a text."""
+    """The request is answered by mcpspy with this status of HTTP, these fields, and a text."""
 
     code: int
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expire:
+    """The request and all later ones of its session are answered by mcpspy with status 404: the session is over."""
 
 
 Action: TypeAlias = (
-    AnswerStatus | Delay | Hold | MadeAnswer | SetValue | RemoveValue | Truncate | Garbage | Duplicate | Withhold
+    AnswerStatus
+    | CutOff
+    | Delay
+    | Duplicate
+    | Expire
+    | Garbage
+    | Hold
+    | MadeAnswer
+    | RemoveValue
+    | Reorder
+    | SetValue
+    | Truncate
+    | Withhold
 )
 
 
@@ -105,6 +137,12 @@ def words_of(action: Action, delay_ns: int = 0) -> str:
             return f"delay {delay_ns / SECOND_NS:.3f}".rstrip("0").rstrip(".") + " s"
         case Hold():
             return HOLD
+        case Reorder():
+            return NOT_REORDERED
+        case CutOff(length=length):
+            return f"disconnect {length}"
+        case Expire():
+            return "expire"
         case MadeAnswer(words=words):
             return words
         case SetValue(path=path):
@@ -123,7 +161,7 @@ def words_of(action: Action, delay_ns: int = 0) -> str:
             return then
 
 
-def edited(action: SetValue | RemoveValue | Truncate, payload: bytes) -> bytes:
+def edited(action: SetValue | RemoveValue | Truncate | CutOff, payload: bytes) -> bytes:
     """Return the payload with what the action changes; all other bytes stay."""
     match action:
         case SetValue(steps=steps, value=value):
@@ -134,6 +172,8 @@ def edited(action: SetValue | RemoveValue | Truncate, payload: bytes) -> bytes:
         case Truncate(length=length):
             end = len(payload.rstrip(b"\r\n"))
             return payload if length >= end else payload[:length] + payload[end:]
+        case CutOff(length=length):
+            return payload.rstrip(b"\r\n")[:length]
 
 
 def answered(action: MadeAnswer, message: Message) -> bytes:

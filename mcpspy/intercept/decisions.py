@@ -14,17 +14,40 @@ from ..transcript.decoder import message_of
 from ..transcript.filter.filter import MessageMatcher
 from ..transcript.mcp.fields import PARTIAL
 from ..transcript.mcp.methods import PROGRESS
-from ..transcript.message import CALL_OF_MCPSPY, NOTIFICATION, REQUEST, TO_MCPSPY, Kind, Message
+from ..transcript.message import CALL_OF_MCPSPY, NOT_REORDERED, NOTIFICATION, REQUEST, TO_MCPSPY, Kind, Message
 from ..transcript.model import CaptureInfo, Exchange
 from ..wire.jsonrpc import cut
-from .actions import AnswerStatus, Delay, Duplicate, Garbage, Hold, MadeAnswer, Withhold, answered, can_answer, edited, words_of
+from .actions import (
+    Action,
+    AnswerStatus,
+    CutOff,
+    Delay,
+    Duplicate,
+    Expire,
+    Garbage,
+    Hold,
+    MadeAnswer,
+    Reorder,
+    Withhold,
+    answered,
+    can_answer,
+    edited,
+    words_of,
+)
 from .exchanges import ExchangeKey, PassingExchanges
 from .syntax import InterceptRule
 
 MAX_SCOPES: Final = 1024
 """The scope that was not used for the longest time is forgotten when there are more."""
 
+SESSION_UNKNOWN: Final = 404
+"""The status of a request in a session that is over."""
+
+MAX_EXPIRED: Final = 1024
+"""So many sessions that are over are remembered."""
+
 _ANSWERS: Final = (Kind.RESULT, Kind.ERROR)
+_OPENING: Final = "initialize"
 
 
 class Chance(Protocol):
@@ -40,13 +63,18 @@ Listener = Callable[[bytes, int, bool], None]
 class Decision:
     """The fate of one message. `records` tell it to the capture, in front of the frame; without any it passes as it is.
 
-    `payload` is sent on, and None is not. `reply` goes back to the sender, or over HTTP only a `status` that is not 0. `noise` goes
-    before the message. All these are sent `delay_ns` later. `then` is what happens to the channel: `disconnect`, `stall` or `kill`.
+    `payload` is sent on, and None is not. `reply` goes back to the sender, or over HTTP only a `status` that is not 0, with `fields`.
+    `noise` goes before the message. All these are sent `delay_ns` later. `then` is what happens to the channel: `disconnect`, `stall`
+    or `kill`. If it `is_cut`, `payload` is only the beginning of the message.
     `key` is that of the exchange, and `kind` that of the message.
-    Before all that, it is held for `hold_ns` at most, because of the intercept with the handle `held_by`.
+    Before all that, it is held for `hold_ns` at most, because of the intercept with the handle `held_by`; who holds it sets `let_go`,
+    which sends it after what is being sent just now.
     """
 
-    __slots__ = ("delay_ns", "held_by", "hold_ns", "key", "kind", "noise", "payload", "records", "reply", "status", "then")
+    __slots__ = (
+        "delay_ns", "fields", "held_by", "hold_ns", "is_cut", "key", "kind", "let_go", "noise", "payload", "records", "reply",
+        "status", "then",
+    )  # fmt: skip
 
     def __init__(self, payload: bytes, key: ExchangeKey | None = None, kind: str = "") -> None:
         self.payload: bytes | None = payload
@@ -55,6 +83,9 @@ class Decision:
         self.records: list[Intercept] = []
         self.reply: bytes | None = None
         self.status = 0
+        self.fields: tuple[str, ...] = ()
+        self.is_cut = False
+        self.let_go: Callable[[], None] | None = None
         self.noise: bytes | None = None
         self.delay_ns = 0
         self.hold_ns = 0
@@ -73,16 +104,14 @@ class _RuleInForce:
         self._chance = chance
         self._matches = self._times = 0
 
-    def acts(self, message: Message, exchange: Exchange | None) -> bool:
+    def acts(self, message: Message, exchange: Exchange | None, scope: Hashable) -> bool:
         """Return whether it acts on a message, and count."""
         limits = self.rule.limits
         if limits.most and self._times >= limits.most:
             return False
         if not _is_in_scope(self.rule.scope, message, exchange) or message.at_ns < limits.after_ns:
             return False
-        if isinstance(self.rule.action, MadeAnswer) and not can_answer(message):
-            return False
-        if isinstance(self.rule.action, AnswerStatus) and message.sender != CLIENT:
+        if not _can_act(self.rule.action, message, scope):
             return False
         if not self._matcher.matches(message, exchange):
             return False
@@ -91,13 +120,30 @@ class _RuleInForce:
             return False
         if limits.chance < 1.0 and self._chance.random() >= limits.chance:
             return False
-        self._times += 1
+        self._times += not isinstance(self.rule.action, Reorder)
         return True
+
+    def count_swap(self) -> None:
+        """Count that it has changed the order of two answers."""
+        self._times += 1
 
     def delay_ns(self, delay: Delay) -> int:
         """Choose a delay."""
         width_ns = delay.most_ns - delay.least_ns
         return delay.least_ns + (int(self._chance.random() * width_ns) if width_ns else 0)
+
+
+def _can_act(action: Action, message: Message, scope: Hashable) -> bool:
+    match action:
+        case MadeAnswer():
+            return can_answer(message)
+        case AnswerStatus():
+            return message.sender == CLIENT
+        case Expire():
+            return message.sender == CLIENT and isinstance(scope, bytes) and message.method != _OPENING
+        case Reorder():
+            return message.kind in _ANSWERS
+    return True
 
 
 def _is_in_scope(scope: str, message: Message, exchange: Exchange | None) -> bool:
@@ -115,12 +161,14 @@ class Intercepts:
     and no intercept acts on it. `when_idle` is to be called once nothing passes.
     """
 
-    __slots__ = ("_capture", "_exchanges", "_rules", "calls", "seed", "when_idle")
+    __slots__ = ("_capture", "_exchanges", "_expired", "_rules", "_swaps", "calls", "seed", "when_idle")
 
     def __init__(self, rules: Sequence[InterceptRule], chances: Sequence[Chance], seed: int) -> None:
         self._capture = CaptureInfo(0)
         self._rules = [_RuleInForce(rule, self._capture, chance) for rule, chance in zip(rules, chances, strict=True)]
         self._exchanges: OrderedDict[Hashable, PassingExchanges] = OrderedDict()
+        self._expired: OrderedDict[Hashable, _RuleInForce] = OrderedDict()
+        self._swaps: list[tuple[Decision, Hashable, _RuleInForce]] = []
         self.seed = seed
         self.calls: dict[str, Listener] = {}
         self.when_idle: Callable[[], None] | None = None
@@ -137,12 +185,14 @@ class Intercepts:
 
     def remove(self, handle: int) -> None:
         """Take one out of force that was added."""
+        for scope in [scope for scope, in_force in self._expired.items() if id(in_force) == handle]:
+            del self._expired[scope]
         self._rules = [in_force for in_force in self._rules if id(in_force) != handle]
 
     def decide(self, sender: Side, payload: bytes, at_ns: int, scope: Hashable = None) -> Decision:
         """Decide on the next message that a side sent. Batches, and what is no message, pass.
 
-        Within a `scope` ids are not used again: over HTTP that is a session.
+        Within a `scope` ids are not used again: over HTTP that is a session, whose id is the scope, as bytes.
         """
         pieces = cut(payload)
         if len(pieces) != 1 or pieces[0].batch or pieces[0].kind == "malformed":
@@ -152,12 +202,40 @@ class Intercepts:
             return self._kept(payload, message)
         exchange, key = self._exchanges_in(scope).feed(message)
         decision = Decision(payload, key, message.kind)
+        if self._expired and sender == CLIENT and scope in self._expired:
+            self._expire(decision, self._expired[scope].rule, message)
+            return decision
+        is_swapped = bool(self._swaps) and message.kind in _ANSWERS and self._swap(scope, key)
         for in_force in self._rules:
-            if in_force.acts(message, exchange):
-                self._act(decision, in_force, message)
-                if decision.payload is None:
+            if isinstance(in_force.rule.action, Reorder) and is_swapped:
+                continue
+            if in_force.acts(message, exchange, scope):
+                self._act(decision, in_force, message, scope)
+                if decision.payload is None or decision.is_cut:
                     break
         return decision
+
+    def _swap(self, scope: Hashable, key: ExchangeKey | None) -> bool:
+        """Let the answers go that wait for another one, which is being sent now; return whether there are any."""
+        others = [swap for swap in self._swaps if (swap[1], swap[0].key) != (scope, key)]
+        self._swaps = [swap for swap in self._swaps if (swap[1], swap[0].key) == (scope, key)]
+        is_swapped = False
+        for decision, _, in_force in others:
+            if decision.let_go is None:
+                continue  # it waited too long, and has gone
+            for record in decision.records:
+                record.action = "reorder" if record.action == NOT_REORDERED else record.action
+            in_force.count_swap()
+            decision.let_go()
+            is_swapped = True
+        return is_swapped
+
+    def _expire(self, decision: Decision, rule: InterceptRule, message: Message) -> None:
+        """Answer a request of a session that is over."""
+        decision.payload, decision.status = None, SESSION_UNKNOWN
+        words = words_of(rule.action)
+        record = Intercept(at_ns=message.at_ns, text=rule.text, action=words, sent="nothing", seed=self.seed)
+        decision.records.append(record)
 
     def forget(self, scope: Hashable) -> None:
         """Forget the exchanges of a scope that is over."""
@@ -190,7 +268,7 @@ class Intercepts:
         listener(payload, message.at_ns, is_answer)
         return decision
 
-    def _act(self, decision: Decision, in_force: _RuleInForce, message: Message) -> None:
+    def _act(self, decision: Decision, in_force: _RuleInForce, message: Message, scope: Hashable) -> None:
         """Do what an intercept says. One that changes nothing leaves no record."""
         action, delay_ns, before = in_force.rule.action, 0, decision.payload
         assert before is not None
@@ -207,8 +285,19 @@ class Intercepts:
                 decision.noise = before if decision.noise is None else decision.noise + b"\n" + before
             case Withhold(then=then):
                 decision.payload, decision.then, sent = None, "" if then == "drop" else then, "nothing"
-            case AnswerStatus(code=code):
-                decision.payload, decision.status, sent = None, code, "nothing"
+            case AnswerStatus(code=code, fields=fields):
+                decision.payload, decision.status, decision.fields, sent = None, code, fields, "nothing"
+            case Expire():
+                if len(self._expired) >= MAX_EXPIRED:
+                    self._expired.popitem(last=False)
+                self._expired[scope] = in_force
+                decision.payload, decision.status, sent = None, SESSION_UNKNOWN, "nothing"
+            case Reorder(most_ns=most_ns):
+                decision.hold_ns, decision.held_by = max(decision.hold_ns, most_ns), id(in_force)
+                self._swaps.append((decision, scope, in_force))
+            case CutOff():
+                decision.payload, decision.then, sent = edited(action, before), "disconnect", "changed"
+                decision.is_cut = True
             case MadeAnswer() if message.kind is REQUEST:
                 decision.payload, decision.reply, sent = None, answered(action, message), "nothing"
             case MadeAnswer():

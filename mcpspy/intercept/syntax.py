@@ -19,12 +19,15 @@ from .actions import (
     SECOND_NS,
     Action,
     AnswerStatus,
+    CutOff,
     Delay,
     Duplicate,
+    Expire,
     Garbage,
     Hold,
     MadeAnswer,
     RemoveValue,
+    Reorder,
     SetValue,
     Steps,
     Truncate,
@@ -41,16 +44,24 @@ KNOWN_KEYS: Final = frozenset({
 """The keys of filters whose facts are known while a message passes."""
 
 ACTIONS: Final = (
-    "delay", "hold", "drop", "error", "respond", "set", "remove", "truncate", "garbage", "duplicate", "disconnect", "status",
-    "stall", "kill",
+    "delay", "hold", "reorder", "drop", "error", "respond", "set", "remove", "truncate", "garbage", "duplicate", "disconnect",
+    "status", "expire", "stall", "kill",
 )  # fmt: skip
 _REFUSED: Final = {
-    "stdio": ("status", "there is no status on stdio", "Write error and a code, as in error -32000."),
-    "http": ("kill", "mcpspy did not start this server, so it does not kill it", "Write disconnect, or stall."),
+    "stdio": {
+        "status": ("there is no status on stdio", "Write error and a code, as in error -32000."),
+        "expire": ("a session on stdio does not expire", "Write disconnect, or kill."),
+    },
+    "http": {"kill": ("mcpspy did not start this server, so it does not kill it", "Write disconnect, or stall.")},
 }
-"""By the transport, the action that it does not have, why not, and what to write instead."""
+"""By the transport, the actions that it does not have, each with why not and what to write instead."""
 HOLD_NS: Final = 60 * SECOND_NS
 """The longest time that a message is held, unless the intercept names another."""
+REORDER_NS: Final = SECOND_NS
+"""The longest time that an answer waits for another one, unless the intercept names another."""
+
+_OF_BODY: Final = ("content-", "transfer-encoding", "connection")
+"""The beginnings of fields that are mcpspy's own to write."""
 
 _LIMITS: Final = ("p", "nth", "max", "after")
 
@@ -58,6 +69,7 @@ _arrow = re.compile(r'(?:[^"=]++|"(?:[^"\\]++|\\.)*+"|=(?!>))*+(=>)', re.DOTALL)
 _blanks = re.compile(r"\s*")
 _word = re.compile(r'"(?:[^"\\]++|\\.)*+"|\S+', re.DOTALL)
 _limit = re.compile(r"(p|nth|max|after)=(\S*)")
+_field = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e]*")
 _step = re.compile(r'\.?(?:([^.\[\]="\s]+)|("(?:[^"\\]++|\\.)*+")|\[(\d{1,6})\])')
 _json_value = json.JSONDecoder().raw_decode
 
@@ -93,9 +105,9 @@ def parse_intercept(text: str, answers: Answers, transport: str = "stdio") -> In
         raise InterceptError(text, len(text) + 1, "there is no =>", "Write FILTER => ACTION, as in 'tool:search => delay 3s'.")
     chosen = _filter(text, text[: arrow.start(1)])
     arguments = _Arguments(text, arrow.end(1))
-    refused, reason, advice = _REFUSED[transport]
-    if arguments.text.startswith(refused, arguments.at):
-        raise arguments.error(reason, advice)
+    for refused, (reason, advice) in _REFUSED[transport].items():
+        if arguments.text.startswith(refused, arguments.at):
+            raise arguments.error(reason, advice)
     action = _action(arguments, answers)
     limits = _limits(arguments)
     return InterceptRule(text=text.strip(), chosen=chosen, action=action, limits=limits, scope=_scope(chosen, action))
@@ -110,7 +122,7 @@ def parse_path(text: str) -> Steps:
 def _scope(chosen: Filter, action: Action) -> str:
     if chosen.keys & {"kind", "sender"}:
         return "all"
-    of_answers = isinstance(action, Truncate | Garbage) or bool(chosen.keys & {"status", "dur"})
+    of_answers = isinstance(action, Truncate | Garbage | Reorder | CutOff) or bool(chosen.keys & {"status", "dur"})
     if isinstance(action, SetValue | RemoveValue):
         of_answers = of_answers or action.steps[0] in ("result", "error")
     return "answers" if of_answers else "requests"
@@ -199,8 +211,15 @@ def _action(arguments: _Arguments, answers: Answers) -> Action:
             return _delay(arguments)
         case "hold":
             return Hold(most_ns=HOLD_NS if arguments.is_over else _time(arguments, *arguments.take("the time", "hold 30s")))
+        case "reorder":
+            time = REORDER_NS if arguments.is_over else _time(arguments, *arguments.take("the time", "reorder 2s"))
+            return Reorder(most_ns=time)
+        case "disconnect" if not arguments.is_over:
+            return CutOff(length=_number(arguments, *arguments.take("the number of bytes", "disconnect 20")))
         case "drop" | "disconnect" | "stall" | "kill":
             return Withhold(then=name)
+        case "expire":
+            return Expire()
         case "error":
             return _error(arguments)
         case "respond":
@@ -248,7 +267,15 @@ def _status(arguments: _Arguments) -> AnswerStatus:
     code = _number(arguments, text, at)
     if not 200 <= code <= 599:
         raise arguments.error(f"{text} is no status of a response", "Write a number from 200 to 599.", at)
-    return AnswerStatus(code=code)
+    fields = []
+    while not arguments.is_over:
+        field, at = arguments.take("the field", '"Retry-After: 2"')
+        if _field.fullmatch(field) is None or field.lower().startswith(_OF_BODY):
+            raise arguments.error(
+                f"{in_quotes(field)} is no field of this response", 'Write "Retry-After: 2", or leave it out.', at
+            )
+        fields.append(field)
+    return AnswerStatus(code=code, fields=tuple(fields))
 
 
 def _respond(arguments: _Arguments, answers: Answers) -> MadeAnswer:

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
         payload: bytes | None
         reply: bytes | None
         status: int
+        fields: tuple[str, ...]
         noise: bytes | None
+        is_cut: bool
+        let_go: Callable[[], None] | None
         delay_ns: int
         hold_ns: int
         held_by: int
@@ -174,6 +177,7 @@ class WaitingMessages:
         self.held = [item for item in self.held if item.due_ns]
         for item in due:
             frame = item.frame
+            item.decision.let_go = None
             for act in item.decision.records:
                 if act.action.startswith("hold"):
                     act.action = f"hold {(now_ns - frame.at_ns) / 1e9:.1f} s{act.action[4:]}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FrameContent: TypeAlias = Message | Log | ChannelEvent
 
 _ENDINGS: Final = ("disconnect", "stall", "kill")
-"""The actions after which a channel does not work any more."""
+"""The actions after which a channel does not work any more. A number may follow."""
 
 MAX_LOOKED_AT: Final = 5000
 """The rows among which the request of an answer is sought that the receiver did not get."""
@@ -66,9 +66,14 @@ def _ended_ns(transcript: Transcript) -> dict[int, int]:
     """Return when an intercept ended the channel of a capture, by the capture."""
     ended_ns: dict[int, int] = {}
     for row in transcript.rows:
-        if isinstance(row, ChannelEvent) and isinstance(row.record, Intercept) and row.record.action in _ENDINGS:
+        if isinstance(row, ChannelEvent) and isinstance(row.record, Intercept) and ends_channel(row.record):
             ended_ns.setdefault(row.capture, row.at_ns)
     return ended_ns
+
+
+def ends_channel(record: Intercept) -> bool:
+    """Return whether a channel does not work any more after what an intercept did."""
+    return record.action.partition(" ")[0] in _ENDINGS
 
 
 def _messages(row: Exchange | UnpairedMessage) -> list[Message]:

@@ -128,6 +128,9 @@ MARK: Final = "intercepted"
 NOT_PASSED_ON: Final = f"{MARK}: not passed on"
 """The flaw of a request that the other side never received."""
 
+NOT_REORDERED: Final = "reorder, no other answer came"
+"""The action of an intercept that held an answer for another one, which did not come."""
+
 CALL_OF_MCPSPY: Final = "mcpspy call"
 """The text of an intercept record in front of a message to or from `mcpspy call`, which the client neither sent nor received."""
 

@@ -74,6 +74,9 @@ def test_a_scope_follows_from_the_filter_and_the_action(text: str, scope: str) -
         ("rule:slow-call => drop", 1, "rule is not known while a message passes"),
         ("tool:a =>", 10, "the action is missing"),
         ("tool:a => status 500", 11, "there is no status on stdio"),
+        ("tool:a => expire", 11, "a session on stdio does not expire"),
+        ("tool:a => disconnect soon", 22, "“soon” is not a number"),
+        ("tool:a => reorder 3", 19, "“3” has no unit"),
         ("tool:a => explode", 11, "there is no action “explode”"),
         ("tool:a => delay", 16, "the time is missing"),
         ("tool:a => delay 3", 17, "“3” has no unit"),
@@ -93,6 +96,13 @@ def test_an_error_names_the_column_and_what_is_wrong(text: str, column: int, wor
     with pytest.raises(InterceptError) as raised:
         parse_intercept(text, no_file)
     assert (raised.value.column, words in raised.value.reason, bool(raised.value.advice)) == (column, True, True)
+
+
+@pytest.mark.parametrize("field", ["Retry-After", "Content-Length: 9", "Connection: close", "X: ä"])
+def test_a_field_that_a_status_cannot_have_is_named(field: str) -> None:
+    with pytest.raises(InterceptError) as raised:
+        parse_intercept(f'tool:a => status 429 "{field}"', no_file, "http")
+    assert (raised.value.column, "no field of this response" in raised.value.reason) == (22, True)
 
 
 def test_the_reason_why_an_answer_cannot_be_had_is_named() -> None:

@@ -275,6 +275,7 @@ class InterceptingPair(ConnectionPair):
             state.to_server.delay(Delayed(due_ns, None, state.sent, injected=sent is None))
         elif sent is not None:
             out.append(self._sends(sent))
+            self._do(decision.then)
         else:
             self._tap.reactor.soon(self._answer_soon)
 
@@ -351,6 +352,8 @@ class InterceptingPair(ConnectionPair):
 
     def _do(self, what: str) -> None:
         """Do something to the connection: `disconnect` it, and that of the stream on which the answer would come."""
+        if what == "release":
+            self._tap.reactor.soon(self._on_due)
         if what != "disconnect":
             return  # a request that stalls is never sent, and nothing is taken after it
         waiting = self._responses.waiting

@@ -222,7 +222,7 @@ class InterceptingRelay(ResponseRelay):
             rest = b"".join(record.data for record in own if isinstance(record, Frame))
             last = events.framed(self._unsent(events) + rest) + (LAST_CHUNK if events.adds_end else end.raw)
             self._events = None
-            if events.stalls is not None:
+            if events.stalls is not None or self.is_dead:
                 self.is_dead = True
                 return
         if self.waiting_messages.delayed:
@@ -318,6 +318,10 @@ class InterceptingRelay(ResponseRelay):
 
     def _on_event(self, events: _EventStream, whole: bytes, frame: Frame, records: list[Record], out: list[bytes]) -> None:
         """Decide on a whole event. One that carries no message passes, behind those that it must not overtake."""
+        if self.is_dead:  # the connection is about to be closed
+            frame.rare["forwarded"] = b""
+            records.append(frame)
+            return
         event = parse(whole, is_first=events.is_first)
         events.is_first = False
         events.has_ids = events.has_ids or event.id is not None
@@ -362,6 +366,7 @@ class InterceptingRelay(ResponseRelay):
             sent = b""
         elif payload != data:
             sent = with_data(whole, payload, is_first=whole.startswith(BOM))
+            sent = sent.rstrip(b"\r\n") if decision.is_cut else sent
         if sent != whole:
             frame.rare["forwarded"] = sent
         records += _dated(decision, frame)
@@ -373,6 +378,7 @@ class InterceptingRelay(ResponseRelay):
         if decision.then == "stall":
             events.stalls = decision
         elif decision.then:
+            self.is_dead = True
             self._then(decision.then)
 
     def _rewritten(self, events: _EventStream, whole: bytes, frame: Frame, records: list[Record]) -> bytes:
@@ -451,8 +457,13 @@ class InterceptingRelay(ResponseRelay):
 
     def _note_held(self, held: HeldMessage, records: list[Record]) -> None:
         if held.number:
+            held.decision.let_go = partial(self._let_go, held)
             text = f"message {held.number} of the server is held: {next(act.text for act in held.decision.records)}"
             records.append(Note(at_ns=held.frame.at_ns, topic="held", text=text, extra={"stream": self.stream}))
+
+    def _let_go(self, held: HeldMessage) -> None:
+        self.waiting_messages.release(held.number, held.decision.payload)
+        self._then("release")
 
 
 def _dated(decision: MessageDecision, frame: Frame) -> list[Record]:

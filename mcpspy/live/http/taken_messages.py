@@ -95,7 +95,7 @@ class TakenMessage:
             return None
         if body != self.content:
             frame.rare["forwarded"] = body
-            self.head = with_length(self.head, len(body))
+            self.head = with_length(self.head, len(self.content) if decision.is_cut else len(body))
             self.opening.forwarded = None if self.head == self.opening.head else self.head
             sent = self.head + body
         return sent
@@ -156,7 +156,8 @@ def own_response(decision: MessageDecision, *, is_over_stream: bool) -> tuple[by
     answer is taken.
     """
     if decision.status:
-        return _response(decision.status, _TEXT, f"mcpspy: status {decision.status} by an intercept\n".encode())
+        text = f"mcpspy: status {decision.status} by an intercept\n".encode()
+        return _response(decision.status, _TEXT, text, decision.fields)
     if decision.reply is not None and not is_over_stream:
         return _response(200, _JSON, decision.reply)
     if is_over_stream or decision.kind != "request":
@@ -164,13 +165,13 @@ def own_response(decision: MessageDecision, *, is_over_stream: bool) -> tuple[by
     return None
 
 
-def _response(status: int, media_type: bytes, body: bytes) -> tuple[bytes, bytes]:
+def _response(status: int, media_type: bytes, body: bytes, fields: tuple[str, ...] = ()) -> tuple[bytes, bytes]:
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:
         phrase = "Unknown"
     has_body = status not in (204, 304)
-    lines = [b"HTTP/1.1 %d %b" % (status, phrase.encode())]
+    lines = [b"HTTP/1.1 %d %b" % (status, phrase.encode()), *(field.encode() for field in fields)]
     if has_body and media_type:
         lines.append(b"Content-Type: " + media_type)
     if has_body:

@@ -9,6 +9,7 @@ much is delayed, nothing more is read, until some of it has been sent.
 
 from __future__ import annotations
 
+from functools import partial
 from time import monotonic_ns
 
 from ...platform.descriptors import POLLIN, rest_of
@@ -87,6 +88,9 @@ class InterceptingPump(Pump):
         self.waiting.release(number, payload, change)
         self._went_on()
 
+    def _let_go(self, held: HeldMessage) -> None:
+        self.release(held.number, held.decision.payload)
+
     def _release_due(self, now_ns: int) -> None:
         for item in self.waiting.take_released(now_ns):
             self._carry_out(item.decision, item.frame, item.whole)
@@ -102,6 +106,7 @@ class InterceptingPump(Pump):
         if held is None:
             return False
         if held.number:
+            decision.let_go = partial(self._let_go, held)
             text = f"message {held.number} of the {self.writer} is held: {next(act.text for act in decision.records)}"
             self._sink((Note(at_ns=frame.at_ns, topic="held", text=text, extra={"stream": self._stream}),))
         if self.waiting.is_full:
@@ -247,7 +252,7 @@ class InterceptingPump(Pump):
             if payload is None:
                 sent = None
             elif payload != self._framing.payload_of(whole):
-                sent = self._framing.frame_of(payload)
+                sent = whole[: whole.find(payload) + len(payload)] if decision.is_cut else self._framing.frame_of(payload)
             if sent != whole:
                 frame.rare["forwarded"] = sent or b""
             for at, act in enumerate(acts):

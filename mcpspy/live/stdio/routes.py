@@ -35,13 +35,19 @@ _ANSWERS: Final = ("result", "error")
 class PlainDecision:
     """The decision that a message passes."""
 
-    __slots__ = ("delay_ns", "held_by", "hold_ns", "key", "kind", "noise", "payload", "records", "reply", "status", "then")
+    __slots__ = (
+        "delay_ns", "fields", "held_by", "hold_ns", "is_cut", "key", "kind", "let_go", "noise", "payload", "records", "reply",
+        "status", "then",
+    )  # fmt: skip
 
     def __init__(self, payload: bytes) -> None:
         self.payload: bytes | None = payload
         self.key: Hashable = None
         self.kind = ""
         self.status = 0
+        self.fields: tuple[str, ...] = ()
+        self.is_cut = False
+        self.let_go: Callable[[], None] | None = None
         self.records: list[Intercept] = []
         self.reply: bytes | None = None
         self.noise: bytes | None = None

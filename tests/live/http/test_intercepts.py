@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mcpspy.records import Frame, Intercept, Record
+from mcpspy.records import Frame, Intercept, Note, Record
 from mcpspy.transcript.findings.run import all_findings
 from mcpspy.transcript.model import Exchange, Transcript
 from mcpspy.transcript.transcribe import transcribe
@@ -134,6 +134,34 @@ def test_a_status_answers_a_request(capture: Path) -> None:
         records, transcript = read_back(proxy)
         assert acts(records) == [("status 503", "nothing"), ("status 500", "nothing")]
         assert all_findings(transcript) == []
+
+
+def test_a_status_has_the_fields_that_the_intercept_names(capture: Path) -> None:
+    text = 'tool:search => status 429 "Retry-After: 1" "X-Odd: yes"'
+    with intercepted(capture, text) as (_, proxy, client):
+        client.send(post(proxy))
+        assert body_of(client)[0].startswith(b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nX-Odd: yes\r\n")
+        records, transcript = read_back(proxy)
+        assert acts(records) == [("status 429", "nothing")]
+        assert all_findings(transcript) == []
+
+
+def test_a_session_that_expired_is_unknown_and_another_is_not(capture: Path) -> None:
+    with intercepted(capture, "tool:search => expire max=1") as (upstream, proxy, client):
+        for body in (CALL, INITIALIZED, OTHER):
+            client.send(post(proxy, body, b"Mcp-Session-Id: first"))
+            assert body_of(client)[0].startswith(b"HTTP/1.1 404 Not Found\r\n")
+        assert not upstream.was_called
+        client.send(post(proxy, CALL, b"Mcp-Session-Id: second"))
+        assert body_of(upstream.accept())[1] == CALL
+        records, _ = read_back(proxy)
+        assert acts(records) == [("expire", "nothing")] * 3
+
+
+def test_what_has_no_session_does_not_expire(capture: Path) -> None:
+    with intercepted(capture, "tool:search => expire") as (upstream, proxy, client):
+        client.send(post(proxy))
+        assert body_of(upstream.accept())[1] == CALL
 
 
 def test_a_changed_request_has_its_new_length_and_no_other_byte_changes(capture: Path) -> None:
@@ -311,6 +339,37 @@ def test_an_answer_until_the_end_of_the_connection_is_taken_whole(capture: Path)
         assert (json.loads(body)["result"], b"Content-Length: %d" % len(body) in head) == ({"content": 7}, True)
 
 
+def test_a_connection_is_closed_within_a_json_answer(capture: Path) -> None:
+    with intercepted(capture, "tool:search => disconnect 20") as (upstream, proxy, client):
+        client.send(post(proxy))
+        server = upstream.accept()
+        server.head()
+        server.send(answer())
+        assert client.rest() == answer()[: -len(RESULT)] + RESULT[:20]
+        records, transcript = read_back(proxy)
+        assert (acts(records), proxy.body("response")) == ([("disconnect 20", "changed")], RESULT)
+        assert {finding.culprit for finding in all_findings(transcript)} <= {"unclear"}
+
+
+def test_an_answer_waits_for_that_on_another_connection(capture: Path) -> None:
+    with intercepted(capture, "kind:result => reorder 20s max=1") as (upstream, proxy, client):
+        other = proxy.connect()
+        servers = []
+        for wire, body in ((client, CALL), (other, OTHER)):
+            wire.send(post(proxy, body))
+            servers.append(upstream.accept())
+            servers[-1].head()
+        servers[0].send(answer())
+        eventually(lambda: any("is held" in note.text for note in proxy.found(Note)), "the answer is held")
+        assert client.kept() == b""
+        servers[1].send(answer(OTHER_RESULT))
+        assert body_of(other)[1] == OTHER_RESULT
+        assert body_of(client)[1] == RESULT
+        records, transcript = read_back(proxy)
+        assert acts(records) == [("reorder", "unchanged")]
+        assert {finding.culprit for finding in all_findings(transcript)} <= {"unclear"}
+
+
 def test_a_dropped_json_answer_never_comes_and_marks_its_request(capture: Path) -> None:
     with intercepted(capture, "kind:result tool:search => drop") as (upstream, proxy, client):
         client.send(post(proxy))
@@ -374,6 +433,20 @@ def test_an_event_is_changed_and_the_framing_around_it_stays(text: str, expected
 def frames_of(proxy: Proxy, records: list[Record]) -> list[Frame]:
     stream = proxy.head("response").stream
     return [record for record in records if isinstance(record, Frame) and record.stream == stream]
+
+
+def test_a_connection_is_closed_within_an_event(capture: Path) -> None:
+    with intercepted(capture, "tool:search => disconnect 20") as (upstream, proxy, client):
+        client.send(post(proxy))
+        server = upstream.accept()
+        server.head()
+        server.send(EVENTS + chunk(event(INITIALIZED)) + chunk(event(RESULT, b"id: 7")) + b"0\r\n\r\n")
+        client.head()
+        assert chunks_of(client, 1) == event(INITIALIZED)
+        assert client.rest() == chunk(b"id: 7\r\ndata: " + RESULT[:20])
+        records, transcript = read_back(proxy)
+        assert acts(records) == [("disconnect 20", "changed")]
+        assert {finding.culprit for finding in all_findings(transcript)} <= {"unclear"}
 
 
 def test_events_with_ids_keep_their_order_behind_a_delayed_one(capture: Path) -> None:

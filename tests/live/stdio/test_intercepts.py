@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -115,6 +116,33 @@ def test_the_server_gets_the_value_that_is_set() -> None:
     assert b'"x' in lines[0]
 
 
+def test_an_answer_waits_for_the_next_one() -> None:
+    lines, records, transcript = played("--intercept", "tool:search => reorder max=1", calls=[call(1), call(2), call(3)])
+    ids = [json.loads(data)["id"] for data in lines]
+    assert (ids[0], sorted(ids)) == (2, [1, 2, 3])
+    assert [record.action for record in records if isinstance(record, Intercept)] == ["reorder"]
+    assert {finding.culprit for finding in all_findings(transcript)} <= {"unclear"}
+
+
+def test_an_answer_that_no_other_follows_goes_on_and_the_next_can_be_reordered() -> None:
+    with Client(SERVER_COMMAND, "--intercept", "tool:search => reorder 500ms max=1") as client:
+        client.send(call(1))
+        assert json.loads(client.line())["id"] == 1
+        client.send(call(2) + call(3))
+        assert [json.loads(client.line())["id"] for _ in range(2)] == [3, 2]
+        client.close(client.stdin)
+        client.wait()
+        actions = [record.action for record in client.records() if isinstance(record, Intercept)]
+    assert actions == ["reorder, no other answer came", "reorder"]
+
+
+def test_a_connection_is_closed_within_an_answer() -> None:
+    lines, records, transcript = played("--intercept", "tool:search => disconnect 20", calls=[call(1)])
+    assert lines == [b'{"jsonrpc": "2.0", "id"'[:20]]
+    assert sent_on(records, 1) == lines
+    assert {finding.culprit for finding in all_findings(transcript)} <= {"unclear"}
+
+
 def test_a_server_is_killed() -> None:
     lines, records, transcript = played("--intercept", "tool:search => kill", calls=[call(1)])
     (exit,) = [record for record in records if isinstance(record, Exit)]
@@ -140,7 +168,8 @@ def test_the_same_seed_does_the_same() -> None:
     "action",
     [
         "delay 200ms", "drop", "error -32000", "truncate 9", 'garbage "hm"', "duplicate", "set params.name=7",
-        "set result.content=7", "remove result.content", "remove params.name", "disconnect", "stall", "kill",
+        "set result.content=7", "remove result.content", "remove params.name", "disconnect", "stall", "kill", "disconnect 9",
+        "reorder 50ms",
     ],
 )  # fmt: skip
 def test_nobody_is_blamed_for_what_an_intercept_did(action: str, side: str) -> None:
@@ -246,7 +275,7 @@ TEXTS = st.lists(
         st.sampled_from(["", "kind:result ", "kind:request "]),
         st.sampled_from([
             "delay 1s", "delay 1s..3s", "drop", "error -32000", "respond x", "set params.arguments.q=1", "set result.a=1",
-            "remove result.content", "truncate 9", 'garbage "hm"', "stall",
+            "remove result.content", "truncate 9", 'garbage "hm"', "stall", "reorder 1s",
         ]),
         st.sampled_from(["", " p=0.5", " nth=2", " max=1"]),
     ),
