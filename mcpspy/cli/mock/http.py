@@ -179,7 +179,7 @@ def _server_mock(what: str, group: CaptureGroup, setting: MockSetting) -> tuple[
         replies,
         requests,
         facts,
-        Routing(transcript, facts),
+        Routing(transcript, facts, answers_with_events=options.answers_with_events),
         begin_ns=setting.begin_ns,
         wall_ns=setting.wall_ns,
         speed=options.speed,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..capture_options import NO_FILE, Option, UsageError, Values, last, parse
 
 USAGE = """\
-usage: mcpspy mock WHAT… [--stdio | --listen HOST:PORT [--transport streamable|sse]]
+usage: mcpspy mock WHAT… [--stdio | --listen HOST:PORT [--transport streamable|sse] [--events]]
          [--match strict|default|loose] [--ignore PATH]… [--reuse last|error]
          [--on-miss error|nearest|pass-through] [--speed 0|1|X]
          [--label NAME] [--capture FILE] [--quiet]
@@ -36,6 +36,7 @@ MOCK = (
     Option("listen", "HOST:PORT", "Serve over HTTP at this address; port 0 picks a free one. The URL is printed on stderr."),
     Option("transport", "", "With --listen: Streamable HTTP at /mcp (`streamable`, the default), or HTTP+SSE at /sse (`sse`).",
            ("streamable", "sse")),
+    Option("events", "", "With --listen: answer every request with a stream of events, also where a JSON body was recorded."),
     Option("allow-remote", "", "Allow --listen with an address that other machines can reach."),
     Option("allowed-host", "NAME", "Another host name that clients may use, besides the loopback ones. Repeatable.", repeats=True),
     Option("label", "NAME", "A name for the mock's own capture. The default is the server's label and `-mock`."),
@@ -60,6 +61,7 @@ class MockOptions(NamedTuple):
     listen: str | None = None
     """None: on stdio."""
     transport: str | None = None
+    answers_with_events: bool = False
     allows_remote: bool = False
     allowed_hosts: tuple[str, ...] = ()
     label: str = ""
@@ -101,6 +103,7 @@ def read_options(arguments: list[str]) -> MockOptions:
         speed=_speed(last(values, "speed", "0")),
         listen=last(values, "listen") if "listen" in values else None,
         transport=last(values, "transport") or None,
+        answers_with_events="events" in values,
         allows_remote="allow-remote" in values,
         allowed_hosts=tuple(values.get("allowed-host", ())),
         label=last(values, "label"),
@@ -115,7 +118,7 @@ def _check(values: Values, command: tuple[str, ...], *, has_command: bool) -> No
         raise UsageError(NO_FILE)
     if "listen" in values and "stdio" in values:
         raise UsageError("--stdio cannot be combined with --listen; leave one out")
-    for name in () if "listen" in values else ("transport", "allow-remote", "allowed-host"):
+    for name in () if "listen" in values else ("transport", "events", "allow-remote", "allowed-host"):
         if name in values:
             raise UsageError(f"--{name} needs --listen")
     if last(values, "on-miss") != "pass-through":

@@ -13,7 +13,16 @@ from ...capture.file.reader import read
 from ...errors import TrialError
 from ...intercept.syntax import parse_intercept
 from ...records import CLIENT
-from ...replay.trial.faults import HUGE_LETTERS, NO_FAULT, FaultSettings, TrialFault
+from ...replay.trial.faults import (
+    CLIENT_FAULTS,
+    HTTP,
+    HUGE_LETTERS,
+    NO_FAULT,
+    SERVER_FAULTS,
+    STDIO,
+    FaultSettings,
+    TrialFault,
+)
 from ...replay.trial.judgement import is_hit_by, judged_client, judged_server
 from ...replay.trial.outcome import Judgement, PeerEnd, TrialOutcome
 from ...replay.trial.result import TrialResult
@@ -21,9 +30,12 @@ from ...transcript.model import Exchange
 from ...transcript.transcribe import transcribe
 from ..filter_option import combined_filter, filter_rows
 from ..transcripts import transcript_of_file
-from .running import MCPSPY, SERVER, run_peer, with_server
+from .running import MCPSPY, SERVER, URL, run_peer, with_server
+from .serving import HttpServers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...transcript.model import Transcript
 
 
@@ -32,6 +44,8 @@ class TrialOptions(NamedTuple):
 
     what: str
     plays_client: bool
+    url: str | None
+    transport: str | None
     only: tuple[str, ...]
     calls: str
     slow: str
@@ -44,6 +58,15 @@ class TrialOptions(NamedTuple):
     captures: str | None
     lists: bool
     as_json: bool
+
+    def faults(self, peer: Sequence[str]) -> dict[str, TrialFault]:
+        """Return the faults that this peer can be tried with, by name."""
+        faults = CLIENT_FAULTS if self.plays_client else SERVER_FAULTS
+        return {name: fault for name, fault in faults.items() if self.channel(peer) in fault.transports}
+
+    def channel(self, peer: Sequence[str]) -> str:
+        """Return the transport to this peer: `stdio` or `http`."""
+        return HTTP if self.url is not None or any(URL in word for word in peer) else STDIO
 
 
 def _recorded_result(path: str, options: TrialOptions) -> dict[str, Any]:
@@ -73,6 +96,7 @@ class TrialBench:
         self._folder = folder
         self._temporary = temporary
         self._sound: tuple[PeerEnd, Transcript] | None = None
+        self._channel = options.channel(peer)
         result = _recorded_result(path, options)
         text = "x" * HUGE_LETTERS
         self._settings = FaultSettings(
@@ -96,12 +120,23 @@ class TrialBench:
         for old in (capture, log):
             if os.path.exists(old):
                 os.unlink(old)
-        intercepts = os.path.join(self._temporary, f"{fault.name}.intercepts")
-        words = self._words(fault, capture, intercepts)
+        folder = os.path.join(self._temporary, fault.name)
+        os.makedirs(folder)
+        intercepts = self._write_intercepts(fault, folder)
+        servers = HttpServers(folder)
+
+        def stop() -> None:
+            with open(log, "a", encoding="utf-8") as file:
+                file.write(servers.stop())
+
+        words = self._peer
         try:
-            end, paths = run_peer(words, log, self._options.patience, capture, intercepts)
+            words = self._words(fault, capture, intercepts, servers)
+            end, paths = run_peer(words, log, self._options.patience, capture, intercepts, stop)
         except OSError as error:
             raise TrialError(words[0], f"it cannot be started: {error.strerror}; name the command as a shell would") from None
+        finally:
+            servers.stop()
         transcript = transcribe(*map(read, paths), with_findings=False)
         if fault.name == NO_FAULT:
             self._check_sound(end, transcript, log)
@@ -116,27 +151,42 @@ class TrialBench:
             judgement = judged_client(transcript, end, sound_end)
         return TrialResult(fault=fault.name, words=fault.words, judgement=judgement, end=end, captures=tuple(paths), log=log)
 
-    def _words(self, fault: TrialFault, capture: str, intercepts: str) -> list[str]:
-        """Return the command of a trial, and write its intercepts."""
+    def _write_intercepts(self, fault: TrialFault, folder: str) -> str:
+        """Write the intercepts of a fault; return the path."""
         texts = fault.intercepts(self._settings)
         for text in texts:
-            parse_intercept(text, lambda _: b"{}")
-        with open(intercepts, "w", encoding="utf-8") as file:
+            parse_intercept(text, lambda _: b"{}", self._channel)
+        path = os.path.join(folder, "intercepts")
+        with open(path, "w", encoding="utf-8") as file:
             file.writelines(f"{text}\n" for text in texts)
-        run = [*MCPSPY, "run", "--quiet", "--no-control", "--label", f"trial-{fault.name}", "--capture", capture]
-        run += ["--intercepts", intercepts, "--seed", str(self._options.seed), "--"]
-        own = os.path.join(self._temporary, f"{fault.name}-own.mcpspy")
-        if not self._options.plays_client:
-            mock = [*MCPSPY, "mock", "--quiet", "--capture", own, self._path]
-            return with_server(self._peer, [*run, *mock])
-        timeout = ["--timeout", f"{self._options.patience / 2:g}"]
-        return [*MCPSPY, "replay", self._path, "--yes", *timeout, "--capture", own, "--", *run, *self._peer]
+        return path
+
+    def _words(self, fault: TrialFault, capture: str, intercepts: str, servers: HttpServers) -> list[str]:
+        """Return the command of a trial, and start the servers that it needs over HTTP."""
+        options = self._options
+        tap = ["--quiet", "--no-control", "--label", f"trial-{fault.name}", "--capture", capture]
+        tap += ["--intercepts", intercepts, "--seed", str(options.seed)]
+        run = [*MCPSPY, "run", *tap, "--"]
+        own = ["--capture", os.path.join(os.path.dirname(intercepts), "own.mcpspy")]
+        transport = [] if options.transport is None else ["--transport", options.transport]
+        if not options.plays_client and self._channel == STDIO:
+            return with_server(self._peer, [*run, *MCPSPY, "mock", "--quiet", *own, self._path])
+        if not options.plays_client:
+            events = ["--events"] if fault.needs_events else []
+            url = servers.proxy(servers.mock([*transport, *events, *own, self._path]), tap)
+            return [word.replace(URL, url) for word in self._peer]
+        replay = [*MCPSPY, "replay", self._path, "--yes", "--timeout", f"{options.patience / 2:g}", *own]
+        if options.url is not None:
+            return [*replay, "--url", servers.proxy(options.url, tap), *transport]
+        return [*replay, "--", *run, *self._peer]
 
     def _check_sound(self, end: PeerEnd, transcript: Transcript, log: str) -> None:
         """Check that the peer works where nothing is wrong. Raises: TrialError."""
-        name = join(self._peer)
+        name = join(self._peer) or str(self._options.url)
         if not transcript.captures:
             raise TrialError(name, f"it did not start the server that {SERVER} stands for; what it printed is in {log}")
+        if not any(exchange.sender == CLIENT for exchange in transcript.exchanges) and self._channel == HTTP:
+            raise TrialError(name, f"no request came to the address that {URL} stands for; what it printed is in {log}")
         is_done = end.status in (0, 1) if self._options.plays_client else end.status == 0
         if not is_done:
             raise TrialError(name, f"it fails without a fault too: {end.words}; what it printed is in {log}")

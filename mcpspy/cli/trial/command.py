@@ -14,7 +14,7 @@ import click
 
 from ...capture.store.folder import home_folder
 from ...errors import AddressError
-from ...replay.trial.faults import CLIENT_FAULTS, NO_FAULT, SERVER_FAULTS
+from ...replay.trial.faults import CLIENT_FAULTS, HTTP, NO_FAULT, SERVER_FAULTS
 from ...replay.trial.outcome import BAD
 from ...transcript.filter.values import DURATIONS_NS, BadValue, amount
 from ...views.compare.trial import trial_junit_lines, trial_lines
@@ -26,7 +26,7 @@ from ..screen import Screen, say
 from ..transcripts import DEFAULT_WHAT, select_captures
 from .bench import TrialBench, TrialOptions
 from .expectations import read_expectations, write_expectations
-from .running import SERVER
+from .running import SERVER, URL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +42,8 @@ CALLS = "method:tools/call"
 @click.command("trial", cls=ServerCommand)
 @click.argument("what", default=DEFAULT_WHAT)
 @click.option("--server", "plays_client", is_flag=True, help="Try a server, with the capture's client: the command starts it.")
+@click.option("--url", metavar="URL", help="With --server: try the HTTP server at this URL.")
+@click.option("--transport", type=click.Choice(["streamable", "sse"]), help="The kind of HTTP. The default is `streamable`.")
 @click.option("--only", "only", multiple=True, metavar="FAULT", help="Try only this fault. Repeatable.")
 @click.option("--calls", default=CALLS, metavar="EXPR", show_default=True, help="A filter: which requests a fault can hit.")
 @click.option("--slow", default="3s", metavar="TIME", show_default=True, help="The delay of the faults that are slow.")
@@ -67,8 +69,9 @@ CALLS = "method:tools/call"
 def command(ctx: click.Context, /, **values: Any) -> int:
     """Run a client once for each fault of a standard list, and report whether it went on, asked again, gave up, hung or crashed.
 
-    The client talks to a mock of the capture WHAT; {server} in its command becomes the mock's command. The client has to end by
-    itself. With --server, a server is tried instead, with the faults of a client.
+    The client talks to a mock of the capture WHAT. {server} in its command becomes the mock's command; {url} becomes its address,
+    for a client that speaks HTTP. The client has to end by itself. With --server, a server is tried instead, with the faults of a
+    client.
 
     The exit status is 0 if nothing hung or crashed, or with --expect if all outcomes are as expected; 1 if not; 4 if the client or
     server fails without a fault too.
@@ -76,6 +79,7 @@ def command(ctx: click.Context, /, **values: Any) -> int:
     \b
     Examples:
       mcpspy trial weather -- python client.py {server}
+      mcpspy trial weather -- python client.py {url}
       mcpspy trial weather --only slow --only crash -- sh -c 'my-agent --mcp "{server}"'
       mcpspy trial weather --server --expect server.trial -- ./server
       mcpspy trial --list
@@ -84,14 +88,15 @@ def command(ctx: click.Context, /, **values: Any) -> int:
 
 
 def _trial(options: TrialOptions, peer: list[str]) -> int:
-    faults = CLIENT_FAULTS if options.plays_client else SERVER_FAULTS
+    all_faults = CLIENT_FAULTS if options.plays_client else SERVER_FAULTS
     if options.lists:
-        Screen().texts([f"{fault.name:<20}  {fault.words}" for fault in faults.values()])
+        Screen().texts([_listed(fault) for fault in all_faults.values()])
         return FINE
-    chosen = _chosen(options, faults, peer)
+    _check(options, peer)
+    chosen = _chosen(options, options.faults(peer), all_faults)
     expected = None
     if options.expect is not None and not options.accept:
-        expected = read_expectations(options.expect, faults)
+        expected = read_expectations(options.expect, all_faults)
     path = _capture(options.what)
     folder = _folder(options.captures)
     say(f"mcpspy: {len(chosen)} trials, recorded in {safe_text(folder)}")
@@ -106,25 +111,32 @@ def _trial(options: TrialOptions, peer: list[str]) -> int:
         except KeyboardInterrupt:
             return STOPPED
     if options.junit is not None:
-        _write(options.junit, "".join(f"{line}\n" for line in trial_junit_lines(results, expected, BAD, join(peer))))
+        _write(
+            options.junit,
+            "".join(f"{line}\n" for line in trial_junit_lines(results, expected, BAD, join(peer) or str(options.url))),
+        )
     if options.accept and options.expect is not None:
         write_expectations(options.expect, results)
     is_fine = all(result.is_fine(expected, BAD) for result in results)
     if options.as_json:
-        sys.stdout.write(trials_json(results, expected, peer=peer, seed=options.seed, status=FINE if is_fine else NOT_FINE))
+        facts = {"argv": peer, "url": options.url, "transport": options.channel(peer), "seed": options.seed}
+        sys.stdout.write(trials_json(results, expected, facts, status=FINE if is_fine else NOT_FINE))
     else:
         screen = Screen()
         screen.lines(trial_lines(results, expected, BAD, screen.width))
     return FINE if is_fine else NOT_FINE
 
 
-def _chosen(options: TrialOptions, faults: Mapping[str, TrialFault], peer: list[str]) -> list[TrialFault]:
-    """Check the command line, and choose the faults. Raises: click.UsageError, FilterError."""
-    if not peer:
-        kind = "server" if options.plays_client else f"client, with {SERVER}"
-        raise click.UsageError(f"Name the {kind} after --, as in mcpspy trial weather -- python client.py {SERVER}.")
-    if not options.plays_client and not any(SERVER in word for word in peer):
-        raise click.UsageError(f"The client's command has no {SERVER}, which becomes the command of the mock.")
+def _listed(fault: TrialFault) -> str:
+    only = "" if len(fault.transports) > 1 else f" (only {'over HTTP' if HTTP in fault.transports else 'on stdio'})"
+    return f"{fault.name:<20}  {fault.words}{only}"
+
+
+def _check(options: TrialOptions, peer: list[str]) -> None:
+    """Check the command line but for the faults. Raises: click.UsageError, FilterError."""
+    _check_peer(options, peer)
+    if options.transport is not None and options.channel(peer) != HTTP:
+        raise click.UsageError(f"--transport needs {URL} in the client's command, or --url; leave it out.")
     if options.accept and options.expect is None:
         raise click.UsageError("--accept writes the file of --expect; name that too.")
     for name, text in (("--slow", options.slow), ("--late", options.late)):
@@ -132,10 +144,39 @@ def _chosen(options: TrialOptions, faults: Mapping[str, TrialFault], peer: list[
             amount(text, DURATIONS_NS)
         except BadValue:
             raise click.UsageError(f"{name} takes a time, as in {name} 3s or {name} 200ms.") from None
+    combined_filter((options.calls,))
+
+
+def _check_peer(options: TrialOptions, peer: list[str]) -> None:
+    """Check what is tried, and how it is reached. Raises: click.UsageError."""
+    if options.url is not None and not options.plays_client:
+        raise click.UsageError(f"--url is for a server: add --server. For a client, write {URL} in its command.")
+    if options.url is not None and peer:
+        raise click.UsageError("A server has a command or a URL; leave out --url, or what follows --.")
+    if options.url is None and not peer:
+        kind = "server" if options.plays_client else f"client, with {SERVER} or {URL},"
+        raise click.UsageError(f"Name the {kind} after --, as in mcpspy trial weather -- python client.py {SERVER}.")
+    if options.plays_client:
+        return
+    has_server, has_url = (any(name in word for word in peer) for name in (SERVER, URL))
+    if has_server and has_url:
+        raise click.UsageError(
+            f"The client's command has both {SERVER} and {URL}: one trial is on one transport. Leave one out."
+        )
+    if not has_server and not has_url:
+        raise click.UsageError(
+            f"The client's command has neither {SERVER}, which becomes the command of the mock, nor {URL}, which becomes its address."
+        )
+
+
+def _chosen(options: TrialOptions, faults: Mapping[str, TrialFault], known: Mapping[str, TrialFault]) -> list[TrialFault]:
+    """Choose among the faults that this peer can be tried with. Raises: click.UsageError."""
     unknown = next((name for name in options.only if name not in faults), None)
+    if unknown is not None and unknown in known:
+        need = f"over HTTP: write {URL}" if HTTP in known[unknown].transports else f"on stdio: write {SERVER}"
+        raise click.UsageError(f"There is {unknown} only {need} in the client's command. Here there are {', '.join(faults)}.")
     if unknown is not None:
         raise click.UsageError(f"There is no fault {safe_text(unknown)}. They are {', '.join(faults)}.")
-    combined_filter((options.calls,))
     wanted = {NO_FAULT, *options.only} if options.only else set(faults)
     return [fault for fault in faults.values() if fault.name in wanted]
 

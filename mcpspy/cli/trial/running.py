@@ -16,10 +16,13 @@ from ...capture.store.folder import is_live
 from ...replay.trial.outcome import PeerEnd
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 SERVER: Final = "{server}"
 """The mock's command, in the command of a client."""
+
+URL: Final = "{url}"
+"""The mock's address, in the command of a client over HTTP."""
 
 MCPSPY: Final = (sys.executable, "-P", "-m", "mcpspy")
 ENDED_S: Final = 2.0
@@ -39,11 +42,13 @@ def with_server(client: Sequence[str], server: Sequence[str]) -> list[str]:
     return words
 
 
-def run_peer(words: Sequence[str], log: str, patience_s: float, capture: str, intercepts: str) -> tuple[PeerEnd, list[str]]:
+def run_peer(
+    words: Sequence[str], log: str, patience_s: float, capture: str, intercepts: str, then: Callable[[], None]
+) -> tuple[PeerEnd, list[str]]:
     """Run a client to its end, or for so long. Its output goes into `log`. Raises: OSError: if it cannot be started.
 
-    Returns how it ended, and the captures that its servers made, the first at `capture`. The file of intercepts is emptied once the
-    first server has read it: if the client starts another one, that has no fault.
+    Returns how it ended, and the captures that its servers made, the first at `capture`; before that it calls `then`. The file of
+    intercepts is emptied once the first server has read it: if the client starts another one, that has no fault.
     """
     begin_ns = time.monotonic_ns()
     with open(log, "wb") as output:
@@ -62,6 +67,7 @@ def run_peer(words: Sequence[str], log: str, patience_s: float, capture: str, in
             if process.poll() is None:
                 process.kill()
                 process.wait()
+            then()
             paths = captures_of(capture)
             _signal(process.pid, signal.SIGKILL)  # what it left in its session
     return PeerEnd(status=status, took_ns=took_ns), paths

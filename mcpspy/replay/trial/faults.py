@@ -6,7 +6,7 @@ Each hits one message, so that a peer that tries again finds a sound one.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -27,13 +27,22 @@ class FaultSettings(NamedTuple):
     huge: str
 
 
+STDIO: Final = "stdio"
+HTTP: Final = "http"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialFault:
-    """A fault: its name, what happens in a few words, and the intercepts that make it happen."""
+    """A fault: its name, what happens in a few words, and the intercepts that make it happen.
+
+    One that `needs_events` is played, over HTTP, to a client that gets its answers as events: a body has room for one message.
+    """
 
     name: str
     words: str
     intercepts: Callable[[FaultSettings], tuple[str, ...]]
+    transports: tuple[str, ...] = (STDIO, HTTP)
+    needs_events: bool = False
 
 
 def _request(action: str) -> Callable[[FaultSettings], tuple[str, ...]]:
@@ -63,8 +72,22 @@ def _line(message: dict[str, object]) -> str:
     return f"garbage {json.dumps(json.dumps({'jsonrpc': '2.0', **message}))}"
 
 
-def _named(*faults: tuple[str, str, Callable[[FaultSettings], tuple[str, ...]]]) -> dict[str, TrialFault]:
-    return {name: TrialFault(name=name, words=words, intercepts=intercepts) for name, words, intercepts in faults}
+def _named(
+    *faults: tuple[str, str, Callable[[FaultSettings], tuple[str, ...]]],
+    alone: Mapping[str, str] = {},
+    with_events: Collection[str] = (),
+) -> dict[str, TrialFault]:
+    """Return the faults by name; `alone` are those that only one transport has."""
+    return {
+        name: TrialFault(
+            name=name,
+            words=words,
+            intercepts=intercepts,
+            transports=(alone[name],) if name in alone else (STDIO, HTTP),
+            needs_events=name in with_events,
+        )
+        for name, words, intercepts in faults
+    }
 
 
 SERVER_FAULTS: Final = _named(
@@ -81,13 +104,18 @@ SERVER_FAULTS: Final = _named(
     ("noise", "a line that is no message comes before the answer", _answer('garbage "Loading the model..."')),
     ("early-noise", "a banner comes before the first answer", _opening("result", 'garbage "Starting the server..."')),
     ("duplicate", "the answer comes twice", _answer("duplicate")),
+    ("reordered", "an answer comes after that to a later request", _answer("reorder 500ms")),
     ("wrong-id", "the answer has the id of no request", _answer('set id="mcpspy-wrong"')),
     ("stray-answer", "an answer to no request comes first", _answer(_line({"id": "mcpspy-stray", "result": {}}))),
     ("unknown-notification", "an unknown notification comes first", _answer(_line({"method": "notifications/mcpspy"}))),
     ("unknown-request", "an unknown request comes first", _answer(_line({"id": "mcpspy-1", "method": "mcpspy/unknown"}))),
     ("huge", "the answer has 8 MB", _request("respond <huge>")),
     ("disconnect", "the connection is closed during the call", _request("disconnect")),
+    ("broken-answer", "the connection is closed within the answer", _answer("disconnect 20")),
     ("crash", "the server dies during the call", _request("kill")),
+    ("status-500", "the status is 500", _request("status 500")),
+    ("status-429", "the status is 429, with Retry-After: 1", _request('status 429 "Retry-After: 1"')),
+    ("expired-session", "the session is over: the status is 404", _request("expire")),
     ("stall", "the server says nothing from the answer on", _answer("stall")),
     (
         "no-tools",
@@ -101,8 +129,10 @@ SERVER_FAULTS: Final = _named(
         "the server speaks an unknown revision",
         lambda _: ('method:initialize kind:result => set result.protocolVersion="1999-01-01" max=1',),
     ),
+    alone={"crash": STDIO, "status-500": HTTP, "status-429": HTTP, "expired-session": HTTP},
+    with_events=("duplicate", "stray-answer", "unknown-notification", "unknown-request", "broken-answer"),
 )
-"""The faults of a server on stdio, by name."""
+"""The faults of a server, by name."""
 
 CLIENT_FAULTS: Final = _named(
     (NO_FAULT, "no fault", lambda _: ()),
@@ -138,4 +168,4 @@ CLIENT_FAULTS: Final = _named(
     ),
     ("disconnect", "the connection is closed during the call", _request("disconnect")),
 )
-"""The faults of a client on stdio, by name."""
+"""The faults of a client, by name."""

@@ -5,17 +5,13 @@ A client that starts its server again makes a capture for each; they are given t
 
 from __future__ import annotations
 
-from typing import Final
-
 from ...records import CLIENT, Exit, Intercept
-from ...transcript.message import mark_words
-from ...transcript.model import ChannelEvent, Exchange, Message, Outcome, Transcript
+from ...transcript.intercepts import ends_channel
+from ...transcript.message import NOT_REORDERED, mark_words
+from ...transcript.model import HTTP_REDIRECTS, ChannelEvent, Exchange, Message, Outcome, Transcript
 from ..json.canonical import canonical
 from ..mock.content import params_value
 from .outcome import Judgement, PeerEnd, TrialOutcome
-
-_ENDINGS: Final = ("kill", "disconnect")
-"""The actions that end a connection."""
 
 
 def judged_client(transcript: Transcript, end: PeerEnd, sound: PeerEnd) -> Judgement:
@@ -25,6 +21,7 @@ def judged_client(transcript: Transcript, end: PeerEnd, sound: PeerEnd) -> Judge
         return Judgement(outcome=TrialOutcome.NOT_REACHED, more="" if end.status == sound.status else end.words)
     restarts = len(transcript.captures) - 1
     more = [f"started the server again{f' {restarts} times' if restarts > 1 else ''}"] if restarts else []
+    more += ["began a new session"] if not restarts and _openings(transcript) > 1 else []
     more += [] if end.status == sound.status else [end.words]
     hit = _hit(transcript, hit_ns)
     after_ns = None if hit is None or _ends(transcript) else _waited_ns(transcript, hit)
@@ -59,10 +56,19 @@ def judged_server(transcript: Transcript, sound: Transcript) -> Judgement:
     if silent:
         return Judgement(outcome=TrialOutcome.HUNG, more=f"{len(silent)} of {len(later)} later requests had no answer")
     if hit is None or hit.response is None:
-        return Judgement(outcome=TrialOutcome.NO_ANSWER)
+        status = _refusal(transcript)
+        return Judgement(
+            outcome=TrialOutcome.REFUSED if status else TrialOutcome.NO_ANSWER, more=f"status {status}" if status else ""
+        )
     if hit.outcome in (Outcome.ERROR, Outcome.TOOL_ERROR):
         return Judgement(outcome=TrialOutcome.REFUSED, more=hit.outcome.value)
     return Judgement(outcome=TrialOutcome.WENT_ON)
+
+
+def _refusal(transcript: Transcript) -> int:
+    """Return the status with which HTTP refused what the fault hit; 0 if it did not."""
+    hits = (transaction for transaction in transcript.captures[0].transactions.values() if transaction.intercepted)
+    return next((transaction.status for transaction in hits if transaction.status >= HTTP_REDIRECTS), 0)
 
 
 def is_hit_by(transcript: Transcript) -> bool:
@@ -73,13 +79,19 @@ def is_hit_by(transcript: Transcript) -> bool:
 def _hit_ns(transcript: Transcript) -> int | None:
     """Return when the fault hit, on the transcript's clock; None if it did not."""
     events = (row for row in transcript.rows if isinstance(row, ChannelEvent) and isinstance(row.record, Intercept))
-    return min((event.at_ns for event in events), default=None)
+    hits = (event.at_ns for event in events if event.record.action != NOT_REORDERED)  # type: ignore[union-attr]
+    return min(hits, default=None)
 
 
 def _ends(transcript: Transcript) -> bool:
     """Return whether the fault ended the connection, so that the client need not give up anything."""
     events = (row.record for row in transcript.rows if isinstance(row, ChannelEvent))
-    return any(isinstance(record, Intercept) and record.action in _ENDINGS for record in events)
+    return any(isinstance(record, Intercept) and ends_channel(record) and record.action != "stall" for record in events)
+
+
+def _openings(transcript: Transcript) -> int:
+    """Count the handshakes."""
+    return sum(exchange.method == "initialize" for exchange in transcript.exchanges if exchange.sender == CLIENT)
 
 
 def _hit(transcript: Transcript, hit_ns: int) -> Exchange | None:
@@ -92,7 +104,7 @@ def _waited_ns(transcript: Transcript, hit: Exchange) -> int | None:
     """Return how long a client waited for an answer that it then gave up; None if it got one."""
     if hit.given_up_ns is not None:
         return hit.given_up_ns - hit.at_ns
-    if hit.response is not None:
+    if hit.response is not None or (hit.transaction is not None and hit.transaction.status):
         return None
     info = transcript.captures[hit.capture]
     end_ns = info.last_ns if info.left_ns is None else info.left_ns

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...replay.trial.result import Expectations, TrialResult
 from ..text.json_text import SCHEMA, with_lines
 
 
-def trials_json(
-    results: Sequence[TrialResult], expected: Expectations | None, *, peer: Sequence[str], seed: int, status: int
-) -> str:
-    """Return one object, with a trial per line."""
-    head = {"schema": SCHEMA, "exit": status, "argv": list(peer), "seed": seed}
+def trials_json(results: Sequence[TrialResult], expected: Expectations | None, facts: Mapping[str, Any], *, status: int) -> str:
+    """Return one object, with a trial per line; `facts` say what was tried, and how."""
+    head = {"schema": SCHEMA, "exit": status, **facts}
     return with_lines(head, "trials", (_trial(result, expected) for result in results))
 
 

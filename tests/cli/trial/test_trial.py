@@ -15,9 +15,9 @@ import pytest
 from mcpspy.intercept.syntax import parse_intercept
 from mcpspy.replay.trial.faults import CLIENT_FAULTS, SERVER_FAULTS, FaultSettings, TrialFault
 from tests.cli.replays import LIST, SERVER, call, recorded
-from tests.cli.terminal import run
+from tests.cli.terminal import MCPSPY, run
 from tests.conftest import PEERS
-from tests.deadlines import DEADLINE_S
+from tests.deadlines import DEADLINE_S, SCENE_S
 
 CLIENT = r"""
 import json, os, signal, subprocess, sys
@@ -67,7 +67,14 @@ def client(tmp_path: Path, *, retries: int = 0, wait_s: float = 0.0) -> list[str
 
 def tried(capture: str, words: list[str], *options: str, status: int | None = None) -> dict[str, Any]:
     """Try a peer; return its outcomes by fault, each with all that the JSON has."""
-    done = run("trial", capture, "--json", "--slow", "100ms", *options, "--", *words, PYTHONPATH="")
+    done = subprocess.run(
+        [*MCPSPY, "trial", capture, "--json", "--slow", "100ms", *options, "--", *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SCENE_S,
+        check=False,
+    )
     output = json.loads(done.stdout)
     assert output["exit"] == done.returncode
     if status is not None:
@@ -186,9 +193,16 @@ def test_outcomes_are_accepted_and_compared_with_those_expected(visit: str, tmp_
 @pytest.mark.parametrize(
     ("words", "status", "sentence"),
     [
-        (["{}"], 2, "name the client, with {server} after --"),
+        (["{}"], 2, "name the client, with {server} or {url}, after --"),
         (["{}", "--server"], 2, "name the server after --"),
-        (["{}", "--", "cat"], 2, "the client's command has no {server}"),
+        (["{}", "--", "cat"], 2, "the client's command has neither {server}, which becomes the command of the mock, nor {url}"),
+        (["{}", "--", "cat", "{server}", "{url}"], 2, "the client's command has both {server} and {url}"),
+        (["{}", "--only", "crash", "--", "cat", "{url}"], 2, "there is crash only on stdio: write {server}"),
+        (["{}", "--only", "status-500", "--", "cat", "{server}"], 2, "there is status-500 only over HTTP: write {url}"),
+        (["{}", "--url", "http://127.0.0.1:1/mcp", "--", "cat"], 2, "--url is for a server: add --server"),
+        (["{}", "--server", "--url", "http://127.0.0.1:1/mcp", "--", "cat"], 2, "leave out --url, or what follows --"),
+        (["{}", "--transport", "sse", "--", "cat", "{server}"], 2, "--transport needs {url} in the client's command"),
+        (["{}", "--", "false", "{url}"], 4, "no request came to the address that {url} stands for"),
         (["{}", "--accept", "--", "cat", "{server}"], 2, "--accept writes the file of --expect"),
         (["{}", "--slow", "x", "--", "cat", "{server}"], 2, "--slow takes a time, as in --slow 3s"),
         (["{}", "--only", "x", "--", "cat", "{server}"], 2, "there is no fault x. They are none, slow"),
@@ -225,9 +239,18 @@ def test_a_wrong_line_of_expectations_is_named(visit: str, tmp_path: Path, line:
 def test_each_fault_is_made_of_intercepts_that_hit_once(fault: TrialFault) -> None:
     settings = FaultSettings(calls='tool:a or "x"', slow="1s", late="2s", tool_error='a "b" c', huge="h h")
     texts = fault.intercepts(settings)
-    assert [parse_intercept(text, lambda _: b"{}").limits.most for text in texts] == [1] * (fault.name != "none")
+    for transport in fault.transports:
+        rules = [parse_intercept(text, lambda _: b"{}", transport) for text in texts]
+        assert [rule.limits.most for rule in rules] == [1] * (fault.name != "none")
 
 
-def test_the_list_names_every_fault() -> None:
-    assert len(run("trial", "--list").stdout.splitlines()) == len(SERVER_FAULTS)
+def test_the_list_names_every_fault_and_the_transport_that_it_needs() -> None:
+    lines = run("trial", "--list").stdout.splitlines()
+    assert len(lines) == len(SERVER_FAULTS)
+    assert [line.split()[0] for line in lines if line.endswith("(only over HTTP)")] == [
+        "status-500",
+        "status-429",
+        "expired-session",
+    ]
+    assert [line.split()[0] for line in lines if line.endswith("(only on stdio)")] == ["crash"]
     assert len(run("trial", "--list", "--server").stdout.splitlines()) == len(CLIENT_FAULTS)

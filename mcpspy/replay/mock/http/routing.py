@@ -25,11 +25,12 @@ from .recorded_http import HttpFacts, status_of_error
 
 
 class Routing:
-    """The streams of one capture. Any number of live clients share it."""
+    """The streams of one capture. Any number of live clients share it. `answers_with_events`: never with a body that succeeds."""
 
-    __slots__ = ("_captures", "_events", "_facts", "server_stream_fields")
+    __slots__ = ("_answers_with_events", "_captures", "_events", "_facts", "server_stream_fields")
 
-    def __init__(self, transcript: Transcript, facts: HttpFacts) -> None:
+    def __init__(self, transcript: Transcript, facts: HttpFacts, *, answers_with_events: bool = False) -> None:
+        self._answers_with_events = answers_with_events
         self._captures = transcript.captures
         self._facts = facts
         self._events = RecordedEvents(transcript, facts.transport)
@@ -127,7 +128,7 @@ class Routing:
         first = on_response[0]
         if exchange is None and first.miss is not None and first.state.request is not None:
             return shape._replace(status=status_of_error(first.miss.code, first.state.request.era))
-        return shape
+        return shape.as_stream() if self._answers_with_events and shape.status == AnswerShape().status else shape
 
     def _transaction(self, message: Message) -> Transaction | None:
         """Find the transaction that carried a message over Streamable HTTP."""
