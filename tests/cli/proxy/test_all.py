@@ -133,6 +133,25 @@ def test_each_server_has_its_port_its_label_and_its_capture(file: Path, upstream
     assert "where nothing listens" in run("wrap", "--status").stdout
 
 
+def test_each_server_has_a_control_socket(file: Path, upstreams: dict[str, Upstream]) -> None:
+    wrapped(file, upstreams)
+    with All(2) as proxy:
+        taps = json.loads(run("control", "--json").stdout)["taps"]
+        assert sorted(tap["label"] for tap in taps) == ["one", "two"]
+        assert run("control", "one", "--intercept", "method:* => status 503", "--keep").returncode == 0
+        client = Wire(socket.create_connection(("127.0.0.1", proxy.port("one")), DEADLINE_S))
+        body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+        client.send(
+            b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+            % (proxy.port("one"), len(body), body)
+        )
+        assert client.head().startswith(b"HTTP/1.1 503 ")
+        client.close()
+        assert_passes(proxy.port("two"), upstreams["two"])
+        assert proxy.stop() == ""
+    assert json.loads(run("control", "--json").stdout)["taps"] == []
+
+
 def test_a_port_in_use_is_reported_and_tried_again_while_the_others_are_served(
     file: Path, upstreams: dict[str, Upstream]
 ) -> None:
