@@ -58,6 +58,17 @@ def opened(mock: HttpMocking) -> Asking:
     return asking
 
 
+def test_with_events_an_answer_that_would_be_a_body_is_an_event(tmp_path: Path) -> None:
+    recorded = Dialogue().client(initialize(1)).server(HELLO).client(notification())
+    recorded.client(request(2)).server(result(2, {"tools": []})).closes()
+    with HttpMocking(written(tmp_path / "body.mcpspy", recorded.records[:-1]), "--events") as mock:
+        client = mock.connect()
+        for ask, answer in ((initialize(0), {**HELLO, "id": 0}), (request(9), result(9, {"tools": []}))):
+            told = client.ask(ask)
+            assert told.response.headers["Content-Type"] == "text/event-stream"
+            assert told.messages == [answer]
+
+
 # Sessions
 
 
