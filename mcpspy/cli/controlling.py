@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ..live.waiting_messages import Decider
     from ..records import Intercept, Side, Sink
     from ..wire.framing import StdioFraming
+    from .call.injected import CallRoute
 
     class HeldBy(Protocol):
         """The direction in which a message is held."""
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
         """A tap of any transport, as controllers need it."""
 
         transport: str
-        takes_calls: bool
-        """True if a controller can send requests of its own."""
 
         @property
         def intercepts(self) -> Decider | None: ...
@@ -66,11 +65,15 @@ if TYPE_CHECKING:
 
         def take_over(self, intercepts: Intercepts) -> None: ...
 
-        def send_to_server(self, payload: bytes, act: Intercept) -> bool: ...
+        def route(self, request: dict[str, Any], intercepts: Intercepts) -> CallRoute:
+            """Return the way of a call to the server. Raises: CallRefusedError: if there is none."""
 
         def call_when_idle(self, action: Callable[[], None]) -> None: ...
 
         def give_back(self) -> None: ...
+
+        def send_all(self) -> None:
+            """Send what an intercept keeps waiting."""
 
         @property
         def restarts(self) -> Restarts | None: ...
@@ -97,7 +100,6 @@ class StdioHands:
     """A tap of stdio, as controllers need it. `argv` and `framing` are those of its server."""
 
     transport = "stdio"
-    takes_calls = True
 
     def __init__(self, tap: StdioTap, sink: Sink, argv: list[str], framing: type[StdioFraming]) -> None:
         self.tap = tap
@@ -118,7 +120,14 @@ class StdioHands:
     def take_over(self, intercepts: Intercepts) -> None:
         take_over(self.tap, intercepts)
 
-    def send_to_server(self, payload: bytes, act: Intercept) -> bool:
+    def route(self, request: dict[str, Any], intercepts: Intercepts) -> StdioHands:
+        return self
+
+    def begin(self, on_failed: Callable[[str], None]) -> None:
+        """Do nothing: a server on stdio answers, or ends with its tap."""
+
+    def send(self, payload: bytes, act: Intercept) -> bool:
+        """Send a message of a controller to the server; return whether that takes messages."""
         return isinstance(self.tap, InterceptingTap) and self.tap.send_to_server(payload, act)
 
     def call_when_idle(self, action: Callable[[], None]) -> None:
@@ -128,6 +137,10 @@ class StdioHands:
     def give_back(self) -> None:
         if isinstance(self.tap, InterceptingTap):
             give_back(self.tap)
+
+    def send_all(self) -> None:
+        if isinstance(self.tap, InterceptingTap):
+            self.tap.send_all()
 
     @property
     def restarts(self) -> Restarts | None:
@@ -176,7 +189,7 @@ class ControlPoint:
         self._connections.remove(connection)
         for id in connection.own:
             self._remove(id)
-        self._calls.abandon(connection, self.hands.send_to_server)
+        self._calls.abandon(connection)
         if connection.has_acted:
             kept = f"; {len(connection.kept)} intercepts stay" if connection.kept else ""
             self.note(f"{connection.name} left{kept}")
@@ -211,7 +224,7 @@ class ControlPoint:
             case "send":
                 return self._send(request, by)
             case "cancel":
-                self._calls.cancel(str(request.get("id")), by, self.hands.send_to_server)
+                self._calls.cancel(str(request.get("id")), by)
                 return {}
             case "keep":
                 by.kept += by.own
@@ -304,14 +317,11 @@ class ControlPoint:
 
     def _send(self, request: dict[str, Any], by: _Controller) -> dict[str, Any]:
         """Send a request of a controller to the server; the answer is for the controller alone."""
-        if not self.hands.takes_calls:
-            raise _RefusedError(
-                "calls go through the tap of a server on stdio; for a server over HTTP: mcpspy call … --url URL"
-            )
         self._take_over()
         by.has_acted = True
         try:
-            id = self._calls.send(request.get("payload"), by, self.hands.send_to_server, self._on_answer)
+            route = self.hands.route(request, self._intercepts)
+            id = self._calls.send(request.get("payload"), by, route, self._on_answer)
         except CallRefusedError as error:
             self._on_answer()
             raise _RefusedError(str(error)) from None
@@ -326,8 +336,12 @@ class ControlPoint:
             self.hands.take_over(self._intercepts)
 
     def _give_back(self) -> None:
-        """Let the tap run as before, if nothing needs that it takes messages whole."""
-        if self._own is None and not self._added and not self._intercepts.calls:
+        """Let the tap run as before, if nothing needs that it takes messages whole: an answer to a call may still come."""
+        if self._own is not None or self._added:
+            return
+        if self._intercepts.calls:
+            self.hands.send_all()
+        else:
             self.hands.give_back()
 
     def _remove(self, id: int) -> None:

@@ -237,6 +237,17 @@ class Intercepts:
         record = Intercept(at_ns=message.at_ns, text=rule.text, action=words, sent="nothing", seed=self.seed)
         decision.records.append(record)
 
+    def hand_over(self, payload: bytes, at_ns: int) -> bool:
+        """Hand a message of the server to the call of mcpspy's own that it is about; return whether there is such a call."""
+        pieces = cut(payload)
+        if len(pieces) != 1 or pieces[0].batch or pieces[0].kind == "malformed":
+            return False
+        message = message_of(self._capture, SERVER, Frame(0, at_ns, at_ns, payload), pieces[0])
+        if not self._is_for_us(message):
+            return False
+        self._kept(payload, message)
+        return True
+
     def forget(self, scope: Hashable) -> None:
         """Forget the exchanges of a scope that is over."""
         self._exchanges.pop(scope, None)

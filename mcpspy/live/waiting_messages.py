@@ -168,6 +168,12 @@ class WaitingMessages:
         for item in self.held:
             item.due_ns = 0
 
+    def make_due(self) -> None:
+        """Let all go that is held or delayed: what made it wait is in force no more."""
+        self.release_all()
+        for item in self.delayed:
+            item.due_ns = 0
+
     def take_released(self, now_ns: int) -> list[HeldMessage]:
         """Take the held messages that may go now, their frames with this time."""
         for item in self.held:

@@ -87,8 +87,8 @@ def command(ctx: click.Context, /, **values: Any) -> int:
     WHAT:ROW is a row as in `mcpspy show`. WHAT TOOL NAME=VALUE... calls a tool of that server; the arguments are checked against
     the recorded schema. NAME:=JSON takes any JSON.
 
-    The request is sent once. Without -- and --url, it goes into the session that runs under `mcpspy run`, and the client does not
-    see it. With -- COMMAND, mcpspy starts a new server; with --url, it connects to one.
+    The request is sent once. Without -- and --url, it goes into the session that runs under `mcpspy run` or `mcpspy proxy`, and the
+    client does not see it. With -- COMMAND, mcpspy starts a new server; with --url, it connects to one.
 
     The exit status is 0 if the answer is as recorded, or a new call succeeds; 1 if not; 2 if nothing is sent; 4 if there is no
     answer.
@@ -140,7 +140,7 @@ def _live_tap(options: _CallOptions, subject: CallSubject) -> RunningTap:
     alone = next((name for name, value in named.items() if value), None)
     if alone is not None:
         raise click.UsageError(f"{alone} is for a server of its own; add -- COMMAND, or --url URL.")
-    tap = None if subject.capture.transactions else running_tap(subject)
+    tap = running_tap(subject)
     if tap is None:
         raise click.UsageError(_why_no_session(options, subject))
     return tap
@@ -151,11 +151,11 @@ def _why_no_session(options: _CallOptions, subject: CallSubject) -> str:
     again = f"mcpspy call {' '.join(map(quote, (options.what, *options.words)))}"
     url, argv = str(tapped.get("url") or ""), tapped.get("argv")
     label = safe_text(subject.capture.label)
-    if url:
-        return f"{label} was recorded over HTTP. Name its server, as in `{safe_text(again)} --url {safe_text(quote(url))}`."
     if is_live(subject.path):
         why = f"{label} runs, but does not answer at its control socket"
         return f"{why}. Was it started with --no-control? mcpspy control lists what answers."
+    if url:
+        return f"This session of {label} has ended. Name its server, as in `{safe_text(again)} --url {safe_text(quote(url))}`."
     command = join(map(str, argv)) if isinstance(argv, list | tuple) and argv else "COMMAND…"
     return f"This session of {label} has ended. Name a server, as in `{safe_text(again)} -- {safe_text(command)}`."
 

@@ -1,4 +1,4 @@
-"""A call into a session that runs under `mcpspy run`: through the control socket of its tap, with an id of its own."""
+"""A call into a session that runs under `mcpspy run` or `mcpspy proxy`: through its tap's control socket, with an id of its own."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from ...replay.client.outgoing import ID, outgoing, pseudonym, value_edit
 from ...replay.client.plan import Plan
 from ...replay.client.player import Report
 from ...replay.compare.compare import compare
+from ...transcript.http.head import SESSION
+from ...transcript.mcp.methods import INITIALIZE
 from ...transcript.transcribe import transcribe
 from ...wire.edits import with_values
 from .result import NO_ANSWER, NOT_SENT, STOPPED, CallResult
@@ -23,7 +25,7 @@ from .result import NO_ANSWER, NOT_SENT, STOPPED, CallResult
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...transcript.model import Transcript
+    from ...transcript.model import Exchange, Transcript
     from ...wire.edits import ValueEdit
     from .subject import CallSubject
 
@@ -52,13 +54,13 @@ def call_live(
     subject: CallSubject, tap: RunningTap, edits: Sequence[ValueEdit], rules: tuple[str, ...], timeout_ns: int
 ) -> CallResult:
     """Send the request into the session of a tap. Raises: ControlError: if the tap refuses it."""
-    target = {"transport": "stdio", "id": tap.id, "label": tap.status["label"], "pid": tap.status["pid"]}
+    target = {"transport": tap.status["transport"], "id": tap.id, "label": tap.status["label"], "pid": tap.status["pid"]}
     data = outgoing(subject.exchange.request, edits)
     if redacted := pseudonym(data):
         return CallResult(
             target=target, why=f"it was not sent: it holds a value that was redacted: {redacted}", failure=NOT_SENT
         )
-    answer = _asked(tap, data, timeout_ns)
+    answer = _asked(tap, data, _session_facts(subject, data) if tap.status["transport"] == "http" else {}, timeout_ns)
     path = str(tap.status["capture"])
     if not answer.payload:
         return CallResult(target=target, why=answer.why, failure=answer.status, path=path)
@@ -72,7 +74,38 @@ def call_live(
     return CallResult(target=target, live=live, comparison=comparison, path=path)
 
 
-def _asked(tap: RunningTap, data: bytes, timeout_ns: int) -> _Answer:
+def _session_facts(subject: CallSubject, data: bytes) -> dict[str, Any]:
+    """Name the session of a request over HTTP as the capture has it, and the header fields that repeat parts of the message.
+
+    For a request that was not recorded, it is the session in which the client sent something last. Raises: ControlError.
+    """
+    from ...live.upstream.headers import TOOLS_LIST, MirroredArguments, UpstreamMessage
+
+    exchanges = [
+        exchange for exchange in subject.transcript.exchanges if exchange.sender == CLIENT and exchange.method != INITIALIZE
+    ]
+    of_session = subject.exchange if subject.is_recorded else next(filter(_is_over_http, reversed(exchanges)), None)
+    transaction = None if of_session is None else of_session.transaction
+    if transaction is None or transaction.request is None:
+        raise ControlError("the client has sent no request in this session yet; name a server: --url URL")
+    mirrored = MirroredArguments()
+    for exchange in exchanges:
+        if exchange.method == TOOLS_LIST and exchange.response is not None:
+            mirrored.learn(exchange.response.raw)
+    message = UpstreamMessage(data)
+    fields = message.fields(mirrored) if message.is_modern else []
+    return {
+        "session": transaction.request.head.get(SESSION),
+        "target": transaction.target,
+        "fields": [(name.decode(), value.decode("latin-1")) for name, value in fields],
+    }
+
+
+def _is_over_http(exchange: Exchange) -> bool:
+    return exchange.transaction is not None
+
+
+def _asked(tap: RunningTap, data: bytes, facts: dict[str, Any], timeout_ns: int) -> _Answer:
     """Send a request through a tap once, and wait for its answer; what is waited for in vain is cancelled."""
     try:
         controller = Controller(live_folder(), tap.id + EXTENSION)
@@ -81,11 +114,13 @@ def _asked(tap: RunningTap, data: bytes, timeout_ns: int) -> _Answer:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     id = ""
     try:
-        id = controller.ask("send", payload=data.decode("utf-8", "surrogatepass"))["id"]
+        id = controller.ask("send", payload=data.decode("utf-8", "surrogatepass"), **facts)["id"]
         event = _answer_event(controller, id, time.monotonic() + timeout_ns / 1e9)
         if event is None:
             controller.ask("cancel", id=id)
             return _Answer(id, why="there was no answer in time, and it was cancelled")
+        if event["event"] == "failed":
+            return _Answer(id, why=str(event["text"]))
         payload = str(event["payload"]).encode("utf-8", "surrogateescape")
         return _Answer(id, payload, int(event["took_ns"]))
     except KeyboardInterrupt:
@@ -99,10 +134,10 @@ def _asked(tap: RunningTap, data: bytes, timeout_ns: int) -> _Answer:
 
 
 def _answer_event(controller: Controller, id: str, until_s: float) -> dict[str, Any] | None:
-    """Wait for the answer to a call; None if it does not come in time."""
+    """Wait for the answer to a call, or for the news that there will be none; None if neither comes in time."""
     while (left_s := until_s - time.monotonic()) > 0:
         event = controller.event(left_s)
-        if event is not None and event["event"] == "answer" and event["id"] == id:
+        if event is not None and event["event"] in ("answer", "failed") and event["id"] == id:
             return event
     return None
 

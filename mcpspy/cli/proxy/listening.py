@@ -98,7 +98,7 @@ def open_control(tap: HttpTap, start: CaptureStart, path: str) -> Callable[[], N
     def hands() -> ControlHands:
         from .controlled import HttpHands
 
-        return HttpHands(tap)
+        return HttpHands(tap, redactor_of(start))
 
     def watch(fd: int, events: int, callback: Callable[[int], None]) -> None:
         tap.reactor.watch(fd, events, callback)

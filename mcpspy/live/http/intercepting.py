@@ -100,11 +100,9 @@ class InterceptingPair(ConnectionPair):
         self._rebind()
 
     def let_go(self) -> None:
-        """Send all that waits, and become a plain pair as soon as that is possible."""
+        """Send all that waits, and become a plain pair as soon as that is possible, if no intercepts are in force."""
         for waiting in (self.hands.to_server, self._responses.waiting_messages):
-            waiting.release_all()
-            for item in waiting.delayed:
-                item.due_ns = 0
+            waiting.make_due()
         self._on_due()
 
     def give_back(self) -> None:

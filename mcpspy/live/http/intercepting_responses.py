@@ -76,7 +76,7 @@ class InterceptingRelay(ResponseRelay):
     the end of a response waits for them.
     """
 
-    __slots__ = ("_decide", "_end", "_events", "_taken", "_then", "is_dead", "waiting_messages")
+    __slots__ = ("_decide", "_end", "_events", "_latest", "_taken", "_then", "is_dead", "waiting_messages")
 
     def __init__(self, relay: ResponseRelay, decide: Decide, then: Callable[[str], None]) -> None:
         for name in ResponseRelay.__slots__:
@@ -85,6 +85,7 @@ class InterceptingRelay(ResponseRelay):
         self._then = then
         self._taken: TakenMessage | None = None
         self._events: _EventStream | None = None
+        self._latest: _EventStream | None = None  # also when it has ended, and something of it is delayed
         self._end: BodyEnd | None = None
         self.waiting_messages = WaitingMessages()
         self.is_dead = False
@@ -96,7 +97,7 @@ class InterceptingRelay(ResponseRelay):
         if response is None or response.framing != SseEvents.name:
             return
         is_chunked = not self.messages.is_until_close
-        self._events = _EventStream(has_chunks=is_chunked, waits=True)
+        self._events = self._latest = _EventStream(has_chunks=is_chunked, waits=True)
         if isinstance(watch, EndpointWatch) and watch.is_untouched:
             self._events.finder, self._body_rewriting = watch, None
         self._end_wait()
@@ -178,7 +179,7 @@ class InterceptingRelay(ResponseRelay):
 
     def _begin_events(self, head: ResponseHead, opening: Open, heads: list[bytes]) -> None:
         has_length = head.ends_by == "length"
-        self._events = _EventStream(has_chunks=head.ends_by != "close", adds_end=has_length)
+        self._events = self._latest = _EventStream(has_chunks=head.ends_by != "close", adds_end=has_length)
         if isinstance(self._body_rewriting, EndpointWatch):
             self._events.finder = EndpointWatch(head, self.waiting[0].plan.rewriting)
             self._body_rewriting = None
@@ -416,7 +417,7 @@ class InterceptingRelay(ResponseRelay):
 
     def _injected(self, event: bytes, now_ns: int, records: list[Record]) -> bytes:
         records.append(Frame(self.stream, now_ns, now_ns, event, injected=True))
-        return event if self._events is None else self._events.framed(event)
+        return event if self._latest is None else self._latest.framed(event)
 
     def inject(self, answer: bytes, now_ns: int, records: list[Record], out: list[bytes]) -> None:
         """Send an answer of mcpspy's own as an event, between those of the upstream."""

@@ -85,6 +85,7 @@ class HttpTap:
         self.intercepts: Decider | None = None
         self.adopt: Callable[[ConnectionPair], None] | None = None
         self._request_plans: dict[bytes, RequestPlan] = {}
+        self._earlier_plans: list[RequestPlan] = []
         self._response_plans: dict[tuple[bytes, str], ResponsePlan] = {}
         self._has_noted_tls = False
         self._listener: socket.socket | None = None
@@ -241,8 +242,20 @@ class HttpTap:
                 _remember(self._response_plans, key, plan)
         return plan
 
+    def posts(self) -> list[RequestPlan]:
+        """List what is known of posts by clients, the latest last, but for sessions that their clients have ended."""
+        plans = self._plans_of_sessions()
+        ended = {plan.session for plan in plans if plan.method == b"DELETE" and plan.session is not None}
+        return [plan for plan in plans if plan.method == b"POST" and plan.refusal is None and plan.session not in ended]
+
+    def _plans_of_sessions(self) -> list[RequestPlan]:
+        known = (plan for _, plan in self.known_heads.requests.values())
+        plans = [*self._earlier_plans, *known, *self._request_plans.values()]
+        return [plan for plan in plans if plan.method in (b"POST", b"DELETE")]
+
     def forget_heads(self) -> None:
         """Decide anew on all heads."""
+        self._earlier_plans = self._plans_of_sessions()[-MAX_REMEMBERED:]
         self._request_plans.clear()
         self.known_heads.forget()
 

@@ -88,6 +88,11 @@ class InterceptingPump(Pump):
         self.waiting.release(number, payload, change)
         self._went_on()
 
+    def send_all(self) -> None:
+        """Send what is held or delayed as soon as no message is passing."""
+        self.waiting.make_due()
+        self._went_on()
+
     def _let_go(self, held: HeldMessage) -> None:
         self.release(held.number, held.decision.payload)
 
@@ -416,6 +421,11 @@ class InterceptingTap(StdioTap):
     def let_go(self) -> bool:
         """Send all that waits; return whether plain pumps can go on."""
         return sum(pump.let_go() for pump in self._both()) == 2
+
+    def send_all(self) -> None:
+        """Send what is held or delayed, and go on."""
+        for pump in self._both():
+            pump.send_all()
 
     def held(self) -> list[tuple[InterceptingPump, HeldMessage]]:
         """List the messages that are held, each with its pump."""

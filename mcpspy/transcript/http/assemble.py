@@ -141,8 +141,11 @@ class TransactionAssembler:
         """Take in a frame of a capture with intercepts, as its receiver saw it."""
         info = self._capture_info
         rows = self._units(open_stream, intercepted.units(record, decoder), intercepted.flaws)
+        transaction = open_stream.opened.transaction
+        is_ours = intercepted.is_call and transaction.request is not None and transaction.request.injected
+        if intercepted.acts or is_ours:
+            transaction.intercepted = True
         if intercepted.acts:
-            open_stream.opened.transaction.intercepted = True
             rows += intercepted.mark_requests(open_stream.opened, self._rows)
         events = [ChannelEvent(info.index, act.at_ns + info.shift_ns, act) for act in intercepted.acts]
         self._rows += events

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...records import Frame, Intercept
 from ..exchange import Exchange
 from ..intercepts import BY_MCPSPY, MAX_LOOKED_AT, NO_ANSWER
-from ..message import MARK, NOT_PASSED_ON
+from ..message import CALL_OF_MCPSPY, CALLED, MARK, NOT_PASSED_ON
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,10 +23,10 @@ _ANSWERS = ("result", "error")
 class InterceptedUnits:
     """The deeds of intercepts on the next frame, and the answers that did not come through.
 
-    `flaws` mark the messages of the last frame, and `acts` are what was done to it.
+    `flaws` mark the messages of the last frame, and `acts` are what was done to it. If it `is_call`, it is to or from `mcpspy call`.
     """
 
-    __slots__ = ("_info", "_lost", "_pending", "acts", "flaws")
+    __slots__ = ("_info", "_lost", "_pending", "acts", "flaws", "is_call")
 
     def __init__(self, info: CaptureInfo) -> None:
         self._info = info
@@ -34,6 +34,7 @@ class InterceptedUnits:
         self._lost: list[str | None] = []
         self.acts: list[Intercept] = []
         self.flaws: list[str] = []
+        self.is_call = False
 
     def add(self, record: Intercept) -> None:
         """Take in what was done to the next frame."""
@@ -46,8 +47,11 @@ class InterceptedUnits:
 
         A request that nobody received is kept, for its sender waits for the answer; of others there is only the intercept.
         """
-        self.acts, self.flaws = [], [BY_MCPSPY] if frame.injected else []
+        self.acts, self.flaws, self.is_call = [], [BY_MCPSPY] if frame.injected else [], False
         if frame.part or not self._pending:
+            return decoder.feed(frame)
+        if self._pending[-1].text == CALL_OF_MCPSPY:
+            self._pending, self.flaws, self.is_call = [], [CALLED], True
             return decoder.feed(frame)
         self.acts, self._pending = self._pending, []
         self.flaws += [f"{MARK}: {record.action}" for record in self.acts]

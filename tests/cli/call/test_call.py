@@ -268,5 +268,5 @@ def test_a_call_of_a_recording_over_http_needs_its_url() -> None:
     row = next(row["row"] for row in rows if row.get("method") == "tools/call")
     done = run("call", f"{CAPTURES / 'streamable.mcpspy'}:{row}")
     assert done.returncode == 2
-    assert "was recorded over HTTP. Name its server, as in `mcpspy call " in done.stderr
+    assert "has ended. Name its server, as in `mcpspy call " in done.stderr
     assert f":{row} --url http://127.0.0.1:" in done.stderr

@@ -435,6 +435,17 @@ def frames_of(proxy: Proxy, records: list[Record]) -> list[Frame]:
     return [record for record in records if isinstance(record, Frame) and record.stream == stream]
 
 
+def test_noise_before_a_delayed_last_event_is_a_chunk_too(capture: Path) -> None:
+    with intercepted(capture, 'tool:search => garbage "hm"', "kind:result => delay 50ms") as (upstream, proxy, client):
+        client.send(post(proxy))
+        server = upstream.accept()
+        server.head()
+        server.send(EVENTS + chunk(event(RESULT)) + b"0\r\n\r\n")
+        client.head()
+        assert chunks_of(client, 2) == b"data: hm\n\n" + event(RESULT)
+        assert client.take(5) == b"0\r\n\r\n"
+
+
 def test_a_connection_is_closed_within_an_event(capture: Path) -> None:
     with intercepted(capture, "tool:search => disconnect 20") as (upstream, proxy, client):
         client.send(post(proxy))

@@ -21,7 +21,7 @@ from mcpspy.transcript.transcribe import transcribe
 from tests.deadlines import DEADLINE_S, eventually
 from tests.intercept.making import call, line
 from tests.live.client import MCPSPY, Client
-from tests.live.stdio.test_intercepts import SERVER_COMMAND
+from tests.live.stdio.test_intercepts import ANSWERER, SERVER_COMMAND
 
 
 @pytest.fixture
@@ -261,6 +261,22 @@ def test_an_answer_is_held_and_an_intercept_of_run_holds_too(home: Path) -> None
         assert json.loads(client.line())["id"] == 1
         client.close(client.stdin)
         assert client.wait() == 0
+
+
+def test_what_a_controller_delayed_goes_on_when_it_leaves_though_its_call_is_never_answered(home: Path) -> None:
+    mute = ANSWERER.replace('if "method" in message', 'if "mcpspy" not in text and "method" in message')
+    with Client([sys.executable, "-I", "-S", "-c", mute]) as client:
+        controller = Controller(socket_in(home))
+        assert controller.ask(do="intercept", text="tool:search => delay 1m")["ok"]
+        assert controller.ask(do="send", payload=call(9).decode().strip())["ok"]
+        client.send(call(1))
+        eventually(
+            lambda: any(act.action == "delay 60 s" for act in client.records() if isinstance(act, Intercept)), "the delay"
+        )
+        controller.leave()
+        assert json.loads(client.line())["id"] == 1
+        client.close(client.stdin)
+        client.wait()
 
 
 @pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.soak)])

@@ -9,7 +9,7 @@ from typing import Final
 from ....records import CLIENT, SERVER, Frame
 from ....transcript.http.head import EVENT_STREAM, SESSION, Head, read_head
 from ....transcript.http.transaction import ScopeKind, Stream, Transaction
-from ....transcript.message import NOT_PASSED_ON, Message
+from ....transcript.message import CALLED, NOT_PASSED_ON, Message
 from ....transcript.model import HTTP_REDIRECTS, Exchange, Kind, Transcript
 from ....wire.encodings import decode_body
 from ..content import params_value
@@ -126,7 +126,8 @@ class RecordedTransaction:
 def recorded_transactions(transcript: Transcript) -> list[RecordedTransaction]:
     """List the transactions of a transcript that keeps frames, capture after capture.
 
-    Responses that a tap made itself, as a 502, are left out: the server never sent them. Those of intercepts are kept.
+    Responses that a tap made itself, as a 502, are left out: the server never sent them. Those of intercepts are kept. What
+    `mcpspy call` sent is left out too.
     """
     messages: defaultdict[int, list[Message]] = defaultdict(list)
     for message in transcript.messages:
@@ -141,9 +142,12 @@ def recorded_transactions(transcript: Transcript) -> list[RecordedTransaction]:
     return [
         RecordedTransaction(transaction, messages[id(transaction)], exchanges[id(transaction)])
         for transaction in in_order
-        if transaction.response is None
-        or not transaction.response.injected
-        or any(NOT_PASSED_ON in message.flaws for message in messages[id(transaction)])
+        if not any(CALLED in message.flaws for message in messages[id(transaction)])
+        and (
+            transaction.response is None
+            or not transaction.response.injected
+            or any(NOT_PASSED_ON in message.flaws for message in messages[id(transaction)])
+        )
     ]
 
 
