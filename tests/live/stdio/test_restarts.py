@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ VERSION = "one"
 def say(message):
     print(json.dumps({{"jsonrpc": "2.0", **message}}), flush=True)
 for line in sys.stdin:
+    heard_ns = time.monotonic_ns()
     message = json.loads(line)
     method, params = message.get("method"), message.get("params", {{}})
     with open(os.environ["HEARD"], "a") as file:
@@ -56,7 +58,8 @@ for line in sys.stdin:
         while "until" in wish and not os.path.exists(wish["until"]):
             time.sleep(0.005)
         if "never" not in wish:
-            say({{"id": message["id"], "result": {{"content": [{{"type": "text", "text": VERSION}}]}}}})
+            times = {{"heard_ns": heard_ns, "said_ns": time.monotonic_ns()}} if "times" in wish else {{}}
+            say({{"id": message["id"], "result": {{"content": [{{"type": "text", "text": VERSION}}], **times}}}})
     else:
         say({{"id": message["id"], "result": {{}}}})
 """
@@ -201,6 +204,49 @@ def test_no_call_of_a_busy_client_is_lost_or_waits_for_a_restart(home: Path, pee
     sent = [record.data for record in records if isinstance(record, Frame) and record.stream == 0]
     assert len(sent) == len(set(sent))
     assert [finding for finding in all_findings(transcribe(records)) if finding.severity != "note"] == []
+
+
+WAIT_NS = 50_000_000
+START_S = 0.4
+"""So long a server takes to start here. A call that waited for a restart would wait as long."""
+
+
+def test_no_call_waits_longer_than_its_answer_takes(bench: Callable[..., Bench], home: Path, tier: Tier) -> None:
+    """The server's clock says how long an answer took, and the capture how long the client waited for it."""
+    lab = bench("--reload", "--watch", str(Path(__file__)))
+    lab.open()
+    lab.change("two", begin=f"time.sleep({START_S})")
+    controller = Controller(socket_in(home))
+    assert controller.ask(do="follow")["knows"]
+    is_over = threading.Event()
+    answers: list[Any] = []
+
+    def call_all_the_time() -> None:
+        while not is_over.is_set():
+            id = lab.call(times=1)
+            while (message := lab.get()).get("id") != id:
+                assert message == CHANGED
+            answers.append(message["result"])
+
+    client = threading.Thread(target=call_all_the_time)
+    client.start()
+    try:
+        for _ in range(tier(sample=4, more=20, full=100)):
+            assert restarted(controller)["state"] == "done"
+    finally:
+        is_over.set()
+        client.join(DEADLINE_S)
+    controller.leave()
+    calls = [row for row in transcribe(lab.end()).exchanges if row.method == "tools/call"]
+    assert len(calls) == len(answers) > 100
+    waits_ns = sorted(
+        (row.duration_ns or 0) - (row.response.result["said_ns"] - row.response.result["heard_ns"])
+        for row in calls
+        if row.response is not None
+    )
+    assert len(waits_ns) == len(calls)
+    assert waits_ns[len(waits_ns) * 999 // 1000] < WAIT_NS  # a machine with other work makes any process wait now and then
+    assert waits_ns[-1] < START_S * 1e9
 
 
 def test_a_change_of_a_file_restarts_the_server_and_the_client_is_told_what_changed(bench: Callable[..., Bench]) -> None:
