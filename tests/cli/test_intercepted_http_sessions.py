@@ -198,6 +198,15 @@ def test_a_mock_does_over_http_what_the_intercept_did(kind: str, action: str, ex
     assert expected in mocked(kind, capture, time_out_s=time_out_s)
 
 
+@pytest.mark.parametrize("action", ["kind:result tool:add => drop", "tool:add => disconnect"])
+def test_a_mock_says_why_it_gives_no_answer(action: str, capture: Path) -> None:
+    called(JSON, capture, "--intercept", action, time_out_s=TIME_OUT_S)
+    with HttpMocking(capture) as mock:
+        asyncio.run(_called(mock.url, TIME_OUT_S, "auto"))
+        _, _, said = mock.ends()
+    assert "tools/call add gets no answer, as recorded: intercepted: " in said
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_replay_sends_the_request_that_the_server_got_and_compares_the_answer_that_the_client_got(
     kind: str, capture: Path, tmp_path: Path

@@ -12,7 +12,8 @@ from mcp import ClientSession, MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from mcpspy import read
-from mcpspy.records import Frame, Intercept
+from mcpspy.records import CLIENT, Frame, Intercept
+from mcpspy.transcript.transcribe import transcribe
 from tests.cli.replays import LIST, SERVER, call, heard_names, recorded
 from tests.cli.terminal import MCPSPY, run
 from tests.deadlines import DEADLINE_S
@@ -72,6 +73,15 @@ def test_a_mock_misbehaves(tmp_path: Path) -> None:
     mock = [*MCPSPY, "mock", recorded(tmp_path, LIST, call("greet", name="Ada"))]
     assert outcome(server=mock) == "Hello, Ada"
     assert "try later" in outcome("--intercept", 'tool:greet => error -32000 "try later"', server=mock)
+
+
+@pytest.mark.parametrize("action", ["kind:result tool:greet => disconnect", "tool:greet => drop"])
+def test_a_mock_says_why_it_gives_no_answer(action: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "silent.mcpspy")
+    outcome("--capture", path, "--intercept", action, time_out_s=TIME_OUT_S)
+    sent = [message.raw for message in transcribe(list(read(path))).messages if message.sender == CLIENT]
+    done = run("mock", path, stdin=b"".join(line.rstrip(b"\n") + b"\n" for line in sent))
+    assert "tools/call greet gets no answer, as recorded: intercepted: " in done.stderr
 
 
 def test_a_replayed_client_misbehaves(tmp_path: Path) -> None:

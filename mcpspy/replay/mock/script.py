@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from ...transcript.correlator import known_spelling
 from ...transcript.mcp.codes import TASK
 from ...transcript.mcp.methods import CANCELLED, LISTEN, PING
-from ...transcript.model import Exchange, Kind, Message
+from ...transcript.message import mark_words
+from ...transcript.model import HTTP_REDIRECTS, Exchange, Kind, Message
 from ...wire.framing import UNFRAMED, is_unended
 from .generated_ids import CallContext, GeneratedIds, id_as_json, shifted_time, text_at
 from .matching import MatchCursor
@@ -174,7 +175,20 @@ class Script:
             from .miss import Miss  # 2 ms of start-up, which a mock without a miss saves
 
             return self._take_miss(Miss(request=request, reason=why, refused_by="capture", nearest=match), call_context)
-        return self._play(request, match, call_context)
+        return [*self._silence(request, match), *self._play(request, match, call_context)]
+
+    def _silence(self, request: Message, exchange: Exchange) -> list[ScheduledSend]:
+        """Say why a request gets no answer, if an intercept took it from the recorded client."""
+        is_refused = exchange.transaction is not None and exchange.transaction.status >= HTTP_REDIRECTS
+        if exchange.response is not None or is_refused:
+            return []
+        words = mark_words([exchange.request])
+        if not words:
+            return []
+        from .miss import Miss
+
+        why = Miss(request=request, reason=f"gets no answer, as recorded: {words}", nearest=exchange)
+        return [ScheduledSend(self._state(NO_REPLY, request), miss=why)]
 
     def _take_miss(self, miss: Miss, call_context: CallContext) -> list[ScheduledSend]:
         from dataclasses import replace
