@@ -13,6 +13,7 @@
 #   make calendar    the tests with the clock a day, a week and half a year ahead: none may depend on the date
 #   make npm         what the tests marked `npm` start, into build: npm programs, mitmproxy, MCPHawk, and other generations of the SDKs
 #   make bench-stdio the stdio benchmark; see benchmarks/README.md
+#   make bench-reading the benchmarks of commands that read captures, which take about an hour
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell \
 	command -v $(name) >/dev/null && $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
@@ -23,7 +24,7 @@ PYTEST_ARGS ?=
 # Tests start mcpspy hundreds of times: without files of bytecode, which some images turn off, each start compiles it again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test more interop check lint types soak calendar ways data-path mac windows asan npm bench-stdio format clean
+.PHONY: demo test more interop check lint types soak calendar ways data-path mac windows asan npm bench-stdio bench-reading format clean
 .DEFAULT_GOAL := check
 
 demo: .venv/.installed
@@ -116,6 +117,9 @@ npm: build/npm/.installed build/npm2/.installed build/inspector/.installed \
 
 bench-stdio: .venv/.installed
 	$(BIN)/python -m benchmarks.bench_stdio $(BENCH_ARGS)
+
+bench-reading: .venv/.installed
+	$(BIN)/python -m benchmarks.reading $(BENCH_ARGS)
 
 clean:
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
