@@ -61,7 +61,7 @@ def can_be_indexed(transcript: Transcript) -> bool:
     """Return whether a transcript is of one capture, which is over or can be taken up, with few enough calls of several rows."""
     info = transcript.captures[0]
     is_whole = len(transcript.captures) == 1 and info.header is not None and info.shift_ns == 0
-    is_whole = is_whole and (info.closed or not (info.transactions or info.is_model))
+    is_whole = is_whole and (info.closed or not info.is_model)
     return is_whole and len(info.calls) <= MAX_CALLS and info.intercepted_ns is None and not info.restarted
 
 
@@ -98,15 +98,17 @@ def _write(writer: IndexWriter, path: str, transcript: Transcript, widths: tuple
     columns = row_columns(rows, info) | class_columns(transcript) | _transaction_columns(info)
     columns |= _blocks(writer, "", rows, lambda row: _entry(row, places, info), places.next_block)
     columns |= {"begin": places.block_begins, "end": places.block_ends}
-    columns |= _blocks(writer, "transaction_", transactions, lambda transaction: _transaction(transaction, places, scopes))
+    columns |= _blocks(writer, "transaction_", transactions, lambda transaction: _transaction(transaction, places, scopes.of))
     for name, column in columns.items():
         writer.section(name, column.tobytes())
     writer.section("facts", encode(_facts(transcript, places, widths, scopes)))
 
-    def entries(rows: Sequence[Row], of: Transcript) -> list[object]:
+    def entries(of: Transcript, numbers: set[int], carriers: set[int]) -> bytes:
         info = of.captures[0]
-        numbered = [row for row in rows if not isinstance(row, ChannelEvent)]
-        return [*(_entry(row, places, info) for row in numbered), *call_entries(info)]
+        of_rows = [_entry(row, places, info) for row in of.rows if isinstance(row, Numbered) and row.row in numbers]
+        carrying = [info.transactions[number] for number in sorted(carriers)]
+        of_transactions = [_transaction(carrier, places, _plain_scope) for carrier in carrying]
+        return encode([of_rows, call_entries(info), of_transactions])  # tasks and others are compared by their contents
 
     writer.section("seeds", encode(proved(seeds, transcript, places.source, entries)))
 
@@ -319,9 +321,13 @@ _CLOSE: Final = Stream.__struct_fields__.index("close")
 _KEPT: Final = Stream.__struct_fields__.index("kept")
 
 
-def _transaction(transaction: Transaction, places: Places, scopes: _Scopes) -> tuple[Any, ...]:
+def _plain_scope(scope: Scope) -> object:
+    return scope.kind, scope.session, scope.stream, scope.client, scope.unknown_since
+
+
+def _transaction(transaction: Transaction, places: Places, scope_entry: Callable[[Scope], object]) -> tuple[Any, ...]:
     fields = list(astuple(transaction))
-    fields[_SCOPE] = scopes.of(transaction.scope)
+    fields[_SCOPE] = scope_entry(transaction.scope)
     fields[_REQUEST] = None if transaction.request is None else _stream(transaction.request, places)
     fields[_RESPONSE] = None if transaction.response is None else _stream(transaction.response, places)
     fields[_INTERIM] = [_stream(stream, places) for stream in transaction.interim]

@@ -30,6 +30,8 @@ from ..transcript.waiting import waited_ns
 from .columns import row_columns
 from .facts import Facts
 from .file import Identity, IndexFile, open_older_index
+from .grown_http import SeededTransactions
+from .http_seeds import carriers
 from .load import transcript_of_index
 from .places import NotIndexedError
 from .seeds import Seeds, begun
@@ -68,11 +70,16 @@ def grown_transcript(
         seeds: Seeds | None = _seeds.decode(index.section("seeds"))
         if seeds is None:
             return None
-        facts, stored = transcript_of_index(index, IndexedCapture(source, keeps_frames=keeps_frames), whole)
+        indexed = IndexedCapture(source, keeps_frames=keeps_frames)
+        facts, stored = transcript_of_index(index, indexed, whole)
         if not isinstance(stored.rows, StoredRows):
             return None
-        rest = _Rest(begun(seeds, facts.info, source, keeps_frames=keeps_frames))
+        rest = _Rest(begun(seeds, facts.info, facts.client_names, source, keeps_frames=keeps_frames))
         rest.read(path, fd, (facts.lines, before.size), is_live=now.ns is not None)
+        if rest.carried is not None:
+            rest.info.client_processes = {**facts.client_processes, **rest.info.client_processes}
+            rest.info.client_ports = {**facts.client_ports, **rest.info.client_ports}
+            rest.carried.join(facts, indexed, stored.captures[0], rest.rows)
         return _joined(rest, facts, stored.rows, now)
     except (ValueError, CaptureError, OSError, TypeError, AttributeError, KeyError, NotIndexedError, UnknownExchangeError):
         return None
@@ -107,8 +114,13 @@ class _Rest:
         self.seeded: list[Row] = list(self.transcript.rows)
         self.outcomes = outcomes(self.transcript)
         self.troubles = msgspec.structs.asdict(troubles(self.transcript))
+        self.carried = SeededTransactions(self.info) if self.info.transactions else None
+        """The transactions of the seeds; None on stdio."""
         self.rows: list[Row] = []
         self.changed: set[int] = set()
+        self.carriers_changed: set[int] = set()
+        """The rows of the seeds whose transactions went on."""
+        self.troubles_now = self.troubles
         self._states = [self._state(row) for row in self.seeded]
 
     def read(self, path: str, fd: int, after: tuple[int, int], *, is_live: bool) -> None:
@@ -124,13 +136,16 @@ class _Rest:
         events = (row.record for row in self.rows if isinstance(row, ChannelEvent))
         if (
             info.intercepted_ns is not None
-            or info.transactions
+            or (info.transactions and self.carried is None)
             or any(isinstance(event, Damage | Gap | Stall) for event in events)
         ):
             raise NotIndexedError
         for row, state in zip(self.seeded, self._states, strict=True):
             if isinstance(row, Numbered) and (state != self._state(row) or (isinstance(row, Exchange) and not row.over)):
                 self.changed.add(row.row)
+            if isinstance(row, Numbered) and self.carried is not None and not self.carried.open.isdisjoint(carriers(row, info)):
+                self.carriers_changed.add(row.row)
+        self.troubles_now = msgspec.structs.asdict(troubles(self.transcript))
 
     def _state(self, row: Row) -> object:
         """Return what is equal as long as nothing is shown in another way."""
@@ -149,7 +164,8 @@ def _joined(rest: _Rest, facts: Facts, stored: StoredRows[Row], now: Now) -> Tra
     begin = facts.rows // BLOCK_ROWS * BLOCK_ROWS
     newest = [known.get(getattr(row, "row", 0), row) for row in stored[begin:]]
     rows = [*newest, *rest.rows]
-    blocks = {block for block in map(stored.block_of, rest.changed) if block < begin // BLOCK_ROWS}
+    changed = rest.changed | rest.carriers_changed
+    blocks = {block for block in map(stored.block_of, changed) if block < begin // BLOCK_ROWS}
     columns, others = _columns(stored, rows, info, known, blocks)
     figures = _figures(rest, rows, stored.figures, now)
     transcript.rows = cast("list[Row]", stored.grown(rows, columns, others, figures, known, blocks))
@@ -186,7 +202,6 @@ def _figures(rest: _Rest, rows: list[Row], before: RowFigures, now: Now) -> RowF
         counted[outcome.value] = counted.get(outcome.value, 0) + count
     for outcome, count in rest.outcomes.items():
         counted[outcome.value] -= count
-    trouble = msgspec.structs.asdict(troubles(transcript))
     lifecycle = Lifecycle(info)
     lifecycle.restore(before.lifecycle)
     for row in _ended(rest):
@@ -209,7 +224,7 @@ def _figures(rest: _Rest, rows: list[Row], before: RowFigures, now: Now) -> RowF
     widths = tuple(map(max, before.widths, now.widths(transcript.rows)))
     return RowFigures(
         outcomes={name: count for name, count in counted.items() if count},
-        troubles={name: before.troubles[name] + trouble[name] - rest.troubles[name] for name in trouble},
+        troubles={name: before.troubles[name] + count - rest.troubles[name] for name, count in rest.troubles_now.items()},
         waits=[(row.at_ns, waited_ns(row, info) or 0) for row in exchanges if not row.over],
         lifecycle=lifecycle.state(),
         notable=sorted(notable),

@@ -74,10 +74,11 @@ def transcript_of_index(index: IndexFile, source: IndexedCapture, whole: Callabl
     info = info_from(facts, source.payloads)
     numbers = _numbers("I", index.section("transactions"))
     if numbers:
-        carried_by, scopes = _Blocks(index, "transaction_", len(numbers)), scopes_from(facts.scopes)
+        carried_by = _Blocks(index, "transaction_", len(numbers))
+        source.scopes = scopes_from(facts.scopes)
         transactions = StoredTransactions(
             numbers,
-            read=lambda block: transactions_from(carried_by.block(block), source, scopes),
+            read=lambda block: transactions_from(carried_by.block(block), source),
             whole=lambda: all_of_it().captures[0].transactions,
         )
         source.transactions = transactions

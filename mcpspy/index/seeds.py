@@ -5,13 +5,13 @@ A fold of these records has the rows that may still change, and goes on with wha
     capture   header, open  initialize  … 1,000,000 records …  call 7, which waits  …  the newest rows  │  what came since
     seeds     header, open  initialize                         call 7                  the newest rows  │
 
-Rows keep their numbers, which are kept with the records. A message that may belong to another row than these raises
-UnknownExchangeError, and the capture is read whole.
+Over HTTP they are whole transactions (`http_seeds`). Rows keep their numbers, which are kept with the records. A message that may
+belong to another row than these raises UnknownExchangeError, and the capture is read whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, count
 from typing import Any, Final
 
@@ -23,9 +23,10 @@ from ..errors import CaptureError
 from ..transcript.calls.join import TASK_STATUSES
 from ..transcript.correlator import PONG
 from ..transcript.mcp.methods import OPENINGS, PING
-from ..transcript.model import ChannelEvent, Exchange, Log, Message, Transcript, UnpairedMessage
+from ..transcript.model import ChannelEvent, Exchange, Log, Message, Numbered, Transcript, UnpairedMessage
 from ..transcript.transcribe import Transcriber
 from .facts import COPIED, copied
+from .http_seeds import is_plain_http, records_of, with_transactions
 from .places import NotIndexedError, Places
 from .transactions import Place
 
@@ -48,48 +49,60 @@ class Seeds(msgspec.Struct, array_like=True):
 
 
 def seeds_of(transcript: Transcript, places: Places) -> Seeds | None:
-    """Return the seeds of a capture; None if it has none: HTTP, missing records, or too much that is open."""
+    """Return the seeds of a capture; None if it has none: a model's, missing records, or too much that is open."""
     info = transcript.captures[0]
-    if info.transactions or info.is_model or info.gaps or info.damages or info.complete or places.ends_in_parts:
+    if info.is_model or info.gaps or info.damages or info.complete or places.ends_in_parts:
         return None
-    numbers = {opened.number for opened in info.streams.values()}
+    if not (is_plain_http(transcript) if info.transactions else _is_plain(transcript)):
+        return None
+    numbers = {opened.number for opened in info.streams.values() if not opened.transaction}
     numbers.update(row.record.number for row in transcript.rows if isinstance(row, ChannelEvent))
     rows = _with_equal_keys(_open_rows(transcript), transcript)
-    if len(rows) > MAX_SEEDS or not _is_plain(transcript):
+    if info.transactions:
+        rows, transactions = with_transactions(rows, transcript, _with_equal_keys, MAX_SEEDS)
+        if len(transactions) <= MAX_SEEDS:
+            numbers.update(records_of(transactions, info, places))
+    if len(rows) > MAX_SEEDS or len(numbers) > MAX_SEEDS:
         return None
-    for row in rows.values():
+    for row in () if info.transactions else rows.values():
         for message in _messages(row):
             numbers.update(places.parts_of(message.number, message.raw))
     if len(numbers) > MAX_SEEDS:
         return None
-    last = max((row.row for row in transcript.rows if isinstance(row, Exchange | UnpairedMessage)), default=0)
+    last = max((row.row for row in transcript.rows if isinstance(row, Numbered)), default=0)
     return Seeds([places.place(number) for number in sorted(numbers)], [*sorted(rows), last + 1])
 
 
-def _open_rows(transcript: Transcript) -> dict[int, Exchange | UnpairedMessage]:
+def _open_rows(transcript: Transcript) -> dict[int, Numbered]:
     """Return the rows that may change, or that later ones depend on, by their numbers."""
     rows, calls = transcript.rows, transcript.captures[0].calls
-    chosen: dict[int, Exchange | UnpairedMessage] = {}
-    naming: Exchange | None = None
+    chosen: dict[int, Numbered] = {}
+    naming: dict[int, Exchange] = {}
     newest = len(rows) - NEWEST_ROWS
     for at, row in enumerate(rows):
         if isinstance(row, Exchange):
             if at >= newest or row.response is None or row.row in calls or row.request.method in OPENINGS:
                 chosen[row.row] = row
-            elif row.request.revision is not None:
-                naming = row
-        elif isinstance(row, UnpairedMessage) and (at >= newest or row.row in calls or row.message.method in TASK_STATUSES):
+            elif row.request.revision is not None and (row.transaction is None or not row.transaction.scope.is_one_transaction):
+                naming[_scope(row)] = row
+        elif isinstance(row, UnpairedMessage):
+            if at >= newest or row.row in calls or row.message.method in TASK_STATUSES:
+                chosen[row.row] = row
+        elif isinstance(row, Numbered) and at >= newest:
             chosen[row.row] = row
-    if naming is not None:  # the last request that named a revision tells that of notifications
-        chosen[naming.row] = naming
+    # the last request of a scope that named a revision tells that of notifications
+    chosen.update((row.row, row) for row in naming.values())
     return chosen
 
 
-def _with_equal_keys(
-    chosen: dict[int, Exchange | UnpairedMessage], transcript: Transcript
-) -> dict[int, Exchange | UnpairedMessage]:
+def _scope(row: Exchange) -> int:
+    """Return what is equal for exchanges whose ids mean the same; 0 on stdio."""
+    return 0 if row.transaction is None else id(row.transaction.scope)
+
+
+def _with_equal_keys(chosen: dict[int, Numbered], transcript: Transcript) -> dict[int, Numbered]:
     """Add the exchanges with the ids and the progress tokens of those that are chosen: the newest with a key is the one it means."""
-    keys: set[tuple[str, str, str | None]] = set()
+    keys: set[tuple[int, str, str, str | None]] = set()
     new = list(chosen.values())
     while new and len(chosen) <= MAX_SEEDS:
         keys.update(key for row in new if isinstance(row, Exchange) for key in _keys(row))
@@ -102,14 +115,14 @@ def _with_equal_keys(
     return chosen
 
 
-def _keys(row: Exchange) -> list[tuple[str, str, str | None]]:
-    request = row.request
-    keys: list[tuple[str, str, str | None]] = [("id", request.sender, request.id)]
-    return keys if request.correlation_key is None else [*keys, ("token", request.sender, request.correlation_key)]
+def _keys(row: Exchange) -> list[tuple[int, str, str, str | None]]:
+    request, scope = row.request, _scope(row)
+    keys: list[tuple[int, str, str, str | None]] = [(scope, "id", request.sender, request.id)]
+    return keys if request.correlation_key is None else [*keys, (scope, "token", request.sender, request.correlation_key)]
 
 
-def _messages(row: Exchange | UnpairedMessage) -> Sequence[Message]:
-    return row.messages if isinstance(row, Exchange) else (row.message,)
+def _messages(row: Numbered) -> Sequence[Message]:
+    return row.messages if isinstance(row, Exchange) else (row.message,) if isinstance(row, UnpairedMessage) else ()
 
 
 def _is_plain(transcript: Transcript) -> bool:
@@ -128,9 +141,10 @@ def _is_plain(transcript: Transcript) -> bool:
     return all(stream in streams and streams[stream].number < number for stream, number in firsts.items())
 
 
-def begun(seeds: Seeds, info: dict[str, Any], source: Payloads, *, keeps_frames: bool) -> Transcriber:
+def begun(seeds: Seeds, info: dict[str, Any], clients: Iterable[str], source: Payloads, *, keeps_frames: bool) -> Transcriber:
     """Return what has taken in the seeds, and knows of the capture what `facts.copied` kept: ready for the records after them.
 
+    `clients` are the names of its clients over HTTP.
     Raises: NotIndexedError: if they do not make the same lanes; CaptureError; OSError.
     """
     *rows, next_row = seeds.rows
@@ -139,25 +153,30 @@ def begun(seeds: Seeds, info: dict[str, Any], source: Payloads, *, keeps_frames:
         transcriber.feed(record)
     for place in seeds.records:
         transcriber.feed(source.record(*place))
+    transcriber.lacks_some(clients)
     capture = transcriber.transcript.captures[0]
     if (capture.server, capture.client) != (info["server"], info["client"]):
         raise NotIndexedError
     for name in COPIED:
         setattr(capture, name, info[name])
     capture.closed = False
-    transcriber.lacks_some()
     return transcriber
 
 
-def proved(seeds: Seeds | None, transcript: Transcript, source: Payloads, entries: Any) -> Seeds | None:
-    """Return the seeds if they make the same rows and calls as all records did; `entries` returns those of a transcript."""
+def proved(
+    seeds: Seeds | None, transcript: Transcript, source: Payloads, entries: Callable[[Transcript, set[int], set[int]], object]
+) -> Seeds | None:
+    """Return the seeds if they make the same rows, calls and transactions as all records did.
+
+    `entries` returns what a transcript has of these rows and transactions, by their numbers.
+    """
     if seeds is None:
         return None
+    info = transcript.captures[0]
     try:
-        made = begun(seeds, copied(transcript.captures[0]), source, keeps_frames=False).transcript
+        made = begun(seeds, copied(info), info.client_names, source, keeps_frames=False).transcript
     except (NotIndexedError, CaptureError, OSError, StopIteration):
         return None
-    own = {row.row for row in made.rows if isinstance(row, Exchange | UnpairedMessage)}
-    rows = [row for row in transcript.rows if isinstance(row, Exchange | UnpairedMessage) and row.row in own]
-    is_same = own == set(seeds.rows[:-1]) and entries(rows, transcript) == entries(made.rows, made)
+    own, carriers = {row.row for row in made.rows if isinstance(row, Numbered)}, set(made.captures[0].transactions)
+    is_same = own == set(seeds.rows[:-1]) and entries(transcript, own, carriers) == entries(made, own, carriers)
     return seeds if is_same else None

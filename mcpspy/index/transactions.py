@@ -45,12 +45,14 @@ def scopes_from(entries: Sequence[ScopeEntry]) -> list[Scope]:
 class IndexedCapture:
     """The capture that entries read from, with its transactions. With `keeps_frames` streams have their frames."""
 
-    __slots__ = ("keeps_frames", "payloads", "transactions")
+    __slots__ = ("keeps_frames", "payloads", "scopes", "transactions")
 
     def __init__(self, payloads: Payloads, *, keeps_frames: bool) -> None:
         self.payloads = payloads
         self.keeps_frames = keeps_frames
         self.transactions: Mapping[int, Transaction] = {}
+        self.scopes: list[Scope] = []
+        """Those of several transactions."""
 
 
 class RecordedStream(Stream, eq=False, gc=False, array_like=True):
@@ -111,7 +113,7 @@ class IndexedTransaction(Transaction, eq=False, gc=False, array_like=True):
 _decode = msgspec.msgpack.Decoder(list[IndexedTransaction]).decode
 
 
-def transactions_from(block: bytes, source: IndexedCapture, scopes: Sequence[Scope]) -> list[Transaction]:
+def transactions_from(block: bytes, source: IndexedCapture) -> list[Transaction]:
     """Return the transactions of a block. Raises: ValueError: if it is none; CaptureError."""
     try:
         entries = _decode(block)
@@ -119,7 +121,7 @@ def transactions_from(block: bytes, source: IndexedCapture, scopes: Sequence[Sco
         raise ValueError("no block of an index") from error
     for entry in entries:
         scope: Any = entry.scope
-        entry.scope = Scope(ScopeKind.TRANSACTION, client=scope) if isinstance(scope, str) else scopes[scope]  # type: ignore[assignment]
+        entry.scope = Scope(ScopeKind.TRANSACTION, client=scope) if isinstance(scope, str) else source.scopes[scope]  # type: ignore[assignment]
         for stream in (entry.request, entry.response, *entry.interim):
             if stream is not None:
                 stream.source = source
@@ -152,9 +154,12 @@ class StoredTransactions(Mapping[int, Transaction]):
 
     def __getitem__(self, number: int) -> Transaction:
         at = bisect_left(self._numbers, number)
-        if at == len(self._numbers) or self._numbers[at] != number:
+        if not _has(self._numbers, at, number):
             raise KeyError(number)
         return self._block(at // BLOCK_ROWS)[at % BLOCK_ROWS]
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and _has(self._numbers, bisect_left(self._numbers, number), number)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._numbers)
@@ -178,6 +183,10 @@ class StoredTransactions(Mapping[int, Transaction]):
         return self._all[number * BLOCK_ROWS : (number + 1) * BLOCK_ROWS]
 
 
+def _has(numbers: array[int], at: int, number: int) -> bool:
+    return at < len(numbers) and numbers[at] == number
+
+
 class StoredStreams(Mapping[int, Open]):
     """The records that opened the streams of a capture, by the streams' numbers: those of transactions, and `others`."""
 
@@ -193,13 +202,17 @@ class StoredStreams(Mapping[int, Open]):
 
     def __getitem__(self, stream: int) -> Open:
         at = bisect_left(self._numbers, stream)
-        if at == len(self._numbers) or self._numbers[at] != stream:
+        if not _has(self._numbers, at, stream):
             return self._others[stream]
         transaction = self._transactions[self._carriers[at]]
         for known in (transaction.request, transaction.response, *transaction.interim):
             if known is not None and known.opened.stream == stream:
                 return known.opened
         raise KeyError(stream)
+
+    def __contains__(self, stream: object) -> bool:
+        is_carried = isinstance(stream, int) and _has(self._numbers, bisect_left(self._numbers, stream), stream)
+        return is_carried or stream in self._others
 
     def __iter__(self) -> Iterator[int]:
         yield from self._others

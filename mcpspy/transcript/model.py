@@ -13,6 +13,7 @@ Every `at_ns` is on the transcript's clock: nanoseconds since the first capture 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
@@ -47,6 +48,7 @@ __all__ = [
     "Row",
     "Transcript",
     "UnpairedMessage",
+    "name_lanes",
 ]
 
 
@@ -267,3 +269,65 @@ class Transcript(msgspec.Struct, eq=False, dict=True):
             if isinstance(row, Exchange | UnpairedMessage | Transaction | ModelCall) and row.row == number:
                 return row
         return None
+
+
+def name_lanes(captures: list[CaptureInfo], client_names: dict[int, str]) -> None:
+    """Set the lanes of `captures`: a name for every server, and one name for a client in all captures that it started.
+
+    `client_names` are the names that clients gave themselves, by the index of the capture. If an HTTP capture has several
+    clients, its own lane is for those without a name.
+    """
+    for info, name in zip(captures, _unique(info.label for info in captures), strict=True):
+        info.server = name
+    clients: dict[tuple[str, ...], list[CaptureInfo]] = {}
+    for info in captures:
+        if not _is_http(info):
+            clients.setdefault(_client(info), []).append(info)
+    names = _unique(_client_name(group, client_names) for group in clients.values())
+    for group, name in zip(clients.values(), names, strict=True):
+        for info in group:
+            info.client = name
+    for info in filter(_is_http, captures):
+        info.client = next(iter(info.client_names)) if len(info.client_names) == 1 else "client"
+    _name_model_clients([info for info in captures if info.is_model], [info for info in captures if not info.is_model])
+
+
+def _name_model_clients(models: list[CaptureInfo], others: list[CaptureInfo]) -> None:
+    """Name the client of model APIs, which carry no name: it is the client of the other captures, if these have only one."""
+    known = {name for info in others for name in (*info.client_names, info.client)}
+    if len(known) > 1:
+        known.discard("client")
+    if len(known) == 1:
+        (name,) = known
+        for info in models:
+            info.client = name
+
+
+def _client(info: CaptureInfo) -> tuple[str, ...]:
+    """Return a key that is equal for captures with the same parent process."""
+    header = info.header
+    if header is None or "pid" not in header.parent:
+        return (str(info.index),)
+    return (header.boot_id, str(header.parent["pid"]), str(header.parent.get("start")))
+
+
+def _is_http(info: CaptureInfo) -> bool:
+    return info.header is not None and info.header.tapped.get("transport") == "http"
+
+
+def _client_name(group: list[CaptureInfo], client_names: dict[int, str]) -> str:
+    own = next((client_names[info.index] for info in group if info.index in client_names), None)
+    header = group[0].header
+    return own or (str(header.parent.get("name") or "") if header else "") or "client"
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    """Return `names` with a number after those that are taken: `weather`, `weather 2`."""
+    unique: dict[str, None] = {}
+    for name in names:
+        free, count = name, 1
+        while free in unique:
+            count += 1
+            free = f"{name} {count}"
+        unique[free] = None
+    return list(unique)

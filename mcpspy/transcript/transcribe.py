@@ -42,7 +42,17 @@ from .mcp.methods import LISTEN
 from .mcp.negotiation import ProbeDetector
 from .mcp.usual import usual_message
 from .message import REQUEST, RESULT
-from .model import CREDENTIALS, CaptureInfo, ChannelEvent, Exchange, Message, Row, Transcript, UnpairedMessage
+from .model import (
+    CREDENTIALS,
+    CaptureInfo,
+    ChannelEvent,
+    Exchange,
+    Message,
+    Row,
+    Transcript,
+    UnpairedMessage,
+    name_lanes,
+)
 
 if TYPE_CHECKING:
     from .calls.join import CallJoiner
@@ -193,9 +203,10 @@ class Transcriber:
         readers = self._captures if capture is None else self._captures[capture : capture + 1]
         return [row for reader in readers for row in reader.close()]
 
-    def lacks_some(self) -> None:
-        """Take what came so far as a part of what the only capture has: see `Correlator.lacks_some`."""
-        self._captures[0].lacks_some()
+    def lacks_some(self, clients: Iterable[str]) -> None:
+        """Take what came so far as a part of what the only capture has, with these names of clients: see `Correlator.lacks_some`."""
+        self._captures[0].lacks_some(clients)
+        self._name_lanes()
 
     def _begin(self, capture: int) -> None:
         while len(self._captures) <= capture:
@@ -321,9 +332,11 @@ class _CaptureReader:
             self._correlator.keep_with(rows.keep)
         rows.pack(self._correlator.forget)
 
-    def lacks_some(self) -> None:
-        """See `Transcriber.lacks_some`."""
+    def lacks_some(self, clients: Iterable[str]) -> None:
+        self.info.client_names = dict.fromkeys(clients)
         self._correlator.lacks_some()
+        if self._http is not None:
+            cast("TransactionAssembler", self._http).lacks_some()
 
     def _senders(self) -> dict[int, Side]:
         """Return the senders of streams on which usual messages may come next."""
@@ -532,65 +545,3 @@ class TimeAxis:
             return shift_ns
         began_ns = self._boots.setdefault(header.boot_id, header.monotonic_ns - shift_ns)
         return header.monotonic_ns - began_ns
-
-
-def name_lanes(captures: list[CaptureInfo], client_names: dict[int, str]) -> None:
-    """Set the lanes of `captures`: a name for every server, and one name for a client in all captures that it started.
-
-    `client_names` are the names that clients gave themselves, by the index of the capture. If an HTTP capture has several
-    clients, its own lane is for those without a name.
-    """
-    for info, name in zip(captures, _unique(info.label for info in captures), strict=True):
-        info.server = name
-    clients: dict[tuple[str, ...], list[CaptureInfo]] = {}
-    for info in captures:
-        if not _is_http(info):
-            clients.setdefault(_client(info), []).append(info)
-    names = _unique(_client_name(group, client_names) for group in clients.values())
-    for group, name in zip(clients.values(), names, strict=True):
-        for info in group:
-            info.client = name
-    for info in filter(_is_http, captures):
-        info.client = next(iter(info.client_names)) if len(info.client_names) == 1 else "client"
-    _name_model_clients([info for info in captures if info.is_model], [info for info in captures if not info.is_model])
-
-
-def _name_model_clients(models: list[CaptureInfo], others: list[CaptureInfo]) -> None:
-    """Name the client of model APIs, which carry no name: it is the client of the other captures, if these have only one."""
-    known = {name for info in others for name in (*info.client_names, info.client)}
-    if len(known) > 1:
-        known.discard("client")
-    if len(known) == 1:
-        (name,) = known
-        for info in models:
-            info.client = name
-
-
-def _client(info: CaptureInfo) -> tuple[str, ...]:
-    """Return a key that is equal for captures with the same parent process."""
-    header = info.header
-    if header is None or "pid" not in header.parent:
-        return (str(info.index),)
-    return (header.boot_id, str(header.parent["pid"]), str(header.parent.get("start")))
-
-
-def _is_http(info: CaptureInfo) -> bool:
-    return info.header is not None and info.header.tapped.get("transport") == "http"
-
-
-def _client_name(group: list[CaptureInfo], client_names: dict[int, str]) -> str:
-    own = next((client_names[info.index] for info in group if info.index in client_names), None)
-    header = group[0].header
-    return own or (str(header.parent.get("name") or "") if header else "") or "client"
-
-
-def _unique(names: Iterable[str]) -> list[str]:
-    """Return `names` with a number after those that are taken: `weather`, `weather 2`."""
-    unique: dict[str, None] = {}
-    for name in names:
-        free, count = name, 1
-        while free in unique:
-            count += 1
-            free = f"{name} {count}"
-        unique[free] = None
-    return list(unique)

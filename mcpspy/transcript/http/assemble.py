@@ -196,6 +196,10 @@ class TransactionAssembler:
             if open_stream.decoder is not None:
                 open_stream.decoder.damaged = True
 
+    def lacks_some(self) -> None:
+        """Let it be known that there were exchanges before in the sessions so far: see `Correlator.lacks_some`."""
+        self._scopes.lack_some()
+
     def end(self) -> Sequence[Row]:
         """End all streams and transactions."""
         rows: list[Row] = []

@@ -146,6 +146,11 @@ class Scopes:
         except ValueError:
             return ""
 
+    def lack_some(self) -> None:
+        """Let it be known that there were exchanges before in the sessions so far."""
+        for state in self._sessions.values():
+            state.correlator.lacks_some()
+
     def close(self) -> list[Exchange]:
         """End all scopes; return the exchanges that changed."""
         states = {id(state): state for state in (*self._sessions.values(), *self._endpoints.values())}
