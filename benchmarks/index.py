@@ -3,15 +3,17 @@
     python -m benchmarks.index
     python -m benchmarks.index --http
     python -m benchmarks.index --messages 1000000 --more 16000
+    python -m benchmarks.index --http --messages 375000 --more 6000
     python -m benchmarks.index --messages 100000 --rounds 5
 
 The capture is the one of `benchmarks.reader`, in a store of its own: 310 bytes a message. With `--http` it is one of Streamable HTTP:
-calls in one session, each answered by one event, 800 bytes a message. With `--more` it is still being recorded on stdio, and so many
-messages come after the index was written. Each command is a process; the figures are the least of the
-rounds, in seconds by the clock and of the processor. The first screen is 24 lines on a terminal.
+calls in one session, each answered by one event, 800 bytes a message. With `--more` it is still being recorded, and so many messages
+come after the index was written. Each command is a process; the figures are the least of the rounds, in seconds by the clock and of
+the processor. The first screen is 24 lines on a terminal.
 """
 
 import argparse
+import json
 import os
 import pty
 import resource
@@ -19,16 +21,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.reader import frames, opened, request, result, write
+from benchmarks.reader import frames, opened, request, result
 from mcpspy.capture.file.format import header_line
 from mcpspy.capture.file.writer import Writer
 from mcpspy.platform.files import lock
-from mcpspy.records import CLIENT, SERVER, Close, Frame, Header, Open
+from mcpspy.records import CLIENT, SERVER, Close, Frame, Header, Open, Record
 
 MCPSPY = (sys.executable, "-m", "mcpspy")
 SCREEN_LINES = 24
@@ -40,6 +42,7 @@ TARGETS_S = {"first screen": 0.3, "one row": 0.3, "filter": 2.0}
 STDIO_MESSAGES, HTTP_MESSAGES = 3_230_000, 1_250_000
 """Those of 1 GB."""
 
+SESSION_FIELD = b"Mcp-Session-Id: 8b0c\r\n"
 REQUEST_HEAD = (
     b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:7777\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
     b"Mcp-Session-Id: 8b0c\r\nMcp-Protocol-Version: 2025-11-25\r\nContent-Length: 199\r\n\r\n"
@@ -62,34 +65,47 @@ COMMANDS = {
 }
 
 
-def write_http(path: Path, messages: int) -> None:
-    """Write a capture of Streamable HTTP: calls and their results, a transaction for each."""
+def opened_http(path: Path) -> Writer:
+    """Open a writer to a new capture of Streamable HTTP, with the beginning of a session."""
     tapped = {"transport": "http", "url": "http://127.0.0.1:3001/mcp", "listen": "http://127.0.0.1:7777"}
     header = Header(capture_id="bench", wall_ns=0, monotonic_ns=0, pid=1, tapped=tapped)
     writer = Writer(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600), header_line(header))
-    for id in range(messages // 2):
-        at_ns, stream = id * 2_000_000, 2 * id
-        done_ns, event = at_ns + 1_000_000, b"event: message\r\ndata: " + result(id).rstrip() + b"\r\n\r\n"
-        carried: dict[str, Any] = {"connection": 1, "transaction": id + 1}
-        writer(
-            (
-                Open(at_ns=at_ns, stream=stream, sender=CLIENT, name="request", framing="body", head=REQUEST_HEAD, **carried),
-                Frame(stream, at_ns, at_ns, request(id).rstrip()),
-                Close(at_ns=at_ns, stream=stream, by=CLIENT, how="eof"),
-                Open(
-                    at_ns=done_ns,
-                    stream=stream + 1,
-                    sender=SERVER,
-                    name="response",
-                    framing="sse",
-                    head=RESPONSE_HEAD,
-                    **carried,
-                ),
-                Frame(stream + 1, done_ns, done_ns, event, chunks=(len(event),)),
-                Close(at_ns=done_ns, stream=stream + 1, by=SERVER, how="eof"),
-            )
-        )
-    writer.close(messages * 1_000_000)
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+    agreed = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "bench", "version": "1"}}
+    asked = {"jsonrpc": "2.0", "id": "first", "method": "initialize", "params": params}
+    answer = {"jsonrpc": "2.0", "id": "first", "result": agreed}
+    for record in transaction(0, json.dumps(asked).encode(), json.dumps(answer).encode()):
+        writer((record,))
+    return writer
+
+
+def transaction(number: int, asked: bytes, answer: bytes) -> Iterator[Record]:
+    """Yield the records of a POST that is answered by one event."""
+    at_ns, stream = number * 2_000_000, 2 * number
+    done_ns, event = at_ns + 1_000_000, b"event: message\r\ndata: " + answer + b"\r\n\r\n"
+    carried: dict[str, Any] = {"connection": 1, "transaction": number + 1}
+    head = REQUEST_HEAD if number else REQUEST_HEAD.replace(SESSION_FIELD, b"")
+    yield Open(at_ns=at_ns, stream=stream, sender=CLIENT, name="request", framing="body", head=head, **carried)
+    yield Frame(stream, at_ns, at_ns, asked)
+    yield Close(at_ns=at_ns, stream=stream, by=CLIENT, how="eof")
+    yield Open(at_ns=done_ns, stream=stream + 1, sender=SERVER, name="response", framing="sse", head=RESPONSE_HEAD, **carried)
+    yield Frame(stream + 1, done_ns, done_ns, event, chunks=(len(event),))
+    yield Close(at_ns=done_ns, stream=stream + 1, by=SERVER, how="eof")
+
+
+def http_records(messages: int) -> Iterator[Record]:
+    """Yield the records of calls and their results, a transaction for each."""
+    for id in range(1, messages // 2 + 1):
+        yield from transaction(id, request(id).rstrip(), result(id).rstrip())
+
+
+RECORDS_A_MESSAGE = 3
+
+
+def write_all(writer: Writer, records: Iterator[Record]) -> None:
+    """Write records, many at once."""
+    while some := tuple(islice(records, 1000)):
+        writer(some)
 
 
 def lock_path(path: Path) -> None:
@@ -138,18 +154,17 @@ def main(arguments: list[str] | None = None) -> int:
         path = Path(home) / "captures" / f"{NAME}.mcpspy"
         path.parent.mkdir(mode=0o700)
         messages = chosen.messages or (HTTP_MESSAGES if chosen.http else STDIO_MESSAGES)
-        rest, growing = frames(messages + chosen.more), None
-        if chosen.http:
-            write_http(path, messages)
-        elif chosen.more:
-            growing = opened(path)
-            growing(tuple(islice(rest, messages)))
+        records = http_records(messages + chosen.more) if chosen.http else iter(frames(messages + chosen.more))
+        writer = opened_http(path) if chosen.http else opened(path)
+        before = messages * RECORDS_A_MESSAGE if chosen.http else messages
+        write_all(writer, islice(records, before))
+        if chosen.more:
             lock_path(path)
         else:
-            write(path, rest, messages=messages)
+            writer.close(messages * 1_000_000)
         without = timed(COMMANDS["one row"])
-        if growing is not None:
-            growing(tuple(rest))
+        if chosen.more:
+            write_all(writer, records)
         index = path.with_name(f"{path.name}.idx")
         size_mb = index.stat().st_size / 1e6 if index.exists() else 0
         print(f"{messages:,} messages, {path.stat().st_size / 1e6:,.0f} MB; index {size_mb:,.0f} MB")

@@ -21,6 +21,7 @@ PROGRAMS: tuple[tuple[Sequence[str], Sequence[str]], ...] = (
     (("index",), ("--rounds", "1", "--messages", "100000")),
     (("index", "--http"), ("--rounds", "1", "--messages", "40000")),
     (("index", "--messages", "1000000", "--more", "16000"), ("--rounds", "1", "--messages", "100000")),
+    (("index", "--http", "--messages", "375000", "--more", "6000"), ("--rounds", "1", "--messages", "60000")),
     (("filters",), ("--rounds", "1", "--messages", "20000")),
 )
 """The programs with their arguments, and those that `--quick` adds."""
