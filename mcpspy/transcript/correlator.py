@@ -276,15 +276,7 @@ class Correlator:
         if self._pings:
             self._give_up_pings(message)
         if kind is REQUEST:
-            exchange = Exchange(self._next_row(), message)
-            if message.method in OPENINGS:
-                self.negotiation.feed_request(exchange)
-            elif message.revision is None:
-                message.revision = self.negotiation.revision
-            else:
-                self.negotiation.last_named = message.revision
-            self._requests[message.sender].add(message.id or "", exchange)
-            return exchange
+            return self._begin(message)
         owner: Exchange | None = None
         if kind is RESULT or kind is ERROR:
             owner = self._answered(message)
@@ -304,6 +296,40 @@ class Correlator:
         elif kind is NOTIFICATION and message.method in (PING, PONG):
             self._beat(unpaired)
         return unpaired
+
+    def begin(self, request: Message) -> Exchange:
+        """Take in a request."""
+        if self._pings:
+            self._give_up_pings(request)
+        return self._begin(request)
+
+    def _begin(self, request: Message) -> Exchange:
+        exchange = Exchange(self._next_row(), request)
+        if request.method in OPENINGS:
+            self.negotiation.feed_request(exchange)
+        elif request.revision is None:
+            request.revision = self.negotiation.revision
+        else:
+            self.negotiation.last_named = request.revision
+        self._requests[request.sender].add(request.id or "", exchange)
+        return exchange
+
+    def answered(self, result: Message) -> Exchange | None:
+        """Take in a usual result, as `feed` does, if its request waits and nothing else changes with it; else return None."""
+        requests = self._requests[OTHER_SIDE[result.sender]]
+        exchange = requests.waiting.get(result.id or "")
+        if exchange is None or requests.queued or requests.in_order is not None or self._pings:
+            return None
+        request = exchange.request
+        id = result.id = request.id or ""  # an equal string: one less to keep
+        if request.method in OPENINGS:
+            return None
+        result.revision = request.revision
+        del requests.waiting[id]
+        requests.answered[id] = exchange
+        exchange.response = result
+        exchange.over = True
+        return exchange
 
     def keep_with(self, keep: Keep) -> None:
         """Have exchanges that are packed made again by `keep`, so that they can change."""

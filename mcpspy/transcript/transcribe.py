@@ -306,19 +306,20 @@ class _CaptureReader:
     def feed_lines(self, batch: Sequence[Record | FrameLine], feed: Callable[[Record], object]) -> None:
         """Take in usual messages of stdio here, and have everything else fed as a record."""
         info, add = self.info, self._add_usual
-        senders = self._senders()
+        senders, index, shift_ns, last_ns = self._senders(), info.index, info.shift_ns, info.last_ns
         for record in batch:
             if isinstance(record, FrameLine):
                 sender = senders.get(record.stream)
-                message = None if sender is None else usual_message(record, info.index, sender, info.shift_ns)
+                message = None if sender is None else usual_message(record, index, sender, shift_ns)
                 if message is not None:
-                    info.last_ns = max(info.last_ns, record.at_ns)
+                    if record.at_ns > last_ns:
+                        last_ns = info.last_ns = record.at_ns
                     info.messages += 1
                     add(message)
                     continue
                 record = record.record()  # noqa: PLW2901 - the same record
             feed(record)
-            senders = self._senders()
+            senders, shift_ns, last_ns = self._senders(), info.shift_ns, info.last_ns
 
     @property
     def is_stdio(self) -> bool:
@@ -456,14 +457,19 @@ class _CaptureReader:
 
     def _add_usual(self, message: Message) -> None:
         """Do the same with a usual message, for those who do not ask what changed."""
-        row = self._correlator.feed(message)
         kind = message.kind
+        row: Exchange | UnpairedMessage | None = None
         if kind is REQUEST:
+            row = self._correlator.begin(message)
             if not self._knows_client and message.sender == CLIENT:
                 self._look_for_name(message)
             self._rows.append(row)
-        elif isinstance(row, UnpairedMessage):
-            self._rows.append(row)
+        elif kind is RESULT:
+            row = self._correlator.answered(message)
+        if row is None:
+            row = self._correlator.feed(message)
+            if isinstance(row, UnpairedMessage):
+                self._rows.append(row)
         joiner = self._calls
         if joiner is not None and (self.info.calls or (kind is not RESULT and message.method in joiner.methods)):
             joiner.feed(row, message)

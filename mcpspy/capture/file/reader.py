@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import sys
+from array import array
 from binascii import crc32
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -112,6 +114,15 @@ def _is_sealed(line: bytes) -> bool:
     return line.endswith(b',"crc":"%08x"}' % crc32(line[:-_CRC_BYTES]))
 
 
+def _are_sealed(lines: list[bytes]) -> bool:
+    """Return whether lines, all of which are JSON objects with a CRC, end with it. Spelled and compared all at once."""
+    crcs = array("I", [crc32(line[:-_CRC_BYTES]) for line in lines])
+    if sys.byteorder == "little":
+        crcs.byteswap()
+    spelled = crcs.tobytes().hex(",", 4).encode().replace(b",", b'"}' + _CRC_MEMBER)
+    return b"".join([line[-_CRC_BYTES:] for line in lines]) == _CRC_MEMBER + spelled + b'"}'
+
+
 def seal_holds(line: bytes) -> bool | None:
     """Return whether `line` (without its newline) matches its CRC; None if it has none: it was edited by hand."""
     if line[-_CRC_BYTES:-10] != _CRC_MEMBER:
@@ -198,7 +209,7 @@ class Reader:
         except UNREADABLE:
             return None
         due = self._next + len(lines)
-        if [line.number for line in usual] != list(range(self._next, due)) or not all(map(_is_sealed, lines)):
+        if [line.number for line in usual] != list(range(self._next, due)) or not _are_sealed(lines):
             return None
         if self._payloads is not None:
             self._payloads.add(self._next, len(lines), self._offset, len(block))

@@ -5,13 +5,13 @@ need a second look, params of another shape. To understand mcpspy, skip this mod
 """
 
 from sys import intern
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from ...records import Side
 from ...usual_lines import FrameLine
-from ...wire.json_spans import UNREADABLE, id_key
+from ...wire.json_spans import UNREADABLE
 from ..message import NOTIFICATION, REQUEST, RESULT, Message, UsualMessage
 from .codes import PROGRESS_TOKEN, PROTOCOL_VERSION
 from .methods import CANCELLED, OPENINGS, PROGRESS, TARGETS
@@ -20,8 +20,12 @@ _ABSENT: Final = msgspec.Raw(b"")
 _UNSET: Final = msgspec.UNSET
 
 
+_Key: TypeAlias = int | str | msgspec.UnsetType
+"""An id or a token. What is neither a number without a fraction nor a string is not usual, and neither is `null`."""
+
+
 class _MetaMembers(msgspec.Struct, gc=False):
-    token: msgspec.Raw = msgspec.field(name=PROGRESS_TOKEN, default=_ABSENT)
+    token: _Key = msgspec.field(name=PROGRESS_TOKEN, default=_UNSET)
     revision: str | None = msgspec.field(name=PROTOCOL_VERSION, default=None)
 
 
@@ -29,8 +33,8 @@ class _ParamsMembers(msgspec.Struct, gc=False):
     name: str | None = None
     uri: str | None = None
     level: str | None = None
-    token: msgspec.Raw = msgspec.field(name="progressToken", default=_ABSENT)
-    request: msgspec.Raw = msgspec.field(name="requestId", default=_ABSENT)
+    token: _Key = msgspec.field(name="progressToken", default=_UNSET)
+    request: _Key = msgspec.field(name="requestId", default=_UNSET)
     meta: _MetaMembers | None = msgspec.field(name="_meta", default=None)
 
 
@@ -43,7 +47,7 @@ class _ResultMembers(msgspec.Struct, gc=False):
 
 class _MessageMembers(msgspec.Struct, gc=False):
     jsonrpc: Literal["2.0"]
-    id: msgspec.Raw = _ABSENT
+    id: _Key = _UNSET
     method: str | None = None
     params: _ParamsMembers | None = None
     result: _ResultMembers | msgspec.UnsetType = _UNSET
@@ -67,11 +71,10 @@ def usual_message(line: FrameLine, capture: int, sender: Side, shift_ns: int) ->
         fields = _decode(text)
     except UNREADABLE:
         return None
-    id, method, result = None, fields.method, fields.result
-    if fields.id is not _ABSENT:
-        id = str(fields.id, "utf-8")
-        if not id.isdigit() and (id[0] != '"' or "\\" in id):
-            return None
+    method, result = fields.method, fields.result
+    id = None if fields.id is _UNSET else _id_key(fields.id)
+    if id == "":
+        return None
     if (result is _UNSET) is (method is None) or fields.error is not _ABSENT:
         return None
     at_ns, first_ns = line.at_ns, line.first_ns
@@ -85,8 +88,8 @@ def usual_message(line: FrameLine, capture: int, sender: Side, shift_ns: int) ->
         message = UsualMessage(
             capture, line.number, line.stream, sender, at_ns, first_ns, kind, text.encode(), id, intern(method)
         )
-        if fields.params is not None:
-            _take_params(message, method, fields.params)
+        if fields.params is not None and not _take_params(message, method, fields.params):
+            return None
         return message
     if id is None or not (result.type is result.task is result.is_complete is _ABSENT):  # type: ignore[union-attr]  # it is set
         return None
@@ -96,8 +99,8 @@ def usual_message(line: FrameLine, capture: int, sender: Side, shift_ns: int) ->
     return message
 
 
-def _take_params(message: Message, method: str, params: _ParamsMembers) -> None:
-    """Set what params say about a message, as `fields.request_facts` and `fields.notification_facts` do."""
+def _take_params(message: Message, method: str, params: _ParamsMembers) -> bool:
+    """Set what params say about a message, as `fields.request_facts` and `fields.notification_facts` do. False if it is not usual."""
     member = TARGETS.get(method)
     if member is not None:
         target = params.name if member == "name" else params.uri if member == "uri" else params.level
@@ -105,10 +108,18 @@ def _take_params(message: Message, method: str, params: _ParamsMembers) -> None:
             message.target = intern(target)
     meta = params.meta
     if message.kind is NOTIFICATION:
-        key = params.token if method == PROGRESS else params.request if method == CANCELLED else _ABSENT
-        if key is not _ABSENT:
-            message.correlation_key = id_key(key)
-    elif meta is not None and meta.token is not _ABSENT:
-        message.correlation_key = id_key(meta.token)
+        key = params.token if method == PROGRESS else params.request if method == CANCELLED else _UNSET
+    else:
+        key = _UNSET if meta is None else meta.token
+    if key is not _UNSET:
+        message.correlation_key = _id_key(key)
     if meta is not None and meta.revision:
         message.revision = intern(meta.revision)
+    return message.correlation_key != ""
+
+
+def _id_key(key: int | str) -> str:
+    """Return what `json_spans.id_key` returns for the spelling of a key; empty if that is not known."""
+    if isinstance(key, int):
+        return str(key) if key > 0 else ""  # 0 may have been spelled -0
+    return f'"{key}"' if key.isprintable() and '"' not in key and "\\" not in key else ""
