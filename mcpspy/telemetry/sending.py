@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -15,11 +15,25 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
-from .span import AttributeValue, TelemetrySpan, TraceContext
+from .sessions import SessionTime
+from .span import Attributes, AttributeValue, TelemetrySpan, TraceContext
 
 BUCKETS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 _OF_ONE_CALL: Final = {"jsonrpc.request.id", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "mcp.resource.uri"}
 """Attributes that metrics do not have: each call would be a series of its own."""
+
+
+class _Timed(Protocol):
+    """A thing that took time, in a span's words."""
+
+    @property
+    def is_server(self) -> bool: ...
+    @property
+    def attributes(self) -> Attributes: ...
+    @property
+    def began_ns(self) -> int: ...
+    @property
+    def ended_ns(self) -> int: ...
 
 
 class Collector:
@@ -37,7 +51,14 @@ class Collector:
         readable = [self._readable(span) for span in spans]
         if self._traces.export(readable) is not SpanExportResult.SUCCESS:
             return False
-        data = self._durations([span for span in spans if span.is_operation]) if with_metrics else None
+        return not with_metrics or self._send_durations("operation", [span for span in spans if span.is_operation])
+
+    def send_sessions(self, sessions: Sequence[SessionTime]) -> bool:
+        """Send the durations of sessions, and return whether the collector has taken them."""
+        return self._send_durations("session", sessions)
+
+    def _send_durations(self, kind: str, timed: Sequence[_Timed]) -> bool:
+        data = self._durations(kind, timed)
         return data is None or self._metrics.export(data) is export.MetricExportResult.SUCCESS
 
     def close(self) -> None:
@@ -61,33 +82,33 @@ class Collector:
             instrumentation_scope=self._scope,
         )
 
-    def _durations(self, spans: Iterable[TelemetrySpan]) -> export.MetricsData | None:
-        """Make histograms of the durations of these operations, since the last ones that were sent."""
-        series: dict[tuple[bool, tuple[tuple[str, AttributeValue], ...]], list[TelemetrySpan]] = {}
-        for span in spans:
-            known = tuple(item for item in sorted(span.attributes.items()) if item[0] not in _OF_ONE_CALL)
-            series.setdefault((span.is_server, known), []).append(span)
+    def _durations(self, kind: str, timed: Iterable[_Timed]) -> export.MetricsData | None:
+        """Make histograms of the durations of these operations or sessions, since the last ones that were sent."""
+        series: dict[tuple[bool, tuple[tuple[str, AttributeValue], ...]], list[_Timed]] = {}
+        for item in timed:
+            known = tuple(pair for pair in sorted(item.attributes.items()) if pair[0] not in _OF_ONE_CALL)
+            series.setdefault((item.is_server, known), []).append(item)
         metrics = []
-        for is_server, name in ((False, "mcp.client.operation.duration"), (True, "mcp.server.operation.duration")):
+        for is_server, side in ((False, "client"), (True, "server")):
             points = [_point(dict(known), some) for (of_server, known), some in series.items() if of_server is is_server]
             if points:
                 histogram = export.Histogram(points, export.AggregationTemporality.DELTA)
-                metrics.append(export.Metric(name, "The duration of an MCP operation", "s", histogram))
+                metrics.append(export.Metric(f"mcp.{side}.{kind}.duration", f"The duration of an MCP {kind}", "s", histogram))
         if not metrics:
             return None
         scope = export.ScopeMetrics(self._scope, metrics, "")
         return export.MetricsData([export.ResourceMetrics(self._resource, [scope], "")])
 
 
-def _point(attributes: dict[str, AttributeValue], spans: list[TelemetrySpan]) -> export.HistogramDataPoint:
-    durations = [(span.ended_ns - span.began_ns) / 1e9 for span in spans]
+def _point(attributes: Attributes, timed: list[_Timed]) -> export.HistogramDataPoint:
+    durations = [(item.ended_ns - item.began_ns) / 1e9 for item in timed]
     counts = [0] * (len(BUCKETS_S) + 1)
     for duration in durations:
         counts[bisect_left(BUCKETS_S, duration)] += 1
     return export.HistogramDataPoint(
         attributes=attributes,
-        start_time_unix_nano=min(span.began_ns for span in spans),
-        time_unix_nano=max(span.ended_ns for span in spans),
+        start_time_unix_nano=min(item.began_ns for item in timed),
+        time_unix_nano=max(item.ended_ns for item in timed),
         count=len(durations),
         sum=sum(durations),
         bucket_counts=counts,

@@ -5,7 +5,8 @@ Source: OpenTelemetry semantic conventions for generative AI, MCP; W3C Trace Con
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Final, TypeAlias
 
@@ -59,6 +60,45 @@ class TelemetrySpan:
     def key(self) -> str:
         """The id of the span in hex digits."""
         return f"{self.context.span_id:016x}"
+
+
+def masked_spans(spans: Sequence[TelemetrySpan], mask: Callable[[list[str | None]], list[str | None]]) -> list[TelemetrySpan]:
+    """Replace the captured texts of spans by those that `mask` returns for them. Ids stay as they are."""
+    texts = list(dict.fromkeys(text for span in spans for text in _texts(span)))
+    new = {old: text for old, text in zip(texts, mask([*texts]), strict=True) if text is not None and text != old}
+    return [_with_texts(span, new) for span in spans] if new else list(spans)
+
+
+def _texts(span: TelemetrySpan) -> Iterator[str]:
+    yield span.name
+    if span.error is not None:
+        yield span.error
+    for attributes in (span.attributes, *(event.attributes for event in span.events)):
+        for value in attributes.values():
+            if isinstance(value, str):
+                yield value
+            elif isinstance(value, list):
+                yield from value
+
+
+def _with_texts(span: TelemetrySpan, new: dict[str, str]) -> TelemetrySpan:
+    return replace(
+        span,
+        name=new.get(span.name, span.name),
+        error=None if span.error is None else new.get(span.error, span.error),
+        attributes=_new_values(span.attributes, new),
+        events=[replace(event, attributes=_new_values(event.attributes, new)) for event in span.events],
+    )
+
+
+def _new_values(attributes: Attributes, new: dict[str, str]) -> Attributes:
+    values: Attributes = {}
+    for name, value in attributes.items():
+        if isinstance(value, list):
+            values[name] = [new.get(text, text) for text in value]
+        else:
+            values[name] = new.get(value, value) if isinstance(value, str) else value
+    return values
 
 
 def trace_context(value: str, state: str = "") -> TraceContext | None:

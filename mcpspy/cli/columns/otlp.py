@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -24,8 +24,10 @@ from .extras import require
 
 if TYPE_CHECKING:
     from ...telemetry.sending import Collector
+    from ...telemetry.sessions import SessionTime
     from ...telemetry.span import TelemetrySpan
     from ...transcript.model import Transcript
+    from .masks import CredentialMask
     from .sent import SentSpans
 
 PACKAGES: Final = {
@@ -119,44 +121,59 @@ class _Sender:
 
     def send(self, paths: tuple[str, ...], *, again: bool = False) -> int:
         """Send the new spans of captures that belong together. Returns how many. Raises: CollectorError, CaptureError; OSError."""
+        from ...telemetry.span import masked_spans
+        from .masks import CredentialMask, ShareMask
+
         transcript, _ = transcript_of(CaptureSelection(paths=paths), keeps_noise=False)
-        spans = iter(self._new(transcript, paths, again=again))
+        known = set() if again else self._known(transcript)
+        mask = ShareMask(*paths) if self._payloads else CredentialMask()
+        spans = (span for span in self._spans(transcript, mask) if span.key not in known)
         count = 0
-        while batch := list(islice(spans, BATCH_SPANS)):
+        while batch := masked_spans(list(islice(spans, BATCH_SPANS)), mask.texts):
             if not self._collector.send(batch, with_metrics=self._with_metrics):
                 raise CollectorError(self._name)
-            for capture_id in dict.fromkeys(span.capture_id for span in batch):
-                self._sent.add(capture_id, (span.key for span in batch if span.capture_id == capture_id))
+            self._note(batch)
             count += len(batch)
+        if self._with_metrics:
+            self._send_sessions(transcript, known)
         return count
 
-    def _new(self, transcript: Transcript, paths: tuple[str, ...], *, again: bool) -> Iterator[TelemetrySpan]:
-        known: set[str] = set()
-        for info in transcript.captures:
-            if info.header is not None and not again:
-                known |= self._sent.of(info.header)
-        return (span for span in self._spans(transcript, paths) if span.key not in known)
+    def _known(self, transcript: Transcript) -> set[str]:
+        """Return the keys of what was sent of these captures."""
+        return set().union(*(self._sent.of(info.header) for info in transcript.captures if info.header is not None))
 
-    def _spans(self, transcript: Transcript, paths: tuple[str, ...]) -> Iterable[TelemetrySpan]:
+    def _note(self, sent: Sequence[TelemetrySpan] | Sequence[SessionTime]) -> None:
+        for capture_id in dict.fromkeys(item.capture_id for item in sent):
+            self._sent.add(capture_id, (item.key for item in sent if item.capture_id == capture_id))
+
+    def _spans(self, transcript: Transcript, mask: CredentialMask) -> Iterable[TelemetrySpan]:
         from ...telemetry.model_spans import ModelSpans
         from ...telemetry.operations import OperationSpans
-        from .masks import ShareMask
 
         models = ModelSpans(transcript)
         yield from models.spans()
-        payload = ShareMask(*paths).payload if self._payloads else None
+        payload = mask.payload if self._payloads else None
         yield from OperationSpans(transcript, models.parents, as_server=self._as_server, payload=payload).spans()
+
+    def _send_sessions(self, transcript: Transcript, known: set[str]) -> None:
+        """Send the durations of the sessions that are over. Raises: CollectorError; OSError."""
+        from ...telemetry.sessions import session_times
+
+        sessions = [session for session in session_times(transcript, as_server=self._as_server) if session.key not in known]
+        if sessions and not self._collector.send_sessions(sessions):
+            raise CollectorError(self._name)
+        self._note(sessions)
 
 
 def _follow(sender: _Sender) -> None:
     """Send what is recorded in the store, until the user ends it. A collector that is away is tried again."""
-    states: dict[tuple[str, ...], tuple[int, ...]] = {}
+    states: dict[tuple[str, ...], tuple[tuple[int, bool], ...]] = {}
     is_away = False
     since_ns = time.time_ns()
     while True:
         for recording in recordings(entries(), each_once=True):
             paths = tuple(entry.path for entry in recording.entries)
-            state = tuple(entry.size_bytes for entry in recording.entries)
+            state = tuple((entry.size_bytes, entry.live) for entry in recording.entries)
             is_recent = max(entry.begin_ns + entry.last_ns for entry in recording.entries) >= since_ns
             if states.get(paths) == state or not (is_recent or paths in states):
                 continue

@@ -15,15 +15,13 @@ from mcpspy import read, transcribe
 from mcpspy.cli.columns.update import update
 from mcpspy.columns.files import files_of
 from tests.capture.making import WALL_NS, closes, header, lines, opens, talk
+from tests.cli.columns.secrets import TOKEN, secretive
 from tests.cli.terminal import MCPSPY, run
 from tests.columns.reading import rows_of
-from tests.deadlines import DEADLINE_S
-from tests.sharing.hiding import lines as written
-from tests.views.scenes import call, failed, opened, refused
+from tests.deadlines import DEADLINE_S, eventually
 
 CAPTURES = Path(__file__).parents[3] / "captures"
 NAMES = sorted(path.stem for path in CAPTURES.glob("*.mcpspy"))
-TOKEN = "ghp_" + "a1B2" * 9
 
 
 def exported(source: Path, folder: Path, *options: str) -> dict[str, Any]:
@@ -136,8 +134,7 @@ def test_an_interrupted_export_is_done_again(tmp_path: Path) -> None:
 def test_a_killed_export_leaves_whole_files_alone(tmp_path: Path) -> None:
     folder = tmp_path / "columns"
     with subprocess.Popen([*MCPSPY, "export", "parquet", str(CAPTURES), "-o", str(folder)], stderr=subprocess.PIPE) as process:
-        while process.poll() is None and not files_of(str(folder), "captures"):
-            pass
+        eventually(lambda: process.poll() is not None or files_of(str(folder), "captures"), "the first capture")
         process.kill()
         process.wait(DEADLINE_S)
     some = rows_of(folder, "captures")  # each file can be read
@@ -152,14 +149,6 @@ def test_payloads_are_written_only_on_request(tmp_path: Path) -> None:
     exported(CAPTURES / "time.mcpspy", tmp_path / "with", "--payloads")
     rows = rows_of(tmp_path / "with", "messages")
     assert json.loads(rows[0]["payload"])["method"] == rows[0]["method"]
-
-
-def secretive(folder: Path) -> Path:
-    scene = opened("weather").client(call(1, "login", password="tr0ub4dor-and-3")).server(failed(1, f"no such token: {TOKEN}"))
-    scene.client(call(2, "again", text="it was tr0ub4dor-and-3")).server(refused(2, -32000, "tr0ub4dor-and-3 is wrong"))
-    path = folder / "secretive.mcpspy"
-    path.write_bytes(written(scene.closes().records))
-    return path
 
 
 def everything_in(folder: Path) -> str:
@@ -259,8 +248,7 @@ def test_a_capture_that_is_still_recorded_has_pending_calls(tmp_path: Path, stor
         tap.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         tap.stdin.flush()
         captures = store / "captures"
-        while not (captures.is_dir() and any(b"ping" in path.read_bytes() for path in captures.iterdir())):
-            assert tap.poll() is None
+        eventually(lambda: any(b"ping" in path.read_bytes() for path in captures.glob("*")), "a record of the request")
         run("export", "parquet", "slow", "-o", str(tmp_path / "columns"))
         tap.kill()
     (capture,), (row,) = rows_of(tmp_path / "columns", "captures"), rows_of(tmp_path / "columns", "calls")

@@ -2,16 +2,16 @@
 
 import os
 import subprocess
-import time
 from pathlib import Path
 from shutil import copy
 
 import pytest
 
 from mcpspy.telemetry.sending import BUCKETS_S
+from tests.cli.columns.secrets import TOKEN, secretive
 from tests.cli.terminal import MCPSPY, on_pipe, run
 from tests.conftest import ROOT
-from tests.deadlines import DEADLINE_S
+from tests.deadlines import DEADLINE_S, eventually
 from tests.telemetry.receiver import Receiver, attributes, receiving
 from tests.tiers import Tier
 
@@ -64,12 +64,61 @@ def test_an_export_that_is_killed_is_finished_by_the_next(tier: Tier) -> None:
 def test_durations_are_histograms_with_the_buckets_of_the_conventions() -> None:
     with receiving() as receiver:
         sent(receiver, EVERYTHING)
-    (metric,) = receiver.metrics
-    assert (metric.name, metric.unit) == ("mcp.client.operation.duration", "s")
-    points = metric.histogram.data_points
-    assert {tuple(point.explicit_bounds) for point in points} == {BUCKETS_S}
+    metrics = {metric.name: metric for metric in receiver.metrics}
+    assert {name: metric.unit for name, metric in metrics.items()} == {
+        "mcp.client.operation.duration": "s",
+        "mcp.client.session.duration": "s",
+    }
+    points = metrics["mcp.client.operation.duration"].histogram.data_points
+    assert {tuple(point.explicit_bounds) for metric in metrics.values() for point in metric.histogram.data_points} == {
+        BUCKETS_S
+    }
     assert sum(point.count for point in points) == len(receiver.spans)
     assert all("jsonrpc.request.id" not in attributes(point) for point in points)
+
+
+@pytest.mark.parametrize("side", ["client", "server"])
+@pytest.mark.parametrize(("name", "transport"), [("everything", "pipe"), ("streamable", "tcp")])
+def test_a_session_that_is_over_has_a_duration_once(name: str, transport: str, side: str) -> None:
+    as_server = ["--as-server"] * (side == "server")
+    with receiving() as receiver:
+        sent(receiver, str(CAPTURES / f"{name}.mcpspy"), *as_server)
+        sent(receiver, str(CAPTURES / f"{name}.mcpspy"), *as_server)
+    (metric,) = [metric for metric in receiver.metrics if metric.name == f"mcp.{side}.session.duration"]
+    (point,) = metric.histogram.data_points
+    assert point.count == 1
+    about = attributes(point)
+    assert (about["network.transport"], "mcp.protocol.version" in about) == (transport, True)
+    began_ns, ended_ns = (
+        (span.start_time_unix_nano for span in receiver.spans),
+        (span.end_time_unix_nano for span in receiver.spans),
+    )
+    lasted_s = (max(ended_ns) - min(began_ns)) / 1e9
+    assert lasted_s <= point.sum < lasted_s + 60
+
+
+def test_without_metrics_no_durations_are_sent() -> None:
+    with receiving() as receiver:
+        sent(receiver, EVERYTHING, "--no-metrics")
+    assert (receiver.spans != [], receiver.metrics) == (True, [])
+
+
+def test_a_token_is_masked_in_spans_and_with_payloads_all_that_a_share_replaces(tmp_path: Path) -> None:
+    path = str(secretive(tmp_path))
+    with receiving() as receiver:
+        sent(receiver, path)
+        plain = everything_of(receiver)
+        receiver.spans.clear()
+        sent(receiver, path, "--again", "--payloads")
+        masked = everything_of(receiver)
+    assert (TOKEN in plain, "no such token: ghp…" in plain) == (False, True)
+    assert (TOKEN in masked, "tr0ub4dor" in masked, "redacted-" in masked) == (False, False, True)
+
+
+def everything_of(receiver: Receiver) -> str:
+    """Return all texts of the spans that were received."""
+    parts = [(span.name, span.status.message, attributes(span)) for span in receiver.spans]
+    return repr([parts, [attributes(event) for span in receiver.spans for event in span.events]])
 
 
 def test_over_http_a_span_names_the_upstream_and_the_session() -> None:
@@ -121,9 +170,7 @@ def test_what_is_recorded_later_is_followed(store: Path) -> None:
         subprocess.run(
             [*MCPSPY, "run", "--label", "new", "--", "cat"], input=request, timeout=DEADLINE_S, check=True, capture_output=True
         )
-        until = time.monotonic() + DEADLINE_S
-        while len(receiver.spans) == count:
-            assert time.monotonic() < until
+        eventually(lambda: len(receiver.spans) > count, "a span of what was recorded later")
         assert receiver.spans[-1].name == "ping"
         following.end()
 
@@ -133,7 +180,7 @@ def test_a_torn_note_of_what_was_sent_loses_no_span(cut: int, store: Path) -> No
     with receiving() as receiver:
         sent(receiver, EVERYTHING)
         (path,) = [file for file in (store / "otlp").rglob("*") if file.is_file()]
-        os.truncate(path, path.stat().st_size - 17 - cut)
+        os.truncate(path, path.stat().st_size - 17 - 17 - cut)  # its last line is that of the session
         before = len(receiver.spans)
         sent(receiver, EVERYTHING)
         assert len(receiver.spans) == before + (1 if cut == 0 else 2)
