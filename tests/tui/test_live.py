@@ -8,7 +8,7 @@ import pytest
 from mcpspy.cli.tui.recordings import StoreDesk
 from mcpspy.tui.source import RowSource
 from tests.deadlines import eventually
-from tests.intercept.making import call, line
+from tests.intercept.making import call
 from tests.live.client import Client
 from tests.live.stdio.test_intercepts import SERVER_COMMAND
 from tests.tui.piloting import piloted, piloting
@@ -182,13 +182,13 @@ async def test_a_newer_recording_is_shown_to_who_looks_at_the_end() -> None:
 @piloting
 async def test_l_lists_the_recordings_and_enter_opens_one() -> None:
     with Client(SERVER_COMMAND, "--label", "weather") as client:
-        client.send(line({"id": 1, "method": "ping"}))
+        client.send(call(1))
         client.line()
         async with piloted(newest()) as shown:
             await shown.press("l")
             await shown.until("► ")
             await shown.until("weather")
             await shown.press("enter")
-            await shown.until("ping")
+            await shown.until("tools/call search")
             await shown.press("l")
             assert not shown.terminal.recordings.display

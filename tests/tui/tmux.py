@@ -29,13 +29,18 @@ class TmuxScreen:
         return "\n".join(line.rstrip() for line in self.do("capture-pane", "-p").split("\n")).rstrip("\n")
 
     @property
+    def drawn(self) -> str:
+        """The screen with the escapes that draw it."""
+        return self.do("capture-pane", "-p", "-e")
+
+    @property
     def shell_pid(self) -> int:
         return int(self.do("list-panes", "-F", "#{pane_pid}"))
 
     def until(self, what: str | Callable[[str], object]) -> str:
         """Wait until the screen has a text, or something is true of it."""
         until = time.monotonic() + SCENE_S
-        while not (what in (text := self.text) if isinstance(what, str) else what(text)):
+        while not (what in (text := self.text) if isinstance(what, str) else what(text := self.text)):
             assert time.monotonic() < until, f"{what!r} was not shown, but:\n{text}"
             time.sleep(POLL_S * 10)
         return text
