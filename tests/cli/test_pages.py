@@ -41,8 +41,8 @@ SHOWN = {
     for command in commands(block)
 }
 ENDLESS = re.compile(r"-f\b|^proxy|--listen|^web|^tui|^otlp")
-ELSEWHERE = re.compile(r"https://|uvx |tests/peers/|^trial .*--")
-"""Servers of somebody else, and programs that other tests start."""
+ELSEWHERE = re.compile(r"https://|uvx |tests/peers/|^trial .*--|^wrap --self")
+"""Servers of somebody else, programs that other tests start, and what needs an extra: commands run here without."""
 TRIED = [command for command in ALL if command not in SHOWN and not ENDLESS.search(command) and not ELSEWHERE.search(command)]
 NAMED = (
     "weather.mcpspy", "session.mcpspy", "tickets.mcpspy", "tests/session.mcpspy", "cursor.mcpspy", "claude.mcpspy", "codex.mcpspy",
