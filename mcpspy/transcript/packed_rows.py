@@ -27,11 +27,17 @@ from .model import ChannelEvent, Exchange, Log, Row, UnpairedMessage
 from .offers.definitions import LISTINGS
 
 BLOCK_ROWS: Final = 64
-NEWEST_ROWS: Final = 2048
-"""So many rows are not packed: most of what changes is new."""
+NEWEST_ROWS: Final = 512
+"""So many rows are not packed: most of what changes is new. Older ones are no longer in the processor's cache."""
+
+MOST_NEWEST_ROWS: Final = 2048
+"""So many are not packed while the oldest of them wait for an answer."""
 
 _SMALL_BYTES: Final = 256
 """Payloads up to this size are packed with a message of unusual form, rather than to look whether they can be read again."""
+
+_HELD_BYTES: Final = 1 << 26
+"""The first exchanges of a kind are held up to this size of their payloads."""
 
 _KEPT_METHODS: Final = OPENINGS | LISTINGS | {PING, "pong"}
 """Messages that others refer to for long: those that open a session, lists, and the beats of two sides."""
@@ -124,12 +130,14 @@ class PackedRows(Sequence[Row]):
     def pack(self, forget: Callable[[Exchange], bool]) -> None:
         """Pack the rows that are old enough. `forget` lets go of an exchange, or returns False if that must stay as it is."""
         newest = self._newest
-        if len(newest) < NEWEST_ROWS + BLOCK_ROWS:
-            return
-        end = (len(newest) - NEWEST_ROWS) // BLOCK_ROWS * BLOCK_ROWS
-        for begin in range(0, end, BLOCK_ROWS):
-            self._pack_block(newest[begin : begin + BLOCK_ROWS], forget)
-        del newest[:end]
+        begin, waited_for = 0, len(newest) - MOST_NEWEST_ROWS
+        while begin + BLOCK_ROWS + NEWEST_ROWS <= len(newest):
+            block = newest[begin : begin + BLOCK_ROWS]
+            if begin + BLOCK_ROWS > waited_for and not all(row.over for row in block if isinstance(row, Exchange)):
+                break
+            self._pack_block(block, forget)
+            begin += BLOCK_ROWS
+        del newest[:begin]
 
     def _pack_block(self, rows: list[Row], forget: Callable[[Exchange], bool]) -> None:
         before = self._firsts[-1] if self._firsts else 0
@@ -214,9 +222,9 @@ class PackedRows(Sequence[Row]):
         yield from (self._kept[position] for position in sorted(self._kept))
         yield from self._newest
 
-    def selected(self, test: Callable[[Exchange], object]) -> SelectedExchanges:
-        """Return what counts the exchanges for which a test holds, and makes them again."""
-        return SelectedExchanges(self, test)
+    def selected(self, test: Callable[[Exchange], object], most: int = 0) -> SelectedExchanges:
+        """Return what counts the exchanges for which a test holds, holds the first of them, and makes the others again."""
+        return SelectedExchanges(self, test, most)
 
     @overload
     def __getitem__(self, at: int) -> Row: ...
@@ -277,26 +285,37 @@ def _fill(rows: list[PackedExchange | PackedUnpaired | Log | None], source: Payl
 
 
 class SelectedExchanges(Sequence[Exchange]):
-    """The exchanges of packed rows for which a test holds. `append` counts them, while the rows are looked at for the first time."""
+    """The exchanges of packed rows for which a test holds. `extend` counts them, while the rows are looked at for the first time.
 
-    __slots__ = ("_count", "_rows", "_test")
+    The first of them are held as they are, up to a number and to as many bytes: several rules look at these again.
+    """
 
-    def __init__(self, rows: Sequence[Row], test: Callable[[Exchange], object]) -> None:
+    __slots__ = ("_count", "_first", "_held_bytes", "_most", "_rows", "_test")
+
+    def __init__(self, rows: Sequence[Row], test: Callable[[Exchange], object], most: int) -> None:
         self._rows = rows
         self._test = test
         self._count = 0
+        self._first: list[Exchange] = []
+        self._held_bytes = 0
+        self._most = most
 
-    def append(self, _: Exchange) -> None:
-        """Count one more."""
-        self._count += 1
+    def extend(self, exchanges: Sequence[Exchange]) -> None:
+        """Count these."""
+        self._count += len(exchanges)
+        if len(self._first) < self._most and len(self._first) == self._count - len(exchanges):
+            for exchange in exchanges:
+                self._held_bytes += sum(len(message.raw) for message in exchange.messages)
+            if self._held_bytes <= _HELD_BYTES:
+                self._first += exchanges
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[Exchange]:
         test = self._test
-        if not self._count:
-            return iter(())
+        if len(self._first) == self._count:
+            return iter(self._first)
         return (row for row in self._rows if isinstance(row, Exchange) and test(row))
 
     @overload
@@ -305,8 +324,9 @@ class SelectedExchanges(Sequence[Exchange]):
     def __getitem__(self, at: slice) -> list[Exchange]: ...
     def __getitem__(self, at: int | slice) -> Exchange | list[Exchange]:
         if isinstance(at, slice):
-            return list(islice(self, *at.indices(self._count)))
+            start, stop, step = at.indices(self._count)
+            return self._first[start:stop:step] if stop <= len(self._first) else list(islice(self, start, stop, step))
         position = at + self._count if at < 0 else at
         if not 0 <= position < self._count:
             raise IndexError(at)
-        return next(islice(self, position, None))
+        return self._first[position] if position < len(self._first) else next(islice(self, position, None))

@@ -22,6 +22,7 @@ CAPTURES = [*(ROOT / "captures").glob("*.mcpspy"), *(ROOT / "tests" / "findings"
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed_rows, "BLOCK_ROWS", 3)
     monkeypatch.setattr(packed_rows, "NEWEST_ROWS", 0)
+    monkeypatch.setattr(packed_rows, "MOST_NEWEST_ROWS", 0)
     monkeypatch.setattr(transcribe, "LARGE_ROWS", 0)
     monkeypatch.setattr(transcribe, "LARGE_BYTES", 0)
     monkeypatch.setattr(reader, "_BATCH_BYTES", 700)
@@ -80,6 +81,7 @@ def test_packed_rows_say_what_other_rows_say() -> None:
 def test_rows_of_a_small_file_are_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     path = ROOT / "captures" / "everything.mcpspy"
     monkeypatch.setattr(packed_rows, "NEWEST_ROWS", 0)
+    monkeypatch.setattr(packed_rows, "MOST_NEWEST_ROWS", 0)
     monkeypatch.setattr(transcribe, "LARGE_ROWS", 0)
     monkeypatch.setattr(reader, "_BATCH_BYTES", 700)
     size = path.stat().st_size

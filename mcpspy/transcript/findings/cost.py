@@ -1,9 +1,9 @@
 """Findings about how much of a model's context a server takes, which is no fault."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
-from ..model import Exchange, Kind, Row, Transcript
+from ..model import Exchange, Kind, Transcript
 from ..offers.definitions import offers
 from ..stats.context import CallCosts, ServerCost, ToolCost, result_text
 from ..stats.tokens import estimated_tokens
@@ -85,15 +85,17 @@ def find(facts: TranscriptFacts) -> Iterator[Hit]:
 class _Calls(CallCosts):
     """The costs of calls, and the findings about large results."""
 
+    of: Final = "calls"
+
     def __init__(self, _: Transcript) -> None:
         super().__init__()
         self.large: list[Hit] = []
 
-    def feed(self, rows: Iterable[Row]) -> None:
-        super().feed(rows)
-        for row in rows:
-            if isinstance(row, Exchange) and row.response is not None and row.response.size > LARGE_TOKENS:
-                self.large += _large(row)  # a token has a byte at least
+    def _call(self, exchange: Exchange) -> int:
+        size = super()._call(exchange)
+        if size > LARGE_TOKENS:  # a token has a byte at least
+            self.large += _large(exchange)
+        return size
 
 
 ROW_WATCHERS: Final = (_Calls,)

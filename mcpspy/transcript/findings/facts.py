@@ -17,7 +17,7 @@ from ..mcp.revisions import Era
 from ..message import ERROR, MALFORMED, NOTIFICATION, SEALED
 from ..model import CaptureInfo, ChannelEvent, Exchange, Kind, Log, Message, Outcome, Row, Transcript, UnpairedMessage
 from ..offers.definitions import LISTINGS
-from ..watching import Watchers
+from ..watching import CALL, ExchangesByKind, Watchers
 from .answer_index import AnswerIndex
 from .misdeliveries import Misdeliveries, misdeliveries
 from .rule import Unchecked
@@ -37,13 +37,15 @@ LAST_LINES: Final = 500
 SAMPLED: Final = 10_000
 """So many messages are kept for rules that have to parse all of a message, which takes as long as all the rest."""
 
+MOST_CALLS: Final = 20_000
+"""The most calls that a rule looks at again."""
+
 _HARMLESS_SIGNALS: Final = ("SIGUSR1", "SIGUSR2")
 """Notes that begin with one of these signals end nothing: the sender stays."""
 
 _AMBIGUOUS: Final = frozenset({"ambiguous-stream", "ambiguous-id"})
 """Flaws of responses that are paired with no request because they fit several."""
 
-_KEPT: Final = LISTINGS | {"tools/call"}
 _REFERRING: Final = frozenset({PROGRESS, CANCELLED})
 
 EARLY_FACTS: Final = "_early_facts"
@@ -197,10 +199,17 @@ class CaptureFacts(msgspec.Struct, eq=False):
     """By their classes what `watching` has of rules."""
     _misdelivered: Misdeliveries | None = None
 
+    def add(self, exchanges: list[Exchange]) -> ExchangesByKind:
+        """List exchanges, which `exchange` takes in one by one. Return them by what rules look for."""
+        kinds = ExchangesByKind(exchanges)
+        self.exchanges.extend(exchanges)
+        self.calls.extend(kinds.calls)
+        self.with_notifications.extend(kinds.with_notifications)
+        return kinds
+
     def exchange(self, row: Exchange) -> None:
         """Take in an exchange."""
         request, response = row.request, row.response
-        self.exchanges.append(row)
         if len(self.sample) < SAMPLED:
             self.sample.append((row.row, request))
             if response is not None:
@@ -231,7 +240,7 @@ class CaptureFacts(msgspec.Struct, eq=False):
             self.requests[key] = Occurrences(row)
         else:
             seen.count += 1
-        if method in _KEPT:
+        if method in LISTINGS:
             self._keep(row, method)
         if response is not None and response.kind is ERROR:
             self.errors.append(row)
@@ -248,8 +257,6 @@ class CaptureFacts(msgspec.Struct, eq=False):
 
     def _more(self, row: Exchange) -> None:
         """Take in the messages of an exchange beside its request and its response."""
-        if row.notifications:
-            self.with_notifications.append(row)
         if row.partials:
             self.partial_answers.append(row)
             self.by_order += [(row, message) for message in row.partials if BY_ORDER in message.flaws]
@@ -259,9 +266,6 @@ class CaptureFacts(msgspec.Struct, eq=False):
             self.flawed += [(row.row, message) for message in messages if message.flaws]
 
     def _keep(self, row: Exchange, method: str) -> None:
-        if method == "tools/call":
-            self.calls.append(row)
-            return
         if method == "initialize":
             self.initializes.append(row)
         if row.response is not None and row.response.kind is Kind.RESULT:
@@ -486,6 +490,9 @@ def _gathered(transcript: Transcript) -> list[CaptureFacts]:
         return [_gather_packed(transcript, cast("PackedRows", transcript.rows))]
     by_capture = [CaptureFacts(capture, transcript.rows) for capture in transcript.captures]
     _gather(by_capture, transcript.rows)
+    for facts in by_capture:
+        index = facts.capture.index
+        facts.add([row for row in transcript.rows if isinstance(row, Exchange) and row.request.capture == index])
     return by_capture
 
 
@@ -497,7 +504,7 @@ class PackedFacts:
     ) -> None:
         self.facts = facts = CaptureFacts(transcript.captures[0], transcript.rows)
         facts.exchanges = rows.selected(lambda exchange: True)
-        facts.calls = rows.selected(lambda exchange: exchange.request.method == "tools/call")
+        facts.calls = rows.selected(lambda exchange: exchange.request.method == CALL, MOST_CALLS)
         facts.with_notifications = rows.selected(lambda exchange: exchange.notifications)
         self._classes = of_exchanges, of_rows
         self._watchers = Watchers(facts, transcript, of_exchanges, of_rows)
@@ -508,7 +515,7 @@ class PackedFacts:
 
     def feed(self, rows: list[Row]) -> None:
         _gather([self.facts], rows)
-        self._watchers.feed(rows, [row for row in rows if isinstance(row, Exchange)])
+        self._watchers.feed(rows, self.facts.add([row for row in rows if isinstance(row, Exchange)]))
 
 
 def _gather_packed(transcript: Transcript, rows: PackedRows) -> CaptureFacts:

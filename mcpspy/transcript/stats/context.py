@@ -122,15 +122,16 @@ class CallCosts:
             self._tools[key].result_tokens = results.close()
         return [_server_cost(offer, self._tools) for offer in all_offers]
 
-    def _call(self, exchange: Exchange) -> None:
-        key = exchange.capture, exchange.request.target or ""
+    def _call(self, exchange: Exchange) -> int:
+        """Take in a call. Return the size of its result."""
+        key = exchange.request.capture, exchange.request.target or ""
         tool = self._tools.get(key)
         if tool is None:
             tool = self._tools[key] = ToolCost(name=key[1])
         tool.calls += 1
         response = exchange.response
         if response is None:
-            return
+            return 0
         size = response.size
         tool.result_bytes += size
         if tool.largest is None or size > tool.largest_bytes:
@@ -139,7 +140,8 @@ class CallCosts:
             results = self._results.get(key)
             if results is None:
                 results = self._results[key] = _Results()
-            results.feed(response)
+            results.feed(response, size)
+        return size
 
 
 def result_text(response: Message) -> bytes:
@@ -222,8 +224,8 @@ class _Results:
         self._weighed_bytes = 0
         self._weight = 0
 
-    def feed(self, response: Message) -> None:
-        size = response.size - response.unkept_bytes
+    def feed(self, response: Message, size: int) -> None:
+        size -= response.unkept_bytes
         self._bytes += size
         self._count += 1
         if self._count > _ALL_OF and self._count % _EVERY:

@@ -296,13 +296,14 @@ def _respelled_cancellation(exchange: Exchange, cancelled: Message) -> Hit:
 class _Tokens:
     """Progress tokens that came back in another spelling."""
 
+    of: Final = "with_notifications"
+
     def __init__(self) -> None:
         self.hits: list[Hit] = []
 
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:
-            if exchange.notifications:
-                self.hits += _respelled_token(exchange)
+            self.hits += _respelled_token(exchange)
 
 
 WATCHERS: Final = (_Tokens,)

@@ -175,6 +175,8 @@ def _launcher(facts: CaptureFacts) -> str:
 class _Durations:
     """The durations of the calls of each tool that ended in a result, and the longest of them where it is long."""
 
+    of: Final = "calls"
+
     def __init__(self) -> None:
         self.by_tool: dict[str | None, array[int]] = {}
         self.longest: dict[str | None, int] = {}
@@ -182,7 +184,7 @@ class _Durations:
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:
             request, response = exchange.request, exchange.response
-            if request.method != "tools/call" or response is None or not _has_result(exchange, response):
+            if response is None or not _has_result(exchange, response):
                 continue
             took_ns = response.at_ns - request.at_ns
             times = self.by_tool.get(request.target)
@@ -228,6 +230,8 @@ def _has_result(exchange: Exchange, response: Message) -> bool:
 class _Repetitions:
     """Runs of equal calls by one client. Over HTTP a capture may have several clients, each with runs of its own."""
 
+    of: Final = "calls"
+
     def __init__(self) -> None:
         self._runs: dict[str, _Run] = {}
         self._hits: list[Hit] = []
@@ -236,19 +240,20 @@ class _Repetitions:
         runs = self._runs
         for exchange in exchanges:
             request = exchange.request
-            if request.method != "tools/call" or request.sender != CLIENT:
+            if request.sender != CLIENT:
                 continue
             scope = exchange.transaction.scope if exchange.transaction is not None else None
             who = "" if scope is None else scope.session or scope.client or str(scope.stream)
-            run = runs.get(who)
+            run, tail = runs.get(who), request.raw[request.raw.find(_ARGUMENTS) :]
             if run is not None:
                 before = run.last
-                is_again = before.request.target == request.target and _is_again(before, exchange)
+                is_again = before.request.target == request.target and _is_again(before, run.tail, exchange, tail)
                 if is_again and _is_answered_alike(before, exchange):
-                    run.add(exchange)
+                    run.add(exchange, tail)
                     continue
-                self._hits += _repetition(run)
-            runs[who] = _Run(exchange)
+                if run.second is not None:
+                    self._hits += _repetition(run)
+            runs[who] = _Run(exchange, tail)
 
     def hits(self) -> Iterator[Hit]:
         """Yield the findings about runs that are over, and about those that are not."""
@@ -277,21 +282,25 @@ def _repetition(run: _Run) -> Iterator[Hit]:
 class _Run:
     """A run of equal calls so far."""
 
-    __slots__ = ("count", "first", "last", "second")
+    __slots__ = ("count", "first", "last", "second", "tail")
 
-    def __init__(self, first: Exchange) -> None:
+    def __init__(self, first: Exchange, tail: bytes) -> None:
         self.first = self.last = first
         self.second: Exchange | None = None
         self.count = 1
+        self.tail = tail
+        """The payload of the last request from its arguments on."""
 
-    def add(self, exchange: Exchange) -> None:
+    def add(self, exchange: Exchange, tail: bytes) -> None:
         self.second = self.second or exchange
-        self.last = exchange
+        self.last, self.tail = exchange, tail
         self.count += 1
 
 
 class _Resent:
     """Calls that one client made while an equal one was running, each after that."""
+
+    of: Final = "calls"
 
     def __init__(self) -> None:
         self.pairs: list[tuple[Exchange, Exchange]] = []
@@ -301,7 +310,7 @@ class _Resent:
         last = self._last
         for exchange in exchanges:
             request, transaction = exchange.request, exchange.transaction
-            if request.method != "tools/call" or request.sender != CLIENT:
+            if request.sender != CLIENT:
                 continue
             scope = 0 if transaction is None else scope_key(transaction)
             if transaction is not None and not scope:
@@ -323,14 +332,13 @@ def _runs_at(exchange: Exchange, at_ns: int) -> bool:
     return exchange.given_up_ns is None and (exchange.response is None or exchange.response.at_ns > at_ns)
 
 
-def _is_again(before: Exchange, exchange: Exchange) -> bool:
+def _is_again(before: Exchange, first_tail: bytes, exchange: Exchange, second_tail: bytes) -> bool:
     response = before.response
     if response is None or response.at_ns > exchange.request.at_ns or response.result_type is not None:
         return False
-    first, second = before.request.raw, exchange.request.raw
-    first_tail = first[first.find(_ARGUMENTS) :]
-    if second.endswith(first_tail) and first_tail == second[second.find(_ARGUMENTS) :]:
+    if first_tail == second_tail:
         return True
+    first, second = before.request.raw, exchange.request.raw
     return abs(len(first) - len(second)) <= _ID_DIGITS and b'"id"' in first_tail and arguments(first) == arguments(second)
 
 

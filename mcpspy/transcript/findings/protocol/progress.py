@@ -7,8 +7,10 @@ overtake another.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import msgspec
+
 from ....records import SERVER
-from ....wire.json_spans import content_members
+from ....wire.json_spans import UNREADABLE, Slice, content_members
 from ...http.transaction import ScopeKind
 from ...mcp.codes import TASK
 from ...mcp.methods import CANCELLED, INITIALIZE, PROGRESS
@@ -176,15 +178,16 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 class _ProgressOrder:
     """Progress that is late or does not increase."""
 
+    of: Final = "with_notifications"
+
     def __init__(self) -> None:
         self.hits: list[Hit] = []
 
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:
-            if exchange.notifications:
-                reports = [message for message in exchange.notifications if message.method == PROGRESS]
-                self.hits += _late(exchange, reports)
-                self.hits += _not_increasing(exchange, reports)
+            reports = [message for message in exchange.notifications if message.method == PROGRESS]
+            self.hits += _late(exchange, reports)
+            self.hits += _not_increasing(exchange, reports)
 
 
 WATCHERS: Final = (_ProgressOrder,)
@@ -225,9 +228,24 @@ def _not_increasing(exchange: Exchange, reports: list[Message]) -> Iterator[Hit]
         last[message.stream] = now
 
 
+class _Reported(msgspec.Struct, gc=False):
+    progress: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Notification(msgspec.Struct, gc=False):
+    params: _Reported
+
+
+_decode: Final = msgspec.json.Decoder(_Notification).decode
+
+
 def progress_value(message: Message) -> float | None:
     """Return the progress that a notification reports; None if it is no number, or a very long one."""
-    number = content_members(message.raw).get("progress")
+    try:
+        number: Slice | None = _decode(message.raw).params.progress
+    except UNREADABLE:
+        number = None
+    number = number or content_members(message.raw).get("progress")
     if number is None or len(bytes(number)) > _MAX_NUMBER_BYTES:
         return None
     try:

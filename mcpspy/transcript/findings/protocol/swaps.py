@@ -100,6 +100,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 class _Beside:
     """Calls that ran while others of the same tool did, by their rows, and the rows of those others."""
 
+    of: Final = "calls"
+
     def __init__(self) -> None:
         self.exchanges: dict[int, Exchange] = {}
         self.others: dict[int, list[int]] = {}
@@ -110,7 +112,7 @@ class _Beside:
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         for call in exchanges:
             response = call.response
-            if response is None or call.request.method != "tools/call":
+            if response is None:
                 continue
             if call.request.at_ns >= self._busy_until_ns:  # no call runs, as is usual
                 if self._before:

@@ -124,12 +124,14 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 class _TaskCalls:
     """Calls that seem to ask for a task."""
 
+    of: Final = "calls"
+
     def __init__(self) -> None:
         self.calls: list[Exchange] = []
 
     def feed(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:
-            if exchange.request.method == "tools/call" and b'"task"' in exchange.request.raw:
+            if b'"task"' in exchange.request.raw:
                 self.calls.append(exchange)
 
 

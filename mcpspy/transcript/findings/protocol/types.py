@@ -14,7 +14,7 @@ from ....records import CLIENT
 from ....wire.json_spans import members
 from ...mcp.plain import is_plain
 from ...mcp.revisions import OLDEST, era, nearest
-from ...message import RESULT
+from ...message import NOTIFICATION, REQUEST, RESULT
 from ...model import Exchange, Kind, Message, Row, Transcript, UnpairedMessage
 from ...watching import watched_rows
 from ..facts import TranscriptFacts
@@ -70,8 +70,8 @@ class _Types:
         self.hits: list[Hit] = []
         self.limits: dict[Unchecked, None] = {}
         self._checks: Checks | None = None
-        self._seen: dict[tuple[int, str, str, Kind], int] = {}
-        self._lacking: dict[tuple[int, str, str, Kind], int] = {}
+        self._seen: dict[tuple[int, str, str, int], int] = {}
+        self._lacking: dict[tuple[int, str, str, int], int] = {}
 
     def feed(self, rows: Iterable[Row]) -> None:
         look = self._look
@@ -87,13 +87,16 @@ class _Types:
                 look(row.row, row.message.method or "", row.message)
 
     def _look(self, row: int, method: str, message: Message) -> None:
-        if message.revision is None:
+        kind = message.kind
+        # a number, because each look-up of a member of an enumeration is a call of its hash
+        number = 1 if kind is RESULT else 2 if kind is REQUEST else 3 if kind is NOTIFICATION else 0
+        if message.revision is None or not number:
             return
-        key = (message.capture, method, message.sender, message.kind)
+        key = (message.capture, method, message.sender, number)
         count = self._seen[key] = self._seen.get(key, 0) + 1
-        if count > MAX_EACH and message.kind is RESULT and _lacks_members(method, message.raw):
+        if count > MAX_EACH and kind is RESULT and _lacks_members(method, message.raw):
             count = self._lacking[key] = self._lacking.get(key, 0) + 1
-        if message.kind not in _MEMBER or (message.kind is RESULT and message.result_type is not None):
+        if kind is RESULT and message.result_type is not None:
             return
         if count > MAX_EACH or message.size - message.unkept_bytes > MAX_BYTES:
             self.limits[_LIMIT] = None

@@ -68,6 +68,8 @@ def find(facts: CaptureFacts) -> Iterator[Hit]:
 class _Bursts:
     """Exchanges whose progress came in bursts, after a silence."""
 
+    of: Final = "with_notifications"
+
     def __init__(self) -> None:
         self.exchanges: list[Exchange] = []
 
