@@ -1,6 +1,6 @@
 """Records of several connections without times: those of each in, one list out, in an order that their messages allow.
 
-An answer comes after what it answers, also on another connection; a session and an endpoint are named before they are used:
+An answer comes after what it answers, also on another connection; a session, an endpoint and an event are named before they are used:
 
     connection 1   GET /sse, endpoint /m?id=51               result 0                     result 1
     connection 2               POST /m?id=51 initialize 0, 202         POST tools/list 1, 202
@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from ..records import CLIENT, Close, Frame, Note, Open, Record
+from ..transcript.http.scopes import endpoint, path_and_query
 from ..wire.http_fields import first_value
 from ..wire.sse import SseEvents, parse
 
@@ -26,7 +27,10 @@ _Key: TypeAlias = tuple[str, bytes]
 _SERVERS: Final = 0
 _CLIENTS: Final = 1
 _LAST: Final = 2
-"""The order among connections that may go on."""
+"""The order among connections that may go on. Last is what nothing shows a place for, and the end of a session."""
+
+_STREAM: Final[_Key] = ("stream", b"")
+"""The stream that a GET without a session opens: over HTTP+SSE, requests are answered there."""
 
 _NO_RAW: Final = msgspec.Raw(b"")
 
@@ -126,22 +130,26 @@ class _Merge:
                 self._waits[connection] = key
                 self._waiting.setdefault(key, []).append(connection)
                 return
-        is_loose = step.is_servers and isinstance(step.record, Frame) and not (step.takes or step.needs or step.gives)
+        record = step.record
+        is_loose = step.is_servers and isinstance(record, Frame) and not (step.takes or step.needs or step.gives)
+        is_loose = is_loose or (isinstance(record, Open) and record.head.startswith(b"DELETE "))
         heappush(self._ready, (_LAST if is_loose else _SERVERS if step.is_servers else _CLIENTS, connection))
 
 
 def _steps(records: Sequence[Record]) -> list[_Step]:
     """Return the steps of one connection."""
     senders: dict[int, Open] = {}
+    requests: dict[int, bytes] = {}
     steps = []
     for record in records:
         if isinstance(record, Open):
             senders[record.stream] = record
+            requests.setdefault(record.transaction, record.head)
         opened = senders.get(getattr(record, "stream", -1))
         step = _Step(record, is_servers=opened is not None and opened.sender != CLIENT)
         steps.append(step)
         if isinstance(record, Open):
-            _add_head(step, record)
+            _add_head(step, record, requests[record.transaction])
         elif isinstance(record, Frame) and opened is not None:
             _add_messages(step, record, opened)
     following: list[_Key] = []  # what the next answer on the connection needs
@@ -153,13 +161,21 @@ def _steps(records: Sequence[Record]) -> list[_Step]:
     return steps
 
 
-def _add_head(step: _Step, record: Open) -> None:
-    session = first_value(record.head, record.head.lower(), b"mcp-session-id")
+def _add_head(step: _Step, record: Open, asked: bytes) -> None:
+    """Note what a head needs or gives; `asked` is the head of the request that a response answers."""
+    lowered = record.head.lower()
+    session = first_value(record.head, lowered, b"mcp-session-id")
     if record.sender != CLIENT:
         step.gives += [("session", session)] if session else []
+        if asked.startswith(b"GET ") and record.framing == SseEvents.name and b"\r\nmcp-session-id:" not in asked.lower():
+            step.gives.append(_STREAM)
         return
     step.needs += [("session", session)] if session else []
-    step.needs.append(("endpoint", record.head.split(b" ", 2)[1]))
+    step.needs.append(("endpoint", record.head.partition(b" ")[2].partition(b" ")[0]))
+    if (event := first_value(record.head, lowered, b"last-event-id")) is not None:
+        step.needs.append(("event", event))
+    if record.head.startswith(b"POST ") and not session:
+        step.needs.append(_STREAM)
 
 
 def _add_messages(step: _Step, record: Frame, opened: Open) -> None:
@@ -167,8 +183,10 @@ def _add_messages(step: _Step, record: Frame, opened: Open) -> None:
     if opened.framing == SseEvents.name:
         event = parse(data)
         data = event.data or b""
+        if event.id:
+            step.gives.append(("event", event.id.encode()))
         if event.type == "endpoint":
-            step.gives.append(("endpoint", _target(data.strip())))
+            step.gives.append(("endpoint", path_and_query(endpoint(data).uri).encode()))
     own, other = ("client", "server") if opened.sender == CLIENT else ("server", "client")
     for message in _messages(data):
         id = bytes(message.id)
@@ -191,12 +209,6 @@ def _messages(data: bytes) -> list[_OrderedMessage]:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return []
     return messages if isinstance(messages, list) else [messages]
-
-
-def _target(uri: bytes) -> bytes:
-    """Return path and query of an endpoint, which may be a whole URL."""
-    _, scheme_end, rest = uri.partition(b"://")
-    return b"/" + rest.partition(b"/")[2] if scheme_end else uri
 
 
 def _numbered(records: Iterable[Record]) -> list[Record]:

@@ -22,7 +22,9 @@ from typing import Final
 import msgspec
 
 _HEADER: Final = re.compile(
-    rb"^={20,}\r?\nFollow: (\w+),([\w-]+)\r?\nFilter: [^\n]*\nNode 0: ([^\n]*)\nNode 1: ([^\n]*)\n", re.MULTILINE
+    rb"^={20,}\r?\nFollow: (\w+),([\w-]+)\r?\nFilter: (?:\w+\.stream eq (\d{1,9}))?[^\n]*\n"
+    rb"Node 0: ([^\n]*)\nNode 1: ([^\n]*)\n",
+    re.MULTILINE,
 )
 _FOOTER: Final = re.compile(rb"^={20,}\r?$", re.MULTILINE)
 _YAML: Final = re.compile(rb"^(?:peers:\r?\n  - peer: 0|# Packet \d+\r?\npeer[01]_\d+: !!binary)", re.MULTILINE)
@@ -48,12 +50,16 @@ class DumpPiece(msgspec.Struct):
 
 
 class StreamDump(msgspec.Struct):
-    """The dump of one connection: `form` is that of its text, `protocol` the layer that was followed. `peers` are hosts and ports."""
+    """The dump of one connection: `form` is that of its text, `protocol` the layer that was followed. `peers` are hosts and ports.
+
+    `stream` is its number, in the order in which connections began; tshark prints the last one first.
+    """
 
     form: str
     protocol: str
     peers: list[tuple[str, int]]
     pieces: list[DumpPiece]
+    stream: int = 0
 
 
 def is_stream_dump(head: bytes) -> bool:
@@ -70,7 +76,7 @@ def is_stream_dump(head: bytes) -> bool:
 def stream_dumps(data: bytes) -> list[StreamDump]:
     """Return the dumps of a file."""
     if (header := _HEADER.search(data)) is not None:
-        return list(_tshark_dumps(data, header))
+        return sorted(_tshark_dumps(data, header), key=lambda dump: dump.stream)
     if _YAML.search(data[:4096]) is not None:
         return list(_yaml_dumps(data))
     return [StreamDump("hex", "tcp", [], list(_hex_pieces(data)))]
@@ -79,7 +85,8 @@ def stream_dumps(data: bytes) -> list[StreamDump]:
 def _tshark_dumps(data: bytes, header: re.Match[bytes] | None) -> Iterator[StreamDump]:
     while header is not None:
         protocol, form = header[1].decode(), header[2].decode()
-        dump = StreamDump(form, protocol, [_endpoint(header[3]), _endpoint(header[4])], [])
+        peers = [_endpoint(header[4]), _endpoint(header[5])]
+        dump = StreamDump(form, protocol, peers, [], int(header[3] or 0))
         end = header.end()
         if form == "ascii":
             end = _ascii_pieces(data, end, dump.pieces)

@@ -209,9 +209,11 @@ def _hits(facts: TranscriptFacts, is_asked: Callable[[str], bool]) -> Iterator[t
                         yield hit.finding.capture, hit
         reached_limits(facts.transcript).update(capture.limits)
     of_several = HOP_FINDERS if facts.transcript.hops else ()
+    proofs = [Proof(info, facts.transcript.rows) for info in facts.transcript.captures]
     for of_all in filter(is_asked, (*of_several, *TRANSCRIPT_FINDERS)):
         for hit in finder(of_all).find(facts):
-            yield hit.finding.capture, hit
+            if proofs[hit.finding.capture].holds(hit.finding):
+                yield hit.finding.capture, hit
     if facts.transcript.model_calls:
         for hit in _model_hits(facts, [name for name in MODEL_FINDERS if is_asked(name)]):
             yield _ALL_CAPTURES, hit

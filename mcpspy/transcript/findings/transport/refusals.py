@@ -139,18 +139,21 @@ _wants_tls = lazy_pattern(rb"\bHTTP request (?:was sent )?to (?:an )?HTTPS|speak
 
 
 class _ServedPaths:
-    """The paths of a capture that served a request, and the tokens that were refused there; one pass for all refusals."""
+    """The paths of a capture that served a request, and the tokens that were refused there; one pass for all refusals.
+
+    Numbers of transactions tell which came later: an imported capture may have no times.
+    """
 
     def __init__(self, facts: CaptureFacts) -> None:
-        self.served_ns: dict[str, int] = {}
-        """By path the time of the last request that was served there."""
+        self.served: dict[str, int] = {}
+        """By path the number of the last request that was served there."""
         self.posted: set[str] = set()
         self.wrong: set[str] = set()
         """The paths at which nothing is served, which one finding says for all their requests."""
-        self.with_token_ns: dict[str, int] = {}
-        """By path the time of the last request that had a token."""
-        self.tokens_served_ns: dict[str, dict[str, int]] = {}
-        """By path and token the time of the last request that was served."""
+        self.with_token: dict[str, int] = {}
+        """By path the number of the last request that had a token."""
+        self.tokens_served: dict[str, dict[str, int]] = {}
+        """By path and token the number of the last request that was served."""
         self.redirected = {target for _, target in lossy_redirects(facts)}
         """The paths that a redirect of a message names, where a client comes with GET and without the message."""
         self.first_session_ns = given_out_ns(facts)
@@ -161,12 +164,12 @@ class _ServedPaths:
                 continue
             path = _path(transaction)
             if 0 < transaction.status < HTTP_ERRORS:
-                self.served_ns[path] = transaction.at_ns
-                self.tokens_served_ns.setdefault(path, {})[credential(transaction)] = transaction.at_ns
+                self.served[path] = transaction.number
+                self.tokens_served.setdefault(path, {})[credential(transaction)] = transaction.number
             if transaction.method == "POST":
                 self.posted.add(path)
             if credential(transaction):
-                self.with_token_ns[path] = transaction.at_ns
+                self.with_token[path] = transaction.number
 
 
 def find(facts: CaptureFacts) -> Iterator[Hit]:
@@ -283,7 +286,7 @@ def _wrong_place(
     path, method, status = _path(transaction), transaction.method, transaction.status
     if transaction.scope.kind is ScopeKind.STREAM and method == "POST":
         return _announced(facts, transaction)
-    if path in requests.served_ns or (exchange is not None and exchange.method not in OPENINGS):
+    if path in requests.served or (exchange is not None and exchange.method not in OPENINGS):
         return None
     blame = advice = ""
     culprit: str = CONFIGURATION
@@ -380,13 +383,13 @@ def _unauthorized(facts: CaptureFacts, requests: _ServedPaths, transaction: Tran
         challenge = "" if transaction.response is None else transaction.response.head.get("www-authenticate")
         what = f"{_answered(facts, transaction)}, with a token that was refused before{_described(challenge)}."
         yield _blamed(TOKEN_REFUSED, facts, transaction, what, token_fault(facts, transaction))
-    elif not is_again and max(requests.served_ns.get(path, -1), requests.with_token_ns.get(path, -1)) <= transaction.at_ns:
+    elif not is_again and max(requests.served.get(path, 0), requests.with_token.get(path, 0)) <= transaction.number:
         yield _without_login(facts, requests, transaction, token)
 
 
 def _without_login(facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction, token: str) -> Hit:
     """Make a finding about a 401 after which the client came with no other token; one that no login can follow needs a setting."""
-    looked = [other for other in requests.well_known if other.at_ns > transaction.at_ns]
+    looked = [other for other in requests.well_known if other.number > transaction.number]
     challenge = "" if transaction.response is None else transaction.response.head.get("www-authenticate")
     told = f"{_answered(facts, transaction)}{_described(challenge)}: the request had {'a token' if token else 'no token'}"
     what = f"{told}, and the client sent no other."
@@ -394,7 +397,7 @@ def _without_login(facts: CaptureFacts, requests: _ServedPaths, transaction: Tra
     culprit: str = CLIENT
     if token:
         culprit, blame, advice = token_fault(facts, transaction)
-    elif requests.with_token_ns:
+    elif requests.with_token:
         what = f"{told}, and others of the client have one."
         blame, advice = "The client: it left out the token that it has.", "Send the token with every request to the server."
     elif not can_log_in:
@@ -422,8 +425,8 @@ def _described(challenge: str) -> str:
 def _without_scope(facts: CaptureFacts, requests: _ServedPaths, transaction: Transaction, challenge: str) -> Iterator[Hit]:
     """Find a token that lacks a scope, unless another token is used after it."""
     path, token = _path(transaction), credential(transaction)
-    others = (at_ns for other, at_ns in requests.tokens_served_ns.get(path, {}).items() if other != token)
-    if max(others, default=-1) > transaction.at_ns:
+    others = (number for other, number in requests.tokens_served.get(path, {}).items() if other != token)
+    if max(others, default=0) > transaction.number:
         return
     match = _scope_in.search(challenge)
     scope = "another scope" if match is None else f"the scope {quoted((match[1] or match[2]).encode('utf-8', 'replace'))}"
