@@ -52,6 +52,9 @@ def outcome(*options: str, server: list[str] | None = None, time_out_s: float = 
         ("tool:greet => remove params.arguments.name", "Hello, None"),
         ('tool:greet => garbage "loading"', "Hello, Ada"),
         ("tool:greet => disconnect", "Connection closed"),
+        ("tool:greet => disconnect 30", "Connection closed"),
+        ("tool:greet => reorder 100ms", "Hello, Ada"),
+        ("tool:greet => duplicate", "Hello, Ada"),
         ("tool:greet => kill", "Connection closed"),
     ],
 )

@@ -250,7 +250,12 @@ class InterceptingRelay(ResponseRelay):
     def record_end(self, now_ns: int, by: str, how: str) -> list[Record]:
         taken, self._taken = self._taken, None
         records = taken.records if taken is not None else []
-        return [*records, *super().record_end(now_ns, by, how)]
+        rest = super().record_end(now_ns, by, how)
+        if self.is_dead:  # half an event came that nobody gets
+            for record in rest:
+                if isinstance(record, Frame):
+                    record.rare["forwarded"] = b""
+        return [*records, *rest]
 
     def close_until(self, now_ns: int, records: list[Record], out: list[bytes]) -> None:
         """Take the end of a body that ends with the connection, in good order."""

@@ -198,6 +198,7 @@ TEXTS = st.lists(
         st.sampled_from([
             "delay 1s", "delay 1s..3s", "hold", "drop", "error -32000", "respond x", "set params.arguments.q=1", "set result.a=1",
             "remove result.content", "truncate 9", 'garbage "hm"', "stall", "status 503", "disconnect",
+            "reorder 1s", 'status 429 "Retry-After: 2"', "expire",
         ]),
         st.sampled_from(["", " p=0.5", " nth=2", " max=1"]),
     ),

@@ -275,7 +275,7 @@ TEXTS = st.lists(
         st.sampled_from(["", "kind:result ", "kind:request "]),
         st.sampled_from([
             "delay 1s", "delay 1s..3s", "drop", "error -32000", "respond x", "set params.arguments.q=1", "set result.a=1",
-            "remove result.content", "truncate 9", 'garbage "hm"', "stall", "reorder 1s",
+            "remove result.content", "truncate 9", 'garbage "hm"', "stall",
         ]),
         st.sampled_from(["", " p=0.5", " nth=2", " max=1"]),
     ),
