@@ -58,7 +58,11 @@ def connect(folder: str, name: str, timeout_s: float) -> Socket:
     """Connect to a tap. Raises: OSError: if none listens there."""
     connected = _new()
     connected.settimeout(timeout_s)
-    _with_short_path(folder, name, connected.connect)
+    try:
+        _with_short_path(folder, name, connected.connect)
+    except OSError:
+        connected.close()
+        raise
     return connected
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from textual import work
-from textual.binding import BindingType
 
 from ..errors import ControlError, InterceptError
 from ..replay.compare.compare import ComparedSide, compare
@@ -19,10 +19,20 @@ from ..views.sequence.layout import diagram
 from ..views.text.escape import one_line, safe_text
 from ..views.text.line import Line
 from ..views.text.units import counted, size
-from .dialogs import ChoiceScreen, TextScreen
+from .calling import (
+    RepeatedCall,
+    changes,
+    danger,
+    destination,
+    editable,
+    is_running,
+    mistake,
+    outcome_lines,
+    read_json,
+    why_not_again,
+)
 from .drawing import Letters
 from .holding import Held, Holding, breakpoint_text, capture_id, one_line_payload
-from .keys import bindings
 from .looking import Looking
 from .seeking import previous_like
 from .tabs import raw_text
@@ -47,8 +57,6 @@ MAX_COPY_LETTERS: Final = 74_000
 class Terminal(Looking):
     """The application."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
-
     def __init__(
         self, source: RowSource, desk: Desk, verbs: Verbs, letters: Letters, *, row: int = 0, follows: bool = False
     ) -> None:
@@ -59,6 +67,8 @@ class Terminal(Looking):
         self._is_asking = False
         self._export: tuple[str, bool] = ("", False)
         self._hold_for = ""
+        self._calling: RepeatedCall | None = None
+        """The call that runs."""
 
     @property
     def numbered(self) -> Numbered | None:
@@ -68,11 +78,6 @@ class Terminal(Looking):
             return row
         self.say("Choose a row with a number first.", "bad")
         return None
-
-    def choose(self, title: str | Callable[[], Line], choices: Sequence[tuple[str, str]], then: Callable[[str], None]) -> None:
-        """Let the user choose; `then` gets the key, and nothing happens without one."""
-        ask = title if callable(title) else lambda: [(str(title), "")]
-        self.push_screen(ChoiceScreen(self.letters, ask, choices), lambda key: then(key) if key else None)
 
     # --- Reading more ---
 
@@ -90,7 +95,7 @@ class Terminal(Looking):
         old, new = (ComparedSide(transcript=Transcript(captures, [call]), rows=frozenset({call.row})) for call in (before, row))
         heading: Line = [(f"row {before.row} (A) and row {row.row} (B)", "strong")]
         lines = comparison_lines(compare(old, new), width=self.size.width - 4)
-        self.push_screen(TextScreen(self.letters, [heading, *lines]))
+        self.show_text([heading, *lines])
 
     def action_diagram(self) -> None:
         """Draw the rows that match, or those around the cursor."""
@@ -99,7 +104,7 @@ class Terminal(Looking):
         some = (self.shown.row(position) for position in range(begin, min(begin + DIAGRAM_ROWS, len(self.shown))))
         rows: list[Row] = [row for row in some if row is not None]
         layout = diagram(self.source.transcript, rows)
-        self.push_screen(TextScreen(self.letters, ladder(layout, width=self.size.width - 4)))
+        self.show_text(ladder(layout, width=self.size.width - 4))
 
     def action_page(self) -> None:
         """Open the page of this recording in the browser, at the row at the cursor."""
@@ -117,6 +122,129 @@ class Terminal(Looking):
             return
         self.call_from_thread(self.say, f"{address}{place}")
         self.verbs.browse(f"{address}{place}")
+
+    # --- Calling again ---
+
+    def action_again(self, edited: int) -> None:
+        """Make the call of the row again; with 1, let the user change it first."""
+        row = self.numbered
+        if row is None:
+            return
+        why = why_not_again(row)
+        if why or not isinstance(row, Exchange):
+            self.say(why, "bad")
+            return
+        to, what = destination(self.source.transcript.captures[row.capture]), self.source.address(row)
+        if isinstance(to, str) or not what:
+            self.say(to if isinstance(to, str) else "This was read from a pipe, and cannot be read again.", "bad")
+            return
+        call = RepeatedCall(row, what, to)
+        if edited:
+            self.edit_call(call, json.dumps(editable(row), indent=2, ensure_ascii=False))
+        else:
+            self.ask_call(call)
+
+    def edit_call(self, call: RepeatedCall, text: str) -> None:
+        """Let the user edit the arguments of a call, and check them."""
+        changed = self.in_editor(text)
+        if changed is None and text == json.dumps(editable(call.exchange), indent=2, ensure_ascii=False):
+            self.say("Nothing was changed, and nothing was sent.")
+            return
+        changed = text if changed is None else changed
+        try:
+            value = read_json(changed)
+            ready = call._replace(changes=changes(call.exchange, value))
+        except ValueError as error:
+            self.choose(f"{one_line(str(error))}", [("e", "edit it again")], lambda _: self.edit_call(call, changed))
+            return
+        wrong = mistake(self.source.transcript, call.exchange, value)
+        if wrong:
+            choices = [("e", "edit them again"), ("s", "send them nevertheless")]
+            then = {"e": lambda: self.edit_call(call, changed), "s": lambda: self.ask_call(ready)}
+            self.choose(f"they do not fit the input schema: {wrong}", choices, lambda key: then[key]())
+        else:
+            self.ask_call(ready)
+
+    def ask_call(self, call: RepeatedCall) -> None:
+        """Ask before a call that may change something, and before a server is started or reached for it."""
+        why = danger(self.source.transcript, call.exchange)
+        if not why and not call.to.is_fresh:
+            self.call(call)
+            return
+        self.choose(f"{call.name} to {call.to.name}", [("c", f"call it{f': {why}' if why else ''}")], lambda _: self.call(call))
+
+    def call(self, call: RepeatedCall) -> None:
+        """Call, and show what comes of it."""
+        if self._calling is not None:
+            self.say("Another call still waits for its answer.", "bad")
+            return
+        self._calling = call
+        self.show_text(
+            [[("● ", "wait"), (call.name, "strong"), (" … waiting for the answer of ", ""), (call.to.name, "")]], "cancel"
+        )
+        self.send(call)
+
+    @work(thread=True, group="verb")
+    def send(self, call: RepeatedCall) -> None:
+        """Let `mcpspy call` send it."""
+        done = self.verbs.run(call.words, call.to.cwd)
+        self.call_from_thread(self.called, call, done)
+
+    def called(self, call: RepeatedCall, done: VerbResult) -> None:
+        """Show the outcome, unless the user has cancelled the call."""
+        if self._calling is call:
+            self._calling = None
+            self.show_text(outcome_lines(call, done.output, done.words, self.size.width - 4))
+
+    def close_text(self) -> None:
+        """Close what is shown; a call that waits is cancelled."""
+        super().close_text()
+        if self._calling is not None:
+            self.say(f"Cancelled: {self._calling.name}")
+            self._calling = None
+            self.verbs.stop()
+
+    def enough(self) -> None:
+        """Close what was read; a call that waits is cancelled by Esc alone."""
+        if self._calling is None:
+            super().enough()
+
+    def in_editor(self, text: str) -> str | None:
+        """Let the user edit a text; None if it was left as it is."""
+        with nullcontext() if self.is_headless else self.suspend():
+            return self.verbs.edited(text)
+
+    # --- Restarting ---
+
+    def action_restart(self) -> None:
+        """Restart the server of the row."""
+        row = self.row_list.row
+        captures = self.source.transcript.captures
+        header = captures[0 if row is None else row.capture].header if captures else None
+        if header is None or not is_running(header.capture_id):
+            self.say("Only a server that runs under mcpspy run can be restarted.", "bad")
+            return
+        if header.tapped.get("url"):
+            self.say("mcpspy proxy did not start this server, so it cannot restart it.", "bad")
+            return
+        label, id = one_line(header.label), header.capture_id
+        choices = [
+            ("r", "restart it; its client stays connected, and the old server ends when the new one has answered"),
+            ("s", "stop it first, then start the new one"),
+        ]
+        self.choose(f"restart {label}", choices, lambda key: self.restart(id, label, ["--stop-first"] if key == "s" else []))
+
+    def restart(self, id: str, label: str, options: list[str]) -> None:
+        """Restart a server, and say what came of it."""
+        self.say(f"Restarting {label} …")
+        self.run_verb(["control", id, "--restart", *options], self.restarted)
+
+    def restarted(self, done: VerbResult) -> None:
+        """Say what came of a restart; show what a new server wrote that failed."""
+        first, *log = [safe_text(line) for line in done.words.splitlines()] or ["It did not restart."]
+        self.say(first, "bad" if done.status else "wait")
+        if log:
+            self.show_text([[(first, "bad" if done.status else "")], [], *([(line, "")] for line in log)])
 
     # --- Copying and exporting ---
 
@@ -315,8 +443,7 @@ class Terminal(Looking):
         """Let the user edit a held message; None if it was left as it is. Raises: ControlError."""
         if len(held.payload.encode("utf-8", "surrogatepass")) < held.bytes - 2:
             raise ControlError(f"it is too long to be edited: {held.bytes} bytes")
-        with nullcontext() if self.is_headless else self.suspend():
-            return self.verbs.edited(held.payload)
+        return self.in_editor(held.payload)
 
     def on_unmount(self) -> None:
         """Let go what is held, and end what was started."""

@@ -1,52 +1,60 @@
-"""Screens above the others: lines to read, and a list to choose from."""
+"""Panes that open above or below the others until the user has answered: lines to read, and a few things to choose from.
+
+They are no screens of Textual: one that closes takes keys for a while that are meant for what was below it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from string import ascii_letters, digits
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
+from textual.containers import Vertical
 
 from ..views.text.line import Line
 from .drawing import Letters
-from .line_list import LineList
-from .panes import Bar
+from .line_list import MOVING, EmptyLines, LineList
+from .panes import Bar, TextList
 from .taken_lines import TakenLines
 
-TITLE_S = 0.2
+
+class ReadingList(TextList):
+    """The lines of a text. Enter, Space and q close it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,question_mark", "choose", show=False, priority=True)]
 
 
-class TextScreen(ModalScreen[None]):
-    """Lines to read. Esc, Enter or q closes them."""
+class TextPane(Vertical):
+    """Lines to read, on the whole screen."""
 
     DEFAULT_CSS = """
-    TextScreen { align: center middle; }
-    TextScreen LineList { width: 100%; height: 1fr; }
+    TextPane { layer: above; width: 100%; height: 100%; display: none; }
+    TextPane LineList { width: 100%; height: 1fr; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,question_mark", "dismiss", show=False)]
-
-    def __init__(self, letters: Letters, lines: Iterable[Line]) -> None:
-        super().__init__()
-        self._letters = letters
-        self._model = TakenLines(lines)
+    def __init__(self, letters: Letters) -> None:
+        super().__init__(id="reading")
+        self.lines = ReadingList(letters, id="text")
+        self._foot = Bar(letters, id="text-foot")
 
     def compose(self) -> ComposeResult:
         """Make the parts."""
-        yield LineList(self._letters, id="text")
-        yield Bar(self._letters, id="text-foot")
+        yield self.lines
+        yield self._foot
 
-    def on_mount(self) -> None:
-        """Show the lines."""
-        self.query_one(LineList).show(self._model)
-        self.query_one(Bar).show([(" Esc", "strong"), (" back", "dim")])
+    def show(self, lines: Iterable[Line], words: str = "back") -> None:
+        """Show lines; `words` say what Esc does."""
+        self.display = True
+        self.lines.show(TakenLines(lines))
+        self._foot.show([(" Esc", "strong"), (f" {words}", "dim")])
+        self.screen.set_focus(self.lines)
 
-    def on_line_list_line_chosen(self) -> None:
-        """Close."""
-        self.dismiss()
+    def close(self) -> None:
+        """Close it; the caller gives the focus to something else first."""
+        self.display = False
+        self.lines.show(EmptyLines())
 
 
 class ChoiceLines:
@@ -68,54 +76,60 @@ class ChoiceLines:
         return [(f"{key}  ", "strong"), (words, "")]
 
 
-class ChoiceScreen(ModalScreen[str]):
-    """A few things of which the user takes one, by its key or with Enter; the result is the key, empty if none was taken.
+class ChoiceList(LineList, inherit_bindings=False):
+    """The list of things to choose from, each of which has a key."""
 
-    `title` is asked again while the user looks: it may have a countdown.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *MOVING,
+        *(Binding(key, f"take({key!r})", show=False, priority=True) for key in ascii_letters + digits),
+    ]
+
+    def action_take(self, key: str) -> None:
+        """Take a choice by its key."""
+        keys = [choice[0] for choice in self.model.choices] if isinstance(self.model, ChoiceLines) else []
+        if key in keys:
+            self.cursor = keys.index(key)
+            self.action_choose()
+
+
+class ChoicePane(Vertical):
+    """A few things of which the user takes one, by its key or with Enter.
+
+    The title is asked again while the user looks: it may have a countdown.
     """
 
     DEFAULT_CSS = """
-    ChoiceScreen { align: left bottom; background: transparent; }
-    ChoiceScreen LineList { height: auto; }
-    ChoiceScreen Bar { text-style: bold; }
+    ChoicePane { height: auto; display: none; }
+    ChoicePane LineList { height: auto; }
+    ChoicePane Bar { text-style: bold; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "none", show=False)]
-
-    def __init__(self, letters: Letters, title: Callable[[], Line], choices: Sequence[tuple[str, str]]) -> None:
-        super().__init__()
-        self._title = title
-        self._choices = choices
+    def __init__(self, letters: Letters) -> None:
+        super().__init__(id="choosing")
+        self._title: Callable[[], Line] = list
         self._bar = Bar(letters, id="choice-title", style="reverse")
-        self._list = LineList(letters, id="choices")
+        self.lines = ChoiceList(letters, id="choices")
 
     def compose(self) -> ComposeResult:
         """Make the parts."""
         yield self._bar
-        yield self._list
+        yield self.lines
 
-    def on_mount(self) -> None:
-        """Show the choices."""
-        self._list.styles.height = len(self._choices) + 1
-        self._list.show(ChoiceLines(self._choices))
-        self._list.focus()
+    def ask(self, title: Callable[[], Line], choices: Sequence[tuple[str, str]], then: Callable[[str], None]) -> None:
+        """Show the choices; `then` gets the key of the one that is taken."""
+        self._title = title
+        self.display = True
+        self.lines.styles.height = len(choices) + 1
+        self.lines.show(ChoiceLines(choices))
+        self.lines.when_chosen = lambda: then(choices[self.lines.cursor][0])
         self.entitle()
-        self.set_interval(TITLE_S, self.entitle)
+        self.screen.set_focus(self.lines)
 
     def entitle(self) -> None:
         """Show the title as it is now."""
-        self._bar.show([(" ", ""), *self._title()])
+        if self.display:
+            self._bar.show([(" ", ""), *self._title()])
 
-    def action_none(self) -> None:
-        """Take nothing."""
-        self.dismiss("")
-
-    def on_key(self, event: events.Key) -> None:
-        """Take a choice by its key."""
-        if event.character and event.character in {key for key, _ in self._choices}:
-            event.stop()
-            self.dismiss(event.character)
-
-    def on_line_list_line_chosen(self) -> None:
-        """Take the choice at the cursor."""
-        self.dismiss(self._choices[self._list.cursor][0])
+    def close(self) -> None:
+        """Close it; the caller gives the focus to something else first."""
+        self.display = False

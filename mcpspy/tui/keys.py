@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 
 from ..views.text.line import Line
 
@@ -12,6 +12,8 @@ from ..views.text.line import Line
 class KeyHelp(NamedTuple):
     """A key, or two that belong together. `bound` has Textual's names of the keys and the actions."""
 
+    context: str
+    """The purpose, at the first key that has it; else empty."""
     shown: str
     help: str
     bound: tuple[tuple[str, str], ...]
@@ -20,29 +22,29 @@ class KeyHelp(NamedTuple):
 
 
 KEYS: Final = (
-    KeyHelp("/", "filter rows as you type; in the detail: search in it", (("slash", "find"),), "filter"),
-    KeyHelp("n N", "the next match of the filter or search, the one before", (("n", "next(1)"), ("N", "next(-1)"))),
-    KeyHelp("f F", "the next row with a finding, the one before", (("f", "finding(1)"), ("F", "finding(-1)")), "finding"),
-    KeyHelp("p", "the next call that is pending, or was never answered", (("p", "pending"),)),
-    KeyHelp("s", "the slowest call; again: the next slowest", (("s", "slowest"),)),
-    KeyHelp(":", "go to a row by its number", (("colon", "goto"),)),
-    KeyHelp("← →", "the next tab of the detail, the one before", (
-        ("left", "tab(-1)"), ("right", "tab(1)"),
-    )),
-    KeyHelp("Tab Enter", "the next part of the screen; open, fold and unfold", (), "fold"),
-    KeyHelp("d", "compare with the call before of the same tool", (("d", "compare"),)),
-    KeyHelp("g", "the diagram of the rows around it, or of those that match", (("g", "diagram"),)),
-    KeyHelp("o", "open the page in the browser, at this row", (("o", "page"),)),
-    KeyHelp("y", "copy: the JSON, curl, the command for replay, a link", (("y", "copy"),), "copy"),
-    KeyHelp("e", "export: a report, a page, a diagram, JSON Lines, HAR", (("e", "export"),)),
-    KeyHelp("b", "hold messages like this one; again: remove that", (("b", "hold"),)),
-    KeyHelp("h", "what is held: release it, edit it, drop it", (("h", "held"),)),
-    KeyHelp("l", "show or hide the recordings", (("l", "recordings"),)),
-    KeyHelp("?", "this help", (("question_mark", "help"),), "help"),
-    KeyHelp("q", "quit", (("q", "quit"),)),
+    KeyHelp("find", "/", "filter rows as you type; in the detail: search in it", (("slash", "find"),), "filter"),
+    KeyHelp("", "n N", "the next match of the filter or search, the one before", (("n", "next(1)"), ("N", "next(-1)"))),
+    KeyHelp("", "f F", "the next row with a finding, the one before", (("f", "finding(1)"), ("F", "finding(-1)")), "finding"),
+    KeyHelp("", "p s", "the next unanswered call; the slowest, then the next", (("p", "pending"), ("s", "slowest"))),
+    KeyHelp("", ":", "go to a row by its number", (("colon", "goto"),)),
+    KeyHelp("read", "← →", "the next tab of the detail, the one before", (("left", "tab(-1)"), ("right", "tab(1)"))),
+    KeyHelp("", "Tab Enter", "the next part of the screen; open, fold and unfold", (("tab", "part(1)"), ("shift+tab", "part(-1)"))),
+    KeyHelp("", "d", "compare with the call before of the same tool", (("d", "compare"),)),
+    KeyHelp("", "g", "the diagram of the rows around it, or of those that match", (("g", "diagram"),)),
+    KeyHelp("", "o", "open the page in the browser, at this row", (("o", "page"),)),
+    KeyHelp("act", "y", "copy: the JSON, curl, the command for replay, a link", (("y", "copy"),)),
+    KeyHelp("", "e", "export: a report, a page, a diagram, JSON Lines, HAR", (("e", "export"),)),
+    KeyHelp("", "r R", "make this call again; the same, edited first", (("r", "again(0)"), ("R", "again(1)")), "call"),
+    KeyHelp("", "b h", "hold messages like this one, or stop that; what is held", (("b", "hold"), ("h", "held")), "hold"),
+    KeyHelp("", "x", "restart the server; its client stays connected", (("x", "restart"),)),
+    KeyHelp("screen", "l", "show or hide the recordings", (("l", "recordings"),)),
+    KeyHelp("", "?", "this help", (("question_mark", "help"),), "help"),
+    KeyHelp("", "q", "quit", (("q", "end"),)),
 )  # fmt: skip
 """In the order of the help; at most 18."""
 
+ACTIONS: Final = frozenset(action.partition("(")[0] for key in KEYS for _, action in key.bound)
+"""The names of the actions."""
 
 MORE: Final = (
     "Arrows, PgUp, PgDn, Home and End move; the mouse clicks and scrolls.",
@@ -50,9 +52,10 @@ MORE: Final = (
 )
 
 
-def bindings() -> list[Binding]:
-    """Return what Textual binds."""
-    return [Binding(name, action, key.help, show=False) for key in KEYS for name, action in key.bound]
+def bindings() -> list[BindingType]:
+    """Return what Textual binds: each with priority (see `line_list`)."""
+    bound = [Binding(name, action, key.help, show=False, priority=True) for key in KEYS for name, action in key.bound]
+    return [*bound, Binding("escape", "leave", show=False, priority=True)]
 
 
 def footer() -> Line:
@@ -66,7 +69,7 @@ def footer() -> Line:
 
 def help_lines() -> list[Line]:
     """Return the help."""
-    width = max(len(key.shown) for key in KEYS)
+    contexts, width = max(len(key.context) for key in KEYS), max(len(key.shown) for key in KEYS)
     lines: list[Line] = [[("Keys", "strong")], []]
-    lines += [[(f"  {key.shown:<{width}}  ", "strong"), (key.help, "")] for key in KEYS]
+    lines += [[(f"{key.context:<{contexts}}  ", "dim"), (f"{key.shown:<{width}}  ", "strong"), (key.help, "")] for key in KEYS]
     return [*lines, [], *([(text, "dim")] for text in MORE)]

@@ -1,8 +1,13 @@
-"""A list of lines of which only those on the screen are made, with a cursor. What the lines are, its model says."""
+"""A list of lines of which only those on the screen are made, with a cursor. What the lines are, its model says.
+
+All keys of the interface are bound with priority: Textual then acts on a key before it reads the next one. Without, a key goes to the
+widget that had the focus when the key before it was read, however fast the user types.
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from collections.abc import Callable
+from typing import ClassVar, Final, Protocol
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -16,6 +21,18 @@ from .drawing import Letters, strip_of
 
 MARK_CELLS = 2
 """The cells before a line, which show the cursor."""
+
+
+MOVING: Final = (
+    Binding("up", "move(-1)", show=False, priority=True),
+    Binding("down", "move(1)", show=False, priority=True),
+    Binding("pageup", "page(-1)", show=False, priority=True),
+    Binding("pagedown", "page(1)", show=False, priority=True),
+    Binding("home", "edge(0)", show=False, priority=True),
+    Binding("end", "edge(1)", show=False, priority=True),
+    Binding("enter,space", "choose", show=False, priority=True),
+)
+"""The keys of every list."""
 
 
 class LineModel(Protocol):
@@ -46,20 +63,16 @@ class EmptyLines:
 
 
 class LineList(ScrollView, can_focus=True):
-    """The widget. It says `CursorMoved` when the cursor is on another line, and `LineChosen` when the user takes a line."""
+    """The widget. It says `CursorMoved` when the cursor is on another line, and calls `when_chosen` when the user takes a line."""
 
     DEFAULT_CSS = """
     LineList { overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("home", "edge(0)", show=False),
-        Binding("end", "edge(1)", show=False),
-        Binding("enter,space", "choose", show=False),
+        *MOVING,
+        Binding("k", "move(-1)", show=False, priority=True),
+        Binding("j", "move(1)", show=False, priority=True),
     ]
 
     class CursorMoved(Message):
@@ -74,14 +87,12 @@ class LineList(ScrollView, can_focus=True):
             """The list, by whose id handlers are chosen."""
             return self.line_list
 
-    class LineChosen(CursorMoved):
-        """The user took the line at the cursor."""
-
     def __init__(self, letters: Letters, *, id: str) -> None:
         super().__init__(id=id)
         self.letters = letters
         self.model: LineModel = EmptyLines()
         self.cursor = 0
+        self.when_chosen: Callable[[], None] = lambda: None
 
     @property
     def line_cells(self) -> int:
@@ -102,8 +113,10 @@ class LineList(ScrollView, can_focus=True):
         self.refresh()
 
     def reveal(self) -> None:
-        """Scroll so that the cursor is on the screen."""
-        height = max(self.scrollable_content_region.height, 1)
+        """Scroll so that the cursor is on the screen. Before the list has a size, nothing is done: it does this when it gets one."""
+        height = self.scrollable_content_region.height
+        if not height:
+            return
         top = round(self.scroll_offset.y)
         if self.cursor < top:
             top = self.cursor
@@ -138,7 +151,7 @@ class LineList(ScrollView, can_focus=True):
     def action_choose(self) -> None:
         """Take the line at the cursor."""
         if len(self.model):
-            self.post_message(self.LineChosen(self))
+            self.when_chosen()
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to a line; take it with a second click."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from signal import SIGTERM, signal
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -10,7 +11,6 @@ from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Horizontal, Vertical
-from textual.widget import Widget
 
 from ..errors import FilterError, McpspyError
 from ..transcript.model import Row
@@ -18,11 +18,11 @@ from ..views.text.escape import one_line, safe_text
 from ..views.text.line import Line, joined
 from ..views.text.units import counted
 from . import seeking
-from .dialogs import TextScreen
+from .dialogs import ChoicePane, TextPane
 from .drawing import Letters
-from .keys import bindings, footer, help_lines
+from .keys import ACTIONS, bindings, footer, help_lines
 from .line_list import LineList
-from .panes import Bar, DetailList, DetailPane, RecordingLines, RecordingList, RowList, TabBar
+from .panes import Bar, DetailList, DetailPane, RecordingLines, RowList, TabBar
 from .prompt import PromptLine, read_filter
 from .row_lines import RowLines, is_pending
 from .shown_rows import ShownRows, slowest
@@ -61,7 +61,7 @@ class Looking(App[None]):
     """The screen and the keys with which one looks and searches. `row` is the number of the row to begin with."""
 
     CSS = """
-    Screen { layers: base; }
+    Screen { layers: base above; }
     #bar, #foot { height: 1; }
     #main { height: 1fr; }
     #recordings { width: 34; display: none; border-right: vkey ansi_bright_black; }
@@ -76,7 +76,7 @@ class Looking(App[None]):
     """
 
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
+    BINDINGS: ClassVar[list[BindingType]] = bindings()
 
     def __init__(self, source: RowSource, desk: Desk, letters: Letters, *, row: int = 0, follows: bool = False) -> None:
         super().__init__(ansi_color=True)
@@ -94,13 +94,15 @@ class Looking(App[None]):
         """The error that ended it."""
         self.bar = Bar(letters, id="bar", style="bold")
         self.main = Horizontal(id="main")
-        self.recordings = RecordingList(letters, id="recordings")
+        self.recordings = LineList(letters, id="recordings")
         self.rows_side = Vertical(id="rows-side")
         self.titles = Bar(letters, id="titles")
         self.row_list = RowList(letters, id="rows")
         self.detail = DetailPane(letters)
         self.strip = Bar(letters, id="strip", style="reverse")
-        self.prompt = PromptLine(letters)
+        self.prompt = PromptLine(letters, self.typed, self.finished)
+        self.choice = ChoicePane(letters)
+        self.reading = TextPane(letters)
         self.foot = Bar(letters, id="foot")
         self._first_row = row
         self._follows = follows
@@ -109,6 +111,8 @@ class Looking(App[None]):
         self._hit = 0
         self._is_unchecked = source.live
         self._filter_text = ""
+        self._part: LineList = self.row_list
+        """The part of the screen to which the user returns."""
 
     # --- The screen ---
 
@@ -124,7 +128,9 @@ class Looking(App[None]):
                 yield self.detail
         yield self.strip
         yield self.prompt
+        yield self.choice
         yield self.foot
+        yield self.reading
 
     def on_mount(self) -> None:
         """Begin."""
@@ -135,18 +141,17 @@ class Looking(App[None]):
 
         if not self.is_headless:
             signal(SIGTERM, end)
-        self.lay_out()
-        self.say()
-        self.call_after_refresh(self.begin)
-        self.set_interval(TICK_S, self.tick)
-        self.set_interval(LOOK_S, self.look)
-
-    def begin(self) -> None:
-        """Show the first rows."""
-        self.row_list.focus()
+        self.row_list.when_chosen = lambda: self.set_focus(self.detail.lines)
+        self.recordings.when_chosen = self.open_chosen
+        self.reading.lines.when_chosen = self.enough
+        self.set_focus(self.row_list)
         self.show_source(self.source)
+        self.say()
         if self._first_row:
             self.go_to(self._first_row)
+        self.lay_out()
+        self.set_interval(TICK_S, self.tick)
+        self.set_interval(LOOK_S, self.look)
 
     def on_resize(self, event: events.Resize) -> None:
         """Lay the parts out for the size."""
@@ -169,6 +174,7 @@ class Looking(App[None]):
         self.looked_up = []
         self._is_unchecked = source.live
         self.read()
+        self.rows.seen = len(self.shown)
         self.row_list.show(self.rows, len(self.shown) - 1 if source.live else self.first_numbered())
         self.show_all()
 
@@ -191,7 +197,9 @@ class Looking(App[None]):
         self.show_detail()
 
     def show_titles(self) -> None:
-        """Show the titles of the columns."""
+        """Show the titles of the columns, once the size of the list is known."""
+        if not self.row_list.size.width:
+            return
         self.titles.show([("  ", ""), *self.rows.title(self.row_list.line_cells)] if len(self.shown) else [])
 
     def show_bar(self) -> None:
@@ -214,7 +222,9 @@ class Looking(App[None]):
         self.bar.show(joined(parts, _BETWEEN))
 
     def show_detail(self) -> None:
-        """Show the row at the cursor in detail."""
+        """Show the row at the cursor in detail, once the size of the detail is known."""
+        if not self.detail.lines.size.width:
+            return
         row = self.row_list.row
         transcript = self.source.transcript
         state = None
@@ -244,6 +254,8 @@ class Looking(App[None]):
         row = self.row_list.row
         rows = self.read()
         is_testing = self.shown.work()
+        if self._ticks % TIMER_TICKS == 0:
+            self.choice.entitle()
         self.rows.live = self.source.live
         if rows or len(self.shown) != count or was_live != self.rows.live:
             self.keep_place(row, follows=is_at_end and self.rows.live and self.focused is self.row_list)
@@ -304,8 +316,8 @@ class Looking(App[None]):
             self.say("This recording is gone.", "bad")
             return
         self.condition = None
+        self.set_focus(self.row_list)
         self.show_source(source)
-        self.row_list.focus()
 
     # --- Moving ---
 
@@ -321,11 +333,6 @@ class Looking(App[None]):
         self.show_bar()
         self.show_detail()
 
-    @on(LineList.LineChosen, "#rows")
-    def chosen(self) -> None:
-        """Look closer at a row."""
-        self.detail.lines.focus()
-
     def on_tab_bar_tab_chosen(self, event: TabBar.TabChosen) -> None:
         """Open a tab."""
         self.open_tab(event.tab)
@@ -335,12 +342,11 @@ class Looking(App[None]):
         self.detail.tab = tab % len(TABS)
         self.show_detail()
 
-    @on(LineList.LineChosen, "#recordings")
-    def chosen_recording(self, event: LineList.LineChosen) -> None:
-        """Show a recording."""
-        model = event.line_list.model
+    def open_chosen(self) -> None:
+        """Show the recording at the cursor."""
+        model = self.recordings.model
         if isinstance(model, RecordingLines):
-            self.open_recording(model.listed[event.line_list.cursor].name)
+            self.open_recording(model.listed[self.recordings.cursor].name)
 
     def go_to(self, number: int, words: str = "") -> None:
         """Move the cursor to the row with this number; if a filter hides it, all rows are shown."""
@@ -367,31 +373,89 @@ class Looking(App[None]):
         if recordings.display:
             listed = self.desk.recordings()
             recordings.show(RecordingLines(listed, self.source.name))
-            recordings.focus()
+            self.set_focus(recordings)
         else:
-            self.row_list.focus()
+            self.set_focus(self.row_list)
         self.call_after_refresh(self.lay_out)
 
     def action_leave(self) -> None:
         """Leave what a key has opened."""
-        if self.prompt.display and isinstance(self.focused, Widget) and self.prompt in self.focused.ancestors:
+        if self.reading.display:
+            self.close_text()
+            return
+        if self.choice.display:
+            self.close_choice()
+            self.say()
+            return
+        if self.prompt.display:
             if self.prompt.kind == "filter":
                 self.filter(None)
             self.close_prompt()
-        self.row_list.focus()
+        self.set_focus(self.row_list)
         self.say()
+
+    def action_part(self, step: int) -> None:
+        """Go to the next part of the screen."""
+        at = next((at for at, part in enumerate(self.parts) if part is self.focused), 0)
+        self.set_focus(self.parts[(at + step) % len(self.parts)])
+
+    @property
+    def parts(self) -> list[LineList]:
+        """The lists on the screen."""
+        return [self.row_list, self.detail.lines, *([self.recordings] if self.recordings.display else [])]
 
     def action_help(self) -> None:
         """Show the keys."""
-        self.push_screen(TextScreen(self.letters, help_lines()))
+        self.show_text(help_lines())
+
+    def action_end(self) -> None:
+        """End the interface."""
+        self.exit()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """Return whether a key acts: not while the user types, chooses or reads what another key opened."""
+        return action not in ACTIONS or not (self.reading.display or self.choice.display or self.prompt.display)
+
+    def show_text(self, lines: Iterable[Line], words: str = "back") -> None:
+        """Show lines on the whole screen until the user presses Esc; `words` say what that does."""
+        self.remember_part()
+        self.reading.show(lines, words)
+
+    def close_text(self) -> None:
+        """Close what `show_text` has opened."""
+        self.set_focus(self._part)
+        self.reading.close()
+
+    def enough(self) -> None:
+        """Close it because the user has read it."""
+        self.close_text()
+
+    def remember_part(self) -> None:
+        """Remember in which part of the screen the user is."""
+        self._part = next((part for part in self.parts if part is self.focused), self._part)
+
+    def choose(self, title: str | Callable[[], Line], choices: Sequence[tuple[str, str]], then: Callable[[str], None]) -> None:
+        """Let the user choose; `then` gets the key, and nothing happens without one."""
+
+        def take(key: str) -> None:
+            self.close_choice()
+            then(key)
+
+        self.remember_part()
+        self.choice.ask(title if callable(title) else lambda: [(title, "")], choices, take)
+
+    def close_choice(self) -> None:
+        """Close what there is to choose from."""
+        self.set_focus(self._part)
+        self.choice.close()
 
     # --- Finding ---
 
     def close_prompt(self) -> None:
         """Close the field."""
         kind, self.prompt.kind = self.prompt.kind, ""
+        self.set_focus(self.detail.lines if kind == "search" else self.row_list)
         self.prompt.display = False
-        (self.detail.lines if kind == "search" else self.row_list).focus()
 
     def action_find(self) -> None:
         """Ask for a filter; in the detail for a text to search for."""
@@ -404,24 +468,26 @@ class Looking(App[None]):
         """Ask for the number of a row."""
         self.prompt.ask("row", "number of the row")
 
-    def on_prompt_line_typed(self, event: PromptLine.Typed) -> None:
-        """Do what was typed, as far as it can be read."""
-        match event.kind:
-            case "filter":
-                self.typed_filter(event.text, is_final=event.is_final)
-            case "search" if event.is_final:
-                self.close_prompt()
-                self.search(event.text)
-            case "row" if event.is_final:
-                self.close_prompt()
-                self.say()
-                if event.text.strip().isdecimal():
-                    self.go_to(int(event.text))
-                else:
-                    self.say("A row has a number, as in 7.", "bad")
-            case kind if event.is_final:
-                self.close_prompt()
-                self.answered(kind, event.text.strip())
+    def typed(self, kind: str, text: str) -> None:
+        """Do what was typed so far, as far as it can be read."""
+        if kind == "filter":
+            self.typed_filter(text, is_final=False)
+
+    def finished(self, kind: str, text: str) -> None:
+        """Do what was typed."""
+        if kind == "filter":
+            self.typed_filter(text, is_final=True)
+            return
+        self.close_prompt()
+        if kind == "search":
+            self.search(text)
+        elif kind != "row":
+            self.answered(kind, text.strip())
+        elif text.strip().isdecimal():
+            self.say()
+            self.go_to(int(text))
+        else:
+            self.say("A row has a number, as in 7.", "bad")
 
     def answered(self, kind: str, text: str) -> None:
         """Do what was typed for another key."""

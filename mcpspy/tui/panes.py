@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.strip import Strip
@@ -95,17 +92,19 @@ class RowList(LineList):
         return None if self.rows is None else self.rows.shown.row(self.cursor)
 
 
-class DetailList(LineList):
-    """The lines of the detail."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.leave", show=False)]
+class TextList(LineList):
+    """Lines to read, which are made as the user comes to them."""
 
     def on_line_list_cursor_moved(self) -> None:
         """Take more lines when the last ones are looked at."""
         if isinstance(self.model, TakenLines) and self.model.grow(self.cursor):
             self.measure()
 
-    def on_line_list_line_chosen(self) -> None:
+
+class DetailList(TextList):
+    """The lines of the detail."""
+
+    def action_choose(self) -> None:
         """Fold or unfold."""
         if isinstance(self.model, JsonTree):
             self.model.toggle(self.cursor)
@@ -168,9 +167,3 @@ class RecordingLines:
         item = self.listed[at]
         style = "strong" if item.name == self.shown else ""
         return [(f"{item.when} ", "dim"), (", ".join(item.servers), style), (f" ← {item.client}", "dim")]
-
-
-class RecordingList(LineList):
-    """The list of recordings."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.leave", show=False)]

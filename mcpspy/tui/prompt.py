@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.message import Message
 from textual.widgets import Input
 
 from ..errors import FilterError
@@ -23,12 +25,26 @@ MAX_OFFERS = 8
 
 
 class PromptInput(Input):
-    """The field."""
+    """The field. It takes each key at once, as the lists do, so that Enter and what is typed after it come in their order."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "app.leave", show=False, priority=True),
+        *(replace(key, priority=True) for key in Input.BINDINGS if isinstance(key, Binding) and key.action != "submit"),
         Binding("tab", "complete", show=False, priority=True),
+        Binding("enter", "finish", show=False, priority=True),
     ]
+
+    def _forward_event(self, event: events.Event) -> None:
+        """Take a letter, or what is pasted, at once."""
+        match event:
+            case events.Key(is_printable=True, character=str(text)) | events.Paste(text=text):
+                self.replace("".join(text.splitlines()[:1]), *self.selection)
+            case _:
+                super()._forward_event(event)
+
+    def action_finish(self) -> None:
+        """Take what was typed."""
+        if isinstance(self.parent, PromptLine):
+            self.parent.finish()
 
     def action_complete(self) -> None:
         """Complete the key of a filter, as far as it is clear."""
@@ -43,19 +59,15 @@ class PromptInput(Input):
 
 
 class PromptLine(Vertical):
-    """The field, and below it what is wrong with what was typed, or how it goes on."""
+    """The field, and below it what is wrong with what was typed, or how it goes on.
 
-    class Typed(Message):
-        """Another text is in the field. `is_final` says that the user pressed Enter."""
+    `typed` gets the kind of what is asked and the text while it is typed, and `finished` with Enter.
+    """
 
-        def __init__(self, kind: str, text: str, *, is_final: bool) -> None:
-            super().__init__()
-            self.kind = kind
-            self.text = text
-            self.is_final = is_final
-
-    def __init__(self, letters: Letters) -> None:
+    def __init__(self, letters: Letters, typed: Callable[[str, str], None], finished: Callable[[str, str], None]) -> None:
         super().__init__(id="prompt")
+        self._typed = typed
+        self._finished = finished
         self.field = PromptInput(compact=True, select_on_focus=False)
         self._hint = Bar(letters, id="hint")
         self._advice = Bar(letters, id="advice")
@@ -76,7 +88,7 @@ class PromptLine(Vertical):
         self.field.placeholder = placeholder
         self.field.cursor_position = len(text)
         self.hint(*(hint_of(text) if kind == "filter" else ([], [])))
-        self.field.focus()
+        self.screen.set_focus(self.field)
 
     def hint(self, first: Line, second: Line) -> None:
         """Show two lines below the field."""
@@ -86,14 +98,14 @@ class PromptLine(Vertical):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Pass on what is typed."""
         event.stop()
-        if self.kind == "filter":
-            self.hint(*hint_of(event.value))
-        self.post_message(self.Typed(self.kind, event.value, is_final=False))
+        if self.kind == "filter":  # not `event.value`: meanwhile there may be another one
+            self.hint(*hint_of(self.field.value))
+        if self.kind:
+            self._typed(self.kind, self.field.value)
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    def finish(self) -> None:
         """Pass on that it is final."""
-        event.stop()
-        self.post_message(self.Typed(self.kind, event.value, is_final=True))
+        self._finished(self.kind, self.field.value)
 
 
 def read_filter(text: str) -> Filter | None:

@@ -46,6 +46,9 @@ class RowSource(Protocol):
     def words(self, row: Numbered | None) -> list[str]:
         """Return the words that address a row, or all of it, on a command line, unquoted."""
 
+    def address(self, row: Numbered) -> str:
+        """Return the WHAT of a row in the capture that has it, for any working folder; empty for one that cannot be read again."""
+
     def close(self) -> None:
         """Close the files."""
 

@@ -23,8 +23,11 @@ class VerbResult(NamedTuple):
 class Verbs(Protocol):
     """The means to start other verbs, the editor and the browser."""
 
-    def run(self, words: Sequence[str]) -> VerbResult:
-        """Run `mcpspy WORDS` to its end. May block."""
+    def run(self, words: Sequence[str], cwd: str = "") -> VerbResult:
+        """Run `mcpspy WORDS` to its end, in a folder. May block."""
+
+    def stop(self) -> None:
+        """Ask the verbs that run to end: then `run` returns."""
 
     def page(self) -> str:
         """Start `mcpspy web`, unless it runs, and return its address; empty if it did not start. May block."""

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from textual import events
 from textual.pilot import Pilot
 
 from mcpspy.cli.transcripts import select_captures
@@ -20,6 +21,10 @@ from mcpspy.tui.source import RowSource
 from tests.deadlines import DEADLINE_S, POLL_S
 
 CAPTURES = Path(__file__).parents[2] / "captures"
+
+NAMES = {" ": "space", ":": "colon", "*": "asterisk", "/": "slash", '"': "quotation_mark", ">": "greater_than_sign"}
+SPOKEN = ("enter", "escape", "tab", "up", "down", "left", "right", "home", "end", "backspace")
+"""Keys that have a name and no letter."""
 
 
 class Piloted:
@@ -53,8 +58,18 @@ class Piloted:
         await self.pilot.pause()
 
     async def type(self, text: str) -> None:
-        names = {" ": "space", ":": "colon", "*": "asterisk", "/": "slash", '"': "quotation_mark", ">": "greater_than_sign"}
-        await self.press(*(names.get(letter, letter) for letter in text))
+        await self.press(*(NAMES.get(letter, letter) for letter in text))
+
+    async def burst(self, *keys: str) -> None:
+        """Type keys faster than any of them is acted on: names of keys, or texts."""
+        driver = self.terminal._driver
+        assert driver is not None
+        letters = [key for word in keys for key in ([word] if word in SPOKEN else list(word))]
+        for letter in letters:
+            event = events.Key(NAMES.get(letter, letter), None if letter in SPOKEN else letter)
+            event.set_sender(self.terminal)
+            driver.send_message(event)
+        await self.pilot.pause()
 
     async def until(self, what: str | Callable[[str], object]) -> str:
         """Wait until the screen has a text, or something is true of it."""
@@ -73,8 +88,9 @@ async def piloted(
     letters: Letters = all_letters,
     row: int = 0,
     follows: bool = False,
+    waits: bool = True,
 ) -> AsyncIterator[Piloted]:
-    """Show a capture, a transcript or a source."""
+    """Show a capture, a transcript or a source; `waits` until the first screen is there."""
     if isinstance(shown, Path):
         source: Any = source_of(select_captures((str(shown),)))
     elif isinstance(shown, Transcript):
@@ -83,8 +99,9 @@ async def piloted(
         source = shown
     terminal = Terminal(source, StoreDesk(), Programs(), letters, row=row, follows=follows)
     async with terminal.run_test(size=size) as pilot:
-        await pilot.pause()
-        await pilot.pause()
+        if waits:
+            await pilot.pause()
+            await pilot.pause()
         yield Piloted(terminal, pilot)
 
 

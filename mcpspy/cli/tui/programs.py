@@ -24,21 +24,33 @@ class Programs:
     def __init__(self) -> None:
         self._web: subprocess.Popen[bytes] | None = None
         self._address = ""
+        self._running: list[subprocess.Popen[bytes]] = []
 
-    def run(self, words: Sequence[str]) -> VerbResult:
+    def run(self, words: Sequence[str], cwd: str = "") -> VerbResult:
         """Run `mcpspy WORDS` to its end."""
+        process = subprocess.Popen(
+            [*MCPSPY, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd or None,
+            env={**os.environ, "NO_COLOR": "1"},
+        )
+        self._running.append(process)
         try:
-            done = subprocess.run(
-                [*MCPSPY, *words],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                check=False,
-                timeout=LONGEST_S,
-                env={**os.environ, "NO_COLOR": "1"},
-            )
+            output, said = process.communicate(timeout=LONGEST_S)
         except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
             return VerbResult(1, "", f"mcpspy {words[0]} took longer than {LONGEST_S:.0f} s, and was ended")
-        return VerbResult(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
+        finally:
+            self._running.remove(process)
+        return VerbResult(process.returncode, output.decode("utf-8", "replace"), said.decode("utf-8", "replace"))
+
+    def stop(self) -> None:
+        """End the verbs that run: a call is cancelled."""
+        for process in list(self._running):
+            process.terminate()
 
     def page(self) -> str:
         """Start `mcpspy web` on a free port, unless it runs, and return its address; empty if it did not start."""
@@ -74,7 +86,8 @@ class Programs:
             return None
 
     def close(self) -> None:
-        """End `mcpspy web`."""
+        """End what runs."""
+        self.stop()
         if self._web is None:
             return
         self._web.terminate()

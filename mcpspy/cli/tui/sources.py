@@ -45,6 +45,10 @@ class FinishedSource:
         """Return the words that address a row, or all."""
         return words(self.paths, row)
 
+    def address(self, row: Numbered) -> str:
+        """Return the WHAT of a row in the capture that has it."""
+        return address(self.paths, self.transcript, row)
+
     def close(self) -> None:
         """Do nothing: the files are closed."""
 
@@ -105,6 +109,10 @@ class GrowingSource:
         """Return the words that address a row, or all."""
         return words(self.paths, row)
 
+    def address(self, row: Numbered) -> str:
+        """Return the WHAT of a row in the capture that has it."""
+        return address(self.paths, self.transcript, row)
+
     def close(self) -> None:
         """Close the files."""
         for tail in self._growing.tails:
@@ -137,3 +145,15 @@ def words(paths: Sequence[str], row: Numbered | None) -> list[str]:
     if row is None:
         return names
     return [f"{names[0]}:{row.row}"] if len(names) == 1 else [*names, f":{row.row}"]
+
+
+def address(paths: Sequence[str], transcript: Transcript, row: Numbered) -> str:
+    """Return the WHAT of a row in the capture that has it, where its number is another one if several captures are shown."""
+    path = paths[row.capture]
+    if path == STDIN:
+        return ""
+    number = row.row
+    if len(paths) > 1:
+        before = (other for other in transcript.rows if isinstance(other, Numbered) and other.row <= row.row)
+        number = sum(other.capture == row.capture for other in before)
+    return f"{os.path.abspath(named_file(path))}:{number}"
