@@ -11,7 +11,8 @@
 #   make windows     the tests of the data path and of the verbs as on Windows, likewise
 #   make asan        the tests of mcpspy/speedups.c under the address sanitizer (needs gcc)
 #   make calendar    the tests with the clock a day, a week and half a year ahead: none may depend on the date
-#   make npm         what the tests marked `npm` start, into build: npm programs, mitmproxy, MCPHawk, and other generations of the SDKs
+#   make npm         what the tests marked `npm` start, into build: npm programs, mitmproxy, MCPHawk, Spark,
+#                    Arize Phoenix, and other generations of the SDKs
 #   make bench-stdio the stdio benchmark; see benchmarks/README.md
 #   make bench-reading the benchmarks of commands that read captures, which take about an hour
 
@@ -113,7 +114,8 @@ calendar: .venv/.tested build/faketime/.installed
 	done
 
 npm: build/npm/.installed build/npm2/.installed build/inspector/.installed \
-  build/mitmproxy/.installed build/mcphawk/.installed build/packaging/.installed build/mcp1/.installed build/mcp2/.installed
+  build/mitmproxy/.installed build/mcphawk/.installed build/packaging/.installed build/mcp1/.installed build/mcp2/.installed \
+  build/spark/.installed build/phoenix/.installed
 
 bench-stdio: .venv/.installed
 	$(BIN)/python -m benchmarks.bench_stdio $(BENCH_ARGS)
@@ -179,6 +181,18 @@ build/mitmproxy/.installed:
 build/mcphawk/.installed:
 	$(PYTHON) -m venv build/mcphawk
 	build/mcphawk/bin/pip install --quiet --disable-pip-version-check 'mcphawk>=1.0,<2'
+	touch $@
+
+# A library for the environment of the tests, which has the pyarrow that it needs; it is too large for the extra `test`.
+build/spark/.installed: | .venv/.created
+	rm -rf build/spark
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --target build/spark pyspark==4.3.0 'pandas>=2.2,<3'
+	touch $@
+
+# A collector; in an environment of its own, for it pins what it needs.
+build/phoenix/.installed:
+	$(PYTHON) -m venv build/phoenix
+	build/phoenix/bin/pip install --quiet --disable-pip-version-check arize-phoenix==20.26.1
 	touch $@
 
 # What builds the packages, checks them, and runs mcpspy out of them as users do.

@@ -122,6 +122,8 @@ ROOMS = {
         " intercept replay sharing views columns telemetry live setup demo control agent tui",
         others={"click", "rich"},
     ),
+    # the door for a cluster: what `mcpspy export parquet` is for one machine
+    "spark": room("capture cli columns", others={"pyarrow", "pyspark"}, never=NETWORK | PROCESSES | CLOCKS | RANDOMNESS),
     "testing": room("errors records capture transcript replay views __main__", others_inside_functions={"mcp"}),
     # What pytest loads: nothing of ours before a test asks for it.
     "pytest_plugin": room("testing", others={"pytest"}),

@@ -1,6 +1,6 @@
 """Questions that users of many captures ask, as SQL over the tables of columns.
 
-They are standard SQL as far as it goes. DuckDB runs them; Spark was not tried.
+They are standard SQL as far as it goes: DuckDB and Spark give equal answers.
 `{date}` stands for a date such as `2026-11-20`.
 """
 
