@@ -165,15 +165,18 @@ class MissingExtraError(McpspyError):
 
 
 class CollectorError(McpspyError):
-    """A collector that cannot be reached, or refuses what is sent; `name` is its URL."""
+    """A collector that cannot be reached, or refuses what is sent; `name` is its URL. `takes_spans` says that it takes those."""
 
     exit_status = 4
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, takes_spans: bool = False) -> None:
         super().__init__(name)
         self.name = name
+        self.takes_spans = takes_spans
 
     def __str__(self) -> str:
+        if self.takes_spans:
+            return f"the collector at {self.name} takes spans, but no metrics; add --no-metrics if it has none."
         return f"the collector at {self.name} does not take spans; start it, or name another with --endpoint."
 
 

@@ -16,14 +16,14 @@ POLL_S = 0.005
 Found = TypeVar("Found")
 
 
-def eventually(condition: Callable[[], Found | None], what: str) -> Found:
+def eventually(condition: Callable[[], Found | None], what: str, deadline_s: float = DEADLINE_S) -> Found:
     """Wait until `condition` is true, and return its value; for what nothing announces, like a line in a log.
 
     Raises:
         AssertionError: if it was not true before the deadline; it says `what`.
     """
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + deadline_s
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"waited {DEADLINE_S} s for {what}"
+        assert time.monotonic() < deadline, f"waited {deadline_s} s for {what}"
         time.sleep(POLL_S)
     return value

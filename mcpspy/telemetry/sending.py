@@ -46,12 +46,13 @@ class Collector:
         self._resource = Resource.create()
         self._scope = InstrumentationScope("mcpspy", version)
 
-    def send(self, spans: Sequence[TelemetrySpan], *, with_metrics: bool) -> bool:
+    def send(self, spans: Sequence[TelemetrySpan]) -> bool:
         """Send spans, and return whether the collector has taken them."""
-        readable = [self._readable(span) for span in spans]
-        if self._traces.export(readable) is not SpanExportResult.SUCCESS:
-            return False
-        return not with_metrics or self._send_durations("operation", [span for span in spans if span.is_operation])
+        return self._traces.export([self._readable(span) for span in spans]) is SpanExportResult.SUCCESS
+
+    def send_durations(self, spans: Sequence[TelemetrySpan]) -> bool:
+        """Send the durations of the operations among spans, and return whether the collector has taken them."""
+        return self._send_durations("operation", [span for span in spans if span.is_operation])
 
     def send_sessions(self, sessions: Sequence[SessionTime]) -> bool:
         """Send the durations of sessions, and return whether the collector has taken them."""

@@ -12,12 +12,13 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 
 class Receiver:
-    """The spans and metrics that were received so far. `refuses` has it answer 400."""
+    """The spans and metrics that were received so far. `refuses` has it answer 400, `has_no_metrics` answer those with 405."""
 
     def __init__(self) -> None:
         self.spans: list[Any] = []
         self.metrics: list[Any] = []
         self.refuses = False
+        self.has_no_metrics = False
         self.url = ""
 
     def take(self, path: str, body: bytes) -> None:
@@ -49,9 +50,10 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            if not receiver.refuses:
+            status = 400 if receiver.refuses else 405 if receiver.has_no_metrics and self.path == "/v1/metrics" else 200
+            if status == 200:
                 receiver.take(self.path, body)
-            self.send_response(400 if receiver.refuses else 200)
+            self.send_response(status)
             self.send_header("Content-Length", "0")
             self.end_headers()
 

@@ -130,8 +130,10 @@ class _Sender:
         spans = (span for span in self._spans(transcript, mask) if span.key not in known)
         count = 0
         while batch := masked_spans(list(islice(spans, BATCH_SPANS)), mask.texts):
-            if not self._collector.send(batch, with_metrics=self._with_metrics):
+            if not self._collector.send(batch):
                 raise CollectorError(self._name)
+            if self._with_metrics and not self._collector.send_durations(batch):
+                raise CollectorError(self._name, takes_spans=True)
             self._note(batch)
             count += len(batch)
         if self._with_metrics:
@@ -161,7 +163,7 @@ class _Sender:
 
         sessions = [session for session in session_times(transcript, as_server=self._as_server) if session.key not in known]
         if sessions and not self._collector.send_sessions(sessions):
-            raise CollectorError(self._name)
+            raise CollectorError(self._name, takes_spans=True)
         self._note(sessions)
 
 

@@ -160,6 +160,14 @@ def test_a_collector_that_refuses_gets_the_same_spans_later() -> None:
     assert receiver.spans
 
 
+def test_a_collector_without_metrics_is_named_with_the_option_for_it() -> None:
+    with receiving() as receiver:
+        receiver.has_no_metrics = True
+        done = run("otlp", EVERYTHING, "--endpoint", receiver.url)
+        assert (done.returncode, "takes spans, but no metrics; add --no-metrics" in done.stderr) == (4, True)
+        assert f"{len(receiver.spans)} spans sent" in sent(receiver, EVERYTHING, "--no-metrics")
+
+
 def test_what_is_recorded_later_is_followed(store: Path) -> None:
     (store / "captures").mkdir(parents=True)
     copy(CAPTURES / "time.mcpspy", store / "captures")
