@@ -135,6 +135,20 @@ def test_the_help_of_web_waits_for_no_server_and_no_page() -> None:
     assert_absent(names, imported_by("web", "--help"))
 
 
+def test_a_server_for_agents_reads_no_captures_before_it_is_asked_to() -> None:
+    names = {
+        "mcpspy.agent.reports",
+        "mcpspy.cli.web.agent_captures",
+        "mcpspy.live.http.tap",
+        "mcpspy.transcript.filter.filter",
+        "mcpspy.transcript.findings.registry",
+    }
+    command = [sys.executable, "-X", "importtime", "-m", "mcpspy", "mcp"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    assert "mcp.server.lowlevel" in done.stderr
+    assert_absent(names, imports(done.stderr))
+
+
 @on_linux
 def test_the_version_waits_for_nothing() -> None:
     assert_absent({"click", "enum", "re", "typing", "mcpspy.errors"}, imported_by("--version"))

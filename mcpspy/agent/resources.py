@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..errors import AgentToolError
-from ..transcript.model import Row
-from ..views.sequence.ladder import ladder
-from ..views.sequence.layout import diagram
-from ..views.statistics import statistics_lines
-from ..views.text.line import plain
 from .budget import page_of
 from .fence import Fence
 from .source import CaptureSource, SelectedTranscript
+
+if TYPE_CHECKING:
+    from ..transcript.model import Row
 
 KINDS: Final = {"numbers": "how often, how long, what failed, what it costs", "diagram": "the sequence diagram"}
 """The kinds of resources that each recording has, with words for their titles."""
@@ -58,10 +56,17 @@ def parsed(uri: str) -> tuple[str, str]:
 
 
 def _numbers(selected: SelectedTranscript) -> Iterable[str]:
+    from ..views.statistics import statistics_lines
+    from ..views.text.line import plain
+
     return map(plain, statistics_lines(selected.transcript, width=WIDTH, live=selected.live))
 
 
 def _diagram(selected: SelectedTranscript, rows: list[Row]) -> Iterable[str]:
+    from ..views.sequence.ladder import ladder
+    from ..views.sequence.layout import diagram
+    from ..views.text.line import plain
+
     if len(selected.rows) > len(rows):
         yield f"The last {len(rows)} of {len(selected.rows):,} rows."
     yield from map(plain, ladder(diagram(selected.transcript, rows), width=WIDTH))

@@ -1,12 +1,15 @@
 """The server of `mcpspy mcp`, on the official SDK: captures as tools, resources and prompts for an agent."""
 
+from __future__ import annotations
+
 import asyncio
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import cached_property
 from hmac import compare_digest
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import mcp_types as types
@@ -21,17 +24,17 @@ from starlette.types import Receive, Scope, Send
 
 from ..errors import AgentToolError, FilterError, McpspyError
 from ..live.local_request import is_local
-from ..transcript.filter.filter import filter_of
-from ..transcript.model import Transcript
 from ..views.text.escape import model_text
 from .answers import ToolAnswer
 from .fence import Fence
 from .prompts import PROMPTS
-from .reports import call_answer, replay_answer, row_answer
 from .resources import KINDS, SCHEME, ChangeWatch, listed, resource_text
 from .source import CaptureSource, LiveRows, SelectedTranscript
-from .tools import CALL_AGAIN, REPLAY, SENDING, checked_arguments, definitions, max_tokens_of, report
-from .waiting import CallEvent, CallWait
+from .tools import CALL_AGAIN, REPLAY, SENDING, CallEvent, checked_arguments, definitions, max_tokens_of, report
+
+if TYPE_CHECKING:
+    from ..transcript.model import Transcript
+    from .waiting import CallWait
 
 LOOK_S: Final = 0.1
 """Time between two looks at a capture that a tool waits for."""
@@ -51,11 +54,11 @@ Context = ServerRequestContext[Any]
 
 
 class AgentServer:
-    """The handlers of the server. Captures are read in a thread, one tool at a time."""
+    """The handlers of the server. Captures are read in a thread, one tool at a time, from a source that is made when it is needed."""
 
-    def __init__(self, source: CaptureSource, fence: Fence, version: str, *, calls: bool = False) -> None:
+    def __init__(self, make_source: Callable[[], CaptureSource], fence: Fence, version: str, *, calls: bool = False) -> None:
         self._calls = calls
-        self._source = source
+        self._make_source = make_source
         self._fence = fence
         self._lock = asyncio.Lock()
         self._watch = ChangeWatch()
@@ -80,6 +83,11 @@ class AgentServer:
             on_subscriptions_listen=self._listen,
             lifespan=self._lifespan,
         )
+
+    @cached_property
+    def _source(self) -> CaptureSource:
+        """The captures."""
+        return self._make_source()
 
     async def _list_tools(self, _: Context, __: Any) -> types.ListToolsResult:
         tools = [
@@ -119,6 +127,8 @@ class AgentServer:
         return f"{text}\n{self._fence.around([self._source.mask(quoted)])}" if quoted else text
 
     async def _answer(self, context: Context, name: str, arguments: dict[str, Any]) -> ToolAnswer:
+        from .reports import call_answer, replay_answer
+
         if name == CALL_AGAIN:
             done = await asyncio.to_thread(self._source.call, arguments)
             return call_answer(done, self._source.mask, max_tokens_of(arguments), self._fence)
@@ -164,6 +174,10 @@ class AgentServer:
 
     async def _wait_for(self, context: Context, arguments: dict[str, Any]) -> ToolAnswer:
         """Wait for a call, and report progress meanwhile."""
+        from ..transcript.filter.filter import filter_of
+        from .reports import row_answer
+        from .waiting import CallWait
+
         expression = arguments.get("filter", "")
         condition = filter_of([expression]) if expression else None
         event = CallEvent(arguments.get("event", CallEvent.ENDS))
@@ -299,12 +313,14 @@ async def _serve_stdio(server: Server[Any]) -> None:
         await server.run(reader, writer, server.create_initialization_options())
 
 
-def serve_stdio(source: CaptureSource, fence: Fence, version: str, *, calls: bool) -> None:
+def serve_stdio(source: Callable[[], CaptureSource], fence: Fence, version: str, *, calls: bool) -> None:
     """Serve one client on standard input and output until it leaves."""
     asyncio.run(_serve_stdio(AgentServer(source, fence, version, calls=calls).server))
 
 
-def serve_http(source: CaptureSource, fence: Fence, version: str, listener: socket.socket, path: str, *, calls: bool) -> None:
+def serve_http(
+    source: Callable[[], CaptureSource], fence: Fence, version: str, listener: socket.socket, path: str, *, calls: bool
+) -> None:
     """Serve clients over Streamable HTTP at `path` of a loopback address, until SIGINT or SIGTERM."""
     import uvicorn
 

@@ -1,12 +1,15 @@
 """The captures that tools may read, as the command line gives them in."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from __future__ import annotations
 
-from ..replay.compare.compare import Comparison
-from ..transcript.findings.rule import Unchecked
-from ..transcript.model import Row, Transcript
-from ..views.store.listing import RecordingLine
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from ..replay.compare.compare import Comparison
+    from ..transcript.findings.rule import Unchecked
+    from ..transcript.model import Row, Transcript
+    from ..views.store.listing import RecordingLine
 
 Mask: TypeAlias = Callable[[str], str]
 """A function that replaces the secrets in a text."""

@@ -1,18 +1,18 @@
 """The tools of `mcpspy mcp`: their definitions, and what each returns for its arguments.
 
-All that blocks is in the source; `wait_for` and those that send wait, and are in `server`.
+All that blocks is in the source; `wait_for` and those that send wait, and are in `server`. What reads captures is imported by the
+first call: a client starts this server for each session, and many call nothing.
 """
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from ..errors import AgentToolError
 from .answers import ToolAnswer
 from .budget import DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS, cursor_number
 from .fence import Fence
-from .reports import comparison_answer, findings_answer, recordings_answer, row_answer, timeline_answer
 from .source import CaptureSource
-from .waiting import CallEvent
 
 WHAT: Final = {"type": "string", "default": "@", "description": "@ newest recording, @1 the one before, a label, or an id"}
 ROW: Final = {"type": "string", "description": "a row, as @:7 or weather:7"}
@@ -25,6 +25,15 @@ PAGES: Final = {
     "max_tokens": {"type": "integer", "default": DEFAULT_TOKENS, "minimum": LEAST_TOKENS, "maximum": MOST_TOKENS},
 }
 MAX_WAIT_S: Final = 300
+
+
+class CallEvent(StrEnum):
+    """Something that a call does."""
+
+    COMES = "comes"
+    ENDS = "ends"
+    FAILS = "fails"
+    HANGS = "hangs"
 
 
 class ToolDefinition(NamedTuple):
@@ -132,24 +141,34 @@ def max_tokens_of(arguments: dict[str, Any]) -> int:
 
 
 def _recordings(source: CaptureSource, fence: Fence, _: dict[str, Any], first: int, max_tokens: int) -> ToolAnswer:
+    from .reports import recordings_answer
+
     return recordings_answer(source.recordings(), source.mask, first, max_tokens, fence)
 
 
 def _timeline(source: CaptureSource, fence: Fence, arguments: dict[str, Any], first: int, max_tokens: int) -> ToolAnswer:
+    from .reports import timeline_answer
+
     selected = source.select(arguments.get("what", "@"))
     return timeline_answer(selected, arguments.get("filter", ""), first, max_tokens, fence)
 
 
 def _row(source: CaptureSource, fence: Fence, arguments: dict[str, Any], first: int, max_tokens: int) -> ToolAnswer:
+    from .reports import row_answer
+
     return row_answer(source.select(arguments["what"]), arguments.get("path", ""), first, max_tokens, fence)
 
 
 def _findings(source: CaptureSource, fence: Fence, arguments: dict[str, Any], first: int, max_tokens: int) -> ToolAnswer:
+    from .reports import findings_answer
+
     selected = source.select(arguments.get("what", "@"), all_rules=True)
     return findings_answer(selected, arguments.get("rule", ""), first, max_tokens, fence)
 
 
 def _compare(source: CaptureSource, fence: Fence, arguments: dict[str, Any], first: int, max_tokens: int) -> ToolAnswer:
+    from .reports import comparison_answer
+
     before, after = arguments["before"], arguments["after"]
     comparison, mask = source.compare(before, after)
     return comparison_answer(comparison, mask, before, after, first, max_tokens, fence)

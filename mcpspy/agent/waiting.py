@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..transcript.filter.filter import FilterMatcher
 from ..transcript.http.transaction import Transaction
 from ..transcript.model import Exchange, ModelCall, Numbered, Row, Transcript
 from ..transcript.outcome import HTTP_ERRORS, Outcome
+from .tools import CallEvent
 
 if TYPE_CHECKING:
     from ..transcript.filter.grammar import Filter
@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 LiveRow: TypeAlias = tuple[Transcript, Numbered]
 
 _WELL: Final = {Outcome.OK, Outcome.PENDING, Outcome.PROBE}
-
-
-class CallEvent(StrEnum):
-    """Something that a call does."""
-
-    COMES = "comes"
-    ENDS = "ends"
-    FAILS = "fails"
-    HANGS = "hangs"
 
 
 class CallWait:

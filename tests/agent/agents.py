@@ -70,7 +70,7 @@ def play(scene: Callable[[Agent], Awaitable[None]], *whats: str | Path, calls: b
     """Play a scene with an agent whose server has the store, and these captures."""
 
     async def main() -> None:
-        server = AgentServer(StoredCaptures(tuple(map(str, whats))), Fence(WORD), "0", calls=calls).server
+        server = AgentServer(lambda: StoredCaptures(tuple(map(str, whats))), Fence(WORD), "0", calls=calls).server
         async with asyncio.timeout(DEADLINE_S), Client(server, **options) as client:
             await scene(Agent(client))
 
