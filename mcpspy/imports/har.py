@@ -206,7 +206,7 @@ class HarImporter(WholeFileImporter):
         }  # fmt: skip
         url = origin + server.path
         ends = {"url": server.behind, "listen": url} if server.behind else {"url": url}
-        label = urlsplit(ends["url"]).netloc
+        label = urlsplit(ends["url"]).netloc.rpartition("@")[2]
         head = header(self._source, number, label=label, wall_ns=begin_ns, facts=facts, tapped={"transport": "http", **ends})
         records: list[SessionRecord] = [(number, head)]
         end_ns = timed[-1].at_ns - begin_ns

@@ -94,12 +94,14 @@ class HttpConnection:
 
     __slots__ = (
         "_counters", "_early", "_early_bytes", "_first", "_is_blind", "_is_lost", "_left", "_make", "_requests", "_responses",
-        "_sending", "_waiting", "is_mcp", "number", "why_not",
+        "_sending", "_waiting", "is_answered_late", "is_mcp", "number", "why_not",
     )  # fmt: skip
 
     def __init__(self, number: int, counters: Counters, make: StreamMakerClass, *, is_begun: bool) -> None:
         self.number = number
         self.is_mcp = False
+        self.is_answered_late = False
+        """True if the client closed its half, and responses came after that of which it is not known whether the client took them."""
         self.why_not = ""
         """The reason for which its bytes are not read; empty while they are."""
         self._counters = counters
@@ -195,17 +197,13 @@ class HttpConnection:
             records.append(self._note(at_ns, "half-closed", text, transaction.number, CLIENT))
         return records
 
-    @property
-    def is_answered_late(self) -> bool:
-        """True if the client closed its half, and responses came after that of which it is not known whether the client took them."""
-        return any(self._left.values())
-
     def take(self, at_ns: int, *, is_taken: bool) -> list[Record]:
         """Take note whether the client took the responses that came after it had closed its half."""
         topic = "answer-taken" if is_taken else "answer-refused"
         text = f"the client that had closed its half of the connection {'took the' if is_taken else 'had left: it took no'} response"
         answered = [number for number, is_answered in self._left.items() if is_answered]
         self._left.clear()
+        self.is_answered_late = False
         return [self._note(at_ns, topic, text, number, CLIENT) for number in answered]
 
     def end(self, at_ns: int, by: Side | None, how: str) -> list[Record]:
@@ -270,6 +268,7 @@ class HttpConnection:
         self._requests, self._responses = HttpMessages.of_requests(), HttpMessages.of_responses()
         self._waiting.clear()
         self._left.clear()
+        self.is_answered_late = False
         self._sending = None
         self._is_lost = self._is_blind = False
 
@@ -317,7 +316,7 @@ class HttpConnection:
     ) -> list[Record]:
         transaction = self._waiting.popleft()
         if by == SERVER and transaction.number in self._left:
-            self._left[transaction.number] = True
+            self._left[transaction.number] = self.is_answered_late = True
         response = transaction.response
         return [] if response is None else response.close(at_ns, by, how, trailers=trailers, missing_bytes=missing_bytes)
 

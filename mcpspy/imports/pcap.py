@@ -123,27 +123,27 @@ class PacketImporter:
         return [f"not read: {text}" for text in (*packets, *connections)]
 
     def _segment(self, segment: TcpSegment, records: list[SessionRecord]) -> None:
-        key = (segment.source, segment.target)
-        connection = self._connections.get(key) or self._connections.get((segment.target, segment.source))
-        if connection is None or segment.flags & SYN:
+        source, target, flags, payload = segment.source, segment.target, segment.flags, segment.payload
+        connection = self._connections.get((source, target)) or self._connections.get((target, source))
+        if connection is None or flags & SYN:
             connection = self._connection(segment, records)
         if connection is None:
             return
-        is_client = segment.source == connection.client
+        is_client = source == connection.client
         own, other = (connection.to_server, connection.to_client) if is_client else (connection.to_client, connection.to_server)
         http = connection.http
-        if http.is_answered_late and is_client and (segment.flags & RST or other.is_acknowledged(segment.acknowledged)):
-            made = http.take(self._now_ns(connection, segment.at_ns), is_taken=not segment.flags & RST)
+        if http.is_answered_late and is_client and (flags & RST or other.is_acknowledged(segment.acknowledged)):
+            made = http.take(self._now_ns(connection, segment.at_ns), is_taken=not flags & RST)
             self._keep(connection, made, records)
-        if other.waits and segment.flags & ACK and (lost := other.acknowledge(segment.at_ns, segment.acknowledged)):
+        if other.waits and flags & ACK and (lost := other.acknowledge(segment.at_ns, segment.acknowledged)):
             self._read(connection, SERVER if is_client else CLIENT, lost, records)
-        if segment.flags & SYN:
+        if flags & SYN:
             own.begin((segment.sequence + 1) % (1 << 32))
-        elif segment.payload or segment.missing:
-            stretches = own.feed(segment.at_ns, segment.frame, segment.sequence, segment.payload, segment.missing)
+        elif payload or segment.missing:
+            stretches = own.feed(segment.at_ns, segment.frame, segment.sequence, payload, segment.missing)
             if stretches:
                 self._read(connection, CLIENT if is_client else SERVER, stretches, records)
-        if segment.flags & (FIN | RST):
+        if flags & (FIN | RST):
             side: Side = CLIENT if is_client else SERVER
             self._finish(connection, segment, side, records)
 

@@ -12,7 +12,7 @@ from mcpspy import read as read_capture
 from mcpspy.imports.formats import recognized
 from mcpspy.imports.har import HarImporter
 from mcpspy.imports.source import Source
-from mcpspy.records import Frame, Header, Record
+from mcpspy.records import Frame, Header, Note, Record
 from mcpspy.transcript.absent_facts import unproven_rules
 from tests.cli.terminal import run
 from tests.conftest import ROOT
@@ -88,6 +88,30 @@ def test_a_stream_that_announces_an_endpoint_is_mcp_though_nothing_was_sent_ther
     ((header, *_),) = imported(har({**ENTRY, "request": request, "response": response}))
     assert isinstance(header, Header)
     assert header.tapped["url"] == "https://mcp.example.org/sse"
+
+
+def test_a_login_in_a_url_is_not_written(tmp_path: Path) -> None:
+    path, made = tmp_path / "x.har", tmp_path / "made.mcpspy"
+    path.write_bytes(har({**ENTRY, "request": {**ENTRY["request"], "url": "https://ada:s3cret-word@mcp.example.org/mcp"}}))  # type: ignore[dict-item]
+    run("import", str(path), "-o", str(made))
+    header = next(iter(read_capture(made)))
+    assert isinstance(header, Header)
+    assert header.label == "mcp.example.org"
+    assert "s3cret-word" not in made.read_text()
+
+
+def test_a_server_that_was_only_asked_for_events_is_imported_with_a_note() -> None:
+    headers = [{"name": "Accept", "value": "text/event-stream"}]
+    request = {"method": "GET", "url": "https://mcp.example.org/sse", "headers": headers}
+    response = {"status": 200, "headers": [{"name": "content-type", "value": "text/event-stream"}], "content": {"size": 0}}
+    silent = {**ENTRY, "request": request, "response": response}
+    (records,) = imported(har(silent))
+    assert any(isinstance(record, Note) and "does not show whether the server speaks MCP" in record.text for record in records)
+    assert transcribe(records).findings == []
+    other = {**ENTRY, "request": {**request, "url": "https://example.org/news"}}
+    (spoken,) = imported(har(ENTRY, other))
+    assert isinstance(spoken[0], Header)
+    assert spoken[0].label == "mcp.example.org"
 
 
 def test_an_entry_is_a_call_with_its_times() -> None:

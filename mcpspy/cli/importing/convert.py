@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ...imports.source import SessionRecord
 
 STDOUT: Final = "-"
+_URLS: Final = ("url", "listen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ class CaptureFiles:
 
     def _begin(self, number: int, header: Header) -> None:
         header.redaction, header.mcpspy_version = self._redact, __version__
+        if self._redactor is not None:
+            header.tapped.update({name: self._redactor.url(header.tapped[name]) for name in _URLS if name in header.tapped})
         if self._out == STDOUT:
             if self.captures:
                 raise ImportFileError(
