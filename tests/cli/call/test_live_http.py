@@ -157,6 +157,29 @@ def test_a_call_into_a_session_that_nobody_has_is_refused(ends: tuple[Upstream, 
     controller.leave()
 
 
+def test_a_call_into_a_session_is_sent_until_its_client_ends_it(ends: tuple[Upstream, Proxy], tmp_path: Path) -> None:
+    upstream, proxy = ends
+    client = proxy.connect()
+    client.send(post(proxy, CALL, b"Mcp-Session-Id: its-own"))
+    server = upstream.accept()
+    body_of(server)
+    server.send(answer())
+    body_of(client)
+    (row,) = transcribe(list(read(proxy.capture))).exchanges
+    assert row.transaction is not None
+    assert row.transaction.request is not None
+    facts = {**SESSION, "session": row.transaction.request.head.get("mcp-session-id")}
+    controller = Controller(socket_in(tmp_path / "home"))
+    assert controller.ask(do="send", payload=CALL.decode(), **facts)["ok"]
+    assert b"\r\nMcp-Session-Id: its-own\r\n" in upstream.accept().head()
+    client.send(proxy.request(b"DELETE /mcp", b"Mcp-Session-Id: its-own"))
+    server.head()
+    server.send(b"HTTP/1.1 204 No Content\r\n\r\n")
+    assert client.head().startswith(b"HTTP/1.1 204 ")
+    assert "or it is over" in controller.ask(do="send", payload=CALL.decode(), **facts)["error"]
+    controller.leave()
+
+
 def test_the_tap_takes_the_short_way_again_after_a_call(ends: tuple[Upstream, Proxy], tmp_path: Path) -> None:
     upstream, proxy = ends
     controller = called(ends, tmp_path / "home")
