@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ...errors import TrialError
+from ...platform.warden import guard
 from .running import ENDED_S, MCPSPY, POLL_S
 
 if TYPE_CHECKING:
@@ -21,11 +22,12 @@ ANY_PORT: Final = "127.0.0.1:0"
 
 
 class HttpServers:
-    """The mcpspy processes that one trial needs, which print their URLs into files in a folder."""
+    """The mcpspy processes that one trial needs, which print their URLs into files in a folder. They end if we are killed."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._wardens: list[int] = []
 
     def mock(self, words: Sequence[str]) -> str:
         """Serve a capture; return the URL. Raises: TrialError: if it cannot be served."""
@@ -42,6 +44,7 @@ class HttpServers:
                 [*MCPSPY, *words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
         self._processes.append(process)
+        self._wardens.append(guard(process.pid))
         until_s = time.monotonic() + READY_S
         while process.poll() is None and time.monotonic() < until_s:
             url = next((line for line in _lines(path) if line.startswith("http")), None)
@@ -52,6 +55,10 @@ class HttpServers:
 
     def stop(self) -> str:
         """End them, the last first; return what they printed besides their URLs."""
+        for descriptor in self._wardens:
+            os.write(descriptor, b"!")
+            os.close(descriptor)
+        self._wardens = []
         for process in reversed(self._processes):
             process.terminate()
             with suppress(subprocess.TimeoutExpired):

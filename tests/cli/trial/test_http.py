@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,10 +16,11 @@ import pytest
 from mcpspy import read
 from mcpspy.records import Open
 from tests.cli.replays import LIST, call, recorded
-from tests.cli.terminal import run
+from tests.cli.terminal import MCPSPY, run
 from tests.cli.test_intercepted_http_sessions import JSON, proxied
 from tests.cli.trial.test_trial import only, outcomes, tried
 from tests.conftest import PEERS
+from tests.deadlines import eventually
 
 GREETER = [sys.executable, str(PEERS / "greeter.py"), "{url}"]
 """A client on the official SDK that greets two people, one after the other; with `together`, both at once."""
@@ -53,6 +58,24 @@ def test_an_official_client_is_tried_with_the_faults_that_only_http_has(visit: s
     assert "intercepted: status 500" in run("show", *trials["status-500"]["captures"]).stdout
     heads = [record.head for record in read(trials["status-429"]["captures"][0]) if isinstance(record, Open)]
     assert any(head.startswith(b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\n") for head in heads)
+
+
+def test_if_it_is_killed_the_mock_and_the_proxy_end(visit: str, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    script = f"echo $$ {{url}} > {told}; exec sleep 60"
+    words = [*MCPSPY, "trial", visit, "--only", "error", "--captures", str(tmp_path / "kept"), "--", "sh", "-c", script]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as trial:
+        words_told = eventually(lambda: told.read_text().split() if told.exists() else None, "the client")
+        trial.kill()
+    pid, url = words_told
+    os.kill(int(pid), signal.SIGKILL)
+    port = int(url.split(":")[2].partition("/")[0])
+
+    def is_closed() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) != 0
+
+    eventually(is_closed, "the end of the proxy")
 
 
 def test_two_answers_are_reordered_for_a_client_that_has_two_calls_at_once(visit: str, tmp_path: Path) -> None:
