@@ -197,7 +197,11 @@ def outcome_lines(call: RepeatedCall, output: str, words: str, width: int) -> It
     if result["answer"] is None:
         yield fitted([(safe_text(str(result["why"])), "bad")], width)
         return
-    yield from _difference_lines(call.exchange.row, result["comparison"], width)
+    if call.exchange.response is None:
+        yield [(f"row {call.exchange.row} has no answer to compare with", "dim")]
+        yield []
+    else:
+        yield from _difference_lines(call.exchange.row, result["comparison"], width)
     answer = members(str(result["answer"].get("text", "")).encode("utf-8", "surrogatepass"))
     yield from pretty(next((bytes(answer[part]) for part in _PARTS if part in answer), b""), width=width)
     if result["row"] is not None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from ..records import Frame
 from ..transcript.model import CaptureInfo, Exchange, Log, ModelCall, Numbered, Row
 from ..transcript.stored_rows import StoredRows
 from ..views.text.columns import columns
+from ..views.text.escape import decoded, one_line
 from ..views.text.lanes import Lanes
 from ..views.text.line import Line
 from ..views.timeline.details import Detail, has_room, row_detail
@@ -16,6 +18,8 @@ from .shown_rows import ShownRows
 
 MEASURED_ROWS: Final = 5_000
 """Columns fit the rows if they are no more than this, else they have the usual widths, as they have while rows come."""
+
+FRAME_LETTERS: Final = 200
 
 EXPECTED_ROWS: Final = 999
 EXPECTED_NS: Final = 999 * 1_000_000_000
@@ -58,7 +62,10 @@ class RowLines:
         machine.pause()
         if lines:
             return lines[0]
-        return [(type(getattr(row, "record", row)).__name__.lower(), "dim")]
+        record = getattr(row, "record", row)
+        if isinstance(record, Frame):  # what mcpspy itself said, as to a new server
+            return [("by mcpspy: ", "dim"), (one_line(decoded(record.data or b"").strip(), FRAME_LETTERS), "dim")]
+        return [(type(record).__name__.lower(), "dim")]
 
     def title(self, width: int) -> Line:
         """Return the titles of the columns."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from ..records import CLIENT
 from ..transcript.message import Kind, Message
 from ..transcript.model import CaptureInfo, Exchange, Log, Numbered, Row, Transcript, UnpairedMessage
 from ..views.text.escape import decoded, one_line, safe_text
@@ -65,8 +66,17 @@ def response(transcript: Transcript, row: Row, width: int) -> JsonTree | TakenLi
         return _said("This is no call: it has no answer.") if not isinstance(row, Numbered) else _other(transcript, row, width)
     if row.response is not None:
         return _message(row.response, width)
-    words = "It is still pending." if not row.over else f"There is none: {row.outcome.value}."
-    return _said(words)
+    return _said(waits_for(row, transcript.captures[row.capture]) or f"There is none: {row.outcome.value}.")
+
+
+def waits_for(exchange: Exchange, info: CaptureInfo) -> str:
+    """Say who a pending call waits for; empty for one that is over. A tap records a message when it sends it on."""
+    if exchange.over or exchange.response is not None or exchange.cancelled is not None or info.closed:
+        return ""
+    if exchange.request.flaws:
+        return f"It is still pending; {safe_text(', '.join(exchange.request.flaws))}."
+    receiver = f"the server ({one_line(info.server)})" if exchange.sender == CLIENT else "the client"
+    return f"Pending: {receiver} was sent this, and has not answered yet."
 
 
 def http(transcript: Transcript, row: Row, width: int) -> TakenLines:
@@ -117,6 +127,9 @@ def findings_of(transcript: Transcript, row: Row, width: int) -> TakenLines:
     lines = list(row_finding_lines(transcript, row, width=width)) if isinstance(row, Numbered) else []
     if lines:
         return TakenLines(lines)
+    pending = waits_for(row, transcript.captures[row.capture]) if isinstance(row, Exchange) else ""
+    if pending:
+        return _said(pending)
     if not transcript.findings:
         return _said("No findings.")
     heading: list[Line] = [[("None about this row. About others:", "dim")], []]

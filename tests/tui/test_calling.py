@@ -178,6 +178,18 @@ async def test_what_cannot_be_called_again_says_why(capture: str, row: int, why:
         await shown.until(why)
 
 
+@piloting
+async def test_a_row_without_an_answer_is_compared_with_nothing(tmp_path: Path) -> None:
+    path = recorded(tmp_path, LIST, call("greet", name="wait"))
+    source = source_of(select_captures((path,)))
+    exchange = source.transcript.exchanges[-1]
+    exchange.response = None
+    async with piloted(source, row=4) as shown:
+        await shown.press("r", "c")
+        await shown.until("row 4 has no answer to compare with")
+        assert "as recorded" not in shown.text
+
+
 def test_a_row_of_several_captures_is_called_by_its_number_in_its_own() -> None:
     source = source_of(select_captures((str(CAPTURES / "everything.mcpspy"), str(CAPTURES / "logs.mcpspy"))))
     exchanges = [exchange for exchange in source.transcript.exchanges if exchange.sender == "client"]
@@ -271,6 +283,7 @@ async def test_x_restarts_the_server_after_it_has_asked_and_the_client_stays() -
             await shown.until("restart sums")
             await shown.press("r")
             await shown.until("Server restarted (pid ")
+            await shown.until('by mcpspy: {"jsonrpc"')
         client.send(line({"id": 9, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 3, "b": 4}}}))
         assert json.loads(client.line())["result"]["content"][0]["text"] == "7"
 

@@ -63,6 +63,8 @@ async def test_a_pending_call_has_a_running_timer_and_p_finds_it() -> None:
             await shown.until(lambda text: "pending" in text and text != first)
             await shown.press("p")
             assert shown.row == 1
+            await shown.press("right")
+            await shown.until("the server (sh) was sent this, and has not answered yet")
 
 
 @piloting
