@@ -11,26 +11,10 @@ from typing import TYPE_CHECKING, Final
 from textual import work
 
 from ..errors import ControlError, InterceptError
-from ..replay.compare.compare import ComparedSide, compare
 from ..transcript.model import Exchange, Numbered, Row, Transcript
-from ..views.compare.comparison import comparison_lines
-from ..views.sequence.ladder import ladder
-from ..views.sequence.layout import diagram
 from ..views.text.escape import one_line, safe_text
 from ..views.text.line import Line
 from ..views.text.units import counted, size
-from .calling import (
-    RepeatedCall,
-    changes,
-    danger,
-    destination,
-    editable,
-    is_running,
-    mistake,
-    outcome_lines,
-    read_json,
-    why_not_again,
-)
 from .drawing import Letters
 from .holding import Held, Holding, breakpoint_text, capture_id, one_line_payload
 from .looking import Looking
@@ -39,6 +23,7 @@ from .tabs import raw_text
 from .verbs import EXPORTS, VerbResult, Verbs, curl_text, replay_text, shown_message
 
 if TYPE_CHECKING:
+    from .calling import RepeatedCall
     from .source import Desk, RowSource
 
 ROWS_BEFORE: Final = 10
@@ -83,6 +68,9 @@ class Terminal(Looking):
 
     def action_compare(self) -> None:
         """Show what changed since the call before of the same tool."""
+        from ..replay.compare.compare import ComparedSide, compare  # as all that only a key needs
+        from ..views.compare.comparison import comparison_lines
+
         row = self.numbered
         if row is None:
             return
@@ -99,6 +87,9 @@ class Terminal(Looking):
 
     def action_diagram(self) -> None:
         """Draw the rows that match, or those around the cursor."""
+        from ..views.sequence.ladder import ladder
+        from ..views.sequence.layout import diagram
+
         at = self.row_list.cursor
         begin = 0 if self.shown.condition is not None else max(at - ROWS_BEFORE, 0)
         some = (self.shown.row(position) for position in range(begin, min(begin + DIAGRAM_ROWS, len(self.shown))))
@@ -127,6 +118,8 @@ class Terminal(Looking):
 
     def action_again(self, edited: int) -> None:
         """Make the call of the row again; with 1, let the user change it first."""
+        from .calling import RepeatedCall, destination, editable, why_not_again
+
         row = self.numbered
         if row is None:
             return
@@ -146,6 +139,8 @@ class Terminal(Looking):
 
     def edit_call(self, call: RepeatedCall, text: str) -> None:
         """Let the user edit the arguments of a call, and check them."""
+        from .calling import changes, editable, mistake, read_json
+
         changed = self.in_editor(text)
         if changed is None and text == json.dumps(editable(call.exchange), indent=2, ensure_ascii=False):
             self.say("Nothing was changed, and nothing was sent.")
@@ -167,6 +162,8 @@ class Terminal(Looking):
 
     def ask_call(self, call: RepeatedCall) -> None:
         """Ask before a call that may change something, and before a server is started or reached for it."""
+        from .calling import danger
+
         why = danger(self.source.transcript, call.exchange)
         if not why and not call.to.is_fresh:
             self.call(call)
@@ -192,6 +189,8 @@ class Terminal(Looking):
 
     def called(self, call: RepeatedCall, done: VerbResult) -> None:
         """Show the outcome, unless the user has cancelled the call."""
+        from .calling import outcome_lines
+
         if self._calling is call:
             self._calling = None
             self.show_text(outcome_lines(call, done.output, done.words, self.size.width - 4))
@@ -218,6 +217,8 @@ class Terminal(Looking):
 
     def action_restart(self) -> None:
         """Restart the server of the row."""
+        from .calling import is_running
+
         row = self.row_list.row
         captures = self.source.transcript.captures
         header = captures[0 if row is None else row.capture].header if captures else None

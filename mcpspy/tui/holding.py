@@ -8,8 +8,6 @@ from typing import Any, Final, NamedTuple
 from ..capture.store.folder import live_folder
 from ..control.client import EXTENSION, Controller
 from ..errors import ControlError, InterceptError
-from ..intercept.actions import Hold
-from ..intercept.syntax import HOLD_NS, parse_intercept
 from ..transcript.message import Kind, Message
 from ..transcript.model import Exchange, Numbered, Transcript
 from ..views.text.escape import one_line
@@ -65,6 +63,9 @@ class Holding:
 
     def hold(self, capture_id: str, text: str) -> None:
         """Set a breakpoint. Raises: ControlError, InterceptError."""
+        from ..intercept.actions import Hold
+        from ..intercept.syntax import parse_intercept
+
         key = capture_id, text.strip()
         self.remove(key)
         action = parse_intercept(text, _no_file).action
@@ -114,6 +115,9 @@ class Holding:
 
 
 def _held(capture_id: str, item: dict[str, Any]) -> Held:
+    from ..intercept.actions import Hold
+    from ..intercept.syntax import HOLD_NS, parse_intercept
+
     try:
         action = parse_intercept(item["text"], _no_file).action
     except InterceptError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -13,13 +13,13 @@ from textual.containers import Vertical
 from textual.widgets import Input
 
 from ..errors import FilterError
-from ..transcript.filter.filter import filter_of
-from ..transcript.filter.grammar import Filter
-from ..transcript.filter.keys import KEYS
 from ..views.text.escape import safe_text
 from ..views.text.line import Line
 from .drawing import Letters
 from .panes import Bar
+
+if TYPE_CHECKING:
+    from ..transcript.filter.grammar import Filter
 
 MAX_OFFERS = 8
 
@@ -48,6 +48,8 @@ class PromptInput(Input):
 
     def action_complete(self) -> None:
         """Complete the key of a filter, as far as it is clear."""
+        from ..transcript.filter.keys import KEYS
+
         if isinstance(self.parent, PromptLine) and self.parent.kind == "filter":
             before, blank, last = self.value[: self.cursor_position].rpartition(" ")
             names = [name for name in KEYS if name.startswith(last)]
@@ -110,11 +112,15 @@ class PromptLine(Vertical):
 
 def read_filter(text: str) -> Filter | None:
     """Read a filter; None for blanks. Raises: FilterError."""
+    from ..transcript.filter.filter import filter_of  # with all findings, which the first screen does not wait for
+
     return filter_of([text]) if text.strip() else None
 
 
 def hint_of(text: str) -> tuple[Line, Line]:
     """Say which keys can complete the last word, else what is wrong with a filter and where, and what to write instead."""
+    from ..transcript.filter.keys import KEYS
+
     last = text.rpartition(" ")[2]
     names = [name for name in KEYS if last and name.startswith(last)]
     if len(names) == 1:

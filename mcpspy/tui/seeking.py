@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ..transcript.filter.filter import FilterMatcher, filter_rows
 from ..transcript.model import Exchange, Numbered, Row, Transcript
 from .prompt import read_filter
 from .shown_rows import ShownRows
@@ -45,6 +44,8 @@ def finding_titles(transcript: Transcript, number: int) -> list[str]:
 
 def pending(transcript: Transcript, number: int) -> int | None:
     """Return the number of the next call that waits for its answer, or never got one."""
+    from ..transcript.filter.filter import filter_rows
+
     condition = read_filter("status:pending or status:unanswered")
     assert condition is not None
     rows = filter_rows(condition, transcript, transcript.rows).rows
@@ -53,6 +54,8 @@ def pending(transcript: Transcript, number: int) -> int | None:
 
 def matching(shown: ShownRows, condition: Filter, at: int, direction: int) -> int | None:
     """Return the position of the next row that matches; from the other end after the last. None if there is none."""
+    from ..transcript.filter.filter import FilterMatcher
+
     test: Callable[[Row], bool] = FilterMatcher(condition, shown.transcript).matches
     count = len(shown)
     for step in range(1, count + 1):
