@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Any, Final
 
 from ..errors import AgentToolError, InterceptError
@@ -34,6 +33,10 @@ WIDTH: Final = 160
 
 MAX_PAGE_ROWS: Final = 500
 """The most rows of a page, whatever the budget."""
+
+MAX_PAGE_FINDINGS: Final = 200
+MAX_EVIDENCE_ROWS: Final = 20
+"""The most findings of a page, and for each the most rows that are searched for secrets which its words may quote."""
 
 
 def recordings_answer(recordings: Sequence[RecordingLine], mask: Mask, first: int, max_tokens: int, fence: Fence) -> ToolAnswer:
@@ -68,7 +71,7 @@ def timeline_answer(selected: SelectedTranscript, expression: str, first: int, m
     condition = filter_of([expression]) if expression else None
     if condition is not None:
         rows = filter_rows(condition, transcript, rows).rows
-    candidates = list(islice(rows, first, first + MAX_PAGE_ROWS))
+    candidates = list(rows[first : first + MAX_PAGE_ROWS])
     mask = selected.mask_of(candidates)
     machine = timeline_machine(transcript, candidates, WIDTH, Detail.PARAMS, None, stderr=True, fold=False)
     head = [] if first else [*summary(transcript, live=selected.live), *capture_lines(transcript, None)]
@@ -160,9 +163,13 @@ def findings_answer(selected: SelectedTranscript, rule: str, first: int, max_tok
     numbers = {row.row for row in selected.rows if isinstance(row, Numbered)} if selected.first_row is not None else None
     if numbers is not None:
         found = [finding for finding in found if not numbers.isdisjoint(finding.rows)]
-    mask = selected.mask_of(())
+    mask = selected.mask_of(_evidence(found[first : first + MAX_PAGE_FINDINGS], selected.transcript))
     unchecked = list(map(_unchecked_words, selected.unchecked))
-    lines, next_cursor = page_of([mask(_finding_text(finding)) for finding in found], first, max_tokens)
+    lines, next_cursor = page_of(
+        [mask(_finding_text(finding)) for finding in found[: first + MAX_PAGE_FINDINGS]], first, max_tokens
+    )
+    if next_cursor is None and first + len(lines) < len(found):
+        next_cursor = first + len(lines)
     text = f"{counted(len(found), 'finding')} in {selected.what}, the worst first.\n" if found else _nothing_found(selected)
     text += fence.around(lines) if lines else ""
     text += more_words(next_cursor, len(found) - first - len(lines), "findings")
@@ -172,9 +179,15 @@ def findings_answer(selected: SelectedTranscript, rule: str, first: int, max_tok
     return ToolAnswer(text, content | page_members(next_cursor))
 
 
+def _evidence(found: Iterable[Finding], transcript: Transcript) -> list[Row]:
+    """Return rows that show findings, at most so many of each."""
+    rows = (transcript.row(number) for finding in found for number in finding.rows[:MAX_EVIDENCE_ROWS])
+    return [row for row in rows if row is not None]
+
+
 def _nothing_found(selected: SelectedTranscript) -> str:
     """Say that nothing was found, and which calls wait."""
-    waiting = [row for row in selected.rows if isinstance(row, Exchange) and not row.over]
+    waiting = [row for row in selected.rows if isinstance(row, Exchange) and not row.over] if selected.live else []
     words = f"Nothing found in {selected.what}."
     if waiting:
         words += (

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.agent.fence import NOTICE, Fence
+from mcpspy.cli.web.agent_captures import LEARNED_BYTES
 from mcpspy.views.text.escape import model_text
 from tests.agent.agents import WORD, Agent, Told, play
 from tests.cli.recording import Recording
@@ -85,6 +86,23 @@ def test_captured_text_stays_within_its_fence_and_hides_nothing_and_has_no_secre
         assert "hunter2" not in everything
         assert "ghp_a1" not in everything
         assert not any(word in told.ours for word in ("Ignore all", "Next: call", "we\\u202e", "jsonrpc")), told.ours
+
+
+def test_in_a_large_capture_secrets_are_known_from_the_rows_that_are_shown() -> None:
+    recording = Recording()
+    recording.ask(1, "ping", filler="x" * LEARNED_BYTES).answer(1)
+    recording.ask(2, name="login", arguments={"password": "hunter2-and-more"})
+    recording.line(2, b"login with hunter2-and-more\n")
+    recording.answer(2, result={"content": [{"type": "text", "text": "welcome hunter2-and-more"}]})
+    recording.end()
+
+    async def scene(agent: Agent) -> None:
+        for tool, arguments in (("timeline", {}), ("row", {"what": "@:2"}), ("findings", {})):
+            told = await agent.call(tool, **arguments)
+            assert not told.is_error
+            assert "hunter2" not in told.text + json.dumps(told.content), tool
+
+    play(scene)
 
 
 def strings(value: object, *, inside: bool = False) -> list[tuple[str, bool]]:

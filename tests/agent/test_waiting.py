@@ -58,6 +58,32 @@ def test_a_call_that_was_over_before_does_not_count() -> None:
     assert "No call" in told.text
 
 
+def test_a_session_that_begins_and_ends_meanwhile_is_seen() -> None:
+    told: list[Told] = []
+
+    async def scene(agent: Agent) -> None:
+        waits = asyncio.ensure_future(agent.call("wait_for"))
+        await asyncio.wait([waits], timeout=0.2)
+        Recording().ask(1, name="search").answer(1, result={"content": []}).end()
+        told.append(await waits)
+
+    play(scene)
+    assert told[0].content["outcome"] == "ok"
+
+
+def test_a_call_of_a_session_that_was_over_does_not_hang() -> None:
+    recording = Recording()
+    recording.ask(1, name="search")
+    recording.end()
+    told: list[Told] = []
+
+    async def scene(agent: Agent) -> None:
+        told.append(await agent.call("wait_for", event="hangs", hang_s=0.1, timeout_s=0.3))
+
+    play(scene)
+    assert told[0].content == {"found": False, "seen": 0, "pending": []}
+
+
 def test_a_wait_before_the_first_recording_finds_it() -> None:
     told: list[Told] = []
 

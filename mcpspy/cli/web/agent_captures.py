@@ -13,6 +13,7 @@ from ...agent.source import LiveRows, Mask, ReplayRun, SelectedTranscript, Sendi
 from ...agent.tools import REPLAY
 from ...capture.store.address import STDIN
 from ...capture.store.catalog import recordings
+from ...capture.store.folder import is_live
 from ...errors import AddressError, CaptureError
 from ...replay.compare.compare import Comparison
 from ...transcript.findings.rule import Unchecked
@@ -176,20 +177,22 @@ class _Watch:
 
     def _look(self) -> None:
         """Open captures that the WHAT means now."""
-        self._looked_s = monotonic()
+        is_first, self._looked_s = self._looked_s < 0, monotonic()
         try:
             paths = [path for path in self._store.selection(self._what).paths if path not in self._paths]
         except AddressError:
             if self._growing:
                 raise
             return  # nothing has been recorded yet
+        self._paths.update(paths)
+        if is_first:  # in one that is over no call will come
+            paths = [path for path in paths if is_live(path)]
         if not paths:
             return
         growing = GrowingTranscript(keeps_frames=True)
         for path in paths:
             with suppress(OSError):  # it was removed just now
                 growing.add(path)
-        self._paths.update(paths)
         self._growing.append(growing)
 
     def close(self) -> None:
