@@ -93,6 +93,7 @@ class LineList(ScrollView, can_focus=True):
         self.model: LineModel = EmptyLines()
         self.cursor = 0
         self.when_chosen: Callable[[], None] = lambda: None
+        self.when_sized: Callable[[], None] = lambda: None
 
     @property
     def line_cells(self) -> int:
@@ -164,6 +165,7 @@ class LineList(ScrollView, can_focus=True):
     def on_resize(self) -> None:
         """Keep the cursor on the screen."""
         self.measure()
+        self.when_sized()
         self.call_after_refresh(self.reveal)
 
     def on_focus(self) -> None:

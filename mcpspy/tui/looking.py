@@ -143,6 +143,8 @@ class Looking(App[None]):
             signal(SIGTERM, end)
         self.row_list.when_chosen = lambda: self.set_focus(self.detail.lines)
         self.recordings.when_chosen = self.open_chosen
+        self.row_list.when_sized = self.show_titles
+        self.detail.lines.when_sized = self.show_detail
         self.reading.lines.when_chosen = self.enough
         self.set_focus(self.row_list)
         self.show_source(self.source)
