@@ -29,6 +29,8 @@ _REFUSED: Final = frozenset({Outcome.HTTP_ERROR, Outcome.REDIRECTED})
 def is_plain_http(transcript: Transcript) -> bool:
     """Return whether transactions refer to each other by sessions alone, each of which has an opening."""
     info = transcript.captures[0]
+    if not all(opened.transaction for opened in info.streams.values()):
+        return False
     sessions: set[int] = set()
     for transaction in info.transactions.values():
         scope, request, response = transaction.scope, transaction.request, transaction.response

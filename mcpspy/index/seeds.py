@@ -25,6 +25,7 @@ from ..transcript.correlator import PONG
 from ..transcript.mcp.methods import OPENINGS, PING
 from ..transcript.model import ChannelEvent, Exchange, Log, Message, Numbered, Transcript, UnpairedMessage
 from ..transcript.transcribe import Transcriber
+from ..wire.framing import STDIO_FRAMINGS
 from .facts import COPIED, copied
 from .http_seeds import is_plain_http, records_of, with_transactions
 from .places import NotIndexedError, Places
@@ -138,6 +139,8 @@ def _is_plain(transcript: Transcript) -> bool:
         elif isinstance(row, Log):
             firsts.setdefault(STDERR, row.number)
     streams = transcript.captures[0].streams
+    if any(opened.connection or opened.framing not in STDIO_FRAMINGS for opened in streams.values()):
+        return False  # it may have the number of one that goes on
     return all(stream in streams and streams[stream].number < number for stream, number in firsts.items())
 
 

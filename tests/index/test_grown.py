@@ -13,7 +13,7 @@ from mcpspy.capture.store.folder import INDEX_EXTENSION
 from mcpspy.index.build import write_index
 from mcpspy.index.file import identity
 from mcpspy.index.grown import Now, grown_transcript
-from mcpspy.records import Frame, Record
+from mcpspy.records import Frame, Open, Record
 from mcpspy.transcript.findings.finders import UNCHECKED
 from mcpspy.transcript.findings.run import findings
 from mcpspy.transcript.model import Row, Transcript
@@ -231,3 +231,9 @@ def test_a_damaged_index_of_a_capture_that_grew_changes_nothing(flips: list[tupl
         transcript = from_grown(path, ends=True)
         if transcript is not None:
             assert_shows_the_same(path, transcript, ends=True)
+
+
+def test_a_stream_that_was_opened_again_in_another_way_has_no_seeds() -> None:
+    again = Open(at_ns=5000, stream=0, sender="client", name="request", framing="body", connection=1)
+    records: list[Record] = [*Dialogue().records, again, Frame(0, 6000, 6000, b"")]
+    assert not assert_grows(capture(numbered(records)), len(records) - 2, "")
