@@ -136,7 +136,7 @@ USUAL = st.sampled_from(
 )
 
 
-@given(st.lists(st.tuples(USUAL, st.integers(0, 3)), min_size=20, max_size=80), CUTS, st.sampled_from(["", "ends"]))
+@given(st.lists(st.tuples(USUAL, st.integers(0, 3)), min_size=20, max_size=40), CUTS, st.sampled_from(["", "ends"]))
 def test_usual_sessions_over_http_are_taken_up(actions: list[tuple[str, int]], cut: int, how: str) -> None:
     is_used = assert_grows(written(web(actions).traffic.records), cut, how)
     event("taken up" if is_used else "read whole")
