@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from tests.index.showing import make_blocks_small, written
 from tests.index.test_grown import CUTS, assert_grows
+from tests.tiers import current_tier, slow_examples
 from tests.transcript.dialogue import cancelled, error, notification, progress, request, result, tool_call
 from tests.transcript.traffic import Call, Traffic, modern, opened_session
 
@@ -24,6 +25,10 @@ ACTIONS = st.sampled_from([
     "call", "answer", "last", "progress", "cancel", "ask", "reply", "note", "list", "get", "drop", "push", "session", "modern",
     "poll", "leave", "refuse", "login", "delete", "metadata", "half", "taken", "late",
 ])  # fmt: skip
+
+
+FEW = max(1, slow_examples(current_tier()) // 4)
+"""One example takes a second: all that can be shown of a session is shown twice."""
 
 
 class Web:
@@ -125,6 +130,7 @@ def web(actions: list[tuple[str, int]]) -> Web:
     return made
 
 
+@settings(max_examples=FEW)
 @given(st.lists(st.tuples(ACTIONS, st.integers(0, 5)), max_size=60), CUTS, st.sampled_from(["", "ends", "ended"]))
 def test_sessions_over_http_that_go_on_are_taken_up(actions: list[tuple[str, int]], cut: int, how: str) -> None:
     is_used = assert_grows(written(web(actions).traffic.records), cut, how)
@@ -136,6 +142,7 @@ USUAL = st.sampled_from(
 )
 
 
+@settings(max_examples=FEW)
 @given(st.lists(st.tuples(USUAL, st.integers(0, 3)), min_size=20, max_size=40), CUTS, st.sampled_from(["", "ends"]))
 def test_usual_sessions_over_http_are_taken_up(actions: list[tuple[str, int]], cut: int, how: str) -> None:
     is_used = assert_grows(written(web(actions).traffic.records), cut, how)
