@@ -135,6 +135,18 @@ def spawn(argv: Sequence[str]) -> ServerProcess:
     return ServerProcess(pid, our_in, our_out, our_err, failure_read, warden_fd)
 
 
+def end_with_us(pid: int) -> int | None:
+    """Have a process that we started end when we are killed. Return a descriptor: a byte that is written to it takes that back.
+
+    On Windows it stays, and this returns None. Raises: OSError: if no descriptors or processes are left.
+    """
+    if sys.platform == "win32":
+        return None
+    from .warden import guard
+
+    return guard(pid)
+
+
 def reap() -> tuple[int, int] | None:
     """Return pid and exit code of a child that has ended, less than 0 if a signal ended it; None if there is none."""
     if sys.platform == "win32":

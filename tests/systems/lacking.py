@@ -27,6 +27,7 @@ RLIMIT = "there is no limit of descriptors on Windows but that of select"
 LACKING: dict[str, dict[str, str] | str] = {
     "live/stdio/test_control.py": UNIX_SOCKETS,
     "live/stdio/test_pump.py": BY_HAND,
+    "live/http/test_controllers.py": UNIX_SOCKETS,
     "live/http/test_intercepts.py": {"held_message_is_let_go": UNIX_SOCKETS, "controller_takes_hold": UNIX_SOCKETS},
     "live/stdio/test_restarts.py": UNIX_SOCKETS,
     "live/stdio/test_intercepts.py": {
@@ -38,6 +39,7 @@ LACKING: dict[str, dict[str, str] | str] = {
         "test_a_server_is_killed": SIGNALS,
     },
     "live/stdio/test_kills.py": {
+        "test_a_signal_at_any_moment_of_the_start": SIGNALS,
         "test_when_the_server_is_killed": SIGNALS,
         "test_a_server_that_was_killed_before_it_ran": SIGNALS,
         "test_when_the_client_is_killed_nothing_stays": NO_HANG_UP,

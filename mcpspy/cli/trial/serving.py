@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ...errors import TrialError
-from ...platform.warden import guard
+from ...platform.processes import end_with_us
 from .running import ENDED_S, MCPSPY, POLL_S
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class HttpServers:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._wardens: list[int] = []
+        self._wardens: list[int | None] = []
 
     def mock(self, words: Sequence[str]) -> str:
         """Serve a capture; return the URL. Raises: TrialError: if it cannot be served."""
@@ -44,7 +44,7 @@ class HttpServers:
                 [*MCPSPY, *words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
             )
         self._processes.append(process)
-        self._wardens.append(guard(process.pid))
+        self._wardens.append(end_with_us(process.pid))
         until_s = time.monotonic() + READY_S
         while process.poll() is None and time.monotonic() < until_s:
             url = next((line for line in _lines(path) if line.startswith("http")), None)
@@ -56,8 +56,9 @@ class HttpServers:
     def stop(self) -> str:
         """End them, the last first; return what they printed besides their URLs."""
         for descriptor in self._wardens:
-            os.write(descriptor, b"!")
-            os.close(descriptor)
+            if descriptor is not None:
+                os.write(descriptor, b"!")
+                os.close(descriptor)
         self._wardens = []
         for process in reversed(self._processes):
             process.terminate()
