@@ -84,7 +84,9 @@ def _waited(pid: int, words: tuple[str, ...]) -> int:
     """Return the status with which a child ended."""
     fd = os.pidfd_open(pid)
     try:
-        if not select.select([fd], [], [], DEADLINE_S)[0]:
+        waiting = select.poll()  # takes descriptors above 1,023, which select does not
+        waiting.register(fd, select.POLLIN)
+        if not waiting.poll(DEADLINE_S * 1000):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             raise subprocess.TimeoutExpired(words, DEADLINE_S)
