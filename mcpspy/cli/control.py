@@ -89,6 +89,13 @@ def command(
         controller.ask(do, id=id)
     if edited is not None:
         controller.ask("edit", id=edited, payload=_in_editor(tap, edited))
+    _put_in_force(controller, requests, keep=keep)
+    controller.close()
+    return 0
+
+
+def _put_in_force(controller: Controller, requests: Sequence[dict[str, Any]], *, keep: bool) -> None:
+    """Add intercepts to a tap, and stay with them unless they are kept."""
     for request in requests:
         answer = controller.ask("intercept", **request)
         say(f"Intercept {answer['id']} is in force: {safe_text(request['text'])}")
@@ -96,8 +103,6 @@ def command(
         controller.ask("keep")
     elif requests:
         _stay(controller)
-    controller.close()
-    return 0
 
 
 def _restart(controller: Controller, tap: RunningTap, *, stops_first: bool) -> int:
