@@ -27,6 +27,19 @@ def test_every_runtime_dependency_has_a_lower_and_an_upper_bound() -> None:
     assert not unbounded
 
 
+def test_every_extra_that_a_text_names_exists() -> None:
+    paths = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "mcpspy").rglob("*.py")]
+    named = {extra for path in paths for extra in re.findall(r"mcpspy\[([a-z]+)\]", path.read_text(encoding="utf-8"))}
+    assert named <= set(PROJECT["optional-dependencies"])
+
+
+def test_what_a_command_asks_to_install_is_in_its_extra() -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "mcpspy/cli").rglob("*.py"))
+    asked = re.findall(r"['\"]([\w-]+>=[\d.]+,<\d+)['\"]", source)
+    assert asked
+    assert set(asked) <= {line for lines in PROJECT["optional-dependencies"].values() for line in lines}
+
+
 def test_the_changelog_opens_with_what_is_not_yet_released() -> None:
     headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert headings[0] == "[Unreleased]"

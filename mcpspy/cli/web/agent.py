@@ -6,12 +6,12 @@ import gc
 import secrets
 import socket
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from ... import __version__
-from ...errors import McpspyError
+from ...errors import MissingExtraError
 from ..by_click.types import WhatCommand
 from ..screen import say
 
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 FENCE_BYTES = 8
 TOKEN_BYTES = 18
 SDK = ("anyio", "mcp", "mcp_types", "starlette")
-NO_SDK = "mcpspy mcp needs the official MCP SDK. Install it with: pip install 'mcpspy[mcp]'"
+PACKAGES: Final = ["mcp>=2.3,<3"]
+"""What pip installs, as in the extra `mcp`."""
 
 
 def ensure_sdk() -> None:
-    """Look for the official SDK, without importing it. Raises: McpspyError: if it is missing."""
+    """Look for the official SDK, without importing it. Raises: MissingExtraError: if it is missing."""
     if not all(map(find_spec, SDK)):
-        raise McpspyError(NO_SDK)
+        raise MissingExtraError("mcpspy mcp", PACKAGES)
 
 
 @click.command("mcp", cls=WhatCommand)
@@ -35,7 +36,9 @@ def ensure_sdk() -> None:
 @click.option(
     "--listen", metavar="HOST:PORT", help="Serve Streamable HTTP on this loopback address instead; port 0 picks a free one."
 )
-@click.option("--allow-call", is_flag=True, help="Offer a tool that sends requests to servers, as mcpspy call does.")
+@click.option(
+    "--allow-call", is_flag=True, help="Offer tools that send requests to servers, as mcpspy call and mcpspy replay do."
+)
 def command(*, what: tuple[str, ...], listen: str | None, allow_call: bool) -> int:
     """Serve recordings to an agent, as an MCP server on standard input and output.
 
@@ -54,7 +57,7 @@ def command(*, what: tuple[str, ...], listen: str | None, allow_call: bool) -> i
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in SDK:
             raise
-        raise McpspyError(NO_SDK) from error
+        raise MissingExtraError("mcpspy mcp", PACKAGES) from error
     from ...agent.fence import Fence
 
     gc.freeze()
