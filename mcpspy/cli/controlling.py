@@ -191,7 +191,7 @@ class ControlPoint:
             self._remove(id)
         self._calls.abandon(connection)
         if connection.has_acted:
-            kept = f"; {len(connection.kept)} intercepts stay" if connection.kept else ""
+            kept = f"; intercepts that stay: {len(connection.kept)}" if connection.kept else ""
             self.note(f"{connection.name} left{kept}")
 
     def do(self, request: dict[str, Any], by: _Controller) -> dict[str, Any]:

@@ -40,8 +40,8 @@ def run(*, as_json: bool, everything: bool, since: Since | None = None) -> None:
     """List the newest recordings and their captures.
 
     A recording is one client with all its servers, and has a capture for each. The newest recording is @, the one before it @1.
-    These move when a new one begins; the id at the end of its line, such as @3f0c92ab, always names it. A capture is named by its
-    label or its file.
+    These move when a new one begins; the id at the end of its line, such as @3f0c92ab, always names it. Mocks and replays have
+    the id alone. A capture is named by its label or its file.
 
     \b
       mcpspy list

@@ -126,7 +126,7 @@ def transcript_of(
                 pack_rows=packs_rows,
                 credentials=CredentialSearch(),
             )
-        return _of_clients(transcript, captures), False
+        return rows_of_clients(transcript, captures), False
     growing = GrowingTranscript(keeps_frames=keeps_frames, keeps_noise=keeps_noise)
     with reading(captures.paths) as progress:
         for path in captures.paths:
@@ -135,7 +135,7 @@ def transcript_of(
             pass
     growing.transcript.hops = forwarded_calls(growing.transcript)
     growing.transcript.findings = findings(growing.transcript)
-    return _of_clients(growing.transcript, captures), growing.live
+    return rows_of_clients(growing.transcript, captures), growing.live
 
 
 def transcript_of_file(path: str) -> Transcript:
@@ -143,7 +143,7 @@ def transcript_of_file(path: str) -> Transcript:
     return transcript_of(CaptureSelection(paths=(path,)))[0]
 
 
-def _of_clients(transcript: Transcript, captures: CaptureSelection) -> Transcript:
+def rows_of_clients(transcript: Transcript, captures: CaptureSelection) -> Transcript:
     """Leave out the rows of other clients than the selected ones."""
     keys = client_keys(transcript, captures.clients)
     if not keys:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from ..records import Frame
+from ..records import Close, End, Frame
 from ..transcript.model import CaptureInfo, Exchange, Log, ModelCall, Numbered, Row
 from ..transcript.stored_rows import StoredRows
 from ..views.text.columns import columns
@@ -65,7 +65,7 @@ class RowLines:
         record = getattr(row, "record", row)
         if isinstance(record, Frame):  # what mcpspy itself said, as to a new server
             return [("by mcpspy: ", "dim"), (one_line(decoded(record.data or b"").strip(), FRAME_LETTERS), "dim")]
-        return [(type(record).__name__.lower(), "dim")]
+        return [(_words_of(record), "dim")]
 
     def title(self, width: int) -> Line:
         """Return the titles of the columns."""
@@ -94,6 +94,16 @@ class RowLines:
         flagged = frozenset(row for finding in transcript.findings for row in finding.rows)
         self._timelines = {width: Timeline(shape, lanes, detail=detail, fold=False, flagged=flagged)}
         return self._timelines[width]
+
+
+def _words_of(record: object) -> str:
+    """Name a record that the timeline leaves out."""
+    match record:
+        case End():
+            return "· end of the capture"
+        case Close(by="server"):
+            return "· server closed stderr"
+    return f"· {type(record).__name__.lower()}"
 
 
 def is_pending(row: Row, info: CaptureInfo) -> bool:

@@ -24,6 +24,14 @@ async def test_rows_and_the_detail_of_the_first_are_shown() -> None:
 
 
 @piloting
+async def test_rows_that_the_timeline_leaves_out_are_named_in_words() -> None:
+    async with piloted(EVERYTHING) as shown:
+        await shown.press("end")
+        await shown.until("· end of the capture")
+        assert "· server closed stderr" in shown.text
+
+
+@piloting
 async def test_the_detail_is_below_the_rows_on_a_narrow_screen_and_beside_them_on_a_wide_one() -> None:
     async with piloted(EVERYTHING, size=(120, 40)) as shown:
         assert shown.terminal.detail.region.y > shown.terminal.row_list.region.y

@@ -9,7 +9,7 @@ from ...transcript.transcribe import transcribe
 from ..credential_search import CredentialSearch
 from ..filter_option import combined_filter, matching_rows
 from ..share.copy import Original, copier_of
-from ..transcripts import select_captures
+from ..transcripts import rows_of_clients, select_captures
 from .selection import ExportRequest, RowSelection
 
 
@@ -20,7 +20,7 @@ def select_masked_rows(request: ExportRequest) -> tuple[RowSelection, bool]:
     """
     condition = combined_filter(request.filters)
     captures = select_captures(request.what)
-    transcript = _masked(captures.paths)
+    transcript = rows_of_clients(_masked(captures.paths), captures)
     rows = matching_rows(condition, transcript, captures.rows_in(transcript))
     return RowSelection(transcript, rows, captures.paths), captures.rows is not None or condition is not None
 

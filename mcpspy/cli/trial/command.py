@@ -191,8 +191,10 @@ def _capture(what: str) -> str:
 
 def _folder(named: str | None) -> str:
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    folder = os.path.abspath(named or os.path.join(home_folder(), "trials", f"{stamp}-{os.getpid()}"))
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    trials = os.path.join(home_folder(), "trials")
+    folder = os.path.abspath(named or os.path.join(trials, f"{stamp}-{os.getpid()}"))
+    for parent in [folder] if named else [home_folder(), trials, folder]:
+        os.makedirs(parent, mode=0o700, exist_ok=True)  # the mode is that of the last folder alone
     return folder
 
 

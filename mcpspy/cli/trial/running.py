@@ -13,6 +13,7 @@ from shlex import join
 from typing import TYPE_CHECKING, Final
 
 from ...capture.store.folder import is_live
+from ...platform.files import BINARY
 from ...replay.trial.outcome import PeerEnd
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def run_peer(
     intercepts is emptied once the first server has read it: if the client starts another one, that has no fault.
     """
     begin_ns = time.monotonic_ns()
-    with open(log, "wb") as output:
+    with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY, 0o600), "wb") as output:
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )

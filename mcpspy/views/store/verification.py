@@ -7,7 +7,7 @@ from typing import Any
 from ..text.cells import wrapped
 from ..text.escape import one_line, safe_text
 from ..text.json_text import SCHEMA, as_json
-from ..text.line import Line, fitted
+from ..text.line import Line, fitted, line_cells
 from ..text.units import counted, size
 
 _STYLES = {"intact": "good", "incomplete": "warn", "damaged": "bad"}
@@ -48,11 +48,18 @@ class VerifiedCapture:
 
 
 def verification(verified: VerifiedCapture, *, width: int | None) -> Iterator[Line]:
-    """Yield a line about the whole capture, and one for each problem."""
+    """Yield a line about the whole capture, or two if the path is long, and one for each problem."""
     words = f", {counted(verified.records, 'record')} in {size(verified.size_bytes)}"
     if verified.unusable_lines:
         words += f"; {counted(verified.unusable_lines, 'unusable line')} ({size(verified.unusable_bytes)})"
-    yield fitted([(safe_text(verified.path) + ": ", ""), (verified.status, _STYLES[verified.status]), (words, "")], width)
+    result: Line = [(verified.status, _STYLES[verified.status]), (words, "")]
+    path = safe_text(verified.path)
+    line = [(f"{path}: ", ""), *result]
+    if width is None or line_cells(line) <= width:
+        yield line
+    else:
+        yield fitted([(f"{path}:", "")], width)
+        yield fitted([("  ", ""), *result], width)
     for problem in verified.problems:
         yield from _problem_lines(problem, width)
     if verified.more_problems:

@@ -1,17 +1,23 @@
 """`mcpspy export`, as a user calls it, on real captures."""
 
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
 
 from mcpspy import read, transcribe
+from mcpspy.capture.file.format import header_line
+from mcpspy.capture.file.writer import Writer
+from mcpspy.capture.store.folder import captures_folder
+from mcpspy.records import CLIENT_PROCESSES, Note
 from tests.capture.making import lines, opens
 from tests.cli.terminal import on_terminal, run
 from tests.conftest import MermaidReader
 from tests.sharing.hiding import lines as written
-from tests.transcript.dialogue import result
+from tests.transcript.dialogue import request, result
+from tests.transcript.traffic import Traffic
 from tests.views.scenes import call, failed, opened
 from tests.views.sequence.test_mermaid import words
 
@@ -201,3 +207,34 @@ def test_a_secret_that_another_row_or_capture_gives_away_is_none_in_a_report(tmp
         assert (shown.returncode, shown.stderr) == (0, "")
         assert (f"not the {secret} staple" in shown.stdout) == (folder == "one")
         assert (secret in shown.stdout) == (folder == "one")
+
+
+def test_a_report_of_a_recording_has_none_of_the_calls_of_another_client(tmp_path: Path) -> None:
+    traffic = Traffic()
+    for number, name in ((1, "first"), (2, "second")):
+        traffic.post(request(1, "tools/call", {"name": name}), connection=number).answer(body=result(1, {"content": []}))
+    processes = [{"pid": pid, "name": "agent", "start": 9, "first_ns": 0, "last_ns": traffic.at_ns} for pid in (301, 302)]
+    traffic.add(
+        Note(
+            at_ns=traffic.at_ns,
+            topic=CLIENT_PROCESSES,
+            text="processes of connections",
+            extra={"processes": processes, "connections": [[301, 1], [302, 2]]},
+        )
+    )
+    stored(traffic)
+    texts = [run("export", "markdown", what).stdout for what in ("@", "@1")]
+    assert all("**✓ 1 call in" in text for text in texts)
+    assert sorted("first" in text for text in texts) == [False, True]
+
+
+def stored(traffic: Traffic) -> None:
+    """Write the capture of this traffic into the store."""
+    folder = Path(captures_folder())
+    folder.mkdir(parents=True, mode=0o700)
+    writer = Writer(
+        os.open(folder / "20261127T080000Z-weather-1.mcpspy", os.O_WRONLY | os.O_CREAT, 0o600),
+        header_line(traffic.records[0]),  # type: ignore[arg-type]  # the header
+    )
+    writer(traffic.records[1:])
+    writer.close(traffic.at_ns)

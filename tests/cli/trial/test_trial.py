@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from mcpspy.capture.store.folder import home_folder
 from mcpspy.intercept.syntax import parse_intercept
 from mcpspy.replay.trial.faults import CLIENT_FAULTS, SERVER_FAULTS, FaultSettings, TrialFault
 from tests.cli.replays import LIST, SERVER, call, recorded
@@ -109,6 +110,14 @@ def test_an_official_client_is_tried_and_its_captures_are_kept(tmp_path: Path) -
         assert trial["captures"] == [str(tmp_path / "kept" / f"{name}.mcpspy")]
         assert run("verify", *trial["captures"]).returncode == 0
     assert "intercepted: error -32603" in run("show", *trials["error"]["captures"]).stdout
+
+
+def test_only_the_user_can_read_what_a_trial_keeps(visit: str, tmp_path: Path) -> None:
+    tried(visit, client(tmp_path, retries=0), *only("slow"), status=0)
+    trials = Path(home_folder(), "trials")
+    kept = [trials, *trials.rglob("*")]
+    assert len(kept) > 4
+    assert [path for path in kept if path.stat().st_mode & 0o077] == []
 
 
 def test_a_client_that_asks_again_is_told_from_one_that_goes_on(visit: str, tmp_path: Path) -> None:

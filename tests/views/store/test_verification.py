@@ -47,6 +47,11 @@ def test_a_long_problem_continues_on_the_next_line() -> None:
     assert " ".join(" ".join(lines[1:]).split()).count("word") == 30
 
 
+def test_the_result_is_on_a_line_of_its_own_below_a_long_path() -> None:
+    intact = verified(status="intact", path="/home/ada/" + "x" * 60, unusable_lines=0, problems=())
+    assert text(intact, 80)[1:] == ["  intact, 124 records in 41 kB"]
+
+
 @pytest.mark.parametrize("width", [1, 10, 30, 80])
 def test_no_line_is_wider_than_the_screen(width: int) -> None:
     trouble = CaptureProblem(status="damaged", reason="shape", text="天" * 99, line=7, offset=2301)
