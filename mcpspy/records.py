@@ -417,7 +417,7 @@ class Intercept:
     """An intercept that acted on the next frame record, whose number is `frame`; minus n, until it is written, for the nth after it.
 
     `text` is the intercept, `action` what it did in words. `sent` says what the receiver got: `unchanged`, `changed` (the frame's
-    `forwarded`) or `nothing`. `until_ns` is when it is to be sent, if it was delayed. `seed` is that of all chance in the capture.
+    `forwarded`) or `nothing`. `until_ns` is when it is to be sent, if it was delayed. `seed` is that of the capture's random choices.
     """
 
     action: str

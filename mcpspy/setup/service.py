@@ -130,13 +130,13 @@ def wanted_service(folder: Path, ports: Iterable[int], program: Sequence[str], m
 
 
 def why_no_service() -> str:
-    """Explain why no service of the user can be set up here; empty if one can be."""
+    """Explain why no user service can be set up here; empty if one can be."""
     if not HAS_SYSTEMD:
         return "services of the user need systemd, which this system does not have"
     if shutil.which("systemctl") is None:
         return "there is no systemctl here to set up a service of the user"
     reason = _systemctl("show", "--property=Version")
-    return f"no service of the user can be set up here (systemctl --user: {reason})" if reason else ""
+    return f"no user service can be set up here (systemctl --user: {reason})" if reason else ""
 
 
 def active_state(unit: str) -> str:

@@ -192,7 +192,7 @@ def test_without_a_manager_http_servers_are_left_alone_unless_that_is_meant(home
     systemctl.fail_at("show")
     done = run("wrap", "--yes")
     assert (done.returncode, servers(home)) == (0, TWO)
-    assert "left alone: no service of the user can be set up here (systemctl --user: Failed to show unit" in done.stdout
+    assert "left alone: no user service can be set up here (systemctl --user: Failed to show unit" in done.stdout
     assert "--without-service wraps it, and `docs` works only while `mcpspy proxy --all` is running" in done.stdout
     done = run("wrap", "--yes", "--without-service")
     assert wrapped_ports(home) != []

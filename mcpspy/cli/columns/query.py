@@ -99,7 +99,7 @@ def _sql(sql: str | None, recipe: str | None, date: str | None) -> str:
     from ...columns.recipes import RECIPES
 
     if (sql is None) is (recipe is None):
-        raise click.UsageError("Give one question: SQL, or --recipe NAME. mcpspy query --recipes lists the recipes.")
+        raise click.UsageError("Give one query: SQL, or --recipe NAME. mcpspy query --recipes lists the recipes.")
     if recipe is None:
         if date is not None:
             raise click.UsageError("--date is for --recipe before-after; write the date into the SQL.")

@@ -17,7 +17,7 @@ from .open_source import open_source
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option(
-    "--as", "named", type=click.Choice([known.name for known in FORMATS]), help="The format, if it is not to be guessed."
+    "--as", "named", type=click.Choice([known.name for known in FORMATS]), help="The format. By default it is recognised by the content."
 )
 @click.option(
     "-o",
@@ -25,7 +25,7 @@ from .open_source import open_source
     metavar="OUT",
     help="Write to this file, further sessions beside it; - is standard output. The default is the store.",
 )
-@click.option("--follow", is_flag=True, help="Go on importing what is added to the file. Ctrl-C ends it.")
+@click.option("--follow", is_flag=True, help="Keep importing what is added to the file. Ctrl-C ends it.")
 @click.option(
     "--redact",
     type=click.Choice(["credentials", "none"]),
@@ -36,10 +36,10 @@ from .open_source import open_source
 def command(*, files: tuple[str, ...], named: str | None, out: str | None, follow: bool, redact: str) -> int:
     """Make captures of files that something else recorded, and print their paths.
 
-    FILE is a log of a client or a server in which JSON-RPC messages stand in lines, a packet capture of HTTP (pcap, pcapng),
-    a stream of one that Wireshark or tshark followed, a HAR, a log of mcpsnoop, a database of MCPHawk,
-    the output of strace of a stdio server, or - for standard input. The format is told by its content.
-    What FILE does not have, such as times, is missing in the capture too: nothing is invented, and no finding is made of it.
+    FILE is a log of a client or a server with JSON-RPC messages in its lines, a packet capture of HTTP (pcap, pcapng),
+    a stream that Wireshark or tshark followed, a HAR, a log of mcpsnoop, a database of MCPHawk,
+    the output of strace of a stdio server, or - for standard input.
+    What FILE does not have, such as times, is missing in the capture too, and causes no finding.
     Other verbs take FILE in place of a capture.
 
     \b

@@ -145,12 +145,12 @@ def _tls(*, insecure: bool, ca: str | None) -> ssl.SSLContext:
     "intercept_files",
     metavar="FILE",
     multiple=True,
-    help="A file of intercepts, one to a line; # begins a comment.",
+    help="A file of intercepts, one per line; # begins a comment.",
 )
 @click.option(
     "--seed",
     metavar="NUMBER",
-    help="The seed for the chance of intercepts. The default is a random number, which the capture names.",
+    help="The seed of the random choices of intercepts. By default it is random; the capture has it.",
 )
 @click.option(
     "--no-control", is_flag=True, help="Open no socket for mcpspy control. Without this, only your own programs can use it."

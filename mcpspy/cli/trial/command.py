@@ -57,7 +57,7 @@ CALLS = "method:tools/call"
     help="How long a client or server may run before it counts as hung.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=1, metavar="NUMBER", show_default=True, help="The seed of all chance."
+    "--seed", type=click.IntRange(min=0), default=1, metavar="NUMBER", show_default=True, help="The seed of the random choices."
 )
 @click.option("--expect", metavar="FILE", help="Fail where an outcome differs from this file's.")
 @click.option("--accept", is_flag=True, help="Write the outcomes into the file of --expect.")

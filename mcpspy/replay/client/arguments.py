@@ -79,7 +79,7 @@ def _typed(name: str, text: str, wanted: Any) -> bytes:
     try:
         return _json(name, text)
     except ArgumentError:
-        raise ArgumentError(f"{name} is {' or '.join(sorted(types))}, and {text!r} is none.") from None
+        raise ArgumentError(f"{name} must be of type {' or '.join(sorted(types))}, and {text!r} is not.") from None
 
 
 def _types(wanted: Any) -> set[str]:

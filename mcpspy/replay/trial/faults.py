@@ -93,7 +93,7 @@ def _named(
 SERVER_FAULTS: Final = _named(
     (NO_FAULT, "no fault", lambda _: ()),
     ("slow", "the answer is slow", _answer("delay <slow>")),
-    ("late", "the answer is later than most time-outs", _answer("delay <late>")),
+    ("late", "the answer is later than most timeouts", _answer("delay <late>")),
     ("silent", "the request is never answered", _request("drop")),
     ("error", "the answer is an error", _request('error -32603 "Internal error"')),
     ("unknown-method", "the method is unknown", _request('error -32601 "Method not found"')),
@@ -104,7 +104,7 @@ SERVER_FAULTS: Final = _named(
     ("noise", "a line that is no message comes before the answer", _answer('garbage "Loading the model..."')),
     ("early-noise", "a banner comes before the first answer", _opening("result", 'garbage "Starting the server..."')),
     ("duplicate", "the answer comes twice", _answer("duplicate")),
-    ("reordered", "an answer comes after that to a later request", _answer("reorder 500ms")),
+    ("reordered", "an answer comes after the answer to a later request", _answer("reorder 500ms")),
     ("wrong-id", "the answer has the id of no request", _answer('set id="mcpspy-wrong"')),
     ("stray-answer", "an answer to no request comes first", _answer(_line({"id": "mcpspy-stray", "result": {}}))),
     ("unknown-notification", "an unknown notification comes first", _answer(_line({"method": "notifications/mcpspy"}))),

@@ -192,7 +192,7 @@ def test_a_tool_is_called_over_http_with_the_capture_of_stdio(sums: str, tmp_pat
     ("words", "sentence"),
     [
         (["add", "a=1"], "'b' is a required property. add takes a (integer), b (integer).\nTo send others nevertheless"),
-        (["add", "a=1", "b=x"], "b is integer, and 'x' is none. add takes a (integer), b (integer)."),
+        (["add", "a=1", "b=x"], "b must be of type integer, and 'x' is not. add takes a (integer), b (integer)."),
         (["add", "a=1", 'b:="x"'], "'x' is not of type 'integer'"),
         (["add", "a=1", "a=2"], "a has two values"),
         (["add", "a=1", "b:=x"], "The value of b is no JSON: x. Put text in quotes, as in b:='\"x\"'"),

@@ -164,7 +164,7 @@ def _reason(facts: CaptureFacts, exchange: Exchange, question: Exchange | None, 
             "",
         )
     if until_ns - exchange.at_ns < _SHORT_NS:
-        return requester, f"The {requester}: it waits for {waited} only, which many a call takes.", ""
+        return requester, f"The {requester}: it waits only {waited}, and many calls take longer.", ""
     if exchange.method in FOR_PEOPLE:
         return "unclear", f"Unclear: the {responder} asked a person, who may take their time.", ""
     if (progress := _last_progress_ns(exchange, until_ns)) is not None:
