@@ -17,7 +17,10 @@ from .open_source import open_source
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option(
-    "--as", "named", type=click.Choice([known.name for known in FORMATS]), help="The format. By default it is recognised by the content."
+    "--as",
+    "named",
+    type=click.Choice([known.name for known in FORMATS]),
+    help="The format. By default it is recognised by the content.",
 )
 @click.option(
     "-o",
