@@ -22,6 +22,7 @@ from .log_messages import is_message
 from .log_senders import Senders
 from .session import STDERR, STDIN, STDOUT
 from .strace_calls import SystemCall, plain
+from .text_lines import WholeLines
 
 MAX_HELD_BYTES: Final = 1 << 20
 MAX_HELD_CALLS: Final = 256
@@ -30,7 +31,12 @@ MAX_HELD_CALLS: Final = 256
 MAX_DESCRIPTORS: Final = 256
 """The most descriptors of which something is held."""
 
+MAX_NOTED: Final = 10_000
+"""So many reads or writes of one stream are looked at for requests, by whose answers the other one is found."""
+
 StreamCall: TypeAlias = tuple[int, SystemCall]
+
+_SENDERS: Final[dict[int, Side]] = {STDIN: CLIENT, STDOUT: SERVER}
 
 
 class _Candidate:
@@ -47,10 +53,12 @@ class _Candidate:
 class StandardStreams:
     """Tells the calls on the standard streams of the server from all others."""
 
-    __slots__ = ("_candidates", "_foreign", "_inner", "_keys", "_senders", "_stderr")
+    __slots__ = ("_candidates", "_foreign", "_inner", "_keys", "_lines", "_noted", "_senders", "_stderr")
 
     def __init__(self) -> None:
         self._keys: dict[int, bytes] = {}
+        self._lines = WholeLines()  # of the stream that is known while the other is not
+        self._noted = 0
         self._stderr: bytes | None = None
         self._candidates: dict[tuple[int, bytes], _Candidate] = {}
         self._inner: dict[bytes, int] = {}
@@ -80,6 +88,8 @@ class StandardStreams:
         known = self._keys.get(stream)
         is_diverted = call.descriptor == STDERR and call.target.startswith(b"</")
         if known is not None and (key == known or not key) and not is_diverted:
+            if len(self._keys) == 1 and self._noted < MAX_NOTED:
+                self._note_requests(call, stream)
             return [(stream, call)]
         if not call.is_read and (call.descriptor == STDERR or (call.target and call.target == self._stderr)):
             if self._stderr is None:
@@ -94,6 +104,16 @@ class StandardStreams:
     def _note(self, call: SystemCall, key: bytes) -> None:
         if call.target.startswith(b"<pipe:") and len(self._inner) < MAX_DESCRIPTORS * 16:
             self._inner[key] = self._inner.get(key, 0) | (1 if call.is_read else 2)
+
+    def _note_requests(self, call: SystemCall, stream: int) -> None:
+        """Take note of what is asked on a known stream: who answers it is on the other one.
+
+        The first request may be missing, as strace may come while the server reads it.
+        """
+        self._noted += 1
+        for line in self._lines.feed(plain(call.text)):
+            if (value := _message(line)) is not None:
+                self._senders.take(value, _SENDERS[stream])
 
     def _judged(self, call: SystemCall, key: bytes, stream: int) -> list[SystemCall]:
         """Return the calls of a descriptor that turns out to be this stream."""
@@ -114,8 +134,17 @@ class StandardStreams:
         lines = (candidate.line + data).split(b"\n")
         candidate.line = lines.pop()
         is_cut = is_standard and begins and len(data) < call.count
-        if is_cut or any(self._is_of(line, stream, is_standard=is_standard) for line in lines):
+        own = [line for line in lines if self._is_of(line, stream, is_standard=is_standard)]
+        if own or is_cut:
+            if not key:  # which descriptor it is will be seen when it is read from again
+                del self._candidates[stream, key]
+                return candidate.calls
             self._keys[stream] = key
+            self._lines = WholeLines()
+            self._lines.feed(candidate.line)
+            for value in filter(None, map(_message, lines)):
+                if self._senders.sender(value, "") is None:  # which either side may send
+                    self._senders.take(value, _SENDERS[stream])
             self._candidates = {place: other for place, other in self._candidates.items() if place[0] != stream}
             return _without_tails(candidate.calls)
         if candidate.size_bytes > MAX_HELD_BYTES or len(candidate.calls) > MAX_HELD_CALLS:
@@ -127,7 +156,7 @@ class StandardStreams:
         value = _message(line)
         if value is None:
             return False
-        expected: Side = CLIENT if stream == STDIN else SERVER
+        expected = _SENDERS[stream]
         sender = self._senders.sender(value, "")
         if sender is not None:
             self._senders.take(value, sender)

@@ -32,8 +32,9 @@ LINES = (
 )
 
 
-def imported(data: bytes) -> list[Record]:
-    importer = StraceImporter(Source(name="hang.strace", format="strace", sha256="ab"))
+def imported(data: bytes, sha256: str = "ab") -> list[Record]:
+    """Return the records of strace's output; without a digest, of a file that still grows."""
+    importer = StraceImporter(Source(name="hang.strace", format="strace", sha256=sha256))
     return numbered([record for _, record in [*importer.feed(data), *importer.close()]])
 
 
@@ -122,6 +123,34 @@ def test_a_pipe_between_traced_processes_is_no_standard_stream() -> None:
     assert [data for _, data in frames(imported(b"".join(lines)))] == [
         json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n" for message in (ASKED, ANSWERED)
     ]
+
+
+@pytest.mark.parametrize(
+    ("stdin", "stdout"), [("0", "1"), ("0<pipe:[6]>", "1"), ("6", "7"), ("6<pipe:[6]>", "7<pipe:[7]>")], ids=str
+)
+@pytest.mark.parametrize("sha256", ["", "ab"], ids=["growing", "whole"])
+def test_answers_are_found_though_strace_came_while_the_first_request_was_read(sha256: str, stdin: str, stdout: str) -> None:
+    ready, ask = {"method": "notifications/initialized"}, {"id": 11, "method": "ping"}
+    first: dict[str, object] = {"id": 10, "result": {}}
+    both = "".join(json.dumps({"jsonrpc": "2.0"} | message) + "\n" for message in (ready, ask))
+    begun = call(f"7 write({stdout}", first, " <unfinished ...>")
+    length = len(json.dumps({"jsonrpc": "2.0"} | first)) + 1
+    lines = (
+        begun
+        + call(f"8 read({stdin}", both)
+        + b"7 <... write resumed>) = %d\n" % length
+        + call(f"7 write({stdout}", first | {"id": 11})
+    )
+    said = [json.loads(data).get("id") for _, data in frames(imported(lines, sha256))]
+    assert sorted(said, key=str) == [10, 11, 11, None]
+
+
+@pytest.mark.parametrize("sha256", ["", "ab"], ids=["growing", "whole"])
+def test_what_is_read_after_a_read_of_which_strace_saw_only_the_end_is_there(sha256: str) -> None:
+    seen = call("8 <... read resumed>", ASKED).replace(b">, ", b">", 1)
+    lines = seen + call("7 write(1", ANSWERED) + call("8 read(0", ASKED | {"id": 2}) + call("8 read(0", ASKED | {"id": 3})
+    said = [(stream, json.loads(data)["id"]) for stream, data in frames(imported(lines, sha256))]
+    assert said == [(0, 1), (1, 1), (0, 2), (0, 3)]
 
 
 def test_calls_of_a_client_are_counted_in_the_error(tmp_path: Path) -> None:

@@ -182,6 +182,7 @@ def test_a_server_on_the_sdk_is_looked_at_while_it_runs_and_goes_on(options: lis
         with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as tracer:
             assert tracer.stderr is not None
             assert "attached" in tracer.stderr.readline()
+            eventually(lambda: b"read(" in trace.read_bytes(), "the read in which the server waits, begun again")
             said = talk(to_server, from_server, first=10)
             eventually(lambda: trace.read_bytes().count(b"result") == len(ASKS), "the answers in strace's output")
             with on_pipe("show", "-f", str(trace)) as shown:
