@@ -58,7 +58,8 @@ def header(
 
     `address` is where the server was, for one that goes by another name.
     """
-    origin = f"{source.sha256 or source.name} {session}".encode("utf-8", "surrogatepass")
+    file = source.sha256 or f"{source.name} {source.wall_ns}"
+    origin = f"{file} {session}".encode("utf-8", "surrogatepass")
     imported: dict[str, object] = {"format": source.format, "file": source.name.rpartition("/")[2]}
     if source.sha256:
         imported |= {"bytes": source.size_bytes, "sha256": source.sha256}

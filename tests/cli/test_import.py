@@ -151,6 +151,34 @@ def test_a_log_without_messages_is_shown_when_it_has_some(begin: str, tmp_path: 
         shown.end()
 
 
+def test_the_log_that_takes_the_place_of_one_that_is_followed_is_shown_too(tmp_path: Path) -> None:
+    log = tmp_path / "mcp-server-weather.log"
+    lines = LOG.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[:6]))
+    with on_pipe("show", "-f", str(log)) as shown:
+        shown.wait_for("initialize")
+        log.rename(tmp_path / "mcp-server-weather1.log")
+        log.write_text("")
+        with log.open("a") as file:
+            file.writelines(lines[6:8])
+        shown.wait_for("tools/list")
+        with log.open("a") as file:
+            file.writelines(lines[8:12])
+        shown.wait_for("tools/call")
+        shown.end()
+
+
+def test_a_log_that_begins_anew_is_shown_from_its_beginning(tmp_path: Path) -> None:
+    log = tmp_path / "mcp-server-weather.log"
+    lines = LOG.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines))
+    with on_pipe("show", "-f", str(log)) as shown:
+        shown.wait_for("tools/call")
+        log.write_text("".join(lines[:8]).replace("forecast", "nowcast"))
+        shown.wait_for("1 tool: nowcast")
+        shown.end()
+
+
 def test_a_line_that_comes_right_before_ctrl_c_is_imported(tmp_path: Path) -> None:
     log, out = tmp_path / "bare.log", tmp_path / "made.mcpspy"
     first, second = BARE.splitlines(keepends=True)

@@ -13,13 +13,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from shutil import rmtree
+from typing import BinaryIO
 
 from ...errors import ImportFileError
 from ...imports.formats import HEAD_BYTES, recognized
 from ...platform.watch import Watch
 from ...views.text.escape import safe_text
 from .convert import CaptureFiles
-from .open_source import CHUNK_BYTES, OpenedSource, can_be_imported, open_source
+from .open_source import CHUNK_BYTES, can_be_imported, open_source
 
 CAUGHT_UP = "caught up"
 """The line on standard output after which only new lines are imported."""
@@ -51,12 +52,48 @@ class _Interrupt:
         return not self.is_wanted
 
 
+class _WatchedFile:
+    """The file that a name stands for, which may become another one, as when a log is rotated."""
+
+    __slots__ = ("_inode", "_watch", "path")
+
+    def __init__(self, path: str, watch: Watch) -> None:
+        self.path = path
+        self._watch = watch
+        self._inode: tuple[int, int] | None = None
+        watch.add(os.path.dirname(os.path.abspath(path)))  # where another file may take its place
+
+    def look(self) -> bool:
+        """Watch the file that has the name now. Return False if there is none."""
+        inode = _inode(self.path)
+        if inode != self._inode:
+            self._inode = inode
+            self._watch.remove(self.path)
+            self._watch.add(self.path)
+        return inode is not None
+
+    def is_replaced(self, file: BinaryIO) -> bool:
+        """Return whether another file has the name, or the file is shorter than what was read of it."""
+        named = _inode(self.path)  # without any, it may have another name, and grow until there is a new one
+        own = os.fstat(file.fileno())
+        return named not in (None, (own.st_dev, own.st_ino)) or own.st_size < file.tell()
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def import_growing(
     path: str, named: str | None, files: CaptureFiles, caught_up: Callable[[], None], complain: Callable[[str], None]
 ) -> None:
-    """Import a file as it grows, until the user ends it. Raises: OSError; ImportFileError."""
+    """Import a file as it grows, and what takes its place, until the user ends it. Raises: OSError; ImportFileError."""
     watch, interrupt = Watch(reader_fd=1), _Interrupt()
-    watch.add(path)
+    place = _WatchedFile(path, watch)
+    place.look()
     former = signal.signal(signal.SIGINT, interrupt)
     try:
         if named is None and not _has_begun(path):
@@ -64,30 +101,40 @@ def import_growing(
                 f"mcpspy: {safe_text(path)}: nothing in it is in a format that mcpspy reads yet; waiting for what is added"
             )
             caught_up()
-            while not _has_begun(path):
+            caught_up = _nothing
+        while True:
+            while not (place.look() and (named is not None or _has_begun(path))):
                 if not interrupt.waited(watch):
                     return
+            if not _import_until_replaced(place, named, watch, interrupt, files, caught_up):
+                return
             caught_up = _nothing
-        _import_growing(open_source(path, named, grows=True), watch, interrupt, files, caught_up)
     finally:
         signal.signal(signal.SIGINT, former)
         watch.close()
 
 
-def _import_growing(
-    source: OpenedSource, watch: Watch, interrupt: _Interrupt, files: CaptureFiles, caught_up: Callable[[], None]
-) -> None:
-    is_behind = goes_on = True
+def _import_until_replaced(
+    place: _WatchedFile,
+    named: str | None,
+    watch: Watch,
+    interrupt: _Interrupt,
+    files: CaptureFiles,
+    caught_up: Callable[[], None],
+) -> bool:
+    """Import a file until another one takes its place, or it begins anew. Return False if the user ended it before."""
+    source = open_source(place.path, named, grows=True)
+    goes_on = True
     with source.file:
         try:
             while True:
+                is_over = not goes_on or place.is_replaced(source.file)
                 while chunk := source.file.read(CHUNK_BYTES):
                     files.take(source.importer.feed(chunk))
-                if is_behind:
-                    is_behind = False
-                    caught_up()
-                if not goes_on:
-                    return
+                caught_up()
+                caught_up = _nothing
+                if is_over:
+                    return goes_on
                 goes_on = interrupt.waited(watch)
         finally:
             files.take(source.importer.close())
