@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -15,25 +14,10 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
-from .sessions import SessionTime
-from .span import Attributes, AttributeValue, TelemetrySpan, TraceContext
+from .durations import BUCKETS_S, DurationSeries, DurationSums
+from .span import TelemetrySpan, TraceContext
 
-BUCKETS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
-_OF_ONE_CALL: Final = {"jsonrpc.request.id", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result", "mcp.resource.uri"}
-"""Attributes that metrics do not have: each call would be a series of its own."""
-
-
-class _Timed(Protocol):
-    """A thing that took time, in a span's words."""
-
-    @property
-    def is_server(self) -> bool: ...
-    @property
-    def attributes(self) -> Attributes: ...
-    @property
-    def began_ns(self) -> int: ...
-    @property
-    def ended_ns(self) -> int: ...
+_INSTANCE: Final = "service.instance.id"
 
 
 class Collector:
@@ -50,17 +34,9 @@ class Collector:
         """Send spans, and return whether the collector has taken them."""
         return self._traces.export([self._readable(span) for span in spans]) is SpanExportResult.SUCCESS
 
-    def send_durations(self, spans: Sequence[TelemetrySpan]) -> bool:
-        """Send the durations of the operations among spans, and return whether the collector has taken them."""
-        return self._send_durations("operation", [span for span in spans if span.is_operation])
-
-    def send_sessions(self, sessions: Sequence[SessionTime]) -> bool:
-        """Send the durations of sessions, and return whether the collector has taken them."""
-        return self._send_durations("session", sessions)
-
-    def _send_durations(self, kind: str, timed: Sequence[_Timed]) -> bool:
-        data = self._durations(kind, timed)
-        return data is None or self._metrics.export(data) is export.MetricExportResult.SUCCESS
+    def send_durations(self, sums: DurationSums, instance: str) -> bool:
+        """Send all sums, and return whether the collector has taken them. `instance` tells them from those of other senders."""
+        return self._metrics.export(self._metrics_data(sums, instance)) is export.MetricExportResult.SUCCESS
 
     def close(self) -> None:
         """End the connections."""
@@ -83,39 +59,29 @@ class Collector:
             instrumentation_scope=self._scope,
         )
 
-    def _durations(self, kind: str, timed: Iterable[_Timed]) -> export.MetricsData | None:
-        """Make histograms of the durations of these operations or sessions, since the last ones that were sent."""
-        series: dict[tuple[bool, tuple[tuple[str, AttributeValue], ...]], list[_Timed]] = {}
-        for item in timed:
-            known = tuple(pair for pair in sorted(item.attributes.items()) if pair[0] not in _OF_ONE_CALL)
-            series.setdefault((item.is_server, known), []).append(item)
+    def _metrics_data(self, sums: DurationSums, instance: str) -> export.MetricsData:
+        points: dict[str, list[export.HistogramDataPoint]] = {}
+        for series in sums:
+            points.setdefault(series.metric, []).append(_point(series, sums))
         metrics = []
-        for is_server, side in ((False, "client"), (True, "server")):
-            points = [_point(dict(known), some) for (of_server, known), some in series.items() if of_server is is_server]
-            if points:
-                histogram = export.Histogram(points, export.AggregationTemporality.DELTA)
-                metrics.append(export.Metric(f"mcp.{side}.{kind}.duration", f"The duration of an MCP {kind}", "s", histogram))
-        if not metrics:
-            return None
-        scope = export.ScopeMetrics(self._scope, metrics, "")
-        return export.MetricsData([export.ResourceMetrics(self._resource, [scope], "")])
+        for name, some in points.items():
+            histogram = export.Histogram(some, export.AggregationTemporality.CUMULATIVE)
+            metrics.append(export.Metric(name, f"The duration of an MCP {name.split('.')[2]}", "s", histogram))
+        resource = Resource({_INSTANCE: instance}).merge(self._resource)
+        return export.MetricsData([export.ResourceMetrics(resource, [export.ScopeMetrics(self._scope, metrics, "")], "")])
 
 
-def _point(attributes: Attributes, timed: list[_Timed]) -> export.HistogramDataPoint:
-    durations = [(item.ended_ns - item.began_ns) / 1e9 for item in timed]
-    counts = [0] * (len(BUCKETS_S) + 1)
-    for duration in durations:
-        counts[bisect_left(BUCKETS_S, duration)] += 1
+def _point(series: DurationSeries, sums: DurationSums) -> export.HistogramDataPoint:
     return export.HistogramDataPoint(
-        attributes=attributes,
-        start_time_unix_nano=min(item.began_ns for item in timed),
-        time_unix_nano=max(item.ended_ns for item in timed),
-        count=len(durations),
-        sum=sum(durations),
-        bucket_counts=counts,
+        attributes=series.attributes,
+        start_time_unix_nano=sums.since_ns,
+        time_unix_nano=sums.until_ns,
+        count=sum(series.counts),
+        sum=series.sum_ns / 1e9,
+        bucket_counts=series.counts,
         explicit_bounds=BUCKETS_S,
-        min=min(durations),
-        max=max(durations),
+        min=series.least_ns / 1e9,
+        max=series.most_ns / 1e9,
     )
 
 

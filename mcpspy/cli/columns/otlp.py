@@ -21,14 +21,15 @@ from ..screen import say
 from ..since import Since, select_captures_since, since_option
 from ..transcripts import CaptureSelection, select_captures, transcript_of
 from .extras import require
+from .sent import SentSpans, keys_by_capture
 
 if TYPE_CHECKING:
     from ...telemetry.sending import Collector
-    from ...telemetry.sessions import SessionTime
     from ...telemetry.span import TelemetrySpan
     from ...transcript.model import Transcript
+    from .counted import CountedDurations, TimedItem
     from .masks import CredentialMask
-    from .sent import SentSpans
+    from .sent import SentItem
 
 PACKAGES: Final = {
     "opentelemetry.sdk": "opentelemetry-sdk>=1.45,<2",
@@ -77,17 +78,12 @@ def command(
 
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # we say it ourselves, once
     from ...telemetry.sending import Collector
-    from .sent import SentSpans
+    from .counted import CountedDurations
 
     name = endpoint or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or DEFAULT_ENDPOINT
-    sender = _Sender(
-        Collector(endpoint, __version__),
-        SentSpans(name),
-        name,
-        as_server=as_server,
-        payloads=payloads,
-        with_metrics=not no_metrics,
-    )
+    sent = SentSpans(name)
+    durations = None if no_metrics else CountedDurations(sent)
+    sender = _Sender(Collector(endpoint, __version__), sent, durations, name, as_server=as_server, payloads=payloads)
     selection = select_captures(what) if since is None else select_captures_since(what, since)[0]
     if selection.rows is not None:
         raise AddressError(selection.what, "spans are of whole captures; leave out the rows")
@@ -106,14 +102,21 @@ class _Sender:
     """A sender of those spans of captures that were not sent before."""
 
     def __init__(
-        self, collector: Collector, sent: SentSpans, name: str, *, as_server: bool, payloads: bool, with_metrics: bool
+        self,
+        collector: Collector,
+        sent: SentSpans,
+        durations: CountedDurations | None,
+        name: str,
+        *,
+        as_server: bool,
+        payloads: bool,
     ) -> None:
         self._collector = collector
         self._sent = sent
         self._name = without_logins(name)
         self._as_server = as_server
         self._payloads = payloads
-        self._with_metrics = with_metrics
+        self._durations = durations
 
     def close(self) -> None:
         """End the connections."""
@@ -132,21 +135,22 @@ class _Sender:
         while batch := masked_spans(list(islice(spans, BATCH_SPANS)), mask.texts):
             if not self._collector.send(batch):
                 raise CollectorError(self._name)
-            if self._with_metrics and not self._collector.send_durations(batch):
-                raise CollectorError(self._name, takes_spans=True)
-            self._note(batch)
+            self._note("operation", batch, [span for span in batch if span.is_operation])
             count += len(batch)
-        if self._with_metrics:
-            self._send_sessions(transcript, known)
+        if self._durations is not None:
+            self._send_durations(transcript, known, self._durations)
         return count
 
     def _known(self, transcript: Transcript) -> set[str]:
         """Return the keys of what was sent of these captures."""
-        return set().union(*(self._sent.of(info.header) for info in transcript.captures if info.header is not None))
+        return set().union(*(self._sent.of(info.header.capture_id) for info in transcript.captures if info.header is not None))
 
-    def _note(self, sent: Sequence[TelemetrySpan] | Sequence[SessionTime]) -> None:
-        for capture_id in dict.fromkeys(item.capture_id for item in sent):
-            self._sent.add(capture_id, (item.key for item in sent if item.capture_id == capture_id))
+    def _note(self, kind: str, items: Sequence[SentItem], timed: Sequence[TimedItem]) -> None:
+        """Note that items were sent, and count those that took time, each once."""
+        if self._durations is not None:
+            self._durations.count(kind, items, timed)
+        else:
+            self._sent.add(keys_by_capture(items))
 
     def _spans(self, transcript: Transcript, mask: CredentialMask) -> Iterable[TelemetrySpan]:
         from ...telemetry.model_spans import ModelSpans
@@ -157,14 +161,18 @@ class _Sender:
         payload = mask.payload if self._payloads else None
         yield from OperationSpans(transcript, models.parents, as_server=self._as_server, payload=payload).spans()
 
-    def _send_sessions(self, transcript: Transcript, known: set[str]) -> None:
-        """Send the durations of the sessions that are over. Raises: CollectorError; OSError."""
+    def _send_durations(self, transcript: Transcript, known: set[str], durations: CountedDurations) -> None:
+        """Count the sessions that are over, and send all sums that the collector may not have. Raises: CollectorError; OSError."""
         from ...telemetry.sessions import session_times
 
         sessions = [session for session in session_times(transcript, as_server=self._as_server) if session.key not in known]
-        if sessions and not self._collector.send_sessions(sessions):
-            raise CollectorError(self._name, takes_spans=True)
-        self._note(sessions)
+        if sessions:
+            self._note("session", sessions, sessions)
+        unsent = durations.unsent()
+        if unsent is not None:
+            if not self._collector.send_durations(unsent.sums, unsent.instance):
+                raise CollectorError(self._name, takes_spans=True)
+            durations.were_sent(unsent)
 
 
 def _follow(sender: _Sender) -> None:

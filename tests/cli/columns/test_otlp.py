@@ -7,7 +7,7 @@ from shutil import copy
 
 import pytest
 
-from mcpspy.telemetry.sending import BUCKETS_S
+from mcpspy.telemetry.durations import BUCKETS_S
 from tests.cli.columns.secrets import TOKEN, secretive
 from tests.cli.terminal import MCPSPY, on_pipe, run
 from tests.conftest import ROOT
@@ -165,7 +165,41 @@ def test_a_collector_without_metrics_is_named_with_the_option_for_it() -> None:
         receiver.has_no_metrics = True
         done = run("otlp", EVERYTHING, "--endpoint", receiver.url)
         assert (done.returncode, "takes spans, but no metrics; add --no-metrics" in done.stderr) == (4, True)
-        assert f"{len(receiver.spans)} spans sent" in sent(receiver, EVERYTHING, "--no-metrics")
+        assert receiver.spans
+        assert "0 spans sent" in sent(receiver, EVERYTHING, "--no-metrics")
+
+
+def test_sums_that_a_collector_did_not_take_are_sent_later() -> None:
+    with receiving() as receiver:
+        receiver.has_no_metrics = True
+        run("otlp", EVERYTHING, "--endpoint", receiver.url)
+        receiver.has_no_metrics = False
+        assert "0 spans sent" in sent(receiver, EVERYTHING)
+        assert {metric.name for metric in receiver.metrics} == {"mcp.client.operation.duration", "mcp.client.session.duration"}
+        receiver.metrics.clear()
+        sent(receiver, EVERYTHING)
+        assert receiver.metrics == []
+
+
+def test_sums_grow_from_one_run_to_the_next_and_count_nothing_again() -> None:
+    with receiving() as receiver:
+        sent(receiver, EVERYTHING)
+        sent(receiver, EVERYTHING, "--again")
+        sent(receiver, str(CAPTURES / "time.mcpspy"))
+    spans = len({span.span_id for span in receiver.spans})
+    (*_, last) = [metric for metric in receiver.metrics if metric.name == "mcp.client.operation.duration"]
+    assert last.histogram.aggregation_temporality == 2  # CUMULATIVE
+    assert sum(point.count for point in last.histogram.data_points) == spans
+
+
+def test_sums_that_cannot_be_read_are_begun_anew(store: Path) -> None:
+    with receiving() as receiver:
+        sent(receiver, EVERYTHING)
+        (path,) = (store / "otlp").rglob("durations.json")
+        path.write_bytes(b'{"since_ns": 1')
+        sent(receiver, str(CAPTURES / "time.mcpspy"))
+    starts = {point.start_time_unix_nano for metric in receiver.metrics for point in metric.histogram.data_points}
+    assert len(starts) == 2
 
 
 def test_what_is_recorded_later_is_followed(store: Path) -> None:
@@ -187,7 +221,7 @@ def test_what_is_recorded_later_is_followed(store: Path) -> None:
 def test_a_torn_note_of_what_was_sent_loses_no_span(cut: int, store: Path) -> None:
     with receiving() as receiver:
         sent(receiver, EVERYTHING)
-        (path,) = [file for file in (store / "otlp").rglob("*") if file.is_file()]
+        (path,) = [file for file in (store / "otlp").rglob("*") if file.is_file() and "durations" not in file.name]
         os.truncate(path, path.stat().st_size - 17 - 17 - cut)  # its last line is that of the session
         before = len(receiver.spans)
         sent(receiver, EVERYTHING)
