@@ -11,6 +11,7 @@ from .spans import Member, Value
 from .wrapping import (
     has_unknown_original,
     is_own,
+    is_own_url,
     may_log_in,
     origin_of,
     original_origin,
@@ -42,7 +43,7 @@ class EntryLayout(StrEnum):
 class EntryState(StrEnum):
     """The state of an entry. LOGIN is an HTTP server that the client may be logged in to, which binds it to its URL.
 
-    OWN is `mcpspy mcp`, which is never wrapped; ABSENT is the same where it could be added.
+    OWN is `mcpspy mcp`, by its command or its URL, which is never wrapped; ABSENT is the same where it could be added.
     """
 
     PLAIN = "plain"
@@ -143,7 +144,7 @@ class ConfigEntry:
         """Its state; an UNUSABLE one has a `problem`."""
         if self.is_absent:
             return EntryState.ABSENT
-        if is_own(self.argv):
+        if is_own(self.argv) or (self.is_http and is_own_url(self.url)):
             return EntryState.OWN
         if self.problem:
             return EntryState.UNUSABLE

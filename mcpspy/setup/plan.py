@@ -182,7 +182,7 @@ def own_server(state: ConfigFileState) -> ConfiguredServer:
     section = state.file.sections[0]
     path = (*section.keys, OWN_NAME)
     for server in state.servers:
-        if server.section == section and is_own(server.entry.server_argv):
+        if server.section == section and (server.entry.state is EntryState.OWN or is_own(server.entry.server_argv)):
             return server
         if server.entry.path == path:
             raise SetupError(str(state.file.path), f"has another server of the name {OWN_NAME!r}; rename that first")

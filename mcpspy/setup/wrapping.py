@@ -99,11 +99,22 @@ FRAGMENT = "#mcpspy="
 ORIGIN = lazy_pattern(r"(?i)https?://(?:[\w.-]+|\[([0-9a-f:.]+)\])(?::([0-9]{1,5}))?(?=[/?]|$)")
 LOCAL_ORIGIN = lazy_pattern(r"http://127\.0\.0\.1:([0-9]{1,5})(?=[/?#]|$)")
 SCHEME = lazy_pattern(r"(?i)https?://")
+OWN_URL = lazy_pattern(r"(?i)http://(?:127\.\d+\.\d+\.\d+|localhost|\[::1\]):\d{1,5}/mcpspy-[\w-]+/mcp/?(?:[?#].*)?")
 
 
 def local_origin(port: int) -> str:
     """Write the origin of a reserved port."""
     return f"http://{HOST}:{port}"
+
+
+def own_path(word: str) -> str:
+    """Write the path at which `mcpspy mcp --listen` serves; `word` is a secret."""
+    return f"/mcpspy-{word}/{OWN_VERB}"
+
+
+def is_own_url(url: str) -> bool:
+    """Return whether a URL is that of a `mcpspy mcp --listen` on this machine."""
+    return bool(OWN_URL.fullmatch(url))
 
 
 def origin_of(url: str) -> str:

@@ -15,7 +15,7 @@ from mcpspy.setup.own_entry import added, removed
 from mcpspy.setup.plan import Aim, WrapSettings, own_server, plan_change, takes_own
 from mcpspy.setup.ports import ReservedPorts
 from mcpspy.setup.spans import Unreadable
-from mcpspy.setup.wrapping import is_own
+from mcpspy.setup.wrapping import is_own, is_own_url, own_path
 from tests.setup.test_edit import FILES, PROGRAM, PYTHON, SECTION, SYNTAXES, text_of, unwrap, wrap
 from tests.setup.test_homes import PROGRAMS, SYSTEMS, all_files, contents, copied
 from tests.setup.writing import Server
@@ -115,6 +115,7 @@ def test_toml_reads_as_a_person_would_write_it(before: str, after: str) -> None:
         (f'{{"mcpServers": {{\n  {OWN}\n}}}}', '{"mcpServers": {}}'),
         (f'{{"mcpServers": {{{OWN},}}}}', '{"mcpServers": {}}'),
         ('{"mcpServers": {"x": {"command": "uvx", "args": ["mcpspy", "mcp", "a.mcpspy"]}}}', '{"mcpServers": {}}'),
+        ('{"mcpServers": {"x": {"url": "http://127.0.0.1:4711/mcpspy-a_b-c/mcp"}}}', '{"mcpServers": {}}'),
     ],
 )
 def test_an_entry_that_a_person_or_a_client_wrote_is_taken_out_too(written: str, left: str) -> None:
@@ -176,6 +177,24 @@ def test_an_entry_that_cannot_be_taken_out_stays_as_it_is(text: str, syntax: Syn
 )
 def test_it_is_recognised_by_its_command(argv: list[str], own: bool) -> None:  # noqa: FBT001 - a column
     assert is_own(argv) == own
+
+
+@pytest.mark.parametrize(
+    ("url", "own"),
+    [
+        ("http://127.0.0.1:4711" + own_path("a_b-c"), True),
+        ("http://localhost:4711/mcpspy-abc/mcp", True),
+        ("http://[::1]:4711/mcpspy-abc/mcp", True),
+        ("http://127.0.0.1:4711/mcp", False),
+        ("http://127.0.0.1:4711/mcpspy-abc/mcp/more", False),
+        ("http://127.0.0.1.example.com:4711/mcpspy-abc/mcp", False),
+        ("http://example.com/mcpspy-abc/mcp", False),
+    ],
+)
+def test_it_is_recognised_by_its_url(url: str, own: bool) -> None:  # noqa: FBT001 - a column
+    assert is_own_url(url) == own
+    (entry,) = entries(json.dumps({"mcpServers": {"x": {"url": url}}}), Syntax.JSON, SECTION[Syntax.JSON])
+    assert (entry.state is EntryState.OWN) == own
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

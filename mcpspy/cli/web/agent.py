@@ -72,6 +72,7 @@ def command(*, what: tuple[str, ...], listen: str | None, allow_call: bool) -> i
     if listen is None:
         serve_stdio(source, fence, __version__, calls=allow_call)
         return 0
+    from ...setup.wrapping import own_path
     from ..proxy.listening import address
 
     host, port = address(listen, remote=False, what="your recordings")
@@ -79,7 +80,7 @@ def command(*, what: tuple[str, ...], listen: str | None, allow_call: bool) -> i
     listener.setsockopt(
         socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
     )  # the SDK writes head and body apart: 40 ms, for some clients
-    path = f"/{secrets.token_urlsafe(TOKEN_BYTES)}/mcp"
+    path = own_path(secrets.token_urlsafe(TOKEN_BYTES))
     click.echo(f"http://{host}:{listener.getsockname()[1]}{path}")
     say("mcpspy: Ctrl-C ends it")
     serve_http(source, fence, __version__, listener, path, calls=allow_call)

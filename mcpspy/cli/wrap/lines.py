@@ -208,7 +208,7 @@ def _reason_not_to_change(server: ConfiguredServer, settings: WrapSettings) -> s
         by = f"at port {port_of(entry.url)}" if entry.is_http else f"by {safe_text(server.program)}"
         return f"already wrapped, {by}"
     if entry.state is EntryState.OWN and settings.aim is Aim.ADD:
-        return f"already there, by {safe_text(server.program)}"
+        return f"already there, by {safe_text(server.program) or 'its URL'}"
     if _is_left_alone(entry, settings):
         advice = f"mcpspy wrap --without-service wraps it, and {_only_while_running(entry)}"
         return f"left alone: {settings.http_obstacle}; {advice}"
