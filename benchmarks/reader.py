@@ -69,9 +69,11 @@ def frames(messages: int) -> Iterator[Frame]:
         yield Frame(1, at_ns + 1_000_000, at_ns + 1_000_000, result(id))
 
 
-def opened(path: Path) -> Writer:
+def opened(path: Path, *, wall_ns: int = 0) -> Writer:
     """Open a writer to a new capture, with the streams of a tap."""
-    header = Header(capture_id="bench", wall_ns=0, monotonic_ns=0, pid=1, tapped={"transport": "stdio", "argv": ["server"]})
+    header = Header(
+        capture_id=path.stem, wall_ns=wall_ns, monotonic_ns=0, pid=1, tapped={"transport": "stdio", "argv": ["server"]}
+    )
     writer = Writer(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600), header_line(header))
     writer((Open(at_ns=0, stream=0, sender=CLIENT, name="stdin"), Open(at_ns=0, stream=1, sender=SERVER, name="stdout")))
     return writer

@@ -3,7 +3,10 @@
 Members named `captured` hold captured text; all other members are ours.
 """
 
-from typing import Any, NamedTuple
+import re
+from typing import Any, Final, NamedTuple
+
+_ADDRESS: Final = re.compile(r"@[0-9a-f]{0,8}(?::[0-9]{1,9}(?:\.\.[0-9]{1,9})?)?")
 
 
 class ToolAnswer(NamedTuple):
@@ -11,6 +14,11 @@ class ToolAnswer(NamedTuple):
 
     text: str
     content: dict[str, Any]
+
+
+def named(what: str) -> str:
+    """Return a WHAT for words of ours. A label or a file's name is not repeated: a stranger may have written it."""
+    return what if _ADDRESS.fullmatch(what) else "that capture"
 
 
 def page_members(next_cursor: int | None) -> dict[str, Any]:

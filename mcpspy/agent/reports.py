@@ -23,7 +23,7 @@ from ..views.timeline.findings import rows_words
 from ..views.timeline.summary import capture_lines, summary
 from ..views.timeline.timeline import timeline_machine
 from ..wire.json_spans import span_at
-from .answers import ToolAnswer, more_words, page_members
+from .answers import ToolAnswer, more_words, named, page_members
 from .budget import Page, page_of, short_lines
 from .fence import Fence
 from .source import Mask, ReplayRun, SelectedTranscript
@@ -83,11 +83,11 @@ def timeline_answer(selected: SelectedTranscript, expression: str, first: int, m
         shown += 1
     left = len(rows) - first - shown
     next_cursor = first + shown if left else None
-    text = f"{counted(len(rows), 'row')} of {selected.what}" + (" match the filter" if expression else "")
+    text = f"{counted(len(rows), 'row')} of {named(selected.what)}" + (" match the filter" if expression else "")
     text += ", still recorded" if selected.live else ""
     text += ". ⚑ marks rows with a finding. See a row in full with the tool row.\n" + fence.around(page.texts)
     content = {
-        "what": selected.what,
+        "what": named(selected.what),
         "live": selected.live,
         "total": len(rows),
         "rows": [_row(row, transcript, mask) for row in candidates[:shown]],
@@ -120,16 +120,16 @@ def row_answer(selected: SelectedTranscript, path: str, first: int, max_tokens: 
     mask = selected.mask_of([row])
     if path:
         whole = mask(_value_at(row, path))
-        title = f"{path} of row {number} of {selected.what}"
+        title = f"The value at that path of row {number} of {named(selected.what)}"
     else:
         whole = _text(row_lines(selected.transcript, row, width=None), mask)
-        title = f"Row {number} of {selected.what}"
+        title = f"Row {number} of {named(selected.what)}"
     lines, next_cursor = page_of(list(short_lines(whole)), first, max_tokens)
     total = whole.count("\n") + 1
     text = f"{title}.\n{fence.around(lines)}"
     if next_cursor is not None:
         text += f'\nMore follows: call again with cursor "{next_cursor}", or with a path such as result.content[0].text.'
-    content = {"what": selected.what, **_row(row, selected.transcript, mask), "lines": total} | page_members(next_cursor)
+    content = {"what": named(selected.what), **_row(row, selected.transcript, mask), "lines": total} | page_members(next_cursor)
     content["captured"] = {**content["captured"], "text": model_text("\n".join(lines))}
     return ToolAnswer(text, content)
 
@@ -139,12 +139,14 @@ def _value_at(row: Numbered, path: str) -> str:
     try:
         steps = parse_path(path)
     except InterceptError as error:
-        raise AgentToolError(f"{path!r} is no path: {error.reason}", error.advice) from error
+        raise AgentToolError(
+            "This is no path", "Write one as result.content[0].text.", f"{path}: {error.reason} {error.advice}"
+        ) from error
     for message in reversed(messages_of(row)):
         span = span_at(message.raw, steps)
         if span is not None:
             return _readable(message.raw[span[0] : span[1]])
-    raise AgentToolError(f"Row {row.row} has no {path}", "Call row without a path to see what it has.")
+    raise AgentToolError(f"Row {row.row} does not have it", "Call row without a path to see what it has.", f"has no {path}")
 
 
 def _readable(raw: bytes) -> str:
@@ -170,12 +172,14 @@ def findings_answer(selected: SelectedTranscript, rule: str, first: int, max_tok
     )
     if next_cursor is None and first + len(lines) < len(found):
         next_cursor = first + len(lines)
-    text = f"{counted(len(found), 'finding')} in {selected.what}, the worst first.\n" if found else _nothing_found(selected)
+    text = (
+        f"{counted(len(found), 'finding')} in {named(selected.what)}, the worst first.\n" if found else _nothing_found(selected)
+    )
     text += fence.around(lines) if lines else ""
     text += more_words(next_cursor, len(found) - first - len(lines), "findings")
     text += "".join(f"\nNot everything was checked: {words}" for words in unchecked)
     shown = [_finding(finding, mask) for finding in found[first : first + len(lines)]]
-    content = {"what": selected.what, "total": len(found), "findings": shown, "unchecked": unchecked}
+    content = {"what": named(selected.what), "total": len(found), "findings": shown, "unchecked": unchecked}
     return ToolAnswer(text, content | page_members(next_cursor))
 
 
@@ -188,7 +192,7 @@ def _evidence(found: Iterable[Finding], transcript: Transcript) -> list[Row]:
 def _nothing_found(selected: SelectedTranscript) -> str:
     """Say that nothing was found, and which calls wait."""
     waiting = [row for row in selected.rows if isinstance(row, Exchange) and not row.over] if selected.live else []
-    words = f"Nothing found in {selected.what}."
+    words = f"Nothing found in {named(selected.what)}."
     if waiting:
         words += (
             f" {counted(len(waiting), 'call')} without an answer yet: rows {', '.join(str(row.row) for row in waiting[:10])}."
@@ -221,10 +225,15 @@ def comparison_answer(
     whole = _text(comparison_lines(comparison, width=WIDTH), mask)
     lines, next_cursor = page_of(list(short_lines(whole)), first, max_tokens)
     words = "differ" if comparison.different else "do not differ in what was asked and answered"
-    text = f"{before} and {after} {words}.\n{fence.around(lines)}"
+    text = f"{named(before)} and {named(after)} {words}.\n{fence.around(lines)}"
     if next_cursor is not None:
         text += f'\nMore follows: call again with cursor "{next_cursor}".'
-    content = {"different": comparison.different, "summary": comparison_summary(comparison)}
+    if comparison.unread:
+        text += f"\n{comparison.unread:,} more rows may differ and were not read: compare some rows, as in @:1..500."
+    if comparison.rules_left:
+        text += f"\nFindings of {len(comparison.rules_left)} rules were not compared: the user can run mcpspy check on both."
+    summary = comparison_summary(comparison)
+    content = {"different": comparison.different, "summary": summary, "unread": comparison.unread}
     return ToolAnswer(text, content | page_members(next_cursor))
 
 
@@ -256,7 +265,7 @@ REPLAYED: Final = {
 def replay_answer(run: ReplayRun, what: str, mask: Mask, max_tokens: int, fence: Fence) -> ToolAnswer:
     """Report how the answers of a live server differ from the recorded ones."""
     lines, rest = page_of(list(short_lines(mask(run.text))), 0, max_tokens)
-    text = f"{what} was replayed. {REPLAYED.get(run.exit, 'It was ended early')}.\n{fence.around(lines)}"
+    text = f"{named(what)} was replayed. {REPLAYED.get(run.exit, 'It was ended early')}.\n{fence.around(lines)}"
     text += "\nMore was left out: compare what with @, which is now the replay." if rest is not None else ""
     return ToolAnswer(
         text, {"exit": run.exit, "different": run.exit != 0, "captured": {"report": model_text("\n".join(lines))}}

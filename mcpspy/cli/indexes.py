@@ -144,10 +144,12 @@ class CaptureIndex:
 
     def _write(self, transcript: Transcript) -> None:
         from ..index.build import write_index
+        from ..replay.compare.digests import SECTION, digests_entry
 
         if self._identity is None:
             return
-        is_written = write_index(self._path, transcript, self._identity, self._version, _widths(transcript.rows))
+        more = {SECTION: digests_entry}
+        is_written = write_index(self._path, transcript, self._identity, self._version, _widths(transcript.rows), more)
         if is_written and _is_above_quota():
             os.unlink(self._path + INDEX_EXTENSION)
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from array import array
 from binascii import crc32
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec.structs import asdict, astuple
 
@@ -33,6 +34,8 @@ from ..transcript.model import (
 )
 from ..transcript.phases import Lifecycle
 from ..transcript.stats.outcomes import outcomes
+from ..transcript.stats.stored_numbers import SECTION as NUMBERS
+from ..transcript.stats.stored_numbers import numbers_entry
 from ..transcript.stats.troubles import troubles
 from ..transcript.stored_rows import BLOCK_ROWS, RowFigures
 from ..transcript.waiting import waited_ns
@@ -45,6 +48,11 @@ from .seeds import proved, seeds_of
 from .transactions import ScopeEntry
 
 T = TypeVar("T")
+
+MoreSections: TypeAlias = Mapping[str, Callable[[Transcript], bytes]]
+"""Functions that make sections, by the names of these."""
+
+NO_SECTIONS: Final[MoreSections] = MappingProxyType({})
 
 _RAW: Final = Message.__struct_fields__.index("raw")
 
@@ -65,10 +73,18 @@ def can_be_indexed(transcript: Transcript) -> bool:
     return is_whole and len(info.calls) <= MAX_CALLS and info.intercepted_ns is None and not info.restarted
 
 
-def write_index(path: str, transcript: Transcript, of: Identity, version: str, widths: tuple[int, int, int, int, int]) -> bool:
+def write_index(
+    path: str,
+    transcript: Transcript,
+    of: Identity,
+    version: str,
+    widths: tuple[int, int, int, int, int],
+    more: MoreSections = NO_SECTIONS,
+) -> bool:
     """Write the index of the capture at `path`, which was `of` this identity before it was read. Return whether there is one now.
 
-    `widths` are those of `RowFigures`. An index that cannot be written, because of the capture or of the disk, is none.
+    `widths` are those of `RowFigures`, `more` makes further sections by their names. An index that cannot be written, because of the
+    capture or of the disk, is none.
     """
     if not can_be_indexed(transcript):
         return False
@@ -77,7 +93,7 @@ def write_index(path: str, transcript: Transcript, of: Identity, version: str, w
     except OSError:
         return False
     try:
-        _write(writer, path, transcript, widths, of.size)
+        _write(writer, path, transcript, widths, of.size, more)
         if not is_still(path, of, closed=transcript.captures[0].closed):
             raise NotIndexedError
         writer.finish(of, version)
@@ -87,7 +103,14 @@ def write_index(path: str, transcript: Transcript, of: Identity, version: str, w
     return True
 
 
-def _write(writer: IndexWriter, path: str, transcript: Transcript, widths: tuple[int, int, int, int, int], size: int) -> None:
+def _write(
+    writer: IndexWriter,
+    path: str,
+    transcript: Transcript,
+    widths: tuple[int, int, int, int, int],
+    size: int,
+    more: MoreSections,
+) -> None:
     rows, info = transcript.rows, transcript.captures[0]
     transactions = list(info.transactions.values())
     places = Places(path, size, has_frames=bool(transactions), is_damaged=info.damages > 0)
@@ -102,6 +125,9 @@ def _write(writer: IndexWriter, path: str, transcript: Transcript, widths: tuple
     for name, column in columns.items():
         writer.section(name, column.tobytes())
     writer.section("facts", encode(_facts(transcript, places, widths, scopes)))
+    writer.section(NUMBERS, numbers_entry(transcript))
+    for name, entry in more.items():
+        writer.section(name, entry(transcript))
 
     def entries(of: Transcript, numbers: set[int], carriers: set[int]) -> bytes:
         info = of.captures[0]

@@ -11,8 +11,10 @@ from typing import Final
 import msgspec
 
 _PACKAGE: Final = os.path.dirname(os.path.dirname(__file__))
-_ROOMS: Final = ("", "capture/file", "index", "transcript", "views/text", "views/timeline", "wire")
-"""Those that make rows, findings and figures of a capture."""
+_ROOMS: Final = (
+    "", "capture/file", "index", "replay/compare", "replay/json", "replay/mock", "transcript", "views/text", "views/timeline", "wire",
+)  # fmt: skip
+"""Those that make rows, findings, figures and digests of a capture."""
 
 
 def code_word() -> str:

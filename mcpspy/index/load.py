@@ -70,6 +70,7 @@ def transcript_of_index(index: IndexFile, source: IndexedCapture, whole: Callabl
     rows: StoredRows[Row] = StoredRows(
         facts.rows, columns, others, facts.figures,
         classes=classes, holds=rows_at.holds, offsets=source.payloads.offsets, read=read, whole=lambda: all_of_it().rows,
+        section=index.section,
     )  # fmt: skip
     info = info_from(facts, source.payloads)
     numbers = _numbers("I", index.section("transactions"))

@@ -64,12 +64,13 @@ class StoredRows(Sequence[RowT]):
     of each row, 0 for none, and for each class from 1 on the position of a row, -1 if there is none to ask. `holds` returns whether
     the entries of a block may have all of some texts, and `offsets` where in the capture one of some texts is, in their order; None
     if nobody knows. `read` returns the rows of a block. If `classes` raises ValueError, no row has a class; if `read` does, `whole`
-    reads all rows in another way.
+    reads all rows in another way. `section` returns what is kept of all rows for those who know its name and its form, empty if there
+    is nothing, and raises ValueError if it cannot be read.
     """
 
     __slots__ = (
         "_all", "_classes", "_count", "_firsts", "_holds", "_offsets", "_pinned", "_read", "_recent", "_whole", "columns", "figures",
-        "other_positions",
+        "other_positions", "section",
     )  # fmt: skip
 
     def __init__(
@@ -84,8 +85,10 @@ class StoredRows(Sequence[RowT]):
         offsets: Callable[[Sequence[bytes]], Sequence[int] | None],
         read: Callable[[int], list[RowT]],
         whole: Callable[[], Sequence[RowT]],
+        section: Callable[[str], bytes] = lambda _: b"",
     ) -> None:
         self._count = count
+        self.section = section
         self.columns = columns
         self._firsts = columns["firsts"]
         self.other_positions = others

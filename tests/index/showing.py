@@ -14,6 +14,7 @@ from mcpspy.index.build import write_index
 from mcpspy.index.file import identity
 from mcpspy.index.load import indexed_transcript
 from mcpspy.records import Damage, Header, Record
+from mcpspy.replay.compare.digests import SECTION, digests_entry
 from mcpspy.transcript import stored_rows
 from mcpspy.transcript.filter.facts import Subject, payload
 from mcpspy.transcript.filter.filter import filter_of, filter_rows, rules_by_row
@@ -27,6 +28,8 @@ from mcpspy.transcript.transcribe import transcribe
 from mcpspy.views.json.rows import transcript_json
 from mcpspy.views.json.server_statistics import statistics_json
 from mcpspy.views.json.transactions import http_lines
+from mcpspy.views.sequence.ladder import ladder
+from mcpspy.views.sequence.layout import diagram
 from mcpspy.views.statistics import statistics_lines
 from mcpspy.views.text.hint import next_commands
 from mcpspy.views.timeline.details import Detail
@@ -90,7 +93,8 @@ def index(path: Path) -> bool:
     *known, plain = row_widths(transcript.rows, 1 << 20, with_params=False)
     assert before is not None
     widest = row_widths(transcript.rows, 1 << 20, with_params=True)[-1]
-    return write_index(str(path), transcript, before, VERSION, (known[0], known[1], known[2], plain, widest))
+    more = {SECTION: digests_entry}
+    return write_index(str(path), transcript, before, VERSION, (known[0], known[1], known[2], plain, widest), more)
 
 
 def whole(path: Path) -> Transcript:
@@ -120,6 +124,9 @@ def shown(transcript: Transcript, *, recounts: bool = True) -> Iterator[object]:
         recent = RecentRows(transcript, {0: transcript.captures[0].last_ns * part // 4})
         some = Transcript(transcript.captures, recent.rows, findings(transcript, recent.is_about))
         yield list(timeline(some, since="x"))
+    yield list(statistics_lines(transcript, width=100))
+    yield statistics_json(transcript, live=False)
+    yield list(ladder(diagram(transcript, list(transcript.rows[-5:])), width=100))
     transactions = carrying_transactions(transcript, transcript.rows)
     yield list(http_lines(transcript, transactions))
     yield list(wire_lines(transcript, transactions, width=100, whole=True, whats=["@"]))

@@ -104,7 +104,8 @@ def _indexed(
     made, and for findings that were asked for.
     """
     is_some = options.since is not None
-    all_at_once = options.takes_all and not is_some
+    is_known = options.stats and condition is None and selection.rows is None  # the index has these numbers
+    all_at_once = options.takes_all and not is_some and not is_known
     transcript = index.transcript(keeps_frames=keeps_frames, all_at_once=all_at_once, recounts=is_some)
     if transcript is not None or is_some or options.takes_all or (condition is not None and "rule" in condition.keys):
         return transcript

@@ -101,7 +101,11 @@ class StoredCaptures:
     def compare(self, before: str, after: str) -> tuple[Comparison, Mask]:
         """Compare two selections. Raises: McpspyError; OSError."""
         first, second = self.selection(before), self.selection(after)
-        return compared(first, second), self.mask_of((*first.paths, *second.paths), ())
+        comparison = compared(first, second, quickly=True)
+        changes = [change for server in comparison.servers for change in server.calls]
+        rows: list[Row] = [row for change in changes for row in (change.before, change.after) if row is not None]
+        rows += [change.row for server in comparison.servers for change in server.messages]
+        return comparison, self.mask_of((*first.paths, *second.paths), rows)
 
     def watch(self, what: str) -> LiveRows:
         """Open captures to wait for what comes. Raises: McpspyError; OSError."""

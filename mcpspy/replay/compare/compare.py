@@ -15,6 +15,7 @@ from ...transcript.findings.rule import Finding
 from ...transcript.mcp.methods import OPENINGS
 from ...transcript.model import CaptureInfo, Exchange, Outcome, Transcript, UnpairedMessage
 from ...transcript.offers.definitions import LISTINGS, offers
+from ...transcript.stored_rows import StoredRows
 from ..json.walk import similarity, traits
 from ..mock.content import VOLATILE, answer_bytes, answer_reading, match_digest, params_bytes, params_reading, params_value
 from .difference import NO_DIFFERENCES as _NONE
@@ -130,6 +131,11 @@ class Comparison:
     limit: Limit = Limit()
     whole: bool = True
     """True if everything was compared; else only some rows, and the findings about them."""
+    unread: int = 0
+    """The number of calls and messages that were recorded with other bytes, and were not read: too many differ."""
+
+    rules_left: tuple[str, ...] = ()
+    """The rules whose findings were not compared: not both captures were searched for them."""
 
     @property
     def slower(self) -> list[DurationChange]:
@@ -137,9 +143,15 @@ class Comparison:
         return [change for server in self.servers for change in server.took if change.after_ns > change.before_ns]
 
     @property
+    def has_other_calls(self) -> bool:
+        """True if a call or a message of the server differs, or may differ."""
+        return self.unread > 0 or any(server.calls or server.messages for server in self.servers)
+
+    @property
     def different(self) -> bool:
-        """True if anything that counts differs."""
-        return any(server.is_different for server in self.servers) or (self.limit.counts and bool(self.slower))
+        """True if anything that counts differs, or may differ and was not read."""
+        differs = any(server.is_different for server in self.servers) or (self.limit.counts and bool(self.slower))
+        return differs or self.unread > 0
 
 
 def compare(before: ComparedSide, after: ComparedSide, ignore: Sequence[str] = (), limit: Limit | None = None) -> Comparison:
@@ -154,7 +166,7 @@ def compare(before: ComparedSide, after: ComparedSide, ignore: Sequence[str] = (
     old_calls, new_calls = _calls(before), _calls(after)
     for server in servers:
         _compare_calls(server, old_calls, new_calls, rules, limit, whole=whole)
-        server.findings = _finding_changes(_findings(before, server.before), _findings(after, server.after))
+        server.findings = finding_changes(findings_by_request(before, server.before), findings_by_request(after, server.after))
     if whole:
         _compare_offers(servers, before.transcript, after.transcript, rules)
         _compare_messages(servers, before.transcript, after.transcript, rules)
@@ -205,17 +217,17 @@ def _compare_calls(
         ends = exits if None not in exits else (None, None)
         server.identity = differences(identity(old, ends[0]), identity(new, ends[1]), rules)
     for before, after in call_pairs(old, new, rules):
-        change = _call_change(before, after, rules, whole=whole)
+        change = call_change(before, after, rules, whole=whole)
         if change is None:
             server.same += 1
         else:
             server.calls.append(change)
-        duration_change = None if before is None or after is None else _duration_change(before, after, limit)
-        if duration_change is not None:
-            server.took.append(duration_change)
+        took = None if before is None or after is None else duration_change(before, after, limit)
+        if took is not None:
+            server.took.append(took)
 
 
-def _call_change(before: Exchange | None, after: Exchange | None, rules: Ignore, *, whole: bool) -> CallChange | None:
+def call_change(before: Exchange | None, after: Exchange | None, rules: Ignore, *, whole: bool) -> CallChange | None:
     """Compare a call with its partner; None if nothing changed."""
     if before is None or after is None:
         return CallChange(how="added" if before is None else "removed", before=before, after=after)
@@ -251,7 +263,8 @@ def _is_unkept(exchange: Exchange) -> bool:
     return exchange.response is not None and exchange.response.unkept_bytes > 0
 
 
-def _duration_change(before: Exchange, after: Exchange, limit: Limit) -> DurationChange | None:
+def duration_change(before: Exchange, after: Exchange, limit: Limit) -> DurationChange | None:
+    """Compare the durations of a call with those of its partner; None if they are within the limit."""
     before_ns, after_ns = before.duration_ns, after.duration_ns
     if before_ns is None or after_ns is None or not limit.is_passed(before_ns, after_ns):
         return None
@@ -283,15 +296,15 @@ def _unpaired(transcript: Transcript) -> defaultdict[int, list[UnpairedMessage]]
     return rows
 
 
-def _findings(side: ComparedSide, capture: CaptureInfo | None) -> list[tuple[_FindingKey, Finding]]:
+def findings_by_request(side: ComparedSide, capture: CaptureInfo | None) -> list[tuple[_FindingKey, Finding]]:
     """Return the findings about a capture, each with a key that the same finding has in another capture: its rule and request."""
     if capture is None:
         return []
     findings = [finding for finding in side.transcript.findings if finding.capture == capture.index]
     rows = {finding.row for finding in findings if finding.row is not None}
-    requests = {
-        row.row: (row.method, row.target or "") for row in side.transcript.rows if isinstance(row, Exchange) and row.row in rows
-    }
+    all_rows = side.transcript.rows
+    some = filter(None, map(all_rows.row, sorted(rows))) if isinstance(all_rows, StoredRows) else all_rows
+    requests = {row.row: (row.method, row.target or "") for row in some if isinstance(row, Exchange) and row.row in rows}
     return [
         ((finding.rule, *requests.get(finding.row or 0, ())), finding)
         for finding in findings
@@ -299,9 +312,10 @@ def _findings(side: ComparedSide, capture: CaptureInfo | None) -> list[tuple[_Fi
     ]
 
 
-def _finding_changes(
+def finding_changes(
     before: Iterable[tuple[_FindingKey, Finding]], after: Iterable[tuple[_FindingKey, Finding]]
 ) -> list[FindingChange]:
+    """Compare findings by their keys."""
     old, new = _by_key(before), _by_key(after)
     added = [FindingChange(how="added", finding=same[0], count=len(same)) for key, same in new.items() if key not in old]
     removed = [FindingChange(how="removed", finding=same[0], count=len(same)) for key, same in old.items() if key not in new]
@@ -338,11 +352,14 @@ class _Call(NamedTuple):
     exchange: Exchange
 
 
-def call_pairs(before: Sequence[Exchange], after: Sequence[Exchange], ignore: Ignore) -> list[Pair]:
-    """Pair every call of both sides once, in the order of `after`; a removed call follows the call that came before it."""
+def call_pairs(before: Sequence[Exchange], after: Sequence[Exchange], ignore: Ignore, *, are_all: bool = True) -> list[Pair]:
+    """Pair every call of both sides once, in the order of `after`; a removed call follows the call that came before it.
+
+    Two single calls are paired however different they are, but not if other calls are paired already: `are_all` is False.
+    """
     partner: dict[int, int] = {}
     old, new = _pair_equal(before, after, lambda exchange: _key(exchange, ignore), partner)
-    if len(before) == len(after) == 1:
+    if are_all and len(before) == len(after) == 1:
         partner[0] = 0  # a user who selects two calls wants them compared
     else:
         _pair_similar(old, new, ignore, partner)

@@ -84,10 +84,12 @@ def event_rows(transcript: Transcript, capture: CaptureInfo) -> list[UnpairedMes
 
 def are_of_one_transport(before: CaptureInfo, after: CaptureInfo) -> bool:
     """Return whether both captures are of stdio, of Streamable HTTP, or of HTTP+SSE: else what is no message cannot be equal."""
-    kinds = [
-        {transaction.scope.kind is ScopeKind.STREAM for transaction in side.transactions.values()} for side in (before, after)
-    ]
-    return kinds[0] == kinds[1]
+    return transports(before) == transports(after)
+
+
+def transports(capture: CaptureInfo) -> set[bool]:
+    """Return the transports of a capture: True for HTTP+SSE, False for Streamable HTTP, nothing for stdio."""
+    return {transaction.scope.kind is ScopeKind.STREAM for transaction in capture.transactions.values()}
 
 
 def _is_left_out(capture: CaptureInfo, row: UnpairedMessage) -> bool:

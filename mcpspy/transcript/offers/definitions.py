@@ -11,7 +11,8 @@ from typing import Final
 import msgspec
 
 from ...wire.json_spans import UNREADABLE, Slice, items, members, string
-from ..model import CaptureInfo, Exchange, Kind, Message, Transcript
+from ..model import CaptureInfo, Exchange, Kind, Message, Row, Transcript
+from ..stored_rows import StoredRows
 
 
 class DefinitionKind(StrEnum):
@@ -69,11 +70,19 @@ class Offer(msgspec.Struct, eq=False):
 def offers(transcript: Transcript) -> list[Offer]:
     """Return the offer in each capture of `transcript`, in its order. Linear in the lists that were fetched."""
     readers = [_OfferReader(Offer(info)) for info in transcript.captures]
-    kept = getattr(transcript.rows, "kept", None)  # packed rows are made again, and lists are not packed
-    for row in transcript.rows if kept is None else kept():
-        if isinstance(row, Exchange) and row.request.method in LISTINGS:
+    rows: Iterable[Row] = transcript.rows
+    if isinstance(rows, StoredRows):
+        rows = rows.likely(_is_listing)
+    elif kept := getattr(rows, "kept", None):  # packed rows are made again, and lists are not packed
+        rows = kept()
+    for row in rows:
+        if isinstance(row, Exchange) and _is_listing(row):
             readers[row.capture].feed(row)
     return [reader.offer for reader in readers]
+
+
+def _is_listing(row: Row) -> bool:
+    return isinstance(row, Exchange) and row.request.method in LISTINGS
 
 
 def offer(info: CaptureInfo, listings: Iterable[Exchange]) -> Offer:

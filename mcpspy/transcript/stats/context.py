@@ -104,10 +104,13 @@ def costs(transcript: Transcript) -> list[ServerCost]:
 
 
 class CallCosts:
-    """The costs of the calls of each capture's tools: `feed` takes the rows of a transcript, some at a time."""
+    """The costs of the calls of each capture's tools: `feed` takes the rows of a transcript, some at a time.
 
-    def __init__(self) -> None:
-        self._tools: dict[tuple[int, str], ToolCost] = {}
+    `known` are the tools that were called in the first capture, if somebody has counted them.
+    """
+
+    def __init__(self, known: Iterable[ToolCost] = ()) -> None:
+        self._tools: dict[tuple[int, str], ToolCost] = {(0, tool.name): tool for tool in known}
         self._results: dict[tuple[int, str], _Results] = {}
 
     def feed(self, rows: Iterable[Row]) -> None:

@@ -209,6 +209,8 @@ class ServerNumbers:
     malformed: int
     log_lines: int
     log_bytes: int
+    known_latency: Latency | None = None
+    """The distribution of the durations of all `calls`, where those are not known one by one."""
     forwarded: ForwardedNumbers | None = None
     """The calls that came through a gateway whose other side was tapped too. They are counted there, and not in `calls`."""
 

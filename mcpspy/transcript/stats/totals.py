@@ -38,6 +38,7 @@ def totals(servers: Iterable[ServerNumbers]) -> Totals:
     calls = [call for server in some for call in server.calls]
     near = [server for server in some if server.forwarded is None or any(call.by_target for call in server.calls)]
     costs = [server.cost for server in near]
+    durations_ns = (ns for call in calls for ns in call.durations_ns)
     return Totals(
         servers=len({server.capture_info.server for server in some}),
         clients=len({name for server in near for name in server.capture_info.clients}),
@@ -45,7 +46,7 @@ def totals(servers: Iterable[ServerNumbers]) -> Totals:
         failed=sum(call.failed for call in calls),
         pending=sum(call.pending for call in calls),
         requests=sum(call.count for server in near for call in server.requests),
-        latency=latency(ns for call in calls for ns in call.durations_ns),
+        latency=some[0].known_latency if len(some) == 1 and some[0].known_latency else latency(durations_ns),
         messages=sum(server.messages for server in near),
         client_bytes=sum(server.sent_bytes[CLIENT] for server in near),
         server_bytes=sum(server.sent_bytes[SERVER] for server in near),

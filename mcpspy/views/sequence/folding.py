@@ -14,7 +14,7 @@ calls with other messages than most are odd: they are drawn. Nothing changes its
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
@@ -22,7 +22,7 @@ from typing import Final
 from ...lazy_pattern import lazy_pattern
 from ...transcript.findings.rule import Severity
 from ...transcript.http.transaction import Transaction
-from ...transcript.model import Exchange, ModelCall, Numbered, Transcript, UnpairedMessage
+from ...transcript.model import Exchange, ModelCall, Numbered, Row, Transcript, UnpairedMessage
 from ..text.escape import one_line
 from ..text.units import MILLISECOND_NS, counted, duration
 from .diagram import Arrow, ArrowKind, Aside, Fragment, FragmentKind, OmittedMessages, Step, flat, messages
@@ -88,15 +88,15 @@ class _Segment:
 
 
 class Folder:
-    """Folder of the steps of a transcript. `is_timeless` leaves out what differs between two recordings of one session.
+    """Folder of the steps of some rows of a transcript. `is_timeless` leaves out what differs between two recordings of one session.
 
     Without `folds_calls` only heartbeats fold.
     """
 
     __slots__ = ("_flagged", "_folds_calls", "_is_timeless", "_rows")
 
-    def __init__(self, transcript: Transcript, *, is_timeless: bool, folds_calls: bool = True) -> None:
-        self._rows: Mapping[int, Numbered] = {row.row: row for row in transcript.rows if isinstance(row, Numbered)}
+    def __init__(self, transcript: Transcript, rows: Iterable[Row], *, is_timeless: bool, folds_calls: bool = True) -> None:
+        self._rows: Mapping[int, Numbered] = {row.row: row for row in rows if isinstance(row, Numbered)}
         findings = [finding for finding in transcript.findings if finding.severity is not Severity.NOTE]
         self._flagged = {row for finding in findings for row in finding.rows}
         self._is_timeless = is_timeless

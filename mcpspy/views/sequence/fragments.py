@@ -15,7 +15,7 @@ from ...records import CLIENT
 from ...transcript.calls.call import Call, CallPart
 from ...transcript.http.transaction import Transaction
 from ...transcript.model import Exchange, ModelCall, Row, Transcript
-from ...transcript.phases import ANY_TIME, DISCOVERY, HANDSHAKE, Lifecycle, Phase, PhaseName
+from ...transcript.phases import ANY_TIME, DISCOVERY, HANDSHAKE, Phase, PhaseName, lifecycles
 from ..text.escape import one_line
 from ..text.units import counted, duration
 from .diagram import Arrow, ArrowKind, Aside, Fragment, FragmentKind, OmittedMessages, Step
@@ -92,10 +92,7 @@ def _phases(transcript: Transcript, rows: Sequence[Row], steps: Sequence[Flat]) 
     capture = transcript.captures[captures.pop()]
     if len(capture.clients) > 1:
         return None
-    lifecycle = Lifecycle(capture)
-    for row in transcript.rows:
-        if row.capture == capture.index:
-            lifecycle.feed(row)
+    lifecycle = lifecycles(transcript)[capture.index]
     rows_by_number = {row.row: row for row in rows if isinstance(row, (Exchange, Transaction, ModelCall))}
     last_message_ns = max(
         (step.at_ns for step in steps if not isinstance(rows_by_number.get(_row(step)), Transaction)), default=0

@@ -51,7 +51,7 @@ def diagram(transcript: Transcript, rows: Sequence[Row], drawing: Drawing = PLAI
     shown: Sequence[Step] = grouped(drawn, transcript, rows, steps.runs) if drawing.with_fragments else drawn
     if drawing.folds is not False:
         folds_calls = drawing.folds or messages(drawn) > MAX_UNFOLDED
-        shown = Folder(transcript, is_timeless=not drawing.with_particulars, folds_calls=folds_calls).folded(shown)
+        shown = Folder(transcript, rows, is_timeless=not drawing.with_particulars, folds_calls=folds_calls).folded(shown)
     if drawing.max_messages is not None:
         shown = first_messages(shown, drawing.max_messages)
     if drawing.with_proxy:
