@@ -10,6 +10,9 @@ DEFAULT_TOKENS: Final = 2_000
 LEAST_TOKENS: Final = 200
 MOST_TOKENS: Final = 50_000
 
+MAX_QUOTED: Final = 200
+"""So many letters of an argument are repeated."""
+
 MAX_LINE_LETTERS: Final = 4_000
 """A longer line is broken, so that a page can end within it."""
 
@@ -57,7 +60,5 @@ def cursor_number(cursor: str) -> int:
     if not cursor:
         return 0
     if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 12):
-        raise AgentToolError(
-            f"{cursor[:40]!r} is no cursor", "Pass the next_cursor of the previous page, with the same arguments."
-        )
+        raise AgentToolError("This is no cursor", "Pass the next_cursor of the previous page.", cursor[:MAX_QUOTED])
     return int(cursor)

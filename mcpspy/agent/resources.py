@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from ..errors import AgentToolError
-from .budget import page_of
+from .budget import MAX_QUOTED, page_of
 from .fence import Fence
 from .source import CaptureSource, SelectedTranscript
 
@@ -49,9 +49,8 @@ def parsed(uri: str) -> tuple[str, str]:
     """Read a URI: the id of a recording, and the kind. Raises: AgentToolError."""
     match = _uri.fullmatch(uri)
     if match is None:
-        raise AgentToolError(
-            f"There is no resource {uri[:60]!r}", f"Resources are {SCHEME}/ID/numbers and {SCHEME}/ID/diagram."
-        )
+        advice = f"Resources are {SCHEME}/ID/numbers and {SCHEME}/ID/diagram."
+        raise AgentToolError("There is no such resource", advice, uri[:MAX_QUOTED])
     return match[1], match[2]
 
 

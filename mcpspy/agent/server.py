@@ -20,12 +20,11 @@ from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from starlette.types import Receive, Scope, Send
 
 from ..errors import AgentToolError, FilterError, McpspyError
 from ..live.local_request import is_local
 from ..views.text.escape import model_text
-from .answers import ToolAnswer
+from .answers import ToolAnswer, named
 from .fence import Fence
 from .prompts import PROMPTS
 from .resources import KINDS, SCHEME, ChangeWatch, listed, resource_text
@@ -33,6 +32,8 @@ from .source import CaptureSource, LiveRows, SelectedTranscript
 from .tools import CALL_AGAIN, REPLAY, SENDING, CallEvent, checked_arguments, definitions, max_tokens_of, report
 
 if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
     from ..transcript.model import Transcript
     from .waiting import CallWait
 
@@ -120,7 +121,7 @@ class AgentServer:
             case AgentToolError():
                 words, quoted = str(error), error.quoted
             case FilterError():
-                words = f"{error} (column {error.column} of {error.expression})"
+                words, quoted = f"The filter cannot be read, from column {error.column} on.", f"{error.expression}: {error}"
             case _:
                 words, quoted = "This cannot be answered.", str(error)
         text = model_text(self._source.mask(words))
@@ -285,7 +286,7 @@ class AgentServer:
             try:
                 self._watch.subscribe(uri)
             except AgentToolError as error:
-                raise MCPError(types.INVALID_PARAMS, str(error)) from error
+                raise MCPError(types.INVALID_PARAMS, self._error_text(error)) from error
 
     async def _list_prompts(self, _: Context, __: Any) -> types.ListPromptsResult:
         return types.ListPromptsResult(
@@ -295,14 +296,14 @@ class AgentServer:
     async def _get_prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         prompt = PROMPTS.get(params.name)
         if prompt is None:
-            raise ValueError(f"There is no prompt {params.name[:40]!r}; the prompts are {', '.join(PROMPTS)}.")
+            raise ValueError(f"There is no such prompt; the prompts are {', '.join(PROMPTS)}.")
         message = types.PromptMessage(role="user", content=types.TextContent(text=prompt.text))
         return types.GetPromptResult(description=prompt.title, messages=[message])
 
 
 def _timed_out(wait: CallWait, what: str, event: CallEvent) -> ToolAnswer:
     """Say that nothing came, and what waits."""
-    text = f"No call that matches {event} in time in {what}: {wait.seen} came, "
+    text = f"No call that matches {event} in time in {named(what)}: {wait.seen} came, "
     waiting = ", ".join(map(str, wait.pending))
     text += f"rows {waiting} have no answer yet." if waiting else "none waits for an answer."
     return ToolAnswer(text, {"found": False, "seen": wait.seen, "pending": wait.pending})

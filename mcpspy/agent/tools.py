@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from ..errors import AgentToolError
 from .answers import ToolAnswer
-from .budget import DEFAULT_TOKENS, LEAST_TOKENS, MOST_TOKENS, cursor_number
+from .budget import DEFAULT_TOKENS, LEAST_TOKENS, MAX_QUOTED, MOST_TOKENS, cursor_number
 from .fence import Fence
 from .source import CaptureSource
 
@@ -20,9 +20,9 @@ FILTER: Final = {
     "type": "string",
     "description": 'as in: tool:search* status:error dur>2s not kind:progress "text in a message"',
 }
-PAGES: Final = {
-    "cursor": {"type": "string", "description": "next_cursor of the page before"},
-    "max_tokens": {"type": "integer", "default": DEFAULT_TOKENS, "minimum": LEAST_TOKENS, "maximum": MOST_TOKENS},
+PAGES: Final = {  # an answer that goes on says how to pass them
+    "cursor": {"type": "string"},
+    "max_tokens": {"type": "integer", "default": DEFAULT_TOKENS, "minimum": LEAST_TOKENS},
 }
 MAX_WAIT_S: Final = 300
 
@@ -50,35 +50,33 @@ def _schema(*required: str, **properties: Any) -> dict[str, Any]:
 
 DEFINITIONS: Final[dict[str, ToolDefinition]] = {
     "recordings": ToolDefinition(
-        "List the 100 newest recordings and the servers that run now: the name to pass as what, the client, its servers, and how "
-        "many messages. Use it if you do not know what was recorded.",
+        "List the 100 newest recordings, those that still run too: the name to pass as what, client, servers, number of messages.",
         _schema(**PAGES),
     ),
     "timeline": ToolDefinition(
-        "List the calls of a recording in order, a line each: row number, seconds since it began, method, arguments, outcome, "
-        "milliseconds taken; and the server's stderr. Use it with a filter to search; see one call in full with row.",
+        "List calls in order, a line each: row number, seconds since the beginning, method, arguments, outcome, milliseconds; and "
+        "the server's stderr. filter searches; row shows one in full.",
         _schema(what=WHAT, filter=FILTER, **PAGES),
     ),
     "row": ToolDefinition(
-        "Show one call in full: request, answer, HTTP, the server's stderr meanwhile, findings. With path, only that value. Use it "
-        "on the rows that findings or timeline name.",
+        "Show one call in full: request, answer, HTTP, the server's stderr meanwhile, findings; with path, only that value.",
         _schema(
             "what", what=ROW, path={"type": "string", "description": "as result.content[0].text or params.arguments"}, **PAGES
         ),
     ),
     "findings": ToolDefinition(
-        "Report what went wrong, the worst first: rule, culprit, rows that show it, and what to do; also why a tool was not called. "
-        "Start here. It knows faults of the protocol, not wrong results: without findings, use timeline.",
+        "Report what went wrong, the worst first: rule, culprit, rows that show it, what to do; also why a tool was not called. "
+        "Start here. It finds faults of the protocol, not wrong results: for those, see timeline.",
         _schema(what=WHAT, rule={"type": "string", "description": "only findings of this rule"}, **PAGES),
     ),
     "compare": ToolDefinition(
-        "Report what changed from one recording or row to another: tools offered, requests, answers, and times that doubled or "
+        "Report what changed from one recording or row to another: tools offered, requests, answers, times that doubled or "
         "halved. Use it after a change of the server, with before @1 and after @.",
         _schema("before", "after", before=WHAT, after=WHAT, **PAGES),
     ),
     "wait_for": ToolDefinition(
-        "Wait until a call that matches comes, ends, fails, or hangs (no answer for hang_s seconds), and show it in full; after "
-        "timeout_s seconds, report which calls still wait. Calls that were over before do not count.",
+        "Wait until a call that matches comes, ends, fails, or hangs (no answer for hang_s), and show it in full; after timeout_s, "
+        "report which calls still wait. Calls that were over before do not count.",
         _schema(
             what=WHAT,
             filter=FILTER,
@@ -97,8 +95,8 @@ TIMEOUT: Final = {"type": "number", "default": 60, "exclusiveMinimum": 0, "maxim
 
 SENDING: Final[dict[str, ToolDefinition]] = {
     CALL_AGAIN: ToolDefinition(
-        "Send one request, once, into the session that runs: a recorded row again, or a call of a tool. Returns the answer, the "
-        "milliseconds it took, and how it differs from the recorded one. No redacted value is sent.",
+        "Send one request, once, into the running session: a recorded row again, or a call of a tool. Returns the answer, its "
+        "time, and how it differs from the recorded one. No redacted value is sent.",
         _schema(
             "what",
             what={"type": "string", "description": "a row, as @:7; with tool, a label"},
@@ -110,9 +108,8 @@ SENDING: Final[dict[str, ToolDefinition]] = {
         ),
     ),
     REPLAY: ToolDefinition(
-        "Start a recorded server again, or reach it at its URL, send it all requests of the recording, and report how its answers "
-        "differ from the recorded ones. Use it after a change of the server. The user is asked first; each request waits at most "
-        "timeout_s seconds.",
+        "Start a recorded server again, or reach its URL, send it all requests of the recording, and report how the answers "
+        "differ. The user is asked first. Each request waits at most timeout_s.",
         _schema(
             "what",
             what={"type": "string", "description": "a label, or some rows, as weather:3..7"},
@@ -136,8 +133,8 @@ def report(source: CaptureSource, fence: Fence, name: str, arguments: dict[str, 
 
 
 def max_tokens_of(arguments: dict[str, Any]) -> int:
-    """Read the budget."""
-    return int(arguments.get("max_tokens", DEFAULT_TOKENS))
+    """Read the budget, of which there is a most."""
+    return min(int(arguments.get("max_tokens", DEFAULT_TOKENS)), MOST_TOKENS)
 
 
 def _recordings(source: CaptureSource, fence: Fence, _: dict[str, Any], first: int, max_tokens: int) -> ToolAnswer:
@@ -189,10 +186,10 @@ def checked_arguments(name: str, arguments: dict[str, Any], *, calls: bool) -> d
 
     tools = definitions(calls=calls)
     if name not in tools:
-        raise AgentToolError(f"There is no tool {name[:40]!r}", f"The tools are {', '.join(tools)}.")
+        raise AgentToolError("There is no such tool", f"The tools are {', '.join(tools)}.", name[:MAX_QUOTED])
     errors = Draft202012Validator(tools[name].schema).iter_errors(arguments)
     error = next(iter(errors), None)
     if error is not None:
         where = "".join(f"{step}: " for step in error.absolute_path)
-        raise AgentToolError(f"{where}{error.message[:200]}", "See the tool's input schema.")
+        raise AgentToolError("The arguments do not fit", "See the tool's input schema.", f"{where}{error.message}"[:MAX_QUOTED])
     return arguments

@@ -66,12 +66,18 @@ class Agent:
         raise AssertionError(uri)
 
 
-def play(scene: Callable[[Agent], Awaitable[None]], *whats: str | Path, calls: bool = False, **options: Any) -> None:
+def play(
+    scene: Callable[[Agent], Awaitable[None]],
+    *whats: str | Path,
+    calls: bool = False,
+    deadline_s: float = DEADLINE_S,
+    **options: Any,
+) -> None:
     """Play a scene with an agent whose server has the store, and these captures."""
 
     async def main() -> None:
         server = AgentServer(lambda: StoredCaptures(tuple(map(str, whats))), Fence(WORD), "0", calls=calls).server
-        async with asyncio.timeout(DEADLINE_S), Client(server, **options) as client:
+        async with asyncio.timeout(deadline_s), Client(server, **options) as client:
             await scene(Agent(client))
 
     asyncio.run(main())

@@ -12,7 +12,7 @@ from tests.agent.agents import CAPTURES, Agent, call, capture, play
 from tests.cli.recording import Recording
 
 
-@pytest.mark.parametrize(("calls", "max_tokens"), [(False, 1_500), (True, 2_000)])
+@pytest.mark.parametrize(("calls", "max_tokens"), [(False, 1_300), (True, 1_500)])
 def test_the_list_of_tools_costs_few_tokens(calls: bool, max_tokens: int) -> None:  # noqa: FBT001 - a column
     async def scene(agent: Agent) -> None:
         listed = await agent.client.list_tools()
@@ -125,7 +125,7 @@ def test_two_rows_are_compared() -> None:
         ("row", {"what": "@:7000"}, "there is no row 7000"),
         ("row", {"what": "@:3", "path": "params.x"}, "has no params.x"),
         ("row", {"what": "@:3", "path": "..x"}, "is no path"),
-        ("shout", {}, "There is no tool"),
+        ("shout", {}, "There is no such tool"),
     ],
 )
 def test_a_call_that_cannot_be_answered_says_why(tool: str, arguments: dict[str, Any], words: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ...agent.source import ReplayRun, SendingPlan
 from ...capture.store.folder import captures_folder
 from ...errors import AgentToolError
-from ...views.text.escape import without_logins
+from ...views.text.escape import one_line, without_logins
 from ..call.result import NOT_SENT
 from ..transcripts import CaptureSelection, header_of
 
@@ -23,6 +23,7 @@ HARMLESS: Final = ("none", "reads")
 """Effects of requests that change nothing."""
 
 WIDTH: Final = "160"
+MAX_NAME_LETTERS: Final = 100
 
 
 def planned_call(arguments: dict[str, Any]) -> SendingPlan:
@@ -30,8 +31,8 @@ def planned_call(arguments: dict[str, Any]) -> SendingPlan:
     planned = _call(arguments, "--dry-run")
     if planned["effect"] in HARMLESS:
         return SendingPlan("")
-    name = f"{planned['method']} {planned['name'] or ''}".rstrip()
-    return SendingPlan(f"Let the agent send {name}? It may change something: it is not marked as read-only.")
+    name = one_line(f"{planned['method']} {planned['name'] or ''}".rstrip(), MAX_NAME_LETTERS)
+    return SendingPlan(f"Let the agent send “{name}”? It may change something: it is not marked as read-only.")
 
 
 def sent_call(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -26,9 +26,11 @@ _unsafe_in_json = lazy_pattern(f"[\\x7f-\\x9f{_INVISIBLE}{_SURROGATES}]")
 _blanks = lazy_pattern(r"[ \t\r\n\v\f\x85\u2028\u2029]+")
 
 _SELECTORS = r"\ufe00-\ufe0f\U000e0100-\U000e01ef"
+# Code points that fonts leave blank, as they are reserved for selectors and tags, and noncharacters.
+_UNUSED = r"\ufdd0-\ufdef\U000e01f0-\U000e0fff" + "".join(rf"\U{plane:04x}fffe\U{plane:04x}ffff" for plane in range(1, 17))
 # Emoji need U+FE0E and U+FE0F, one after a sign that is not a letter of ASCII, or before U+20E3, as in a keycap.
 _selectors = lazy_pattern(
-    rf"[\ufe00-\ufe0d\U000e0100-\U000e01ef]|(?<=[{_SELECTORS}])[\ufe0e\ufe0f]"
+    rf"[\ufe00-\ufe0d\U000e0100-\U000e01ef{_UNUSED}]|(?<=[{_SELECTORS}])[\ufe0e\ufe0f]"
     rf"|(?<![^\x00-\xa8{_SELECTORS}])(?:(?<![0-9#*])[\ufe0e\ufe0f]|[\ufe0e\ufe0f](?!\u20e3))"
 )
 
