@@ -106,7 +106,7 @@ ROOMS = {
     "agent": room(
         "errors wire transcript intercept replay views live",
         others={"mcp", "mcp_types", "anyio", "starlette"},
-        others_inside_functions={"jsonschema", "uvicorn"},
+        others_inside_functions={"jsonschema", "pydantic", "uvicorn"},
         never=FILES | PROCESSES | RANDOMNESS,
     ),
     # asyncio to end when a signal comes; the clock for timers

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FENCE_BYTES = 8
 TOKEN_BYTES = 18
-SDK = ("anyio", "mcp", "mcp_types", "starlette")
+SDK = ("anyio", "mcp", "mcp_types", "pydantic", "starlette")
 PACKAGES: Final = ["mcp>=2.3,<3"]
 """What pip installs, as in the extra `mcp`."""
 
@@ -53,7 +53,10 @@ def command(*, what: tuple[str, ...], listen: str | None, allow_call: bool) -> i
     """
     gc.disable()  # a start-up makes no garbage: a fifth of its time
     try:
-        from ...agent.server import serve_http, serve_stdio
+        from ...agent.sdk_alone import alone
+
+        with alone():
+            from ...agent.server import serve_http, serve_stdio
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in SDK:
             raise
