@@ -3,6 +3,7 @@
 It knows no fault: it reads the findings, then the first row that the worst finding names. docs/mcp.md has the table.
 """
 
+import re
 from typing import NamedTuple
 
 import pytest
@@ -12,6 +13,8 @@ from tests.conftest import ROOT
 
 MAX_CALLS = 5
 MAX_TOKENS = 6_000
+TOLERANCE = 0.1
+"""The share by which the tokens may differ from those on the page: times and dates are in them."""
 
 
 class Diagnosis(NamedTuple):
@@ -48,6 +51,14 @@ FAULTS = {
 }
 """Rules of examples, and the culprits that their authors planted."""
 
+PAGE = (ROOT / "docs" / "mcp.md").read_text()
+
+
+def documented(rule: str) -> tuple[str, int, int]:
+    """Return the culprit of a fault, the calls and the tokens that the page has."""
+    (row,) = re.findall(rf"^\| `{rule}` \| (\w+) \| (\d+) \| (\d+) \|$", PAGE, re.MULTILINE)
+    return row[0], int(row[1]), int(row[2])
+
 
 @pytest.mark.parametrize("rule", FAULTS)
 def test_an_agent_finds_a_planted_fault_and_its_culprit(rule: str) -> None:
@@ -56,6 +67,9 @@ def test_an_agent_finds_a_planted_fault_and_its_culprit(rule: str) -> None:
         assert (diagnosis.rule, diagnosis.culprit) == (rule, FAULTS[rule])
         assert agent.calls <= MAX_CALLS
         assert agent.tokens <= MAX_TOKENS
+        culprit, calls, tokens = documented(rule)
+        assert (culprit, calls) == (diagnosis.culprit, agent.calls)
+        assert abs(agent.tokens - tokens) <= TOLERANCE * tokens
 
     play(scene, ROOT / "tests" / "findings" / f"{rule}.mcpspy")
 
