@@ -15,7 +15,6 @@ from ..capture.store.quota import quota_bytes, store_size
 from ..index.checked import EXTENSION, Checked, read_checked, write_checked
 from ..index.code import code_word
 from ..index.file import identity, whole_lines
-from ..index.grown import Now, grown_transcript, has_recent_index
 from ..index.load import indexed_transcript
 from ..transcript.findings.finders import CHECKED, is_large
 from ..transcript.findings.rule import Unchecked
@@ -98,6 +97,8 @@ class CaptureIndex:
         """Return the transcript of a capture that has grown since its index was written, without findings; None if that cannot be."""
         if self.checked.word:
             return None  # there are findings of all of it
+        from ..index.grown import Now, grown_transcript  # an index of the capture as it is needs nothing of it
+
         now = Now(self._now_ns if self.is_live else None, _widths)
         return grown_transcript(self._path, _version(), self._reads_whole(keeps_frames), now, keeps_frames=keeps_frames)
 
@@ -139,6 +140,8 @@ class CaptureIndex:
 
     def write_later(self, transcript: Transcript) -> None:
         """Write the index from the transcript of the whole capture, when the command is over; while it grows, not each time."""
+        from ..index.grown import has_recent_index
+
         if not (self.is_live and has_recent_index(self._path, _version())):
             call_at_end(lambda: self._write(transcript))
 

@@ -6,8 +6,6 @@ from array import array
 from collections.abc import Hashable, Sequence
 from typing import Final
 
-from ..transcript.filter.filter import rules_by_row
-from ..transcript.filter.row_classes import row_class
 from ..transcript.http.transaction import Transaction
 from ..transcript.model import CaptureInfo, Exchange, Log, ModelCall, Numbered, Row, Transcript, UnpairedMessage
 from ..transcript.recent import last_ns
@@ -39,6 +37,9 @@ def row_columns(rows: Sequence[Row], info: CaptureInfo, next_row: int = 1) -> di
 
 def class_columns(transcript: Transcript) -> dict[str, array[int]]:
     """Return the class of each row, and for each class the position of a row."""
+    from ..transcript.filter.filter import rules_by_row  # with all rules, for which nobody waits who reads an index
+    from ..transcript.filter.row_classes import row_class
+
     info, rules = transcript.captures[0], rules_by_row(transcript)
     numbers: dict[Hashable, int] = {}
     of_rows, samples = array("H"), array("I")
