@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from json import dumps
-from typing import Final
+from typing import Final, overload
 
 from ..views.text.cells import cells, cut
 from ..views.text.escape import decoded, json_text, safe_text
@@ -55,8 +55,37 @@ class JsonNode:
         self.raw = raw
         self.depth = depth
         self.is_open = False
-        self.parts: list[JsonNode] | None = None
+        self.parts: Sequence[JsonNode] | None = None
         self.shown = MORE
+
+
+class NodeParts(Sequence[JsonNode]):
+    """The parts of an array or of a large object, each made when it is first looked at: there may be a million."""
+
+    __slots__ = ("_depth", "_made", "_names", "_values")
+
+    def __init__(self, values: Sequence[Slice], names: Sequence[str], depth: int) -> None:
+        self._values = values
+        self._names = names
+        """Empty for an array."""
+        self._depth = depth
+        self._made: dict[int, JsonNode] = {}
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @overload
+    def __getitem__(self, at: int) -> JsonNode: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[JsonNode]: ...
+    def __getitem__(self, at: int | slice) -> JsonNode | list[JsonNode]:
+        if isinstance(at, slice):
+            return [self[position] for position in range(*at.indices(len(self)))]
+        part = self._made.get(at)
+        if part is None:
+            name = dumps(self._names[at], ensure_ascii=False) if self._names else ""
+            part = self._made[at] = _node(name, self._values[at], self._depth)
+        return part
 
 
 class JsonTree:
@@ -176,10 +205,10 @@ def _value(node: JsonNode, room: int) -> Line:
     return [(cut(head, max(room - len(facts), 4)), style), (facts, "dim")]
 
 
-def _parts(node: JsonNode) -> list[JsonNode]:
+def _parts(node: JsonNode) -> Sequence[JsonNode]:
     """Return what a value consists of, reading it the first time."""
     if node.parts is None:
-        node.parts = list(_read(node))
+        node.parts = _read(node)
     return node.parts
 
 
@@ -205,19 +234,17 @@ def _visible(node: JsonNode) -> Iterator[JsonNode]:
             stack.append(iter(_shown_parts(part)))
 
 
-def _read(node: JsonNode) -> Iterator[JsonNode]:
-    raw, depth, is_object = bytes(node.raw), node.depth + 1, node.kind == "{"
+def _read(node: JsonNode) -> Sequence[JsonNode]:
+    depth = node.depth + 1
     try:
-        if is_object and len(raw) <= EXACT_BYTES:
-            yield from (_node(decoded(name), value, depth) for name, value in named_values(raw))
-        elif is_object:
-            yield from (_node(dumps(name, ensure_ascii=False), value, depth) for name, value in members(raw).items())
-        elif node.kind == "[":
-            yield from (_node("", value, depth) for value in items(raw))
-        else:
-            yield from _read_text(node, depth)
+        if node.kind == "{" and len(memoryview(node.raw)) <= EXACT_BYTES:
+            return [_node(decoded(name), value, depth) for name, value in named_values(bytes(node.raw))]
+        if node.kind == "{":
+            found = members(node.raw)
+            return NodeParts(list(found.values()), list(found), depth)
+        return NodeParts(items(node.raw), (), depth) if node.kind == "[" else list(_read_text(node, depth))
     except UNREADABLE:
-        yield JsonNode("text", "", raw, depth)
+        return [JsonNode("text", "", bytes(node.raw), depth)]
 
 
 def _read_text(node: JsonNode, depth: int) -> Iterator[JsonNode]:

@@ -83,12 +83,13 @@ def objects(value: Slice) -> list[dict[str, Slice]]:
         return []
 
 
-def items(value: bytes) -> list[Slice]:
+def items(value: Slice) -> list[Slice]:
     """Return the items of an array. Raises: ValueError, RecursionError: if neither reader can read an array there."""
     try:
         return _fast_items(value)  # type: ignore[return-value]  # Raw is a Slice, and nobody writes into the list
     except UNREADABLE:
-        return [value[begin:end] for _, _, begin, end in _scan(value.decode("latin-1"), "[", "]")]
+        whole = bytes(value)
+        return [whole[begin:end] for _, _, begin, end in _scan(whole.decode("latin-1"), "[", "]")]
 
 
 def is_json(value: Slice) -> bool:
