@@ -22,7 +22,7 @@ FENCE_BYTES = 8
 TOKEN_BYTES = 18
 SDK = ("anyio", "mcp", "mcp_types", "pydantic", "starlette")
 PACKAGES: Final = ["mcp>=2.3,<3"]
-"""What pip installs, as in the extra `mcp`."""
+"""The arguments of pip, as in the extra `mcp`."""
 
 
 def ensure_sdk() -> None:
