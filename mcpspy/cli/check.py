@@ -101,10 +101,7 @@ def command(
     if explain is not None or list_rules:
         _explain(rules if explain is None else rule_named(explain), screen, as_json=as_json or format == "json")
         return 0
-    if accept and baseline is None:
-        raise click.UsageError("--accept needs a folder: --baseline DIR.")
-    if baseline is not None and not accept and not os.path.isdir(baseline):
-        raise click.UsageError(f"There is no folder {baseline}. Add --accept to write a baseline there.")
+    _check_baseline(baseline, accept=accept)
     wanted = combined_filter(filters)
     selection, what = (select_captures(what), what) if since is None else select_captures_since(what, since)
     is_full = not select and not ignore and baseline is None and since is None
@@ -121,6 +118,14 @@ def command(
     check = _result(transcript, found, rules, Severity(fail_on), selection, what, since, limits)
     _print(check, "json" if as_json else format, screen)
     return FAILED if check.failed else 0
+
+
+def _check_baseline(baseline: str | None, *, accept: bool) -> None:
+    """Check that the options about a baseline go together. Raises: click.UsageError."""
+    if accept and baseline is None:
+        raise click.UsageError("--accept needs a folder: --baseline DIR.")
+    if baseline is not None and not accept and not os.path.isdir(baseline):
+        raise click.UsageError(f"There is no folder {baseline}. Add --accept to write a baseline there.")
 
 
 def _with_findings(

@@ -58,11 +58,7 @@ def main(arguments: list[str]) -> int:
     ensure_standard_streams()
     try:
         values, argv = parse(arguments, RUN)
-        max_bytes = size_bytes(last(values, "max-size")) if "max-size" in values else 0
-        if not argv or not argv[0]:
-            raise UsageError("the server's command is missing")
-        if "capture" in values and not last(values, "capture"):
-            raise UsageError(NO_FILE)
+        max_bytes = _max_bytes(values, argv)
         framing = _framing(values)
         make_tap = _tap_maker(values)
         begin_reloading = _reloader(values, argv, framing)
@@ -105,6 +101,16 @@ def main(arguments: list[str]) -> int:
     if writer is not None:
         writer.close(tap.now_ns(), tap.why)
     return exit_status(status)
+
+
+def _max_bytes(values: Values, argv: list[str]) -> int:
+    """Return the size in bytes above which no payloads are kept; 0 means no limit. Raises: UsageError: also without a command."""
+    max_bytes = size_bytes(last(values, "max-size")) if "max-size" in values else 0
+    if not argv or not argv[0]:
+        raise UsageError("the server's command is missing")
+    if "capture" in values and not last(values, "capture"):
+        raise UsageError(NO_FILE)
+    return max_bytes
 
 
 def _tap_maker(values: Values) -> Callable[..., StdioTap]:

@@ -84,18 +84,24 @@ def command(
     sent = SentSpans(name)
     durations = None if no_metrics else CountedDurations(sent)
     sender = _Sender(Collector(endpoint, __version__), sent, durations, name, as_server=as_server, payloads=payloads)
-    selection = select_captures(what) if since is None else select_captures_since(what, since)[0]
-    if selection.rows is not None:
-        raise AddressError(selection.what, "spans are of whole captures; leave out the rows")
-    if STDIN in selection.paths:
-        raise AddressError(STDIN, "standard input is not sent; write it to a file first")
+    paths = _paths(what, since)
     try:
-        count = sender.send(selection.paths, again=again) if selection.paths else 0
+        count = sender.send(paths, again=again) if paths else 0
         say(f"mcpspy: {counted(count, 'span')} sent to {without_logins(name)}")
         if follow:
             _follow(sender)
     finally:
         sender.close()
+
+
+def _paths(what: tuple[str, ...], since: Since | None) -> tuple[str, ...]:
+    """Return the paths of the captures to send; empty if there were none since then. Raises: AddressError: for rows, or `-`."""
+    selection = select_captures(what) if since is None else select_captures_since(what, since)[0]
+    if selection.rows is not None:
+        raise AddressError(selection.what, "spans are of whole captures; leave out the rows")
+    if STDIN in selection.paths:
+        raise AddressError(STDIN, "standard input is not sent; write it to a file first")
+    return selection.paths
 
 
 class _Sender:

@@ -75,21 +75,31 @@ def command(
         click.echo(text)
         return
     require("mcpspy query", "pyarrow", "duckdb")
+    _run(text, _columns(folder), None if since is None else since.wall_ns, format, output)
+
+
+def _columns(folder: str | None) -> str:
+    """Return the folder of the columns to query: this one, or the store's. Raises: AddressError: if DuckDB cannot read it."""
     if folder is None:
         folder = _store_columns()
     elif not os.path.isdir(os.path.join(folder, "captures")):
         raise AddressError(folder, "there are no columns in it; mcpspy export parquet WHAT -o DIR writes some")
     if any(letter in os.path.abspath(folder) for letter in WILDCARDS):
         raise AddressError(folder, "DuckDB takes *, ? and [ in its path for wildcards; give the folder another name")
+    return folder
+
+
+def _run(sql: str, folder: str, since_ns: int | None, format: str, output: str | None) -> None:
+    """Run a query and print the result, or write it to `output`. `since_ns` is Unix time. Raises: SqlError."""
     from ...columns.database import Database, QueryError
     from ...errors import SqlError
 
     try:
-        database = Database(folder, None if since is None else since.wall_ns)
+        database = Database(folder, since_ns)
         if format == "parquet":
-            database.write(text, output or "")
+            database.write(sql, output or "")
         else:
-            _print(database.query(text), format, output)
+            _print(database.query(sql), format, output)
     except QueryError as error:
         raise SqlError(str(error)) from error
 

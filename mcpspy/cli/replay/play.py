@@ -82,15 +82,7 @@ def play(plan: Plan, settings: PlaySettings, number: int = 0) -> PlayResult:
     redactor = NoRedaction() if settings.redact == "none" else Redactor(key())
     writer, path = _open_capture(settings, redactor, begin_ns)
     run = CorrelationRun(settings.correlations)
-    player = PlanPlayer(
-        plan,
-        RecordedAnswers(settings.answers.cursor(number)),
-        live_values=run,
-        edits=settings.edits,
-        speed=settings.speed,
-        timeout_ns=settings.timeout_ns,
-        stops_when_late=settings.stops_when_late,
-    )
+    player = _player(plan, settings, run, number)
 
     def now_ns() -> int:
         return monotonic_ns() - begin_ns
@@ -126,6 +118,19 @@ def play(plan: Plan, settings: PlaySettings, number: int = 0) -> PlayResult:
             read(path), credentials=CredentialSearch()
         ),  # which joins calls, as in the transcript of the capture
         failure=failure,
+    )
+
+
+def _player(plan: Plan, settings: PlaySettings, run: CorrelationRun, number: int) -> PlanPlayer:
+    """Make the player of a plan. `run` has the values that the live server makes up; `number` counts the plans, from 0."""
+    return PlanPlayer(
+        plan,
+        RecordedAnswers(settings.answers.cursor(number)),
+        live_values=run,
+        edits=settings.edits,
+        speed=settings.speed,
+        timeout_ns=settings.timeout_ns,
+        stops_when_late=settings.stops_when_late,
     )
 
 

@@ -303,23 +303,6 @@ class InterceptingPump(Pump):
             self._sink(records)
             self._transmit(data, now_ns)
 
-    def _transmit(self, data: bytes, now_ns: int) -> None:
-        """Send bytes behind those that wait for the reader."""
-        if self.broken or self.finished:
-            return
-        if self._pending:
-            self._pending = memoryview(b"".join((self._pending, data)))
-            return
-        try:
-            sent = self._send(data)
-        except BlockingIOError:
-            sent = 0
-        except OSError:
-            self._break(now_ns, len(data))
-            return
-        if sent != len(data):
-            self._block(memoryview(data)[sent:], now_ns)
-
     def _schedule(self) -> None:
         super()._schedule()
         if self.waiting and not (self._held or self._is_passing):

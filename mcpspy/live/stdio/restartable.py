@@ -161,20 +161,7 @@ class LogPump(_SourceExchange, Pump):
 
     def pass_on(self, data: bytes, now_ns: int) -> None:
         """Send bytes of another server's log, behind what waits."""
-        if self.broken or self.finished:
-            return
-        if self._pending:
-            self._pending = memoryview(b"".join((self._pending, data)))
-            return
-        try:
-            sent = self._send(data)
-        except BlockingIOError:
-            sent = 0
-        except OSError:
-            self._break(now_ns, len(data))
-            return
-        if sent != len(data):
-            self._block(memoryview(data)[sent:], now_ns)
+        self._transmit(data, now_ns)
 
     def end(self, now_ns: int) -> None:
         """End, as the server has closed its stderr before."""
