@@ -488,5 +488,9 @@ frequent case: whole lines of stdin or stdout, come in one read. A frame object 
 tenth of what a tap adds to a message. So too `event(stream, at_ns, data)`, if
 the word `endpoint` is not in it, for a redacting sink does not look into it; and
 `events(before, stream, at_ns, events)`, for events of SSE that came in an HTTP chunk each; the latter takes the records before
-them too. And `template(record, length)` with `message(…)`, for the usual messages of HTTP: see `live/http/usual.py`.
+them too. And `template(record, length)` with `message(…)`, for the usual messages of HTTP: see `live/http/usual.py`;
+and `pass_event(…)`, for events that come one by one: see `live/http/steady.py`.
 """
+
+RelayEvent: TypeAlias = "Callable[[int, int, int, int, int, int], tuple[bytes, bytes, int, int] | None]"
+"""Reads, records and sends on an event: see `live.http.steady.relay_event`."""

@@ -1,4 +1,4 @@
-/* Functions of mcpspy in C: lines of usual frames, the chunks and events that they come in, and a search for tokens.
+/* Functions of mcpspy in C: lines of usual messages, the chunks and events that they come in, and a search for tokens.
    No state; Python's stable ABI.
 
    Each does what the Python function of its name does (tests/test_speedups.py), in whose place mcpspy/compiled.py puts it. */
@@ -8,6 +8,8 @@
 #include <Python.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -18,64 +20,49 @@
 #define LINE_ROOM (128 + 4 * NUMBER_ROOM) /* a line without captured text: names, numbers and CRC */
 #define ESCAPE_ROOM 6                     /* the most that one byte becomes: \u001f */
 #define SHORTEST_EVENT 4                  /* bytes; a shorter one is left to the general path */
+#define SHORT_READ 4096                   /* bytes; an event in a longer one is left to its caller by relay_event */
 #define BLOCK 8                           /* bytes that are looked at together */
 #define DECODED_BYTES 65536               /* text is checked in slices: decoded at once, it would take four times its length */
 
-typedef struct {
-    char *data;
-    Py_ssize_t length;
-} Bytes;
-
-typedef struct {
-    unsigned long long number, stream, at_ns;
-} Numbers;
+typedef struct { char *data; Py_ssize_t length; } Bytes;
+typedef struct { unsigned long long number, stream, at_ns; } Numbers;
 
 /* --- writing: each function returns where the next byte goes --- */
 
-static char *put(char *at, const char *text, size_t length)
-{
+static char *put(char *at, const char *text, size_t length) {
     memcpy(at, text, length);
     return at + length;
 }
 
 #define PUT(at, literal) put(at, literal, sizeof(literal) - 1)
+#define CLOSED "\",\"how\":\"eof\""
 
-static char *put_number(char *at, unsigned long long number)
-{
+static char *put_number(char *at, unsigned long long number) {
     char digits[NUMBER_ROOM], *digit = digits + NUMBER_ROOM;
-    do
-        *--digit = (char)('0' + number % 10);
-    while (number /= 10);
+    do { *--digit = (char)('0' + number % 10); } while (number /= 10);
     return put(at, digit, (size_t)(digits + NUMBER_ROOM - digit));
 }
 
-static char *put_hex(char *at, uint32_t number, int digits)
-{
+static char *put_hex(char *at, uint32_t number, int digits) {
     while (digits--)
         *at++ = "0123456789abcdef"[number >> 4 * digits & 15];
     return at;
 }
 
 /* Write one byte that JSON does not allow inside quotes. */
-static char *put_escape(char *at, unsigned char byte)
-{
-    static const char shorts[] = "btn\0fr";
+static char *put_escape(char *at, unsigned char byte) {
+    char letter = byte >= 0x20 ? (char)byte : byte >= '\b' && byte <= '\r' ? "btn\0fr"[byte - '\b'] : 0;
     *at++ = '\\';
-    if (byte >= 0x20)
-        *at++ = (char)byte;
-    else if (byte >= '\b' && byte <= '\r' && shorts[byte - '\b'])
-        *at++ = shorts[byte - '\b'];
-    else
-        at = put_hex(PUT(at, "u00"), byte, 2);
+    if (!letter)
+        return put_hex(PUT(at, "u00"), byte, 2);
+    *at++ = letter;
     return at;
 }
 
 #define EACH(byte) (0x0101010101010101ULL * (byte))
 #define IS_ZERO(word) (~((((word)&EACH(0x7f)) + EACH(0x7f)) | (word)) & EACH(0x80))
-
 /* Return a word with the high bit set in each byte that is a quote, a backslash or a control character. */
-static uint64_t escapes(uint64_t word)
-{
+static uint64_t escapes(uint64_t word) {
     uint64_t quotes = word ^ EACH('"'), slashes = word ^ EACH('\\');
     uint64_t perhaps = (quotes - EACH(1)) | (slashes - EACH(1)) | (word - EACH(0x20)); /* right but for what a borrow reaches */
     if (!(perhaps & EACH(0x80)))
@@ -84,18 +71,15 @@ static uint64_t escapes(uint64_t word)
 }
 
 /* Escape for the inside of quotes, and tell in `is_ascii` what was seen. Writes up to a block too much, which is overwritten. */
-static char *put_escaped(char *at, Bytes text, int *is_ascii)
-{
+static char *put_escaped(char *at, Bytes text, int *is_ascii) {
     const char *data = text.data, *end = data + text.length;
     uint64_t seen = 0;
     while (data < end) {
         uint64_t word = EACH(' ');
-        if (end - data >= BLOCK)
-            memcpy(&word, data, BLOCK);
-        else
-            memcpy(&word, data, (size_t)(end - data));
+        Py_ssize_t length = end - data < BLOCK ? end - data : BLOCK;
+        length == BLOCK ? memcpy(&word, data, BLOCK) : memcpy(&word, data, (size_t)length);
         uint64_t found = escapes(word);
-        Py_ssize_t length = found ? __builtin_ctzll(found) / 8 : end - data < BLOCK ? end - data : BLOCK;
+        length = found ? __builtin_ctzll(found) / 8 : length;
         memcpy(at, &word, BLOCK);
         seen |= word;
         at += length;
@@ -107,16 +91,14 @@ static char *put_escaped(char *at, Bytes text, int *is_ascii)
     return at;
 }
 
-static char *begin_line(char *at, Numbers numbers, const char *kind)
-{
+static char *begin_line(char *at, Numbers numbers, const char *kind) {
     at = put_number(PUT(at, "{\"n\":"), numbers.number);
     at = put_number(PUT(at, ",\"at_ns\":"), numbers.at_ns);
     at = PUT(put(PUT(at, ",\"kind\":\""), kind, strlen(kind)), "\",\"stream\":");
     return put_number(at, numbers.stream);
 }
 
-static char *end_line(const char *begin, char *at)
-{
+static char *end_line(const char *begin, char *at) {
     uint32_t crc = (uint32_t)crc32_z(0, (const unsigned char *)begin, (size_t)(at - begin));
     return PUT(put_hex(PUT(at, ",\"crc\":\""), crc, 8), "\"}\n");
 }
@@ -124,8 +106,7 @@ static char *end_line(const char *begin, char *at)
 /* --- lines of frames --- */
 
 /* Return -1 with an exception if this is not UTF-8. */
-static int check_utf8(Bytes text)
-{
+static int check_utf8(Bytes text) {
     for (Py_ssize_t at = 0, used; at < text.length; at += used) {
         used = text.length - at > DECODED_BYTES ? DECODED_BYTES : text.length - at;
         PyObject *decoded = PyUnicode_DecodeUTF8Stateful(text.data + at, used, "strict", at + used < text.length ? &used : NULL);
@@ -137,8 +118,7 @@ static int check_utf8(Bytes text)
 }
 
 /* Write the line of a frame. Return NULL with an exception if it is not UTF-8, as CPython's decoder says. */
-static char *put_frame(char *at, Numbers numbers, Bytes text, int is_event)
-{
+static char *put_frame(char *at, Numbers numbers, Bytes text, int is_event) {
     char *begin = at;
     int is_ascii;
     at = put_escaped(PUT(begin_line(at, numbers, "frame"), ",\"text\":\""), text, &is_ascii);
@@ -151,19 +131,8 @@ static char *put_frame(char *at, Numbers numbers, Bytes text, int is_event)
 }
 
 #define FRAME_ROOM(text) (ESCAPE_ROOM * (size_t)(text).length + BLOCK + LINE_ROOM)
-
-/* Make bytes of what was written, and free it. NULL for its `end` is an exception. */
-static PyObject *bytes_of(char *lines, const char *end)
-{
-    PyObject *bytes = end == NULL ? NULL : PyBytes_FromStringAndSize(lines, end - lines);
-    PyMem_Free(lines);
-    return bytes;
-}
-
 #define READ_BYTES(object, bytes) PyBytes_AsStringAndSize(object, &(bytes).data, &(bytes).length)
-
-static int read_numbers(PyObject *const *arguments, Py_ssize_t count, Py_ssize_t wanted, Numbers *numbers)
-{
+static int read_numbers(PyObject *const *arguments, Py_ssize_t count, Py_ssize_t wanted, Numbers *numbers) {
     unsigned long long *each[] = {&numbers->number, &numbers->stream, &numbers->at_ns};
     if (count != wanted)
         PyErr_Format(PyExc_TypeError, "takes %zd arguments, not %zd", wanted, count);
@@ -172,74 +141,43 @@ static int read_numbers(PyObject *const *arguments, Py_ssize_t count, Py_ssize_t
     return PyErr_Occurred() ? -1 : 0;
 }
 
-static PyObject *lines_of(PyObject *const *arguments, Py_ssize_t count, int is_event)
-{
+static PyObject *message_lines(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
     Numbers numbers;
-    Bytes text;
-    size_t room = 1;
-    if (read_numbers(arguments, count, 4, &numbers) < 0)
+    Bytes opening, text, by;
+    if (read_numbers(arguments, count, 7, &numbers) < 0)
         return NULL;
-    PyObject *frames = arguments[3];
-    if (!PyList_Check(frames))
-        return PyErr_Format(PyExc_TypeError, "frames have to be a list");
+    PyObject *frames = arguments[4], *bytes;
+    opening.data = (char *)PyUnicode_AsUTF8AndSize(arguments[3], &opening.length);
+    by.data = opening.data == NULL ? NULL : (char *)PyUnicode_AsUTF8AndSize(arguments[5], &by.length);
+    int is_event = by.data == NULL ? -1 : PyObject_IsTrue(arguments[6]);
+    if (is_event < 0 || !PyList_Check(frames))
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "frames have to be a list");
     Py_ssize_t number_of_frames = PyList_Size(frames);
+    size_t room = (size_t)(opening.length + by.length) + 2 * LINE_ROOM;
     for (Py_ssize_t index = 0; index < number_of_frames; index++, room += FRAME_ROOM(text))
         if (READ_BYTES(PyList_GetItem(frames, index), text) < 0)
             return NULL;
     char *lines = PyMem_Malloc(room), *at = lines;
     if (lines == NULL)
         return PyErr_NoMemory();
+    if (opening.length)
+        at = end_line(lines, put(begin_line(at, numbers, "open"), opening.data, (size_t)opening.length));
+    numbers.number += at > lines;
     for (Py_ssize_t index = 0; at != NULL && index < number_of_frames; index++, numbers.number++) {
         READ_BYTES(PyList_GetItem(frames, index), text);
         at = put_frame(at, numbers, text, is_event);
     }
-    return bytes_of(lines, at);
-}
-
-static PyObject *plain_frame_lines(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
-{
-    return lines_of(arguments, count, 0);
-}
-
-static PyObject *plain_event_lines(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
-{
-    return lines_of(arguments, count, 1);
-}
-
-static PyObject *message_lines(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
-{
-    Numbers numbers;
-    Bytes opening, text, by;
-    if (read_numbers(arguments, count, 7, &numbers) < 0 || READ_BYTES(arguments[4], text) < 0)
-        return NULL;
-    opening.data = (char *)PyUnicode_AsUTF8AndSize(arguments[3], &opening.length);
-    by.data = opening.data == NULL ? NULL : (char *)PyUnicode_AsUTF8AndSize(arguments[5], &by.length);
-    int is_sse = by.data == NULL ? -1 : PyObject_IsTrue(arguments[6]);
-    if (is_sse < 0)
-        return NULL;
-    char *lines = PyMem_Malloc((size_t)(opening.length + by.length) + 2 * LINE_ROOM + FRAME_ROOM(text)), *at = lines;
-    if (lines == NULL)
-        return PyErr_NoMemory();
-    if (opening.length) {
-        at = end_line(lines, put(begin_line(at, numbers, "open"), opening.data, (size_t)opening.length));
-        numbers.number++;
-    }
-    if (text.length) {
-        at = put_frame(at, numbers, text, is_sse);
-        numbers.number++;
-    }
-    if (at != NULL && by.length) {
-        char *end = put(PUT(begin_line(at, numbers, "close"), ",\"by\":\""), by.data, (size_t)by.length);
-        at = end_line(at, PUT(end, "\",\"how\":\"eof\""));
-    }
-    return bytes_of(lines, at);
+    if (at != NULL && by.length)
+        at = end_line(at, PUT(put(PUT(begin_line(at, numbers, "close"), ",\"by\":\""), by.data, (size_t)by.length), CLOSED));
+    bytes = at == NULL ? NULL : PyBytes_FromStringAndSize(lines, at - lines);
+    PyMem_Free(lines);
+    return bytes;
 }
 
 /* --- chunks and events --- */
 
 /* Find the payload of the chunk that `*at` begins with, if its size is up to ten hex digits and not 0. Return 0 if there is none. */
-static int read_chunk(char **at, const char *end, Bytes *payload)
-{
+static int read_chunk(char **at, const char *end, Bytes *payload) {
     char *digit = *at;
     payload->length = 0;
     for (; digit < end && digit < *at + 10; digit++) {
@@ -258,63 +196,74 @@ static int read_chunk(char **at, const char *end, Bytes *payload)
     return !memcmp(*at - 2, "\r\n", 2);
 }
 
-/* Tell whether this is one event and nothing else, with one kind of line ends. */
-static int is_one_event(Bytes event)
-{
-    const char *end = event.data + event.length, *feed;
-    int line_end = memchr(event.data, '\r', (size_t)event.length) == NULL ? 1 : 2;
-    for (const char *line = event.data; line < end; line = feed + 1) {
+/* Find the event, if what was read is one chunk with one event and nothing else, with one kind of line ends. */
+static int read_event(Bytes read, Bytes *event) {
+    char *at = read.data, *end = read.data + read.length, *feed;
+    if (!read_chunk(&at, end, event) || at != end || event->length < SHORTEST_EVENT)
+        return 0;
+    end = event->data + event->length;
+    int line_end = memchr(event->data, '\r', (size_t)event->length) == NULL ? 1 : 2;
+    for (char *line = event->data; line < end; line = feed + 1) {
         feed = memchr(line, '\n', (size_t)(end - line));
         if (feed == NULL || (line_end == 2 && memchr(line, '\r', (size_t)(feed - line)) != feed - 1))
             return 0;
         if (feed + 1 - line == line_end)
-            return line > event.data && feed + 1 == end;
+            return line > event->data && feed + 1 == end;
     }
     return 0;
 }
 
-static PyObject *event_of_chunk(PyObject *module, PyObject *data)
-{
+static PyObject *event_of_chunk(PyObject *module, PyObject *data) {
     Bytes read, event;
     if (READ_BYTES(data, read) < 0)
         return NULL;
-    char *at = read.data, *end = read.data + read.length;
-    if (read_chunk(&at, end, &event) && at == end && event.length >= SHORTEST_EVENT && is_one_event(event))
+    if (read_event(read, &event))
         return PyBytes_FromStringAndSize(event.data, event.length);
     Py_RETURN_NONE;
 }
 
-static PyObject *whole_chunks(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
-{
+static PyObject *whole_chunks(PyObject *module, PyObject *arguments) {
     Bytes read, payload;
-    if (count != 2)
-        return PyErr_Format(PyExc_TypeError, "takes 2 arguments, not %zd", count);
-    Py_ssize_t begin = PyLong_AsSsize_t(arguments[1]), chunks = 0, total = 0;
-    if (READ_BYTES(arguments[0], read) < 0 || PyErr_Occurred())
-        return NULL;
-    if (begin < 0 || begin > read.length)
-        return PyErr_Format(PyExc_ValueError, "begins outside of the data");
-    char *end = read.data + read.length, *stop = read.data + begin;
-    for (char *next = stop; read_chunk(&next, end, &payload); stop = next, chunks++)
-        total += payload.length;
-    PyObject *sizes = PyTuple_New(chunks), *payloads = PyBytes_FromStringAndSize(NULL, total);
-    char *to = payloads == NULL ? NULL : PyBytes_AsString(payloads);
-    char *at = read.data + begin;
-    for (Py_ssize_t index = 0; !PyErr_Occurred() && read_chunk(&at, stop, &payload); index++) {
-        to = put(to, payload.data, (size_t)payload.length);
-        PyTuple_SetItem(sizes, index, PyLong_FromSsize_t(payload.length));
+    Py_ssize_t begin;
+    if (!PyArg_ParseTuple(arguments, "y#n", &read.data, &read.length, &begin) || begin < 0 || begin > read.length)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "begins outside of the data");
+    PyObject *payloads = PyList_New(0), *bytes;
+    char *stop = read.data + begin;
+    for (char *at = stop; payloads != NULL && read_chunk(&at, read.data + read.length, &payload); stop = at) {
+        if ((bytes = PyBytes_FromStringAndSize(payload.data, payload.length)) == NULL || PyList_Append(payloads, bytes) < 0)
+            Py_CLEAR(payloads);
+        Py_XDECREF(bytes);
     }
-    if (!PyErr_Occurred())
-        return Py_BuildValue("nNN", stop - read.data, payloads, sizes);
-    Py_XDECREF(sizes);
-    Py_XDECREF(payloads);
-    return NULL;
+    return payloads == NULL ? NULL : Py_BuildValue("nN", stop - read.data, payloads);
+}
+
+static PyObject *relay_event(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
+    Numbers numbers;
+    char data[1 << 16], line[ESCAPE_ROOM * SHORT_READ + BLOCK + LINE_ROOM], *end = NULL;
+    Bytes read = {data, 0}, event = read;
+    if (read_numbers(arguments, count, 6, &numbers) < 0)
+        return NULL;
+    int source = PyLong_AsLong(arguments[3]), capture = PyLong_AsLong(arguments[4]), target = PyLong_AsLong(arguments[5]);
+    Py_ssize_t written = 0, sent = 0;
+    if (PyErr_Occurred() || (read.length = recv(source, data, sizeof data, 0)) < 0)
+        return PyErr_Occurred() ? NULL : PyErr_SetFromErrno(PyExc_OSError);
+    if (read.length <= SHORT_READ && read_event(read, &event) && !memmem(data, (size_t)read.length, "endpoint", 8))
+        end = put_frame(line, numbers, event, 1);
+    PyErr_Clear(); /* not UTF-8 */
+    if (end != NULL) {
+        Py_BEGIN_ALLOW_THREADS
+        written = write(capture, line, (size_t)(end - line));
+        sent = written == end - line ? send(target, data, (size_t)read.length, 0) : 0;
+        Py_END_ALLOW_THREADS
+        if (sent == read.length)
+            Py_RETURN_NONE;
+    }
+    return Py_BuildValue("y#y#nn", data, read.length, event.data, end == NULL ? 0 : event.length, written, sent);
 }
 
 /* --- words that may be tokens --- */
 
-static PyObject *token_places(PyObject *module, PyObject *arguments)
-{
+static PyObject *token_places(PyObject *module, PyObject *arguments) {
     const unsigned char *data, *kinds;
     Py_ssize_t length, size, shortest, words = 0, begin = 0, at;
     if (!PyArg_ParseTuple(arguments, "y#y#n", &data, &length, &kinds, &size, &shortest) || size != 1 << 16 || shortest < 2)
@@ -336,18 +285,16 @@ static PyObject *token_places(PyObject *module, PyObject *arguments)
 
 #define METHOD(name, flags) {#name, (PyCFunction)(void (*)(void))name, flags, NULL}
 static PyMethodDef methods[] = {
-    METHOD(plain_frame_lines, METH_FASTCALL),
-    METHOD(plain_event_lines, METH_FASTCALL),
     METHOD(message_lines, METH_FASTCALL),
     METHOD(event_of_chunk, METH_O),
-    METHOD(whole_chunks, METH_FASTCALL),
+    METHOD(whole_chunks, METH_VARARGS),
+    METHOD(relay_event, METH_FASTCALL),
     METHOD(token_places, METH_VARARGS),
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mcpspy.speedups", NULL, 0, methods, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit_speedups(void)
-{
+PyMODINIT_FUNC PyInit_speedups(void) {
     return PyModule_Create(&definition);
 }

@@ -60,6 +60,7 @@ ROOMS = {
     "msgspec_alone": room(others=JSON, pure=True),
     "usual_lines": room("records", others=JSON, never=THE_WORLD, pure=True),
     "compiled": room("__init__"),  # which has speedups.c beside it
+    "plain_lines": room(never=THE_WORLD, pure=True),
     # what decodes br and zstd, where it is installed
     "wire": room(
         "compiled",
@@ -68,7 +69,7 @@ ROOMS = {
         never=THE_WORLD,
         pure=True,
     ),
-    "capture": room("errors platform records compiled usual_lines lazy_pattern", others=JSON, never=NETWORK),
+    "capture": room("errors platform records compiled plain_lines usual_lines lazy_pattern", others=JSON, never=NETWORK),
     # msgspec for its structs, which the garbage collector does not visit; JSON is read in wire
     "transcript": room(
         "errors records usual_lines lazy_pattern wire",
@@ -100,7 +101,7 @@ ROOMS = {
     ),
     # what differs by operating system: nothing else asks which one this is (system_questions)
     "platform": room(never=CLOCKS - {"time"} | RANDOMNESS),
-    "live": room("platform records wire transcript replay errors compiled", others={"aiohttp", "httptools"}),
+    "live": room("platform records wire transcript replay errors compiled plain_lines", others={"aiohttp", "httptools"}),
     "control": room("errors platform"),
     # captured text for agents; its server is on the official SDK
     "agent": room(

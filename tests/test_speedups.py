@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpspy import __version__, compiled
-from mcpspy.capture.file import plain_lines
+from mcpspy import __version__, compiled, plain_lines
 from mcpspy.sharing import credentials
 from mcpspy.wire import http_body, sse
 from tests.deadlines import DEADLINE_S
@@ -56,34 +55,36 @@ def assert_same(reference: Callable[..., Any], *arguments: object) -> None:
 @example(1, 2, 3, b"\xed\xa0\x80")
 @example(2**64 - 1, 2**63 - 1, 0, b'"')
 def test_lines_of_a_frame_and_of_an_event_are_the_same(number: int, stream: int, at_ns: int, data: bytes) -> None:
-    assert_same(plain_lines.plain_frame_lines, number, stream, at_ns, [data])
-    assert_same(plain_lines.plain_event_lines, number, stream, at_ns, [data])
+    for is_event in (False, True):
+        assert_same(plain_lines.message_lines, number, stream, at_ns, "", [data], "", is_event)
 
 
 @pytest.mark.parametrize("byte", range(256))
 def test_each_byte_is_the_same_at_each_place_of_a_block(byte: int) -> None:
     for before in range(10):
         for after in (0, 1, 9):
-            assert_same(plain_lines.plain_frame_lines, 1, 0, 1, [b"a" * before + bytes([byte]) + b'"' * after])
+            assert_same(plain_lines.message_lines, 1, 0, 1, "", [b"a" * before + bytes([byte]) + b'"' * after], "", False)
 
 
-@given(st.integers(1, 10**9), numbers, numbers, st.lists(payloads, max_size=5))
-def test_lines_of_several_frames_and_events_are_the_same(number: int, stream: int, at_ns: int, frames: list[bytes]) -> None:
-    assert_same(plain_lines.plain_frame_lines, number, stream, at_ns, frames)
-    assert_same(plain_lines.plain_event_lines, number, stream, at_ns, frames)
-
-
-@given(st.integers(1, 10**9), numbers, numbers, st.text(max_size=60), payloads, st.sampled_from(["", "client"]), st.booleans())
+@given(
+    st.integers(1, 10**9),
+    numbers,
+    numbers,
+    st.text(max_size=60),
+    st.lists(payloads, max_size=5),
+    st.sampled_from(["", "client"]),
+    st.booleans(),
+)
 def test_lines_of_a_message_are_the_same(
     number: int,
     stream: int,
     at_ns: int,
     opening: str,
-    data: bytes,
+    frames: list[bytes],
     by: str,
-    is_sse: bool,  # noqa: FBT001
+    is_event: bool,  # noqa: FBT001
 ) -> None:
-    assert_same(plain_lines.message_lines, number, stream, at_ns, opening, data, by, is_sse)
+    assert_same(plain_lines.message_lines, number, stream, at_ns, opening, frames, by, is_event)
 
 
 @given(
@@ -132,7 +133,7 @@ def test_kinds_of_another_size_and_words_of_one_letter_are_refused() -> None:
             BUILT.token_places(b"x" * 40, kinds, shortest)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", ["plain_frame_lines", "plain_event_lines", "message_lines", "whole_chunks", "token_places"])
+@pytest.mark.parametrize("name", ["message_lines", "whole_chunks", "relay_event", "token_places"])
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -146,6 +147,9 @@ def test_kinds_of_another_size_and_words_of_one_letter_are_refused() -> None:
         (2**64, 2, 3, b""),
         (1, 2, 3, [b"", 4]),
         (1, 2, 3, None, 5, 6, 7),
+        (1, 2, 3, "", None, "", 7),
+        (1, 2, 3, "", [b"", 4], "", 7),
+        (1, 2, 3, "4", 5, 6),
     ],
     ids=repr,
 )
@@ -163,4 +167,4 @@ def test_a_variable_switches_them_off() -> None:
 
 def test_lines_of_a_mebibyte_are_the_same() -> None:
     for data in (b"x" * (1 << 20), "é".encode() * (1 << 19), b'"' * (1 << 20), b"\x01" * (1 << 20)):
-        assert_same(plain_lines.plain_frame_lines, 1, 0, 1, [data])
+        assert_same(plain_lines.message_lines, 1, 0, 1, "", [data], "", False)

@@ -19,6 +19,7 @@ __all__ = [
     "IN_PROGRESS",
     "LINGER_NOT",
     "OUT",
+    "SOCKETS_ARE_FILES",
     "SocketPoll",
     "Waker",
     "claim",
@@ -34,6 +35,9 @@ IN_PROGRESS = (errno.EINPROGRESS, errno.EWOULDBLOCK) if sys.platform == "win32" 
 
 LINGER_NOT = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 """The value of SO_LINGER for a connection that is closed by a reset."""
+
+SOCKETS_ARE_FILES = sys.platform != "win32"
+"""True where `os.read` and `os.write` take the number of a socket."""
 
 _HAS_EPOLL = hasattr(select, "epoll")
 

@@ -229,14 +229,13 @@ class HttpMessages:
         begin = at
         size = len(data)
         left = self._left
-        payloads = []
+        payloads: list[bytes] = []
         chunks: list[int] = []
         while at < size:
             if left == _BETWEEN:
-                at, payload, sizes = _whole_chunks(data, at)  # nearly all that there is
-                if sizes:
-                    payloads.append(payload)
-                    chunks += sizes
+                at, whole = _whole_chunks(data, at)  # nearly all that there is
+                payloads += whole
+                chunks += map(len, whole)
                 line = chunk_line(data, at, at + MAX_CHUNK_LINE_BYTES)
                 if line is None or not (left := int(line[1], 16)):
                     left = _BETWEEN

@@ -79,8 +79,8 @@ _HEX: Final = b"0123456789abcdefABCDEF"
 _USUAL_LINE_BYTES: Final = 12
 
 
-def whole_chunks(data: bytes, at: int) -> tuple[int, bytes, tuple[int, ...]]:
-    """Take the chunks at `at` that came whole, without extensions. Returns their end, their payloads, joined, and their sizes."""
+def whole_chunks(data: bytes, at: int) -> tuple[int, list[bytes]]:
+    """Take the chunks at `at` that came whole, without extensions. Returns their end, and their payloads."""
     payloads = []
     while (begin := data.find(_CRLF, at, at + _USUAL_LINE_BYTES) + 2) - 2 > at:
         digits = data[at : begin - 2]
@@ -89,7 +89,7 @@ def whole_chunks(data: bytes, at: int) -> tuple[int, bytes, tuple[int, ...]]:
             break
         payloads.append(data[begin:end])
         at = end + 2
-    return at, payloads[0] if len(payloads) == 1 else b"".join(payloads), tuple(map(len, payloads))
+    return at, payloads
 
 
 class ChunkSizes:

@@ -12,6 +12,7 @@ from _json import encode_basestring as _quoted  # `json.encoder` re-exports it, 
 from binascii import b2a_base64, crc32
 
 from ...compiled import compiled
+from ...plain_lines import LARGE_BYTES, joined, message_lines, text_pieces
 from ...records import (
     Close,
     End,
@@ -27,7 +28,6 @@ from ...records import (
     Stall,
     Unknown,
 )
-from .plain_lines import LARGE_BYTES, joined, plain_frame_lines, text_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _KNOWN_HEAD_LENGTH = 1 << 13
 _known_heads: dict[tuple[bytes, bytes | None], str] = {}
 _known_spans: dict[tuple[Any, ...], str] = {}
 
-_frame_lines = compiled(plain_frame_lines)
+_message_lines = compiled(message_lines)
 
 
 def header_line(header: Header) -> bytes:
@@ -85,7 +85,7 @@ def frame_line(number: int, frame: Frame) -> bytes:
     if frame.first_ns == frame.at_ns and not frame.part:
         try:
             if not rare:
-                return _frame_lines(number, frame.stream, frame.at_ns, [data])
+                return _message_lines(number, frame.stream, frame.at_ns, "", [data], "", False)
             if len(data) < LARGE_BYTES and len(rare) == 1 and (chunks := rare.get("chunks")):
                 return _event_line(number, frame.stream, frame.at_ns, data, chunks)
         except (UnicodeDecodeError, OverflowError):  # the latter for a number that no tap writes, as one below 0

@@ -10,17 +10,17 @@ import os
 import sys
 
 from ...compiled import compiled
+from ...plain_lines import message_lines
 from ...platform.files import sync as sync_file
 from ...records import Close, End, Frame, Gap, Note, Open, Partial
 from .format import OpenTemplate, close_line, frame_line, open_line, record_line
-from .plain_lines import message_lines, plain_event_lines, plain_frame_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from ...records import Record
+    from ...records import Record, RelayEvent
 
 _SHORT = "the disk took only a part"
 _FULL = "the store is at its quota with what is being recorded: from here on payloads are kept as length and SHA-256"
@@ -29,7 +29,6 @@ _LINES: dict[type, Callable[[int, Any], bytes]] = {Frame: frame_line, Open: open
 """The kinds of records that come with every message; the others are rare."""
 
 _write = os.write  # looked up once: it is called for every message
-_frame_lines, _event_lines = compiled(plain_frame_lines), compiled(plain_event_lines)
 _message_lines = compiled(message_lines)
 
 
@@ -81,7 +80,7 @@ class Writer:
         number = self.number
         if number < self._until:
             try:
-                line = _frame_lines(number, stream, at_ns, [data])
+                line = _message_lines(number, stream, at_ns, "", [data], "", False)
                 written = _write(self._fd, line)
             except (UnicodeDecodeError, OSError):
                 pass  # `__call__` handles it
@@ -98,7 +97,7 @@ class Writer:
         number = self.number
         if number < self._until:
             try:
-                line = _event_lines(number, stream, at_ns, [data])
+                line = _message_lines(number, stream, at_ns, "", [data], "", True)
                 written = _write(self._fd, line)
             except (UnicodeDecodeError, OSError):
                 pass
@@ -110,6 +109,29 @@ class Writer:
                 return
         self((Frame(stream, at_ns, at_ns, data, chunks=(len(data),)),))
 
+    def pass_event(
+        self, relay_event: RelayEvent, stream: int, at_ns: int, source: int, target: int
+    ) -> tuple[bytes, bool] | None:
+        """Append an event, as `event` does, that `relay_event` reads from the socket `source` and sends to the socket `target`.
+
+        It is written before it is sent. Returns None if all was done; else what was read, or the rest of it that is to be sent, and
+        whether it is recorded: if not, nothing was done with it.
+        """
+        number = self.number
+        left = relay_event(number, stream, at_ns, source, self._fd if number < self._until else -1, target)
+        if left is None:
+            self.number = number + 1
+            return None
+        data, event, written, sent = left
+        if not event or written <= 0:
+            return data, False
+        line = _message_lines(number, stream, at_ns, "", [event], "", True)
+        if written == len(line):
+            self.number = number + 1
+        else:
+            self._short(_chunked(stream, at_ns, [event]), line, written, _SHORT)
+        return data[max(sent, 0) :], True
+
     def events(self, before: Sequence[Record], stream: int, at_ns: int, events: list[bytes]) -> None:
         """Append records and, after them, events of the same read in a chunk each: in a third of a frame's time."""
         number = self.number
@@ -119,7 +141,7 @@ class Writer:
                 for record in before:
                     lines.append(_LINES.get(record.__class__, record_line)(number, record))
                     number += 1
-                lines.append(_event_lines(number, stream, at_ns, events))
+                lines.append(_message_lines(number, stream, at_ns, "", events, "", True))
                 data = b"".join(lines)
                 written = _write(self._fd, data)
             except (UnicodeDecodeError, OSError):
@@ -150,7 +172,7 @@ class Writer:
         if number >= self._until:
             return False
         try:
-            lines = _message_lines(number, stream, at_ns, opening, data, by, is_sse)
+            lines = _message_lines(number, stream, at_ns, opening, [data] if data else [], by, is_sse)
             written = _write(self._fd, lines)
         except (UnicodeDecodeError, OSError):
             return False
@@ -168,7 +190,7 @@ class Writer:
         number = self.number
         if number < self._until:
             try:
-                lines = _frame_lines(number, stream, at_ns, frames)
+                lines = _message_lines(number, stream, at_ns, "", frames, "", False)
                 written = _write(self._fd, lines)
             except (UnicodeDecodeError, OSError):
                 pass

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ...records import CLIENT, Close, Frame, Open, Partial, Record
+from ...records import CLIENT, Close, Frame, Open, Partial, Record, RelayEvent
 from .names import FORM_TYPES, is_oauth_path
 from .oauth_bodies import is_grant
 from .redactor import Redactor
@@ -56,12 +56,17 @@ class RedactingSink:
         "_sse",
         "_template",
         "event",
+        "pass_event",
     )
 
     def __init__(self, sink: Callable[[Sequence[Record]], None], redactor: Redactor) -> None:
         self._sink = sink
         self.event: Callable[[int, int, bytes], None] = getattr(sink, "event", self._event_as_record)
         """As the sink's own: for an event that came as one HTTP chunk without the word `endpoint`, which is all that is sought."""
+        self.pass_event: Callable[[RelayEvent, int, int, int, int], tuple[bytes, bool] | None] | None = getattr(
+            sink, "pass_event", None
+        )
+        """As the sink's own, for such events too."""
         self._events: Callable[[Sequence[Record], int, int, list[bytes]], None] | None = getattr(sink, "events", None)
         self._template: Callable[[Open, str], OpenTemplate | None] | None = getattr(sink, "template", None)
         self._message: Callable[..., bool] | None = getattr(sink, "message", None)

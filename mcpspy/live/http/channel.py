@@ -10,7 +10,7 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from ...platform.sockets import ENDED, IN, LINGER_NOT, OUT, error_text, was_reset
+from ...platform.sockets import ENDED, IN, LINGER_NOT, OUT, SOCKETS_ARE_FILES, error_text, was_reset
 from .reactor import Reactor
 
 READ_BYTES = 1 << 16
@@ -51,8 +51,9 @@ class Channel:
     """
 
     __slots__ = (
-        "_broken", "_events", "_fd", "_is_ending", "_is_gone", "_is_tls", "_on_data", "_on_drained", "_on_end", "_on_full",
-        "_on_lost", "_pending", "_reactor", "_read_bytes", "_recv", "_send", "_sends_on", "_socket", "is_closing",
+        "_broken", "_events", "_is_ending", "_is_gone", "_is_tls", "_on_data", "_on_drained", "_on_end", "_on_full",
+        "_on_lost", "_pending", "_read", "_reactor", "_read_bytes", "_recv", "_send", "_sends_on", "_socket", "fd", "is_closing",
+        "sending_fd",
     )  # fmt: skip
 
     def __init__(
@@ -69,8 +70,11 @@ class Channel:
     ) -> None:
         self._reactor = reactor
         self._socket = connected
-        self._fd = connected.fileno()
+        self.fd = connected.fileno()
+        self.sending_fd = self.fd if SOCKETS_ARE_FILES else -1
+        """The number of the socket while what is written goes there at once and as it is, else -1."""
         self._recv = connected.recv
+        self._read: Callable[[int], bytes | None] = self._recv
         self._send: Callable[[bytes | memoryview], int] = connected.send
         self._on_data, self._on_full, self._on_drained = on_data, on_full, on_drained
         self._on_end, self._on_lost = on_end, on_lost
@@ -83,7 +87,7 @@ class Channel:
         self._is_tls = isinstance(connected, ssl.SSLSocket)  # its handshake is done
         self.is_closing = False
         self._events = IN
-        reactor.watch(self._fd, IN, self._ready)
+        reactor.watch(self.fd, IN, self._ready)
 
     def call(
         self,
@@ -95,6 +99,12 @@ class Channel:
         """Make these calls from now on in place of others."""
         if not self._is_gone:
             self._on_data, self._on_end, self._on_lost = on_data, on_end, on_lost
+            self._read = self._recv
+
+    def read_by(self, read: Callable[[int], bytes | None] | None) -> None:
+        """Read by this function from now on, which may take what it reads and return None; without one, as before."""
+        if not self._is_gone and not self._is_tls and SOCKETS_ARE_FILES:
+            self._read = read or self._recv
 
     @property
     def pending_bytes(self) -> int:
@@ -103,7 +113,7 @@ class Channel:
 
     def copy(self) -> socket.socket:
         """Return another socket of the same connection, which goes on when this channel is closed. Raises: OSError."""
-        return socket.socket(fileno=socket.dup(self._fd))
+        return socket.socket(fileno=socket.dup(self.fd))
 
     def write(self, data: bytes) -> None:
         """Send, after what waits."""
@@ -121,6 +131,7 @@ class Channel:
             return
         if sent != len(data):
             self._pending = memoryview(data)[sent:]
+            self.sending_fd = -1
             self._watch(self._events | OUT)
             self._on_full()
 
@@ -162,7 +173,7 @@ class Channel:
                 if not self._events & IN or events == OUT:
                     return
             try:
-                data = self._recv(self._read_bytes)
+                data = self._read(self._read_bytes)
             except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 return
             except OSError as error:
@@ -173,7 +184,7 @@ class Channel:
                 self._on_data(data)
                 if self._is_tls:
                     self._read_on()
-            else:
+            elif data is not None:
                 if was_reset(events, is_tls=self._is_tls):  # Python's TLS reports a reset as an end
                     self._broken = ConnectionResetError(errno.ECONNRESET, error_text(errno.ECONNRESET))
                 self._end_reading()
@@ -203,6 +214,8 @@ class Channel:
         if self._pending:
             return
         self._watch(self._events & ~OUT)
+        if SOCKETS_ARE_FILES and not self._is_tls:
+            self.sending_fd = self.fd
         if self.is_closing:
             self._lose(None)
             return
@@ -220,6 +233,7 @@ class Channel:
             self._lose(error)
             return
         self._broken = error
+        self.sending_fd = -1
         self._send = len  # drop it all: trying again would spoil what TLS has to read
         self._watch(IN)
 
@@ -235,11 +249,11 @@ class Channel:
         if self._is_gone or events == self._events:
             return
         if not events:
-            self._reactor.forget(self._fd)
+            self._reactor.forget(self.fd)
         elif not self._events:
-            self._reactor.watch(self._fd, events, self._ready)
+            self._reactor.watch(self.fd, events, self._ready)
         else:
-            self._reactor.change(self._fd, events)
+            self._reactor.change(self.fd, events)
         self._events = events
 
     def _lose(self, error: Exception | None) -> None:
@@ -247,6 +261,8 @@ class Channel:
             return
         self._watch(0)
         self._is_gone = self.is_closing = True
+        self.sending_fd = -1
+        self._read = self._recv
         self._pending = memoryview(b"")
         self._reactor.soon(lambda: self._report_loss(error))
 

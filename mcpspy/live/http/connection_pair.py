@@ -28,6 +28,7 @@ from .host_check import Refusal, refusal_response
 from .opaque import OpaqueStreams
 from .recorder import StreamRecorder, half_closed, note
 from .responses import ResponseRelay
+from .steady import relay_event
 from .taken_answer import TakenAnswer, note_taken
 from .timers import REQUEST_S, RequestTimer, StallTimer
 from .transaction import ProxiedTransaction
@@ -37,7 +38,7 @@ MAX_PIPELINED = 64
 """Most requests that may wait for their responses on one connection before no more is read from it."""
 
 
-_event_of_chunk = compiled(event_of_chunk)
+_event_of_chunk, _relay_event = compiled(event_of_chunk), compiled(relay_event)
 
 
 class ConnectionPair:
@@ -45,8 +46,8 @@ class ConnectionPair:
 
     __slots__ = (
         "_answered_late", "_begin_ns", "_client", "_dial", "_has_client_ended", "_is_between_events", "_is_full", "_is_over",
-        "_opaque", "_record_event", "_refusal", "_request", "_request_timer", "_requests", "_responses", "_sending", "_server",
-        "_stall_timer", "_stream", "_tap", "_unsent", "_usual", "hands", "number",
+        "_opaque", "_pass_event", "_record_event", "_refusal", "_request", "_request_timer", "_requests", "_responses",
+        "_sending", "_server", "_stall_timer", "_stream", "_tap", "_unsent", "_usual", "hands", "number",
     )  # fmt: skip
 
     def __init__(self, tap: TapContext, client: socket) -> None:
@@ -81,6 +82,7 @@ class ConnectionPair:
         self._is_between_events = False
         self._stream = -1  # the latest response
         self._record_event = tap.event
+        self._pass_event = tap.pass_event
         self._is_full = False  # the upstream takes no more for now
         self._request_timer = RequestTimer(tap.reactor, self._on_expired)
         self._stall_timer = StallTimer(tap)
@@ -286,6 +288,27 @@ class ConnectionPair:
                 return
         self._take_response(data, now_ns)
 
+    def _expect_events(self, are_next: bool) -> None:  # noqa: FBT001
+        """Take note whether whole events come next, and if so, how they are read."""
+        if are_next is not self._is_between_events:
+            self._is_between_events = are_next
+            if self._server is not None and self._pass_event is not None:
+                self._server.read_by(self._read_event if are_next else None)
+
+    def _read_event(self, most_bytes: int) -> bytes | None:
+        """Read from the upstream, record what is an event of a steady stream, and send it on. Return what is anything else."""
+        assert self._pass_event is not None
+        assert self._server is not None
+        at_ns = monotonic_ns() - self._begin_ns
+        left = self._pass_event(_relay_event, self._stream, at_ns, self._server.fd, self._client.sending_fd)
+        if left is None:
+            return None
+        data, is_recorded = left
+        if not is_recorded:
+            return data
+        self._client.write(data)
+        return None
+
     def _take_response(self, data: bytes, now_ns: int) -> None:
         """Take bytes from the upstream the general way."""
         records: list[Record] = []
@@ -293,8 +316,8 @@ class ConnectionPair:
         if self._has_client_ended:
             self._answered_late.update((waits.number, None) for waits in self._responses.waiting)
         run = self._responses.feed(data, now_ns, records, out)
-        self._is_between_events = self._responses.is_between_events
         self._stream = self._responses.stream
+        self._expect_events(self._responses.is_between_events)
         early = self._switched(now_ns, records) if self._responses.is_switched else b""
         if run:
             self._tap.events(records, self._stream, now_ns, run)
@@ -315,7 +338,7 @@ class ConnectionPair:
         """Send on what came the short way, and is recorded."""
         usual = self._usual
         self._stream = self._responses.stream = usual.response_stream
-        self._is_between_events = usual.is_streaming
+        self._expect_events(usual.is_streaming)
         self._client.write(forwarded)
         if not self._is_full and not self._unsent and len(self._responses.waiting) < MAX_PIPELINED:
             self._client.resume()

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from ...records import Record, Sink
+from ...records import Record, RelayEvent, Sink
 from ...wire.http_head import RequestHead, ResponseHead
 from .dial import Dial
 from .reactor import Reactor
@@ -27,6 +27,8 @@ class TapContext(Protocol):
     sink: Sink
     event: Callable[[int, int, bytes], None]
     """Record one whole event that came as one HTTP chunk and does not name an `endpoint`: its stream, when it came, its bytes."""
+    pass_event: Callable[[RelayEvent, int, int, int, int], tuple[bytes, bool] | None] | None
+    """Read, record and send on such an event, if the sink can: see `steady`."""
     events: Callable[[Sequence[Record], int, int, list[bytes]], None]
     """Record these records, and after them events that came in one HTTP chunk each."""
     known_heads: KnownHeads

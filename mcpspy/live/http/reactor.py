@@ -140,13 +140,16 @@ class Reactor:
                 soon.popleft()()
             if self._is_stopped:
                 return
-            timeout_s = max(0.0, self._timers[0][0] - monotonic()) if self._timers else -1
-            for fd, events in wait(timeout_s, MAX_EVENTS):
+            left_s = -1.0
+            if self._timers:  # some request's is nearly always there
+                left_s = self._timers[0][0] - monotonic()
+                if left_s <= 0:
+                    self._call_due()
+                    left_s = 0.0
+            for fd, events in wait(left_s, MAX_EVENTS):
                 callback = callback_of(fd)
                 if callback is not None:  # an earlier call of this round may have closed it
                     callback(events)
-            if self._timers and self._timers[0][0] <= monotonic():  # some request's timer is nearly always there
-                self._call_due()
 
     def _call_due(self) -> None:
         now_s = monotonic()

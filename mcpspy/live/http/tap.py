@@ -19,7 +19,7 @@ from ...platform.native import keep_freed_memory
 from ...platform.open_files import most_open_files, open_files
 from ...platform.signals import on_end
 from ...platform.sockets import IN
-from ...records import MCPSPY, Frame, Note, Record, Sink
+from ...records import MCPSPY, Frame, Note, Record, RelayEvent, Sink
 from ...wire.http_head import RequestHead, ResponseHead
 from .channel import set_options
 from .client_processes import ClientProcesses
@@ -70,6 +70,7 @@ class HttpTap:
         self.upstream = upstream
         self.sink: Sink = nowhere
         self.event: Callable[[int, int, bytes], None] = self._event_as_record
+        self.pass_event: Callable[[RelayEvent, int, int, int, int], tuple[bytes, bool] | None] | None = None
         self.events: Callable[[Sequence[Record], int, int, list[bytes]], None] = self._events_as_records
         self.known_heads = KnownHeads(nowhere)
         self.extra_fields = extra_fields
@@ -102,6 +103,7 @@ class HttpTap:
         """Send all records to `sink`."""
         self.sink = sink
         self.event = getattr(sink, "event", self._event_as_record)
+        self.pass_event = getattr(sink, "pass_event", None)
         self.events = getattr(sink, "events", self._events_as_records)
         self.known_heads = KnownHeads(sink)
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpspy.capture.file.format import header_line, record_line
-from mcpspy.capture.file.plain_lines import LARGE_BYTES, plain_frame_line, plain_frame_lines
 from mcpspy.capture.file.reader import Reader
+from mcpspy.plain_lines import LARGE_BYTES, message_lines, plain_frame_line
 from mcpspy.records import Frame, Header, Record
 from tests.capture.making import header
 from tests.capture.strategies import HEADERS, RECORDS, cut
@@ -80,7 +80,7 @@ def test_the_fast_functions_write_the_same_line_as_the_general_one(number: int, 
     frames = [text.encode() + b"\n" for text in texts]
     lines = [record_line(number + count, Frame(1, at_ns, at_ns, data)) for count, data in enumerate(frames)]
     assert plain_frame_line(number, 1, at_ns, frames[0]) == lines[0]
-    assert plain_frame_lines(number, 1, at_ns, frames) == b"".join(lines)
+    assert message_lines(number, 1, at_ns, "", frames, "", False) == b"".join(lines)
 
 
 def test_a_damage_record_is_never_written() -> None:

@@ -1,6 +1,7 @@
 """Lines of the usual records of a capture: frames that came whole in one read and are UTF-8, and messages made of one.
 
-The reference of speedups.c, which does the same where it was built (`compiled`). `format` writes every other record.
+The reference of speedups.c, which does the same where it was built (`compiled`). `capture.file.format` writes every other record.
+Bytes in, bytes out, as `usual_lines` is the other way round.
 """
 
 from __future__ import annotations
@@ -33,36 +34,45 @@ def plain_frame_line(number: int, stream: int, at_ns: int, data: bytes) -> bytes
 
 def plain_event_line(number: int, stream: int, at_ns: int, data: bytes) -> bytes:
     """Write the line of an event that came in one read and in one chunk. Raises: UnicodeDecodeError."""
-    head = f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":'
     if len(data) < LARGE_BYTES:
-        body = f'{head}{_quoted(data.decode())},"chunks":[{len(data)}]'.encode()
-        return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
-    return joined([head.encode(), *text_pieces(data), b',"chunks":[%d]' % len(data)])
+        return event_text_line(number, stream, at_ns, data.decode(), len(data))
+    head = b'{"n":%d,"at_ns":%d,"kind":"frame","stream":%d,"text":' % (number, at_ns, stream)
+    return joined([head, *text_pieces(data), b',"chunks":[%d]' % len(data)])
 
 
-def plain_frame_lines(number: int, stream: int, at_ns: int, frames: list[bytes]) -> bytes:
-    """Write the lines of whole frames that came in one read, numbered from `number`. Raises: UnicodeDecodeError."""
-    return b"".join([plain_frame_line(number + index, stream, at_ns, data) for index, data in enumerate(frames)])
+def event_text_line(number: int, stream: int, at_ns: int, text: str, length: int) -> bytes:
+    """Write the line of an event whose `text` has so many bytes of UTF-8, and is short."""
+    body = (
+        f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":{_quoted(text)},"chunks":[{length}]'.encode()
+    )
+    return body + b',"crc":"' + crc32(body).to_bytes(4, "big").hex().encode() + b'"}\n'
 
 
-def plain_event_lines(number: int, stream: int, at_ns: int, events: list[bytes]) -> bytes:
-    """Write the lines of events that came in one read and in one chunk each. Raises: UnicodeDecodeError."""
-    return b"".join([plain_event_line(number + index, stream, at_ns, data) for index, data in enumerate(events)])
+def message_lines(
+    number: int,
+    stream: int,
+    at_ns: int,
+    opening: str,
+    frames: list[bytes],
+    by: str,
+    is_event: bool,  # noqa: FBT001
+) -> bytes:
+    """Write the lines of a stream's `open`, of its frames that came whole in one read, and of its `close`, each if there is one.
 
-
-def message_lines(number: int, stream: int, at_ns: int, opening: str, data: bytes, by: str, is_sse: bool) -> bytes:  # noqa: FBT001
-    """Write the lines of a stream's `open`, of its frame that came in one read, and of its `close`, each only if there is one.
-
-    `opening` is from an `OpenTemplate`; if it `is_sse`, the frame is the payload of one chunk. Raises: UnicodeDecodeError.
+    They are numbered from `number`. `opening` is from an `OpenTemplate`, and `by` closed the stream in good order. If each frame
+    `is_event`, it is the payload of one chunk. Raises: UnicodeDecodeError.
     """
+    line_of = plain_event_line if is_event else plain_frame_line
+    if not opening and not by and len(frames) == 1:
+        return line_of(number, stream, at_ns, frames[0])
     lines = b""
     if opening:
         body = f'{{"n":{number},"at_ns":{at_ns},"kind":"open","stream":{stream}{opening}'.encode()
         lines = b'%b,"crc":"%08x"}\n' % (body, crc32(body))
         number += 1
-    if data:
-        lines += (plain_event_line if is_sse else plain_frame_line)(number, stream, at_ns, data)
-        number += 1
+    if frames:
+        lines += b"".join([line_of(number + index, stream, at_ns, data) for index, data in enumerate(frames)])
+        number += len(frames)
     if by:
         body = f'{{"n":{number},"at_ns":{at_ns},"kind":"close","stream":{stream},"by":"{by}","how":"eof"'.encode()
         lines += b'%b,"crc":"%08x"}\n' % (body, crc32(body))
