@@ -98,7 +98,7 @@ asan: .venv/.tested
 	  mcpspy/speedups.c -o mcpspy/speedups.abi3.so -lz
 	cd build/asan && LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc MCPSPY_NO_SKIP=1 MCPSPY_TIER=more \
-	  ../../$(BIN)/python -m pytest -n 0 -m "" -p no:cacheprovider tests/test_speedups.py tests/capture/file/test_writer.py --timeout 3600
+	  ../../$(BIN)/python -m pytest -n 0 -m "" -p no:cacheprovider tests/test_speedups.py tests/live/http/test_steady.py tests/capture/file/test_writer.py --timeout 3600
 
 FAKETIME_LIBRARY := build/faketime/lib/python*/site-packages/libfaketime/vendor/libfaketime/src/libfaketime.so.1
 

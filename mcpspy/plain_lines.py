@@ -28,7 +28,7 @@ def plain_frame_line(number: int, stream: int, at_ns: int, data: bytes) -> bytes
     """Write the line of a whole frame that came in one read: 1.1 µs for 200 bytes. Raises: UnicodeDecodeError."""
     if len(data) < LARGE_BYTES:
         body = f'{{"n":{number},"at_ns":{at_ns},"kind":"frame","stream":{stream},"text":{_quoted(data.decode())}'.encode()
-        return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
+        return body + b',"crc":"' + crc32(body).to_bytes(4, "big").hex().encode() + b'"}\n'
     return joined([b'{"n":%d,"at_ns":%d,"kind":"frame","stream":%d,"text":' % (number, at_ns, stream), *text_pieces(data)])
 
 
@@ -63,19 +63,20 @@ def message_lines(
     `is_event`, it is the payload of one chunk. Raises: UnicodeDecodeError.
     """
     line_of = plain_event_line if is_event else plain_frame_line
-    if not opening and not by and len(frames) == 1:
-        return line_of(number, stream, at_ns, frames[0])
     lines = b""
     if opening:
         body = f'{{"n":{number},"at_ns":{at_ns},"kind":"open","stream":{stream}{opening}'.encode()
-        lines = b'%b,"crc":"%08x"}\n' % (body, crc32(body))
+        lines = body + b',"crc":"' + crc32(body).to_bytes(4, "big").hex().encode() + b'"}\n'
         number += 1
-    if frames:
+    if len(frames) == 1:  # nearly always
+        lines += line_of(number, stream, at_ns, frames[0])
+        number += 1
+    elif frames:
         lines += b"".join([line_of(number + index, stream, at_ns, data) for index, data in enumerate(frames)])
         number += len(frames)
     if by:
         body = f'{{"n":{number},"at_ns":{at_ns},"kind":"close","stream":{stream},"by":"{by}","how":"eof"'.encode()
-        lines += b'%b,"crc":"%08x"}\n' % (body, crc32(body))
+        lines += body + b',"crc":"' + crc32(body).to_bytes(4, "big").hex().encode() + b'"}\n'
     return lines
 
 
