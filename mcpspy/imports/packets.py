@@ -47,11 +47,11 @@ _IP6: Final = 0x86DD
 _VLANS: Final = (0x8100, 0x88A8, 0x9100)
 _TCP: Final = 6
 _SKIPPED_HEADERS: Final = (0, 43, 60)
-_ports = struct.Struct(">HHIIBB")
+_ports = struct.Struct(">4sIIBB")
 
 # What nearly every packet is: TCP over IPv4 without options, not in fragments, on Ethernet without tags. Read in one step, because
 # the way by `_link`, `_ip4` and `_tcp` takes twice the time. It has the same result, and takes what this one leaves.
-_usual = struct.Struct(">12xHBxH2xHxB2x4s4sHHIIBB")
+_usual = struct.Struct(">12xHBxH2xHxB2x12sIIBB")
 _USUAL_BYTES: Final = 54
 _IP4_OF_20: Final = 0x45
 
@@ -59,18 +59,33 @@ _IP4_OF_20: Final = 0x45
 class TcpSegment(msgspec.Struct, gc=False):
     """One TCP segment: the `frame` number that Wireshark shows, its time in Unix nanoseconds, and what TCP says.
 
-    `missing` counts payload bytes that were on the wire and are not in the file, which kept only so many of each packet.
+    `ends` are the bytes of both addresses and both ports, those of the sender first. `missing` counts payload bytes that were on the
+    wire and are not in the file, which kept only so many of each packet.
     """
 
     frame: int
     at_ns: int
-    source: tuple[bytes, int]
-    target: tuple[bytes, int]
+    ends: bytes
     sequence: int
     acknowledged: int
     flags: int
     payload: bytes
     missing: int = 0
+
+    @property
+    def source(self) -> tuple[bytes, int]:
+        """The address and the port of its sender."""
+        return self.ends[: len(self.ends) // 2 - 2], int.from_bytes(self.ends[-4:-2])
+
+    @property
+    def target(self) -> tuple[bytes, int]:
+        """The address and the port to which it was sent."""
+        return self.ends[len(self.ends) // 2 - 2 : -4], int.from_bytes(self.ends[-2:])
+
+
+def ends_of(source: tuple[bytes, int], target: tuple[bytes, int]) -> bytes:
+    """Return what `TcpSegment.ends` is from one address and port to another."""
+    return b"%b%b%b%b" % (source[0], target[0], source[1].to_bytes(2), target[1].to_bytes(2))
 
 
 class PacketReader:
@@ -143,17 +158,13 @@ class PacketReader:
         """Take a packet if it is a usual one that the file has whole."""
         if end - at < _USUAL_BYTES:
             return False
-        kind, first, total, fragment, protocol, source, target, sender, receiver, number, other, offset, flags = (
-            _usual.unpack_from(data, at)
-        )
+        kind, first, total, fragment, protocol, ends, number, other, offset, flags = _usual.unpack_from(data, at)
         begin, stop = at + 34 + (offset >> 4) * 4, at + 14 + total
         if kind != _IP4 or first != _IP4_OF_20 or protocol != _TCP or fragment & 0x3FFF:
             return False
         if begin < at + _USUAL_BYTES or begin > stop or stop > end:
             return False
-        segments.append(
-            TcpSegment(self.frames, at_ns, (source, sender), (target, receiver), number, other, flags, data[begin:stop])
-        )
+        segments.append(TcpSegment(self.frames, at_ns, ends, number, other, flags, data[begin:stop]))
         return True
 
     def _block(self, data: bytes, at: int, segments: list[TcpSegment]) -> int:
@@ -244,7 +255,7 @@ class PacketReader:
         total = int.from_bytes(data[at + 2 : at + 4])
         stop = at + total if total else end + missing  # 0 where the network card cuts what TCP sends
         head = (data[at] & 15) * 4
-        self._tcp(data, at + head, end, stop, data[at + 12 : at + 16], data[at + 16 : at + 20], at_ns, segments)
+        self._tcp(data, at + head, end, stop, data[at + 12 : at + 20], at_ns, segments)
 
     def _ip6(self, data: bytes, at: int, end: int, at_ns: int, missing: int, segments: list[TcpSegment]) -> None:
         if end - at < 40 or data[at] >> 4 != 6:
@@ -252,22 +263,19 @@ class PacketReader:
             return
         total = int.from_bytes(data[at + 4 : at + 6])
         stop = at + 40 + total if total else end + missing
-        source, target = data[at + 8 : at + 24], data[at + 24 : at + 40]
-        following, at = data[at + 6], at + 40
+        addresses, following, at = data[at + 8 : at + 40], data[at + 6], at + 40
         while following in _SKIPPED_HEADERS and at + 8 <= end:
             following, at = data[at], at + 8 + data[at + 1] * 8
         if following == 44:
             self._count("a fragment of IP")
         elif following == _TCP:
-            self._tcp(data, at, end, stop, source, target, at_ns, segments)
+            self._tcp(data, at, end, stop, addresses, at_ns, segments)
 
-    def _tcp(
-        self, data: bytes, at: int, end: int, stop: int, source: bytes, target: bytes, at_ns: int, segments: list[TcpSegment]
-    ) -> None:
+    def _tcp(self, data: bytes, at: int, end: int, stop: int, addresses: bytes, at_ns: int, segments: list[TcpSegment]) -> None:
         if end - at < 20:
             self._count("damaged")
             return
-        sender, receiver, sequence, acknowledged, offset, flags = _ports.unpack_from(data, at)
+        ports, sequence, acknowledged, offset, flags = _ports.unpack_from(data, at)
         begin = at + (offset >> 4) * 4
         if begin < at + 20 or begin > stop:
             self._count("damaged")
@@ -276,11 +284,7 @@ class PacketReader:
         missing = max(0, stop - max(end, begin))
         if missing:
             self._count("cut short when it was captured; a longer snapshot length, -s 0, keeps it whole")
-        segments.append(
-            TcpSegment(
-                self.frames, at_ns, (source, sender), (target, receiver), sequence, acknowledged, flags, payload, missing
-            )
-        )
+        segments.append(TcpSegment(self.frames, at_ns, addresses + ports, sequence, acknowledged, flags, payload, missing))
 
     def _spoil(self, data: bytes, at: int) -> int:
         self._count("damaged: the rest of the file cannot be read")

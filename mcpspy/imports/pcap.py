@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from ..records import CLIENT, CLIENT_PROCESSES, SERVER, End, Frame, Note, Record, Side
+from ..records import CLIENT, CLIENT_PROCESSES, OTHER_SIDE, SERVER, End, Frame, Note, Record, Side
 from .http_streams import Counters, HttpConnection, StreamMakerClass
-from .packets import ACK, FIN, RST, SYN, PacketReader, TcpSegment
+from .packets import ACK, FIN, RST, SYN, PacketReader, TcpSegment, ends_of
 from .session import MAX_NS, NOTE_TOPIC
 from .source import EXACT, MISSING, SessionRecord, Source, header
 from .tcp import Stretch, TcpDirection
@@ -65,16 +65,32 @@ class _Connection(msgspec.Struct):
     ended_by: Side | None = None
 
 
+class _Route(msgspec.Struct, frozen=True):
+    """The connection to which segments from one end to the other belong, their sender, and both directions as it sees them."""
+
+    connection: _Connection
+    side: Side
+    own: TcpDirection
+    other: TcpDirection
+
+    def wants_acknowledgement(self) -> bool:
+        """Return whether anything depends on what the sender has received. Mostly not, and every other packet only says that."""
+        return bool(self.other.waiting) or self.connection.http.is_answered_late
+
+
 class PacketImporter:
     """Records from the bytes of a packet capture, cut anywhere. `feed` and `close` return them after the number of their session."""
 
-    __slots__ = ("_connections", "_look_ns", "_make", "_others", "_packets", "_servers", "_sessions", "_source", "_unsettled")
+    __slots__ = (
+        "_connections", "_look_ns", "_make", "_others", "_packets", "_routes", "_servers", "_sessions", "_source", "_unsettled",
+    )  # fmt: skip
 
     def __init__(self, source: Source, make: StreamMakerClass) -> None:
         self._source = source
         self._make = make
         self._packets = PacketReader()
         self._connections: dict[tuple[Endpoint, Endpoint], _Connection] = {}
+        self._routes: dict[bytes, _Route] = {}
         self._servers: dict[Endpoint, _Server] = {}
         self._sessions = 0
         self._others: dict[str, int] = {}
@@ -83,10 +99,13 @@ class PacketImporter:
 
     def feed(self, data: bytes) -> list[SessionRecord]:
         records: list[SessionRecord] = []
+        routes = self._routes
         for segment in self._packets.feed(data):
             if segment.at_ns >= self._look_ns:
                 self._look(segment.at_ns, records)
-            self._segment(segment, records)
+            route = routes.get(segment.ends)
+            if route is None or segment.payload or segment.flags != ACK or segment.missing or route.wants_acknowledgement():
+                self._segment(segment, route, records)
         return records
 
     def close(self) -> list[SessionRecord]:
@@ -122,44 +141,45 @@ class PacketImporter:
         )
         return [f"not read: {text}" for text in (*packets, *connections)]
 
-    def _segment(self, segment: TcpSegment, records: list[SessionRecord]) -> None:
-        source, target, flags, payload = segment.source, segment.target, segment.flags, segment.payload
-        connection = self._connections.get((source, target)) or self._connections.get((target, source))
-        if connection is None or flags & SYN:
-            connection = self._connection(segment, records)
-        if connection is None:
-            return
-        is_client = source == connection.client
-        own, other = (connection.to_server, connection.to_client) if is_client else (connection.to_client, connection.to_server)
+    def _segment(self, segment: TcpSegment, route: _Route | None, records: list[SessionRecord]) -> None:
+        flags, payload = segment.flags, segment.payload
+        if route is None or flags & SYN:
+            self._connect(segment, records)
+            route = self._routes.get(segment.ends)
+            if route is None:
+                return
+        connection, side, own, other = route.connection, route.side, route.own, route.other
         http = connection.http
-        if http.is_answered_late and is_client and (flags & RST or other.is_acknowledged(segment.acknowledged)):
+        if http.is_answered_late and side == CLIENT and (flags & RST or other.is_acknowledged(segment.acknowledged)):
             made = http.take(self._now_ns(connection, segment.at_ns), is_taken=not flags & RST)
             self._keep(connection, made, records)
-        if other.waits and flags & ACK and (lost := other.acknowledge(segment.at_ns, segment.acknowledged)):
-            self._read(connection, SERVER if is_client else CLIENT, lost, records)
+        if other.waiting and flags & ACK and (lost := other.acknowledge(segment.at_ns, segment.acknowledged)):
+            self._read(connection, OTHER_SIDE[side], lost, records)
         if flags & SYN:
             own.begin((segment.sequence + 1) % (1 << 32))
-        elif payload or segment.missing:
+        elif segment.missing:
             stretches = own.feed(segment.at_ns, segment.frame, segment.sequence, payload, segment.missing)
-            if stretches:
-                self._read(connection, CLIENT if is_client else SERVER, stretches, records)
+            self._read(connection, side, stretches, records)
+        elif payload and own.goes_on(segment.at_ns, segment.sequence, len(payload)):  # as nearly all do
+            self._take(connection, side, segment.at_ns, segment.frame, payload, records)
+        elif payload:
+            self._read(connection, side, own.feed(segment.at_ns, segment.frame, segment.sequence, payload), records)
         if flags & (FIN | RST):
-            side: Side = CLIENT if is_client else SERVER
             self._finish(connection, segment, side, records)
 
-    def _connection(self, segment: TcpSegment, records: list[SessionRecord]) -> _Connection | None:
-        """Return the connection of a segment; a new one if it begins one, or has the first bytes that are in the file."""
-        key = (segment.source, segment.target)
-        known = self._connections.get(key) or self._connections.get((segment.target, segment.source))
+    def _connect(self, segment: TcpSegment, records: list[SessionRecord]) -> None:
+        """Take note of a new connection if a segment begins one, or has the first bytes that are in the file."""
+        source, target = segment.source, segment.target
+        known = self._connections.get((source, target)) or self._connections.get((target, source))
         is_start = segment.flags & (SYN | ACK) == SYN
         if known is not None and not (is_start and known.to_server.is_begun and known.ended_by is not None):
-            return known
+            return
         if known is None and not segment.payload and not segment.flags & SYN:
-            return None
+            return
         is_answer = segment.flags & (SYN | ACK) == SYN | ACK or (
-            not is_start and (segment.payload.startswith(b"HTTP/1.") or segment.source in self._servers)
+            not is_start and (segment.payload.startswith(b"HTTP/1.") or source in self._servers)
         )
-        client, server = (segment.target, segment.source) if is_answer else (segment.source, segment.target)
+        client, server = (target, source) if is_answer else (source, target)
         kept = self._servers.get(server)
         if kept is None:
             kept = self._servers[server] = _Server(server, segment.at_ns, is_begun=bool(segment.flags & SYN))
@@ -169,23 +189,34 @@ class PacketImporter:
         self._connections.pop((client, server), None)
         ports = Note(at_ns=kept.last_ns, topic=CLIENT_PROCESSES, text="", extra={"ports": [[http.number, client[1]]]})
         self._hold(kept, [ports], records)
-        made = self._connections[client, server] = _Connection(kept, http, client, TcpDirection(), TcpDirection())
+        to_server, to_client = TcpDirection(), TcpDirection()
+        made = self._connections[client, server] = _Connection(kept, http, client, to_server, to_client)
+        self._routes[ends_of(server, client)] = _Route(made, SERVER, to_client, to_server)
+        self._routes[ends_of(client, server)] = _Route(made, CLIENT, to_server, to_client)
         if len(self._connections) > MAX_CONNECTIONS:
-            self._connections.pop(next(iter(self._connections)))
-        return made
+            client, server = next(iter(self._connections))
+            del self._connections[client, server]
+            self._routes.pop(ends_of(client, server))
+            self._routes.pop(ends_of(server, client), None)  # nobody but a forger connects an end to itself
 
     def _read(self, connection: _Connection, side: Side, stretches: list[Stretch], records: list[SessionRecord]) -> None:
-        http, server = connection.http, connection.server
-        read = http.client if side == CLIENT else http.server
         for stretch in stretches:
-            at_ns = max(0, min(MAX_NS, stretch.at_ns - server.begin_ns), server.last_ns)
-            server.last_ns = at_ns
-            made = http.lose(at_ns, stretch.lost, side) if stretch.lost else read(at_ns, stretch.data)
-            for record in made:
-                if isinstance(record, Frame):
-                    record.rare["extra"] = {"packet": stretch.frame}
-            if made:
+            if stretch.lost:
+                made = connection.http.lose(self._now_ns(connection, stretch.at_ns), stretch.lost, side)
+                _name_packet(made, stretch.frame)
                 self._keep(connection, made, records)
+            else:
+                self._take(connection, side, stretch.at_ns, stretch.frame, stretch.data, records)
+
+    def _take(
+        self, connection: _Connection, side: Side, at_ns: int, packet: int, data: bytes, records: list[SessionRecord]
+    ) -> None:
+        """Take the next bytes of one side, and the packet that completed them."""
+        http = connection.http
+        made = (http.client if side == CLIENT else http.server)(self._now_ns(connection, at_ns), data)
+        if made:
+            _name_packet(made, packet)
+            self._keep(connection, made, records)
         self._unsettled[id(connection)] = connection
 
     def _finish(self, connection: _Connection, segment: TcpSegment, side: Side, records: list[SessionRecord]) -> None:
@@ -204,8 +235,11 @@ class PacketImporter:
     def _now_ns(self, connection: _Connection, at_ns: int) -> int:
         """Return a time since the session began, and not before that of its last record."""
         server = connection.server
-        server.last_ns = max(server.last_ns, min(MAX_NS, at_ns - server.begin_ns))
-        return server.last_ns
+        now_ns = at_ns - server.begin_ns
+        if not server.last_ns <= now_ns <= MAX_NS:
+            now_ns = max(server.last_ns, min(MAX_NS, now_ns))
+        server.last_ns = now_ns
+        return now_ns
 
     def _end(self, connection: _Connection, at_ns: int, by: Side | None, how: str, records: list[SessionRecord]) -> None:
         for side, direction in ((CLIENT, connection.to_server), (SERVER, connection.to_client)):
@@ -252,3 +286,9 @@ class PacketImporter:
             self._source, server.session or 0, label=name, wall_ns=server.begin_ns, facts=facts,
             tapped={"transport": "http", "url": f"http://{name}{path}"}, address=address,
         )  # fmt: skip
+
+
+def _name_packet(made: list[Record], packet: int) -> None:
+    for record in made:
+        if isinstance(record, Frame):
+            record.rare["extra"] = {"packet": packet}

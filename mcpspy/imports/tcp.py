@@ -8,6 +8,7 @@ the other side has acknowledged what comes after it, when too much waits behind 
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import Final
 
 import msgspec
@@ -31,11 +32,13 @@ class Stretch(msgspec.Struct, frozen=True, gc=False):
 class TcpDirection:
     """The bytes of one side, in order. Positions count from its first byte, without the wrap of TCP's numbers."""
 
-    __slots__ = ("_next", "_waiting", "_waiting_bytes", "last_ns", "retransmitted")
+    __slots__ = ("_begins", "_next", "_waiting_bytes", "last_ns", "retransmitted", "waiting")
 
     def __init__(self) -> None:
         self._next: int | None = None
-        self._waiting: dict[int, tuple[int, int, bytes, int]] = {}
+        self.waiting: dict[int, tuple[int, int, bytes, int]] = {}
+        """Segments that wait for one before them, by the position of their first byte."""
+        self._begins: list[int] = []  # a heap of the positions of those that wait
         self._waiting_bytes = 0
         self.last_ns = 0
         self.retransmitted = 0
@@ -45,14 +48,18 @@ class TcpDirection:
         """True if the number of the next byte is known."""
         return self._next is not None
 
-    @property
-    def waits(self) -> bool:
-        """True if segments wait for one before them."""
-        return bool(self._waiting)
-
     def begin(self, sequence: int) -> None:
         """Take note of the number of the first byte."""
         self._next = sequence + _WRAP
+
+    def goes_on(self, at_ns: int, sequence: int, size: int) -> bool:
+        """Return whether a segment of `size` bytes is the next one, and none waits. If so, take it: what it has is in order."""
+        following = self._next
+        if following is None or self.waiting or (following - sequence) % _WRAP:
+            return False
+        self._next = following + size
+        self.last_ns = max(self.last_ns, at_ns)
+        return True
 
     def feed(self, at_ns: int, frame: int, sequence: int, data: bytes, missing: int = 0) -> list[Stretch]:
         """Take a segment with payload; `missing` bytes at its end are not in the file."""
@@ -62,11 +69,11 @@ class TcpDirection:
         begin = self._position(sequence)
         if begin > self._next:
             self._wait(begin, at_ns, frame, data, missing)
-            if self._waiting_bytes > MAX_WAITING_BYTES or len(self._waiting) > MAX_WAITING:
+            if self._waiting_bytes > MAX_WAITING_BYTES or len(self.waiting) > MAX_WAITING:
                 return self._skip(at_ns)
             return []
         stretches = self._take(begin, at_ns, frame, data, missing)
-        return [*stretches, *self._release(at_ns)] if self._waiting else stretches
+        return [*stretches, *self._release(at_ns)] if self.waiting else stretches
 
     def is_acknowledged(self, acknowledged: int) -> bool:
         """Return whether the other side has received everything, by the number that it acknowledges."""
@@ -75,9 +82,9 @@ class TcpDirection:
     def acknowledge(self, at_ns: int, acknowledged: int) -> list[Stretch]:
         """Take note of what the other side has received: what is missing before that is not in the capture."""
         stretches: list[Stretch] = []
-        while self._waiting and self._next is not None:
+        while self.waiting and self._next is not None:
             position = self._position(acknowledged)
-            if position <= self._next or min(self._waiting) >= position:
+            if position <= self._next or self._begins[0] >= position:
                 break
             stretches += self._skip(at_ns)
         return stretches
@@ -85,7 +92,7 @@ class TcpDirection:
     def close(self) -> list[Stretch]:
         """Return all that waits, with the holes before it."""
         stretches: list[Stretch] = []
-        while self._waiting:
+        while self.waiting:
             stretches += self._skip(self.last_ns)
         return stretches
 
@@ -112,20 +119,21 @@ class TcpDirection:
         return stretches
 
     def _wait(self, begin: int, at_ns: int, frame: int, data: bytes, missing: int) -> None:
-        known = self._waiting.get(begin)
+        known = self.waiting.get(begin)
         if known is None or len(known[2]) < len(data):
+            if known is None:
+                heappush(self._begins, begin)
             self._waiting_bytes += len(data) - (len(known[2]) if known else 0)
-            self._waiting[begin] = (at_ns, frame, data, missing)
+            self.waiting[begin] = (at_ns, frame, data, missing)
         self.last_ns = max(self.last_ns, at_ns)
 
     def _release(self, at_ns: int) -> list[Stretch]:
         """Return what no longer waits for anything."""
         assert self._next is not None
         stretches: list[Stretch] = []
-        for begin in sorted(self._waiting):
-            if begin > self._next:
-                break
-            came_ns, frame, data, missing = self._waiting.pop(begin)
+        while self._begins and self._begins[0] <= self._next:
+            begin = heappop(self._begins)
+            came_ns, frame, data, missing = self.waiting.pop(begin)
             self._waiting_bytes -= len(data)
             stretches += self._take(begin, max(came_ns, at_ns), frame, data, missing)
         return stretches
@@ -133,6 +141,6 @@ class TcpDirection:
     def _skip(self, at_ns: int) -> list[Stretch]:
         """Give up the bytes that are missing before the first segment that waits."""
         assert self._next is not None
-        first = min(self._waiting)
+        first = self._begins[0]
         lost, self._next = first - self._next, first
         return [Stretch(at_ns, 0, b"", lost), *self._release(at_ns)]

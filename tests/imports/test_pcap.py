@@ -14,7 +14,7 @@ from mcpspy.imports.pcap import PacketImporter
 from mcpspy.imports.source import Source
 from mcpspy.imports.tcp import TcpDirection
 from mcpspy.live.http.recorder import StreamRecorder
-from mcpspy.records import Close, Frame, Gap, Header, Note, Partial
+from mcpspy.records import Close, Frame, Gap, Header, Note, Open, Partial, Record
 from tests.conftest import DebianProgram
 from tests.deadlines import DEADLINE_S
 from tests.imports.logging_clients import rows_in_any_order
@@ -301,6 +301,40 @@ def test_what_waits_for_a_lost_segment_is_bounded() -> None:
     stretches = [stretch for at in range(1, 50_000) for stretch in direction.feed(0, 0, at * 1000, b"x" * 1000)]
     assert sum(len(stretch.data) for stretch in stretches) > 40_000_000
     assert sum(stretch.lost for stretch in stretches) == 1000
+
+
+def test_segments_that_each_come_after_a_hole_take_linear_time() -> None:
+    direction = TcpDirection()
+    direction.begin(0)
+    stretches = [stretch for at in range(1, 60_000) for stretch in direction.feed(0, 0, at * 20, b"x" * 10)]
+    assert sum(stretch.lost for stretch in stretches) > 500_000
+
+
+def in_json(number: int, text: bytes) -> list[Say]:
+    asks = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"t","text":"%b"}}' % (number, text)
+    answer = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"%b"}]}}' % (number, text)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(answer)
+    return [("client", post(asks)), ("server", head + answer)]
+
+
+@given(st.lists(st.integers(0, 900), min_size=1, max_size=4), st.integers(1, 1400), st.booleans())
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_messages_that_come_in_one_packet_are_those_that_come_in_many(sizes: list[int], size: int, is_first: bool) -> None:  # noqa: FBT001
+    talk = [say for number, length in enumerate(sizes) for say in in_json(number, b"x" * length)]
+    accepted: list[Say] = [
+        ("client", post(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')),
+        ("server", b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"),
+    ]
+    talk = [*accepted, *talk] if is_first else [*talk, *accepted]
+    whole, cut = (sessions_of(pcap(dialogue(talk, step)))[0] for step in (100_000, size))
+    assert _without_times(whole) == _without_times(cut)
+
+
+def _without_times(records: list[Record]) -> list[object]:
+    opened = [(item.stream, item.transaction, item.connection, item.head) for item in records if isinstance(item, Open)]
+    frames = [(item.stream, item.data, item.part) for item in records if isinstance(item, Frame)]
+    closed = [(item.stream, item.by, item.how) for item in records if isinstance(item, Close)]
+    return [opened, frames, closed]
 
 
 def test_notes_of_what_is_not_read_are_in_the_capture() -> None:

@@ -47,6 +47,8 @@ _KNOWN_HEAD_LENGTH = 1 << 13
 _known_heads: dict[tuple[bytes, bytes | None], str] = {}
 _known_spans: dict[tuple[Any, ...], str] = {}
 
+_CRC_BYTES = len(b',"crc":"12345678"}\n')
+
 _message_lines = compiled(message_lines)
 
 
@@ -79,14 +81,33 @@ def _event_line(number: int, stream: int, at_ns: int, data: bytes, chunks: Seque
     return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
 
 
+def _whole_line(number: int, frame: Frame) -> bytes:
+    """Write the line of a frame that came whole in one read. Raises: UnicodeDecodeError, OverflowError."""
+    return _message_lines(number, frame.stream, frame.at_ns, "", [frame.data], "", False)
+
+
+def _packet_line(number: int, frame: Frame, chunks: Sequence[int], packet: Any) -> bytes:
+    """Write the line of a whole frame that came in one packet of a packet capture: as most there. Raises: UnicodeDecodeError."""
+    body = _whole_line(number, frame)[:-_CRC_BYTES] + _packet_members(chunks, packet)
+    return b'%b,"crc":"%08x"}\n' % (body, crc32(body))
+
+
+def _packet_members(chunks: Sequence[int], packet: Any) -> bytes:
+    sizes = f',"chunks":[{",".join(map(str, chunks))}]' if chunks else ""
+    return f'{sizes},"packet":{_json(packet)}'.encode("utf-8", "backslashreplace")
+
+
 def frame_line(number: int, frame: Frame) -> bytes:
     """Write a frame record's line."""
     data, rare = frame.data, frame.rare
     if frame.first_ns == frame.at_ns and not frame.part:
         try:
             if not rare:
-                return _message_lines(number, frame.stream, frame.at_ns, "", [data], "", False)
-            if len(data) < LARGE_BYTES and len(rare) == 1 and (chunks := rare.get("chunks")):
+                return _whole_line(number, frame)
+            extra, chunks = rare.get("extra"), rare.get("chunks", ())
+            if extra is not None and len(extra) == 1 and len(rare) == 1 + bool(chunks) and "packet" in extra:
+                return _packet_line(number, frame, chunks, extra["packet"])
+            if len(data) < LARGE_BYTES and len(rare) == 1 and chunks:
                 return _event_line(number, frame.stream, frame.at_ns, data, chunks)
         except (UnicodeDecodeError, OverflowError):  # the latter for a number that no tap writes, as one below 0
             pass
@@ -280,9 +301,8 @@ def _data_member(data: bytes) -> list[bytes]:
 def _rare_frame_members(frame: Frame) -> bytes:
     rare = frame.rare
     extra, chunks = rare.get("extra"), rare.get("chunks", ())
-    if extra and len(extra) == 1 and type(packet := extra.get("packet")) is int and len(rare) == 1 + bool(chunks):
-        # of a packet capture: every frame; a tenth of the time of an import with messages of 1 kB
-        return (f',"chunks":[{",".join(map(str, chunks))}],"packet":{packet}' if chunks else f',"packet":{packet}').encode()
+    if extra and len(extra) == 1 and "packet" in extra and len(rare) == 1 + bool(chunks):
+        return _packet_members(chunks, extra["packet"])  # of a packet capture, as every frame there
     members: dict[str, Any] = {}
     if "length" in frame.rare:
         members = {"length": frame.length, "sha256": frame.sha256}

@@ -30,6 +30,8 @@ MAX_PATHS = 512
 MAX_LINE_BYTES = 1 << 13
 """Limit of a line of a refused head that comes in pieces; after a longer line, or after the head, the search for secrets ends."""
 
+_LENGTH_AT = len(b"\r\nContent-Length: ")
+
 _ENDS_HEAD = re.compile(rb"\n\r?\n").search
 
 _IS_ERROR = re.compile(rb"HTTP/1\.[01] [45]").match
@@ -88,17 +90,20 @@ class RedactingSink:
     def _redacted(self, records: Sequence[Record]) -> list[Record]:
         passed: list[Record] = []
         for record in records:
-            match record:
-                case Open() if record.head:
-                    self._open(record)
-                case Open() if record.connection:
-                    self._opaque[record.stream] = b""
-                case Frame():
-                    self._frame(record)
-                case Partial():
-                    self._partial(record)
-                case Close():
+            if isinstance(record, Frame):
+                self._frame(record)
+            elif isinstance(record, Close):
+                if record.stream in self._bodies or record.extra:
                     passed += self._close(record)
+                else:
+                    self._forget(record.stream)
+            elif isinstance(record, Open):
+                if record.head:
+                    self._open(record)
+                elif record.connection:
+                    self._opaque[record.stream] = b""
+            elif isinstance(record, Partial):
+                self._partial(record)
             passed.append(record)
         return passed
 
@@ -220,18 +225,19 @@ class RedactingSink:
             record.forwarded, _ = self._head(record.forwarded)
 
     def _head(self, head: bytes) -> tuple[bytes, tuple[tuple[int, int, str], ...]]:
-        redacted = self._heads.get(head)
+        begin, end = _digits_of_length(head)
+        digits, blank = head[begin:end], bytes(end - begin)  # of NULs, which no sound head has
+        key = head[:begin] + blank + head[end:] if digits else head
+        redacted = self._heads.get(key)
         if redacted is None:
             if len(self._heads) >= MAX_HEADS:
                 self._heads.clear()
-            redacted = self._heads[head] = self._redactor.head(head)
-        return redacted
+            redacted = self._heads[key] = self._redactor.head(key)
+        return (redacted[0].replace(blank, digits, 1), redacted[1]) if digits else redacted
 
     def _close(self, record: Close) -> list[Record]:
         """End a stream. Return the rest of a body that did not come to its end."""
-        self._sse.discard(record.stream)
-        self._opaque.pop(record.stream, None)
-        self._requests.pop(record.stream, None)
+        self._forget(record.stream)
         body, _ = self._bodies.pop(record.stream, (None, 0))
         data, redacted = (b"", ()) if body is None else body.close()
         if trailers := record.extra.get("trailers"):
@@ -239,6 +245,11 @@ class RedactingSink:
         rest = Frame(record.stream, record.at_ns, record.at_ns, data)
         _mark(rest, redacted)
         return [rest] if data else []
+
+    def _forget(self, stream: int) -> None:
+        self._sse.discard(stream)
+        self._opaque.pop(stream, None)
+        self._requests.pop(stream, None)
 
     def _body(self, record: Frame, body: BodyFilter, transaction: int) -> None:
         """Redact a body, or a part of one: a secret may begin in one part and end in the next, where its pseudonym goes."""
@@ -268,6 +279,15 @@ def _is_oauth_path(path: bytes) -> bool:
 
 def _path(head: bytes) -> bytes:
     return head.split(b" ", 2)[1].partition(b"?")[0]
+
+
+def _digits_of_length(head: bytes) -> tuple[int, int]:
+    """Return where the digits of Content-Length are, in which heads of one client differ; nowhere if it is in another form."""
+    at = head.find(b"\r\nContent-Length: ")
+    if at < 0:
+        at = head.find(b"\r\ncontent-length: ")
+    begin, end = at + _LENGTH_AT, head.find(b"\r\n", at + 2)
+    return (begin, end) if at >= 0 and head[begin:end].isdigit() and b"\0" not in head else (0, 0)
 
 
 def _mark(record: Frame, redacted: tuple[tuple[int, int, str], ...]) -> None:

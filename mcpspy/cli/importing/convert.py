@@ -64,14 +64,18 @@ class CaptureFiles:
     def take(self, records: Sequence[SessionRecord]) -> None:
         """Write records. Raises: OSError; ImportFileError."""
         batches: dict[int, list[Record]] = {}
+        last, batch = -1, list[Record]()
         for number, record in records:
             if isinstance(record, Header):
                 self._begin(number, record)
             elif isinstance(record, End):
                 self._write(number, batches.pop(number, []))
                 self._end(number, record)
+                last = -1
             else:
-                batches.setdefault(number, []).append(record)
+                if number != last:
+                    last, batch = number, batches.setdefault(number, [])
+                batch.append(record)
         for number, batch in batches.items():
             self._write(number, batch)
 
@@ -119,10 +123,10 @@ class CaptureFiles:
 
 def copy_all(importer: Importer, chunks: Callable[[], bytes], files: CaptureFiles) -> None:
     """Import everything that `chunks` returns, up to an empty one. Raises: OSError; ImportFileError."""
-    while chunk := chunks():
-        files.take(importer.feed(chunk))
-    gc.disable()  # a file that is read whole makes no cycles: to look for them takes two fifths of the time of a large HAR
+    gc.disable()  # an import makes no cycles: to look for them takes two fifths of the time of a large HAR
     try:
+        while chunk := chunks():
+            files.take(importer.feed(chunk))
         files.take(importer.close())
     finally:
         gc.enable()

@@ -6,6 +6,8 @@ import gzip
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcpspy.capture.redaction.redactor import Redactor
 from mcpspy.capture.redaction.sink import RedactingSink
@@ -87,6 +89,24 @@ def test_a_secret_in_a_head_is_a_pseudonym_in_both_of_its_forms(side: Side, head
     assert opened.head == opened.forwarded == head % NAME
     ((offset, length, _),) = opened.redacted
     assert opened.head[offset : offset + length] == NAME
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([b"Content-Length: %d", b"content-length: %d", b"CONTENT-LENGTH:%d"]), st.integers(0, 10**6)),
+        max_size=20,
+    ),
+    st.sampled_from([b"", b"X-Api-Key: %b\r\n" % SECRET, b"X-Odd: \0\r\n", b"X-Number: 17\r\n"]),
+    st.sampled_from([head for _, head in HEADS]),
+)
+def test_heads_that_differ_in_their_length_alone_are_redacted_as_each_is(
+    lengths: list[tuple[bytes, int]], field: bytes, head: bytes
+) -> None:
+    disk = Disk()
+    for form, length in lengths:
+        whole = (head % SECRET).replace(b"\r\n\r\n", b"\r\n" + form % length + b"\r\n" + field + b"\r\n")
+        opened = disk.opened(CLIENT, whole)
+        assert (opened.head, opened.redacted) == REDACTOR.head(whole)
 
 
 ENDPOINTS = [
