@@ -21,6 +21,7 @@ from tests.tiers import current_tier
 FILES = [path for path in PATHS if path.parent.name in ("captures", "recorded") or path.name == "unfinished-event.mcpspy"]
 FILES = [path for path in FILES if path.name != "capture-1-http.mcpspy"]  # mcpspy itself answered
 FORMS = current_tier()(sample=["yaml", "hex"], more=["yaml", "hex", "raw", "ascii"], full=["yaml", "hex", "raw", "ascii"])
+RECORDED = Path(__file__).parent / "recorded"
 UNSEEN = {"given-up"}
 """The rule that needs to know who ended a stream, which is in no dump: what a client cancelled so looks unanswered."""
 
@@ -31,11 +32,22 @@ def test_a_dump_makes_the_rows_the_pairs_and_the_findings_of_the_taps_capture(
     path: Path, form: str, tmp_path: Path, debian_program: DebianProgram
 ) -> None:
     records = list(read(path))
-    tapped = transcribe(records)
     connections = {record.connection for record in records if isinstance(record, Open)}
     packets = tmp_path / "dump.pcapng"
     packets.write_bytes(packets_of(records))
-    (session,) = imported(followed(packets, form, list(map(str, range(len(connections)))), debian_program))
+    same_as_tapped(records, followed(packets, form, list(map(str, range(len(connections)))), debian_program))
+
+
+@pytest.mark.parametrize("form", ["ascii", "hex", "raw", "yaml"])
+def test_a_dump_that_tshark_printed_once_makes_the_rows_of_the_taps_capture(form: str) -> None:
+    dump = RECORDED / f"chromium-sse.tshark-{form}.txt"  # tshark 4.0.17, of the packets of that capture
+    same_as_tapped(list(read(RECORDED / "chromium-sse.mcpspy")), dump.read_bytes())
+
+
+def same_as_tapped(records: list[Record], dump: bytes) -> None:
+    """Compare a dump with the tap's capture of the same packets."""
+    tapped = transcribe(records)
+    (session,) = imported(dump)
     other = transcribe(session)
     is_cancelled = rules(tapped) >= UNSEEN
     if facts(session)["bytes"] == "exact":
