@@ -28,6 +28,9 @@ PARTIAL_NS: Final = 5_000_000_000
 MAX_EARLY_BYTES: Final = 1 << 22
 """So many bytes of responses wait for a request that the file has later."""
 
+MAX_REQUESTS: Final = 10_000
+"""So many requests wait for their responses on one connection."""
+
 _END_OF_HEAD: Final = b"\r\n\r\n"
 
 _framing = lru_cache(256)(body_framing)
@@ -87,11 +90,10 @@ class Counters:
 
 
 class _Transaction(msgspec.Struct):
-    """A request and its response, which is None until its head has come. A request that came whole is None too."""
+    """The number and the method of a request, and its response, which is None until its head has come."""
 
     number: int
     method: bytes
-    request: StreamMaker | None = None
     response: StreamMaker | None = None
 
 
@@ -151,6 +153,8 @@ class HttpConnection:
             if was_held:
                 self._begun, self.why_not = b"", ""
             self._restart()
+        if len(self._waiting) > MAX_REQUESTS:
+            return self._give_up(at_ns, f"more than {MAX_REQUESTS} requests wait for their responses")
         if self._requests.is_between and not self._early and (records := self._whole_request(at_ns, data)):
             return records
         records = []
@@ -276,10 +280,11 @@ class HttpConnection:
         return [record for stream in self._under_way() for record in stream.close(at_ns, "", "")[:-1]]
 
     def _under_way(self) -> Iterator[StreamMaker]:
-        for transaction in self._waiting:
-            for stream in (transaction.request, transaction.response):
-                if stream is not None and stream.is_open:
-                    yield stream
+        response = self._waiting[0].response if self._waiting else None
+        is_its_own = len(self._waiting) == 1
+        for stream in (self._sending, response) if is_its_own else (response, self._sending):
+            if stream is not None and stream.is_open:
+                yield stream
 
     def _restart(self) -> None:
         self._requests, self._responses = HttpMessages.of_requests(), HttpMessages.of_responses()
@@ -354,7 +359,7 @@ class HttpConnection:
         self._note_request(head)
         framing = _framing(head.value(b"content-type"), head.value(b"content-encoding"))
         request = self._make(self._counters.next_stream(), CLIENT, framing)
-        transaction = _Transaction(self._counters.next_transaction(), head.method, request)
+        transaction = _Transaction(self._counters.next_transaction(), head.method)
         records.append(request.open(at_ns, head.raw, transaction=transaction.number, connection=self.number))
         self._waiting.append(transaction)
         self._sending = request

@@ -310,6 +310,14 @@ def test_segments_that_each_come_after_a_hole_take_linear_time() -> None:
     assert sum(stretch.lost for stretch in stretches) > 500_000
 
 
+def test_requests_without_responses_take_linear_time_and_bounded_memory() -> None:
+    asks = post(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+    segments = [Sent("client", at * len(asks), asks, at_ns=at * 10**9) for at in range(25_000)]
+    (records,) = sessions_of(pcap(segments))
+    notes = [record.text for record in records if isinstance(record, Note)]
+    assert notes[1:] == ["more than 10000 requests wait for their responses; what follows on it is left out"] * 2
+
+
 def in_json(number: int, text: bytes) -> list[Say]:
     asks = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"t","text":"%b"}}' % (number, text)
     answer = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"%b"}]}}' % (number, text)
