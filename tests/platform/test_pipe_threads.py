@@ -142,3 +142,169 @@ def test_the_rest_of_a_pipe_is_all_that_was_written(pipe: tuple[int, int]) -> No
     os.close(pipe[1])
     assert pipe_threads.rest_of(pipe[0]) == (b"", True)
     pipe_threads.release(pipe[0])
+
+
+class Calls:
+    """Callbacks that a poll shares, and a thread that polls for them until one interrupts it."""
+
+    def __init__(self) -> None:
+        self.callbacks: dict[int, Callable[[int], None]] = {}
+        self.callback_of: Callable[[int], Callable[[int], None] | None] = self.callbacks.get
+        self.interrupted = False
+        self.ready = pipe_threads.poll()
+        self.ready.share(self)
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._turn, daemon=True)
+
+    def watch(self, fd: int, callback: Callable[[int], None], events: int = POLLIN) -> None:
+        self.callbacks[fd] = callback
+        self.ready.register(fd, events)
+
+    def begin(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        self._thread.join(DEADLINE_S)
+        assert not self._thread.is_alive()
+
+    def _turn(self) -> None:
+        try:
+            while not self.interrupted:
+                for fd, events in self.ready.poll():
+                    self.callbacks[fd](events)
+        except ValueError as error:
+            self.error = error
+
+
+def end_of(pipe: tuple[int, int]) -> None:
+    """Close a pipe once its thread has seen the end."""
+    os.close(pipe[1])
+    assert watching(pipe[0], 0).poll(PATIENCE_MS) == [(pipe[0], POLLHUP)]
+    pipe_threads.release(pipe[0])
+
+
+def test_a_call_is_made_by_the_thread_that_has_read(pipe: tuple[int, int]) -> None:
+    calls, threads = Calls(), []
+
+    def end(events: int) -> None:
+        threads.append(threading.current_thread())
+        pipe_threads.read(pipe[0], 100)
+        calls.interrupted = len(threads) == 2
+        if not calls.interrupted:
+            os.write(pipe[1], b"x")
+
+    calls.watch(pipe[0], end)
+    calls.begin()
+    os.write(pipe[1], b"x")
+    calls.end()
+    assert isinstance(threads[1], threading._DummyThread)  # one that `threading` has not started
+    end_of(pipe)
+
+
+def test_an_error_in_a_call_reaches_who_polls(pipe: tuple[int, int]) -> None:
+    calls = Calls()
+
+    def fail(events: int) -> None:
+        pipe_threads.read(pipe[0], 100)
+        raise ValueError(events)
+
+    calls.watch(pipe[0], fail)
+    calls.begin()
+    os.write(pipe[1], b"x")
+    calls.end()
+    assert isinstance(calls.error, ValueError)
+    end_of(pipe)
+
+
+def test_a_write_within_a_call_that_takes_long_holds_up_no_other_call(pipe: tuple[int, int]) -> None:
+    calls, full, waiting, data = Calls(), os.pipe(), [memoryview(b"")], b"x" * (1 << 18)
+    other, other_writing = os.pipe()
+    late, heard = threading.Event(), threading.Event()
+
+    def on_late(sent: bytes) -> None:
+        assert sent == data
+        waiting[0] = memoryview(sent)
+        calls.watch(full[1], on_writable, POLLOUT)
+        late.set()
+
+    def on_writable(events: int) -> None:
+        waiting[0] = waiting[0][send(waiting[0]) :]
+        if not waiting[0]:
+            calls.interrupted = True
+
+    def copy(events: int) -> None:
+        pipe_threads.read(pipe[0], 100)
+        assert last(data) == len(data)
+
+    def hear(events: int) -> None:
+        pipe_threads.read(other, 100)
+        heard.set()
+
+    send = pipe_threads.sender(full[1])
+    last = calls.ready.last_sender(full[1], on_late)
+    calls.watch(pipe[0], copy)
+    calls.watch(other, hear)
+    calls.begin()
+    os.write(pipe[1], b"x")
+    assert late.wait(DEADLINE_S)
+    os.write(other_writing, b"x")
+    assert heard.wait(DEADLINE_S)
+    received = b""
+    while len(received) < len(data):
+        received += os.read(full[0], 1 << 16)
+    calls.end()
+    assert received == data
+    end_of(pipe)
+    end_of((other, other_writing))
+    pipe_threads.release(full[1])
+    os.close(full[0])
+
+
+@given(st.lists(st.binary(min_size=1, max_size=150_000), min_size=1, max_size=6), st.sampled_from([1, 100, 1 << 16]))
+def test_all_bytes_that_are_copied_within_calls_come_in_their_order(sent: list[bytes], size: int) -> None:
+    calls, (reading, writing), (result, target) = Calls(), os.pipe(), os.pipe()
+    pending = [memoryview(b"")]
+
+    def hold(data: bytes | memoryview) -> None:
+        pending[0] = memoryview(data)
+        calls.watch(reading, copy, 0)
+        calls.watch(target, go_on, POLLOUT)
+
+    def copy(events: int) -> None:
+        data = pipe_threads.read(reading, size)
+        if not data:
+            calls.interrupted = True
+            return
+        try:
+            taken = last(data)
+        except BlockingIOError:
+            taken = 0
+        if taken != len(data):
+            hold(memoryview(data)[taken:])
+
+    def go_on(events: int) -> None:
+        with contextlib.suppress(BlockingIOError):
+            pending[0] = pending[0][send(pending[0]) :]
+        if not pending[0]:
+            calls.watch(target, go_on, 0)
+            calls.watch(reading, copy)
+
+    def write() -> None:
+        for data in sent:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(writing, rest) :]
+        os.close(writing)
+
+    send, last = pipe_threads.sender(target), calls.ready.last_sender(target, hold)
+    calls.watch(reading, copy)
+    calls.begin()
+    threading.Thread(target=write, daemon=True).start()
+    received, expected = b"", b"".join(sent)
+    while len(received) < len(expected):
+        received += os.read(result, 1 << 16)
+    calls.end()
+    assert received == expected
+    pipe_threads.release(reading)
+    pipe_threads.release(target)
+    os.close(result)

@@ -15,6 +15,7 @@ from ...records import MCPSPY, Close, Frame, Partial, Stall
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from ...records import Record, Side, Sink
     from ...wire.framing import StdioFraming
@@ -35,12 +36,15 @@ class Readiness:
     message (CPython 3.11).
     """
 
-    __slots__ = ("_callbacks", "_poll", "interrupted")
+    __slots__ = ("_callbacks", "_poll", "callback_of", "interrupted")
 
     def __init__(self) -> None:
         self._poll = poll()
         self._callbacks: dict[int, Callable[[int], None]] = {}
+        self.callback_of: Callable[[int], Callable[[int], None] | None] = self._callbacks.get
         self.interrupted = False
+        if (share := getattr(self._poll, "share", None)) is not None:
+            share(self)  # where each pipe has a thread, which makes the calls itself
 
     def watch(self, fd: int, events: int, callback: Callable[[int], None]) -> None:
         """Call `callback` on one of `events`, and always on an error or a hang-up. Replaces an earlier watch."""
@@ -52,9 +56,17 @@ class Readiness:
         if self._callbacks.pop(fd, None) is not None:
             self._poll.unregister(fd)
 
+    def last_sender(self, fd: int, send: Callable[[Any], int], late: Callable[[bytes], None]) -> Callable[[Any], int]:
+        """Return what sends in place of `send` in a callback in which nothing is done after it.
+
+        Where each pipe has a thread, that may go on in the thread: then `late` is called, as if `send` had raised BlockingIOError.
+        """
+        make = getattr(self._poll, "last_sender", None)
+        return send if make is None else make(fd, late)
+
     def turn(self) -> None:
         """Wait and make the calls, round after round, until `interrupted`."""
-        wait, callback_of = self._poll.poll, self._callbacks.get
+        wait, callback_of = self._poll.poll, self.callback_of
         self.interrupted = False
         while not self.interrupted:
             for fd, events in wait():
@@ -74,7 +86,8 @@ class Pump:
 
     __slots__ = (
         "_begin_ns", "_blocked_ns", "_first_ns", "_frame", "_frames", "_framing", "_on_change", "_partial_recorded", "_terminator",
-        "_pending", "_read_bytes", "_ready", "_send", "_sink", "_source", "_stalled", "_stream", "_target", "_watches_reader",
+        "_pending", "_read_bytes", "_ready", "_send", "_send_last", "_sink", "_source", "_stalled", "_stream", "_target",
+        "_watches_reader",
         "_taken_ns", "before_end", "broken", "due_ns", "finished", "left", "over", "reader", "writer",
     )  # fmt: skip
 
@@ -108,6 +121,7 @@ class Pump:
         self._framing = framing
         self._terminator = framing.terminator
         self._send = sender(target)
+        self._send_last = ready.last_sender(target, self._send, self._late)
         self._read_bytes = READ_BYTES
         self._pending = memoryview(b"")
         self._first_ns = 0
@@ -128,6 +142,7 @@ class Pump:
         self._frame = getattr(self._sink, "frame", self._frame_as_record)
         self._frames = getattr(self._sink, "frames", self._frames_as_records)
         ready = self._ready
+        self._send_last = self._send if self.finished else ready.last_sender(self._target, self._send, self._late)
         if not self.over and not self._pending:
             ready.watch(self._source, POLLIN, self._readable)
         elif not self.over and not self.left:
@@ -209,7 +224,7 @@ class Pump:
             self._end(now_ns, self.writer, "eof")
             return
         try:
-            sent = self._send(data)
+            sent = self._send_last(data)
         except BlockingIOError:
             sent = 0
         except OSError:
@@ -217,6 +232,10 @@ class Pump:
             return
         if sent != len(data):
             self._block(memoryview(data)[sent:], now_ns)
+
+    def _late(self, data: bytes) -> None:
+        """Hold `data`, which is still being sent while others go on."""
+        self._block(memoryview(data), monotonic_ns() - self._begin_ns)
 
     def _transmit(self, data: bytes, now_ns: int) -> None:
         """Send bytes behind those that wait for the reader."""
@@ -359,7 +378,7 @@ class Pump:
         self._sink((Close(at_ns=now_ns, stream=self._stream, by=self.reader, how="broken", extra=extra),))
         was_blocked, self._pending = bool(self._pending), memoryview(b"")
         self.broken = True
-        self._send = len  # drop everything: nobody reads it
+        self._send = self._send_last = len  # drop everything: nobody reads it
         self._finish()
         self._schedule()
         if was_blocked and not self.over:

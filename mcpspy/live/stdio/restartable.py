@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ...platform import signals
-from ...platform.descriptors import POLLIN
+from ...platform.descriptors import POLLIN, wake_pipe
 from ...platform.processes import pipe_name
 from ...records import SERVER, Frame
 from .intercepting import InterceptingPump, InterceptingTap, exchanged
@@ -293,8 +293,7 @@ def make_restartable(tap: StdioTap, router: Router, from_client: Decide, from_se
 
 def idle_pipes() -> tuple[int, int, int, tuple[int, int, int]]:
     """Return ends of pipes in place of a server's: to write, to read, to read; and their other ends, which nobody uses."""
-    stdin_read, stdin = os.pipe()
+    stdin_read, stdin = wake_pipe()  # whose ends do not block
     stdout, stdout_write = os.pipe()
     stderr, stderr_write = os.pipe()
-    os.set_blocking(stdin, False)
     return stdin, stdout, stderr, (stdin_read, stdout_write, stderr_write)
