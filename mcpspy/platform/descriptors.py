@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from functools import partial
+    from typing import Final
 else:  # the C part alone: `functools` costs 2 ms, and a lambda instead 0.06 µs a call
     from _functools import partial
 
@@ -35,6 +36,7 @@ __all__ = [
     "POLLHUP",
     "POLLIN",
     "POLLOUT",
+    "SHOWS_READERS",
     "SURE_BYTES",
     "enlarge",
     "ensure_standard_streams",
@@ -51,6 +53,9 @@ PIPE_BYTES = 1 << 20
 
 Not earlier: a user's pipes share 64 MiB on Linux, which the taps of a few clients would use up (pipe(7), pipe-user-pages-soft).
 """
+
+SHOWS_READERS: Final = sys.platform != "win32"
+"""A pipe polls as broken when it has lost its reader, also if nothing is written."""
 
 _F_SETPIPE_SZ = 1031
 

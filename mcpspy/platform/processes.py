@@ -35,6 +35,9 @@ CAN_FORK: Final = sys.platform != "win32"
 END_BY: Final = "taskkill" if sys.platform == "win32" else ""
 """The program that ends a process and all below it, where there are no signals for that."""
 
+CLIENT_END_IS_REPORTED: Final = sys.platform == "win32"
+"""Once `client_has_ended` was asked, an alarm reports that it has."""
+
 _seen: dict[int, int] = {}
 """The start of each process that `descendants` found last, where orphans are not kept."""
 
@@ -145,6 +148,18 @@ def end_with_us(pid: int) -> int | None:
     from .warden import guard
 
     return guard(pid)
+
+
+def client_has_ended(parent: int) -> bool:
+    """Return whether the client has ended; `parent` is the process that was our parent when we began.
+
+    On Windows, which does not show it, this is found out in the background from the first call on, and an alarm reports it.
+    """
+    if sys.platform == "win32":
+        from .windows_client import client_has_ended as has_ended
+
+        return has_ended()
+    return os.getppid() != parent
 
 
 def reap() -> tuple[int, int] | None:

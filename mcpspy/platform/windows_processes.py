@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from .commands import by_cmd, command_line
+from .windows_client import note_reader
 from .windows_signals import SIGCHLD, report
 
 _NO_WINDOW: Final = 0x08000000
@@ -33,6 +34,7 @@ def spawn(argv: Sequence[str]) -> tuple[int, int, int, int, int, int, OSError | 
     child_in, our_in = os.pipe()
     our_out, child_out = os.pipe()
     our_err, child_err = os.pipe()
+    note_reader()
     failure: OSError | None = None
     pid = 0
     warden_fd = -1

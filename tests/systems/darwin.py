@@ -17,6 +17,8 @@ from stat import S_ISCHR, S_ISSOCK
 from types import ModuleType
 from typing import Any
 
+from names import ignore_case  # type: ignore[import-not-found]  # it stands beside us, and PYTHONPATH names this folder
+
 LACKING = {
     os: "eventfd eventfd_read eventfd_write fdatasync getrandom getresuid getresgid getxattr listxattr posix_fadvise"
     " posix_fallocate removexattr sched_getaffinity sched_getparam sched_getscheduler sched_setaffinity sched_setparam"
@@ -65,9 +67,14 @@ def play() -> None:
     _ctypes.dlsym = _without_linux(_ctypes.dlsym)
     _hide_proc()
     _limit_files()
+    ignore_case(_is_mcpspy)
     sys.meta_path.append(SysconfigFinder())
     sys.platform = "darwin"
     sys.modules["_scproxy"] = _scproxy()
+
+
+def _is_mcpspy(name: str) -> bool:
+    return name.startswith("mcpspy")
 
 
 def _asks_mcpspy() -> bool:

@@ -5,7 +5,7 @@ PYTHONPATH=tests/systems MCPSPY_TESTED_SYSTEM=darwin pytest -m data_path
 PYTHONPATH=tests/systems MCPSPY_TESTED_SYSTEM=win32 pytest tests/systems
 
 What the system lacks is taken away, and what it does otherwise is done so. What tests use to look at mcpspy from outside,
-as /proc, is hidden from mcpspy alone. Not played: names that differ in case alone, kqueue itself, launchd, details of terminals.
+as /proc, is hidden from mcpspy alone. Not played: kqueue itself, launchd, details of terminals.
 Of Windows: its paths, its console, its text mode of descriptors, its shares of files among processes, its own calls.
 """
 

@@ -17,6 +17,7 @@ import pytest
 from mcpspy.capture.file.reader import read
 from mcpspy.records import Exit, Frame, Note
 from tests.deadlines import DEADLINE_S, eventually
+from tests.interop.playing import is_alive
 from tests.systems.test_windows import CAPTURES, ROOT
 
 PUPPET = [sys.executable, str(ROOT / "tests" / "peers" / "puppet.py")]
@@ -80,6 +81,7 @@ def test_run_starts_a_script_by_cmd_exe(tmp_path: Path) -> None:
     more = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "COMSPEC": str(tmp_path / "cmd.exe")}
     status, out, err = done(tmp_path, "run", "--", "npx", "-y", "a & b", cwd=ROOT, **more)
     script = str(folder / "npx.cmd").replace(" ", "^ ")
+    out = out.replace("npx.CMD", "npx.cmd")  # as PATHEXT has it
     assert (status, out, err) == (0, f'/d /s /c "{script} ^"-y^" ^"a^ ^&^ b^""\n', "")
 
 
@@ -89,6 +91,27 @@ def test_a_server_goes_with_a_tap_that_is_killed(tmp_path: Path) -> None:
         assert process.stdout.readline() == b"up\n"
         process.kill()
         assert process.stdout.read() == b""  # which the server held open
+
+
+def test_a_server_that_ignores_the_end_of_its_input_goes_with_its_client(tmp_path: Path) -> None:
+    server = [*PUPPET, "ignore=TERM", "say={pid}", "swallow", "linger"]
+    client = (
+        "import subprocess, sys; tap = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE); "
+        "print(tap.stdout.readline().decode(), flush=True); tap.wait()"
+    )
+    command = [sys.executable, "-c", client, sys.executable, "-m", "mcpspy", "run", "--", *server]
+    with subprocess.Popen(command, env=environment(tmp_path), cwd=ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        process.kill()
+    eventually(lambda: not is_alive(pid), "the end of the server")
+    eventually(lambda: b"client gone" in capture_of(tmp_path).read_bytes(), "the reason")
+
+
+def test_a_server_goes_on_after_the_end_of_its_input_while_its_client_lives(tmp_path: Path) -> None:
+    with started(tmp_path, "run", "--", *PUPPET, "swallow", "after=4000", "say=done") as process:
+        assert process.communicate(timeout=DEADLINE_S)[0] == b"done\n"
+    assert process.returncode == 0
 
 
 def test_a_server_that_goes_on_when_nobody_reads_it_is_ended_with_all_below_it(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ from stat import S_ISSOCK
 from types import ModuleType
 from typing import Any
 
+from names import asker, ignore_case  # type: ignore[import-not-found]  # it stands beside us, and PYTHONPATH names this folder
+
 MODULES = {
     "fcntl",
     "grp",
@@ -71,26 +73,20 @@ VALUES: dict[str, dict[str, Any]] = {
     "subprocess": {},
 }
 
+PROGRAMS = ("taskkill", "taskkill.exe", "powershell.exe")
+"""Programs of Windows that are played, by this file."""
+
 MOST_IN_SELECT = 512
 _FORBIDDEN = re.compile(r'[<>:"|?*\x00-\x1f]|[. ]$')
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
-_THROUGH = {
-    "pathlib",
-    "pathlib._local",
-    "pathlib._abc",
-    "shutil",
-    "tempfile",
-    "os",
-    "io",
-    "genericpath",
-    "posixpath",
-    "windows",
-}
-"""Modules that do what their callers ask for."""
 
 _readlink, _listdir, _stat, _fspath = os.readlink, os.listdir, os.stat, os.fspath
+_first_parent = os.getppid()
+"""Windows goes on to name it when it has ended."""
+
 _read, _write, _close, _dup2, _kill, _fstat = os.read, os.write, os.close, os.dup2, os.kill, os.fstat
 _set_blocking, _set_wakeup_fd = os.set_blocking, signal.set_wakeup_fd
+_real_poll, _pidfd_open = select.poll, os.pidfd_open
 _Popen = subprocess.Popen
 
 
@@ -112,16 +108,9 @@ def play() -> None:
     builtins.open = _refusing_names(open)
     for name in ("replace", "rename", "unlink", "remove"):
         setattr(os, name, _refusing_names(_refusing_open_files(getattr(os, name))))
+    ignore_case(_is_ours)
     select.select = _select_of_sockets(select.select)
     builtins.__import__ = _without_modules(builtins.__import__)
-
-
-def _asker(depth: int = 2) -> str:
-    """Return the name of the module that asks, past those that ask for others."""
-    frame = sys._getframe(depth)
-    while frame.f_back is not None and frame.f_globals.get("__name__") in _THROUGH:
-        frame = frame.f_back
-    return str(frame.f_globals.get("__name__", ""))
 
 
 def _is_ours(name: object) -> bool:
@@ -152,6 +141,8 @@ def _differ(module: ModuleType, name: str) -> None:
 def _without_modules(real: Callable[..., ModuleType]) -> Callable[..., ModuleType]:
     def find(name: str, asker: Any = None, *others: Any, level: int = 0, **named: Any) -> ModuleType:
         level = others[2] if len(others) == 3 else level
+        if name == "_winapi" and _is_ours((asker or {}).get("__name__")):
+            return _winapi()
         if name == "msvcrt" and _is_ours((asker or {}).get("__name__")):
             return _msvcrt()
         if level == 0 and name in MODULES and _is_ours((asker or {}).get("__name__")):
@@ -176,10 +167,40 @@ def _msvcrt() -> ModuleType:
     return module
 
 
+def _winapi() -> ModuleType:
+    """Return the part of this module that is played: a process that is held open, and a wait for its end."""
+
+    def open_process(rights: int, inherit: int, pid: int) -> int:
+        if not has_not_ended(pid):
+            raise OSError(errno.EINVAL, "The parameter is incorrect")
+        return pid
+
+    def wait(pid: int, wait_ms: int) -> int:
+        assert wait_ms == 0xFFFFFFFF
+        waiting = _real_poll()
+        waiting.register(fd := _pidfd_open(pid), 1)
+        waiting.poll()
+        _close(fd)
+        return 0
+
+    module = ModuleType("_winapi")
+    vars(module).update(OpenProcess=open_process, WaitForSingleObject=wait)
+    return module
+
+
+def has_not_ended(pid: int) -> bool:
+    """Return whether there is such a process, which is no zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
+
+
 def _refusing_names(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*arguments: Any, **named: Any) -> Any:
         paths = [path for path in arguments[:2] if isinstance(path, str | os.PathLike)]
-        if paths and _is_ours(_asker()):
+        if paths and _is_ours(asker()):
             for path in (str(_fspath(path)) for path in paths):
                 if path.startswith("/proc"):
                     raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
@@ -193,7 +214,7 @@ def _refusing_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _refusing_open_files(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*paths: Any, **named: Any) -> Any:
-        if _is_ours(_asker()):
+        if _is_ours(asker()):
             for path in paths[:2]:
                 if is_open(str(_fspath(path))):
                     raise PermissionError(errno.EACCES, "Permission denied", str(path))
@@ -291,13 +312,15 @@ class WindowsPopen(_Popen[bytes]):
         if isinstance(args, str):
             program, _, rest = args.partition(" ")
             args = [program, rest]
-        taskkill = [sys.executable, "-I", "-S", __file__]
-        words = [taskkill if os.path.basename(word).lower() in ("taskkill", "taskkill.exe") else [word] for word in args]
+        played = [sys.executable, "-E", "-S", __file__]
+        words = [[*played, word] if os.path.basename(word).lower() in PROGRAMS else [word] for word in args]
+        if os.path.basename(args[0]) == "powershell.exe":
+            words.append([str(os.getpid()), str(_first_parent)])
         super().__init__([part for word in words for part in word], **named)
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end, and return the exit code."""
-        code = super().wait(timeout)
+        code: int = super().wait(timeout)
         return 128 - code if code < 0 else code
 
 
@@ -327,7 +350,7 @@ def _parent(pid: int) -> int:
 
 def _select_of_sockets(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(reading: Any, writing: Any, failing: Any, timeout_s: float | None = None) -> Any:
-        if _is_ours(_asker()):
+        if _is_ours(asker()):
             for waited in (reading, writing, failing):
                 if len(waited) > MOST_IN_SELECT:
                     raise ValueError("too many file descriptors in select()")
@@ -340,5 +363,21 @@ def _select_of_sockets(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-if __name__ == "__main__":  # as `taskkill /T /F /PID 123`
-    sys.exit(taskkill(int(sys.argv[-1])))
+def list_processes(asker: int, parent: int) -> None:
+    """Print pid, parent, start and name of each process, as PowerShell is asked to. The asker's parent is the first that it had."""
+    for name in filter(str.isdigit, _listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                program, _, rest = file.read().partition(b"(")[2].rpartition(b")")
+        except OSError:
+            continue
+        fields = rest.split()
+        if fields[0] not in (b"Z", b"X"):
+            row = b"%b %d %b %b\n" % (name.encode(), parent if int(name) == asker else int(fields[1]), fields[19], program)
+            sys.stdout.buffer.write(row)
+
+
+if __name__ == "__main__":
+    if sys.argv[1].startswith("taskkill"):  # /T /F /PID 123
+        sys.exit(taskkill(int(sys.argv[-1])))
+    list_processes(int(sys.argv[-2]), int(sys.argv[-1]))

@@ -11,11 +11,13 @@ from _thread import start_new_thread
 from time import monotonic_ns
 
 from ...platform import signals
-from ...platform.descriptors import POLLIN, read
+from ...platform.descriptors import POLLIN, SHOWS_READERS, read
 from ...platform.processes import (
+    CLIENT_END_IS_REPORTED,
     END_BY,
     KEEPS_ORPHANS,
     ListedProcess,
+    client_has_ended,
     descendants,
     end,
     holds_pipe,
@@ -58,6 +60,9 @@ QUEUED_NS = 1_000_000_000
 
 PARENT_CHECK_NS = 1_000_000_000
 """Time between two checks that the client lives, in the one state in which no descriptor shows it."""
+
+FAR_NS = 86_400_000_000_000
+"""A day: time to a check that an alarm comes before."""
 
 
 class StdioTap:
@@ -204,7 +209,8 @@ class StdioTap:
         if self._stdout.broken:
             self._stdin.stop()
             self._shutdown.on_client_gone(now_ns)
-        if self._status is None and self._stdin.over and self._stdout.finished and not self._shutdown.under_way:
+        no_sign = self._stdin.over and (self._stdout.finished or not SHOWS_READERS)
+        if self._status is None and no_sign and not self._shutdown.under_way:
             self._parent_ns = now_ns + PARENT_CHECK_NS  # all is closed, the server lives: no descriptor shows the client
         if self._status is not None and self._wants_end() and self._leftovers():
             self._shutdown.on_leftovers(now_ns)
@@ -273,13 +279,20 @@ class StdioTap:
             self._drain()
         if self._shutdown.due_ns and now_ns >= self._shutdown.due_ns:
             self._escalate(now_ns)
-        if self._parent_ns and now_ns >= self._parent_ns:
-            self._parent_ns = now_ns + PARENT_CHECK_NS if os.getppid() == self._parent and self._status is None else 0
-            if os.getppid() != self._parent:
-                self._shutdown.on_client_gone(now_ns)
+        if self._parent_ns and (now_ns >= self._parent_ns or CLIENT_END_IS_REPORTED):
+            self._check_client(now_ns)
         if self._put_off_ns and now_ns >= self._put_off_ns:
             self._put_off_ns = 0
             _in_a_thread(self._put_off)
+
+    def _check_client(self, now_ns: int) -> None:
+        self._parent_ns = 0
+        if self._status is not None:
+            return
+        if client_has_ended(self._parent):
+            self._shutdown.on_client_gone(now_ns)
+        else:
+            self._parent_ns = now_ns + (FAR_NS if CLIENT_END_IS_REPORTED else PARENT_CHECK_NS)
 
     def _escalate(self, now_ns: int) -> None:
         name = self._shutdown.due(now_ns)
