@@ -26,7 +26,7 @@ class TimedItem(SentItem, Timed, Protocol):
 
 
 class KeptSums(NamedTuple):
-    """What the file has: the sums, the id of their sender, whether the collector has them, and ids of a batch by capture."""
+    """The content of the file: the sums, the id of their sender, whether the collector has them, and ids of a batch by capture."""
 
     sums: DurationSums
     instance: str
